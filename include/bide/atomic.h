@@ -1,0 +1,75 @@
+/*
+ * Every atomic of bide goes through here: thin names over C11's <stdatomic.h> (C++'s <atomic>), each
+ * with an explicit order, written as its last word:
+ *
+ *     bide_atomic(uint32_t) word;
+ *     bide_atomic_store(&word, 1, release);
+ *
+ * An atomic is one machine word of at most 8 bytes and is always accessed whole. Floor: base.
+ */
+#ifndef BIDE_ATOMIC_H
+#define BIDE_ATOMIC_H
+
+#include "bide/compiler.h"
+
+#ifdef __cplusplus
+#include <atomic>
+#define BIDE_ATOMIC_(name) std::name
+#define bide_atomic(type)  std::atomic<type>
+#else
+#include <stdatomic.h>
+#define BIDE_ATOMIC_(name) name
+#define bide_atomic(type)  _Atomic(type)
+#endif
+
+#define BIDE_ORDER_(order) BIDE_ATOMIC_(memory_order_##order)
+
+/* Before the object is shared: gives it its first value. */
+#define bide_atomic_init(object, value) \
+    BIDE_ATOMIC_(atomic_store_explicit)(object, value, BIDE_ORDER_(relaxed))
+
+#define bide_atomic_load(object, order) \
+    BIDE_ATOMIC_(atomic_load_explicit)(object, BIDE_ORDER_(order))
+
+#define bide_atomic_store(object, value, order) \
+    BIDE_ATOMIC_(atomic_store_explicit)(object, value, BIDE_ORDER_(order))
+
+#define bide_atomic_exchange(object, value, order) \
+    BIDE_ATOMIC_(atomic_exchange_explicit)(object, value, BIDE_ORDER_(order))
+
+/* On failure stores what it found in *expected. The weak form may fail for no reason. */
+#define bide_atomic_compare_exchange_weak(object, expected, value, order, order_if_failed) \
+    BIDE_ATOMIC_(atomic_compare_exchange_weak_explicit)                                    \
+    (object, expected, value, BIDE_ORDER_(order), BIDE_ORDER_(order_if_failed))
+
+#define bide_atomic_compare_exchange(object, expected, value, order, order_if_failed) \
+    BIDE_ATOMIC_(atomic_compare_exchange_strong_explicit)                             \
+    (object, expected, value, BIDE_ORDER_(order), BIDE_ORDER_(order_if_failed))
+
+#define bide_atomic_fetch_add(object, value, order) \
+    BIDE_ATOMIC_(atomic_fetch_add_explicit)(object, value, BIDE_ORDER_(order))
+
+#define bide_atomic_fetch_sub(object, value, order) \
+    BIDE_ATOMIC_(atomic_fetch_sub_explicit)(object, value, BIDE_ORDER_(order))
+
+#define bide_atomic_fetch_or(object, value, order) \
+    BIDE_ATOMIC_(atomic_fetch_or_explicit)(object, value, BIDE_ORDER_(order))
+
+#define bide_atomic_fetch_and(object, value, order) \
+    BIDE_ATOMIC_(atomic_fetch_and_explicit)(object, value, BIDE_ORDER_(order))
+
+#define bide_atomic_fence(order) BIDE_ATOMIC_(atomic_thread_fence)(BIDE_ORDER_(order))
+
+/* Tells the core that this is a loop that waits for another core. */
+BIDE_INLINE void bide_cpu_relax(void)
+{
+#if defined __GNUC__ && (defined __x86_64__ || defined __i386__)
+    __builtin_ia32_pause();
+#elif defined __GNUC__ && defined __aarch64__
+    __asm__ volatile("isb" ::: "memory");
+#elif defined __GNUC__ && defined __arm__ && __ARM_ARCH >= 7
+    __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+#endif

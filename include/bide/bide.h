@@ -1,0 +1,28 @@
+/*
+ * bide: async/await for C. All of it; each header may also be included by itself.
+ */
+#ifndef BIDE_BIDE_H
+#define BIDE_BIDE_H
+
+#include "bide/atomic.h"
+#include "bide/blocking.h"
+#include "bide/compiler.h"
+#include "bide/coroutine.h"
+#include "bide/event.h"
+#include "bide/frame.h"
+#include "bide/platform.h"
+#include "bide/ring.h"
+#include "bide/root.h"
+#include "bide/run_loop.h"
+#include "bide/sequence.h"
+#include "bide/sequence_barrier.h"
+#include "bide/sequence_group.h"
+#include "bide/single_producer_sequencer.h"
+#include "bide/spawn.h"
+#include "bide/stop.h"
+#include "bide/sync_wait.h"
+#include "bide/task.h"
+#include "bide/thread_pool.h"
+#include "bide/waiter_list.h"
+
+#endif

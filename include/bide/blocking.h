@@ -1,0 +1,67 @@
+/*
+ * Calls that block, made on threads of their own so that no loop stalls: reading a file, for one. The
+ * coroutine that awaits one resumes on its own scheduler. Floor: schedule.
+ */
+#ifndef BIDE_BLOCKING_H
+#define BIDE_BLOCKING_H
+
+#include "bide/frame.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_blocking bide_blocking;
+
+/*
+ * Starts `threads` (1 or more) threads for blocking calls. Returns 0 and the set in *blocking, or -EINVAL,
+ * -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors; it needs one).
+ */
+int bide_blocking_create(bide_blocking **blocking, unsigned threads);
+
+/* Ends the threads, once what is queued has been done, and frees the set. No call may be under way that
+ * anybody waits for. Blocks. */
+void bide_blocking_destroy(bide_blocking *blocking);
+
+/*
+ * Makes every bide_blocking_read on it, under way or begun later, end with -ECANCELED instead of waiting
+ * for data. Other calls are not interrupted. Any thread, and from a signal handler; for good.
+ */
+void bide_blocking_interrupt(bide_blocking *blocking);
+
+/* One call. The caller's until it has ended. */
+typedef struct bide_blocking_call {
+    bide_awaiter awaiter;
+    bide_blocking *blocking;
+    void (*function)(void *argument);
+    void *argument;
+} bide_blocking_call;
+
+/*
+ * Calls function(argument) on one of the threads, and ends with 0 when it has returned; results travel in
+ * what `argument` points at. Calls begin in the order in which they were awaited. Any thread; suspends;
+ * cannot be cancelled.
+ */
+bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
+                                void (*function)(void *argument), void *argument);
+
+/* One read. The caller's until it has ended; then `result` is the number of bytes, or a negative errno. */
+typedef struct bide_blocking_reader {
+    bide_blocking_call call;
+    int fd;
+    void *buffer;
+    size_t size;
+    ptrdiff_t result;
+} bide_blocking_reader;
+
+/*
+ * Reads up to `size` bytes from `fd`, where its offset is, into `buffer`, which is the operation's until it
+ * has ended. Waits for at least one byte; result 0 is the end of the file. An interrupted system call is
+ * begun again, and a descriptor in non-blocking mode is waited for. Ends with 0, or the negative errno that
+ * is in `result` too (-ECANCELED after bide_blocking_interrupt: nothing was read then). Any thread;
+ * suspends; one read at a time on a descriptor, if the order of its bytes matters.
+ */
+bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
+                                 void *buffer, size_t size);
+
+BIDE_EXTERN_C_END
+
+#endif

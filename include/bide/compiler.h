@@ -1,0 +1,71 @@
+/*
+ * What bide asks of a compiler, in one place: hints, alignment, thread-local storage, and whether
+ * GNU C's labels as values are there. Floor: base.
+ */
+#ifndef BIDE_COMPILER_H
+#define BIDE_COMPILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A cache line: what two cores hand to each other as a whole. */
+#ifndef BIDE_CACHE_LINE
+#define BIDE_CACHE_LINE 64
+#endif
+
+#ifdef __cplusplus
+#define BIDE_ALIGNAS(bytes)                    alignas(bytes)
+#define BIDE_STATIC_ASSERT(condition, message) static_assert(condition, message)
+#define BIDE_EXTERN_C_BEGIN                    extern "C" {
+#define BIDE_EXTERN_C_END                      }
+#else
+#define BIDE_ALIGNAS(bytes)                    _Alignas(bytes)
+#define BIDE_STATIC_ASSERT(condition, message) _Static_assert(condition, message)
+#define BIDE_EXTERN_C_BEGIN
+#define BIDE_EXTERN_C_END
+#endif
+
+#if defined __GNUC__
+#define BIDE_LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define BIDE_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define BIDE_INLINE              static inline __attribute__((always_inline))
+#define BIDE_COLD                __attribute__((cold, noinline))
+#else
+#define BIDE_LIKELY(condition)   (condition)
+#define BIDE_UNLIKELY(condition) (condition)
+#define BIDE_INLINE              static inline
+#define BIDE_COLD
+#endif
+
+/*
+ * Bodies of coroutines jump to where they stood by GNU C's labels as values, or, where the compiler
+ * has none, by a switch in standard C11. Define BIDE_STANDARD_C as 1 to take the switch anyway.
+ * Both make the same frames, so objects built either way work together.
+ */
+#ifndef BIDE_STANDARD_C
+#if defined __GNUC__
+#define BIDE_STANDARD_C 0
+#else
+#define BIDE_STANDARD_C 1
+#endif
+#endif
+
+/*
+ * Storage of one instance a thread. On a machine with one thread of control and no support for
+ * thread-local storage, define BIDE_THREAD_LOCAL as nothing.
+ */
+#ifndef BIDE_THREAD_LOCAL
+#if defined __GNUC__
+/* Initial-exec: a plain load from the thread pointer, never a call, in a shared library too. */
+#define BIDE_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+#else
+#define BIDE_THREAD_LOCAL _Thread_local
+#endif
+#endif
+
+/* The object of the given type that holds `pointer` as its member. */
+#define bide_container_of(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,292 @@
+/*
+ * The body of a coroutine: begin, await, try, return, finally, end. Floor: coroutine.
+ *
+ *     struct hello {
+ *         bide_task task;                  // header first
+ *         bide_event *ready;               // then parameters
+ *         bide_event_waiter wait;          // then what outlives an await, and what is awaited
+ *     };
+ *
+ *     bide_coroutine(hello_body)
+ *     {
+ *         bide_begin(hello_body, struct hello *self);
+ *         bide_await(bide_event_wait(&self->wait, self->ready));
+ *         puts("hello");
+ *         bide_end();
+ *     }
+ *
+ * A local variable of the C function is lost at each await; what must outlive one is a member of the
+ * frame. Everything else in a body is plain C: loops, blocks, switch, goto.
+ *
+ * Each macro says what it expands to. Names with a trailing underscore are the macros' own.
+ *
+ * There are two variants of the bodies (BIDE_STANDARD_C in compiler.h). With labels as values, an
+ * await may stand anywhere and several may share a line. In standard C the body is one switch, so:
+ * two awaits on a line do not compile (a duplicate case), and an await directly inside a switch of
+ * the user's does not compile either with gcc and clang (its case is outside the range of an int);
+ * where a compiler lets it pass, resuming there is caught as misuse.
+ */
+#ifndef BIDE_COROUTINE_H
+#define BIDE_COROUTINE_H
+
+#include "bide/frame.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* Where a finished frame stands. */
+extern const bide_point bide_point_finished;
+
+/* To await a frame is to run it: these are the awaiter's functions of a frame not yet started. */
+BIDE_INLINE bool bide_frame_ready_(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return false;
+}
+
+BIDE_INLINE bide_frame *bide_frame_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_frame *child = (bide_frame *)(void *)awaiter;
+    child->context = frame->context;
+    return child;
+}
+
+BIDE_INLINE int bide_frame_resume_(bide_awaiter *awaiter)
+{
+    return ((bide_frame *)(void *)awaiter)->error;
+}
+
+/* Ends a frame: its continuation runs next. Touches nothing of the frame after that. */
+BIDE_INLINE bide_frame *bide_frame_finish_(bide_frame *frame, int error)
+{
+    frame->awaiter.ops = &bide_point_finished.ops;
+    frame->error = error;
+    return frame->awaiter.frame;
+}
+
+/*
+ * Suspends `frame` at `here` on `awaiter`. What is to run next, most often the child that is awaited,
+ * is stepped by a direct call while the depth allows. The result is `frame` only if it is still at
+ * this very await, with the operation ended: the frame may have been resumed elsewhere meanwhile, gone
+ * on, and come back from another await through what is stepped here; then the resume loop, which goes
+ * by the frame's point, must have it: that case returns the frame in *elsewhere.
+ */
+BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
+                               const bide_awaiter_ops *ops, const bide_point *here, unsigned depth,
+                               bide_frame **elsewhere)
+{
+    frame->awaiter.ops = &here->ops;
+    frame->awaiter.link = awaiter;
+    awaiter->frame = frame;
+    bide_frame *next = ops->suspend(awaiter, frame);
+    if (next == frame)
+        return false;
+    if (next != NULL && depth != 0) {
+        next = bide_frame_point(next)->code->step(next, depth - 1);
+        if (BIDE_LIKELY(next == frame && frame->awaiter.ops == &here->ops &&
+                        frame->awaiter.link == awaiter))
+            return false;
+    }
+    *elsewhere = next;
+    return true;
+}
+
+#ifdef __cplusplus
+#define BIDE_NO_OPS_              \
+    {                             \
+        nullptr, nullptr, nullptr \
+    }
+#else
+#define BIDE_NO_OPS_     \
+    {                    \
+        NULL, NULL, NULL \
+    }
+#endif
+
+/*
+ * Opens the definition of a coroutine's body; a block follows that starts with bide_begin(name, ...).
+ * Expands to: the declaration of a step function, the constant `name` (a bide_point: give &name to
+ * bide_task_init), and the head of the step function.
+ */
+#define bide_coroutine(name)                                                                      \
+    static bide_frame *name##_step_(bide_frame *frame, unsigned depth);                           \
+    static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__};              \
+    static const bide_point name = {{bide_frame_ready_, bide_frame_suspend_, bide_frame_resume_}, \
+                                    &name##_code_,                                                \
+                                    NULL,                                                         \
+                                    0,                                                            \
+                                    __LINE__};                                                    \
+    bide_body(name)
+
+/* The same without the constants: the head of the step function only, name_step_, for an operation that
+ * brings a start of its own. */
+#define bide_body(name)                                                                  \
+    static bide_frame *BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
+                                                unsigned bide_depth_)
+
+#define BIDE_NAME_(a, b)         BIDE_NAME_PASTE_(a, b)
+#define BIDE_NAME_PASTE_(a, b)   a##b
+#define BIDE_QUOTE_(name)        BIDE_QUOTE_TOKEN_(name)
+#define BIDE_QUOTE_TOKEN_(token) #token
+
+/* The body's parts, as cases of one switch: the body itself, what `finally` does, and the end. In
+ * standard C the awaits are cases too, numbered past 32 bits so that they fit no other switch. */
+#define BIDE_PART_BODY_    0
+#define BIDE_PART_FINALLY_ 1
+#define BIDE_PART_END_     2
+#define BIDE_PART_AWAIT_   (UINT64_C(1) << 40)
+
+/*
+ * First in a body. `name` is that of bide_coroutine; the second argument declares the pointer by which
+ * the body calls its frame. Expands to: that declaration, a constant for the awaits to point at, and
+ * the jump to where the coroutine stood (labels as values), or the head of a switch that does it.
+ */
+#define bide_begin(name, ...)                                                                   \
+    bide_frame *const bide_frame_ = BIDE_NAME_(bide_in_, name);                                 \
+    __VA_ARGS__ = (void *)bide_frame_;                                                          \
+    static const bide_coroutine_code bide_code_ = {BIDE_NAME_(name, _step_), BIDE_QUOTE_(name), \
+                                                   __FILE__};                                   \
+    int bide_error_ = 0;                                                                        \
+    uint64_t bide_part_ = BIDE_PART_BODY_;                                                      \
+    (void)bide_depth_;                                                                          \
+    (void)bide_code_;                                                                           \
+    BIDE_DISPATCH_                                                                              \
+    bide_exit_:                                                                                 \
+    switch (bide_part_) {                                                                       \
+    case BIDE_PART_BODY_:
+
+/* One await; `resume_here` is where the body goes on after suspension. */
+#define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, resume_here)                 \
+    do {                                                                                           \
+        static const bide_point bide_here_ = {BIDE_NO_OPS_, &bide_code_, label, number, __LINE__}; \
+        if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                          \
+            bide_platform.misuse("an await stands after bide_finally", bide_code_.name,            \
+                                 bide_code_.file, __LINE__);                                       \
+        bide_awaiter *bide_awaiter_ = (awaiter_expression);                                        \
+        const bide_awaiter_ops *bide_ops_ = bide_awaiter_->ops;                                    \
+        if (!bide_ops_->ready(bide_awaiter_)) {                                                    \
+            bide_frame *bide_next_;                                                                \
+            if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_,     \
+                              &bide_next_))                                                        \
+                return bide_next_;                                                                 \
+        }                                                                                          \
+        use(bide_ops_->resume(bide_awaiter_));                                                     \
+        if (0) {                                                                                   \
+            resume_here;                                                                           \
+            bide_awaiter_ = bide_frame_->awaiter.link;                                             \
+            use(bide_awaiter_->ops->resume(bide_awaiter_));                                        \
+        }                                                                                          \
+    } while (0)
+
+/* clang-format off */
+#if !BIDE_STANDARD_C
+
+/* (clang wants a label's address in any function with a computed goto, so one is taken for nothing) */
+#define BIDE_DISPATCH_                                                                             \
+    (void)(__extension__ &&bide_exit_);                                                            \
+    if (bide_frame_point(bide_frame_)->label != NULL) {                                            \
+        _Pragma("GCC diagnostic push")                                                             \
+        _Pragma("GCC diagnostic ignored \"-Wpedantic\"")                                           \
+        goto *bide_frame_point(bide_frame_)->label;                                                \
+        _Pragma("GCC diagnostic pop")                                                              \
+    }
+
+#define BIDE_AWAIT_(awaiter_expression, use)                                                       \
+    BIDE_AWAIT_AT_(awaiter_expression, use, BIDE_NAME_(bide_resume_, __COUNTER__))
+#define BIDE_AWAIT_AT_(awaiter_expression, use, label)                                             \
+    BIDE_AWAIT_STATEMENT_(awaiter_expression, use, __extension__ &&label, 0, label: )
+
+#define BIDE_CHECK_PART_ ((void)0)
+
+#else
+
+#define BIDE_DISPATCH_ bide_part_ = bide_frame_point(bide_frame_)->number;
+
+#define BIDE_AWAIT_(awaiter_expression, use)                                                       \
+    BIDE_AWAIT_STATEMENT_(awaiter_expression, use, NULL, BIDE_PART_AWAIT_ + __LINE__,              \
+                          BIDE_CASE_(BIDE_PART_AWAIT_ + __LINE__) bide_part_ = BIDE_PART_BODY_)
+
+#if defined __clang__
+#define BIDE_CASE_(value)                                                                          \
+    _Pragma("GCC diagnostic push")                                                                 \
+    _Pragma("GCC diagnostic error \"-Wswitch\"")                                                   \
+    case value:                                                                                    \
+    _Pragma("GCC diagnostic pop")
+#elif defined __GNUC__
+#define BIDE_CASE_(value)                                                                          \
+    _Pragma("GCC diagnostic push")                                                                 \
+    _Pragma("GCC diagnostic error \"-Wswitch-outside-range\"")                                     \
+    case value:                                                                                    \
+    _Pragma("GCC diagnostic pop")
+#else
+#define BIDE_CASE_(value) case value:
+#endif
+
+#define BIDE_CHECK_PART_                                                                           \
+    do {                                                                                           \
+        if (BIDE_UNLIKELY(bide_part_ >= BIDE_PART_AWAIT_))                                         \
+            bide_platform.misuse("an await stands inside a switch, in a body in standard C",       \
+                                 bide_code_.name, bide_code_.file,                                 \
+                                 (unsigned)(bide_part_ - BIDE_PART_AWAIT_));                       \
+    } while (0)
+
+#endif
+/* clang-format on */
+
+#define BIDE_IGNORE_(error) (void)(error)
+#define BIDE_FAIL_(error)               \
+    do {                                \
+        int bide_failure_ = (error);    \
+        if (bide_failure_ < 0)          \
+            bide_return(bide_failure_); \
+    } while (0)
+
+/*
+ * Waits for what `awaiter` (a bide_awaiter *, evaluated once) points at. Results are read from the
+ * operation's own struct. A statement. Expands to: a constant for this place; ready? if not, save the
+ * frame and suspend, returning whoever runs next unless the operation ends at once; the label where the
+ * frame goes on; resume.
+ */
+#define bide_await(awaiter) BIDE_AWAIT_(awaiter, BIDE_IGNORE_)
+
+/* The same; the operation's status (0 or a negative errno) goes to `status`, an int that can be
+ * assigned to after suspension too: a member of the frame, or a local assigned here and used before
+ * the next await. */
+#define bide_await_status(status, awaiter) BIDE_AWAIT_(awaiter, (status) =)
+
+/* The same; if the operation ended with a negative errno, so does this coroutine, as by
+ * bide_return(errno). */
+#define bide_try(awaiter) BIDE_AWAIT_(awaiter, BIDE_FAIL_)
+
+/* Ends the coroutine with 0 or a negative errno, once what follows `bide_finally` has run. Results go
+ * into the frame beforehand. Not after bide_finally. */
+#define bide_return(error)               \
+    do {                                 \
+        bide_error_ = (error);           \
+        bide_part_ = BIDE_PART_FINALLY_; \
+        goto bide_exit_;                 \
+    } while (0)
+
+/* At the end of a body, before bide_end, at its outermost level: what follows runs however the body
+ * ended. No await, no return in it. Expands to a case of bide_begin's switch. */
+#define bide_finally()               \
+    bide_part_ = BIDE_PART_FINALLY_; \
+    goto bide_exit_;                 \
+    case BIDE_PART_FINALLY_:
+
+/* Last in a body; to reach it is to return 0. Expands to: the end of the switch, and the return of the
+ * continuation. */
+#define bide_end()               \
+    bide_part_ = BIDE_PART_END_; \
+    goto bide_exit_;             \
+    default:                     \
+        BIDE_CHECK_PART_;        \
+        break;                   \
+        }                        \
+        return bide_frame_finish_(bide_frame_, bide_error_)
+
+/* Inside a body: the context it runs in. */
+#define bide_this_context() (bide_frame_->context)
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * Includes BIDE_SEQUENCE_TEMPLATE once for each type of sequence, with
+ *     BIDE_SEQUENCE        the unsigned type
+ *     BIDE_SEQUENCE_BITS   what it appends to names: 8, 16, 32, 64, or nothing for size_t
+ * Barriers are made only where an atomic of the type needs no lock (BIDE_SEQUENCE_ATOMIC_64).
+ */
+#define BIDE_SEQUENCE      uint8_t
+#define BIDE_SEQUENCE_BITS 8
+#include BIDE_SEQUENCE_TEMPLATE
+#undef BIDE_SEQUENCE
+#undef BIDE_SEQUENCE_BITS
+
+#define BIDE_SEQUENCE      uint16_t
+#define BIDE_SEQUENCE_BITS 16
+#include BIDE_SEQUENCE_TEMPLATE
+#undef BIDE_SEQUENCE
+#undef BIDE_SEQUENCE_BITS
+
+#define BIDE_SEQUENCE      uint32_t
+#define BIDE_SEQUENCE_BITS 32
+#include BIDE_SEQUENCE_TEMPLATE
+#undef BIDE_SEQUENCE
+#undef BIDE_SEQUENCE_BITS
+
+#if BIDE_SEQUENCE_ATOMIC_64
+#define BIDE_SEQUENCE      uint64_t
+#define BIDE_SEQUENCE_BITS 64
+#include BIDE_SEQUENCE_TEMPLATE
+#undef BIDE_SEQUENCE
+#undef BIDE_SEQUENCE_BITS
+#endif
+
+#define BIDE_SEQUENCE size_t
+#define BIDE_SEQUENCE_BITS
+#include BIDE_SEQUENCE_TEMPLATE
+#undef BIDE_SEQUENCE
+#undef BIDE_SEQUENCE_BITS
+
+#undef BIDE_SEQUENCE_TEMPLATE

@@ -1,0 +1,102 @@
+/* The sequence barrier for one type of sequence; the model and the argument are in sequence_barrier.h. */
+
+#define BARRIER_     BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define WAITER_      BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
+#define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
+#define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
+
+typedef struct BARRIER_ {
+    /* the publisher writes it, everybody reads it */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(BIDE_SEQUENCE) published;
+    /* who waits writes it, the publisher reads it */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_waiter_list waiters;
+} BARRIER_;
+
+/* One wait. The caller's until the wait has ended; then `published` is its result. */
+typedef struct WAITER_ {
+    bide_awaiter awaiter;
+    BARRIER_ *barrier;
+    BIDE_SEQUENCE target;
+    BIDE_SEQUENCE published;         /* what was published when the wait ended */
+    int status;                      /* 0 or -EPIPE; written by who ends the wait */
+    bide_atomic(uint32_t) handshake; /* between suspend and who ends the wait */
+} WAITER_;
+
+/* The slow halves, in src/sync/sequence_barrier.c. */
+void F_(_wake_)(BARRIER_ *barrier, BIDE_SEQUENCE published);
+bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame);
+
+/*
+ * Makes a barrier whose last published sequence is `initial` (TRAIT_(_initial)() is the one before 0).
+ * Before it is shared. The memory may go when no wait is under way and no call on it runs; in
+ * particular right after the last wait on it has ended, and after the call that ended it.
+ */
+BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
+{
+    bide_atomic_init(&barrier->published, initial);
+    bide_waiter_list_init(&barrier->waiters, false);
+}
+
+/*
+ * The sequence that was published last; what was written before it was published is visible. Any thread;
+ * wait-free.
+ */
+BIDE_INLINE BIDE_SEQUENCE F_(_last_published)(BARRIER_ *barrier)
+{
+    return bide_atomic_load(&barrier->published, acquire); /* argument 5 */
+}
+
+/*
+ * Publishes `sequence`, and with it all before it: those who wait for it or less are woken, oldest
+ * first, each on its own scheduler. The one publisher only; less than half the range ahead of the last.
+ * Does not suspend. Wait-free while nobody waits (one seq_cst store and one load); otherwise lock-free,
+ * and linear in the waiters.
+ */
+BIDE_INLINE void F_(_publish)(BARRIER_ *barrier, BIDE_SEQUENCE sequence)
+{
+    bide_atomic_store(&barrier->published, sequence, seq_cst);              /* C */
+    if (bide_atomic_load(&barrier->waiters.word, seq_cst) > BIDE_LIST_SHUT) /* D */
+        F_(_wake_)(barrier, sequence);
+}
+
+/*
+ * Says that nothing more will be published. Who waits, now and later, for a sequence that is published
+ * ends with 0, for any other with -EPIPE. Any thread, more than once; does not suspend; wait-free but
+ * for the waking.
+ */
+void F_(_close)(BARRIER_ *barrier);
+
+BIDE_INLINE bool F_(_ready_)(bide_awaiter *awaiter)
+{
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    waiter->published = F_(_last_published)(waiter->barrier);
+    waiter->status = 0;
+    return !TRAIT_(_precedes)(waiter->published, waiter->target);
+}
+
+BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
+{
+    return ((WAITER_ *)(void *)awaiter)->status;
+}
+
+/*
+ * Waits until `target` is published. `waiter` is the caller's until the wait has ended; its member
+ * `published` is then the last published sequence, `target` or later. A target that does not lie ahead
+ * of the last published sequence by 1 to half the range has been published already.
+ * Ends with 0, or -EPIPE if the barrier was closed before `target` (`published` is then the last).
+ * Any thread; suspends if `target` is not published; lock-free.
+ */
+BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *barrier,
+                                                    BIDE_SEQUENCE target)
+{
+    static const bide_awaiter_ops ops = {F_(_ready_), F_(_suspend_), F_(_resume_)};
+    waiter->awaiter.ops = &ops;
+    waiter->barrier = barrier;
+    waiter->target = target;
+    return &waiter->awaiter;
+}
+
+#undef BARRIER_
+#undef WAITER_
+#undef F_
+#undef TRAIT_

@@ -1,0 +1,99 @@
+/*
+ * A manual-reset event: coroutines wait until it is set; once set it stays so until it is reset.
+ * One word. Floor: sync.
+ *
+ *     not set, waiters...  --set-->  set      everybody who waits is woken, oldest first
+ *     set                  --reset-> not set
+ *
+ * Source: the asynchronous manual-reset event of Lewis Baker's article on operator co_await.
+ */
+#ifndef BIDE_EVENT_H
+#define BIDE_EVENT_H
+
+#include "bide/waiter_list.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The states are those of its list of waiters: SHUT is "set". */
+typedef struct bide_event {
+    bide_waiter_list waiters;
+} bide_event;
+
+/* One wait. The caller's, for the time of the wait. */
+typedef struct bide_event_waiter {
+    bide_awaiter awaiter;
+    bide_event *event;
+} bide_event_waiter;
+
+/*
+ * Makes an event, set or not. Before it is shared. The memory may go when nobody waits and nobody calls
+ * any of these on it; in particular right after the wait that its set has ended: set does not touch the
+ * event once the waiters can see that it is set.
+ */
+BIDE_INLINE void bide_event_init(bide_event *event, bool set)
+{
+    bide_waiter_list_init(&event->waiters, set);
+}
+
+/* Is it set? What was written before the set is then visible. Any thread; wait-free. */
+BIDE_INLINE bool bide_event_is_set(bide_event *event)
+{
+    /* acquire: partner is set's release; without it the caller might miss what the event announces. */
+    return bide_atomic_load(&event->waiters.word, acquire) == BIDE_LIST_SHUT;
+}
+
+/*
+ * Sets it, and wakes all who wait, in the order in which they came, each on its own scheduler. Does
+ * nothing if it is set already. Any thread; does not suspend, and does not run them on the caller's
+ * stack while a coroutine is running on it. Wait-free, but for the waking (linear in the waiters).
+ */
+void bide_event_set(bide_event *event);
+
+/*
+ * Makes it not set; does nothing if it is not set. Who waits afterwards waits for the next set. Any
+ * thread; wait-free.
+ */
+BIDE_INLINE void bide_event_reset(bide_event *event)
+{
+    uintptr_t set = BIDE_LIST_SHUT;
+    /* acquire: partner is set's release. Who resets in order to reuse what the event announced must
+     * come after the setter's writes. Nothing is published here, so no release. */
+    bide_atomic_compare_exchange(&event->waiters.word, &set, BIDE_LIST_EMPTY, acquire, relaxed);
+}
+
+BIDE_INLINE bool bide_event_ready_(bide_awaiter *awaiter)
+{
+    return bide_event_is_set(((bide_event_waiter *)(void *)awaiter)->event);
+}
+
+BIDE_INLINE bide_frame *bide_event_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_waiter_list *waiters = &((bide_event_waiter *)(void *)awaiter)->event->waiters;
+    bool pushed;
+    /* release: see waiter_list.h, 3. Once pushed, neither awaiter, frame nor event is touched. */
+    bide_waiter_list_push(waiters, awaiter, awaiter, release, pushed);
+    return pushed ? NULL : frame;
+}
+
+BIDE_INLINE int bide_event_resume_(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+/*
+ * Waits until `event` is set. `waiter` is the caller's until the wait has ended. Ends with 0. Any
+ * thread; suspends if it is not set; lock-free.
+ */
+BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event *event)
+{
+    static const bide_awaiter_ops ops = {bide_event_ready_, bide_event_suspend_,
+                                         bide_event_resume_};
+    waiter->awaiter.ops = &ops;
+    waiter->event = event;
+    return &waiter->awaiter;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * Frames, awaiters, contexts and schedulers: what a suspended coroutine is, and how it is run again.
+ * Floor: coroutine.
+ *
+ * A frame is where a coroutine keeps itself: this header, then whatever else its type declares. An
+ * awaiter is one operation that a frame waits for. They point at each other while the frame waits:
+ *
+ *        frame                       awaiter
+ *     +-----------+               +-----------+
+ *     | point     |   link        | ops       |
+ *     | link ---------------------> link      |  a neighbour in a list of waiters or a run queue
+ *     | frame     | <---------------- frame   |  the frame to run when the operation has ended
+ *     | context   |               +-----------+
+ *     +-----------+
+ *
+ * A frame is an awaiter too: to await a coroutine is to run it, and its `frame` is then whoever
+ * awaits it, its continuation. That is why a frame costs four words and a child in its parent's
+ * frame costs no awaiter beside it.
+ *
+ * The life of a frame:
+ *
+ *     not started --await--> running <--> suspended (at a point) --> finished
+ *
+ * Who may touch it: while it runs, the thread that runs it; while it is suspended, whoever ends what
+ * it waits for, once. Whoever hands a frame from one thread to another does it by a release that the
+ * taker acquires (a waiter list, a run queue), so its plain fields need no order of their own.
+ */
+#ifndef BIDE_FRAME_H
+#define BIDE_FRAME_H
+
+#include "bide/compiler.h"
+#include "bide/platform.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_awaiter bide_awaiter;
+typedef struct bide_frame bide_frame;
+typedef struct bide_point bide_point;
+typedef struct bide_context bide_context;
+typedef struct bide_scheduler bide_scheduler;
+typedef struct bide_stop_source bide_stop_source;
+
+/*
+ * What can be awaited, as three functions. An operation is an init function that fills its awaiter
+ * in place and returns it; the table is a `static const` in the header, so a compiler that sees the
+ * init function inlines the whole await.
+ */
+typedef struct bide_awaiter_ops {
+    /* Has it ended already, so that there is no need to suspend? */
+    bool (*ready)(bide_awaiter *awaiter);
+
+    /*
+     * The frame is saved and awaiter->frame is set: start the operation. Returns who runs next:
+     * `frame` (it has ended, do not suspend after all), another frame (symmetric transfer), or NULL
+     * (back to whoever resumed). From the moment when the operation may end elsewhere, neither the
+     * awaiter nor the frame may be touched.
+     */
+    bide_frame *(*suspend)(bide_awaiter *awaiter, bide_frame *frame);
+
+    /* The frame runs again: take the result. Returns 0 or a negative errno. */
+    int (*resume)(bide_awaiter *awaiter);
+} bide_awaiter_ops;
+
+struct bide_awaiter {
+    const bide_awaiter_ops *ops;
+    bide_awaiter *link; /* free for whoever holds the operation: the next in its list */
+    bide_frame *frame;  /* to be run when the operation has ended */
+};
+
+/*
+ * The header of every coroutine's frame. awaiter.ops is its point (bide_frame_point), awaiter.link
+ * what it waits for, awaiter.frame its continuation. Writer: the coroutine, or who begins it.
+ */
+struct bide_frame {
+    bide_awaiter awaiter;
+    union {
+        const bide_context *context; /* until it has finished */
+        int error;                   /* after that: 0 or a negative errno */
+    };
+};
+
+/* Runs a frame from its point to where it next stops. Returns who runs next, or NULL. `depth` is how
+ * many more frames may be stepped by a direct call on this stack. */
+typedef bide_frame *bide_step(bide_frame *frame, unsigned depth);
+
+/* A coroutine's code, known by name. */
+typedef struct bide_coroutine_code {
+    bide_step *step;
+    const char *name;
+    const char *file;
+} bide_coroutine_code;
+
+/*
+ * Where a coroutine can stand: one constant for its start, one for each await, one for finished (which
+ * has no code). A suspended frame's function, file and line are read from here.
+ */
+struct bide_point {
+    bide_awaiter_ops ops; /* what awaiting a frame that stands here does */
+    const bide_coroutine_code *code;
+    const void *label; /* where to go on, with labels as values; NULL at the start */
+    uint64_t number;   /* where to go on, in standard C; 0 at the start */
+    unsigned line;
+};
+
+/* Runs frames. One of each kind of scheduler embeds this at its head. */
+struct bide_scheduler {
+    /*
+     * Takes the operations from `first` to `last`, chained by `link` (last->link is NULL), which have
+     * ended: each one's frame is to be resumed, once, in this order. Any thread. Never resumes on the
+     * caller's stack. Touch none of them after it.
+     */
+    void (*post)(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last);
+};
+
+/*
+ * Where a coroutine belongs. It is inherited: a coroutine has the context of the one that awaits it.
+ * The user owns it; it must outlive every coroutine that runs in it. Constant while shared.
+ */
+struct bide_context {
+    bide_scheduler *scheduler; /* never NULL */
+    bide_stop_source *stop;    /* or NULL: is never asked to stop */
+    const char *name;          /* or NULL */
+};
+
+/*
+ * Inline resumption, by name: a frame that is woken runs on the waker's thread, not inside the call
+ * that woke it but when the frame that runs there has suspended (at once, where none does).
+ */
+extern bide_scheduler bide_inline_scheduler;
+
+/* The context of what is begun without another: the inline scheduler, no stop source, no name. */
+extern const bide_context bide_default_context;
+
+/* How many frames deep an await may step what it awaits by a direct call before it goes back to the
+ * resume loop. It bounds the stack of any chain of coroutines. */
+#ifndef BIDE_DIRECT_DEPTH
+#define BIDE_DIRECT_DEPTH 16
+#endif
+
+/* Where `frame` stands. Any thread, while the frame is not running. */
+BIDE_INLINE const bide_point *bide_frame_point(const bide_frame *frame)
+{
+    return (const bide_point *)(const void *)frame->awaiter.ops;
+}
+
+/* Has it run to its end? */
+BIDE_INLINE bool bide_done(const bide_frame *frame)
+{
+    return bide_frame_point(frame)->code == NULL;
+}
+
+/*
+ * Resumes a suspended frame on this thread, and then, in turn, everything that is handed over: by
+ * symmetric transfer, or by waking under the inline scheduler. Returns when nothing of that is left.
+ * The stack does not grow with what is handed over. The frame must be suspended with its operation
+ * ended (or not started, with its context set), and handed to nobody else.
+ */
+void bide_resume(bide_frame *frame);
+
+/*
+ * The operations chained from `first` by `link` (to NULL) have ended: posts each one's frame to the
+ * scheduler of its context. Any thread. Does not resume on the caller's stack while a frame is
+ * running on it. Touch none of them after it. Those of one scheduler that stand side by side are
+ * posted together.
+ */
+void bide_wake(bide_awaiter *first);
+
+/*
+ * Starts `awaiter` for `frame`, which must be saved at a point where it goes on when the operation
+ * has ended. Returns who runs next; `frame` itself if the operation has ended already. For frames
+ * whose step function is written by hand.
+ */
+BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaiter)
+{
+    const bide_awaiter_ops *ops = awaiter->ops;
+    frame->awaiter.link = awaiter;
+    awaiter->frame = frame;
+    return ops->ready(awaiter) ? frame : ops->suspend(awaiter, frame);
+}
+
+BIDE_STATIC_ASSERT(sizeof(bide_frame) <= 4 * sizeof(void *), "a frame's header is four words");
+
+BIDE_EXTERN_C_END
+
+#endif

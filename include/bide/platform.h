@@ -1,0 +1,43 @@
+/*
+ * What the core asks of the system beneath it: a table of five functions, one for the whole program,
+ * chosen when it is linked. bide's library brings the table for Linux; a program for bare metal
+ * defines its own. Floor: base.
+ */
+#ifndef BIDE_PLATFORM_H
+#define BIDE_PLATFORM_H
+
+#include "bide/atomic.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* A time without end, where a deadline is asked for. */
+#define BIDE_FOREVER UINT64_MAX
+
+typedef struct bide_platform_table {
+    /*
+     * Sleeps while *word == expected, until bide_platform.wake on the same address or until the
+     * clock `now` has reached `deadline` (nanoseconds, or BIDE_FOREVER). Returns 0 or -ETIMEDOUT;
+     * may return 0 for no reason, so the caller looks at *word again.
+     */
+    int (*wait)(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline);
+
+    /* Wakes up to `count` threads that sleep on `word`. Uses the address, never what it holds, so
+     * the word may be gone by then: at worst a sleeper on a new word there wakes for no reason. */
+    void (*wake)(bide_atomic(uint32_t) * word, uint32_t count);
+
+    /* A monotonic clock in nanoseconds. */
+    uint64_t (*now)(void);
+
+    /* Lets another thread run. */
+    void (*yield)(void);
+
+    /* A caller broke a rule of the library: says so in one line (what; where: a function or a
+     * coroutine, its file and line) and does not return. */
+    void (*misuse)(const char *what, const char *where, const char *file, unsigned line);
+} bide_platform_table;
+
+extern const bide_platform_table bide_platform;
+
+BIDE_EXTERN_C_END
+
+#endif

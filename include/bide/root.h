@@ -1,0 +1,35 @@
+/*
+ * Where a chain of awaits begins: a root awaits one operation on behalf of nobody, in a context that is
+ * given to it, and calls a function when it has ended. sync_wait and spawn are made of it.
+ * Floor: coroutine.
+ *
+ *     begun --posted--> its scheduler starts the operation --> waits --> ended(root)
+ */
+#ifndef BIDE_ROOT_H
+#define BIDE_ROOT_H
+
+#include "bide/frame.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_root bide_root;
+
+struct bide_root {
+    bide_frame frame;
+    bide_awaiter *awaited;
+    int status; /* what `awaited` ended with; for `ended` and after it */
+    void (*ended)(bide_root *root);
+};
+
+/*
+ * Posts `root` to the scheduler of `context`, where it awaits `awaited`; when that has ended, calls
+ * `ended` on the thread where it ended. `root`, `context` and `awaited` are the caller's until then;
+ * nothing of the root is touched after `ended` is called, which may free it. Any thread; does not
+ * suspend; cannot fail.
+ */
+void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                     void (*ended)(bide_root *root));
+
+BIDE_EXTERN_C_END
+
+#endif

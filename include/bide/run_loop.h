@@ -1,0 +1,63 @@
+/*
+ * A run loop: the scheduler of one thread. Floor: schedule.
+ *
+ *     bide_run_loop loop;
+ *     bide_run_loop_init(&loop);
+ *     status = bide_run_loop_wait(&loop, main_run(&frame));    // runs everything until it has ended
+ *
+ * Any thread may wake coroutines that belong to the loop; they run on the thread that runs it.
+ */
+#ifndef BIDE_RUN_LOOP_H
+#define BIDE_RUN_LOOP_H
+
+#include "bide/frame.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_run_loop {
+    bide_scheduler scheduler;
+    /* {&scheduler, NULL, NULL}; the user may add a stop source and a name before anything runs in it,
+     * or copy it. */
+    bide_context context;
+
+    /* of the thread that runs the loop: what it has taken and is to resume, oldest first */
+    bide_awaiter *first;
+    bide_awaiter *last;
+    uint32_t spins; /* how long to look before it sleeps next time */
+    bool stopping;
+    bide_frame stop_frame;
+    bide_atomic(uint32_t) stop_posted;
+
+    /* of all threads: EMPTY, PARKED, or what was posted, newest first */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uintptr_t) posted;
+} bide_run_loop;
+
+/* Makes a loop with nothing to run. Nothing needs to be freed; the memory may go when nothing that
+ * belongs to the loop is left. */
+void bide_run_loop_init(bide_run_loop *loop);
+
+/*
+ * Runs the loop on this thread until bide_run_loop_stop; what was posted before the stop runs first. When
+ * there is nothing to run it looks for a while and then sleeps. One thread at a time; not from inside
+ * one of its coroutines.
+ */
+void bide_run_loop_run(bide_run_loop *loop);
+
+/* Asks the loop to return from run. Any thread; once for each run; does not block. */
+void bide_run_loop_stop(bide_run_loop *loop);
+
+/*
+ * Runs `awaiter` in loop->context, and everything else that belongs to the loop meanwhile, on this thread,
+ * until it has ended; returns its status, 0 or a negative errno. As bide_run_loop_run otherwise.
+ */
+int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter);
+
+/*
+ * Resumes what is ready, and what becomes ready by that, without ever sleeping; returns how many
+ * resumptions it did. For driving the loop from another. As bide_run_loop_run otherwise.
+ */
+size_t bide_run_loop_run_ready(bide_run_loop *loop);
+
+BIDE_EXTERN_C_END
+
+#endif

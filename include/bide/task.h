@@ -1,0 +1,42 @@
+/*
+ * A task: a coroutine that starts when it is awaited and ends with 0 or a negative errno. Its results,
+ * if any, are members of the user's frame. Floor: coroutine.
+ *
+ * Source: the lazily started task with symmetric transfer of Lewis Baker's articles on coroutines.
+ */
+#ifndef BIDE_TASK_H
+#define BIDE_TASK_H
+
+#include "bide/coroutine.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The first member of a task's frame. */
+typedef struct bide_task {
+    bide_frame frame;
+} bide_task;
+
+/*
+ * Makes `task` a task at its start, to be run by `body` (the constant of a bide_coroutine) when it is
+ * awaited. Writes the header only. Returns the awaiter to give to bide_await, bide_sync_wait or
+ * bide_spawn, once. The frame is the caller's and must stay where it is until the task has ended; after
+ * that it may be reused at once. Any thread; does not suspend; cannot fail.
+ *
+ * Awaiting it runs it on the awaiting thread, in the awaiting coroutine's context, and ends with the
+ * task's error.
+ */
+BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body)
+{
+    task->frame.awaiter.ops = &body->ops;
+    return &task->frame.awaiter;
+}
+
+/* With what the task ended: 0 or a negative errno. Only after it has ended. */
+BIDE_INLINE int bide_task_error(const bide_task *task)
+{
+    return task->frame.error;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

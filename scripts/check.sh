@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# Builds and tests every configuration, one after the other: check.sh [--long].
+# The last line is "N passed, N failed, N skipped", over all of them.
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+long=no
+case ${1-} in
+'') ;;
+--long) long=yes ;;
+*)
+    echo "usage: scripts/check.sh [--long]" >&2
+    exit 2
+    ;;
+esac
+
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
+passed=0 failed=0 skipped=0
+output=$(mktemp) # of the step that is running
+trap 'rm -f "$output"' EXIT
+
+# When told to stop, let the running step end, then report what has been counted.
+stopped=no
+trap 'stopped=yes' TERM INT
+
+# Sanitizers of GCC 12 and Clang 14 cannot always place their shadow memory where the
+# kernel randomises addresses widely, so they run without that wherever it can be
+# turned off. Some containers forbid it.
+fixed=
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+    fixed="setarch $(uname -m) -R"
+fi
+
+# Adds to the totals, and ends the configuration that began at $begun.
+report() { # NAME PASSED FAILED SKIPPED
+    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    echo "   $1: $2 passed, $3 failed, $4 skipped, $((SECONDS - begun)) s"
+}
+
+# Configures and compiles; shows the output only if there is something to see in it.
+build() { # FOLDER CC CXX SETUP-OPTION...
+    local folder=$1 cc=$2 cxx=$3 status=0
+    shift 3
+    {
+        if [ ! -f "$folder/build.ninja" ]; then
+            CC=$cc CXX=$cxx $wrap meson setup "$folder" . "$@"
+        elif [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
+            $wrap meson setup --reconfigure "$folder" .
+        fi && $wrap meson compile -C "$folder"
+    } >"$output" 2>&1 || status=$?
+    if [ "$status" -ne 0 ] || grep -q 'warning:' "$output"; then
+        cat "$output"
+    fi
+    return "$status"
+}
+
+# Runs the tests of a built folder and counts them; shows the output only of failures.
+run() { # NAME FOLDER TEST-OPTION...
+    local name=$1 folder=$2 status=0 p=0 f=0 s=0
+    local log=$folder/meson-logs/testlog.json
+    shift 2
+    rm -f "$log"
+    $wrap meson test -C "$folder" --no-rebuild --quiet --print-errorlogs "$@" \
+        >"$output" 2>&1 || status=$?
+    if [ "$status" -ne 0 ]; then
+        cat "$output"
+    fi
+    if [ -f "$log" ]; then
+        read -r p f s < <(python3 scripts/count-tests.py "$log") || f=1
+    fi
+
+    if [ "$stopped" = yes ]; then
+        echo "   $name was stopped before its end"
+    elif [ $((p + f + s)) -eq 0 ]; then
+        echo "   $name: no test ran"
+        f=1
+    elif [ "$status" -gt 125 ] || { [ "$status" -ne 0 ] && [ $((f + s)) -eq 0 ]; }; then
+        echo "   $name: meson test ended with status $status"
+        f=$((f + 1))
+    fi
+    report "$name" "$p" "$f" "$s"
+}
+
+# One configuration, from setup to count, without the long tests.
+configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
+    local name=$1 folder=$2 cc=$3 begun=$SECONDS wrap=
+    local tests=(--no-suite long)
+    [ "$stopped" = no ] || return 0
+    echo "== $name ($folder)"
+    if ! command -v "$cc" >/dev/null; then
+        echo "   $cc is not installed"
+        report "$name" 0 0 1
+        return 0
+    fi
+    case $* in
+    *b_sanitize*)
+        wrap=$fixed
+        tests+=(--timeout-multiplier 4)
+        ;;
+    esac
+    shift
+    if build "$@"; then
+        run "$name" "$folder" "${tests[@]}"
+    elif [ "$stopped" = no ]; then
+        echo "   $name: the build failed"
+        report "$name" 0 1 0
+    fi
+}
+
+# The long tests of a folder that an earlier configuration has set up.
+long_tests() { # NAME FOLDER WRAP TIMEOUT-MULTIPLIER
+    local begun=$SECONDS wrap=$3
+    [ "$stopped" = no ] || return 0
+    echo "== $1 ($2)"
+    if build "$2" gcc g++; then
+        run "$1" "$2" --suite long --timeout-multiplier "$4"
+    elif [ "$stopped" = no ]; then
+        echo "   $1: the build failed"
+        report "$1" 0 1 0
+    fi
+}
+
+optimised='--buildtype=debugoptimized' # -O2 -g
+thread='-Db_sanitize=thread'
+address='-Db_sanitize=address,undefined'
+lundef='-Db_lundef=false'
+
+# The folder of the first holds those of all the others.
+configuration 'gcc' build gcc g++ $optimised
+configuration 'clang' build/clang clang clang++ $optimised
+configuration 'gcc TSan' build/gcc-tsan gcc g++ $optimised $thread
+configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ $optimised $address
+
+if [ $long = yes ]; then
+    configuration 'clang TSan' build/clang-tsan clang clang++ $optimised $thread $lundef
+    configuration 'clang ASan+UBSan' build/clang-asan clang clang++ $optimised $address $lundef
+    configuration 'gcc -O0' build/gcc-o0 gcc g++ -Ddebug=true -Doptimization=0
+    configuration 'gcc -O3' build/gcc-o3 gcc g++ -Ddebug=true -Doptimization=3
+    configuration 'clang -O3' build/clang-o3 clang clang++ -Ddebug=true -Doptimization=3
+    long_tests 'gcc, long tests' build '' 1
+    long_tests 'gcc TSan, long tests' build/gcc-tsan "$fixed" 4
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+
+[ "$stopped" = no ] || exit 143
+[ "$failed" -eq 0 ] && [ $((passed + failed)) -gt 0 ]

@@ -1,0 +1,94 @@
+#!/bin/sh
+# Installs the packages that a group of targets needs: install.sh GROUP.
+# Says nothing when nothing is missing. All output goes to stderr.
+
+set -eu
+set -f
+exec >&2
+
+# In a list, a|b is satisfied by either, patterns allowed; a is the one to install.
+build='gcc libc6-dev meson ninja-build'
+demo="$build zlib1g-dev pkgconf|pkg-config"
+check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl
+    coreutils util-linux"
+long="$check valgrind"
+bench="$demo g++ clang libdisruptor-java default-jdk-headless"
+
+# The same for systems without dpkg: commands, and headers as <name>.
+build_commands='cc meson ninja|ninja-build|samu'
+demo_commands="$build_commands <zlib.h>"
+check_commands="$demo_commands gcc g++ <cmocka.h> clang clang++ crc32 setarch timeout"
+long_commands="$check_commands valgrind"
+bench_commands="$demo_commands gcc g++ clang java javac"
+
+group=${1-}
+case $group in
+build) packages=$build commands=$build_commands ;;
+demo) packages=$demo commands=$demo_commands ;;
+check) packages=$check commands=$check_commands ;;
+check-long) packages=$long commands=$long_commands ;;
+bench) packages=$bench commands=$bench_commands ;;
+*)
+    echo "usage: scripts/install.sh build|demo|check|check-long|bench"
+    exit 2
+    ;;
+esac
+
+package_installed() {
+    # A pattern may match several packages, so there is one status a line.
+    dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed
+}
+
+command_present() {
+    case $1 in
+    '<'*) echo "#include $1" | cc -E - >/dev/null 2>&1 ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+# missing TEST LIST: the first name of every entry none of whose names pass TEST.
+missing() {
+    for entry in $2; do
+        found=no
+        for name in $(echo "$entry" | tr '|' ' '); do
+            if "$1" "$name"; then
+                found=yes
+                break
+            fi
+        done
+        [ "$found" = yes ] || printf ' %s' "${entry%%|*}"
+    done
+}
+
+if ! command -v dpkg-query >/dev/null; then
+    wanted=$(missing command_present "$commands")
+    [ -n "$wanted" ] || exit 0
+    echo "install.sh: missing:$wanted; please install them with your system's package manager"
+    exit 1
+fi
+
+wanted=$(missing package_installed "$packages")
+[ -n "$wanted" ] || exit 0
+
+by_hand="apt-get install --no-install-recommends$wanted"
+if ! command -v apt-get >/dev/null; then
+    echo "install.sh: missing packages:$wanted"
+    exit 1
+elif [ "$(id -u)" -eq 0 ]; then
+    as_root=
+elif command -v sudo >/dev/null && { sudo -n true >/dev/null 2>&1 || [ -t 0 ]; }; then
+    as_root=sudo
+else
+    echo "install.sh: missing packages; as root, run: $by_hand"
+    exit 1
+fi
+
+echo "install.sh: installing$wanted"
+# An update that fails may still leave lists that are good enough.
+$as_root apt-get update || true
+# shellcheck disable=SC2086 # $wanted is a list of words
+if ! $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends $wanted; then
+    echo "install.sh: that failed; as root, run: $by_hand"
+    exit 1
+fi

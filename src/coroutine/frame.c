@@ -1,0 +1,83 @@
+/*
+ * The resume loop and waking.
+ *
+ * Each call of bide_resume keeps a queue of operations that ended under the inline scheduler while it
+ * runs; `innermost` is the queue of the innermost call on this thread. Only this thread touches it, so
+ * nothing here is atomic.
+ *
+ *     no loop on this thread:  a post starts one and returns when all of it has run
+ *     a loop runs:             a post appends; the loop takes it up when its frame has suspended
+ */
+#include "bide/frame.h"
+
+#include "bide/coroutine.h"
+
+typedef struct inline_queue {
+    bide_awaiter *first;
+    bide_awaiter *last;
+} inline_queue;
+
+static BIDE_THREAD_LOCAL inline_queue *innermost;
+
+const bide_point bide_point_finished = {
+    {bide_frame_ready_, bide_frame_suspend_, bide_frame_resume_}, NULL, NULL, 0, 0};
+
+static void run(bide_frame *frame, inline_queue *queue)
+{
+    inline_queue *outer = innermost;
+    innermost = queue;
+    for (;;) {
+        while (frame != NULL) {
+            const bide_coroutine_code *code = bide_frame_point(frame)->code;
+            if (BIDE_UNLIKELY(code == NULL))
+                bide_platform.misuse("a finished coroutine was resumed", __func__, __FILE__,
+                                     __LINE__);
+            frame = code->step(frame, BIDE_DIRECT_DEPTH);
+        }
+        bide_awaiter *awaiter = queue->first;
+        if (awaiter == NULL)
+            break;
+        queue->first = awaiter->link;
+        frame = awaiter->frame;
+    }
+    innermost = outer;
+}
+
+void bide_resume(bide_frame *frame)
+{
+    inline_queue queue = {NULL, NULL};
+    run(frame, &queue);
+}
+
+static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    (void)scheduler;
+    if (innermost == NULL) {
+        inline_queue queue = {first, last};
+        run(NULL, &queue);
+        return;
+    }
+    if (innermost->first == NULL)
+        innermost->first = first;
+    else
+        innermost->last->link = first;
+    innermost->last = last;
+}
+
+bide_scheduler bide_inline_scheduler = {inline_post};
+
+const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL};
+
+void bide_wake(bide_awaiter *first)
+{
+    while (first != NULL) {
+        bide_scheduler *scheduler = first->frame->context->scheduler;
+        bide_awaiter *last = first;
+        bide_awaiter *next;
+        while ((next = last->link) != NULL && next->frame->context->scheduler == scheduler)
+            last = next;
+        last->link = NULL;
+        scheduler->post(scheduler, first, last);
+        first = next;
+    }
+}

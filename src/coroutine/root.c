@@ -1,0 +1,39 @@
+/*
+ * A root is a coroutine written by hand, for its end must not touch its own frame: `ended` may free it.
+ * While it is in a run queue to be started it is its own continuation, so that what resumes an ended
+ * operation's frame starts it. One thread at a time has it: who begins it, then its scheduler's thread,
+ * then whichever ends what it awaits.
+ */
+#include "bide/root.h"
+
+static bide_frame *root_step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code code = {root_step, "bide_root", __FILE__};
+static const bide_point at_start = {{NULL, NULL, NULL}, &code, NULL, 0, __LINE__};
+static const bide_point at_await = {{NULL, NULL, NULL}, &code, NULL, 1, __LINE__};
+
+static bide_frame *root_step(bide_frame *frame, unsigned depth)
+{
+    bide_root *root = bide_container_of(frame, bide_root, frame);
+    (void)depth;
+    if (frame->awaiter.ops == &at_start.ops) {
+        frame->awaiter.ops = &at_await.ops;
+        return bide_frame_await(frame, root->awaited);
+    }
+    root->status = root->awaited->ops->resume(root->awaited);
+    root->ended(root);
+    return NULL;
+}
+
+void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                     void (*ended)(bide_root *root))
+{
+    bide_awaiter *self = &root->frame.awaiter;
+    self->ops = &at_start.ops;
+    self->link = NULL;
+    self->frame = &root->frame;
+    root->frame.context = context;
+    root->awaited = awaited;
+    root->ended = ended;
+    context->scheduler->post(context->scheduler, self, self);
+}

@@ -1,0 +1,7 @@
+/* How many processors this process may use; at least 1. */
+#ifndef BIDE_SCHEDULE_PROCESSORS_H
+#define BIDE_SCHEDULE_PROCESSORS_H
+
+unsigned bide_processors_(void);
+
+#endif

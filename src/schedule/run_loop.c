@@ -1,0 +1,209 @@
+/*
+ * The run loop.
+ *
+ *     posted   EMPTY (0)    nothing was posted since the loop last took everything
+ *              pointer      what was posted, newest first, by `link`
+ *              PARKED (1)   nothing was posted, and the loop's thread sleeps, or is about to
+ *
+ *     post, other threads:  EMPTY, pointer -> pointer    PARKED -> pointer, and wake the thread
+ *     the loop's thread:    EMPTY -> PARKED before it sleeps; pointer -> EMPTY to take everything
+ *
+ * The loop's own thread, while it runs, posts to the plain list `first`..`last` without an atomic.
+ *
+ * 1. A push releases and the take acquires: the loop's thread sees the frames that it is to resume. All
+ *    modifications are exchanges, so one take synchronises with every push that it takes (waiter_list.h,
+ *    4; ABA does no harm for the reasons given there).
+ * 2. No wake-up is lost, for sleeping and posting modify one word: either the push comes first, and EMPTY ->
+ *    PARKED fails; or PARKED comes first, and the push finds it and wakes. No seq_cst is needed.
+ * 3. Who pushes onto PARKED wakes, nobody else: one wake for many posts.
+ * 4. Once the push is done the loop may run, end and be freed, so after it post uses the address of the
+ *    word only. The thread sleeps on the word itself, on the half that holds its low 32 bits: PARKED is
+ *    odd and no pointer is, so the half differs when the word does.
+ */
+#define _GNU_SOURCE
+#include "bide/run_loop.h"
+
+#include "processors.h"
+
+#include "bide/root.h"
+#include "bide/waiter_list.h"
+
+#define EMPTY  ((uintptr_t)0)
+#define PARKED ((uintptr_t)1)
+
+/*
+ * How often to look for work before sleeping. A look costs some tens of nanoseconds (the pause that goes
+ * with it), a sleep and a wake across cores some tens of microseconds, so a thousand looks cost no more
+ * than the sleep that they may save. A loop that found nothing looks half as long the next time.
+ */
+enum { SPINS_LEAST = 32, SPINS_MOST = 2048 };
+
+/* The loop that runs on this thread. */
+static BIDE_THREAD_LOCAL bide_run_loop *running;
+
+static bide_atomic(uint32_t) * parked_half(bide_run_loop *loop)
+{
+    bide_atomic(uint32_t) *half = (bide_atomic(uint32_t) *)(void *)&loop->posted;
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    half += sizeof loop->posted / sizeof *half - 1;
+#endif
+    return half;
+}
+
+static void append(bide_run_loop *loop, bide_awaiter *first, bide_awaiter *last)
+{
+    if (loop->first == NULL)
+        loop->first = first;
+    else
+        loop->last->link = first;
+    loop->last = last;
+}
+
+static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
+    if (running == loop) {
+        append(loop, first, last);
+        return;
+    }
+    /* The word holds the newest first. */
+    bide_awaiter *oldest = first;
+    if (first != last)
+        first = bide_awaiter_reverse(first);
+    bide_atomic(uint32_t) *half = parked_half(loop);
+    uintptr_t head = bide_atomic_load(&loop->posted, relaxed);
+    do {
+        oldest->link = head == PARKED ? NULL : (bide_awaiter *)head;
+    } while (!bide_atomic_compare_exchange_weak(&loop->posted, &head, (uintptr_t)first, release,
+                                                relaxed)); /* 1: partner is take's acquire */
+    if (head == PARKED)
+        bide_platform.wake(half, 1);
+}
+
+/* Moves what was posted to the plain list. Is there anything to run? */
+static bool take(bide_run_loop *loop)
+{
+    if (loop->first == NULL && bide_atomic_load(&loop->posted, relaxed) > PARKED) {
+        /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
+        uintptr_t head = bide_atomic_exchange(&loop->posted, EMPTY, acquire);
+        bide_awaiter *last = (bide_awaiter *)head;
+        loop->first = bide_awaiter_reverse(last);
+        loop->last = last;
+    }
+    return loop->first != NULL;
+}
+
+static void run_one(bide_run_loop *loop)
+{
+    bide_awaiter *awaiter = loop->first;
+    loop->first = awaiter->link;
+    bide_resume(awaiter->frame);
+}
+
+/* Looks for work for a while, then sleeps until there is some. */
+static void await_work(bide_run_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->spins; i++) {
+        if (bide_atomic_load(&loop->posted, relaxed) != EMPTY) {
+            if (loop->spins < SPINS_MOST)
+                loop->spins *= 2;
+            return;
+        }
+        bide_cpu_relax();
+    }
+    if (loop->spins > SPINS_LEAST)
+        loop->spins /= 2;
+    uintptr_t empty = EMPTY;
+    /* relaxed: nothing is read on the strength of it; `take` acquires. */
+    if (!bide_atomic_compare_exchange(&loop->posted, &empty, PARKED, relaxed, relaxed))
+        return;
+    while (bide_atomic_load(&loop->posted, relaxed) == PARKED)
+        bide_platform.wait(parked_half(loop), (uint32_t)PARKED, BIDE_FOREVER);
+}
+
+void bide_run_loop_init(bide_run_loop *loop)
+{
+    loop->scheduler.post = post;
+    loop->context.scheduler = &loop->scheduler;
+    loop->context.stop = NULL;
+    loop->context.name = NULL;
+    loop->first = NULL;
+    loop->last = NULL;
+    loop->spins = bide_processors_() > 1 ? SPINS_MOST / 2 : 0;
+    loop->stopping = false;
+    bide_atomic_init(&loop->stop_posted, 0);
+    bide_atomic_init(&loop->posted, EMPTY);
+}
+
+static void run_until(bide_run_loop *loop, const bool *ended)
+{
+    bide_run_loop *outer = running;
+    running = loop;
+    while (!*ended) {
+        if (take(loop))
+            run_one(loop);
+        else
+            await_work(loop);
+    }
+    running = outer;
+}
+
+static bide_frame *stop_step(bide_frame *frame, unsigned depth)
+{
+    (void)depth;
+    bide_container_of(frame, bide_run_loop, stop_frame)->stopping = true;
+    return NULL;
+}
+
+static const bide_coroutine_code stop_code = {stop_step, "bide_run_loop_stop", __FILE__};
+static const bide_point stop_point = {{NULL, NULL, NULL}, &stop_code, NULL, 0, __LINE__};
+
+void bide_run_loop_run(bide_run_loop *loop)
+{
+    run_until(loop, &loop->stopping);
+    loop->stopping = false;
+    /* release: partner is stop's acquire; the next stop may write the frame anew. */
+    bide_atomic_store(&loop->stop_posted, 0, release);
+}
+
+void bide_run_loop_stop(bide_run_loop *loop)
+{
+    if (bide_atomic_exchange(&loop->stop_posted, 1, acquire) != 0) /* partner: run's release */
+        return;
+    bide_awaiter *stop = &loop->stop_frame.awaiter;
+    stop->ops = &stop_point.ops;
+    stop->link = NULL;
+    stop->frame = &loop->stop_frame;
+    post(&loop->scheduler, stop, stop);
+}
+
+typedef struct loop_waiter {
+    bide_root root;
+    bool ended;
+} loop_waiter;
+
+/* Runs on the loop's thread, where the root belongs. */
+static void loop_waiter_ended(bide_root *root)
+{
+    bide_container_of(root, loop_waiter, root)->ended = true;
+}
+
+int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter)
+{
+    loop_waiter waiter;
+    waiter.ended = false;
+    bide_root_begin(&waiter.root, &loop->context, awaiter, loop_waiter_ended);
+    run_until(loop, &waiter.ended);
+    return waiter.root.status;
+}
+
+size_t bide_run_loop_run_ready(bide_run_loop *loop)
+{
+    size_t count = 0;
+    bide_run_loop *outer = running;
+    running = loop;
+    for (; take(loop); count++)
+        run_one(loop);
+    running = outer;
+    return count;
+}

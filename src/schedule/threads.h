@@ -1,0 +1,14 @@
+/* Threads of the library's own: they block all signals, so that handlers run on the user's threads. */
+#ifndef BIDE_SCHEDULE_THREADS_H
+#define BIDE_SCHEDULE_THREADS_H
+
+#include <pthread.h>
+
+/* Starts `count` threads that run function(argument). 0, or a negative errno with none left running, after
+ * `give_up(argument)`, which tells those that were started to end. */
+int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
+                        void *argument, void (*give_up)(void *));
+
+void bide_threads_join_(pthread_t *threads, unsigned count);
+
+#endif

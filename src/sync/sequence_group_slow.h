@@ -1,0 +1,33 @@
+/* For one type of sequence: the coroutine inside a group's waiter. */
+
+#define WAITER_  BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
+#define BODY_    BIDE_CONCAT2(group_body, BIDE_SEQUENCE_BITS)
+#define F_(name) BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define WAIT_    BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, _wait_until_published)
+
+static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
+
+const bide_coroutine_code F_(_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_sequence_group_wait",
+                                        __FILE__};
+
+bide_body(BODY_)
+{
+    bide_begin(BODY_, WAITER_ * self);
+    for (self->index = 0; self->index < self->group->count; self->index++) {
+        int status;
+        bide_await_status(status,
+                          WAIT_(&self->wait, self->group->members[self->index], self->target));
+        if (status < 0) {
+            self->published = self->wait.published;
+            bide_return(status);
+        }
+    }
+    /* None of them goes back, so by now it is true of all. */
+    F_(_is_published)(self->group, self->target, &self->published);
+    bide_end();
+}
+
+#undef WAITER_
+#undef BODY_
+#undef F_
+#undef WAIT_

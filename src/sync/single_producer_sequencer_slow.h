@@ -1,0 +1,47 @@
+/* For one type of sequence. */
+
+#define BARRIER_         BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define BARRIER_F_(name) BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
+#define GROUP_           BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define GROUP_F_(name)   BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define SEQUENCER_       BIDE_CONCAT2(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS)
+#define CLAIM_           BIDE_CONCAT2(bide_claim, BIDE_SEQUENCE_BITS)
+#define BODY_            BIDE_CONCAT2(claim_body, BIDE_SEQUENCE_BITS)
+#define F_(name)         BIDE_CONCAT3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
+
+int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, const GROUP_ *gate, BIDE_SEQUENCE size)
+{
+    if (size == 0 || size > (BIDE_SEQUENCE)-1 / 2 + 1)
+        return -EINVAL;
+    BIDE_SEQUENCE last = BARRIER_F_(_last_published)(cursor);
+    sequencer->cursor = cursor;
+    sequencer->gate = gate;
+    sequencer->size = size;
+    sequencer->next = (BIDE_SEQUENCE)(last + 1);
+    sequencer->consumed = last;
+    return 0;
+}
+
+static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
+
+const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_claim", __FILE__};
+
+bide_body(BODY_)
+{
+    bide_begin(BODY_, CLAIM_ * self);
+    bide_try(GROUP_F_(_wait_until_published)(
+        &self->wait, self->sequencer->gate,
+        (BIDE_SEQUENCE)(self->sequencer->next - self->sequencer->size)));
+    self->sequencer->consumed = self->wait.published;
+    self->count = F_(_try_claim)(self->sequencer, self->most, &self->first);
+    bide_end();
+}
+
+#undef BARRIER_
+#undef BARRIER_F_
+#undef GROUP_
+#undef GROUP_F_
+#undef SEQUENCER_
+#undef CLAIM_
+#undef BODY_
+#undef F_

@@ -1,0 +1,37 @@
+/* What every test includes: cmocka and its prelude, and helpers that more than one test uses. */
+#ifndef BIDE_TESTING_H
+#define BIDE_TESTING_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/*
+ * The seed of a stress test: BIDE_SEED from the environment, or a new one. Prints it (as a TAP comment),
+ * so that a failure can be run again.
+ */
+static inline uint64_t testing_seed(void)
+{
+    const char *given = getenv("BIDE_SEED");
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 0)
+                                  : (uint64_t)(uintptr_t)&given ^ 0x9e3779b97f4a7c15u;
+    printf("# BIDE_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+/* A small generator: the next number of the sequence that *state stands at. */
+static inline uint64_t testing_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+#endif

@@ -214,7 +214,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #elif defined __GNUC__
 #define BIDE_CASE_(value)                                                                          \
     _Pragma("GCC diagnostic push")                                                                 \
-    _Pragma("GCC diagnostic error \"-Wswitch-outside-range\"")                                     \
+    _Pragma("GCC diagnostic error \"-Woverflow\"")                                     \
     case value:                                                                                    \
     _Pragma("GCC diagnostic pop")
 #else

@@ -110,6 +110,15 @@ struct bide_scheduler {
      * caller's stack. Touch none of them after it.
      */
     void (*post)(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last);
+
+    /*
+     * Called on a thread that runs one of its coroutines: is there nothing else that could run here, so
+     * that a coroutine about to suspend may rather look for a while (bide_look)? NULL: never.
+     */
+    bool (*idle)(bide_scheduler *scheduler);
+
+    /* How often to look; it adapts. A hint, so all accesses are relaxed. */
+    bide_atomic(uint32_t) patience;
 };
 
 /*
@@ -164,6 +173,17 @@ void bide_resume(bide_frame *frame);
  * posted together.
  */
 void bide_wake(bide_awaiter *first);
+
+/*
+ * For an operation's suspend, before it enlists: looks at whether the operation has ended, again and again,
+ * as long as the scheduler has nothing else to run and its patience lasts. True if it has ended: suspend
+ * returns its frame. Across two cores a look costs some tens of nanoseconds; to suspend and be woken
+ * costs hundreds, and tens of thousands if the thread goes to sleep meanwhile.
+ */
+bool bide_look(bide_awaiter *awaiter, bide_frame *frame);
+
+/* The bounds of a scheduler's patience. */
+enum { BIDE_PATIENCE_LEAST = 16, BIDE_PATIENCE_MOST = 1024 };
 
 /*
  * Starts `awaiter` for `frame`, which must be saved at a point where it goes on when the operation

@@ -64,7 +64,7 @@ static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awa
     innermost->last = last;
 }
 
-bide_scheduler bide_inline_scheduler = {inline_post};
+bide_scheduler bide_inline_scheduler = {inline_post, NULL, 0};
 
 const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL};
 
@@ -80,4 +80,25 @@ void bide_wake(bide_awaiter *first)
         scheduler->post(scheduler, first, last);
         first = next;
     }
+}
+
+bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_scheduler *scheduler = frame->context->scheduler;
+    if (scheduler->idle == NULL)
+        return false;
+    uint32_t patience = bide_atomic_load(&scheduler->patience, relaxed);
+    bool ended = false;
+    for (uint32_t i = 0; i < patience && !ended; i++) {
+        if (!scheduler->idle(scheduler))
+            return false;
+        bide_cpu_relax();
+        ended = awaiter->ops->ready(awaiter);
+    }
+    /* What paid is done for longer the next time, what did not for less. */
+    if (ended && patience < BIDE_PATIENCE_MOST)
+        bide_atomic_store(&scheduler->patience, patience * 2, relaxed);
+    else if (!ended && patience > BIDE_PATIENCE_LEAST)
+        bide_atomic_store(&scheduler->patience, patience / 2, relaxed);
+    return ended;
 }

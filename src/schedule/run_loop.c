@@ -80,6 +80,13 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
         bide_platform.wake(half, 1);
 }
 
+/* Called on the loop's thread, like `take`. */
+static bool idle(bide_scheduler *scheduler)
+{
+    bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
+    return loop->first == NULL && bide_atomic_load(&loop->posted, relaxed) == EMPTY;
+}
+
 /* Moves what was posted to the plain list. Is there anything to run? */
 static bool take(bide_run_loop *loop)
 {
@@ -123,13 +130,16 @@ static void await_work(bide_run_loop *loop)
 
 void bide_run_loop_init(bide_run_loop *loop)
 {
+    bool several = bide_processors_() > 1;
     loop->scheduler.post = post;
+    loop->scheduler.idle = several ? idle : NULL;
+    bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
     loop->context.name = NULL;
     loop->first = NULL;
     loop->last = NULL;
-    loop->spins = bide_processors_() > 1 ? SPINS_MOST / 2 : 0;
+    loop->spins = several ? SPINS_MOST / 2 : 0;
     loop->stopping = false;
     bide_atomic_init(&loop->stop_posted, 0);
     bide_atomic_init(&loop->posted, EMPTY);

@@ -53,6 +53,13 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* (`work` is a hint: see above) */
+static bool idle(bide_scheduler *scheduler)
+{
+    bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
+    return bide_atomic_load(&pool->work, relaxed) == 0;
+}
+
 /* Waits, with the lock held, until there is something in the queue or the pool is to end. */
 static void await_work(bide_thread_pool *pool)
 {
@@ -119,6 +126,8 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
     if (pool == NULL)
         return -ENOMEM;
     pool->scheduler.post = post;
+    pool->scheduler.idle = processors > 1 ? idle : NULL;
+    bide_atomic_init(&pool->scheduler.patience, BIDE_PATIENCE_MOST);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->condition, NULL);
     pool->first = NULL;

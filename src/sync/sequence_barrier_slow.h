@@ -86,6 +86,9 @@ void F_(_wake_)(BARRIER_ *barrier, BIDE_SEQUENCE published)
 
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 {
+    if (bide_look(awaiter, frame))
+        return frame;
+
     WAITER_ *own = bide_container_of(awaiter, WAITER_, awaiter);
     BARRIER_ *barrier = own->barrier;
     bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);

@@ -1,0 +1,55 @@
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MOST_ROUNDS = 99, MOST_SUBJECTS = 64 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void bench_print(const char *bench, const char *subject, double value, const char *unit,
+                 const char *params)
+{
+    printf("{\"bench\": \"%s\", \"subject\": \"%s\", \"value\": %.*f, \"unit\": \"%s\", "
+           "\"params\": %s}\n",
+           bench, subject, value < 1000 ? 2 : 0, value, unit, params);
+    fflush(stdout);
+}
+
+void bench_run(const char *bench, enum bench_unit unit, const bench_subject *subjects, size_t count,
+               int rounds)
+{
+    static double nanoseconds[MOST_SUBJECTS][MOST_ROUNDS];
+    if (count > MOST_SUBJECTS || rounds > MOST_ROUNDS)
+        abort();
+    for (int round = -1; round < rounds; round++) {
+        for (size_t i = 0; i < count; i++) {
+            double begun = now();
+            uint64_t operations = subjects[i].run(subjects[i].argument);
+            double each = (now() - begun) / (double)operations;
+            if (round >= 0)
+                nanoseconds[i][round] = each;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        qsort(nanoseconds[i], (size_t)rounds, sizeof nanoseconds[i][0], compare);
+        double median = nanoseconds[i][rounds / 2];
+        if (unit == BENCH_NANOSECONDS_EACH)
+            bench_print(bench, subjects[i].name, median, "ns/op", subjects[i].params);
+        else
+            bench_print(bench, subjects[i].name, 1e9 / median, "items/s", subjects[i].params);
+    }
+}

@@ -1,0 +1,37 @@
+/*
+ * What the benchmarks share: a clock, rounds that take the subjects in turn, and the JSON lines.
+ *
+ * A subject is a function that does its work once and returns how many operations that were. Each round
+ * runs every subject once, so that whatever else the machine does meets them all alike; the figure is
+ * the median over the rounds.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bench_subject {
+    const char *name;
+    uint64_t (*run)(const void *argument); /* returns the number of operations */
+    const void *argument;
+    const char *params; /* a JSON object */
+} bench_subject;
+
+enum bench_unit { BENCH_NANOSECONDS_EACH, BENCH_ITEMS_PER_SECOND };
+
+/* Runs `rounds` rounds (at most 99) after one to warm up, and prints a line for each subject. */
+void bench_run(const char *bench, enum bench_unit unit, const bench_subject *subjects, size_t count,
+               int rounds);
+
+/* Prints one line for a figure that is not timed. */
+void bench_print(const char *bench, const char *subject, double value, const char *unit,
+                 const char *params);
+
+/* Keeps the compiler from dropping the work that led to `value`. */
+static inline void bench_keep(uint64_t value)
+{
+    __asm__ volatile("" ::"r"(value));
+}
+
+#endif

@@ -1,0 +1,319 @@
+/*
+ * The stack stays bounded whatever is awaited and woken: everything here runs on a thread with a stack of
+ * 64 KiB. Built at -O0 and at -O3, with labels as values and in standard C, the library alike.
+ */
+#define _GNU_SOURCE
+#include "testing.h"
+
+#include "bide/event.h"
+#include "bide/sequence_barrier.h"
+#include "bide/sync_wait.h"
+#include "bide/task.h"
+
+#include <pthread.h>
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANITIZED 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+enum {
+    /* A sanitizer's frames and its own calls are larger; a million frames would still not fit. */
+    STACK = SANITIZED ? 512 * 1024 : 64 * 1024,
+    MILLION = 1000000,
+    AWAITS = SANITIZED ? MILLION : 10 * MILLION,
+};
+
+static void on_a_small_stack(void *(*function)(void *))
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, function, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+}
+
+/* What the functions on the small stack found. */
+static uint64_t found;
+
+static void *allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+struct at_once {
+    bide_task task;
+    uint64_t number;
+};
+
+bide_coroutine(at_once_body)
+{
+    bide_begin(at_once_body, struct at_once * self);
+    self->number++;
+    bide_end();
+}
+
+struct looping {
+    bide_task task;
+    int i;
+    struct at_once child;
+};
+
+bide_coroutine(looping_body)
+{
+    bide_begin(looping_body, struct looping * self);
+    for (self->i = 0; self->i < AWAITS; self->i++)
+        bide_await(bide_task_init(&self->child.task, &at_once_body));
+    bide_end();
+}
+
+static void *await_in_a_loop(void *unused)
+{
+    struct looping looping = {.child.number = 0};
+    (void)unused;
+    bide_sync_wait(bide_task_init(&looping.task, &looping_body));
+    found = looping.child.number;
+    return NULL;
+}
+
+static void ten_million_awaits_of_children_that_complete_at_once(void **state)
+{
+    (void)state;
+    on_a_small_stack(await_in_a_loop);
+    assert_int_equal(found, AWAITS);
+}
+
+struct link {
+    bide_task task;
+    struct link *next;
+    uint64_t length;
+};
+
+bide_coroutine(link_body)
+{
+    bide_begin(link_body, struct link * self);
+    if (self->next != NULL) {
+        bide_await(bide_task_init(&self->next->task, &link_body));
+        self->length = self->next->length + 1;
+    } else {
+        self->length = 1;
+    }
+    bide_end();
+}
+
+static void *await_a_chain(void *unused)
+{
+    struct link *links = allocate(MILLION, sizeof *links);
+    (void)unused;
+    for (int i = 0; i + 1 < MILLION; i++)
+        links[i].next = &links[i + 1];
+    bide_sync_wait(bide_task_init(&links[0].task, &link_body));
+    found = links[0].length;
+    free(links);
+    return NULL;
+}
+
+static void a_chain_of_a_million_tasks_each_awaiting_the_next(void **state)
+{
+    (void)state;
+    on_a_small_stack(await_a_chain);
+    assert_int_equal(found, MILLION);
+}
+
+/* The same chain, but the last one suspends, so that all of it ends from inside a wake. */
+struct suspended_link {
+    bide_task task;
+    struct suspended_link *next;
+    bide_event *event;
+    uint64_t length;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(suspended_link_body)
+{
+    bide_begin(suspended_link_body, struct suspended_link * self);
+    if (self->next != NULL) {
+        bide_await(bide_task_init(&self->next->task, &suspended_link_body));
+        self->length = self->next->length + 1;
+    } else {
+        bide_await(bide_event_wait(&self->wait, self->event));
+        self->length = 1;
+    }
+    bide_end();
+}
+
+static void *end_a_suspended_chain(void *unused)
+{
+    struct suspended_link *links = allocate(MILLION, sizeof *links);
+    bide_event event;
+    (void)unused;
+    bide_event_init(&event, false);
+    for (int i = 0; i < MILLION; i++) {
+        links[i].next = i + 1 < MILLION ? &links[i + 1] : NULL;
+        links[i].event = &event;
+    }
+    bide_task_init(&links[0].task, &suspended_link_body);
+    links[0].task.frame.context = &bide_default_context;
+    links[0].task.frame.awaiter.frame = NULL;
+    bide_resume(&links[0].task.frame);
+    found = links[0].length; /* 0: it is suspended */
+    bide_event_set(&event);
+    found += links[0].length;
+    free(links);
+    return NULL;
+}
+
+static void a_suspended_chain_of_a_million_ends_from_one_wake(void **state)
+{
+    (void)state;
+    on_a_small_stack(end_a_suspended_chain);
+    assert_int_equal(found, MILLION);
+}
+
+struct waiter {
+    bide_task task;
+    bide_event *event;
+    bide_event *sets; /* or NULL */
+    bide_event_waiter wait;
+};
+
+bide_coroutine(waiter_body)
+{
+    bide_begin(waiter_body, struct waiter * self);
+    bide_await(bide_event_wait(&self->wait, self->event));
+    found++;
+    if (self->sets != NULL)
+        bide_event_set(self->sets);
+    bide_end();
+}
+
+static void begin(bide_task *task, const bide_point *body)
+{
+    bide_task_init(task, body);
+    task->frame.context = &bide_default_context;
+    task->frame.awaiter.frame = NULL;
+    bide_resume(&task->frame);
+}
+
+static void *set_from_a_resumed_waiter(void *unused)
+{
+    struct waiter *waiters = allocate(MILLION + 1, sizeof *waiters);
+    bide_event first, all;
+    (void)unused;
+    bide_event_init(&first, false);
+    bide_event_init(&all, false);
+    waiters[0].event = &first;
+    waiters[0].sets = &all;
+    for (int i = 1; i <= MILLION; i++)
+        waiters[i].event = &all;
+    for (int i = 0; i <= MILLION; i++)
+        begin(&waiters[i].task, &waiter_body);
+    found = 0;
+    bide_event_set(&first);
+    free(waiters);
+    return NULL;
+}
+
+static void a_million_waiters_on_one_event_set_by_a_resumed_waiter(void **state)
+{
+    (void)state;
+    on_a_small_stack(set_from_a_resumed_waiter);
+    assert_int_equal(found, MILLION + 1);
+}
+
+static void *set_the_next_event_each(void *unused)
+{
+    struct waiter *waiters = allocate(MILLION, sizeof *waiters);
+    bide_event *events = allocate(MILLION, sizeof *events);
+    (void)unused;
+    for (int i = 0; i < MILLION; i++)
+        bide_event_init(&events[i], false);
+    for (int i = 0; i < MILLION; i++) {
+        waiters[i].event = &events[i];
+        waiters[i].sets = i + 1 < MILLION ? &events[i + 1] : NULL;
+        begin(&waiters[i].task, &waiter_body);
+    }
+    found = 0;
+    bide_event_set(&events[0]);
+    free(events);
+    free(waiters);
+    return NULL;
+}
+
+static void a_chain_of_a_million_events_each_set_by_the_waiter_before(void **state)
+{
+    (void)state;
+    on_a_small_stack(set_the_next_event_each);
+    assert_int_equal(found, MILLION);
+}
+
+struct subscriber {
+    bide_task task;
+    bide_sequence_barrier32 *barrier;
+    uint32_t target;
+    bide_sequence_barrier32 *publishes; /* or NULL */
+    bide_sequence_waiter32 wait;
+};
+
+bide_coroutine(subscriber_body)
+{
+    bide_begin(subscriber_body, struct subscriber * self);
+    bide_await(
+        bide_sequence_barrier32_wait_until_published(&self->wait, self->barrier, self->target));
+    found++;
+    if (self->publishes != NULL)
+        bide_sequence_barrier32_publish(self->publishes, MILLION);
+    bide_end();
+}
+
+static void *publish_from_a_resumed_waiter(void *unused)
+{
+    struct subscriber *subscribers = allocate(MILLION + 1, sizeof *subscribers);
+    bide_sequence_barrier32 first, all;
+    (void)unused;
+    bide_sequence_barrier32_init(&first, bide_sequence32_initial());
+    bide_sequence_barrier32_init(&all, bide_sequence32_initial());
+    subscribers[0].barrier = &first;
+    subscribers[0].publishes = &all;
+    for (int i = 1; i <= MILLION; i++) {
+        subscribers[i].barrier = &all;
+        subscribers[i].target = (uint32_t)i;
+    }
+    for (int i = 0; i <= MILLION; i++)
+        begin(&subscribers[i].task, &subscriber_body);
+    found = 0;
+    bide_sequence_barrier32_publish(&first, 0);
+    free(subscribers);
+    return NULL;
+}
+
+static void a_million_waiters_on_one_barrier_published_by_a_resumed_waiter(void **state)
+{
+    (void)state;
+    on_a_small_stack(publish_from_a_resumed_waiter);
+    assert_int_equal(found, MILLION + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ten_million_awaits_of_children_that_complete_at_once),
+        cmocka_unit_test(a_chain_of_a_million_tasks_each_awaiting_the_next),
+        cmocka_unit_test(a_suspended_chain_of_a_million_ends_from_one_wake),
+        cmocka_unit_test(a_million_waiters_on_one_event_set_by_a_resumed_waiter),
+        cmocka_unit_test(a_chain_of_a_million_events_each_set_by_the_waiter_before),
+        cmocka_unit_test(a_million_waiters_on_one_barrier_published_by_a_resumed_waiter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -96,6 +96,10 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
         report "$name" 0 0 1
         return 0
     fi
+    # Tests that bring their own compilers are run once, whatever the configuration.
+    if [ "$folder" != build ]; then
+        tests+=(--no-suite once)
+    fi
     case $* in
     *b_sanitize*)
         wrap=$fixed

@@ -28,8 +28,9 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame);
 
 /*
  * Makes a barrier whose last published sequence is `initial` (TRAIT_(_initial)() is the one before 0).
- * Before it is shared. The memory may go when no wait is under way and no call on it runs; in
- * particular right after the last wait on it has ended, and after the call that ended it.
+ * Before it is shared. The memory may go when no wait is under way and no call of publish or close runs.
+ * A close that found nobody to end touches nothing once others can see that the barrier is closed, so
+ * whoever ends because of the close may free it; a publish gives no such promise.
  */
 BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
 {

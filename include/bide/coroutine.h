@@ -36,24 +36,8 @@ BIDE_EXTERN_C_BEGIN
 /* Where a finished frame stands. */
 extern const bide_point bide_point_finished;
 
-/* To await a frame is to run it: these are the awaiter's functions of a frame not yet started. */
-BIDE_INLINE bool bide_frame_ready_(bide_awaiter *awaiter)
-{
-    (void)awaiter;
-    return false;
-}
-
-BIDE_INLINE bide_frame *bide_frame_suspend_(bide_awaiter *awaiter, bide_frame *frame)
-{
-    bide_frame *child = (bide_frame *)(void *)awaiter;
-    child->context = frame->context;
-    return child;
-}
-
-BIDE_INLINE int bide_frame_resume_(bide_awaiter *awaiter)
-{
-    return ((bide_frame *)(void *)awaiter)->error;
-}
+/* The suspend of a frame that has started: to await it again is misuse. */
+bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame);
 
 /* Ends a frame: its continuation runs next. Touches nothing of the frame after that. */
 BIDE_INLINE bide_frame *bide_frame_finish_(bide_frame *frame, int error)
@@ -77,7 +61,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     frame->awaiter.ops = &here->ops;
     frame->awaiter.link = awaiter;
     awaiter->frame = frame;
-    bide_frame *next = ops->suspend(awaiter, frame);
+    bide_frame *next = bide_awaiter_suspend(awaiter, ops, frame);
     if (next == frame)
         return false;
     if (next != NULL && depth != 0) {
@@ -90,18 +74,6 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     return true;
 }
 
-#ifdef __cplusplus
-#define BIDE_NO_OPS_              \
-    {                             \
-        nullptr, nullptr, nullptr \
-    }
-#else
-#define BIDE_NO_OPS_     \
-    {                    \
-        NULL, NULL, NULL \
-    }
-#endif
-
 /*
  * Opens the definition of a coroutine's body; a block follows that starts with bide_begin(name, ...).
  * Expands to: the declaration of a step function, the constant `name` (a bide_point: give &name to
@@ -110,7 +82,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #define bide_coroutine(name)                                                                      \
     static bide_frame *name##_step_(bide_frame *frame, unsigned depth);                           \
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__};              \
-    static const bide_point name = {{bide_frame_ready_, bide_frame_suspend_, bide_frame_resume_}, \
+    static const bide_point name = {{NULL, NULL, NULL}, \
                                     &name##_code_,                                                \
                                     NULL,                                                         \
                                     0,                                                            \
@@ -157,23 +129,23 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 /* One await; `resume_here` is where the body goes on after suspension. */
 #define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, resume_here)                 \
     do {                                                                                           \
-        static const bide_point bide_here_ = {BIDE_NO_OPS_, &bide_code_, label, number, __LINE__}; \
+        static const bide_point bide_here_ = {{NULL, bide_frame_started_, NULL}, &bide_code_, label, number, __LINE__}; \
         if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                          \
             bide_platform.misuse("an await stands after bide_finally", bide_code_.name,            \
                                  bide_code_.file, __LINE__);                                       \
         bide_awaiter *bide_awaiter_ = (awaiter_expression);                                        \
         const bide_awaiter_ops *bide_ops_ = bide_awaiter_->ops;                                    \
-        if (!bide_ops_->ready(bide_awaiter_)) {                                                    \
+        if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                                    \
             bide_frame *bide_next_;                                                                \
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_,     \
                               &bide_next_))                                                        \
                 return bide_next_;                                                                 \
         }                                                                                          \
-        use(bide_ops_->resume(bide_awaiter_));                                                     \
+        use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                                     \
         if (0) {                                                                                   \
             resume_here;                                                                           \
             bide_awaiter_ = bide_frame_->awaiter.link;                                             \
-            use(bide_awaiter_->ops->resume(bide_awaiter_));                                        \
+            use(bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops));                                        \
         }                                                                                          \
     } while (0)
 

@@ -43,21 +43,25 @@ typedef struct bide_stop_source bide_stop_source;
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter
  * in place and returns it; the table is a `static const` in the header, so a compiler that sees the
- * init function inlines the whole await.
+ * init function inlines the whole await. NULL stands for what a frame that has not started does; it is
+ * checked rather than called, because to await a child whose init function is in another file should
+ * not take three more indirect calls.
  */
 typedef struct bide_awaiter_ops {
-    /* Has it ended already, so that there is no need to suspend? */
+    /* Has it ended already, so that there is no need to suspend? NULL: no. */
     bool (*ready)(bide_awaiter *awaiter);
 
     /*
      * The frame is saved and awaiter->frame is set: start the operation. Returns who runs next:
      * `frame` (it has ended, do not suspend after all), another frame (symmetric transfer), or NULL
      * (back to whoever resumed). From the moment when the operation may end elsewhere, neither the
-     * awaiter nor the frame may be touched.
+     * awaiter nor the frame may be touched. NULL: the awaiter is a frame; it runs next, in the context of
+     * `frame`.
      */
     bide_frame *(*suspend)(bide_awaiter *awaiter, bide_frame *frame);
 
-    /* The frame runs again: take the result. Returns 0 or a negative errno. */
+    /* The frame runs again: take the result. Returns 0 or a negative errno. NULL: the awaiter is a frame;
+     * its error. */
     int (*resume)(bide_awaiter *awaiter);
 } bide_awaiter_ops;
 
@@ -174,6 +178,27 @@ void bide_resume(bide_frame *frame);
  */
 void bide_wake(bide_awaiter *first);
 
+/* The three functions of an awaiter, or what NULL stands for. */
+BIDE_INLINE bool bide_awaiter_ready(bide_awaiter *awaiter, const bide_awaiter_ops *ops)
+{
+    return ops->ready != NULL && ops->ready(awaiter);
+}
+
+BIDE_INLINE bide_frame *bide_awaiter_suspend(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
+                                             bide_frame *frame)
+{
+    if (ops->suspend != NULL)
+        return ops->suspend(awaiter, frame);
+    bide_frame *child = (bide_frame *)(void *)awaiter;
+    child->context = frame->context;
+    return child;
+}
+
+BIDE_INLINE int bide_awaiter_resume(bide_awaiter *awaiter, const bide_awaiter_ops *ops)
+{
+    return ops->resume != NULL ? ops->resume(awaiter) : ((bide_frame *)(void *)awaiter)->error;
+}
+
 /*
  * For an operation's suspend, before it enlists: looks at whether the operation has ended, again and again,
  * as long as the scheduler has nothing else to run and its patience lasts. True if it has ended: suspend
@@ -195,7 +220,7 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
     const bide_awaiter_ops *ops = awaiter->ops;
     frame->awaiter.link = awaiter;
     awaiter->frame = frame;
-    return ops->ready(awaiter) ? frame : ops->suspend(awaiter, frame);
+    return bide_awaiter_ready(awaiter, ops) ? frame : bide_awaiter_suspend(awaiter, ops, frame);
 }
 
 BIDE_STATIC_ASSERT(sizeof(bide_frame) <= 4 * sizeof(void *), "a frame's header is four words");

@@ -19,8 +19,17 @@ typedef struct inline_queue {
 
 static BIDE_THREAD_LOCAL inline_queue *innermost;
 
-const bide_point bide_point_finished = {
-    {bide_frame_ready_, bide_frame_suspend_, bide_frame_resume_}, NULL, NULL, 0, 0};
+const bide_point bide_point_finished = {{NULL, bide_frame_started_, NULL}, NULL, NULL, 0, 0};
+
+bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    const bide_point *point = bide_frame_point((bide_frame *)(void *)awaiter);
+    (void)frame;
+    bide_platform.misuse("a coroutine was awaited that had started already",
+                         point->code != NULL ? point->code->name : "(finished)",
+                         point->code != NULL ? point->code->file : __FILE__, point->line);
+    return NULL;
+}
 
 static void run(bide_frame *frame, inline_queue *queue)
 {

@@ -20,7 +20,7 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth)
         frame->awaiter.ops = &at_await.ops;
         return bide_frame_await(frame, root->awaited);
     }
-    root->status = root->awaited->ops->resume(root->awaited);
+    root->status = bide_awaiter_resume(root->awaited, root->awaited->ops);
     root->ended(root);
     return NULL;
 }

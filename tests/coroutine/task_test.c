@@ -2,6 +2,7 @@
  * Tasks: they start when they are awaited, run by symmetric transfer, pass results and errors, inherit the
  * context of who awaits them, and allocate nothing.
  */
+#define _GNU_SOURCE
 #include "testing.h"
 
 #include "bide/event.h"
@@ -10,6 +11,9 @@
 #include "bide/task.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct sum {
     bide_task task;
@@ -241,6 +245,87 @@ static void a_frame_handed_back_from_another_await_goes_on_there(void **state)
     assert_string_equal(self.trace, "12");
 }
 
+/* Does `misuse` abort, with one line on stderr that holds both words? */
+static bool aborts_naming(void (*misuse)(void), const char *one, const char *other)
+{
+    int ends[2];
+    char text[512];
+    size_t length = 0;
+    ssize_t count;
+    int status;
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], STDERR_FILENO);
+        misuse();
+        _exit(0);
+    }
+    close(ends[1]);
+    while (length < sizeof text - 1 &&
+           (count = read(ends[0], text + length, sizeof text - 1 - length)) > 0)
+        length += (size_t)count;
+    text[length] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    const char *end = strchr(text, '\n');
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && end != NULL &&
+           strstr(text, one) != NULL && strstr(text, one) < end && strstr(text, other) != NULL;
+}
+
+static void await_a_finished_task(void)
+{
+    struct sum self;
+    bide_awaiter *awaiter = sum(&self, 1, 2);
+    bide_sync_wait(awaiter);
+    bide_sync_wait(awaiter);
+}
+
+struct idle {
+    bide_task task;
+    bide_event event;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(idle_body)
+{
+    bide_begin(idle_body, struct idle * self);
+    bide_await(bide_event_wait(&self->wait, &self->event));
+    bide_end();
+}
+
+static void ignore(bide_root *root)
+{
+    (void)root;
+}
+
+static void await_a_suspended_task(void)
+{
+    struct idle self;
+    bide_root root;
+    bide_event_init(&self.event, false);
+    bide_awaiter *awaiter = bide_task_init(&self.task, &idle_body);
+    bide_root_begin(&root, &bide_default_context, awaiter, ignore);
+    bide_sync_wait(awaiter);
+}
+
+static void resume_a_finished_task(void)
+{
+    struct sum self;
+    bide_sync_wait(sum(&self, 1, 2));
+    bide_resume(&self.task.frame);
+}
+
+static void misuse_aborts_with_a_line_that_names_the_coroutine(void **state)
+{
+    (void)state;
+    assert_true(aborts_naming(await_a_finished_task, "awaited", "finished"));
+    assert_true(aborts_naming(await_a_suspended_task, "awaited", "idle_body"));
+    assert_true(aborts_naming(resume_a_finished_task, "finished", "resumed"));
+}
+
 struct resuming {
     bide_task task;
     bide_event_waiter wait;
@@ -291,6 +376,7 @@ int main(void)
         cmocka_unit_test(children_inherit_the_context),
         cmocka_unit_test(a_childs_frame_may_be_used_again_at_once),
         cmocka_unit_test(a_frame_handed_back_from_another_await_goes_on_there),
+        cmocka_unit_test(misuse_aborts_with_a_line_that_names_the_coroutine),
         cmocka_unit_test(roots_under_the_inline_scheduler_run_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,516 @@
+/*
+ * Blocking calls: made on threads of their own, while the coroutine's loop goes on; reading files and
+ * pipes; interrupting reads.
+ */
+#define _GNU_SOURCE
+#include "schedule_testing.h"
+
+#include "bide/blocking.h"
+#include "bide/run_loop.h"
+#include "bide/spawn.h"
+#include "bide/sync_wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static bide_blocking *create(unsigned threads)
+{
+    bide_blocking *blocking;
+    assert_int_equal(bide_blocking_create(&blocking, threads), 0);
+    return blocking;
+}
+
+/* ---- Calls ---- */
+
+struct call {
+    bide_task task;
+    bide_blocking *blocking;
+    bide_blocking_call call;
+    int status;
+    pthread_t before, during, after;
+};
+
+static void note_thread(void *argument)
+{
+    *(pthread_t *)argument = pthread_self();
+}
+
+bide_coroutine(call_body)
+{
+    bide_begin(call_body, struct call * self);
+    self->before = pthread_self();
+    bide_await_status(self->status,
+                      bide_blocking_run(&self->call, self->blocking, note_thread, &self->during));
+    self->after = pthread_self();
+    bide_end();
+}
+
+static void a_call_is_made_elsewhere_and_the_coroutine_resumes_on_its_loop(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    for (int i = 0; i < 500; i++) {
+        struct call call = {.blocking = blocking, .status = -1};
+        assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&call.task, &call_body)), 0);
+        assert_int_equal(call.status, 0);
+        assert_true(pthread_equal(call.before, pthread_self()));
+        assert_false(pthread_equal(call.during, pthread_self()));
+        assert_true(pthread_equal(call.after, pthread_self()));
+    }
+    bide_blocking_destroy(blocking);
+}
+
+struct meeting {
+    unsigned expected;
+    bide_atomic(unsigned) arrived;
+};
+
+static void meet(void *argument)
+{
+    struct meeting *meeting = argument;
+    bide_atomic_fetch_add(&meeting->arrived, 1, relaxed);
+    schedule_until(bide_atomic_load(&meeting->arrived, relaxed) == meeting->expected);
+}
+
+static void as_many_calls_as_threads_run_side_by_side(void **state)
+{
+    (void)state;
+    enum { CALLS = 3 };
+    bide_blocking *blocking = create(CALLS);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    for (int round = 0; round < 100; round++) {
+        struct meeting meeting = {.expected = CALLS};
+        bide_blocking_call calls[CALLS];
+        bide_spawned spawned[CALLS];
+        for (int i = 0; i < CALLS; i++)
+            bide_spawn(&spawned[i], &loop.context,
+                       bide_blocking_run(&calls[i], blocking, meet, &meeting));
+        for (int i = 0; i < CALLS; i++) {
+            bide_event_waiter wait;
+            bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned[i].ended));
+            assert_int_equal(spawned[i].root.status, 0);
+        }
+    }
+    bide_blocking_destroy(blocking);
+}
+
+struct order {
+    unsigned *next;
+    unsigned place;
+};
+
+static void take_place(void *argument)
+{
+    struct order *order = argument;
+    order->place = (*order->next)++;
+}
+
+static void calls_begin_in_the_order_in_which_they_were_awaited(void **state)
+{
+    (void)state;
+    enum { CALLS = 100 };
+    bide_blocking *blocking = create(1);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    unsigned next = 0;
+    struct order orders[CALLS];
+    bide_blocking_call calls[CALLS];
+    bide_spawned spawned[CALLS];
+    for (unsigned i = 0; i < CALLS; i++) {
+        orders[i].next = &next;
+        bide_spawn(&spawned[i], &loop.context,
+                   bide_blocking_run(&calls[i], blocking, take_place, &orders[i]));
+    }
+    for (unsigned i = 0; i < CALLS; i++) {
+        bide_event_waiter wait;
+        bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned[i].ended));
+        assert_int_equal(orders[i].place, i);
+    }
+    bide_blocking_destroy(blocking);
+}
+
+static void at_least_one_thread_is_needed(void **state)
+{
+    (void)state;
+    bide_blocking *blocking;
+    assert_int_equal(bide_blocking_create(&blocking, 0), -EINVAL);
+}
+
+static void sets_of_threads_come_and_go(void **state)
+{
+    (void)state;
+    int lowest = dup(STDIN_FILENO);
+    close(lowest);
+    for (unsigned i = 0; i < 200; i++) {
+        bide_blocking *blocking = create(1 + i % 3);
+        pthread_t thread;
+        bide_blocking_call call;
+        assert_int_equal(bide_sync_wait(bide_blocking_run(&call, blocking, note_thread, &thread)),
+                         0);
+        bide_blocking_destroy(blocking);
+    }
+    int lowest_after = dup(STDIN_FILENO);
+    close(lowest_after);
+    assert_int_equal(lowest_after, lowest);
+}
+
+/* ---- Files ---- */
+
+enum { FILE_SIZE = 300000 };
+
+struct copy {
+    bide_task task;
+    bide_blocking *blocking;
+    int fd;
+    uint64_t random;
+    size_t piece;
+    size_t total;
+    size_t reads;
+    bide_blocking_reader reader;
+    unsigned char bytes[FILE_SIZE + 8192];
+};
+
+/* Reads to the end of the file in pieces of random sizes. */
+bide_coroutine(copy_body)
+{
+    bide_begin(copy_body, struct copy * self);
+    do {
+        self->piece = 1 + testing_random(&self->random) % 8192;
+        bide_try(bide_blocking_read(&self->reader, self->blocking, self->fd,
+                                    self->bytes + self->total, self->piece));
+        if (self->reader.result > (ptrdiff_t)self->piece)
+            bide_return(-EOVERFLOW);
+        self->total += (size_t)self->reader.result;
+        self->reads++;
+    } while (self->reader.result > 0 && self->total <= FILE_SIZE);
+    bide_end();
+}
+
+static int temporary_file(const unsigned char *bytes, size_t size)
+{
+    char name[] = "/tmp/bide-test-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    unlink(name);
+    assert_int_equal(write(fd, bytes, size), size);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    return fd;
+}
+
+static void a_file_read_in_pieces_gives_its_bytes(void **state)
+{
+    (void)state;
+    uint64_t random = testing_seed();
+    static unsigned char bytes[FILE_SIZE];
+    for (size_t i = 0; i < FILE_SIZE; i++)
+        bytes[i] = (unsigned char)testing_random(&random);
+    bide_blocking *blocking = create(2);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    static struct copy copy;
+    copy.blocking = blocking;
+    copy.fd = temporary_file(bytes, FILE_SIZE);
+    copy.random = random;
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&copy.task, &copy_body)), 0);
+    assert_int_equal(copy.total, FILE_SIZE);
+    assert_memory_equal(copy.bytes, bytes, FILE_SIZE);
+    assert_int_equal(copy.reader.result, 0);
+    close(copy.fd);
+    bide_blocking_destroy(blocking);
+}
+
+/* Reads from a plain thread. Returns the result, once it is the status too where it is an error. */
+static ptrdiff_t read_now(bide_blocking *blocking, int fd, void *buffer, size_t size)
+{
+    bide_blocking_reader reader = {.result = 12345};
+    int status = bide_sync_wait(bide_blocking_read(&reader, blocking, fd, buffer, size));
+    assert_int_equal(status, reader.result < 0 ? reader.result : 0);
+    return reader.result;
+}
+
+static void the_end_of_a_file_is_0(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    int fd = temporary_file((const unsigned char *)"abc", 3);
+    char buffer[8];
+    assert_int_equal(read_now(blocking, fd, buffer, sizeof buffer), 3);
+    assert_memory_equal(buffer, "abc", 3);
+    assert_int_equal(read_now(blocking, fd, buffer, sizeof buffer), 0);
+    assert_int_equal(read_now(blocking, fd, buffer, sizeof buffer), 0);
+    close(fd);
+    bide_blocking_destroy(blocking);
+}
+
+static void a_descriptor_that_is_not_open_is_EBADF(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    char byte;
+    int fd = dup(STDIN_FILENO);
+    close(fd);
+    assert_int_equal(read_now(blocking, fd, &byte, 1), -EBADF);
+    bide_blocking_destroy(blocking);
+}
+
+static void a_directory_is_EISDIR(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    char byte;
+    int fd = open("/", O_RDONLY | O_DIRECTORY);
+    assert_true(fd >= 0);
+    assert_int_equal(read_now(blocking, fd, &byte, 1), -EISDIR);
+    close(fd);
+    bide_blocking_destroy(blocking);
+}
+
+/* ---- Pipes ---- */
+
+struct tube {
+    int out; /* to read from */
+    int in;
+};
+
+static struct tube make_pipe(int flags)
+{
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC | flags), 0);
+    return (struct tube){fds[0], fds[1]};
+}
+
+static void close_pipe(struct tube pipe)
+{
+    close(pipe.out);
+    close(pipe.in);
+}
+
+static void short_reads_of_a_pipe_are_returned_as_they_are(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    struct tube pipe = make_pipe(0);
+    char buffer[100];
+    assert_int_equal(write(pipe.in, "abc", 3), 3);
+    assert_int_equal(read_now(blocking, pipe.out, buffer, sizeof buffer), 3);
+    assert_memory_equal(buffer, "abc", 3);
+    assert_int_equal(write(pipe.in, "defgh", 5), 5);
+    assert_int_equal(read_now(blocking, pipe.out, buffer, 4), 4);
+    assert_memory_equal(buffer, "defg", 4);
+    close(pipe.in);
+    assert_int_equal(read_now(blocking, pipe.out, buffer, sizeof buffer), 1);
+    assert_int_equal(read_now(blocking, pipe.out, buffer, sizeof buffer), 0);
+    close(pipe.out);
+    bide_blocking_destroy(blocking);
+}
+
+/* Alternates with another of its kind, and the one with a pipe writes to it in the end. */
+struct busy {
+    bide_task task;
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    bide_event *mine;
+    bide_event *theirs;
+    unsigned turns;
+    int fd; /* to write to, or -1 */
+};
+
+bide_coroutine(busy_body)
+{
+    bide_begin(busy_body, struct busy * self);
+    for (self->turns = 0; self->turns < 1000; self->turns++) {
+        bide_await(bide_event_wait(&self->wait, self->mine));
+        bide_event_reset(self->mine);
+        bide_event_set(self->theirs);
+    }
+    if (self->fd >= 0 && write(self->fd, "abc", 3) != 3)
+        bide_return(-errno);
+    bide_end();
+}
+
+static void a_loop_goes_on_while_a_read_waits_for_data(void **state)
+{
+    (void)state;
+    const int flags[] = {0, O_NONBLOCK};
+    for (int i = 0; i < 2; i++) {
+        bide_blocking *blocking = create(1);
+        bide_run_loop loop;
+        bide_run_loop_init(&loop);
+        struct tube pipe = make_pipe(flags[i]);
+        char buffer[100];
+        bide_blocking_reader reader;
+        bide_spawned read;
+        bide_spawn(&read, &loop.context,
+                   bide_blocking_read(&reader, blocking, pipe.out, buffer, sizeof buffer));
+
+        bide_event events[2];
+        bide_event_init(&events[0], true);
+        bide_event_init(&events[1], false);
+        struct busy busy[2];
+        for (int j = 0; j < 2; j++) {
+            busy[j].mine = &events[j];
+            busy[j].theirs = &events[1 - j];
+            busy[j].fd = j == 0 ? -1 : pipe.in;
+            bide_spawn(&busy[j].spawned, &loop.context, bide_task_init(&busy[j].task, &busy_body));
+        }
+        bide_event_waiter wait;
+        assert_int_equal(bide_run_loop_wait(&loop, bide_event_wait(&wait, &read.ended)), 0);
+        assert_int_equal(read.root.status, 0);
+        assert_int_equal(reader.result, 3);
+        assert_memory_equal(buffer, "abc", 3);
+        for (int j = 0; j < 2; j++) {
+            assert_true(bide_event_is_set(&busy[j].spawned.ended));
+            assert_int_equal(busy[j].spawned.root.status, 0);
+            assert_int_equal(busy[j].turns, 1000);
+        }
+        close_pipe(pipe);
+        bide_blocking_destroy(blocking);
+    }
+}
+
+static void *write_bytes(void *argument)
+{
+    struct tube *pipe = argument;
+    for (unsigned i = 0; i < 256; i++) {
+        unsigned char byte = (unsigned char)i;
+        if (write(pipe->in, &byte, 1) != 1)
+            break;
+        if (i % 16 == 0)
+            sched_yield();
+    }
+    close(pipe->in);
+    return NULL;
+}
+
+static void what_another_thread_writes_is_read_until_the_pipe_is_closed(void **state)
+{
+    (void)state;
+    const int flags[] = {0, O_NONBLOCK};
+    for (int i = 0; i < 2; i++) {
+        bide_blocking *blocking = create(1);
+        struct tube pipe = make_pipe(flags[i]);
+        pthread_t thread = schedule_thread(write_bytes, &pipe);
+        unsigned char buffer[300];
+        size_t total = 0;
+        ptrdiff_t count;
+        while ((count = read_now(blocking, pipe.out, buffer + total, sizeof buffer - total)) > 0)
+            total += (size_t)count;
+        assert_int_equal(count, 0);
+        assert_int_equal(total, 256);
+        for (unsigned j = 0; j < 256; j++)
+            assert_int_equal(buffer[j], j);
+        pthread_join(thread, NULL);
+        close(pipe.out);
+        bide_blocking_destroy(blocking);
+    }
+}
+
+/* ---- Interrupting ---- */
+
+static bide_blocking *to_interrupt;
+
+static void interrupt_on_signal(int number)
+{
+    (void)number;
+    bide_blocking_interrupt(to_interrupt);
+}
+
+static void interrupt_from_handler(bide_blocking *blocking)
+{
+    to_interrupt = blocking;
+    struct sigaction action = {.sa_handler = interrupt_on_signal}, before;
+    sigaction(SIGUSR1, &action, &before);
+    errno = EXDEV;
+    raise(SIGUSR1);
+    assert_int_equal(errno, EXDEV);
+    sigaction(SIGUSR1, &before, NULL);
+}
+
+/* Several reads wait, one of them still for a thread. */
+static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *))
+{
+    enum { READS = 3 };
+    bide_blocking *blocking = create(2);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct tube pipes[READS];
+    char bytes[READS];
+    bide_blocking_reader readers[READS];
+    bide_spawned spawned[READS];
+    for (int i = 0; i < READS; i++) {
+        pipes[i] = make_pipe(i == 0 ? O_NONBLOCK : 0);
+        bide_spawn(&spawned[i], &loop.context,
+                   bide_blocking_read(&readers[i], blocking, pipes[i].out, &bytes[i], 1));
+    }
+    assert_int_equal(bide_run_loop_run_ready(&loop), READS);
+    interrupt(blocking);
+    for (int i = 0; i < READS; i++) {
+        bide_event_waiter wait;
+        bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned[i].ended));
+        assert_int_equal(spawned[i].root.status, -ECANCELED);
+        assert_int_equal(readers[i].result, -ECANCELED);
+    }
+    /* For good; and what is there is not taken. */
+    assert_int_equal(write(pipes[0].in, "a", 1), 1);
+    assert_int_equal(read_now(blocking, pipes[0].out, &bytes[0], 1), -ECANCELED);
+    interrupt(blocking);
+    assert_int_equal(read_now(blocking, pipes[0].out, &bytes[0], 1), -ECANCELED);
+    assert_int_equal(read(pipes[0].out, &bytes[0], 1), 1);
+    assert_int_equal(bytes[0], 'a');
+    for (int i = 0; i < READS; i++)
+        close_pipe(pipes[i]);
+    bide_blocking_destroy(blocking);
+}
+
+static void interrupt_ends_reads_that_wait_and_later_ones(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++)
+        interrupt_waiting_reads(bide_blocking_interrupt);
+}
+
+static void interrupt_works_from_a_signal_handler(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++)
+        interrupt_waiting_reads(interrupt_from_handler);
+}
+
+static void other_calls_are_not_interrupted(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    bide_blocking_interrupt(blocking);
+    bide_blocking_call call;
+    pthread_t thread = pthread_self();
+    assert_int_equal(bide_sync_wait(bide_blocking_run(&call, blocking, note_thread, &thread)), 0);
+    assert_false(pthread_equal(thread, pthread_self()));
+    bide_blocking_destroy(blocking);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_is_made_elsewhere_and_the_coroutine_resumes_on_its_loop),
+        cmocka_unit_test(as_many_calls_as_threads_run_side_by_side),
+        cmocka_unit_test(calls_begin_in_the_order_in_which_they_were_awaited),
+        cmocka_unit_test(at_least_one_thread_is_needed),
+        cmocka_unit_test(sets_of_threads_come_and_go),
+        cmocka_unit_test(a_file_read_in_pieces_gives_its_bytes),
+        cmocka_unit_test(the_end_of_a_file_is_0),
+        cmocka_unit_test(a_descriptor_that_is_not_open_is_EBADF),
+        cmocka_unit_test(a_directory_is_EISDIR),
+        cmocka_unit_test(short_reads_of_a_pipe_are_returned_as_they_are),
+        cmocka_unit_test(a_loop_goes_on_while_a_read_waits_for_data),
+        cmocka_unit_test(what_another_thread_writes_is_read_until_the_pipe_is_closed),
+        cmocka_unit_test(interrupt_ends_reads_that_wait_and_later_ones),
+        cmocka_unit_test(interrupt_works_from_a_signal_handler),
+        cmocka_unit_test(other_calls_are_not_interrupted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+/*
+ * What the schedulers do when the system fails: what cannot be made is reported and leaves nothing, and
+ * reads survive interruptions.
+ */
+#define _GNU_SOURCE
+#include "schedule_testing.h"
+
+#include "faults.h"
+
+#include "bide/blocking.h"
+#include "bide/run_loop.h"
+#include "bide/sync_wait.h"
+#include "bide/thread_pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { THREADS = 4 };
+
+/* ---- Creating ---- */
+
+/* Creates, and destroys what was created; returns the status. */
+static int make_pool(void)
+{
+    bide_thread_pool *pool;
+    int status = bide_thread_pool_create(&pool, THREADS);
+    if (status == 0)
+        bide_thread_pool_destroy(pool);
+    return status;
+}
+
+static int make_blocking(void)
+{
+    bide_blocking *blocking;
+    int status = bide_blocking_create(&blocking, THREADS);
+    if (status == 0)
+        bide_blocking_destroy(blocking);
+    return status;
+}
+
+/* Makes each call of `function` fail in turn until `make` succeeds; returns how many calls there are. */
+static unsigned fail_each(int (*make)(void), fault function, int error)
+{
+    sigset_t mask_before, mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask_before);
+    long descriptors = faults_descriptors();
+    long blocks = faults_blocks();
+    long threads = faults_threads();
+    unsigned n = 0;
+    int status;
+    do {
+        faults_clear();
+        faults_fail(function, ++n, 1, error);
+        status = make();
+        assert_int_equal(status, faults_hits(function) == 0 ? 0 : -error);
+        assert_int_equal(faults_descriptors(), descriptors);
+        assert_int_equal(faults_blocks(), blocks);
+        assert_int_equal(faults_threads(), threads);
+        pthread_sigmask(SIG_SETMASK, NULL, &mask);
+        for (int signal = 1; signal < SIGRTMAX; signal++)
+            assert_int_equal(sigismember(&mask, signal), sigismember(&mask_before, signal));
+    } while (status != 0);
+    faults_clear();
+    return n - 1;
+}
+
+static void a_pool_that_cannot_be_made_leaves_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(fail_each(make_pool, FAULT_MALLOC, ENOMEM), 1);
+    assert_int_equal(fail_each(make_pool, FAULT_PTHREAD_CREATE, EAGAIN), THREADS);
+}
+
+static void threads_for_blocking_calls_that_cannot_be_made_leave_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(fail_each(make_blocking, FAULT_MALLOC, ENOMEM), 1);
+    assert_int_equal(fail_each(make_blocking, FAULT_EVENTFD, EMFILE), 1);
+    assert_int_equal(fail_each(make_blocking, FAULT_EVENTFD, ENFILE), 1);
+    assert_int_equal(fail_each(make_blocking, FAULT_PTHREAD_CREATE, EAGAIN), THREADS);
+}
+
+static void what_is_made_holds_what_is_counted(void **state)
+{
+    (void)state;
+    faults_clear();
+    long blocks = faults_blocks();
+    long threads = faults_threads();
+    long descriptors = faults_descriptors();
+    bide_blocking *blocking;
+    assert_int_equal(bide_blocking_create(&blocking, THREADS), 0);
+    assert_int_equal(faults_blocks(), blocks + 1);
+    assert_int_equal(faults_threads(), threads + THREADS);
+    assert_int_equal(faults_descriptors(), descriptors + 1);
+    bide_blocking_destroy(blocking);
+}
+
+/* ---- Reading ---- */
+
+static const char text[] = "What is read must be what was written, whatever comes in between.";
+
+/* A pipe that holds the text, to be read on one thread. */
+struct reading {
+    bide_blocking *blocking;
+    int out, in;
+    char buffer[sizeof text];
+};
+
+static void begin_reading(struct reading *reading)
+{
+    int fds[2];
+    faults_clear();
+    assert_int_equal(bide_blocking_create(&reading->blocking, 1), 0);
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    reading->out = fds[0];
+    reading->in = fds[1];
+    assert_int_equal(write(reading->in, text, sizeof text), sizeof text);
+    memset(reading->buffer, 0, sizeof reading->buffer);
+}
+
+static void end_reading(struct reading *reading)
+{
+    close(reading->out);
+    close(reading->in);
+    bide_blocking_destroy(reading->blocking);
+    faults_clear();
+}
+
+/* One read of up to `size` bytes to `at` in the buffer; returns the result. */
+static ptrdiff_t read_once(struct reading *reading, size_t at, size_t size)
+{
+    bide_blocking_reader reader;
+    int status = bide_sync_wait(
+        bide_blocking_read(&reader, reading->blocking, reading->out, reading->buffer + at, size));
+    assert_int_equal(status, reader.result < 0 ? reader.result : 0);
+    return reader.result;
+}
+
+static void read_the_text(struct reading *reading, size_t piece)
+{
+    for (size_t at = 0; at < sizeof text;) {
+        size_t left = sizeof text - at;
+        ptrdiff_t count = read_once(reading, at, left < piece ? left : piece);
+        assert_in_range(count, 1, piece);
+        at += (size_t)count;
+    }
+    assert_memory_equal(reading->buffer, text, sizeof text);
+}
+
+/* Makes each call of `function` in turn fail, `times` times, while the text is read: nobody notices. */
+static void survive_each(fault function, unsigned times, int error)
+{
+    unsigned n = 0;
+    unsigned hits;
+    do {
+        struct reading reading;
+        begin_reading(&reading);
+        faults_fail(function, ++n, times, error);
+        read_the_text(&reading, 10);
+        hits = faults_hits(function);
+        assert_true(hits == 0 || hits == times);
+        assert_int_equal(faults_calls(function), (sizeof text + 9) / 10 + hits);
+        end_reading(&reading);
+    } while (hits != 0);
+    assert_int_equal(n - 1, (sizeof text + 9) / 10);
+}
+
+static void an_interrupted_read_is_begun_again(void **state)
+{
+    (void)state;
+    survive_each(FAULT_READ, 1, EINTR);
+    survive_each(FAULT_READ, 3, EINTR);
+}
+
+static void an_interrupted_wait_is_begun_again(void **state)
+{
+    (void)state;
+    survive_each(FAULT_POLL, 1, EINTR);
+    survive_each(FAULT_POLL, 3, EINTR);
+}
+
+static void a_read_that_finds_nothing_waits_again(void **state)
+{
+    (void)state;
+    survive_each(FAULT_READ, 1, EAGAIN);
+    struct reading reading;
+    begin_reading(&reading);
+    faults_fail(FAULT_READ, 1, 5, EAGAIN);
+    read_the_text(&reading, sizeof text);
+    assert_int_equal(faults_calls(FAULT_READ), 6);
+    assert_int_equal(faults_calls(FAULT_POLL), 6);
+    end_reading(&reading);
+}
+
+/* `function` fails once with `error`: so does the read, and the next one goes on. */
+static void report(fault function, int error)
+{
+    struct reading reading;
+    begin_reading(&reading);
+    faults_fail(function, 2, 1, error);
+    assert_int_equal(read_once(&reading, 0, 10), 10);
+    assert_int_equal(read_once(&reading, 10, 10), -error);
+    assert_int_equal(faults_hits(function), 1);
+    assert_int_equal(read_once(&reading, 10, sizeof text - 10), sizeof text - 10);
+    assert_memory_equal(reading.buffer, text, sizeof text);
+    end_reading(&reading);
+}
+
+static void an_error_of_read_is_reported_and_a_later_read_goes_on(void **state)
+{
+    (void)state;
+    report(FAULT_READ, EIO);
+    report(FAULT_READ, EISDIR);
+}
+
+static void an_error_of_poll_is_reported_and_a_later_read_goes_on(void **state)
+{
+    (void)state;
+    report(FAULT_POLL, ENOMEM);
+    report(FAULT_POLL, EINVAL);
+}
+
+static void short_reads_are_returned_as_they_are(void **state)
+{
+    (void)state;
+    for (size_t most = 1; most <= sizeof text; most++) {
+        struct reading reading;
+        begin_reading(&reading);
+        faults_shorten_reads(most);
+        assert_int_equal(read_once(&reading, 0, sizeof text), most);
+        assert_int_equal(faults_calls(FAULT_READ), 1);
+        assert_memory_equal(reading.buffer, text, most);
+        end_reading(&reading);
+
+        begin_reading(&reading);
+        faults_shorten_reads(most);
+        read_the_text(&reading, sizeof text);
+        assert_int_equal(faults_calls(FAULT_READ), (sizeof text + most - 1) / most);
+        end_reading(&reading);
+    }
+}
+
+/* ---- Reads that wait ---- */
+
+static void *write_once_polled(void *argument)
+{
+    struct reading *reading = argument;
+    schedule_until(faults_calls(FAULT_POLL) >= 2);
+    return (void *)(intptr_t)write(reading->in, text, sizeof text);
+}
+
+static void a_read_waits_for_data_that_is_written_later(void **state)
+{
+    (void)state;
+    struct reading reading;
+    begin_reading(&reading);
+    read_the_text(&reading, sizeof text);
+    memset(reading.buffer, 0, sizeof reading.buffer);
+    pthread_t thread = schedule_thread(write_once_polled, &reading);
+    assert_int_equal(read_once(&reading, 0, sizeof text), sizeof text);
+    assert_memory_equal(reading.buffer, text, sizeof text);
+    void *written;
+    pthread_join(thread, &written);
+    assert_int_equal((intptr_t)written, sizeof text);
+    end_reading(&reading);
+}
+
+static void *interrupt_once_polled(void *argument)
+{
+    struct reading *reading = argument;
+    schedule_until(faults_calls(FAULT_POLL) >= 20);
+    bide_blocking_interrupt(reading->blocking);
+    return NULL;
+}
+
+/* The read goes round and round, for read() fails with `error` all the time. */
+static void interrupt_while_it_fails(int error)
+{
+    struct reading reading;
+    begin_reading(&reading);
+    faults_fail(FAULT_READ, 1, FAULTS_ALWAYS, error);
+    pthread_t thread = schedule_thread(interrupt_once_polled, &reading);
+    assert_int_equal(read_once(&reading, 0, sizeof text), -ECANCELED);
+    assert_true(faults_hits(FAULT_READ) >= 19);
+    pthread_join(thread, NULL);
+    faults_clear();
+    char buffer[sizeof text];
+    assert_int_equal(read(reading.out, buffer, sizeof buffer), sizeof text);
+    end_reading(&reading);
+}
+
+static void a_read_that_is_begun_again_can_be_interrupted(void **state)
+{
+    (void)state;
+    interrupt_while_it_fails(EAGAIN);
+    interrupt_while_it_fails(EINTR);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pool_that_cannot_be_made_leaves_nothing),
+        cmocka_unit_test(threads_for_blocking_calls_that_cannot_be_made_leave_nothing),
+        cmocka_unit_test(what_is_made_holds_what_is_counted),
+        cmocka_unit_test(an_interrupted_read_is_begun_again),
+        cmocka_unit_test(an_interrupted_wait_is_begun_again),
+        cmocka_unit_test(a_read_that_finds_nothing_waits_again),
+        cmocka_unit_test(an_error_of_read_is_reported_and_a_later_read_goes_on),
+        cmocka_unit_test(an_error_of_poll_is_reported_and_a_later_read_goes_on),
+        cmocka_unit_test(short_reads_are_returned_as_they_are),
+        cmocka_unit_test(a_read_waits_for_data_that_is_written_later),
+        cmocka_unit_test(a_read_that_is_begun_again_can_be_interrupted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/*
+ * What the tests of the schedulers share: a task that notes on which threads it runs, and helpers for
+ * threads. Bodies and threads only note what they see; the test's own function asserts it.
+ */
+#ifndef BIDE_SCHEDULE_TESTING_H
+#define BIDE_SCHEDULE_TESTING_H
+
+#include "testing.h"
+
+#include "bide/event.h"
+#include "bide/task.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+/* Lets other threads run until `condition` holds. */
+#define schedule_until(condition) \
+    do {                          \
+        while (!(condition))      \
+            sched_yield();        \
+    } while (0)
+
+static inline pthread_t schedule_thread(void *(*function)(void *), void *argument)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, function, argument), 0);
+    return thread;
+}
+
+/* Does anybody wait for it? Any thread. */
+static inline bool schedule_is_awaited(bide_event *event)
+{
+    return bide_atomic_load(&event->waiters.word, acquire) > BIDE_LIST_SHUT;
+}
+
+/* Spins for a random time of up to some microseconds, to shift one thread against another. */
+static inline void schedule_jitter(uint64_t *random)
+{
+    uint64_t number = testing_random(random);
+    if (number % 8 == 0)
+        sched_yield();
+    for (uint64_t i = 0; i < number / 8 % 256; i++)
+        bide_cpu_relax();
+}
+
+/* A task that waits for `event`, if there is one, and ends with `status`. Writer: the task. */
+typedef struct witness {
+    bide_task task;
+    bide_event *event; /* or NULL */
+    int status;
+    bide_event_waiter wait;
+    const bide_context *context;
+    pthread_t began_on;
+    pthread_t ended_on;
+    bide_atomic(unsigned) ends; /* how often it has ended */
+} witness;
+
+bide_coroutine(witness_body)
+{
+    bide_begin(witness_body, witness * self);
+    self->began_on = pthread_self();
+    if (self->event != NULL)
+        bide_await(bide_event_wait(&self->wait, self->event));
+    self->ended_on = pthread_self();
+    self->context = bide_this_context();
+    bide_atomic_fetch_add(&self->ends, 1, relaxed);
+    bide_return(self->status);
+    bide_end();
+}
+
+static inline bide_awaiter *witness_run(witness *self, bide_event *event, int status)
+{
+    self->event = event;
+    self->status = status;
+    bide_atomic_init(&self->ends, 0);
+    return bide_task_init(&self->task, &witness_body);
+}
+
+static inline unsigned witness_ends(witness *self)
+{
+    return bide_atomic_load(&self->ends, relaxed);
+}
+
+#endif

@@ -1,0 +1,487 @@
+/*
+ * The thread pool: its tasks run on its threads, side by side, each to its end once.
+ */
+#define _GNU_SOURCE
+#include "schedule_testing.h"
+
+#include "bide/run_loop.h"
+#include "bide/spawn.h"
+#include "bide/stop.h"
+#include "bide/sync_wait.h"
+#include "bide/thread_pool.h"
+
+#include <errno.h>
+#include <signal.h>
+
+static bide_thread_pool *create(unsigned threads)
+{
+    bide_thread_pool *pool;
+    assert_int_equal(bide_thread_pool_create(&pool, threads), 0);
+    return pool;
+}
+
+static bide_context context_of(bide_thread_pool *pool)
+{
+    return (bide_context){bide_thread_pool_scheduler(pool), NULL, NULL};
+}
+
+/* Blocks this thread until it has ended; returns its status. */
+static int wait_for(bide_spawned *spawned)
+{
+    bide_event_waiter wait;
+    assert_int_equal(bide_sync_wait(bide_event_wait(&wait, &spawned->ended)), 0);
+    return spawned->root.status;
+}
+
+/* ---- Threads ---- */
+
+static void tasks_run_on_the_pools_threads(void **state)
+{
+    (void)state;
+    enum { TASKS = 100 };
+    bide_thread_pool *pool = create(3);
+    bide_context context = context_of(pool);
+    witness tasks[TASKS];
+    bide_spawned spawned[TASKS];
+    for (int i = 0; i < TASKS; i++)
+        bide_spawn(&spawned[i], &context, witness_run(&tasks[i], NULL, -i));
+
+    pthread_t seen[TASKS];
+    unsigned count = 0;
+    for (int i = 0; i < TASKS; i++) {
+        assert_int_equal(wait_for(&spawned[i]), -i);
+        assert_true(pthread_equal(tasks[i].began_on, tasks[i].ended_on));
+        assert_false(pthread_equal(tasks[i].began_on, pthread_self()));
+        unsigned j = 0;
+        while (j < count && !pthread_equal(seen[j], tasks[i].began_on))
+            j++;
+        seen[j] = tasks[i].began_on;
+        if (j == count)
+            count++;
+    }
+    assert_in_range(count, 1, 3);
+    bide_thread_pool_destroy(pool);
+}
+
+static void zero_threads_means_one_for_each_processor(void **state)
+{
+    (void)state;
+    cpu_set_t set;
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    bide_thread_pool *pool = create(0);
+    assert_int_equal(bide_thread_pool_threads(pool), CPU_COUNT(&set));
+    bide_thread_pool_destroy(pool);
+    pool = create(5);
+    assert_int_equal(bide_thread_pool_threads(pool), 5);
+    bide_thread_pool_destroy(pool);
+}
+
+struct mask_reader {
+    bide_task task;
+    sigset_t mask;
+};
+
+bide_coroutine(mask_reader_body)
+{
+    bide_begin(mask_reader_body, struct mask_reader * self);
+    pthread_sigmask(SIG_SETMASK, NULL, &self->mask);
+    bide_end();
+}
+
+static void the_threads_block_signals_and_the_callers_mask_stays(void **state)
+{
+    (void)state;
+    sigset_t mine, before, after;
+    sigemptyset(&mine);
+    sigaddset(&mine, SIGUSR1);
+    pthread_sigmask(SIG_SETMASK, &mine, &before);
+    bide_thread_pool *pool = create(1);
+    pthread_sigmask(SIG_SETMASK, &before, &after);
+    assert_int_equal(sigismember(&after, SIGUSR1), 1);
+    assert_int_equal(sigismember(&after, SIGUSR2), 0);
+
+    bide_context context = context_of(pool);
+    struct mask_reader reader;
+    bide_sync_wait_in(&context, bide_task_init(&reader.task, &mask_reader_body));
+    const int signals[] = {SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        assert_int_equal(sigismember(&reader.mask, signals[i]), 1);
+    bide_thread_pool_destroy(pool);
+}
+
+static void a_coroutine_woken_by_another_thread_resumes_on_the_pool(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool = create(2);
+    bide_context context = context_of(pool);
+    for (int i = 0; i < 200; i++) {
+        bide_event event;
+        bide_event_init(&event, false);
+        witness task;
+        bide_spawned spawned;
+        bide_spawn(&spawned, &context, witness_run(&task, &event, -EDOM));
+        schedule_until(schedule_is_awaited(&event));
+        bide_event_set(&event);
+        assert_int_equal(wait_for(&spawned), -EDOM);
+        assert_false(pthread_equal(task.began_on, pthread_self()));
+        assert_false(pthread_equal(task.ended_on, pthread_self()));
+    }
+    bide_thread_pool_destroy(pool);
+}
+
+static void waiters_of_an_event_resume_each_on_its_own_scheduler(void **state)
+{
+    (void)state;
+    enum { WAITERS = 30 };
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    bide_thread_pool *pools[] = {create(1), create(1)};
+    bide_context contexts[] = {context_of(pools[0]), context_of(pools[1]), loop.context};
+    bide_event event;
+    bide_event_init(&event, false);
+    witness tasks[WAITERS];
+    bide_spawned spawned[WAITERS];
+    /* First in turns, then several of each side by side. */
+    for (int i = 0; i < WAITERS; i++) {
+        const bide_context *context = &contexts[i < WAITERS / 2 ? i % 3 : i / 2 % 3];
+        bide_spawn(&spawned[i], context, witness_run(&tasks[i], &event, 0));
+    }
+    bide_run_loop_run_ready(&loop);
+    for (int i = 0; i < 2; i++) {
+        witness last; /* by when it has run, those before it wait: the pool has one thread */
+        bide_sync_wait_in(&contexts[i], witness_run(&last, NULL, 0));
+    }
+    bide_event_set(&event);
+    for (int i = 0; i < WAITERS; i++) {
+        bide_event_waiter wait;
+        bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned[i].ended));
+        assert_int_equal(witness_ends(&tasks[i]), 1);
+        assert_true(pthread_equal(tasks[i].ended_on, tasks[i].began_on));
+        assert_true(pthread_equal(tasks[i].ended_on, pthread_self()) ==
+                    (tasks[i].context == &contexts[2]));
+        assert_true(pthread_equal(tasks[i].ended_on, tasks[0].ended_on) ==
+                    (tasks[i].context == &contexts[0]));
+    }
+    for (int i = 0; i < 2; i++)
+        bide_thread_pool_destroy(pools[i]);
+}
+
+/* ---- Side by side ---- */
+
+struct meeting {
+    unsigned expected;
+    bide_atomic(unsigned) invited; /* have come as far as their wait */
+    bide_atomic(unsigned) arrived;
+    bide_event begin;
+};
+
+/* Holds its thread until as many as are expected have come. */
+struct attendee {
+    bide_task task;
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    struct meeting *meeting;
+};
+
+bide_coroutine(attendee_body)
+{
+    bide_begin(attendee_body, struct attendee * self);
+    bide_atomic_fetch_add(&self->meeting->invited, 1, relaxed);
+    bide_await(bide_event_wait(&self->wait, &self->meeting->begin));
+    bide_atomic_fetch_add(&self->meeting->arrived, 1, relaxed);
+    schedule_until(bide_atomic_load(&self->meeting->arrived, relaxed) == self->meeting->expected);
+    bide_end();
+}
+
+/* The attendees are posted one by one, to a meeting that has begun, or wait and are posted together. */
+static void meet(unsigned count, bool posted_at_once)
+{
+    bide_thread_pool *pool = create(count);
+    bide_context context = context_of(pool);
+    struct attendee attendees[8];
+    for (int round = 0; round < 100; round++) {
+        struct meeting meeting = {.expected = count};
+        bide_event_init(&meeting.begin, !posted_at_once);
+        for (unsigned i = 0; i < count; i++) {
+            attendees[i].meeting = &meeting;
+            bide_spawn(&attendees[i].spawned, &context,
+                       bide_task_init(&attendees[i].task, &attendee_body));
+        }
+        if (posted_at_once)
+            schedule_until(bide_atomic_load(&meeting.invited, relaxed) == count &&
+                           schedule_is_awaited(&meeting.begin));
+        bide_event_set(&meeting.begin);
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(wait_for(&attendees[i].spawned), 0);
+    }
+    bide_thread_pool_destroy(pool);
+}
+
+static void as_many_tasks_as_threads_run_side_by_side(void **state)
+{
+    (void)state;
+    meet(2, false);
+    meet(4, false);
+}
+
+static void tasks_woken_at_once_run_side_by_side(void **state)
+{
+    (void)state;
+    meet(2, true);
+    meet(4, true);
+}
+
+/* ---- Every task ends once ---- */
+
+struct counted {
+    witness task;
+    bide_spawned spawned;
+};
+
+static void each_of_100000_tasks_ends_once(void **state)
+{
+    (void)state;
+    enum { TASKS = 100000 };
+    bide_thread_pool *pool = create(4);
+    bide_context context = context_of(pool);
+    struct counted *counted = malloc(TASKS * sizeof *counted);
+    assert_non_null(counted);
+    for (int i = 0; i < TASKS; i++)
+        bide_spawn(&counted[i].spawned, &context, witness_run(&counted[i].task, NULL, -i));
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(wait_for(&counted[i].spawned), -i);
+    bide_thread_pool_destroy(pool);
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(witness_ends(&counted[i].task), 1);
+    free(counted);
+}
+
+enum { WAKERS = 4, WOKEN_EACH = 16, WAKES = 500 };
+
+struct woken {
+    bide_task task;
+    bide_spawned spawned;
+    bide_event event;
+    bide_event_waiter wait;
+    bide_atomic(unsigned) wakes;
+};
+
+bide_coroutine(woken_body)
+{
+    bide_begin(woken_body, struct woken * self);
+    while (bide_atomic_load(&self->wakes, relaxed) < WAKES) {
+        bide_await(bide_event_wait(&self->wait, &self->event));
+        bide_event_reset(&self->event);
+        /* release: the next set comes after the reset. */
+        bide_atomic_fetch_add(&self->wakes, 1, release);
+    }
+    bide_end();
+}
+
+struct waking {
+    uint64_t random;
+    struct woken woken[WOKEN_EACH];
+};
+
+/* Wakes each of its coroutines as often as is needed, one after the other or several at a time. */
+static void *wake(void *argument)
+{
+    struct waking *waking = argument;
+    for (unsigned round = 0; round < WAKES; round++) {
+        for (unsigned i = 0; i < WOKEN_EACH; i++) {
+            struct woken *woken = &waking->woken[i];
+            schedule_until(bide_atomic_load(&woken->wakes, acquire) == round);
+            bide_event_set(&woken->event);
+        }
+        schedule_jitter(&waking->random);
+    }
+    return NULL;
+}
+
+static void no_wake_of_many_threads_is_lost_or_doubled(void **state)
+{
+    (void)state;
+    uint64_t seed = testing_seed();
+    bide_thread_pool *pool = create(3);
+    bide_context context = context_of(pool);
+    static struct waking wakings[WAKERS];
+    pthread_t threads[WAKERS];
+    for (unsigned i = 0; i < WAKERS; i++) {
+        wakings[i].random = seed + i;
+        for (unsigned j = 0; j < WOKEN_EACH; j++) {
+            struct woken *woken = &wakings[i].woken[j];
+            bide_event_init(&woken->event, false);
+            bide_atomic_init(&woken->wakes, 0);
+            bide_spawn(&woken->spawned, &context, bide_task_init(&woken->task, &woken_body));
+        }
+        threads[i] = schedule_thread(wake, &wakings[i]);
+    }
+    for (unsigned i = 0; i < WAKERS; i++) {
+        pthread_join(threads[i], NULL);
+        for (unsigned j = 0; j < WOKEN_EACH; j++) {
+            assert_int_equal(wait_for(&wakings[i].woken[j].spawned), 0);
+            assert_int_equal(bide_atomic_load(&wakings[i].woken[j].wakes, relaxed), WAKES);
+        }
+    }
+    bide_thread_pool_destroy(pool);
+}
+
+/* ---- The end of the pool ---- */
+
+struct gated {
+    bide_task task;
+    bide_spawned spawned;
+    bide_atomic(bool) open;
+};
+
+/* Holds its thread until the gate is open. */
+bide_coroutine(gated_body)
+{
+    bide_begin(gated_body, struct gated * self);
+    schedule_until(bide_atomic_load(&self->open, relaxed));
+    bide_end();
+}
+
+static void destroy_first_runs_what_is_queued(void **state)
+{
+    (void)state;
+    enum { TASKS = 10000 };
+    struct counted *counted = malloc(TASKS * sizeof *counted);
+    assert_non_null(counted);
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        bide_thread_pool *pool = create(threads);
+        bide_context context = context_of(pool);
+        struct gated gated[3];
+        for (unsigned i = 0; i < threads; i++) {
+            bide_atomic_init(&gated[i].open, false);
+            bide_spawn(&gated[i].spawned, &context, bide_task_init(&gated[i].task, &gated_body));
+        }
+        for (int i = 0; i < TASKS; i++)
+            bide_spawn(&counted[i].spawned, &context, witness_run(&counted[i].task, NULL, 0));
+        for (unsigned i = 0; i < threads; i++)
+            bide_atomic_store(&gated[i].open, true, relaxed);
+        bide_thread_pool_destroy(pool);
+        for (int i = 0; i < TASKS; i++) {
+            assert_int_equal(witness_ends(&counted[i].task), 1);
+            assert_true(bide_event_is_set(&counted[i].spawned.ended));
+        }
+    }
+    free(counted);
+}
+
+static void pools_come_and_go(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        bide_thread_pool *pool = create(1 + i % 4);
+        bide_context context = context_of(pool);
+        struct counted counted[3];
+        for (unsigned j = 0; j < i % 3; j++)
+            bide_spawn(&counted[j].spawned, &context, witness_run(&counted[j].task, NULL, 0));
+        bide_thread_pool_destroy(pool);
+        for (unsigned j = 0; j < i % 3; j++)
+            assert_int_equal(witness_ends(&counted[j].task), 1);
+    }
+}
+
+static void *set_once_awaited(void *argument)
+{
+    bide_event *event = argument;
+    schedule_until(schedule_is_awaited(event));
+    bide_event_set(event);
+    return NULL;
+}
+
+static void the_pool_may_go_while_its_waker_is_still_at_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        bide_thread_pool *pool = create(2);
+        bide_context context = context_of(pool);
+        bide_event event;
+        bide_event_init(&event, false);
+        witness task;
+        pthread_t thread = schedule_thread(set_once_awaited, &event);
+        int status = bide_sync_wait_in(&context, witness_run(&task, &event, -EDOM));
+        bide_thread_pool_destroy(pool);
+        assert_int_equal(status, -EDOM);
+        pthread_join(thread, NULL);
+    }
+}
+
+/* ---- The context ---- */
+
+/* Waits again and again until it is asked to stop; so does its child. */
+struct stoppable {
+    bide_task task;
+    bide_event *event;
+    bide_event_waiter wait;
+    const bide_context *context;
+    struct stoppable *child; /* or NULL */
+    int child_status;
+    unsigned waits;
+};
+
+bide_coroutine(stoppable_body)
+{
+    bide_begin(stoppable_body, struct stoppable * self);
+    if (self->child != NULL)
+        bide_await_status(self->child_status, bide_task_init(&self->child->task, &stoppable_body));
+    while (!bide_stop_requested(bide_this_context()->stop)) {
+        bide_await(bide_event_wait(&self->wait, self->event));
+        bide_event_reset(self->event);
+        self->waits++;
+    }
+    self->context = bide_this_context();
+    bide_return(-ECANCELED);
+    bide_end();
+}
+
+static void a_request_to_stop_is_seen_through_the_context(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool = create(2);
+    bide_stop_source stop;
+    bide_stop_source_init(&stop);
+    bide_context context = {bide_thread_pool_scheduler(pool), &stop, "stoppable"};
+    bide_event event;
+    bide_event_init(&event, false);
+    struct stoppable child = {.event = &event};
+    struct stoppable task = {.event = &event, .child = &child};
+    bide_spawned spawned;
+    bide_spawn(&spawned, &context, bide_task_init(&task.task, &stoppable_body));
+
+    for (int i = 0; i < 3; i++) {
+        schedule_until(schedule_is_awaited(&event));
+        if (i == 2)
+            bide_stop_request(&stop);
+        bide_event_set(&event);
+    }
+    assert_int_equal(wait_for(&spawned), -ECANCELED);
+    assert_int_equal(task.child_status, -ECANCELED);
+    assert_int_equal(child.waits, 3);
+    assert_int_equal(task.waits, 0);
+    assert_ptr_equal(child.context, &context);
+    assert_ptr_equal(task.context, &context);
+    bide_thread_pool_destroy(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_run_on_the_pools_threads),
+        cmocka_unit_test(zero_threads_means_one_for_each_processor),
+        cmocka_unit_test(the_threads_block_signals_and_the_callers_mask_stays),
+        cmocka_unit_test(a_coroutine_woken_by_another_thread_resumes_on_the_pool),
+        cmocka_unit_test(waiters_of_an_event_resume_each_on_its_own_scheduler),
+        cmocka_unit_test(as_many_tasks_as_threads_run_side_by_side),
+        cmocka_unit_test(tasks_woken_at_once_run_side_by_side),
+        cmocka_unit_test(each_of_100000_tasks_ends_once),
+        cmocka_unit_test(no_wake_of_many_threads_is_lost_or_doubled),
+        cmocka_unit_test(destroy_first_runs_what_is_queued),
+        cmocka_unit_test(pools_come_and_go),
+        cmocka_unit_test(the_pool_may_go_while_its_waker_is_still_at_it),
+        cmocka_unit_test(a_request_to_stop_is_seen_through_the_context),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/*
+ * A scheduler that a test runs by hand: what is woken is queued until the test resumes it. So a test sees
+ * what was woken, by which call, and in which order. One thread.
+ */
+#ifndef BIDE_TESTS_BY_HAND_H
+#define BIDE_TESTS_BY_HAND_H
+
+#include "testing.h"
+
+#include "bide/task.h"
+
+typedef struct by_hand {
+    bide_scheduler scheduler;
+    bide_context context;
+    bide_awaiter *first;
+    bide_awaiter *last;
+    int posted; /* operations, since it was made */
+    char trace[64];
+} by_hand;
+
+static inline void by_hand_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    by_hand *self = bide_container_of(scheduler, by_hand, scheduler);
+    assert_null(last->link);
+    if (self->first == NULL)
+        self->first = first;
+    else
+        self->last->link = first;
+    self->last = last;
+    self->posted++;
+    for (; first != last; first = first->link) {
+        assert_non_null(first); /* the chain leads from first to last */
+        self->posted++;
+    }
+}
+
+static inline void by_hand_init(by_hand *self)
+{
+    memset(self, 0, sizeof *self);
+    self->scheduler.post = by_hand_post;
+    self->context.scheduler = &self->scheduler;
+}
+
+/* Starts a task with nobody awaiting it; it runs until it suspends. */
+static inline void by_hand_begin(by_hand *self, bide_task *task)
+{
+    task->frame.context = &self->context;
+    task->frame.awaiter.frame = NULL;
+    bide_resume(&task->frame);
+}
+
+/* Resumes what was woken, until nothing is. Returns how many resumptions that took. */
+static inline int by_hand_run(by_hand *self)
+{
+    int count = 0;
+    while (self->first != NULL) {
+        bide_frame *frame = self->first->frame;
+        self->first = self->first->link;
+        bide_resume(frame);
+        count++;
+    }
+    return count;
+}
+
+/* For a coroutine to say that it was here. */
+static inline void by_hand_note(by_hand *self, char name)
+{
+    size_t length = strlen(self->trace);
+    assert_true(length + 1 < sizeof self->trace);
+    self->trace[length] = name;
+    self->trace[length + 1] = '\0';
+}
+
+/* What was noted since it was last asked. */
+#define by_hand_assert_trace(self, expected)          \
+    do {                                              \
+        assert_string_equal((self)->trace, expected); \
+        (self)->trace[0] = '\0';                      \
+    } while (0)
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * The sequence barrier, for every type of sequence: who is woken by which publish, what half the range
+ * does, wrapping around, closing; and, with threads, that no wake-up is lost and none is doubled.
+ */
+#include "sync/by_hand.h"
+#include "sync/meeting.h"
+
+#include "bide/sequence_barrier.h"
+
+#include <errno.h>
+
+/* (their arguments are expanded before names are made of them) */
+#define TESTING_CASE(function)  cmocka_unit_test(function)
+#define TESTING_COROUTINE(name) bide_coroutine(name)
+
+#define BIDE_SEQUENCE_TEMPLATE "sync/sequence_barrier_cases.h"
+#include "bide/detail/each_sequence.h"
+
+int main(void)
+{
+    int failed = barrier8_run();
+    failed += barrier16_run();
+    failed += barrier32_run();
+#if BIDE_SEQUENCE_ATOMIC_64
+    failed += barrier64_run();
+#endif
+    failed += barrier_run();
+    return failed;
+}

@@ -25,8 +25,11 @@
 #define BIDE_ORDER_(order) BIDE_ATOMIC_(memory_order_##order)
 
 /* Before the object is shared: gives it its first value. */
-#define bide_atomic_init(object, value) \
-    BIDE_ATOMIC_(atomic_store_explicit)(object, value, BIDE_ORDER_(relaxed))
+#ifdef __cplusplus
+#define bide_atomic_init(object, value) (object)->store(value, std::memory_order_relaxed)
+#else
+#define bide_atomic_init(object, value) atomic_init(object, value)
+#endif
 
 #define bide_atomic_load(object, order) \
     BIDE_ATOMIC_(atomic_load_explicit)(object, BIDE_ORDER_(order))

@@ -12,7 +12,7 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_blocking bide_blocking;
 
 /*
- * Starts `threads` (1 or more) threads for blocking calls. Returns 0 and the set in *blocking, or -EINVAL,
+ * Starts `threads` (1 to 65536) threads for blocking calls. Returns 0 and the set in *blocking, or -EINVAL,
  * -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors; it needs one).
  */
 int bide_blocking_create(bide_blocking **blocking, unsigned threads);
@@ -57,7 +57,8 @@ typedef struct bide_blocking_reader {
  * has ended. Waits for at least one byte; result 0 is the end of the file. An interrupted system call is
  * begun again, and a descriptor in non-blocking mode is waited for. Ends with 0, or the negative errno that
  * is in `result` too (-ECANCELED after bide_blocking_interrupt: nothing was read then). Any thread;
- * suspends; one read at a time on a descriptor, if the order of its bytes matters.
+ * suspends. One reader at a time on a descriptor: between the wait for data and the read, another might take
+ * the data away, and then nothing interrupts the read.
  */
 bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
                                  void *buffer, size_t size);

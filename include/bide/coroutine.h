@@ -49,10 +49,11 @@ BIDE_INLINE bide_frame *bide_frame_finish_(bide_frame *frame, int error)
 
 /*
  * Suspends `frame` at `here` on `awaiter`. What is to run next, most often the child that is awaited,
- * is stepped by a direct call while the depth allows. The result is `frame` only if it is still at
- * this very await, with the operation ended: the frame may have been resumed elsewhere meanwhile, gone
- * on, and come back from another await through what is stepped here; then the resume loop, which goes
- * by the frame's point, must have it: that case returns the frame in *elsewhere.
+ * is stepped by a direct call while the depth allows. False: the operation has ended, go on. True: return
+ * *elsewhere, who runs next. To go on, it is not enough to be handed the frame back: it may have been
+ * resumed elsewhere meanwhile, gone on, and come back from another await through what is called here
+ * (even through suspend itself, which may have queued the frame and then taken it from the queue again).
+ * Then the resume loop, which goes by the frame's point, must have it.
  */
 BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
                                const bide_awaiter_ops *ops, const bide_point *here, unsigned depth,
@@ -62,14 +63,11 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     frame->awaiter.link = awaiter;
     awaiter->frame = frame;
     bide_frame *next = bide_awaiter_suspend(awaiter, ops, frame);
-    if (next == frame)
-        return false;
-    if (next != NULL && depth != 0) {
+    if (next != NULL && next != frame && depth != 0)
         next = bide_frame_point(next)->code->step(next, depth - 1);
-        if (BIDE_LIKELY(next == frame && frame->awaiter.ops == &here->ops &&
-                        frame->awaiter.link == awaiter))
-            return false;
-    }
+    if (BIDE_LIKELY(next == frame && frame->awaiter.ops == &here->ops &&
+                    frame->awaiter.link == awaiter))
+        return false;
     *elsewhere = next;
     return true;
 }
@@ -126,6 +124,14 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     switch (bide_part_) {                                                                       \
     case BIDE_PART_BODY_:
 
+/* Does the compiler know it? The operation that an await ends with need not be the one that it began with,
+ * if the frame has been elsewhere meanwhile: unless its kind is known at this place, it is read again. */
+#if defined __GNUC__
+#define BIDE_KNOWN_(condition) __builtin_constant_p(condition)
+#else
+#define BIDE_KNOWN_(condition) 0
+#endif
+
 /* One await; `resume_here` is where the body goes on after suspension. */
 #define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, resume_here)                 \
     do {                                                                                           \
@@ -140,6 +146,8 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_,     \
                               &bide_next_))                                                        \
                 return bide_next_;                                                                 \
+            if (!BIDE_KNOWN_(bide_ops_->resume == NULL))                                           \
+                bide_ops_ = bide_awaiter_->ops;                                                    \
         }                                                                                          \
         use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                                     \
         if (0) {                                                                                   \
@@ -186,7 +194,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #elif defined __GNUC__
 #define BIDE_CASE_(value)                                                                          \
     _Pragma("GCC diagnostic push")                                                                 \
-    _Pragma("GCC diagnostic error \"-Woverflow\"")                                     \
+    _Pragma("GCC diagnostic error \"-Woverflow\"")                                                 \
     case value:                                                                                    \
     _Pragma("GCC diagnostic pop")
 #else

@@ -50,8 +50,8 @@ BIDE_INLINE bool bide_event_is_set(bide_event *event)
 void bide_event_set(bide_event *event);
 
 /*
- * Makes it not set; does nothing if it is not set. Who waits afterwards waits for the next set. Any
- * thread; wait-free.
+ * Makes it not set; does nothing if it is not set. Who waits afterwards waits for the next set. It gives
+ * no order to those who see that it is not set. Any thread; wait-free.
  */
 BIDE_INLINE void bide_event_reset(bide_event *event)
 {

@@ -23,7 +23,9 @@
  *
  * Who may touch it: while it runs, the thread that runs it; while it is suspended, whoever ends what
  * it waits for, once. Whoever hands a frame from one thread to another does it by a release that the
- * taker acquires (a waiter list, a run queue), so its plain fields need no order of their own.
+ * taker acquires (a waiter list, a run queue), so its plain fields need no order of their own. And it runs
+ * only where its context's scheduler runs it: an awaiter transfers to a frame of another scheduler by
+ * posting (bide_wake), never by returning it from suspend.
  */
 #ifndef BIDE_FRAME_H
 #define BIDE_FRAME_H

@@ -17,7 +17,8 @@ typedef struct bide_platform_table {
     /*
      * Sleeps while *word == expected, until bide_platform.wake on the same address or until the
      * clock `now` has reached `deadline` (nanoseconds, or BIDE_FOREVER). Returns 0 or -ETIMEDOUT;
-     * may return 0 for no reason, so the caller looks at *word again.
+     * may return 0 for no reason, so the caller looks at *word again. The word may be the half of a
+     * pointer-sized atomic that holds its low 32 bits.
      */
     int (*wait)(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline);
 

@@ -30,6 +30,13 @@ struct bide_root {
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root));
 
+/*
+ * The same, but `awaited` is started by this call, on this thread, whatever runs on it: the call returns
+ * when there is nothing left to run here. For contexts of the inline scheduler.
+ */
+void bide_root_run(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                   void (*ended)(bide_root *root));
+
 BIDE_EXTERN_C_END
 
 #endif

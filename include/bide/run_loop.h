@@ -24,6 +24,7 @@ typedef struct bide_run_loop {
     bide_awaiter *first;
     bide_awaiter *last;
     uint32_t spins; /* how long to look before it sleeps next time */
+    bool may_look;  /* is it free to look for a while before a coroutine suspends? */
     bool stopping;
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
@@ -32,7 +33,8 @@ typedef struct bide_run_loop {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uintptr_t) posted;
 } bide_run_loop;
 
-/* Makes a loop with nothing to run. Nothing needs to be freed; the memory may go when nothing that
+/* Makes a loop with nothing to run. A loop is aligned to BIDE_CACHE_LINE, and so is what contains one (for
+ * allocated memory: aligned_alloc). Nothing needs to be freed; the memory may go when nothing that
  * belongs to the loop is left. */
 void bide_run_loop_init(bide_run_loop *loop);
 

@@ -13,14 +13,20 @@
  *     wait(target)       ends at once if target does not lie ahead of `published`; else enlists
  *     close()            who waits ends with -EPIPE, now and later; what is published stays known
  *
- * Numbers wrap around. Two rules follow: a target lies at most half the range ahead of what is published
- * (further ahead counts as published already, which is what a producer's first claims rely on), and
- * one step of the publisher is less than half the range.
+ * Numbers wrap around. Two rules follow:
+ *   - a target lies at most half the range ahead of what is published; further ahead counts as published
+ *     already, which is what a producer's first claims rely on;
+ *   - from the beginning of a wait until its end, `published` gets less than half the range past the target.
+ *     In a ring it cannot, for the consumers hold the producer back. With 32 bits or more nobody meets
+ *     the limit; with 8 or 16 an onlooker whom the publisher does not wait for may sleep, if he is
+ *     overtaken by that much, until the numbers have come round again.
  *
  * ---- No wake-up is lost, and no wait ends twice ----
  *
  * The publisher stores `published` and then looks at the list; a waiter enlists and then looks at
- * `published`. Neither sees the other only if both looks came too early, and one total order forbids it:
+ * `published`. Neither sees the other only if both looks came too early, and one total order forbids it
+ * (in the model of C++20 and RC11; C11's own text says less about mixed orders on one word, which is why
+ * `take` releases too):
  *
  *     publisher:  C  published.store(s, seq_cst)      waiter:  A  list.push(w, seq_cst)
  *                 D  list.load(seq_cst)                        B  published.load(seq_cst)
@@ -46,7 +52,10 @@
  *    `published` that is ordered with C, except to tell who is reached: those it takes it judges by the
  *    value that it sees, and a publisher in another thread at that moment is concurrent.
  * 5. Seeing a number published means seeing what was written before: C releases (as seq_cst does), the
- *    loads in ready and B acquire.
+ *    loads in ready and B acquire. Whoever takes the list reads `published` after the take, and judges by
+ *    that: among the taken may be one who enlisted after B, having seen a later number, and for whom
+ *    B's number would lie more than half the range back. The take has acquired his push, so the load
+ *    that follows cannot be older than what he saw.
  *
  * ---- Nothing is touched after the end ----
  *

@@ -99,7 +99,7 @@ bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
     uint32_t patience = bide_atomic_load(&scheduler->patience, relaxed);
     bool ended = false;
     for (uint32_t i = 0; i < patience && !ended; i++) {
-        if (!scheduler->idle(scheduler))
+        if ((innermost != NULL && innermost->first != NULL) || !scheduler->idle(scheduler))
             return false;
         bide_cpu_relax();
         ended = awaiter->ops->ready(awaiter);

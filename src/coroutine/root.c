@@ -25,8 +25,8 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth)
     return NULL;
 }
 
-void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
-                     void (*ended)(bide_root *root))
+static void prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                    void (*ended)(bide_root *root))
 {
     bide_awaiter *self = &root->frame.awaiter;
     self->ops = &at_start.ops;
@@ -35,5 +35,18 @@ void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter 
     root->frame.context = context;
     root->awaited = awaited;
     root->ended = ended;
-    context->scheduler->post(context->scheduler, self, self);
+}
+
+void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                     void (*ended)(bide_root *root))
+{
+    prepare(root, context, awaited, ended);
+    context->scheduler->post(context->scheduler, &root->frame.awaiter, &root->frame.awaiter);
+}
+
+void bide_root_run(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                   void (*ended)(bide_root *root))
+{
+    prepare(root, context, awaited, ended);
+    bide_resume(&root->frame);
 }

@@ -34,7 +34,11 @@ int bide_sync_wait_in(const bide_context *context, bide_awaiter *awaiter)
 {
     thread_waiter waiter;
     bide_atomic_init(&waiter.word, RUNNING);
-    bide_root_begin(&waiter.root, context, awaiter, thread_waiter_ended);
+    /* Inside a coroutine, what is posted inline would wait for that one, and it for us: so not posted. */
+    if (context->scheduler == &bide_inline_scheduler)
+        bide_root_run(&waiter.root, context, awaiter, thread_waiter_ended);
+    else
+        bide_root_begin(&waiter.root, context, awaiter, thread_waiter_ended);
     while (bide_atomic_load(&waiter.word, acquire) == RUNNING) /* partner: the store above */
         bide_platform.wait(&waiter.word, RUNNING, BIDE_FOREVER);
     return waiter.root.status;

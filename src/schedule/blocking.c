@@ -69,7 +69,7 @@ static void free_blocking(bide_blocking *blocking)
 
 int bide_blocking_create(bide_blocking **created, unsigned threads)
 {
-    if (threads == 0)
+    if (threads == 0 || threads > BIDE_THREADS_MOST_)
         return -EINVAL;
     bide_blocking *blocking = malloc(sizeof *blocking + threads * sizeof blocking->threads[0]);
     if (blocking == NULL)

@@ -84,18 +84,21 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
 static bool idle(bide_scheduler *scheduler)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
-    return loop->first == NULL && bide_atomic_load(&loop->posted, relaxed) == EMPTY;
+    return loop->may_look && loop->first == NULL &&
+           bide_atomic_load(&loop->posted, relaxed) == EMPTY;
 }
 
-/* Moves what was posted to the plain list. Is there anything to run? */
+/*
+ * Moves what was posted behind the plain list. Is there anything to run? Done before each resumption, not
+ * only when the plain list is empty: coroutines that hand a turn to each other would keep it from being
+ * empty for ever.
+ */
 static bool take(bide_run_loop *loop)
 {
-    if (loop->first == NULL && bide_atomic_load(&loop->posted, relaxed) > PARKED) {
+    if (bide_atomic_load(&loop->posted, relaxed) > PARKED) {
         /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
-        uintptr_t head = bide_atomic_exchange(&loop->posted, EMPTY, acquire);
-        bide_awaiter *last = (bide_awaiter *)head;
-        loop->first = bide_awaiter_reverse(last);
-        loop->last = last;
+        bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&loop->posted, EMPTY, acquire);
+        append(loop, bide_awaiter_reverse(newest), newest);
     }
     return loop->first != NULL;
 }
@@ -140,6 +143,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->first = NULL;
     loop->last = NULL;
     loop->spins = several ? SPINS_MOST / 2 : 0;
+    loop->may_look = true;
     loop->stopping = false;
     bide_atomic_init(&loop->stop_posted, 0);
     bide_atomic_init(&loop->posted, EMPTY);
@@ -184,6 +188,8 @@ void bide_run_loop_stop(bide_run_loop *loop)
     stop->ops = &stop_point.ops;
     stop->link = NULL;
     stop->frame = &loop->stop_frame;
+    if (running == loop)
+        take(loop); /* what was posted before comes first */
     post(&loop->scheduler, stop, stop);
 }
 
@@ -212,8 +218,10 @@ size_t bide_run_loop_run_ready(bide_run_loop *loop)
     size_t count = 0;
     bide_run_loop *outer = running;
     running = loop;
+    loop->may_look = false;
     for (; take(loop); count++)
         run_one(loop);
+    loop->may_look = true;
     running = outer;
     return count;
 }

@@ -122,6 +122,8 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
     unsigned processors = bide_processors_();
     if (threads == 0)
         threads = processors;
+    if (threads > BIDE_THREADS_MOST_)
+        return -EINVAL;
     bide_thread_pool *pool = malloc(sizeof *pool + threads * sizeof pool->threads[0]);
     if (pool == NULL)
         return -ENOMEM;

@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 
+/* More than any machine runs, and few enough that sizes cannot overflow. */
+enum { BIDE_THREADS_MOST_ = 65536 };
+
 /* Starts `count` threads that run function(argument). 0, or a negative errno with none left running, after
  * `give_up(argument)`, which tells those that were started to end. */
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),

@@ -110,7 +110,11 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
         BIDE_SEQUENCE published = bide_atomic_load(&barrier->published, seq_cst); /* B */
         if (TRAIT_(_precedes)(published, target))
             break; /* not one of them is reached; the next publish will see them (argument 1) */
-        F_(_sort)(&sorted, bide_waiter_list_take(&barrier->waiters), published, 0);
+        /* What is taken may have been enlisted after B, by who saw a later number: so look again
+         * (argument 5: the take has acquired each push, so this is no older than what they saw). */
+        bide_awaiter *taken = bide_waiter_list_take(&barrier->waiters);
+        published = bide_atomic_load(&barrier->published, acquire);
+        F_(_sort)(&sorted, taken, published, 0);
         target = (BIDE_SEQUENCE)(published + sorted.earliest);
     } while (sorted.waiting.first != NULL);
 

@@ -432,7 +432,7 @@ static void interrupt_from_handler(bide_blocking *blocking)
 }
 
 /* Several reads wait, one of them still for a thread. */
-static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *))
+static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *), uint64_t *random)
 {
     enum { READS = 3 };
     bide_blocking *blocking = create(2);
@@ -448,6 +448,8 @@ static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *))
                    bide_blocking_read(&readers[i], blocking, pipes[i].out, &bytes[i], 1));
     }
     assert_int_equal(bide_run_loop_run_ready(&loop), READS);
+    for (uint64_t i = testing_random(random) % 32; i > 0; i--)
+        schedule_jitter(random); /* in most rounds they have come to wait when it ends */
     interrupt(blocking);
     for (int i = 0; i < READS; i++) {
         bide_event_waiter wait;
@@ -470,15 +472,17 @@ static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *))
 static void interrupt_ends_reads_that_wait_and_later_ones(void **state)
 {
     (void)state;
-    for (int i = 0; i < 50; i++)
-        interrupt_waiting_reads(bide_blocking_interrupt);
+    uint64_t random = testing_seed();
+    for (int i = 0; i < 200; i++)
+        interrupt_waiting_reads(bide_blocking_interrupt, &random);
 }
 
 static void interrupt_works_from_a_signal_handler(void **state)
 {
     (void)state;
+    uint64_t random = testing_seed();
     for (int i = 0; i < 50; i++)
-        interrupt_waiting_reads(interrupt_from_handler);
+        interrupt_waiting_reads(interrupt_from_handler, &random);
 }
 
 static void other_calls_are_not_interrupted(void **state)

@@ -463,6 +463,53 @@ static void an_idle_loop_sleeps_and_a_post_wakes_it(void **state)
     pthread_join(thread, NULL);
 }
 
+static void once_by_run(bide_run_loop *loop)
+{
+    bide_run_loop_stop(loop);
+    bide_run_loop_run(loop);
+}
+
+static void once_by_wait(bide_run_loop *loop)
+{
+    witness task;
+    bide_run_loop_wait(loop, witness_run(&task, NULL, 0));
+}
+
+static void once_by_run_ready(bide_run_loop *loop)
+{
+    bide_run_loop_run_ready(loop);
+}
+
+struct visit {
+    bide_run_loop loop;
+    bide_event event;
+    witness task;
+};
+
+static void *wait_here(void *argument)
+{
+    struct visit *visit = argument;
+    bide_run_loop_wait(&visit->loop, witness_run(&visit->task, &visit->event, 0));
+    return NULL;
+}
+
+static void a_loop_may_go_from_one_thread_to_another(void **state)
+{
+    (void)state;
+    void (*const once[])(bide_run_loop *) = {once_by_run, once_by_wait, once_by_run_ready};
+    for (int i = 0; i < 3; i++) {
+        struct visit visit;
+        bide_run_loop_init(&visit.loop);
+        bide_event_init(&visit.event, false);
+        once[i](&visit.loop);
+        pthread_t thread = schedule_thread(wait_here, &visit);
+        schedule_until(schedule_is_awaited(&visit.event) && is_parked(&visit.loop));
+        bide_event_set(&visit.event);
+        pthread_join(thread, NULL);
+        assert_true(pthread_equal(visit.task.ended_on, thread));
+    }
+}
+
 /* ---- The context ---- */
 
 struct nested {
@@ -770,6 +817,7 @@ int main(void)
         cmocka_unit_test(run_ready_resumes_what_becomes_ready_meanwhile),
         cmocka_unit_test(a_loop_may_be_driven_from_another),
         cmocka_unit_test(an_idle_loop_sleeps_and_a_post_wakes_it),
+        cmocka_unit_test(a_loop_may_go_from_one_thread_to_another),
         cmocka_unit_test(coroutines_inherit_the_context),
         cmocka_unit_test(two_loops_wake_each_other_each_on_its_own_thread),
         cmocka_unit_test(what_many_threads_post_ends_exactly_once),

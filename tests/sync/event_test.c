@@ -65,6 +65,24 @@ static void an_event_may_be_made_set(void **state)
     assert_false(bide_event_is_set(&event));
 }
 
+/* Found not set; then it is set, and only then does the waiter enlist. */
+static void a_wait_that_is_overtaken_by_the_set_ends_at_once(void **state)
+{
+    (void)state;
+    bide_event event;
+    bide_event_init(&event, false);
+    bide_event_waiter wait;
+    probe probe;
+    probe_init(&probe);
+    bide_awaiter *awaiter = bide_event_wait(&wait, &event);
+    assert_false(awaiter->ops->ready(awaiter));
+    bide_event_set(&event);
+    assert_true(probe_suspend(&probe, awaiter));
+    assert_int_equal(awaiter->ops->resume(awaiter), 0);
+    assert_int_equal(probe_ended(&probe), 0);
+    assert_true(bide_event_is_set(&event));
+}
+
 static void set_resumes_every_waiter_once_in_order_of_arrival(void **state)
 {
     (void)state;
@@ -532,6 +550,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_before_the_wait_lets_it_pass),
         cmocka_unit_test(an_event_may_be_made_set),
+        cmocka_unit_test(a_wait_that_is_overtaken_by_the_set_ends_at_once),
         cmocka_unit_test(set_resumes_every_waiter_once_in_order_of_arrival),
         cmocka_unit_test(inline_waiters_have_run_when_set_returns),
         cmocka_unit_test(each_waiter_is_woken_on_its_own_scheduler),

@@ -567,6 +567,7 @@ typedef struct CASE_(_closing) {
     uint64_t seed;
     bool by_publisher; /* it closes, after the last publish */
     BARRIER_ barrier;
+    uint32_t announced; /* written before the publisher closes */
 } CASE_(_closing);
 
 enum { CASE_(_closing_waits) = 5, CASE_(_closing_publishes) = 3 };
@@ -581,8 +582,10 @@ static void *CASE_(_closing_publish)(void *argument)
             random_moment(&random, 10);
             F_(_publish)(&self->barrier, i);
         }
-        if (self->by_publisher)
+        if (self->by_publisher) {
+            self->announced = round;
             F_(_close)(&self->barrier);
+        }
         meet(&self->meeting);
     }
     return NULL;
@@ -623,6 +626,8 @@ static void CASE_(_run_closing)(bool by_publisher, uint32_t rounds)
             probe_init(&probes[i]);
             at_once[i] = probe_await(
                 &probes[i], F_(_wait_until_published)(&waiters[i], &shared.barrier, target));
+            if (by_publisher && at_once[i] && waiters[i].status != 0)
+                wrong_values += shared.announced != round;
         }
         meet(&shared.meeting);
         for (int i = 0; i < CASE_(_closing_waits); i++) {

@@ -27,7 +27,9 @@ void F_(_wake_)(BARRIER_ *barrier, BIDE_SEQUENCE published);
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame);
 
 /*
- * Makes a barrier whose last published sequence is `initial` (TRAIT_(_initial)() is the one before 0).
+ * Makes a barrier whose last published sequence is `initial` (bide_sequence_initial() and its like: the
+ * one before 0). A barrier is aligned to BIDE_CACHE_LINE, and so is what contains one (for allocated
+ * memory: aligned_alloc).
  * Before it is shared. The memory may go when no wait is under way and no call of publish or close runs.
  * A close that found nobody to end touches nothing once others can see that the barrier is closed, so
  * whoever ends because of the close may free it; a publish gives no such promise.
@@ -48,8 +50,9 @@ BIDE_INLINE BIDE_SEQUENCE F_(_last_published)(BARRIER_ *barrier)
 }
 
 /*
- * Publishes `sequence`, and with it all before it: those who wait for it or less are woken, oldest
- * first, each on its own scheduler. The one publisher only; less than half the range ahead of the last.
+ * Publishes `sequence`, and with it all before it: those who wait for it or less are woken, each on its
+ * own scheduler, in the order in which they came (but one who was put back, because his number had not
+ * come, counts from then). The one publisher only; less than half the range ahead of the last.
  * Does not suspend. Wait-free while nobody waits (one seq_cst store and one load); otherwise lock-free,
  * and linear in the waiters.
  */

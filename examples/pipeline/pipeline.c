@@ -1,0 +1,235 @@
+/*
+ * pipeline: counts the lines, bytes and words of its input, takes its CRC-32, and shows the ten most
+ * frequent words.
+ *
+ * Four coroutines on a thread pool pass on a ring of records (stream.h): a reader, two consumers that
+ * run side by side, and one that comes after both. Passing a record on allocates nothing: the
+ * coroutines' frames, and all that they wait with, are members of one struct.
+ *
+ * SIGINT and SIGTERM end the reading; what has been read then runs through to the end as usual.
+ */
+#define _GNU_SOURCE
+#include "checksum.h"
+#include "options.h"
+#include "progress.h"
+#include "reader.h"
+#include "stream.h"
+#include "words.h"
+
+#include <bide/spawn.h>
+#include <bide/stop.h>
+#include <bide/sync_wait.h>
+#include <bide/thread_pool.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_BY_SIGNAL = 128, TOP = 10 };
+
+/* One of the coroutines, running beside the others. */
+struct stage {
+    bide_context context;
+    bide_spawned spawned;
+};
+
+static struct pipeline {
+    bide_thread_pool *pool;
+    bide_blocking *volatile blocking; /* the signal handler looks at it */
+    volatile sig_atomic_t signal;     /* the first one that came, or 0 */
+    bide_stop_source stop;
+
+    struct stream stream;
+    struct reader reader;
+    struct words words;
+    struct checksum checksum;
+    struct progress progress;
+    struct stage reading;
+    struct stage counting;
+    struct stage summing;
+    struct stage showing;
+} pipeline;
+
+static int complain(const char *what, int error)
+{
+    fprintf(stderr, "pipeline: %s: %s\n", what, strerror(-error));
+    return EXIT_FAILURE;
+}
+
+/* Asks the reader to stop, and ends its read if it is waiting in one. Also from a signal handler. */
+static void stop_reading(void)
+{
+    bide_stop_request(&pipeline.stop);
+    if (pipeline.blocking != NULL)
+        bide_blocking_interrupt(pipeline.blocking);
+}
+
+static void on_signal(int number)
+{
+    if (pipeline.signal == 0)
+        pipeline.signal = number;
+    stop_reading();
+}
+
+/* Only once: a second signal of the same kind kills. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void leave_signals(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+/* Opens the input. Returns a descriptor or a negative errno. Without blocking, because to open a pipe
+ * would wait for a writer; to read from it waits for one too, but can be interrupted. */
+static int open_input(const char *file)
+{
+    int fd = file != NULL ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+                          : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    return fd >= 0 ? fd : -errno;
+}
+
+/* How many bytes are left in the input; 0 if that is not known. */
+static uint64_t input_size(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+        return 0;
+    off_t offset = lseek(fd, 0, SEEK_CUR);
+    return status.st_size > offset ? (uint64_t)(status.st_size - offset) : 0;
+}
+
+static void start(struct stage *stage, const char *name, bide_awaiter *coroutine)
+{
+    stage->context = (bide_context){
+        .scheduler = bide_thread_pool_scheduler(pipeline.pool),
+        .stop = &pipeline.stop,
+        .name = name,
+    };
+    bide_spawn(&stage->spawned, &stage->context, coroutine);
+}
+
+/* Waits for the end of a stage. Returns 0 or its error. */
+static int join(struct stage *stage)
+{
+    bide_event_waiter wait;
+    bide_sync_wait(bide_event_wait(&wait, &stage->spawned.ended));
+    return stage->spawned.root.status;
+}
+
+/* Runs the four coroutines to their end. Returns 0, or an exit status after a line on stderr. */
+static int run(int fd, const char *input_name)
+{
+    struct stream *stream = &pipeline.stream;
+    start(&pipeline.reading, "reader", reader_run(&pipeline.reader, stream, pipeline.blocking, fd));
+    start(&pipeline.counting, "words", words_run(&pipeline.words, stream));
+    start(&pipeline.summing, "checksum", checksum_run(&pipeline.checksum, stream));
+    start(&pipeline.showing, "progress", progress_run(&pipeline.progress, stream, input_size(fd)));
+
+    int error = join(&pipeline.counting);
+    if (error < 0)
+        stop_reading(); /* the reader may be waiting for input that nobody is going to count */
+    int read_error = join(&pipeline.reading);
+    join(&pipeline.summing);
+    join(&pipeline.showing);
+
+    if (error < 0)
+        return complain("counting words", error);
+    return read_error < 0 ? complain(input_name, read_error) : EXIT_SUCCESS;
+}
+
+static int end_output(void)
+{
+    bool failed = ferror(stdout) != 0;
+    if (fclose(stdout) != 0)
+        return complain("standard output", -errno);
+    return failed ? complain("standard output", -EIO) : EXIT_SUCCESS;
+}
+
+static int print_help(void)
+{
+    options_print_help();
+    return end_output();
+}
+
+static int print_summary(void)
+{
+    struct word top[TOP];
+    size_t count = word_table_top(&pipeline.words.table, top, TOP);
+    printf("lines %" PRIu64 "\n", pipeline.checksum.lines);
+    printf("bytes %" PRIu64 "\n", pipeline.checksum.bytes);
+    printf("words %" PRIu64 "\n", word_table_total(&pipeline.words.table));
+    printf("crc32 %08" PRIx32 "\n", pipeline.checksum.crc);
+    if (count != 0)
+        puts("most frequent words:");
+    for (size_t i = 0; i < count; i++) {
+        printf("%7" PRIu64 " ", top[i].count);
+        fwrite(top[i].text, 1, top[i].length, stdout);
+        putchar('\n');
+    }
+    return end_output();
+}
+
+static int create(const struct options *options)
+{
+    bide_blocking *blocking = NULL;
+    int error = stream_init(&pipeline.stream, options->ring);
+    if (error == 0)
+        error = word_table_init(&pipeline.words.table);
+    if (error == 0)
+        error = bide_thread_pool_create(&pipeline.pool, options->threads);
+    if (error == 0)
+        error = bide_blocking_create(&blocking, 1);
+    pipeline.blocking = blocking;
+    return error;
+}
+
+/* Undoes what create did, all of it or a part. */
+static void destroy(void)
+{
+    if (pipeline.blocking != NULL)
+        bide_blocking_destroy(pipeline.blocking);
+    if (pipeline.pool != NULL)
+        bide_thread_pool_destroy(pipeline.pool);
+    word_table_free(&pipeline.words.table);
+    stream_free(&pipeline.stream);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    if (!options_read(&options, argc, argv))
+        return EXIT_USAGE;
+    if (options.help)
+        return print_help();
+
+    bide_stop_source_init(&pipeline.stop);
+    catch_signals();
+    const char *input_name = options.file != NULL ? options.file : "standard input";
+    int fd = open_input(options.file);
+    if (fd < 0)
+        return complain(input_name, fd);
+
+    int error = create(&options);
+    int status = error < 0 ? complain("starting", error) : run(fd, input_name);
+    leave_signals();
+    if (status == EXIT_SUCCESS)
+        status = print_summary();
+    destroy();
+    close(fd);
+    if (status == EXIT_SUCCESS && pipeline.signal != 0)
+        status = EXIT_BY_SIGNAL + pipeline.signal;
+    return status;
+}

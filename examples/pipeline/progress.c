@@ -1,0 +1,88 @@
+#define _GNU_SOURCE
+#include "progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAR_WIDTH = 30 };
+#define SECOND   UINT64_C(1000000000)
+#define INTERVAL (SECOND / 10) /* between two drawings */
+
+static const char full_bar[] = "##############################";
+_Static_assert(sizeof full_bar == BAR_WIDTH + 1, "as wide as the bar");
+
+static void draw(struct progress *self, uint64_t now)
+{
+    double seconds = (double)(now - self->begun) / (double)SECOND;
+    double megabytes = (double)self->bytes / 1e6;
+    double rate = seconds > 0 ? megabytes / seconds : 0;
+    if (self->total != 0) {
+        double part = (double)self->bytes / (double)self->total;
+        if (part > 1) /* the file has grown */
+            part = 1;
+        fprintf(stderr, "\r[%-*.*s] %3d %%  %.0f MB  %.0f MB/s\033[K", BAR_WIDTH,
+                (int)(part * BAR_WIDTH), full_bar, (int)(part * 100), megabytes, rate);
+    } else {
+        fprintf(stderr, "\r%.1f MB  %.0f MB/s\033[K", megabytes, rate);
+    }
+    fflush(stderr);
+}
+
+/* Adds what has passed, which is not freed yet. */
+static void add(struct progress *self, size_t last)
+{
+    for (size_t record = self->next; record != last + 1; record++)
+        self->bytes += bide_ring_at(&self->stream->ring, record)->size;
+}
+
+static void draw_if_due(struct progress *self)
+{
+    uint64_t now = bide_platform.now();
+    if (now - self->drawn < INTERVAL)
+        return;
+    self->drawn = now;
+    draw(self, now);
+}
+
+static void clear(void)
+{
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+}
+
+bide_coroutine(progress_body)
+{
+    bide_begin(progress_body, struct progress * self);
+    for (;;) {
+        int status;
+        bide_await_status(status, bide_sequence_group_wait_until_published(
+                                      &self->wait, &self->stream->both, self->next));
+        if (status < 0)
+            break; /* closed, and nothing is left to free */
+        size_t last = self->wait.published;
+        if (self->shown)
+            add(self, last);
+        bide_sequence_barrier_publish(&self->stream->freed, last);
+        self->next = last + 1;
+        if (self->shown)
+            draw_if_due(self);
+    }
+    bide_finally();
+    bide_sequence_barrier_close(&self->stream->freed);
+    if (self->drawn != 0)
+        clear();
+    bide_end();
+}
+
+bide_awaiter *progress_run(struct progress *self, struct stream *stream, uint64_t total)
+{
+    self->stream = stream;
+    self->next = 0;
+    self->shown = isatty(STDERR_FILENO) != 0;
+    self->total = total;
+    self->bytes = 0;
+    self->begun = bide_platform.now();
+    self->drawn = 0;
+    return bide_task_init(&self->task, &progress_body);
+}

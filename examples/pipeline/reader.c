@@ -1,0 +1,113 @@
+#include "reader.h"
+
+#include <bide/stop.h>
+
+#include <errno.h>
+#include <string.h>
+
+static struct block *following_block(struct reader *self)
+{
+    return self->block + 1 < self->blocks + BLOCKS ? self->block + 1 : self->blocks;
+}
+
+/* Leaves a full block for the following one, which is free, and takes the tail along. */
+static void turn_to_following_block(struct reader *self)
+{
+    struct block *block = following_block(self);
+    size_t tail = self->end - self->begin;
+    memcpy(block->text, self->block->text + self->begin, tail);
+    self->block->last = self->next - 1;
+    self->block = block;
+    self->begin = 0;
+    self->scanned = tail;
+    self->end = tail;
+}
+
+/* Is there a line, or a piece of one that must do, that is not published yet? It is then in `found`. */
+static bool find_record(struct reader *self)
+{
+    const char *text = self->block->text;
+    const char *newline = memchr(text + self->scanned, '\n', self->end - self->scanned);
+    self->scanned = newline != NULL ? (size_t)(newline + 1 - text) : self->end;
+    if (newline == NULL) {
+        bool fills_block = self->begin == 0 && self->end == BLOCK_SIZE;
+        if (!(fills_block || self->ended) || self->begin == self->end)
+            return false;
+    }
+    self->found.text = text + self->begin;
+    self->found.size = (uint32_t)(self->scanned - self->begin);
+    self->found.ends_line = newline != NULL;
+    self->begin = self->scanned;
+    return true;
+}
+
+/* Puts what was found into the next slot, which is claimed. */
+static void fill_slot(struct reader *self)
+{
+    *bide_ring_at(&self->stream->ring, self->next) = self->found;
+    self->next++;
+    self->claimed--;
+    self->filled++;
+}
+
+static void publish_filled(struct reader *self)
+{
+    if (self->filled == 0)
+        return;
+    bide_single_producer_sequencer_publish_range(&self->stream->sequencer,
+                                                 self->next - self->filled, self->filled);
+    self->filled = 0;
+}
+
+bide_coroutine(reader_body)
+{
+    bide_begin(reader_body, struct reader * self);
+    self->ended = bide_stop_requested(bide_this_context()->stop);
+    while (!self->ended) {
+        if (self->end == BLOCK_SIZE) {
+            bide_try(bide_sequence_barrier_wait_until_published(&self->wait, &self->stream->freed,
+                                                                following_block(self)->last));
+            turn_to_following_block(self);
+        }
+
+        int status;
+        bide_await_status(status, bide_blocking_read(&self->read, self->blocking, self->fd,
+                                                     self->block->text + self->end,
+                                                     BLOCK_SIZE - self->end));
+        if (status < 0 && status != -ECANCELED)
+            bide_return(status);
+        if (self->read.result > 0)
+            self->end += (size_t)self->read.result;
+        self->ended = self->read.result <= 0 || bide_stop_requested(bide_this_context()->stop);
+
+        while (find_record(self)) {
+            if (self->claimed == 0) {
+                publish_filled(self);
+                bide_try(bide_single_producer_sequencer_claim_up_to(
+                    &self->claim, &self->stream->sequencer, self->stream->batch));
+                self->claimed = self->claim.count;
+            }
+            fill_slot(self);
+        }
+        publish_filled(self);
+    }
+
+    bide_finally();
+    bide_single_producer_sequencer_close(&self->stream->sequencer);
+    bide_end();
+}
+
+bide_awaiter *reader_run(struct reader *self, struct stream *stream, bide_blocking *blocking,
+                         int fd)
+{
+    self->stream = stream;
+    self->blocking = blocking;
+    self->fd = fd;
+    self->block = self->blocks;
+    self->begin = self->scanned = self->end = 0;
+    self->next = 0;
+    self->claimed = self->filled = 0;
+    for (size_t i = 0; i < BLOCKS; i++)
+        self->blocks[i].last = bide_sequence_initial(); /* free from the start */
+    return bide_task_init(&self->task, &reader_body);
+}

@@ -507,6 +507,62 @@ static void CASE_(_no_wake_up_is_lost)(void **state)
     assert_int_equal(wrong_values, 0);
 }
 
+/*
+ * The publisher publishes 1 and 2 while a waiter for 1 may hold the list, with those for 2 and more. Who puts
+ * back a list must look again for the nearest of them.
+ */
+static void *CASE_(_put_back_publish)(void *argument)
+{
+    CASE_(_race) *self = argument;
+    uint64_t random = self->seed + 1;
+    for (uint32_t round = 0; round < self->rounds; round++) {
+        meet(&self->meeting);
+        random_moment(&random, 20);
+        F_(_publish)(&self->barrier, 1);
+        random_moment(&random, 5);
+        F_(_publish)(&self->barrier, 2);
+        meet(&self->meeting);
+    }
+    return NULL;
+}
+
+static void CASE_(_no_wake_up_is_lost_of_those_that_a_waiter_puts_back)(void **state)
+{
+    (void)state;
+    enum { WAITS = 8 };
+    CASE_(_race) race = {.rounds = rounds_of(5000), .seed = testing_seed()};
+    meeting_init(&race.meeting, 2);
+    uint64_t random = race.seed;
+    uint32_t wrong_ends = 0;
+    pthread_t publisher;
+    start_thread(&publisher, CASE_(_put_back_publish), &race);
+    for (uint32_t round = 0; round < race.rounds; round++) {
+        WAITER_ waiters[WAITS];
+        probe probes[WAITS];
+        uint32_t ended[WAITS];
+        F_(_init)(&race.barrier, 0);
+        /* For 3, 3, ..., one for 2, 3, and in the end for 1. */
+        for (int i = 0; i < WAITS; i++) {
+            BIDE_SEQUENCE target = i == WAITS - 1 ? 1 : i == WAITS - 3 ? 2 : 3;
+            if (i == WAITS - 1) {
+                meet(&race.meeting);
+                random_moment(&random, 20);
+            }
+            probe_init(&probes[i]);
+            ended[i] = probe_await(&probes[i],
+                                   F_(_wait_until_published)(&waiters[i], &race.barrier, target));
+        }
+        meet(&race.meeting);
+        for (int i = 0; i < WAITS; i++)
+            wrong_ends += ended[i] + probe_ended(&probes[i]) != (waiters[i].target <= 2);
+        F_(_publish)(&race.barrier, 3);
+        for (int i = 0; i < WAITS; i++)
+            wrong_ends += ended[i] + probe_ended(&probes[i]) != 1;
+    }
+    join_thread(publisher);
+    assert_int_equal(wrong_ends, 0);
+}
+
 /* The publisher destroys the barrier when its publish is over and the wait has ended. */
 typedef struct CASE_(_destroying) {
     meeting meeting;
@@ -560,7 +616,10 @@ static void CASE_(_the_barrier_may_be_destroyed_once_its_wait_has_ended)(void **
     assert_int_equal(wrong_ends, 0);
 }
 
-/* A waiter's thread, the publisher's, and one that closes at any moment. */
+/*
+ * A waiter's thread, the publisher's, and one that closes at any moment. Some have enlisted beforehand, so
+ * that there is always a list to be sorted and put back.
+ */
 typedef struct CASE_(_closing) {
     meeting meeting;
     uint32_t rounds;
@@ -570,7 +629,11 @@ typedef struct CASE_(_closing) {
     uint32_t announced; /* written before the publisher closes */
 } CASE_(_closing);
 
-enum { CASE_(_closing_waits) = 5, CASE_(_closing_publishes) = 3 };
+enum {
+    CASE_(_closing_publishes) = 3,
+    CASE_(_closing_waits) = 13,
+    CASE_(_closing_before) = 8 /* of these, enlisted beforehand */
+};
 
 static void *CASE_(_closing_publish)(void *argument)
 {
@@ -620,9 +683,10 @@ static void CASE_(_run_closing)(bool by_publisher, uint32_t rounds)
         probe probes[CASE_(_closing_waits)];
         bool at_once[CASE_(_closing_waits)];
         F_(_init)(&shared.barrier, 0);
-        meet(&shared.meeting);
         for (int i = 0; i < CASE_(_closing_waits); i++) {
-            BIDE_SEQUENCE target = (BIDE_SEQUENCE)(1 + testing_random(&random) % 5);
+            BIDE_SEQUENCE target = (BIDE_SEQUENCE)(1 + testing_random(&random) % 6);
+            if (i == CASE_(_closing_before))
+                meet(&shared.meeting);
             probe_init(&probes[i]);
             at_once[i] = probe_await(
                 &probes[i], F_(_wait_until_published)(&waiters[i], &shared.barrier, target));
@@ -673,6 +737,7 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_close_twice_is_close_once)),
         TESTING_CASE(CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)),
         TESTING_CASE(CASE_(_no_wake_up_is_lost)),
+        TESTING_CASE(CASE_(_no_wake_up_is_lost_of_those_that_a_waiter_puts_back)),
         TESTING_CASE(CASE_(_the_barrier_may_be_destroyed_once_its_wait_has_ended)),
         TESTING_CASE(CASE_(_a_close_by_the_publisher_loses_nothing_that_was_published)),
         TESTING_CASE(CASE_(_a_close_at_any_moment_ends_each_wait_once)),

@@ -245,6 +245,76 @@ static void a_frame_handed_back_from_another_await_goes_on_there(void **state)
     assert_string_equal(self.trace, "12");
 }
 
+/*
+ * The same through one await in a loop, and with operations of different kinds at one address: the frame comes
+ * back to the same place, which by then waits with the other kind.
+ */
+static int other_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 7;
+}
+
+static const bide_awaiter_ops other_join_ops = {detour_ready, join_suspend, other_resume};
+
+struct looped {
+    bide_task task;
+    int i;
+    int statuses[2];
+    struct other other;
+    struct detour detour;
+};
+
+static __attribute__((noinline)) bide_awaiter *detour_or_join(struct looped *self)
+{
+    self->detour.awaiter.ops = self->i == 0 ? &detour_ops : &other_join_ops;
+    self->detour.transfer_to = &self->other.task.frame;
+    return &self->detour.awaiter;
+}
+
+bide_coroutine(looped_body)
+{
+    bide_begin(looped_body, struct looped * self);
+    bide_task_init(&self->other.task, &other_body);
+    self->other.task.frame.context = bide_this_context();
+    self->other.task.frame.awaiter.frame = NULL;
+    self->other.detour = &self->detour;
+    for (self->i = 0; self->i < 2; self->i++)
+        bide_await_status(self->statuses[self->i], detour_or_join(self));
+    bide_end();
+}
+
+static void a_frame_handed_back_to_the_same_await_takes_the_newer_operations_result(void **state)
+{
+    (void)state;
+    struct looped self = {.statuses = {-1, -1}};
+    bide_sync_wait(bide_task_init(&self.task, &looped_body));
+    assert_int_equal(self.statuses[0], 0);
+    assert_int_equal(self.statuses[1], 7);
+}
+
+struct blocking_inside {
+    bide_task task;
+    struct sum child;
+    int status;
+};
+
+bide_coroutine(blocking_inside_body)
+{
+    bide_begin(blocking_inside_body, struct blocking_inside * self);
+    self->status = bide_sync_wait(sum(&self->child, 4, 5));
+    bide_end();
+}
+
+static void sync_wait_inside_a_coroutine_runs_what_does_not_need_it(void **state)
+{
+    (void)state;
+    struct blocking_inside self = {.status = -1};
+    bide_sync_wait(bide_task_init(&self.task, &blocking_inside_body));
+    assert_int_equal(self.status, 0);
+    assert_int_equal(self.child.result, 9);
+}
+
 /* Does `misuse` abort, with one line on stderr that holds both words? */
 static bool aborts_naming(void (*misuse)(void), const char *one, const char *other)
 {
@@ -376,6 +446,8 @@ int main(void)
         cmocka_unit_test(children_inherit_the_context),
         cmocka_unit_test(a_childs_frame_may_be_used_again_at_once),
         cmocka_unit_test(a_frame_handed_back_from_another_await_goes_on_there),
+        cmocka_unit_test(a_frame_handed_back_to_the_same_await_takes_the_newer_operations_result),
+        cmocka_unit_test(sync_wait_inside_a_coroutine_runs_what_does_not_need_it),
         cmocka_unit_test(misuse_aborts_with_a_line_that_names_the_coroutine),
         cmocka_unit_test(roots_under_the_inline_scheduler_run_in_turn),
     };

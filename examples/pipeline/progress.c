@@ -2,15 +2,13 @@
 #include "progress.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { BAR_WIDTH = 30 };
 #define SECOND   UINT64_C(1000000000)
 #define INTERVAL (SECOND / 10) /* between two drawings */
 
 static const char full_bar[] = "##############################";
-_Static_assert(sizeof full_bar == BAR_WIDTH + 1, "as wide as the bar");
+enum { BAR_WIDTH = sizeof full_bar - 1 };
 
 static void draw(struct progress *self, uint64_t now)
 {

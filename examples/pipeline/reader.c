@@ -29,11 +29,10 @@ static bool find_record(struct reader *self)
     const char *text = self->block->text;
     const char *newline = memchr(text + self->scanned, '\n', self->end - self->scanned);
     self->scanned = newline != NULL ? (size_t)(newline + 1 - text) : self->end;
-    if (newline == NULL) {
-        bool fills_block = self->begin == 0 && self->end == BLOCK_SIZE;
-        if (!(fills_block || self->ended) || self->begin == self->end)
-            return false;
-    }
+    bool fills_block = self->begin == 0 && self->end == BLOCK_SIZE;
+    bool complete = newline != NULL || fills_block || self->ended;
+    if (!complete || self->begin == self->end)
+        return false;
     self->found.text = text + self->begin;
     self->found.size = (uint32_t)(self->scanned - self->begin);
     self->found.ends_line = newline != NULL;
@@ -80,6 +79,7 @@ bide_coroutine(reader_body)
             self->end += (size_t)self->read.result;
         self->ended = self->read.result <= 0 || bide_stop_requested(bide_this_context()->stop);
 
+        /* Slots are claimed some at a time; what a block leaves over is for the next one. */
         while (find_record(self)) {
             if (self->claimed == 0) {
                 publish_filled(self);

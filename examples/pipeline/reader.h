@@ -1,8 +1,8 @@
 /*
  * The reader: reads the input block by block and publishes a record for each line.
  *
- *        block     | published lines          | tail  | not read yet    |
- *                                        begin^     end^
+ *     block   |  published lines  |  tail  |  not read yet  |
+ *                               begin     end
  *
  * Lines are published in place. When the block is full, the tail, a line whose end has not been read, is
  * copied to the front of the next one; a line that fills a block by itself is published in pieces. So

@@ -131,6 +131,14 @@ for length in 262143 262144 262145 524287 524288; do
 done >block_lines
 agrees 'lines as long as a block, or nearly so' block_lines
 
+# More text than there are blocks, and slots for all of it.
+for ((i = 0; i < 12; i++)); do
+    cat text sources
+done >much
+expect much >expected
+run --ring 1048576 much
+check 'blocks that are used again' expected 0
+
 # ---- Standard input ----
 
 expect sources >expected
@@ -287,10 +295,11 @@ for signal in INT TERM; do
     done
 done
 
-# Nobody opens the other end here, so look at whether the signal is caught: bit 1 of SigCgt.
+# Nobody opens the other end here, so look until the program catches the signal: bit 1 of SigCgt.
 "$pipeline" pipe >out 2>err &
 reader=$!
-for ((i = 0; i < 100000; i++)); do
+for ((i = 0; i < 10000; i++)); do
+    [ "$(readlink "/proc/$reader/exe")" = "$pipeline" ] || continue
     caught=$(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$reader/status")
     ((caught & 2)) && break
 done

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -134,11 +135,13 @@ static void calls_begin_in_the_order_in_which_they_were_awaited(void **state)
     bide_blocking_destroy(blocking);
 }
 
-static void at_least_one_thread_is_needed(void **state)
+static void no_thread_at_all_and_far_too_many_are_EINVAL(void **state)
 {
     (void)state;
     bide_blocking *blocking;
     assert_int_equal(bide_blocking_create(&blocking, 0), -EINVAL);
+    assert_int_equal(bide_blocking_create(&blocking, 65537), -EINVAL);
+    assert_int_equal(bide_blocking_create(&blocking, UINT_MAX), -EINVAL);
 }
 
 static void sets_of_threads_come_and_go(void **state)
@@ -503,7 +506,7 @@ int main(void)
         cmocka_unit_test(a_call_is_made_elsewhere_and_the_coroutine_resumes_on_its_loop),
         cmocka_unit_test(as_many_calls_as_threads_run_side_by_side),
         cmocka_unit_test(calls_begin_in_the_order_in_which_they_were_awaited),
-        cmocka_unit_test(at_least_one_thread_is_needed),
+        cmocka_unit_test(no_thread_at_all_and_far_too_many_are_EINVAL),
         cmocka_unit_test(sets_of_threads_come_and_go),
         cmocka_unit_test(a_file_read_in_pieces_gives_its_bytes),
         cmocka_unit_test(the_end_of_a_file_is_0),

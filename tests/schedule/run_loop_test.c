@@ -252,6 +252,27 @@ static void a_coroutine_of_the_loop_may_stop_it(void **state)
     assert_in_order(&ordered.list, LISTED);
 }
 
+/* Has another thread post, and then stops the loop. */
+bide_coroutine(late_stopper_body)
+{
+    bide_begin(late_stopper_body, struct stopper * self);
+    pthread_join(schedule_thread(spawn_many_here, self->many), NULL);
+    bide_run_loop_stop(self->loop);
+    bide_end();
+}
+
+static void a_coroutines_stop_comes_after_what_other_threads_posted_before_it(void **state)
+{
+    (void)state;
+    struct ordered ordered;
+    ordered_init(&ordered, NULL);
+    struct stopper stopper = {.loop = &ordered.loop, .many = &ordered.many};
+    bide_spawned spawned;
+    bide_spawn(&spawned, &ordered.loop.context, bide_task_init(&stopper.task, &late_stopper_body));
+    bide_run_loop_run(&ordered.loop);
+    assert_in_order(&ordered.list, LISTED);
+}
+
 static void stop_before_run_ends_that_run(void **state)
 {
     (void)state;
@@ -624,6 +645,79 @@ static void two_loops_wake_each_other_each_on_its_own_thread(void **state)
     assert_false(bide_event_is_set(&pong));
 }
 
+/* ---- A busy loop ---- */
+
+enum { TURNS_AT_MOST = 1000000 };
+
+/* Ends what the restless ones do. */
+struct ender {
+    bide_task task;
+    bide_spawned spawned;
+    bide_run_loop *loop;
+    bool ended;
+};
+
+bide_coroutine(ender_body)
+{
+    bide_begin(ender_body, struct ender * self);
+    self->ended = true;
+    bide_end();
+}
+
+static void *spawn_ender(void *argument)
+{
+    struct ender *ender = argument;
+    bide_spawn(&ender->spawned, &ender->loop->context, bide_task_init(&ender->task, &ender_body));
+    return NULL;
+}
+
+/* Alternates with another of its kind; meanwhile another thread posts what ends both. */
+struct restless {
+    bide_task task;
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    bide_event *mine;
+    bide_event *theirs;
+    struct ender *ender;
+    bool spawns;
+    unsigned turns;
+};
+
+bide_coroutine(restless_body)
+{
+    bide_begin(restless_body, struct restless * self);
+    for (self->turns = 0; !self->ender->ended && self->turns < TURNS_AT_MOST; self->turns++) {
+        bide_await(bide_event_wait(&self->wait, self->mine));
+        bide_event_reset(self->mine);
+        bide_event_set(self->theirs);
+        if (self->spawns && self->turns == 10)
+            pthread_join(schedule_thread(spawn_ender, self->ender), NULL);
+    }
+    bide_event_set(self->theirs);
+    bide_end();
+}
+
+static void a_loop_that_is_never_idle_takes_what_other_threads_post(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct ender ender = {.loop = &loop};
+    bide_event events[2];
+    struct restless restless[2];
+    for (int i = 0; i < 2; i++)
+        bide_event_init(&events[i], i == 0);
+    for (int i = 0; i < 2; i++) {
+        restless[i] = (struct restless){
+            .mine = &events[i], .theirs = &events[1 - i], .ender = &ender, .spawns = i == 0};
+        bide_spawn(&restless[i].spawned, &loop.context,
+                   bide_task_init(&restless[i].task, &restless_body));
+    }
+    bide_run_loop_run_ready(&loop);
+    assert_true(ender.ended);
+    assert_true(restless[0].turns < TURNS_AT_MOST);
+}
+
 /* ---- Many posters ---- */
 
 enum { POSTERS = 4, TASKS_EACH = 10000 };
@@ -809,6 +903,7 @@ int main(void)
         cmocka_unit_test(waiters_of_an_event_resume_in_their_order),
         cmocka_unit_test(stop_ends_run_after_what_was_posted_before_it),
         cmocka_unit_test(a_coroutine_of_the_loop_may_stop_it),
+        cmocka_unit_test(a_coroutines_stop_comes_after_what_other_threads_posted_before_it),
         cmocka_unit_test(stop_before_run_ends_that_run),
         cmocka_unit_test(a_second_stop_before_the_end_of_run_does_nothing),
         cmocka_unit_test(a_loop_runs_again_after_stop),
@@ -818,6 +913,7 @@ int main(void)
         cmocka_unit_test(a_loop_may_be_driven_from_another),
         cmocka_unit_test(an_idle_loop_sleeps_and_a_post_wakes_it),
         cmocka_unit_test(a_loop_may_go_from_one_thread_to_another),
+        cmocka_unit_test(a_loop_that_is_never_idle_takes_what_other_threads_post),
         cmocka_unit_test(coroutines_inherit_the_context),
         cmocka_unit_test(two_loops_wake_each_other_each_on_its_own_thread),
         cmocka_unit_test(what_many_threads_post_ends_exactly_once),

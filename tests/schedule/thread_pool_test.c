@@ -11,6 +11,7 @@
 #include "bide/thread_pool.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 
 static bide_thread_pool *create(unsigned threads)
@@ -74,6 +75,14 @@ static void zero_threads_means_one_for_each_processor(void **state)
     pool = create(5);
     assert_int_equal(bide_thread_pool_threads(pool), 5);
     bide_thread_pool_destroy(pool);
+}
+
+static void far_too_many_threads_are_EINVAL(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool;
+    assert_int_equal(bide_thread_pool_create(&pool, 65537), -EINVAL);
+    assert_int_equal(bide_thread_pool_create(&pool, UINT_MAX), -EINVAL);
 }
 
 struct mask_reader {
@@ -471,6 +480,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_run_on_the_pools_threads),
         cmocka_unit_test(zero_threads_means_one_for_each_processor),
+        cmocka_unit_test(far_too_many_threads_are_EINVAL),
         cmocka_unit_test(the_threads_block_signals_and_the_callers_mask_stays),
         cmocka_unit_test(a_coroutine_woken_by_another_thread_resumes_on_the_pool),
         cmocka_unit_test(waiters_of_an_event_resume_each_on_its_own_scheduler),

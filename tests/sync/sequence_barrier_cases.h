@@ -447,6 +447,58 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
     }
 }
 
+/* A scheduler that says that it is idle so many times, and that publishes the target at one of these. */
+typedef struct CASE_(_idling) {
+    by_hand by_hand;
+    BARRIER_ barrier;
+    BIDE_SEQUENCE target;
+    uint32_t asked;
+    uint32_t idle_until;
+    uint32_t publishes_at;
+} CASE_(_idling);
+
+static bool CASE_(_idling_idle)(bide_scheduler *scheduler)
+{
+    CASE_(_idling) *self = (void *)bide_container_of(scheduler, by_hand, scheduler);
+    self->asked++;
+    if (self->asked == self->publishes_at)
+        F_(_publish)(&self->barrier, self->target);
+    return self->asked < self->idle_until;
+}
+
+static void CASE_(_a_wait_looks_before_it_suspends_while_its_scheduler_is_idle)(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t idle_until, publishes_at, asked;
+        bool suspends;
+    } courses[] = {
+        {1, UINT32_MAX, 1, true},           /* there is other work */
+        {3, UINT32_MAX, 3, true},           /* there comes other work */
+        {100, 3, 3, false},                 /* it is published meanwhile */
+        {UINT32_MAX, UINT32_MAX, 20, true}, /* patience ends */
+    };
+    for (size_t i = 0; i < sizeof courses / sizeof courses[0]; i++) {
+        CASE_(_idling) self;
+        by_hand_init(&self.by_hand);
+        self.by_hand.scheduler.idle = CASE_(_idling_idle);
+        bide_atomic_init(&self.by_hand.scheduler.patience, 20);
+        F_(_init)(&self.barrier, 5);
+        self.target = 6;
+        self.asked = 0;
+        self.idle_until = courses[i].idle_until;
+        self.publishes_at = courses[i].publishes_at;
+        CASE_(_wait) wait;
+        CASE_(_begin)(&wait, &self.by_hand, &self.barrier, self.target, 'a');
+        assert_int_equal(self.asked, courses[i].asked);
+        assert_int_equal(bide_done(&wait.task.frame), !courses[i].suspends);
+        if (courses[i].suspends)
+            F_(_publish)(&self.barrier, 6);
+        assert_int_equal(by_hand_run(&self.by_hand), courses[i].suspends);
+        CASE_(_assert_ended)(&wait, 0, 6);
+    }
+}
+
 /* One thread publishes what another waits for; when both are done the wait must have ended. */
 typedef struct CASE_(_race) {
     meeting meeting;
@@ -617,8 +669,8 @@ static void CASE_(_the_barrier_may_be_destroyed_once_its_wait_has_ended)(void **
 }
 
 /*
- * A waiter's thread, the publisher's, and one that closes at any moment. Some have enlisted beforehand, so
- * that there is always a list to be sorted and put back.
+ * The publisher's thread, and one that waits; either of them closes. Some waiters have enlisted beforehand,
+ * so that there is always a list to be sorted and put back.
  */
 typedef struct CASE_(_closing) {
     meeting meeting;
@@ -654,60 +706,61 @@ static void *CASE_(_closing_publish)(void *argument)
     return NULL;
 }
 
-static void *CASE_(_closing_close)(void *argument)
+/* The waits of one round; sets at_once. Returns how many saw what they should not. */
+static uint32_t CASE_(_closing_wait)(CASE_(_closing) * self, uint64_t *random, uint32_t round,
+                                     WAITER_ *waiters, probe *probes, bool *at_once)
 {
-    CASE_(_closing) *self = argument;
-    uint64_t random = self->seed + 2;
-    for (uint32_t round = 0; round < self->rounds; round++) {
-        meet(&self->meeting);
-        random_moment(&random, 40);
-        if (!self->by_publisher)
+    uint32_t wrong = 0;
+    int closes_before =
+        CASE_(_closing_before) +
+        (int)(testing_random(random) % (CASE_(_closing_waits) - CASE_(_closing_before)));
+    for (int i = 0; i < CASE_(_closing_waits); i++) {
+        if (i == CASE_(_closing_before)) {
+            meet(&self->meeting);
+            random_moment(random, 20);
+        }
+        if (!self->by_publisher && i == closes_before)
             F_(_close)(&self->barrier);
-        meet(&self->meeting);
+        /* Once the race is on, some are overtaken by their target, and must sort the list. */
+        bool overtaken = i >= CASE_(_closing_before) && testing_random(random) % 2 == 0;
+        BIDE_SEQUENCE target = (BIDE_SEQUENCE)(overtaken ? 0 : 1 + testing_random(random) % 6);
+        bide_awaiter *awaiter = F_(_wait_until_published)(&waiters[i], &self->barrier, target);
+        probe_init(&probes[i]);
+        at_once[i] =
+            overtaken ? probe_suspend(&probes[i], awaiter) : probe_await(&probes[i], awaiter);
+        if (self->by_publisher && at_once[i] && waiters[i].status != 0)
+            wrong += self->announced != round;
     }
-    return NULL;
+    return wrong;
 }
 
-static void CASE_(_run_closing)(bool by_publisher, uint32_t rounds)
+static void CASE_(_run_closing)(bool by_publisher)
 {
-    CASE_(_closing)
-    shared = {.rounds = rounds, .seed = testing_seed(), .by_publisher = by_publisher};
-    meeting_init(&shared.meeting, 3);
+    CASE_(_closing) shared = {.by_publisher = by_publisher};
+    shared.rounds = rounds_of(2000);
+    shared.seed = testing_seed();
+    meeting_init(&shared.meeting, 2);
     uint64_t random = shared.seed;
     uint32_t wrong_ends = 0, wrong_values = 0;
-    pthread_t publisher, closer;
+    pthread_t publisher;
     start_thread(&publisher, CASE_(_closing_publish), &shared);
-    start_thread(&closer, CASE_(_closing_close), &shared);
-    for (uint32_t round = 0; round < rounds; round++) {
+    for (uint32_t round = 0; round < shared.rounds; round++) {
         WAITER_ waiters[CASE_(_closing_waits)];
         probe probes[CASE_(_closing_waits)];
         bool at_once[CASE_(_closing_waits)];
         F_(_init)(&shared.barrier, 0);
-        for (int i = 0; i < CASE_(_closing_waits); i++) {
-            if (i == CASE_(_closing_before))
-                meet(&shared.meeting);
-            /* Once the race is on, some are overtaken by their target, and must sort the list. */
-            bool overtaken = i >= CASE_(_closing_before) && testing_random(&random) % 2 == 0;
-            BIDE_SEQUENCE target = (BIDE_SEQUENCE)(overtaken ? 0 : 1 + testing_random(&random) % 6);
-            bide_awaiter *awaiter = F_(_wait_until_published)(&waiters[i], &shared.barrier, target);
-            probe_init(&probes[i]);
-            at_once[i] =
-                overtaken ? probe_suspend(&probes[i], awaiter) : probe_await(&probes[i], awaiter);
-            if (by_publisher && at_once[i] && waiters[i].status != 0)
-                wrong_values += shared.announced != round;
-        }
+        wrong_values += CASE_(_closing_wait)(&shared, &random, round, waiters, probes, at_once);
         meet(&shared.meeting);
         for (int i = 0; i < CASE_(_closing_waits); i++) {
             wrong_ends += probe_ended(&probes[i]) + (at_once[i] ? 1 : 0) != 1;
             bool reached = waiters[i].target <= waiters[i].published;
             wrong_values += waiters[i].status != (reached ? 0 : -EPIPE);
-            /* What was published before the close by the closing thread counts. */
+            /* What the closing thread had published before it closed counts. */
             wrong_values +=
                 by_publisher && reached != (waiters[i].target <= CASE_(_closing_publishes));
         }
     }
     join_thread(publisher);
-    join_thread(closer);
     assert_int_equal(wrong_ends, 0);
     assert_int_equal(wrong_values, 0);
 }
@@ -715,13 +768,13 @@ static void CASE_(_run_closing)(bool by_publisher, uint32_t rounds)
 static void CASE_(_a_close_by_the_publisher_loses_nothing_that_was_published)(void **state)
 {
     (void)state;
-    CASE_(_run_closing)(true, rounds_of(1000));
+    CASE_(_run_closing)(true);
 }
 
 static void CASE_(_a_close_at_any_moment_ends_each_wait_once)(void **state)
 {
     (void)state;
-    CASE_(_run_closing)(false, rounds_of(1000));
+    CASE_(_run_closing)(false);
 }
 
 static int CASE_(_run)(void)
@@ -739,6 +792,7 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_a_wait_that_finds_the_barrier_shut_ends_by_what_is_published)),
         TESTING_CASE(CASE_(_close_twice_is_close_once)),
         TESTING_CASE(CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)),
+        TESTING_CASE(CASE_(_a_wait_looks_before_it_suspends_while_its_scheduler_is_idle)),
         TESTING_CASE(CASE_(_no_wake_up_is_lost)),
         TESTING_CASE(CASE_(_no_wake_up_is_lost_of_those_that_a_waiter_puts_back)),
         TESTING_CASE(CASE_(_the_barrier_may_be_destroyed_once_its_wait_has_ended)),

@@ -54,7 +54,7 @@ typedef struct bide_blocking_reader {
 
 /*
  * Reads up to `size` bytes from `fd`, where its offset is, into `buffer`, which is the operation's until it
- * has ended. Waits for at least one byte; result 0 is the end of the file. An interrupted system call is
+ * has ended. Waits for at least one byte; result 0 is the end of the file (`size` is 1 or more). An interrupted system call is
  * begun again, and a descriptor in non-blocking mode is waited for. Ends with 0, or the negative errno that
  * is in `result` too (-ECANCELED after bide_blocking_interrupt: nothing was read then). Any thread;
  * suspends. One reader at a time on a descriptor: between the wait for data and the read, another might take

@@ -12,6 +12,7 @@
 #include "threads.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -153,6 +154,12 @@ bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blockin
 
 static ptrdiff_t read_or_errno(bide_blocking_reader *reader)
 {
+    /* poll passes over a negative descriptor, and waits for ever on one that is open for writing only. */
+    int flags = fcntl(reader->fd, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    if ((flags & O_ACCMODE) == O_WRONLY)
+        return -EBADF;
     for (;;) {
         struct pollfd fds[2] = {{reader->fd, POLLIN, 0},
                                 {reader->call.blocking->interrupt_fd, POLLIN, 0}};

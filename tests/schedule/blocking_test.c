@@ -258,6 +258,7 @@ static void a_descriptor_that_is_not_open_is_EBADF(void **state)
     int fd = dup(STDIN_FILENO);
     close(fd);
     assert_int_equal(read_now(blocking, fd, &byte, 1), -EBADF);
+    assert_int_equal(read_now(blocking, -1, &byte, 1), -EBADF);
     bide_blocking_destroy(blocking);
 }
 
@@ -291,6 +292,17 @@ static void close_pipe(struct tube pipe)
 {
     close(pipe.out);
     close(pipe.in);
+}
+
+static void a_descriptor_that_is_not_open_for_reading_is_EBADF(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    struct tube pipe = make_pipe(0);
+    char byte;
+    assert_int_equal(read_now(blocking, pipe.in, &byte, 1), -EBADF);
+    close_pipe(pipe);
+    bide_blocking_destroy(blocking);
 }
 
 static void short_reads_of_a_pipe_are_returned_as_they_are(void **state)
@@ -512,6 +524,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_file_is_0),
         cmocka_unit_test(a_descriptor_that_is_not_open_is_EBADF),
         cmocka_unit_test(a_directory_is_EISDIR),
+        cmocka_unit_test(a_descriptor_that_is_not_open_for_reading_is_EBADF),
         cmocka_unit_test(short_reads_of_a_pipe_are_returned_as_they_are),
         cmocka_unit_test(a_loop_goes_on_while_a_read_waits_for_data),
         cmocka_unit_test(what_another_thread_writes_is_read_until_the_pipe_is_closed),

@@ -15,8 +15,8 @@
  *         bide_end();
  *     }
  *
- * A local variable of the C function is lost at each await; what must outlive one is a member of the
- * frame. Everything else in a body is plain C: loops, blocks, switch, goto.
+ * A local variable of the C function is lost at each await, one that is initialised right after bide_begin
+ * too; what must outlive an await is a member of the frame. Everything else in a body is plain C: loops, blocks, switch, goto.
  *
  * Each macro says what it expands to. Names with a trailing underscore are the macros' own.
  *

@@ -527,7 +527,7 @@ static void *CASE_(_race_publish)(void *argument)
 static void CASE_(_no_wake_up_is_lost)(void **state)
 {
     (void)state;
-    CASE_(_race) race = {.rounds = rounds_of(5000), .seed = testing_seed()};
+    CASE_(_race) race = {.rounds = rounds_of(10000), .seed = testing_seed()};
     meeting_init(&race.meeting, 2);
     F_(_init)(&race.barrier, TRAIT_(_initial)());
     uint64_t random = race.seed;
@@ -622,6 +622,7 @@ typedef struct CASE_(_destroying) {
     uint64_t seed;
     BARRIER_ *barrier;
     probe probe;
+    bide_atomic(bool) awaited; /* the call that waits has returned */
 } CASE_(_destroying);
 
 static void *CASE_(_destroying_publish)(void *argument)
@@ -633,7 +634,8 @@ static void *CASE_(_destroying_publish)(void *argument)
         random_moment(&random, 20);
         F_(_publish)(self->barrier, 1);
         uint32_t spins = 0;
-        while (probe_ended(&self->probe) == 0)
+        /* (If the publish and the await have both returned, it has ended, or it never will.) */
+        while (probe_ended(&self->probe) == 0 && !bide_atomic_load(&self->awaited, acquire))
             wait_a_moment(&spins);
         memset((void *)self->barrier, 0x5a, sizeof *self->barrier);
         free(self->barrier);
@@ -657,10 +659,12 @@ static void CASE_(_the_barrier_may_be_destroyed_once_its_wait_has_ended)(void **
         assert_non_null(shared.barrier);
         F_(_init)(shared.barrier, 0);
         probe_init(&shared.probe);
+        bide_atomic_init(&shared.awaited, false);
         meet(&shared.meeting);
         random_moment(&random, 20);
         if (probe_await(&shared.probe, F_(_wait_until_published)(&waiter, shared.barrier, 1)))
             bide_atomic_fetch_add(&shared.probe.ended, 1, release);
+        bide_atomic_store(&shared.awaited, true, release);
         meet(&shared.meeting);
         wrong_ends += probe_ended(&shared.probe) != 1;
     }

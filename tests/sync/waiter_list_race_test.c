@@ -85,25 +85,25 @@ static void race_assert_ended(struct race *race)
 static void one_consumer_with_8_bits_leaves_nobody_waiting(void **state)
 {
     (void)state;
-    race8_run(1, rounds_of(300), 1);
+    race8_run(1, rounds_of(600), 1);
 }
 
 static void two_consumers_with_8_bits_leave_nobody_waiting(void **state)
 {
     (void)state;
-    race8_run(2, rounds_of(300), 1);
+    race8_run(2, rounds_of(600), 1);
 }
 
 static void one_consumer_with_16_bits_leaves_nobody_waiting(void **state)
 {
     (void)state;
-    race16_run(1, rounds_of(300), 400);
+    race16_run(1, rounds_of(600), 400);
 }
 
 static void two_consumers_with_16_bits_leave_nobody_waiting(void **state)
 {
     (void)state;
-    race16_run(2, rounds_of(300), 400);
+    race16_run(2, rounds_of(600), 400);
 }
 
 int main(void)

@@ -160,6 +160,24 @@ static void CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)(void **st
     CASE_(_assert_claimed)(&claim, 15, 1);
 }
 
+static void CASE_(_a_claim_of_many_gets_what_was_freed_since_the_last)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) fixture;
+    BIDE_SEQUENCE first;
+    CASE_(_init)(&fixture, (BIDE_SEQUENCE)-1, 8);
+    assert_true(F_(_try_claim)(&fixture.sequencer, 4, &first) == 4);
+    F_(_publish)(&fixture.sequencer, 3);
+    BARRIER_F_(_publish)(&fixture.consumed, 3);
+    assert_true(F_(_try_claim)(&fixture.sequencer, 8, &first) == 8);
+    assert_true(first == 4);
+
+    /* With the largest ring, for more than there is. */
+    CASE_(_init)(&fixture, (BIDE_SEQUENCE)-1, HALF_);
+    assert_true(F_(_try_claim)(&fixture.sequencer, (BIDE_SEQUENCE)-1, &first) == HALF_);
+    assert_true(first == 0);
+}
+
 static void CASE_(_try_claim_gives_none_when_none_is_free)(void **state)
 {
     (void)state;
@@ -464,6 +482,7 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_the_whole_ring_can_be_claimed_before_any_consumer_has_moved)),
         TESTING_CASE(CASE_(_a_claim_on_a_full_ring_waits_for_the_consumer)),
         TESTING_CASE(CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)),
+        TESTING_CASE(CASE_(_a_claim_of_many_gets_what_was_freed_since_the_last)),
         TESTING_CASE(CASE_(_try_claim_gives_none_when_none_is_free)),
         TESTING_CASE(CASE_(_a_range_is_published_as_one_step)),
         TESTING_CASE(CASE_(_the_slowest_consumer_at_the_gate_holds_the_producer)),

@@ -44,7 +44,8 @@ BIDE_INLINE BIDE_SEQUENCE F_(_try_claim)(SEQUENCER_ *sequencer, BIDE_SEQUENCE mo
 {
     BIDE_SEQUENCE next = sequencer->next;
     BIDE_SEQUENCE used = (BIDE_SEQUENCE)(next - 1 - sequencer->consumed);
-    if (BIDE_UNLIKELY(used >= sequencer->size)) {
+    if (BIDE_UNLIKELY(used != 0 && (BIDE_SEQUENCE)(sequencer->size - used) < most)) {
+        /* Not enough that is known to be free: look at the gate, which may have moved. */
         BIDE_SEQUENCE needed = (BIDE_SEQUENCE)(next - sequencer->size);
         if (!GROUP_F_(_is_published)(sequencer->gate, needed, &sequencer->consumed))
             return 0;

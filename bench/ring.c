@@ -47,9 +47,9 @@ bide_coroutine(producer_body)
 {
     bide_begin(producer_body, struct producer * self);
     while (self->sent < self->items) {
-        size_t most = self->items - self->sent < self->batch ? self->items - self->sent : self->batch;
-        bide_try(
-            bide_single_producer_sequencer_claim_up_to(&self->claim, &self->sequencer, most));
+        size_t most =
+            self->items - self->sent < self->batch ? self->items - self->sent : self->batch;
+        bide_try(bide_single_producer_sequencer_claim_up_to(&self->claim, &self->sequencer, most));
         number_ring ring = self->shared->ring;
         size_t first = self->claim.first;
         uint64_t number = self->sent;

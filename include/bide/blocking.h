@@ -12,8 +12,9 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_blocking bide_blocking;
 
 /*
- * Starts `threads` (1 to 65536) threads for blocking calls. Returns 0 and the set in *blocking, or -EINVAL,
- * -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors; it needs one, the lowest that is free).
+ * Starts `threads` (1 to 65536) threads for blocking calls. Returns 0 and the set in *blocking, or
+ * -EINVAL, -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors; it needs one, the
+ * lowest that is free).
  */
 int bide_blocking_create(bide_blocking **blocking, unsigned threads);
 
@@ -54,8 +55,8 @@ typedef struct bide_blocking_reader {
 
 /*
  * Reads up to `size` bytes from `fd`, where its offset is, into `buffer`, which is the operation's until it
- * has ended. Waits for at least one byte; result 0 is the end of the file (`size` is 1 or more). An interrupted system call is
- * begun again, and a descriptor in non-blocking mode is waited for. Ends with 0, or the negative errno that
+ * has ended. Waits for at least one byte; result 0 is the end of the file (`size` is 1 or more). An
+ * interrupted system call is begun again, and a descriptor in non-blocking mode is waited for. Ends with 0, or the negative errno that
  * is in `result` too (-ECANCELED after bide_blocking_interrupt: nothing was read then). Any thread;
  * suspends. One reader at a time on a descriptor: between the wait for data and the read, another might take
  * the data away, and then nothing interrupts the read.

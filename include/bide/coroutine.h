@@ -15,8 +15,9 @@
  *         bide_end();
  *     }
  *
- * A local variable of the C function is lost at each await, one that is initialised right after bide_begin
- * too; what must outlive an await is a member of the frame. Everything else in a body is plain C: loops, blocks, switch, goto.
+ * A local variable of the C function is lost at each await, one that is initialised right after
+ * bide_begin too; what must outlive an await is a member of the frame. Everything else in a body is plain
+ * C: loops, blocks, switch, goto.
  *
  * Each macro says what it expands to. Names with a trailing underscore are the macros' own.
  *
@@ -77,14 +78,10 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
  * Expands to: the declaration of a step function, the constant `name` (a bide_point: give &name to
  * bide_task_init), and the head of the step function.
  */
-#define bide_coroutine(name)                                                                      \
-    static bide_frame *name##_step_(bide_frame *frame, unsigned depth);                           \
-    static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__};              \
-    static const bide_point name = {{NULL, NULL, NULL}, \
-                                    &name##_code_,                                                \
-                                    NULL,                                                         \
-                                    0,                                                            \
-                                    __LINE__};                                                    \
+#define bide_coroutine(name)                                                               \
+    static bide_frame *name##_step_(bide_frame *frame, unsigned depth);                    \
+    static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__};       \
+    static const bide_point name = {{NULL, NULL, NULL}, &name##_code_, NULL, 0, __LINE__}; \
     bide_body(name)
 
 /* The same without the constants: the head of the step function only, name_step_, for an operation that
@@ -133,28 +130,29 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #endif
 
 /* One await; `resume_here` is where the body goes on after suspension. */
-#define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, resume_here)                 \
-    do {                                                                                           \
-        static const bide_point bide_here_ = {{NULL, bide_frame_started_, NULL}, &bide_code_, label, number, __LINE__}; \
-        if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                          \
-            bide_platform.misuse("an await stands after bide_finally", bide_code_.name,            \
-                                 bide_code_.file, __LINE__);                                       \
-        bide_awaiter *bide_awaiter_ = (awaiter_expression);                                        \
-        const bide_awaiter_ops *bide_ops_ = bide_awaiter_->ops;                                    \
-        if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                                    \
-            bide_frame *bide_next_;                                                                \
-            if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_,     \
-                              &bide_next_))                                                        \
-                return bide_next_;                                                                 \
-            if (!BIDE_KNOWN_(bide_ops_->resume == NULL))                                           \
-                bide_ops_ = bide_awaiter_->ops;                                                    \
-        }                                                                                          \
-        use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                                     \
-        if (0) {                                                                                   \
-            resume_here;                                                                           \
-            bide_awaiter_ = bide_frame_->awaiter.link;                                             \
-            use(bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops));                                        \
-        }                                                                                          \
+#define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, resume_here)             \
+    do {                                                                                       \
+        static const bide_point bide_here_ = {                                                 \
+            {NULL, bide_frame_started_, NULL}, &bide_code_, label, number, __LINE__};          \
+        if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                      \
+            bide_platform.misuse("an await stands after bide_finally", bide_code_.name,        \
+                                 bide_code_.file, __LINE__);                                   \
+        bide_awaiter *bide_awaiter_ = (awaiter_expression);                                    \
+        const bide_awaiter_ops *bide_ops_ = bide_awaiter_->ops;                                \
+        if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                   \
+            bide_frame *bide_next_;                                                            \
+            if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
+                              &bide_next_))                                                    \
+                return bide_next_;                                                             \
+            if (!BIDE_KNOWN_(bide_ops_->resume == NULL))                                       \
+                bide_ops_ = bide_awaiter_->ops;                                                \
+        }                                                                                      \
+        use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                    \
+        if (0) {                                                                               \
+            resume_here;                                                                       \
+            bide_awaiter_ = bide_frame_->awaiter.link;                                         \
+            use(bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops));                       \
+        }                                                                                      \
     } while (0)
 
 /* clang-format off */

@@ -102,7 +102,7 @@ bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
         if ((innermost != NULL && innermost->first != NULL) || !scheduler->idle(scheduler))
             return false;
         bide_cpu_relax();
-        ended = awaiter->ops->ready(awaiter);
+        ended = bide_awaiter_ready(awaiter, awaiter->ops);
     }
     /* What paid is done for longer the next time, what did not for less. */
     if (ended && patience < BIDE_PATIENCE_MOST)

@@ -4,12 +4,12 @@
 
 #include <cstdio>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::printf("%s:%d: %s is false\n", __FILE__, __LINE__, #condition);                   \
-            return 1;                                                                              \
-        }                                                                                          \
+#define CHECK(condition)                                                         \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            std::printf("%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
+            return 1;                                                            \
+        }                                                                        \
     } while (0)
 
 int main()

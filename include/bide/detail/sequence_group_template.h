@@ -64,8 +64,8 @@ BIDE_INLINE bool F_(_ready_)(bide_awaiter *awaiter)
  * Waits until every member has published `target`. `waiter` is the caller's until the wait has ended;
  * its member `published` is then the slowest member's last sequence, `target` or later. Ends with 0, or
  * -EPIPE if a member was closed before `target` (`published` is then that member's last). The
- * members are waited for in turn, so a closed one is noticed when those before it have published. Any thread;
- * suspends if some member has not published `target`; lock-free.
+ * members are waited for in turn, so a closed one is noticed when those before it have published. Any
+ * thread; suspends if some member has not published `target`; lock-free.
  */
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, const GROUP_ *group,
                                                     BIDE_SEQUENCE target)

@@ -5,12 +5,18 @@
  *     bide_atomic(uint32_t) word;
  *     bide_atomic_store(&word, 1, release);
  *
- * An atomic is one machine word of at most 8 bytes and is always accessed whole. Floor: base.
+ * An atomic is one machine word of at most 8 bytes and is always accessed whole.
+ *
+ * Where BIDE_CHECK is defined as 1 they are the model checker's instead (see bide/check.h). Floor: base.
  */
 #ifndef BIDE_ATOMIC_H
 #define BIDE_ATOMIC_H
 
 #include "bide/compiler.h"
+
+#if BIDE_CHECK
+#include "bide/detail/check_atomic.h"
+#else
 
 #ifdef __cplusplus
 #include <atomic>
@@ -74,5 +80,12 @@ BIDE_INLINE void bide_cpu_relax(void)
     __asm__ volatile("yield" ::: "memory");
 #endif
 }
+
+/* Plain data that threads share, one after the other, by the order of atomics: marks that the model checker
+ * watches for races, and nothing else. `object` is a pointer. */
+#define bide_plain_load(object)         (*(object))
+#define bide_plain_store(object, value) (*(object) = (value))
+
+#endif
 
 #endif

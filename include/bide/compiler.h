@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 1: compile for the model checker, see bide/check.h. */
+#ifndef BIDE_CHECK
+#define BIDE_CHECK 0
+#endif
+
 /* A cache line: what two cores hand to each other as a whole. */
 #ifndef BIDE_CACHE_LINE
 #define BIDE_CACHE_LINE 64
@@ -56,7 +61,10 @@
  * thread-local storage, define BIDE_THREAD_LOCAL as nothing.
  */
 #ifndef BIDE_THREAD_LOCAL
-#if defined __GNUC__
+#if BIDE_CHECK
+/* The model checker keeps a copy of this section for each of its threads. */
+#define BIDE_THREAD_LOCAL __attribute__((section("bide_thread_local")))
+#elif defined __GNUC__
 /* Initial-exec: a plain load from the thread pointer, never a call, in a shared library too. */
 #define BIDE_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 #else

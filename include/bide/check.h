@@ -1,0 +1,195 @@
+/*
+ * A model checker for concurrent C: runs a small scenario in every way that the memory model of C11
+ * allows, and says what goes wrong in the first one that does.
+ *
+ *     struct state { bide_atomic(uint32_t) flag; int data; };
+ *
+ *     static void producer(void *p)
+ *     {
+ *         struct state *s = p;
+ *         bide_plain_store(&s->data, 42);
+ *         bide_atomic_store(&s->flag, 1, release);
+ *     }
+ *     static void consumer(void *p) { ... }
+ *
+ *     static const bide_check_scenario handover = {
+ *         .name = "handover", .size = sizeof(struct state), .threads = {producer, consumer}};
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         const bide_check_scenario *all[] = {&handover, NULL};
+ *         return bide_check_main(argc, argv, &(bide_check_suite){all});
+ *     }
+ *
+ * Compile with -DBIDE_CHECK=1, which makes the operations of bide/atomic.h the checker's, and link with
+ * libbide-check in place of libbide: it holds the library itself, compiled the same way, so that
+ * coroutines, events, barriers and all the rest can be used in scenarios. Compile with
+ * -fsanitize=thread too (but link without it) and every plain access is watched, marked or not. Needs
+ * gcc or clang, and a system with 64-bit pointers and ucontext. Floor: check.
+ *
+ * What is explored: every execution that RC11 allows, each once, up to the order of what does not matter:
+ * what each load reads, and in which order the stores to each location stand. Stale values are read where
+ * the orders allow it, on whatever machine the checker itself runs. Not explored: a load that reads a store
+ * which comes later in its own thread's program order by way of other threads (load buffering); RC11
+ * excludes it, as all compilers do in practice. A mixed-size access is not modelled, except that a thread may
+ * sleep on half a word.
+ *
+ * What is found: see bide_check_finding. What a scenario's functions do must depend on nothing but what they
+ * read from their state: no clocks, no random numbers (bide_check_choose instead), no memory but the state,
+ * their own locals and bide_check_alloc's, no output.
+ */
+#ifndef BIDE_CHECK_H
+#define BIDE_CHECK_H
+
+#include "bide/atomic.h"
+#include "bide/frame.h"
+
+#include <stdio.h>
+
+BIDE_EXTERN_C_BEGIN
+
+enum { BIDE_CHECK_THREADS = 4 };
+
+/* What may be wrong with a scenario. */
+typedef enum bide_check_finding {
+    BIDE_CHECK_NOTHING,
+    BIDE_CHECK_ASSERTION,      /* bide_check_assert failed */
+    BIDE_CHECK_RACE,           /* two plain accesses, or a plain and an atomic one, unordered */
+    BIDE_CHECK_USE_AFTER_FREE, /* an access to memory that is or may be freed already */
+    BIDE_CHECK_DOUBLE_FREE,    /* or a free of what was not allocated */
+    BIDE_CHECK_LEAK,           /* something is still allocated at the end */
+    BIDE_CHECK_DEADLOCK,       /* a thread waits for what nobody will do */
+    BIDE_CHECK_LIVELOCK,       /* a thread spins for ever, or took more steps than the limit */
+    BIDE_CHECK_MISUSE,         /* a rule of the library was broken */
+    BIDE_CHECK_BAD_SCENARIO /* the scenario itself cannot be checked: it is not repeatable, ... */
+} bide_check_finding;
+
+/* The name of a finding: "race", "use after free", ... */
+const char *bide_check_finding_name(bide_check_finding finding);
+
+/* Something to check. All zero but for `threads` is a good beginning. */
+typedef struct bide_check_scenario {
+    const char *name;
+    size_t size; /* of the state: zeroed, aligned to a cache line, at one address always */
+    void (*setup)(void *state);                       /* before the threads; or NULL */
+    void (*threads[BIDE_CHECK_THREADS])(void *state); /* at once; the first NULL ends them */
+    void (*finish)(void *state);                      /* after they have all ended; or NULL */
+
+    bide_check_finding expected; /* what bide_check_main is to find */
+
+    /* 0: every execution. Otherwise only those that can be told as one thread running at a time, changed
+     * at most so often while the running one could have gone on; see bide_check_main. */
+    unsigned preemptions;
+
+    unsigned most_steps; /* of one thread; 0: 10000. More is a livelock */
+
+    /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a sleep
+     * that ends for none. 0: once. */
+    unsigned most_spurious;
+    bool never_spurious;
+
+    /* A release sequence ends, as in C++20, with the first store that is no read-modify-write, by the same
+     * thread too. Without it, as in C11, the thread's own later stores belong to it. C++20's is the
+     * weaker rule: what holds under it holds under C11's. */
+    bool cxx20_release_sequences;
+} bide_check_scenario;
+
+/* What came of it. */
+typedef struct bide_check_result {
+    bide_check_finding finding;
+    uint64_t executions; /* complete ones */
+    uint64_t blocked;    /* given up since a thread would only have waited or spun on */
+    char *message;       /* what was found, in a line; NULL if nothing */
+    char *trace;         /* the steps that led there; NULL if nothing */
+    char *replay;        /* what makes bide_check_replay run just that execution; NULL if nothing */
+    char **outcomes;     /* what bide_check_note wrote, each different text once, sorted */
+    uint64_t *counts;    /* in how many executions each */
+    size_t outcomes_count;
+} bide_check_result;
+
+/* Explores a scenario until something is found or all is seen. Fills *result, which is to be given to
+ * bide_check_result_free, and returns its finding. One thread of the program at a time. */
+bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
+                                      bide_check_result *result);
+
+/* Runs one execution of a scenario, the one that `replay` tells of: for a debugger. Results as above;
+ * BIDE_CHECK_BAD_SCENARIO if the text does not fit. */
+bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const char *replay,
+                                     bide_check_result *result);
+
+void bide_check_result_free(bide_check_result *result);
+
+/* Why a weaker order is not used although nothing is found with it. */
+typedef struct bide_check_reason {
+    const char *function;  /* where the operation stands */
+    const char *operation; /* "load", "store", "exchange", ..., as `--weaken` prints it */
+    const char *object;    /* as it is written there */
+    const char
+        *order; /* the weaker one: "relaxed", "acquire", ...; after "if failed " for that order */
+    const char *why;
+} bide_check_reason;
+
+/* Scenarios that belong together. */
+typedef struct bide_check_suite {
+    const bide_check_scenario *const *scenarios; /* the last is followed by NULL */
+
+    /* For --weaken: the ends of the names of the files whose operations are weakened, the last followed by
+     * NULL; NULL itself is all files. And what is known of orders that could be weaker, the last followed by
+     * one without a function; or NULL. */
+    const char *const *files;
+    const bide_check_reason *reasons;
+} bide_check_suite;
+
+/*
+ * Checks scenarios, and prints for each what was found, with the number of executions; returns 0 if each found
+ * what it expects, 1 if not, 2 for a wrong command line. Its arguments:
+ *
+ *     (none)                all scenarios
+ *     NAME...               those
+ *     --list                only their names
+ *     --verbose             the trace of expected findings too
+ *     --replay TEXT NAME    one execution of one, step by step
+ *     --preemptions N       explore only executions with at most N preemptions
+ *     --weaken              a table: each order is made weaker by one step in turn, and something must be
+ *                           found, or there must be a reason; 1 if not
+ */
+int bide_check_main(int argc, char **argv, const bide_check_suite *suite);
+
+/* ---- inside a scenario ---- */
+
+/* What must be true. */
+#define bide_check_assert(condition)                                          \
+    ((condition) ? (void)0                                                    \
+                 : bide_check_fail_(BIDE_CHECK_ASSERTION, __FILE__, __LINE__, \
+                                    "assertion failed: %s", #condition))
+
+/* Memory that is watched: a use after free, a second free and a leak are found. It is not used again within an
+ * execution, so that the old and the new block are never confused. It is not initialised. */
+void *bide_check_alloc(size_t size);
+void bide_check_free(void *memory);
+
+/* A number from 0 to count - 1; each is explored. */
+unsigned bide_check_choose(unsigned count);
+
+/* Awaits an operation, as a coroutine with the inline scheduler would, and blocks this thread of the scenario
+ * until it has ended; returns its status. A coroutine that is never woken is a deadlock. */
+int bide_check_await(bide_awaiter *awaiter);
+
+/* Adds a line to what this execution is remembered by, as printf would; see `outcomes`. */
+#if defined __GNUC__
+__attribute__((format(printf, 1, 2)))
+#endif
+void bide_check_note(const char *format, ...);
+
+/* The running thread: 0 in setup and finish, 1 for the first of the threads, and so on. */
+unsigned bide_check_thread(void);
+
+#if defined __GNUC__
+__attribute__((format(printf, 4, 5), noreturn))
+#endif
+void bide_check_fail_(bide_check_finding finding, const char *file, unsigned line,
+                      const char *format, ...);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * Checking one scenario.
+ */
+#define _GNU_SOURCE
+#include "explore.h"
+#include "script.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *bide_check_finding_name(bide_check_finding finding)
+{
+    static const char *const names[] = {
+        "nothing", "failed assertion", "race",     "use after free", "double free",
+        "leak",    "deadlock",         "livelock", "misuse",         "bad scenario",
+    };
+    return names[finding];
+}
+
+static void begin(const bide_check_scenario *scenario, bide_check_result *result)
+{
+    memset(result, 0, sizeof *result);
+    the_checker.scenario = scenario;
+    the_checker.result = result;
+    the_checker.stopped = false;
+    the_checker.most_steps = scenario->most_steps != 0 ? scenario->most_steps : 10000;
+    the_checker.most_spurious = scenario->never_spurious       ? 0
+                                : scenario->most_spurious != 0 ? scenario->most_spurious
+                                                               : 1;
+}
+
+bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
+                                      bide_check_result *result)
+{
+    begin(scenario, result);
+    script_read(NULL);
+    explore_all();
+    return result->finding;
+}
+
+bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const char *replay,
+                                     bide_check_result *result)
+{
+    begin(scenario, result);
+    if (!script_read(replay)) {
+        result->finding = BIDE_CHECK_BAD_SCENARIO;
+        result->message = strdup("that is no execution's text");
+        return result->finding;
+    }
+    graph *g = graph_new();
+    machine_run(g);
+    graph_free(g);
+    script_read(NULL);
+    return result->finding;
+}
+
+void bide_check_result_free(bide_check_result *result)
+{
+    free(result->message);
+    free(result->trace);
+    free(result->replay);
+    for (size_t i = 0; i < result->outcomes_count; i++)
+        free(result->outcomes[i]);
+    free(result->outcomes);
+    free(result->counts);
+    memset(result, 0, sizeof *result);
+}

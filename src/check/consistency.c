@@ -1,0 +1,245 @@
+#include "consistency.h"
+
+#include "storage.h"
+
+#include <string.h>
+
+unsigned newest_known(const graph *g, unsigned location, const vector_clock *clock)
+{
+    unsigned newest = 0;
+    for (unsigned t = 0; t < THREADS; t++) {
+        for (unsigned i = clock->seen[t]; i-- > 0;) {
+            const event *e = &g->threads[t].events[i];
+            if (e->kind > EVENT_STORE || e->location != location)
+                continue;
+            /* Coherence within the thread: what came before it knew of no newer one. */
+            unsigned position = e->kind == EVENT_STORE ? e->position : position_of(g, e->rf);
+            if (position > newest)
+                newest = position;
+            break;
+        }
+    }
+    return newest;
+}
+
+/*
+ * Relations among the events of the scenario's threads, as rows of bits: row y holds the events x with
+ * (x, y) in the relation. Events of the set-up come before everything and those of the final check
+ * after, so no cycle goes through them.
+ */
+typedef uint64_t word;
+
+typedef struct relations {
+    unsigned count; /* of events */
+    unsigned words; /* in a row */
+    const event **events;
+    unsigned *thread_begin; /* for each event, the first of its thread */
+    word *hb;
+    word *sb_elsewhere; /* program order between accesses of different locations */
+    word *scb;
+} relations;
+
+static bool has(const word *row, unsigned i)
+{
+    return row[i / 64] >> (i % 64) & 1;
+}
+
+static void add(word *row, unsigned i)
+{
+    row[i / 64] |= (word)1 << (i % 64);
+}
+
+static void add_all(word *row, const word *other, unsigned words)
+{
+    for (unsigned i = 0; i < words; i++)
+        row[i] |= other[i];
+}
+
+static bool share_one(const word *a, const word *b, unsigned words)
+{
+    for (unsigned i = 0; i < words; i++) {
+        if ((a[i] & b[i]) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_access(const event *e)
+{
+    return e->kind <= EVENT_STORE;
+}
+
+static bool is_sc_fence(const event *e)
+{
+    return e->kind == EVENT_FENCE && e->order == bide_check_seq_cst_;
+}
+
+/* For two accesses of one location: does x come before y by what was read and how stores stand? */
+static bool eco(const graph *g, const event *x, const event *y)
+{
+    unsigned from = x->kind == EVENT_STORE ? x->position : position_of(g, x->rf);
+    unsigned to = y->kind == EVENT_STORE ? y->position : position_of(g, y->rf);
+    return from < to || (from == to && x->kind == EVENT_STORE && y->kind == EVENT_LOAD);
+}
+
+/* mo and from-read: those that end in a store. */
+static bool mo_or_fr(const graph *g, const event *x, const event *y)
+{
+    return y->kind == EVENT_STORE && eco(g, x, y);
+}
+
+static void relate(relations *r, const graph *g)
+{
+    unsigned n = r->count, words = r->words;
+    const event **events = r->events;
+    unsigned begin[THREADS];
+    unsigned next = 0;
+    for (unsigned t = 1; t < LAST; t++) {
+        begin[t] = next;
+        for (unsigned i = 0; i < g->threads[t].count; i++) {
+            r->thread_begin[next] = begin[t];
+            events[next++] = &g->threads[t].events[i];
+        }
+    }
+    for (unsigned y = 0; y < n; y++) {
+        word *hb = &r->hb[y * words];
+        for (unsigned t = 1; t < LAST; t++) {
+            for (unsigned i = 0; i < events[y]->hb.seen[t]; i++)
+                add(hb, begin[t] + i);
+        }
+        hb[y / 64] &= ~((word)1 << (y % 64));
+        for (unsigned x = r->thread_begin[y]; x < y; x++) {
+            if (!is_access(events[x]) || !is_access(events[y]) ||
+                events[x]->location != events[y]->location)
+                add(&r->sb_elsewhere[y * words], x);
+        }
+    }
+    /* scb = sb, and sb_elsewhere hb sb_elsewhere, and hb at one location, mo, fr */
+    word *middle = scratch(n * words * sizeof *middle);
+    for (unsigned y = 0; y < n; y++) {
+        for (unsigned x = 0; x < n; x++) {
+            if (has(&r->hb[y * words], x))
+                add_all(&middle[y * words], &r->sb_elsewhere[x * words], words);
+        }
+    }
+    for (unsigned y = 0; y < n; y++) {
+        word *scb = &r->scb[y * words];
+        for (unsigned x = 0; x < n; x++) {
+            if (x >= r->thread_begin[y] && x < y)
+                add(scb, x);
+            if (has(&r->sb_elsewhere[y * words], x))
+                add_all(scb, &middle[x * words], words);
+            if (x != y && is_access(events[x]) && is_access(events[y]) &&
+                events[x]->location == events[y]->location &&
+                (has(&r->hb[y * words], x) || mo_or_fr(g, events[x], events[y])))
+                add(scb, x);
+        }
+    }
+}
+
+/* What a path to a seq_cst event may end in: itself, or for a fence what happens before it. */
+static void ends_of(const relations *r, unsigned y, word *ends)
+{
+    memset(ends, 0, r->words * sizeof *ends);
+    if (is_sc_fence(r->events[y]))
+        add_all(ends, &r->hb[y * r->words], r->words);
+    add(ends, y);
+}
+
+/* What a path from a seq_cst event may begin in: itself, or for a fence what happens after it. */
+static void beginnings_of(const relations *r, unsigned x, word *beginnings)
+{
+    memset(beginnings, 0, r->words * sizeof *beginnings);
+    add(beginnings, x);
+    if (!is_sc_fence(r->events[x]))
+        return;
+    for (unsigned y = 0; y < r->count; y++) {
+        if (has(&r->hb[y * r->words], x))
+            add(beginnings, y);
+    }
+}
+
+/* psc of two fences: hb, or hb eco hb. */
+static bool fences_ordered(const relations *r, const graph *g, unsigned f1, unsigned f2,
+                           const word *after_f1)
+{
+    const word *before_f2 = &r->hb[f2 * r->words];
+    if (has(before_f2, f1))
+        return true;
+    for (unsigned x = 0; x < r->count; x++) {
+        if (!has(after_f1, x) || !is_access(r->events[x]))
+            continue;
+        for (unsigned y = 0; y < r->count; y++) {
+            if (x != y && has(before_f2, y) && is_access(r->events[y]) &&
+                r->events[x]->location == r->events[y]->location &&
+                eco(g, r->events[x], r->events[y]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Can all be taken away, each when nothing before it is left? */
+static bool is_acyclic(bool *edges, unsigned n, bool *taken)
+{
+    for (unsigned left = n; left > 0;) {
+        unsigned before = left;
+        for (unsigned y = 0; y < n; y++) {
+            bool is_first = !taken[y];
+            for (unsigned x = 0; x < n && is_first; x++)
+                is_first = taken[x] || !edges[x * n + y];
+            if (is_first) {
+                taken[y] = true;
+                left--;
+            }
+        }
+        if (left == before)
+            return false;
+    }
+    return true;
+}
+
+bool is_sc_consistent(const graph *g)
+{
+    unsigned n = 0, sc_count = 0;
+    for (unsigned t = 1; t < LAST; t++) {
+        n += g->threads[t].count;
+        for (unsigned i = 0; i < g->threads[t].count; i++)
+            sc_count += g->threads[t].events[i].order == bide_check_seq_cst_;
+    }
+    if (sc_count < 2)
+        return true;
+
+    scratch_begin();
+    relations r = {.count = n, .words = (n + 63) / 64};
+    size_t rows = (size_t)n * r.words * sizeof(word);
+    r.events = scratch(n * sizeof *r.events);
+    r.thread_begin = scratch(n * sizeof *r.thread_begin);
+    r.hb = scratch(rows);
+    r.sb_elsewhere = scratch(rows);
+    r.scb = scratch(rows);
+    relate(&r, g);
+
+    unsigned *sc = scratch(sc_count * sizeof *sc);
+    unsigned m = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (r.events[i]->order == bide_check_seq_cst_)
+            sc[m++] = i;
+    }
+    bool *edges = scratch(m * m * sizeof *edges);
+    word *beginnings = scratch(r.words * sizeof *beginnings);
+    word *ends = scratch(r.words * sizeof *ends);
+    for (unsigned a = 0; a < m; a++) {
+        beginnings_of(&r, sc[a], beginnings);
+        for (unsigned b = 0; b < m; b++) {
+            bool edge = false;
+            ends_of(&r, sc[b], ends);
+            for (unsigned y = 0; y < n && !edge; y++)
+                edge = has(ends, y) && share_one(&r.scb[y * r.words], beginnings, r.words);
+            if (!edge && a != b && is_sc_fence(r.events[sc[a]]) && is_sc_fence(r.events[sc[b]]))
+                edge = fences_ordered(&r, g, sc[a], sc[b], beginnings);
+            edges[a * m + b] = edge;
+        }
+    }
+    return is_acyclic(edges, m, scratch(m * sizeof(bool)));
+}

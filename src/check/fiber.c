@@ -1,0 +1,133 @@
+/*
+ * A stack is entered once, by swapcontext; after that setjmp and longjmp do, which need no system call.
+ */
+#define _GNU_SOURCE
+/* longjmp to another stack is what this is for. */
+#undef _FORTIFY_SOURCE
+#include "fiber.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#if defined __SANITIZE_ADDRESS__
+#define HAS_ADDRESS_SANITIZER 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define HAS_ADDRESS_SANITIZER 1
+#endif
+#endif
+
+#ifdef HAS_ADDRESS_SANITIZER
+#include <sanitizer/common_interface_defs.h>
+static const void *main_stack;
+static size_t main_stack_size;
+static void *main_fake_stack;
+#define LEAVING(save, stack, size) __sanitizer_start_switch_fiber(save, stack, size)
+#define ARRIVED(save, stack, size) __sanitizer_finish_switch_fiber(save, stack, size)
+#else
+#define LEAVING(save, stack, size) ((void)0)
+#define ARRIVED(save, stack, size) ((void)0)
+#endif
+
+/* The section of thread-local variables; absent where nothing has any. */
+extern char __start_bide_thread_local[] __attribute__((weak));
+extern char __stop_bide_thread_local[] __attribute__((weak));
+
+static char *image; /* what they hold at first */
+static size_t image_size;
+
+static jmp_buf outside;
+static fiber *inside;
+
+static void load_thread_local(const char *from)
+{
+    if (image_size != 0)
+        memcpy(__start_bide_thread_local, from, image_size);
+}
+
+static void go_outside(void)
+{
+    LEAVING(NULL, main_stack, main_stack_size);
+    _longjmp(outside, 1);
+}
+
+static void main_loop(void)
+{
+    fiber *self = inside;
+    ARRIVED(NULL, &main_stack, &main_stack_size);
+    for (;;) {
+        if (_setjmp(self->top) == 0)
+            go_outside();
+        ARRIVED(NULL, &main_stack, &main_stack_size);
+        self->function(self->argument);
+    }
+}
+
+void fiber_create(fiber *f, void *stack, size_t stack_size)
+{
+    static ucontext_t back;
+    ucontext_t context;
+    if (image == NULL && __start_bide_thread_local != NULL) {
+        image_size = (size_t)(__stop_bide_thread_local - __start_bide_thread_local);
+        image = malloc(image_size);
+        if (image == NULL)
+            abort();
+        memcpy(image, __start_bide_thread_local, image_size);
+    }
+    f->thread_local = malloc(image_size + 1);
+    f->stack = stack;
+    f->stack_size = stack_size;
+    if (f->thread_local == NULL || getcontext(&context) != 0) {
+        fputs("bide_check: cannot make a stack\n", stderr);
+        abort();
+    }
+    context.uc_stack.ss_sp = stack;
+    context.uc_stack.ss_size = stack_size;
+    context.uc_link = NULL;
+    makecontext(&context, main_loop, 0);
+    inside = f;
+    if (_setjmp(outside) == 0) {
+        LEAVING(&main_fake_stack, stack, stack_size);
+        swapcontext(&back, &context);
+    }
+    ARRIVED(main_fake_stack, NULL, NULL);
+    inside = NULL;
+}
+
+static void enter(fiber *f, jmp_buf where)
+{
+    inside = f;
+    if (_setjmp(outside) == 0) {
+        LEAVING(&main_fake_stack, f->stack, f->stack_size);
+        _longjmp(where, 1);
+    }
+    ARRIVED(main_fake_stack, NULL, NULL);
+    if (image_size != 0)
+        memcpy(f->thread_local, __start_bide_thread_local, image_size);
+    load_thread_local(image);
+    inside = NULL;
+}
+
+void fiber_start(fiber *f, void (*function)(void *argument), void *argument)
+{
+    f->function = function;
+    f->argument = argument;
+    load_thread_local(image);
+    enter(f, f->top);
+}
+
+void fiber_resume(fiber *f)
+{
+    load_thread_local(f->thread_local);
+    enter(f, f->here);
+}
+
+void fiber_leave(void)
+{
+    fiber *self = inside;
+    if (_setjmp(self->here) == 0)
+        go_outside();
+    ARRIVED(NULL, &main_stack, &main_stack_size);
+}

@@ -1,0 +1,170 @@
+#include "graph.h"
+
+#include "storage.h"
+
+#include <string.h>
+
+/* Graphs that are not in use; their storage is used again. */
+static graph *unused;
+
+graph *graph_new(void)
+{
+    graph *g = unused;
+    if (g == NULL) {
+        unsigned capacity = 0;
+        return grown(NULL, &capacity, 1, sizeof *g);
+    }
+    unused = g->next_free;
+    for (unsigned t = 0; t < THREADS; t++)
+        g->threads[t].count = 0;
+    for (unsigned i = 0; i < g->locations_count; i++)
+        g->locations[i].in_use = false;
+    g->locations_count = 0;
+    g->stamp = 0;
+    return g;
+}
+
+void graph_free(graph *g)
+{
+    g->next_free = unused;
+    unused = g;
+}
+
+event *graph_add(graph *g, unsigned thread)
+{
+    thread_events *t = &g->threads[thread];
+    t->events = grown(t->events, &t->capacity, t->count + 1, sizeof *t->events);
+    event *e = &t->events[t->count++];
+    memset(e, 0, sizeof *e);
+    e->stamp = ++g->stamp;
+    return e;
+}
+
+unsigned graph_add_location(graph *g, uintptr_t address, unsigned size, bool has_initial,
+                            uint64_t initial)
+{
+    unsigned i = 0;
+    while (i < g->locations_count && g->locations[i].in_use)
+        i++;
+    if (i == g->locations_count) {
+        g->locations = grown(g->locations, &g->locations_capacity, i + 1, sizeof *g->locations);
+        g->locations_count++;
+    }
+    location *l = &g->locations[i];
+    l->address = address;
+    l->size = (uint8_t)size;
+    l->initial = initial;
+    l->in_use = true;
+    l->count = 0;
+    if (has_initial) {
+        l->stores = grown(l->stores, &l->capacity, 1, sizeof *l->stores);
+        l->stores[l->count++] = INITIAL;
+    }
+    return i;
+}
+
+void graph_place(graph *g, reference store, unsigned position)
+{
+    location *l = &g->locations[event_at(g, store)->location];
+    l->stores = grown(l->stores, &l->capacity, l->count + 1, sizeof *l->stores);
+    for (unsigned i = l->count++; i > position; i--) {
+        l->stores[i] = l->stores[i - 1];
+        event_at(g, l->stores[i])->position = (uint16_t)i;
+    }
+    l->stores[position] = store;
+    event_at(g, store)->position = (uint16_t)position;
+}
+
+/* Keeps the stores for which `is_kept` holds, and frees the locations that have none left. */
+static void filter_stores(graph *g,
+                          bool (*is_kept)(const graph *g, reference store, uint32_t limit),
+                          uint32_t limit)
+{
+    for (unsigned i = 0; i < g->locations_count; i++) {
+        location *l = &g->locations[i];
+        if (!l->in_use)
+            continue;
+        unsigned kept = 0;
+        for (unsigned j = 0; j < l->count; j++) {
+            reference store = l->stores[j];
+            if (!is_initial(store)) {
+                if (!is_kept(g, store, limit))
+                    continue;
+                event_at(g, store)->position = (uint16_t)kept;
+            }
+            l->stores[kept++] = store;
+        }
+        l->count = kept;
+        l->in_use = kept != 0;
+    }
+}
+
+static bool is_old(const graph *g, reference store, uint32_t limit)
+{
+    return event_at(g, store)->stamp <= limit;
+}
+
+static bool is_there(const graph *g, reference store, uint32_t limit)
+{
+    (void)limit;
+    return store.index < g->threads[store.thread].count;
+}
+
+void graph_displace(graph *g, reference store)
+{
+    location *l = &g->locations[event_at(g, store)->location];
+    unsigned i = 0;
+    while (i < l->count && !same(l->stores[i], store))
+        i++;
+    if (i == l->count)
+        return;
+    for (l->count--; i < l->count; i++) {
+        l->stores[i] = l->stores[i + 1];
+        event_at(g, l->stores[i])->position = (uint16_t)i;
+    }
+}
+
+void graph_cut(graph *g, uint32_t stamp)
+{
+    if (g->stamp == stamp)
+        return;
+    filter_stores(g, is_old, stamp);
+    for (unsigned t = 0; t < THREADS; t++) {
+        thread_events *thread = &g->threads[t];
+        while (thread->count != 0 && thread->events[thread->count - 1].stamp > stamp)
+            thread->count--;
+    }
+    g->stamp = stamp;
+}
+
+graph *graph_copy(const graph *g, const unsigned keep[THREADS])
+{
+    graph *copy = graph_new();
+    for (unsigned t = 0; t < THREADS; t++) {
+        thread_events *to = &copy->threads[t];
+        to->events = grown(to->events, &to->capacity, keep[t], sizeof *to->events);
+        if (keep[t] != 0)
+            memcpy(to->events, g->threads[t].events, keep[t] * sizeof *to->events);
+        to->count = keep[t];
+    }
+    for (unsigned i = 0; i < g->locations_count; i++) {
+        const location *from = &g->locations[i];
+        copy->locations =
+            grown(copy->locations, &copy->locations_capacity, i + 1, sizeof *copy->locations);
+        location *to = &copy->locations[i];
+        to->address = from->address;
+        to->size = from->size;
+        to->initial = from->initial;
+        to->in_use = from->in_use;
+        to->count = 0;
+        to->stores = grown(to->stores, &to->capacity, from->count, sizeof *to->stores);
+        if (from->in_use) {
+            memcpy(to->stores, from->stores, from->count * sizeof *to->stores);
+            to->count = from->count;
+        }
+        copy->locations_count = i + 1;
+    }
+    copy->stamp = g->stamp;
+    filter_stores(copy, is_there, 0);
+    return copy;
+}

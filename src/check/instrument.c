@@ -1,0 +1,129 @@
+/*
+ * What the compiler calls in code that is compiled with -fsanitize=thread: here, in place of ThreadSanitizer's
+ * library. Each plain access is given to the checker.
+ */
+#include "machine.h"
+#include "memory.h"
+
+#include <string.h>
+
+static void plain(const volatile void *address, size_t size, access_kind kind, const void *code)
+{
+    if (!machine_is_running() || !memory_is_watched((uintptr_t)address))
+        return;
+    vector_clock clock;
+    machine_clock(&clock);
+    memory_access(machine_thread(), &clock, (uintptr_t)address, size, kind, NULL, code);
+}
+
+#define CODE __builtin_return_address(0)
+
+#define ACCESSES(size)                                   \
+    void __tsan_read##size(void *p);                     \
+    void __tsan_write##size(void *p);                    \
+    void __tsan_volatile_read##size(void *p);            \
+    void __tsan_volatile_write##size(void *p);           \
+    void __tsan_unaligned_read##size(void *p);           \
+    void __tsan_unaligned_write##size(void *p);          \
+    void __tsan_unaligned_volatile_read##size(void *p);  \
+    void __tsan_unaligned_volatile_write##size(void *p); \
+    void __tsan_read_write##size(void *p);               \
+    void __tsan_unaligned_read_write##size(void *p);     \
+    void __tsan_read##size(void *p)                      \
+    {                                                    \
+        plain(p, size, ACCESS_READ, CODE);               \
+    }                                                    \
+    void __tsan_write##size(void *p)                     \
+    {                                                    \
+        plain(p, size, ACCESS_WRITE, CODE);              \
+    }                                                    \
+    void __tsan_volatile_read##size(void *p)             \
+    {                                                    \
+        plain(p, size, ACCESS_READ, CODE);               \
+    }                                                    \
+    void __tsan_volatile_write##size(void *p)            \
+    {                                                    \
+        plain(p, size, ACCESS_WRITE, CODE);              \
+    }                                                    \
+    void __tsan_unaligned_read##size(void *p)            \
+    {                                                    \
+        plain(p, size, ACCESS_READ, CODE);               \
+    }                                                    \
+    void __tsan_unaligned_write##size(void *p)           \
+    {                                                    \
+        plain(p, size, ACCESS_WRITE, CODE);              \
+    }                                                    \
+    void __tsan_unaligned_volatile_read##size(void *p)   \
+    {                                                    \
+        plain(p, size, ACCESS_READ, CODE);               \
+    }                                                    \
+    void __tsan_unaligned_volatile_write##size(void *p)  \
+    {                                                    \
+        plain(p, size, ACCESS_WRITE, CODE);              \
+    }                                                    \
+    void __tsan_read_write##size(void *p)                \
+    {                                                    \
+        plain(p, size, ACCESS_WRITE, CODE);              \
+    }                                                    \
+    void __tsan_unaligned_read_write##size(void *p)      \
+    {                                                    \
+        plain(p, size, ACCESS_WRITE, CODE);              \
+    }
+
+ACCESSES(1)
+ACCESSES(2)
+ACCESSES(4)
+ACCESSES(8)
+ACCESSES(16)
+
+void __tsan_init(void);
+void __tsan_func_entry(void *code);
+void __tsan_func_exit(void);
+void __tsan_read_range(void *p, size_t size);
+void __tsan_write_range(void *p, size_t size);
+void *__tsan_memcpy(void *to, const void *from, size_t size);
+void *__tsan_memmove(void *to, const void *from, size_t size);
+void *__tsan_memset(void *to, int byte, size_t size);
+
+void __tsan_init(void)
+{
+}
+
+void __tsan_func_entry(void *code)
+{
+    (void)code;
+}
+
+void __tsan_func_exit(void)
+{
+}
+
+void __tsan_read_range(void *p, size_t size)
+{
+    plain(p, size, ACCESS_READ, CODE);
+}
+
+void __tsan_write_range(void *p, size_t size)
+{
+    plain(p, size, ACCESS_WRITE, CODE);
+}
+
+void *__tsan_memcpy(void *to, const void *from, size_t size)
+{
+    plain(from, size, ACCESS_READ, CODE);
+    plain(to, size, ACCESS_WRITE, CODE);
+    return memcpy(to, from, size);
+}
+
+void *__tsan_memmove(void *to, const void *from, size_t size)
+{
+    plain(from, size, ACCESS_READ, CODE);
+    plain(to, size, ACCESS_WRITE, CODE);
+    return memmove(to, from, size);
+}
+
+void *__tsan_memset(void *to, int byte, size_t size)
+{
+    plain(to, size, ACCESS_WRITE, CODE);
+    return memset(to, byte, size);
+}

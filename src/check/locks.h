@@ -1,0 +1,17 @@
+/* Sleeping and waking inside a scenario, for the platform table and for locks: see platform.c. */
+#ifndef BIDE_CHECK_LOCKS_H
+#define BIDE_CHECK_LOCKS_H
+
+#include "graph.h"
+
+/* The two halves of enlisting among an address's sleepers. */
+uint64_t sleepers_look(uintptr_t address, bide_check_site_ *site, reference *load);
+void sleepers_enlist(uintptr_t address, bide_check_site_ *site, const reference *load,
+                     uint64_t sleepers);
+
+/* Sleeps, once enlisted. 0, or -ETIMEDOUT if there is a deadline. */
+int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline);
+
+void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count);
+
+#endif

@@ -1,0 +1,602 @@
+/*
+ * Runs the code of a scenario along an execution graph.
+ *
+ * Each thread is a fiber. It runs until it comes to its next atomic operation. If the graph knows that one already,
+ * it goes on with what the graph says; it must wait, though, until what it reads has been run by its
+ * own thread, so that plain memory changes in an order that the graph allows. Only when all of the graph
+ * has been run again do new events come.
+ *
+ * A thread is ready, blocked (at a load that waits, or spinning), or done. Nothing unblocks a thread within a
+ * run: that another value might be read is another graph.
+ */
+#include "machine.h"
+
+#include "fiber.h"
+#include "memory.h"
+#include "script.h"
+#include "storage.h"
+#include "trace.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum thread_state { ABSENT, WAITING_TO_START, READY, BLOCKED, DONE } thread_state;
+
+typedef struct machine_thread_record {
+    fiber fiber;
+    void (*function)(void *state);
+    void *(*spawned)(void *argument);
+    void *argument;
+    void *result;
+    thread_state state;
+    unsigned position; /* how many of its events have been run */
+    bool in_rmw;       /* between the two halves: it goes on before any other */
+    bool spins;
+    unsigned iteration; /* where the spin's last iteration began */
+    unsigned previous;  /* and the one before */
+} machine_thread_record;
+
+enum { NOBODY = THREADS };
+
+static machine_thread_record threads[THREADS];
+static unsigned running = NOBODY;
+static unsigned left; /* of the graph's events, to be run again */
+static bool given_up;
+static bool fibers_made;
+static void *state;
+
+static reference *order;
+static unsigned order_count, order_capacity;
+
+#define G the_checker.g
+
+bool machine_is_running(void)
+{
+    return running != NOBODY;
+}
+
+unsigned machine_thread(void)
+{
+    return running;
+}
+
+const event *machine_event(reference r)
+{
+    return event_at(G, r);
+}
+
+const reference *machine_order(unsigned *count)
+{
+    *count = order_count;
+    return order;
+}
+
+void machine_clock(vector_clock *clock)
+{
+    vector_clock porf;
+    reference next = {(uint16_t)running, (uint16_t)threads[running].position};
+    clock_before(G, next, clock, &porf);
+}
+
+/* ---- Locations ---- */
+
+enum { MAP_SIZE = 1024 };
+
+/* Where an address's location is in this execution. */
+static struct mapped {
+    uintptr_t key;
+    uint64_t run;
+    unsigned location;
+} map[MAP_SIZE];
+static uint64_t run;
+
+static struct mapped *map_find(uintptr_t key)
+{
+    uintptr_t hash = (key ^ key >> 61 ^ key >> 17) * 0x9e3779b97f4a7c15u >> 40;
+    for (unsigned i = 0; i < MAP_SIZE; i++) {
+        struct mapped *m = &map[(hash + i) % MAP_SIZE];
+        if (m->run != run || m->key == key)
+            return m;
+    }
+    machine_found(BIDE_CHECK_BAD_SCENARIO, "more than %d atomic objects", MAP_SIZE);
+    return NULL;
+}
+
+static void map_set(uintptr_t key, unsigned location)
+{
+    struct mapped *m = map_find(key);
+    m->key = key;
+    m->run = run;
+    m->location = location;
+}
+
+/* Addresses have their upper bits free, which keep the hidden locations apart. */
+static uintptr_t key_of(uintptr_t address, hidden which)
+{
+    return address ^ (uintptr_t)which << 61;
+}
+
+static uint64_t value_in_memory(uintptr_t address, size_t size)
+{
+    switch (size) {
+    case 1:
+        return *(const uint8_t *)address;
+    case 2:
+        return *(const uint16_t *)address;
+    case 4:
+        return *(const uint32_t *)address;
+    default:
+        return *(const uint64_t *)address;
+    }
+}
+
+static unsigned location_at(uintptr_t address, size_t size, hidden which)
+{
+    uintptr_t key = key_of(address, which);
+    struct mapped *m = map_find(key);
+    if (m->run != run) {
+        uint64_t initial = which == HIDDEN_NONE ? value_in_memory(address, size) : 0;
+        map_set(key, graph_add_location(G, key, (unsigned)size, true, initial));
+        m = map_find(key);
+    }
+    if (G->locations[m->location].size != size)
+        machine_found(BIDE_CHECK_BAD_SCENARIO,
+                      "an atomic object is accessed as %zu bytes and as %u bytes", size,
+                      G->locations[m->location].size);
+    return m->location;
+}
+
+/* ---- Going on and waiting ---- */
+
+/* Back to the scheduler. */
+static void leave(void)
+{
+    unsigned self = running;
+    fiber_leave();
+    running = self;
+}
+
+static void give_up(void)
+{
+    given_up = true;
+    for (;;)
+        leave();
+}
+
+static void block(void)
+{
+    threads[running].state = BLOCKED;
+    for (;;)
+        leave();
+}
+
+void machine_found(bide_check_finding finding, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (!the_checker.stopped)
+        trace_found(finding, format, arguments);
+    va_end(arguments);
+    the_checker.stopped = true;
+    if (running != NOBODY)
+        give_up();
+}
+
+static bool is_ready_to_run(const event *e)
+{
+    return e->kind != EVENT_LOAD || is_initial(e->rf) ||
+           threads[e->rf.thread].position > e->rf.index;
+}
+
+/* Waits until it is this thread's turn to take its next step. Returns the event that the graph has for it, or
+ * NULL if it is to be added. */
+static event *turn(const operation *op)
+{
+    machine_thread_record *t = &threads[running];
+    for (;;) {
+        if (t->position < G->threads[running].count) {
+            event *e = &G->threads[running].events[t->position];
+            if (is_ready_to_run(e)) {
+                if (e->op.step != op->step || e->op.site != op->site)
+                    machine_found(
+                        BIDE_CHECK_BAD_SCENARIO,
+                        "thread %u did something else when it was run again: the scenario "
+                        "depends on something that the checker does not control",
+                        running);
+                return e;
+            }
+        } else if (left == 0 || running == LAST) {
+            if (t->position >= the_checker.most_steps)
+                machine_found(BIDE_CHECK_LIVELOCK, "thread %u took more than %u steps", running,
+                              the_checker.most_steps);
+            if (script_is_turn_of(running))
+                return NULL;
+        }
+        leave();
+    }
+}
+
+static reference taken(bool again)
+{
+    machine_thread_record *t = &threads[running];
+    reference self = {(uint16_t)running, (uint16_t)t->position++};
+    if (again && running != LAST)
+        left--;
+    if (!again)
+        script_step();
+    order = grown(order, &order_capacity, order_count + 1, sizeof *order);
+    order[order_count++] = self;
+    return self;
+}
+
+static void watch_atomic(const operation *op, uintptr_t address, size_t size, hidden which)
+{
+    if (which == HIDDEN_NONE && memory_is_watched(address)) {
+        vector_clock clock;
+        machine_clock(&clock);
+        memory_access(running, &clock, address, size, ACCESS_ATOMIC, op->site, NULL);
+    }
+}
+
+uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,
+                      const vector_clock *older, reference *self)
+{
+    event *e = turn(op);
+    watch_atomic(op, address, size, which);
+    unsigned location = location_at(address, size, which);
+    if (e == NULL && !explore_load(G, running, op, location, older))
+        give_up();
+    reference r = taken(e != NULL);
+    e = event_at(G, r);
+    if (e->location != location)
+        machine_found(BIDE_CHECK_BAD_SCENARIO,
+                      "thread %u used another object when it was run again", running);
+    if (e->blocked)
+        block();
+    threads[running].in_rmw = e->is_rmw;
+    if (self != NULL)
+        *self = r;
+    return e->value;
+}
+
+uint64_t machine_load_part(const operation *op, uintptr_t address, size_t size,
+                           const vector_clock *older)
+{
+    for (uintptr_t begin = address; address - begin < 8; begin--) {
+        struct mapped *m = map_find(key_of(begin, HIDDEN_NONE));
+        if (m->run == run && begin + G->locations[m->location].size >= address + size) {
+            size_t whole = G->locations[m->location].size;
+            uint64_t value = machine_load(op, begin, whole, HIDDEN_NONE, older, NULL);
+            size_t shift = address - begin;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+            shift = whole - size - shift;
+#endif
+            return value >> shift * 8;
+        }
+    }
+    return machine_load(op, address, size, HIDDEN_NONE, older, NULL);
+}
+
+void machine_store(const operation *op, uintptr_t address, size_t size, hidden which,
+                   uint64_t value, const reference *load)
+{
+    event *e = turn(op);
+    threads[running].in_rmw = false;
+    unsigned location = location_at(address, size, which);
+    if (load == NULL)
+        watch_atomic(op, address, size, which);
+    if (size < 8)
+        value &= ((uint64_t)1 << size * 8) - 1;
+    bool added = e == NULL;
+    reference read = load != NULL ? event_at(G, *load)->rf : INITIAL;
+    if (added && !explore_store(G, running, op, location, value, read))
+        give_up();
+    e = event_at(G, taken(!added));
+    if (e->value != value || e->location != location)
+        machine_found(BIDE_CHECK_BAD_SCENARIO,
+                      "thread %u wrote something else when it was run again", running);
+}
+
+void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t value)
+{
+    event *e = turn(op);
+    if (memory_is_watched(address)) {
+        vector_clock clock;
+        machine_clock(&clock);
+        memory_access(running, &clock, address, size, ACCESS_WRITE, op->site, NULL);
+    }
+    if (size < 8)
+        value &= ((uint64_t)1 << size * 8) - 1;
+    bool added = e == NULL;
+    if (added)
+        explore_init(G, running, op,
+                     graph_add_location(G, key_of(address, HIDDEN_NONE), (unsigned)size, false, 0),
+                     value);
+    reference self = taken(!added);
+    map_set(key_of(address, HIDDEN_NONE), event_at(G, self)->location);
+}
+
+void machine_fence(const operation *op)
+{
+    event *e = turn(op);
+    if (e == NULL && !explore_fence(G, running, op))
+        give_up();
+    taken(e != NULL);
+}
+
+unsigned machine_choose(const operation *op, unsigned count)
+{
+    event *e = turn(op);
+    if (e == NULL && !explore_choice(G, running, op, count))
+        give_up();
+    return (unsigned)event_at(G, taken(e != NULL))->value;
+}
+
+bool machine_may_be_spurious(void)
+{
+    reference next = {(uint16_t)running, (uint16_t)threads[running].position};
+    return explore_spurious_left(G, next);
+}
+
+/* ---- Spinning ---- */
+
+/* Did the last two iterations read the same? */
+static bool nothing_new(const machine_thread_record *t)
+{
+    unsigned length = t->position - t->iteration;
+    if (length == 0 || t->iteration - t->previous != length)
+        return false;
+    const event *events = G->threads[running].events;
+    for (unsigned i = 0; i < length; i++) {
+        const event *a = &events[t->previous + i], *b = &events[t->iteration + i];
+        if (a->kind != EVENT_LOAD || b->kind != EVENT_LOAD || a->is_rmw || b->is_rmw ||
+            a->op.site != b->op.site || a->location != b->location || !same(a->rf, b->rf))
+            return false;
+    }
+    return true;
+}
+
+void machine_relax(void)
+{
+    machine_thread_record *t = &threads[running];
+    if (nothing_new(t)) {
+        t->spins = true;
+        block();
+    }
+    t->previous = t->iteration;
+    t->iteration = t->position;
+}
+
+/* ---- Threads ---- */
+
+static void thread_main(void *argument)
+{
+    machine_thread_record *t = argument;
+    if (t->spawned != NULL) {
+        static bide_check_site_ begin = {"", "", "", 0, 0}, end = {"", "", "", 0, 0};
+        operation op = {.site = &begin, .step = STEP_BEGIN, .order = bide_check_acquire_};
+        machine_load(&op, (uintptr_t)t, 1, HIDDEN_THREAD, NULL, NULL);
+        t->result = t->spawned(t->argument);
+        op = (operation){.site = &end, .step = STEP_END, .order = bide_check_release_};
+        machine_store(&op, (uintptr_t)t, 1, HIDDEN_THREAD, 2, NULL);
+    } else {
+        t->function(state);
+    }
+    t->state = DONE;
+}
+
+unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_site_ *site)
+{
+    operation op = {.site = site, .step = STEP_SPAWN, .order = bide_check_release_};
+    unsigned number;
+    if (threads[running].position < G->threads[running].count) {
+        number = (unsigned)G->threads[running].events[threads[running].position].op.operand;
+    } else {
+        /* The first that nobody has begun, in this graph. */
+        bool is_taken[THREADS] = {false};
+        for (unsigned t = 0; t < THREADS; t++) {
+            is_taken[t] = t == SETUP || t == LAST || threads[t].function != NULL;
+            for (unsigned i = 0; i < G->threads[t].count; i++) {
+                if (G->threads[t].events[i].op.step == STEP_SPAWN)
+                    is_taken[G->threads[t].events[i].op.operand] = true;
+            }
+        }
+        for (number = 1; number < LAST && is_taken[number];)
+            number++;
+        if (number == LAST)
+            return 0;
+    }
+    op.operand = number;
+    machine_thread_record *t = &threads[number];
+    machine_store(&op, (uintptr_t)t, 1, HIDDEN_THREAD, 1, NULL);
+    t->spawned = function;
+    t->argument = argument;
+    t->state = WAITING_TO_START;
+    return number;
+}
+
+void machine_join(unsigned thread, bide_check_site_ *site, void **result)
+{
+    operation op = {.site = site,
+                    .step = STEP_JOIN,
+                    .order = bide_check_acquire_,
+                    .wait = WAIT_UNTIL_EQUAL,
+                    .expected = 2};
+    machine_load(&op, (uintptr_t)&threads[thread], 1, HIDDEN_THREAD, NULL, NULL);
+    if (result != NULL)
+        *result = threads[thread].result;
+}
+
+/* Runs a thread until it leaves. */
+static void run_thread(unsigned number)
+{
+    machine_thread_record *t = &threads[number];
+    running = number;
+    if (t->state == WAITING_TO_START) {
+        t->state = READY;
+        fiber_start(&t->fiber, thread_main, t);
+    } else {
+        fiber_resume(&t->fiber);
+    }
+    running = NOBODY;
+}
+
+static bool can_go_on(unsigned number)
+{
+    return threads[number].state == WAITING_TO_START || threads[number].state == READY;
+}
+
+static bool can_go_on_again(unsigned number)
+{
+    const machine_thread_record *t = &threads[number];
+    return can_go_on(number) && t->position < G->threads[number].count &&
+           is_ready_to_run(&G->threads[number].events[t->position]);
+}
+
+/* Who runs next; NOBODY if nobody can. */
+static unsigned next_thread(void)
+{
+    unsigned scripted = script_next_thread();
+    if (scripted != NOBODY && can_go_on(scripted))
+        return scripted;
+    unsigned first = NOBODY;
+    for (unsigned t = LAST; t-- > 1;) {
+        if (left != 0 ? can_go_on_again(t) : can_go_on(t))
+            first = t;
+    }
+    for (unsigned t = 1; t < LAST && left == 0; t++) {
+        if (can_go_on(t) && threads[t].in_rmw)
+            first = t;
+    }
+    return first;
+}
+
+/* Everybody who is left waits. Could they wait for ever? Only if each has seen the newest there is. */
+static void judge_blocked(void)
+{
+    unsigned first = NOBODY;
+    for (unsigned t = LAST; t-- > 1;) {
+        machine_thread_record *m = &threads[t];
+        if (m->state != BLOCKED)
+            continue;
+        for (unsigned i = m->spins ? m->iteration : m->position - 1; i < m->position; i++) {
+            const event *e = &G->threads[t].events[i];
+            if (position_of(G, e->rf) + 1 != G->locations[e->location].count)
+                return;
+        }
+        first = t;
+    }
+    trace_blocked(first, threads[first].spins);
+}
+
+static void begin_run(graph *g)
+{
+    G = g;
+    run++;
+    given_up = false;
+    order_count = 0;
+    left = 0;
+    memory_reset();
+    trace_execution_began();
+    const bide_check_scenario *scenario = the_checker.scenario;
+    bool more = true;
+    for (unsigned t = 0; t < THREADS; t++) {
+        machine_thread_record *m = &threads[t];
+        left += t != LAST ? g->threads[t].count : 0;
+        m->function = NULL;
+        if (t == SETUP) {
+            m->function = scenario->setup;
+        } else if (t == LAST) {
+            m->function = scenario->finish;
+        } else if (t <= BIDE_CHECK_THREADS && more) {
+            m->function = scenario->threads[t - 1];
+            more = m->function != NULL;
+        }
+        m->state = m->function != NULL ? WAITING_TO_START : ABSENT;
+        m->spawned = NULL;
+        m->position = 0;
+        m->in_rmw = false;
+        m->spins = false;
+        m->iteration = m->previous = 0;
+    }
+    for (unsigned i = 0; i < g->locations_count; i++) {
+        const location *l = &g->locations[i];
+        if (l->in_use && is_initial(l->stores[0]))
+            map_set(l->address, i);
+    }
+}
+
+static void prepare(void)
+{
+    state = memory_prepare(the_checker.scenario->size);
+    if (fibers_made)
+        return;
+    fibers_made = true;
+    for (unsigned t = 0; t < THREADS; t++) {
+        size_t size;
+        void *stack = memory_stack(t, &size);
+        fiber_create(&threads[t].fiber, stack, size);
+    }
+}
+
+static void end_run(void)
+{
+    bool all_done = true;
+    for (unsigned t = 1; t < LAST; t++)
+        all_done = all_done && (threads[t].state == DONE || threads[t].state == ABSENT);
+    if (!all_done) {
+        the_checker.result->blocked++;
+        judge_blocked();
+        return;
+    }
+    if (threads[LAST].state != ABSENT) {
+        run_thread(LAST);
+        if (given_up)
+            return;
+        if (threads[LAST].state != DONE || threads[LAST].state == BLOCKED) {
+            trace_blocked(LAST, threads[LAST].spins);
+            return;
+        }
+    }
+    size_t bytes;
+    unsigned blocks = memory_leaked(&bytes);
+    if (blocks != 0) {
+        machine_found(BIDE_CHECK_LEAK, "%zu bytes in %u blocks were never freed", bytes, blocks);
+        return;
+    }
+    the_checker.result->executions++;
+    trace_execution_ended();
+}
+
+void machine_run(graph *g)
+{
+    if (g->stamp == 0)
+        prepare();
+    begin_run(g);
+    if (threads[SETUP].state != ABSENT) {
+        run_thread(SETUP);
+        if (given_up)
+            return;
+        if (threads[SETUP].state != DONE) {
+            trace_blocked(SETUP, threads[SETUP].spins);
+            return;
+        }
+    }
+    for (;;) {
+        unsigned next = next_thread();
+        if (next == NOBODY)
+            break;
+        run_thread(next);
+        if (given_up)
+            return;
+    }
+    if (left != 0) {
+        machine_found(
+            BIDE_CHECK_BAD_SCENARIO,
+            "a thread did less when it was run again: the scenario depends on something that "
+            "the checker does not control");
+        return;
+    }
+    end_run();
+}

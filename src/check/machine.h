@@ -1,0 +1,53 @@
+/*
+ * What the rest of the checker asks of the running execution.
+ */
+#ifndef BIDE_CHECK_MACHINE_H
+#define BIDE_CHECK_MACHINE_H
+
+#include "explore.h"
+
+/* Is a thread of a scenario running? Otherwise the operations are plain ones, on memory. */
+bool machine_is_running(void);
+unsigned machine_thread(void);
+
+/* What the running thread has seen. */
+void machine_clock(vector_clock *clock);
+
+/* The hidden locations that belong to an address. */
+typedef enum hidden {
+    HIDDEN_NONE,
+    HIDDEN_SLEEPERS,
+    HIDDEN_LOCK,
+    HIDDEN_ENDED,
+    HIDDEN_THREAD
+} hidden;
+
+/* Steps of the running thread. Each returns what was read, if it reads. */
+uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,
+                      const vector_clock *older, reference *self);
+/* The same of an atomic object that `address` may lie in the middle of. */
+uint64_t machine_load_part(const operation *op, uintptr_t address, size_t size,
+                           const vector_clock *older);
+void machine_store(const operation *op, uintptr_t address, size_t size, hidden which,
+                   uint64_t value, const reference *load);
+void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t value);
+void machine_fence(const operation *op);
+unsigned machine_choose(const operation *op, unsigned count);
+
+/* Everything that is still known of an event. */
+const event *machine_event(reference r);
+
+/* The running thread read the same again, and will, until another thread does something: a spin. */
+void machine_relax(void);
+
+/* May the next step of the running thread go wrong for no reason? */
+bool machine_may_be_spurious(void);
+
+/* Starts a thread beside those of the scenario; returns its number, or 0 if there are too many. */
+unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_site_ *site);
+void machine_join(unsigned thread, bide_check_site_ *site, void **result);
+
+/* The steps of the running execution, in the order in which they were run. */
+const reference *machine_order(unsigned *count);
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * The command line of a program that checks scenarios, and the table of weakened orders.
+ */
+#define _GNU_SOURCE
+#include "bide/check.h"
+
+#include "orders.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct options {
+    bool list, verbose, weaken;
+    const char *replay;
+    unsigned preemptions;
+    char **names;
+    int names_count;
+} options;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool is_wanted(const options *o, const bide_check_scenario *s)
+{
+    for (int i = 0; i < o->names_count; i++) {
+        if (strcmp(o->names[i], s->name) == 0)
+            return true;
+    }
+    return o->names_count == 0;
+}
+
+static bool check(const options *o, const bide_check_scenario *given)
+{
+    bide_check_scenario s = *given;
+    bide_check_result r;
+    double begun = now();
+    if (o->preemptions != 0)
+        s.preemptions = o->preemptions;
+    if (o->replay != NULL)
+        bide_check_replay(&s, o->replay, &r);
+    else
+        bide_check_explore(&s, &r);
+    double seconds = now() - begun;
+    bool good = r.finding == s.expected;
+
+    printf("%-40s %s", s.name, bide_check_finding_name(r.finding));
+    if (!good)
+        printf(" (not %s)", bide_check_finding_name(s.expected));
+    printf(": %" PRIu64 " executions", r.executions);
+    if (r.blocked != 0)
+        printf(" and %" PRIu64 " that were given up", r.blocked);
+    printf(", %.2f s\n", seconds);
+    if (r.message != NULL && (!good || o->verbose || o->replay != NULL))
+        printf("    %s\n%s    to run it again: --replay '%s' %s\n", r.message, r.trace, r.replay,
+               s.name);
+    if (o->verbose) {
+        for (size_t i = 0; i < r.outcomes_count; i++)
+            printf("    %s: %" PRIu64 "\n", r.outcomes[i], r.counts[i]);
+    }
+    fflush(stdout);
+    bide_check_result_free(&r);
+    return good;
+}
+
+/* ---- Weaker orders ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static bool is_of_suite(const bide_check_suite *suite, const char *file)
+{
+    if (suite->files == NULL)
+        return true;
+    for (const char *const *f = suite->files; *f != NULL; f++) {
+        if (ends_with(file, *f))
+            return true;
+    }
+    return false;
+}
+
+/* What the scenarios find that they should not. */
+static bide_check_finding find(const options *o, const bide_check_suite *suite, const char **where)
+{
+    for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
+        const bide_check_scenario *s = suite->scenarios[i];
+        if (!is_wanted(o, s) || s->expected != BIDE_CHECK_NOTHING)
+            continue;
+        bide_check_result r;
+        bide_check_finding finding = bide_check_explore(s, &r);
+        if (finding == BIDE_CHECK_BAD_SCENARIO)
+            fprintf(stderr, "%s: %s\n", s->name, r.message);
+        bide_check_result_free(&r);
+        *where = s->name;
+        if (finding != BIDE_CHECK_NOTHING)
+            return finding;
+    }
+    return BIDE_CHECK_NOTHING;
+}
+
+static const bide_check_reason *reason_for(const bide_check_suite *suite, const known_operation *k,
+                                           const char *order)
+{
+    for (const bide_check_reason *r = suite->reasons; r != NULL && r->function != NULL; r++) {
+        if (strcmp(r->function, k->site->function) == 0 &&
+            strcmp(r->operation, step_name(k->step)) == 0 &&
+            strcmp(r->object, k->site->object) == 0 && strcmp(r->order, order) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+/* One row of the table. False if the order could be weaker, and no reason is given, or one is given that is
+ * none. */
+static bool weaken(const options *o, const bide_check_suite *suite, const weakening *w)
+{
+    unsigned count;
+    known_operation k = orders_known(&count)[w->operation];
+    char order[32];
+    snprintf(order, sizeof order, "%s%s", w->if_failed ? "if failed " : "", order_name(w->to));
+    orders_weaken(w);
+    const char *where = "";
+    bide_check_finding finding = find(o, suite, &where);
+    orders_restore();
+
+    const bide_check_reason *reason = reason_for(suite, &k, order);
+    printf("| `%s` | %s | `%s` | %s%s | %s | ", k.site->function, step_name(k.step),
+           k.site->object[0] == '&' ? k.site->object + 1 : k.site->object,
+           w->if_failed ? "if failed " : "",
+           order_name(w->if_failed ? k.written.order_if_failed : k.written.order), order);
+    if (finding != BIDE_CHECK_NOTHING)
+        printf("%s, in %s |\n", bide_check_finding_name(finding), where);
+    else
+        printf("kept: %s |\n", reason != NULL ? reason->why : "NOT FOUND, AND NO REASON GIVEN");
+    fflush(stdout);
+    if (finding != BIDE_CHECK_NOTHING && reason != NULL)
+        fprintf(stderr, "%s, %s, %s: a reason is given, but it is found\n", k.site->function,
+                step_name(k.step), order);
+    return (finding == BIDE_CHECK_NOTHING) == (reason != NULL);
+}
+
+static bool weaken_all(const options *o, const bide_check_suite *suite)
+{
+    const char *where;
+    unsigned count, rows = 0, bad = 0;
+    double begun = now();
+    /* Once as they are, to meet all operations. */
+    if (find(o, suite, &where) != BIDE_CHECK_NOTHING) {
+        fprintf(stderr, "%s fails with the orders as they are\n", where);
+        return false;
+    }
+    puts("| function | operation | object | order | made weaker | found |\n"
+         "| --- | --- | --- | --- | --- | --- |");
+    weakening w;
+    for (unsigned n = 0; orders_weakening(n, &w); n++) {
+        if (!is_of_suite(suite, orders_known(&count)[w.operation].site->file))
+            continue;
+        rows++;
+        bad += !weaken(o, suite, &w);
+    }
+    printf("\n%u orders made weaker, %u not found and not explained, %.1f s\n", rows, bad,
+           now() - begun);
+    return bad == 0 && rows != 0;
+}
+
+/* ---- The command line ---- */
+
+static bool read_options(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (strcmp(a, "--list") == 0)
+            o->list = true;
+        else if (strcmp(a, "--verbose") == 0)
+            o->verbose = true;
+        else if (strcmp(a, "--weaken") == 0)
+            o->weaken = true;
+        else if (strcmp(a, "--replay") == 0 && i + 1 < argc)
+            o->replay = argv[++i];
+        else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0)
+            o->preemptions = (unsigned)atoi(argv[++i]);
+        else if (a[0] == '-')
+            return false;
+        else
+            o->names[o->names_count++] = argv[i];
+    }
+    return o->replay == NULL || o->names_count == 1;
+}
+
+int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
+{
+    options o = {.names = calloc((size_t)argc + 1, sizeof *o.names)};
+    if (o.names == NULL || !read_options(&o, argc, argv)) {
+        fprintf(stderr,
+                "usage: %s [--list] [--verbose] [--weaken] [--preemptions N] [NAME...]\n"
+                "       %s --replay TEXT NAME\n",
+                argv[0], argv[0]);
+        free(o.names);
+        return 2;
+    }
+    unsigned checked = 0, bad = 0;
+    if (o.weaken) {
+        bad += !weaken_all(&o, suite);
+        checked++;
+    } else {
+        for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
+            const bide_check_scenario *s = suite->scenarios[i];
+            if (!is_wanted(&o, s))
+                continue;
+            checked++;
+            if (o.list)
+                puts(s->name);
+            else
+                bad += !check(&o, s);
+        }
+    }
+    free(o.names);
+    if (checked == 0)
+        fputs("no scenario has that name\n", stderr);
+    return checked == 0 ? 2 : bad != 0;
+}

@@ -1,0 +1,290 @@
+/*
+ * For each 8 bytes that are watched there are a few records of who accessed which of them last. An access races
+ * with a recorded one of another thread if they share a byte, one of them writes, not both are atomic, and
+ * the earlier one's place is not in the later one's clock. A record that an access comes after, and which
+ * could race with nothing that this access could not, makes room for it.
+ *
+ * Memory is handed out upwards, each thread from a part of its own, so that a thread which is run again gets
+ * the same addresses whatever the others do.
+ */
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include "machine.h"
+#include "trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    STATE_SIZE = 1 << 20,
+    STACK_SIZE = 1 << 18,
+    HEAP_SIZE = 1 << 19,
+    BLOCKS = 4096,
+    RECORDS = 8,
+    GRAIN = 8
+};
+
+typedef struct record {
+    uint32_t run; /* of which it is; 0: of none */
+    uint16_t index;
+    uint8_t thread;
+    uint8_t bytes; /* a bit for each of the grain */
+    uintptr_t
+        where; /* a bide_check_site_, or an address in the code; the lowest bit tells; and the kind */
+    uint8_t kind;
+} record;
+
+typedef struct shadow {
+    record records[RECORDS];
+} shadow;
+
+typedef struct area {
+    char *begin;
+    char *end;
+    shadow *shadow;
+} area;
+
+typedef struct block {
+    char *memory;
+    size_t size;
+    bool is_freed;
+} block;
+
+static area model, data;
+static uint32_t run;
+static size_t state_size;
+static size_t heap_used[THREADS];
+static block blocks[BLOCKS];
+static unsigned blocks_count;
+
+/* The program's own data, by the names that the linker gives its ends. */
+extern char __data_start[] __attribute__((weak));
+extern char _end[] __attribute__((weak));
+extern char __start_bide_thread_local[] __attribute__((weak));
+extern char __stop_bide_thread_local[] __attribute__((weak));
+
+static void *mapped(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        perror("bide_check: mmap");
+        abort();
+    }
+    return memory;
+}
+
+static void watch(area *a, char *begin, size_t size)
+{
+    a->begin = begin;
+    a->end = begin + size;
+    a->shadow = mapped((size / GRAIN + 2) * sizeof *a->shadow);
+}
+
+void *memory_prepare(size_t size)
+{
+    if (model.begin == NULL) {
+        size_t all = STATE_SIZE + THREADS * ((size_t)STACK_SIZE + HEAP_SIZE);
+        watch(&model, mapped(all), all);
+        char *begin = __data_start, *end = _end;
+        if (begin != NULL && end > begin && (size_t)(end - begin) < (size_t)64 << 20)
+            watch(&data, (char *)((uintptr_t)begin & ~(uintptr_t)(GRAIN - 1)),
+                  (size_t)(end - begin) + GRAIN);
+    }
+    if (size > STATE_SIZE) {
+        fprintf(stderr, "bide_check: a state of %zu bytes is too large\n", size);
+        abort();
+    }
+    state_size = size;
+    return model.begin;
+}
+
+void *memory_stack(unsigned thread, size_t *size)
+{
+    *size = STACK_SIZE;
+    return model.begin + STATE_SIZE + (size_t)thread * STACK_SIZE;
+}
+
+static char *heap_of(unsigned thread)
+{
+    return model.begin + STATE_SIZE + (size_t)THREADS * STACK_SIZE + (size_t)thread * HEAP_SIZE;
+}
+
+void memory_reset(void)
+{
+    run++;
+    memset(model.begin, 0, state_size);
+    memset(heap_used, 0, sizeof heap_used);
+    blocks_count = 0;
+}
+
+static bool is_in(const area *a, uintptr_t address)
+{
+    return address >= (uintptr_t)a->begin && address < (uintptr_t)a->end;
+}
+
+static const area *area_of(uintptr_t address)
+{
+    if (is_in(&model, address))
+        return &model;
+    if (is_in(&data, address) && (address < (uintptr_t)__start_bide_thread_local ||
+                                  address >= (uintptr_t)__stop_bide_thread_local))
+        return &data;
+    return NULL;
+}
+
+bool memory_is_watched(uintptr_t address)
+{
+    return area_of(address) != NULL;
+}
+
+static bool conflict(access_kind a, access_kind b)
+{
+    switch (a) {
+    case ACCESS_READ:
+        return b == ACCESS_WRITE || b == ACCESS_FREE;
+    case ACCESS_ATOMIC:
+        return b == ACCESS_WRITE || b == ACCESS_FREE;
+    default:
+        return true;
+    }
+}
+
+static bool comes_after(unsigned thread, const vector_clock *clock, const record *r)
+{
+    return r->thread == thread || r->thread == SETUP || thread == LAST ||
+           clock->seen[r->thread] > r->index;
+}
+
+static const char *name_of(access_kind kind)
+{
+    static const char *const names[] = {"reads", "writes", "uses, as an atomic,", "frees"};
+    return names[kind];
+}
+
+static void describe_where(uintptr_t where, char *text, size_t size)
+{
+    if (where & 1)
+        trace_code((void *)(where & ~(uintptr_t)1), text, size);
+    else
+        trace_site((const bide_check_site_ *)where, text, size);
+}
+
+static void describe_address(uintptr_t address, char *text, size_t size)
+{
+    if (address >= (uintptr_t)model.begin && address < (uintptr_t)model.begin + state_size) {
+        snprintf(text, size, "byte %zu of the state", address - (uintptr_t)model.begin);
+        return;
+    }
+    for (unsigned i = 0; i < blocks_count; i++) {
+        uintptr_t begin = (uintptr_t)blocks[i].memory;
+        if (address >= begin && address < begin + blocks[i].size) {
+            snprintf(text, size, "byte %zu of a block of %zu", address - begin, blocks[i].size);
+            return;
+        }
+    }
+    snprintf(text, size, is_in(&model, address) ? "a stack" : "a static variable");
+}
+
+static void report(unsigned thread, uintptr_t address, access_kind kind, uintptr_t where,
+                   const record *r, bool is_ordered)
+{
+    char here[512], there[512], what[64];
+    describe_where(where, here, sizeof here);
+    describe_where(r->where, there, sizeof there);
+    describe_address(address, what, sizeof what);
+    if (r->kind == ACCESS_FREE && is_ordered)
+        machine_found(kind == ACCESS_FREE ? BIDE_CHECK_DOUBLE_FREE : BIDE_CHECK_USE_AFTER_FREE,
+                      "thread %u %s %s, at %s, after thread %u has freed it, at %s", thread,
+                      name_of(kind), what, here, r->thread, there);
+    if (r->kind == ACCESS_FREE || kind == ACCESS_FREE)
+        machine_found(r->kind == kind ? BIDE_CHECK_DOUBLE_FREE : BIDE_CHECK_USE_AFTER_FREE,
+                      "thread %u %s %s, at %s, while thread %u %s it, at %s", thread, name_of(kind),
+                      what, here, r->thread, name_of(r->kind), there);
+    machine_found(BIDE_CHECK_RACE, "thread %u %s %s, at %s, while thread %u %s it, at %s", thread,
+                  name_of(kind), what, here, r->thread, name_of(r->kind), there);
+}
+
+static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, uintptr_t grain,
+                         uint8_t bytes, access_kind kind, uintptr_t where)
+{
+    record *room = NULL;
+    for (unsigned i = 0; i < RECORDS; i++) {
+        record *r = &s->records[i];
+        if (r->run != run) {
+            if (room == NULL)
+                room = r;
+            continue;
+        }
+        bool is_ordered = comes_after(thread, clock, r);
+        if ((r->bytes & bytes) != 0 && conflict((access_kind)r->kind, kind) &&
+            (!is_ordered || r->kind == ACCESS_FREE))
+            report(thread, grain, kind, where, r, is_ordered);
+        if (is_ordered && (r->bytes & ~bytes) == 0 && r->kind != ACCESS_FREE &&
+            (kind == ACCESS_WRITE || kind == ACCESS_FREE || r->kind == kind))
+            room = r;
+    }
+    if (room == NULL)
+        room = &s->records[0];
+    uint16_t index = clock->seen[thread];
+    *room = (record){run, index, (uint8_t)thread, bytes, where, (uint8_t)kind};
+}
+
+void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address, size_t size,
+                   access_kind kind, const bide_check_site_ *site, const void *code)
+{
+    const area *a = area_of(address);
+    if (a == NULL)
+        return;
+    uintptr_t where = site != NULL ? (uintptr_t)site : (uintptr_t)code | 1;
+    while (size != 0) {
+        size_t offset = address - (uintptr_t)a->begin;
+        unsigned within = offset % GRAIN;
+        size_t n = GRAIN - within < size ? GRAIN - within : size;
+        uint8_t bytes = (uint8_t)(((1u << n) - 1) << within);
+        access_grain(&a->shadow[offset / GRAIN], thread, clock, address, bytes, kind, where);
+        address += n;
+        size -= n;
+    }
+}
+
+void *memory_allocate(unsigned thread, size_t size)
+{
+    size_t alignment = size >= 64 ? 64 : 16;
+    size_t begin = (heap_used[thread] + alignment - 1) & ~(alignment - 1);
+    if (size > HEAP_SIZE || begin + size + 16 > HEAP_SIZE || blocks_count == BLOCKS)
+        return NULL;
+    heap_used[thread] = begin + size + 16;
+    char *memory = heap_of(thread) + begin;
+    blocks[blocks_count++] = (block){memory, size, false};
+    return memset(memory, 0xa5, size);
+}
+
+void memory_free(unsigned thread, const vector_clock *clock, void *memory, const void *code)
+{
+    for (unsigned i = 0; i < blocks_count; i++) {
+        if (blocks[i].memory == memory) {
+            memory_access(thread, clock, (uintptr_t)memory,
+                          blocks[i].size != 0 ? blocks[i].size : 1, ACCESS_FREE, NULL, code);
+            blocks[i].is_freed = true;
+            return;
+        }
+    }
+    machine_found(BIDE_CHECK_DOUBLE_FREE, "thread %u frees what was not allocated", thread);
+}
+
+unsigned memory_leaked(size_t *bytes)
+{
+    unsigned count = 0;
+    *bytes = 0;
+    for (unsigned i = 0; i < blocks_count; i++) {
+        if (!blocks[i].is_freed) {
+            count++;
+            *bytes += blocks[i].size;
+        }
+    }
+    return count;
+}

@@ -1,0 +1,32 @@
+/*
+ * The plain memory of a scenario: its state, the stacks, what it allocates, and the program's own data. For each
+ * access that the scenario marks, or the compiler reports (-fsanitize=thread), it is seen whether another
+ * thread's access to the same bytes is ordered with it.
+ */
+#ifndef BIDE_CHECK_MEMORY_H
+#define BIDE_CHECK_MEMORY_H
+
+#include "graph.h"
+
+/* Before the first execution: where everything is. Returns the state of the scenario. */
+void *memory_prepare(size_t state_size);
+void *memory_stack(unsigned thread, size_t *size);
+
+/* Before each execution: zeroes the state and forgets the rest. */
+void memory_reset(void);
+
+/* An access of the running thread, whose next event `clock` comes before; reports what is wrong with it. */
+typedef enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_FREE } access_kind;
+void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address, size_t size,
+                   access_kind kind, const bide_check_site_ *site, const void *code);
+
+void *memory_allocate(unsigned thread, size_t size);
+void memory_free(unsigned thread, const vector_clock *clock, void *memory, const void *code);
+
+/* How many blocks are allocated still. */
+unsigned memory_leaked(size_t *bytes);
+
+/* Is it in memory that is watched? */
+bool memory_is_watched(uintptr_t address);
+
+#endif

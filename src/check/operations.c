@@ -1,0 +1,274 @@
+/*
+ * The operations of bide/atomic.h, and the others that a scenario may call, as steps of the running thread.
+ * Outside a scenario (a program's main, say) they are what they are called, on memory.
+ */
+#include "bide/root.h"
+
+#include "machine.h"
+#include "memory.h"
+#include "orders.h"
+#include "trace.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* ---- Outside a scenario ---- */
+
+static uint64_t fetch_plainly(volatile void *address, size_t size, char operation, uint64_t value)
+{
+    uint64_t old, new_value;
+    switch (size) {
+    case 1:
+        old = *(volatile uint8_t *)address;
+        break;
+    case 2:
+        old = *(volatile uint16_t *)address;
+        break;
+    case 4:
+        old = *(volatile uint32_t *)address;
+        break;
+    default:
+        old = *(volatile uint64_t *)address;
+        break;
+    }
+    switch (operation) {
+    case '+':
+        new_value = old + value;
+        break;
+    case '-':
+        new_value = old - value;
+        break;
+    case '|':
+        new_value = old | value;
+        break;
+    case '&':
+        new_value = old & value;
+        break;
+    default:
+        new_value = value;
+        break;
+    }
+    switch (size) {
+    case 1:
+        *(volatile uint8_t *)address = (uint8_t)new_value;
+        break;
+    case 2:
+        *(volatile uint16_t *)address = (uint16_t)new_value;
+        break;
+    case 4:
+        *(volatile uint32_t *)address = (uint32_t)new_value;
+        break;
+    default:
+        *(volatile uint64_t *)address = new_value;
+        break;
+    }
+    return old;
+}
+
+/* ---- Atomics ---- */
+
+static operation atomic_step(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
+{
+    operation op = {.site = site, .step = (uint8_t)step};
+    effective_orders orders = orders_of(site, step, order, order_if_failed);
+    op.order = orders.order;
+    op.order_if_failed = orders.order_if_failed;
+    return op;
+}
+
+uint64_t bide_check_load_(bide_check_site_ *site, const volatile void *address, size_t size,
+                          int order)
+{
+    if (!machine_is_running())
+        return fetch_plainly((volatile void *)address, size, '+', 0);
+    operation op = atomic_step(site, STEP_LOAD, order, order);
+    return machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, NULL);
+}
+
+void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t size, uint64_t value,
+                       int order)
+{
+    if (!machine_is_running()) {
+        fetch_plainly(address, size, '=', value);
+        return;
+    }
+    operation op = atomic_step(site, STEP_STORE, order, order);
+    machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, value, NULL);
+}
+
+void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t size, uint64_t value)
+{
+    if (!machine_is_running()) {
+        fetch_plainly(address, size, '=', value);
+        return;
+    }
+    operation op = {.site = site, .step = STEP_INIT};
+    machine_init(&op, (uintptr_t)address, size, value);
+}
+
+/* A read-modify-write that always succeeds. */
+static uint64_t modify(bide_check_site_ *site, step_kind step, volatile void *address, size_t size,
+                       char operation_sign, uint64_t value, int order)
+{
+    if (!machine_is_running())
+        return fetch_plainly(address, size, operation_sign, value);
+    operation op = atomic_step(site, step, order, order);
+    op.is_rmw = true;
+    op.operand = value;
+    reference load;
+    uint64_t old = machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, &load);
+    uint64_t new_value = operation_sign == '+'   ? old + value
+                         : operation_sign == '-' ? old - value
+                         : operation_sign == '|' ? (old | value)
+                         : operation_sign == '&' ? (old & value)
+                                                 : value;
+    machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, new_value, &load);
+    return old;
+}
+
+uint64_t bide_check_exchange_(bide_check_site_ *site, volatile void *address, size_t size,
+                              uint64_t value, int order)
+{
+    return modify(site, STEP_EXCHANGE, address, size, '=', value, order);
+}
+
+uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_t size,
+                           char operation, uint64_t value, int order)
+{
+    step_kind step = operation == '+'   ? STEP_FETCH_ADD
+                     : operation == '-' ? STEP_FETCH_SUB
+                     : operation == '|' ? STEP_FETCH_OR
+                                        : STEP_FETCH_AND;
+    return modify(site, step, address, size, operation, value, order);
+}
+
+bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address, size_t size,
+                                  uint64_t *expected, uint64_t value, int order,
+                                  int order_if_failed, bool weak)
+{
+    uint64_t mask = size < 8 ? ((uint64_t)1 << size * 8) - 1 : UINT64_MAX;
+    if (!machine_is_running()) {
+        uint64_t old = fetch_plainly(address, size, '+', 0);
+        bool equal = old == (*expected & mask);
+        if (equal)
+            fetch_plainly(address, size, '=', value);
+        *expected = old;
+        return equal;
+    }
+    operation op = atomic_step(site, STEP_COMPARE_EXCHANGE, order, order_if_failed);
+    op.is_rmw = true;
+    op.operand = value;
+    op.expected = *expected & mask;
+    op.may_fail = weak;
+    reference load;
+    uint64_t old = machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, &load);
+    if (!machine_event(load)->is_rmw) {
+        *expected = old;
+        return false;
+    }
+    machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, value, &load);
+    return true;
+}
+
+void bide_check_fence_(bide_check_site_ *site, int order)
+{
+    if (!machine_is_running())
+        return;
+    operation op = atomic_step(site, STEP_FENCE, order, order);
+    machine_fence(&op);
+}
+
+void bide_check_relax_(void)
+{
+    if (machine_is_running())
+        machine_relax();
+}
+
+/* ---- Plain memory ---- */
+
+void bide_check_plain_(bide_check_site_ *site, const volatile void *address, size_t size,
+                       bool is_write)
+{
+    if (!machine_is_running())
+        return;
+    vector_clock clock;
+    machine_clock(&clock);
+    memory_access(machine_thread(), &clock, (uintptr_t)address, size,
+                  is_write ? ACCESS_WRITE : ACCESS_READ, site, NULL);
+}
+
+void *bide_check_alloc(size_t size)
+{
+    if (!machine_is_running())
+        return malloc(size);
+    void *memory = memory_allocate(machine_thread(), size);
+    if (memory == NULL)
+        machine_found(BIDE_CHECK_BAD_SCENARIO, "the scenario allocates too much");
+    return memory;
+}
+
+void bide_check_free(void *memory)
+{
+    if (!machine_is_running()) {
+        free(memory);
+        return;
+    }
+    if (memory == NULL)
+        return;
+    vector_clock clock;
+    machine_clock(&clock);
+    memory_free(machine_thread(), &clock, memory, __builtin_return_address(0));
+}
+
+/* ---- The rest ---- */
+
+unsigned bide_check_choose(unsigned count)
+{
+    static bide_check_site_ site = {"", "bide_check_choose", "", 0, 0};
+    operation op = {.site = &site, .step = STEP_CHOICE};
+    return machine_is_running() && count > 1 ? machine_choose(&op, count) : 0;
+}
+
+unsigned bide_check_thread(void)
+{
+    return machine_is_running() ? machine_thread() : 0;
+}
+
+void bide_check_fail_(bide_check_finding finding, const char *file, unsigned line,
+                      const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (machine_is_running())
+        machine_found(finding, "%s (%s:%u)", text, file, line);
+    fprintf(stderr, "bide_check: %s (%s:%u)\n", text, file, line);
+    abort();
+}
+
+static bide_check_site_ post_site = {__FILE__, "bide_check_await", "the operation's end", 0, 0};
+static bide_check_site_ await_site = {__FILE__, "bide_check_await", "the operation's end", 0, 0};
+
+static void awaited_ended(bide_root *root)
+{
+    operation op = {.site = &post_site, .step = STEP_POST, .order = bide_check_release_};
+    machine_store(&op, (uintptr_t)root, 1, HIDDEN_ENDED, 1, NULL);
+}
+
+int bide_check_await(bide_awaiter *awaiter)
+{
+    static bide_check_site_ init_site = {__FILE__, "bide_check_await", "the operation's end", 0, 0};
+    bide_root root;
+    operation op = {.site = &init_site, .step = STEP_POST};
+    machine_store(&op, (uintptr_t)&root, 1, HIDDEN_ENDED, 0, NULL);
+    bide_root_run(&root, &bide_default_context, awaiter, awaited_ended);
+    op = (operation){.site = &await_site,
+                     .step = STEP_AWAIT,
+                     .order = bide_check_acquire_,
+                     .wait = WAIT_UNTIL_EQUAL,
+                     .expected = 1};
+    machine_load(&op, (uintptr_t)&root, 1, HIDDEN_ENDED, NULL, NULL);
+    return root.status;
+}

@@ -1,0 +1,132 @@
+#include "orders.h"
+
+#include "storage.h"
+
+#include <string.h>
+
+static known_operation *known;
+static unsigned known_count, known_capacity;
+
+/* An inline function has a record of its own in each file that includes it; they are one operation. */
+static bool is_same_place(const known_operation *k, const bide_check_site_ *site, step_kind step)
+{
+    return k->step == step && k->site->line == site->line &&
+           strcmp(k->site->object, site->object) == 0 &&
+           strcmp(k->site->function, site->function) == 0 && strcmp(k->site->file, site->file) == 0;
+}
+
+effective_orders orders_of(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
+{
+    if (site->known_as == 0) {
+        unsigned i = 0;
+        while (i < known_count && !is_same_place(&known[i], site, step))
+            i++;
+        if (i == known_count) {
+            known = grown(known, &known_capacity, known_count + 1, sizeof *known);
+            effective_orders orders = {(uint8_t)order, (uint8_t)order_if_failed};
+            known[known_count++] = (known_operation){site, step, orders, orders};
+        }
+        site->known_as = i + 1;
+    }
+    return known[site->known_as - 1].now;
+}
+
+known_operation *orders_known(unsigned *count)
+{
+    *count = known_count;
+    return known;
+}
+
+/* The orders that are one step weaker, for a kind of operation. Returns how many. */
+static unsigned weaker(step_kind step, int order, bool is_load_only, uint8_t out[2])
+{
+    switch (order) {
+    case bide_check_seq_cst_:
+        out[0] = is_load_only         ? bide_check_acquire_
+                 : step == STEP_STORE ? bide_check_release_
+                                      : bide_check_acq_rel_;
+        return 1;
+    case bide_check_acq_rel_:
+        out[0] = bide_check_acquire_;
+        out[1] = bide_check_release_;
+        return 2;
+    case bide_check_acquire_:
+    case bide_check_release_:
+        out[0] = bide_check_relaxed_;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+bool orders_weakening(unsigned n, weakening *w)
+{
+    for (unsigned i = 0; i < known_count; i++) {
+        const known_operation *k = &known[i];
+        for (int if_failed = 0; if_failed <= (k->step == STEP_COMPARE_EXCHANGE); if_failed++) {
+            uint8_t out[2];
+            unsigned count =
+                weaker(k->step, if_failed ? k->written.order_if_failed : k->written.order,
+                       k->step == STEP_LOAD || if_failed, out);
+            if (n < count) {
+                *w = (weakening){i, if_failed != 0, out[n]};
+                return true;
+            }
+            n -= count;
+        }
+    }
+    return false;
+}
+
+void orders_weaken(const weakening *w)
+{
+    known_operation *k = &known[w->operation];
+    if (w->if_failed)
+        k->now.order_if_failed = w->to;
+    else
+        k->now.order = w->to;
+    /* A load or a compare-exchange's failure has one order. */
+    if (k->step != STEP_COMPARE_EXCHANGE)
+        k->now.order_if_failed = k->now.order;
+}
+
+void orders_restore(void)
+{
+    for (unsigned i = 0; i < known_count; i++)
+        known[i].now = known[i].written;
+}
+
+const char *order_name(int order)
+{
+    static const char *const names[] = {"relaxed", "acquire", "release", "acq_rel", "seq_cst"};
+    return names[order];
+}
+
+const char *step_name(step_kind step)
+{
+    static const char *const names[] = {
+        [STEP_INIT] = "init",
+        [STEP_LOAD] = "load",
+        [STEP_STORE] = "store",
+        [STEP_EXCHANGE] = "exchange",
+        [STEP_COMPARE_EXCHANGE] = "compare_exchange",
+        [STEP_FETCH_ADD] = "fetch_add",
+        [STEP_FETCH_SUB] = "fetch_sub",
+        [STEP_FETCH_OR] = "fetch_or",
+        [STEP_FETCH_AND] = "fetch_and",
+        [STEP_FENCE] = "fence",
+        [STEP_CHOICE] = "choose",
+        [STEP_PARK] = "park",
+        [STEP_PARKED] = "parked",
+        [STEP_WAKE] = "wake",
+        [STEP_LOCK] = "lock",
+        [STEP_UNLOCK] = "unlock",
+        [STEP_SPAWN] = "spawn",
+        [STEP_BEGIN] = "begin",
+        [STEP_END] = "end",
+        [STEP_JOIN] = "join",
+        [STEP_POST] = "post",
+        [STEP_AWAIT] = "await",
+    };
+    return names[step];
+}

@@ -1,0 +1,132 @@
+/*
+ * The platform table inside a scenario: threads sleep on words and are woken, as the system does it.
+ *
+ * For each word that is slept on there is a hidden one, with a bit for each thread that sleeps on it and a bit
+ * for each that has been woken. To sleep is one read-modify-write of the hidden word, with the look at
+ * the word itself between its two halves: as in the system, no wake comes between the look and the
+ * sleep. Whoever looks sees at least what the wakes before it had seen, of this word; nothing else is
+ * ordered by sleeping or waking, so who relies on a sleep to see data is found out.
+ *
+ * A sleep may end for no reason, and, where there is a deadline, because time has passed: both are explored.
+ */
+#include "bide/platform.h"
+
+#include "locks.h"
+#include "machine.h"
+#include "orders.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static uint64_t sleeps_bit(unsigned thread)
+{
+    return (uint64_t)1 << thread;
+}
+
+static uint64_t woken_bit(unsigned thread)
+{
+    return (uint64_t)1 << (thread + 32);
+}
+
+void sleepers_enlist(uintptr_t address, bide_check_site_ *site, const reference *load,
+                     uint64_t sleepers)
+{
+    unsigned self = machine_thread();
+    operation op = {.site = site, .step = STEP_PARK, .is_rmw = true};
+    machine_store(&op, address, 8, HIDDEN_SLEEPERS,
+                  (sleepers | sleeps_bit(self)) & ~woken_bit(self), load);
+}
+
+uint64_t sleepers_look(uintptr_t address, bide_check_site_ *site, reference *load)
+{
+    operation op = {.site = site, .step = STEP_PARK, .is_rmw = true};
+    return machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, load);
+}
+
+int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
+{
+    unsigned self = machine_thread();
+    /* 0: woken; 1: for no reason, or the deadline; 2: the deadline */
+    operation op = {.site = site, .step = STEP_CHOICE, .may_fail = true};
+    bool may_fail = machine_may_be_spurious();
+    unsigned count = 1 + may_fail + has_deadline;
+    unsigned how = count > 1 ? machine_choose(&op, count) : 0;
+    if (how != 0)
+        return may_fail && how == 1 ? 0 : -ETIMEDOUT;
+    op = (operation){
+        .site = site, .step = STEP_PARKED, .wait = WAIT_UNTIL_BITS, .expected = woken_bit(self)};
+    machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, NULL);
+    return 0;
+}
+
+void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count)
+{
+    operation op = {.site = site, .step = STEP_WAKE, .order = bide_check_release_, .is_rmw = true};
+    op.order_if_failed = op.order;
+    reference load;
+    uint64_t sleepers = machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, &load);
+    while (count != 0 && (sleepers & UINT32_MAX) != 0) {
+        unsigned n = (unsigned)__builtin_popcount((uint32_t)sleepers), which = 0;
+        if (n > count) {
+            operation choice = {.site = site, .step = STEP_CHOICE};
+            which = machine_choose(&choice, n);
+        }
+        for (unsigned t = 0; t < THREADS; t++) {
+            if ((sleepers & sleeps_bit(t)) != 0 && which-- == 0)
+                sleepers = (sleepers & ~sleeps_bit(t)) | woken_bit(t);
+        }
+        count--;
+    }
+    machine_store(&op, address, 8, HIDDEN_SLEEPERS, sleepers, &load);
+}
+
+static bide_check_site_ wait_site = {"platform", "wait", "*word", 0, 0};
+static bide_check_site_ wake_site = {"platform", "wake", "*word", 0, 0};
+
+static int check_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
+{
+    if (!machine_is_running())
+        return 0;
+    reference enlist;
+    uint64_t sleepers = sleepers_look((uintptr_t)word, &wait_site, &enlist);
+    operation op = {.site = &wait_site, .step = STEP_LOAD};
+    const event *e = machine_event(enlist);
+    const vector_clock *seen = is_initial(e->rf) ? NULL : &machine_event(e->rf)->message;
+    if ((uint32_t)machine_load_part(&op, (uintptr_t)word, sizeof *word, seen) != expected)
+        return 0;
+    sleepers_enlist((uintptr_t)word, &wait_site, &enlist, sleepers);
+    return sleepers_wait((uintptr_t)word, &wait_site, deadline != BIDE_FOREVER);
+}
+
+static void check_wake(bide_atomic(uint32_t) * word, uint32_t count)
+{
+    if (machine_is_running())
+        sleepers_wake((uintptr_t)word, &wake_site, count);
+}
+
+/* Time stands still: what must not depend on it is not led to. */
+static uint64_t check_now(void)
+{
+    return 1;
+}
+
+static void check_yield(void)
+{
+    bide_check_relax_();
+}
+
+static void check_misuse(const char *what, const char *where, const char *file, unsigned line)
+{
+    bide_check_fail_(BIDE_CHECK_MISUSE, file, line, "%s: %s", where, what);
+}
+
+const bide_platform_table bide_platform = {check_wait, check_wake, check_now, check_yield,
+                                           check_misuse};
+
+/* One, so that nobody looks for work for a while before sleeping: how long is no question of memory orders. */
+unsigned bide_processors_(void);
+
+unsigned bide_processors_(void)
+{
+    return 1;
+}

@@ -1,0 +1,254 @@
+#define _GNU_SOURCE
+#include "trace.h"
+
+#include "machine.h"
+#include "orders.h"
+#include "script.h"
+#include "storage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char __executable_start[] __attribute__((weak));
+
+/* ---- Where ---- */
+
+static const char *short_path(const char *path)
+{
+    const char *found;
+    while ((found = strstr(path, "../")) != NULL)
+        path = found + 3;
+    return path;
+}
+
+void trace_site(const bide_check_site_ *site, char *text, size_t size)
+{
+    if (site->line == 0)
+        snprintf(text, size, "%s", site->function);
+    else
+        snprintf(text, size, "%s:%u", short_path(site->file), site->line);
+}
+
+void trace_code(const void *code, char *text, size_t size)
+{
+    /* The address before: of the call, not of what comes after it. */
+    uintptr_t address = (uintptr_t)code - 1;
+    char command[256], program[160], line[400];
+    snprintf(text, size, "%p", code);
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0)
+        return;
+    program[length] = '\0';
+    uintptr_t base = (uintptr_t)__executable_start;
+    /* A program that is loaded where it was linked has its addresses as they are. */
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "addr2line -e '%s' %#" PRIxPTR " 2>/dev/null", program,
+                 i == 0 ? address - base : address);
+        FILE *pipe = popen(command, "r");
+        if (pipe == NULL)
+            return;
+        bool known = fgets(line, sizeof line, pipe) != NULL && line[0] != '?';
+        pclose(pipe);
+        if (known) {
+            line[strcspn(line, " \n")] = '\0';
+            snprintf(text, size, "%s", short_path(line));
+            return;
+        }
+    }
+}
+
+/* ---- Steps ---- */
+
+/* The number of a step in the trace; 0 if it is not there. */
+static unsigned number_of(reference r)
+{
+    unsigned count;
+    const reference *order = machine_order(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (same(order[i], r))
+            return i + 1;
+    }
+    return 0;
+}
+
+static void print_value(FILE *out, uint64_t value)
+{
+    if (value < 1 << 20)
+        fprintf(out, "%" PRIu64, value);
+    else
+        fprintf(out, "%#" PRIx64, value);
+}
+
+static void print_source(FILE *out, const event *load, const unsigned run[THREADS])
+{
+    const graph *g = the_checker.g;
+    if (is_initial(load->rf))
+        fputs(", its initial value", out);
+    else
+        fprintf(out, ", stored by step %u", number_of(load->rf));
+    const location *l = &g->locations[load->location];
+    for (unsigned i = position_of(g, load->rf) + 1; i < l->count; i++) {
+        if (l->stores[i].index < run[l->stores[i].thread]) {
+            fprintf(out, " (an old value: step %u had stored another)", number_of(l->stores[i]));
+            return;
+        }
+    }
+}
+
+static const char *object_of(const event *e)
+{
+    const char *object = e->op.site->object;
+    return *object == '&' ? object + 1 : object;
+}
+
+static void print_step(FILE *out, const event *e, const unsigned run[THREADS])
+{
+    const char *object = object_of(e);
+    if (e->kind == EVENT_CHOICE) {
+        fprintf(out, "choose %" PRIu64, e->value);
+    } else if (e->kind == EVENT_FENCE) {
+        fprintf(out, "fence (%s)", order_name(e->order));
+    } else if (e->kind == EVENT_LOAD) {
+        fprintf(out, "%s%s %s: read ", step_name(e->op.step),
+                e->op.step == STEP_COMPARE_EXCHANGE ? (e->is_rmw ? "" : ", failed,") : "", object);
+        print_value(out, e->value);
+        fprintf(out, " (%s)", order_name(e->order));
+        print_source(out, e, run);
+        if (e->spurious)
+            fputs("; it failed for no reason", out);
+        if (e->blocked)
+            fputs("; it waits for another", out);
+    } else {
+        const location *l = &the_checker.g->locations[e->location];
+        fprintf(out, "%s %s = ", step_name(e->op.step), object);
+        print_value(out, e->value);
+        fprintf(out, " (%s)", e->op.step == STEP_INIT ? "plain" : order_name(e->order));
+        for (unsigned i = e->position + 1u; i < l->count; i++) {
+            if (l->stores[i].index < run[l->stores[i].thread]) {
+                fprintf(out, ", ordered before what step %u had stored", number_of(l->stores[i]));
+                break;
+            }
+        }
+    }
+}
+
+static char *steps(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    unsigned count;
+    const reference *order = machine_order(&count);
+    unsigned run[THREADS] = {0};
+    FILE *out = open_memstream(&text, &size);
+    for (unsigned i = 0; i < count; i++) {
+        const event *e = event_at(the_checker.g, order[i]);
+        char where[256], *what = NULL;
+        size_t what_size;
+        FILE *one = open_memstream(&what, &what_size);
+        print_step(one, e, run);
+        fclose(one);
+        trace_site(e->op.site, where, sizeof where);
+        const char *who = order[i].thread == SETUP  ? "setup "
+                          : order[i].thread == LAST ? "finish"
+                                                    : "thread";
+        fprintf(out, "%4u  %s ", i + 1, who);
+        if (order[i].thread != SETUP && order[i].thread != LAST)
+            fprintf(out, "%u", order[i].thread);
+        else
+            fputc(' ', out);
+        fprintf(out, "  %-60s  %s, in %s\n", what, where, e->op.site->function);
+        run[order[i].thread]++;
+        free(what);
+    }
+    fclose(out);
+    return text;
+}
+
+void trace_found(bide_check_finding finding, const char *format, va_list arguments)
+{
+    bide_check_result *r = the_checker.result;
+    r->finding = finding;
+    if (vasprintf(&r->message, format, arguments) < 0)
+        r->message = NULL;
+    r->trace = steps();
+    r->replay = script_write();
+}
+
+void trace_blocked(unsigned thread, bool spins)
+{
+    unsigned count = the_checker.g->threads[thread].count;
+    const event *e = &the_checker.g->threads[thread].events[count - 1];
+    char where[256];
+    trace_site(e->op.site, where, sizeof where);
+    if (spins)
+        machine_found(BIDE_CHECK_LIVELOCK,
+                      "thread %u spins for ever: it reads %s, at %s, and nobody "
+                      "will change it",
+                      thread, object_of(e), where);
+    else
+        machine_found(BIDE_CHECK_DEADLOCK, "thread %u waits for ever, at %s (%s of %s)", thread,
+                      where, step_name(e->op.step), object_of(e));
+}
+
+/* ---- Outcomes ---- */
+
+static char *note;
+static size_t note_length;
+static unsigned note_capacity;
+
+void bide_check_note(const char *format, ...)
+{
+    va_list arguments;
+    char text[256];
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length < 0 || !machine_is_running())
+        return;
+    size_t added = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
+    note = grown(note, &note_capacity, (unsigned)(note_length + added + 2), 1);
+    if (note_length != 0)
+        note[note_length++] = ' ';
+    memcpy(note + note_length, text, added + 1);
+    note_length += added;
+}
+
+void trace_execution_began(void)
+{
+    note_length = 0;
+}
+
+void trace_execution_ended(void)
+{
+    bide_check_result *r = the_checker.result;
+    if (note_length == 0)
+        return;
+    size_t low = 0, high = r->outcomes_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(note, r->outcomes[middle]);
+        if (order == 0) {
+            r->counts[middle]++;
+            return;
+        }
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    static unsigned outcomes_capacity, counts_capacity;
+    if (r->outcomes_count == 0)
+        outcomes_capacity = counts_capacity = 0;
+    unsigned needed = (unsigned)r->outcomes_count + 1;
+    r->outcomes = grown(r->outcomes, &outcomes_capacity, needed, sizeof *r->outcomes);
+    r->counts = grown(r->counts, &counts_capacity, needed, sizeof *r->counts);
+    memmove(&r->outcomes[low + 1], &r->outcomes[low],
+            (r->outcomes_count - low) * sizeof *r->outcomes);
+    memmove(&r->counts[low + 1], &r->counts[low], (r->outcomes_count - low) * sizeof *r->counts);
+    r->outcomes[low] = strdup(note);
+    r->counts[low] = 1;
+    r->outcomes_count++;
+}

@@ -51,14 +51,15 @@ void bide_event_set(bide_event *event);
 
 /*
  * Makes it not set; does nothing if it is not set. Who waits afterwards waits for the next set. It gives
- * no order to those who see that it is not set. Any thread; wait-free.
+ * no order, neither to the caller (who has waited for the event, or asked, if what it announces is to be
+ * used again) nor to those who see that it is not set. Any thread; wait-free.
  */
 BIDE_INLINE void bide_event_reset(bide_event *event)
 {
     uintptr_t set = BIDE_LIST_SHUT;
-    /* acquire: partner is set's release. Who resets in order to reuse what the event announced must
-     * come after the setter's writes. Nothing is published here, so no release. */
-    bide_atomic_compare_exchange(&event->waiters.word, &set, BIDE_LIST_EMPTY, acquire, relaxed);
+    /* relaxed: nothing is published here, and nobody can tell from it whether the event had been set, so
+     * nobody can rely on coming after the set. */
+    bide_atomic_compare_exchange(&event->waiters.word, &set, BIDE_LIST_EMPTY, relaxed, relaxed);
 }
 
 BIDE_INLINE bool bide_event_ready_(bide_awaiter *awaiter)

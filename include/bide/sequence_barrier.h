@@ -25,8 +25,8 @@
  *
  * The publisher stores `published` and then looks at the list; a waiter enlists and then looks at
  * `published`. Neither sees the other only if both looks came too early, and one total order forbids it
- * (in the model of C++20 and RC11; C11's own text says less about mixed orders on one word, which is why
- * `take` releases too):
+ * (that of C++20 and RC11, which what compilers do keeps to; C11's own text says less where orders are
+ * mixed on one word):
  *
  *     publisher:  C  published.store(s, seq_cst)      waiter:  A  list.push(w, seq_cst)
  *                 D  list.load(seq_cst)                        B  published.load(seq_cst)

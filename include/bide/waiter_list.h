@@ -27,9 +27,8 @@
  *   4. take and shut acquire (partner: the release of push). All modifications after a push are
  *      exchanges, so they continue its release sequence: a taker synchronises with every push whose
  *      node it takes, not only with the newest.
- *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push). take releases
- *      for the letter of C11 only: see the sequence barrier, whose total order needs its EMPTY to happen
- *      before a push that reads it.
+ *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push). take does not:
+ *      who pushes onto its EMPTY learns nothing from it.
  */
 #ifndef BIDE_WAITER_LIST_H
 #define BIDE_WAITER_LIST_H
@@ -67,7 +66,7 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_take(bide_waiter_list *list)
 {
     uintptr_t head = bide_atomic_load(&list->word, relaxed);
     while (head > BIDE_LIST_SHUT && !bide_atomic_compare_exchange_weak(
-                                        &list->word, &head, BIDE_LIST_EMPTY, acq_rel, relaxed))
+                                        &list->word, &head, BIDE_LIST_EMPTY, acquire, relaxed))
         ;
     return head > BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
 }

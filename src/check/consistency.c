@@ -199,18 +199,9 @@ static bool is_acyclic(bool *edges, unsigned n, bool *taken)
     return true;
 }
 
-bool is_sc_consistent(const graph *g)
+/* With fences, which stand for what happens before and after them. */
+static bool is_acyclic_with_fences(const graph *g, unsigned n, unsigned sc_count)
 {
-    unsigned n = 0, sc_count = 0;
-    for (unsigned t = 1; t < LAST; t++) {
-        n += g->threads[t].count;
-        for (unsigned i = 0; i < g->threads[t].count; i++)
-            sc_count += g->threads[t].events[i].order == bide_check_seq_cst_;
-    }
-    if (sc_count < 2)
-        return true;
-
-    scratch_begin();
     relations r = {.count = n, .words = (n + 63) / 64};
     size_t rows = (size_t)n * r.words * sizeof(word);
     r.events = scratch(n * sizeof *r.events);
@@ -242,4 +233,71 @@ bool is_sc_consistent(const graph *g)
         }
     }
     return is_acyclic(edges, m, scratch(m * sizeof(bool)));
+}
+
+/* ---- Without seq_cst fences ----
+ *
+ * Then only the accesses themselves count, and whether one comes before another is seen from the clocks.
+ */
+
+/* Is there something between x and y, elsewhere than they: x, program order, hb, program order, y? Program order is
+ * part of hb, so the first after x and the last before y will do. */
+static bool is_path_elsewhere(const graph *g, reference x, reference y)
+{
+    const thread_events *from = &g->threads[x.thread], *to = &g->threads[y.thread];
+    unsigned first = x.index + 1u, last = y.index;
+    unsigned x_location = from->events[x.index].location;
+    unsigned y_location = to->events[y.index].location;
+    while (first < from->count && from->events[first].location == x_location)
+        first++;
+    while (last > 0 && to->events[last - 1].location == y_location)
+        last--;
+    return first < from->count && last > 0 && to->events[last - 1].hb.seen[x.thread] > first;
+}
+
+static bool is_before(const graph *g, reference a, reference b)
+{
+    const event *x = event_at(g, a), *y = event_at(g, b);
+    if (a.thread == b.thread && a.index < b.index)
+        return true;
+    if (x->location == y->location && (clock_has(&y->hb, a) || mo_or_fr(g, x, y)))
+        return true;
+    return is_path_elsewhere(g, a, b);
+}
+
+static bool is_acyclic_without_fences(const graph *g, unsigned m)
+{
+    reference *sc = scratch(m * sizeof *sc);
+    bool *edges = scratch(m * m * sizeof *edges);
+    unsigned i = 0;
+    for (unsigned t = 1; t < LAST; t++) {
+        for (unsigned j = 0; j < g->threads[t].count; j++) {
+            if (g->threads[t].events[j].order == bide_check_seq_cst_)
+                sc[i++] = (reference){(uint16_t)t, (uint16_t)j};
+        }
+    }
+    for (unsigned a = 0; a < m; a++) {
+        for (unsigned b = 0; b < m; b++)
+            edges[a * m + b] = a != b && is_before(g, sc[a], sc[b]);
+    }
+    return is_acyclic(edges, m, scratch(m * sizeof(bool)));
+}
+
+bool is_sc_consistent(const graph *g)
+{
+    unsigned n = 0, sc_count = 0;
+    bool has_fences = false;
+    for (unsigned t = 1; t < LAST; t++) {
+        n += g->threads[t].count;
+        for (unsigned i = 0; i < g->threads[t].count; i++) {
+            const event *e = &g->threads[t].events[i];
+            sc_count += e->order == bide_check_seq_cst_;
+            has_fences = has_fences || is_sc_fence(e);
+        }
+    }
+    if (sc_count < 2)
+        return true;
+    scratch_begin();
+    return has_fences ? is_acyclic_with_fences(g, n, sc_count)
+                      : is_acyclic_without_fences(g, sc_count);
 }

@@ -11,9 +11,7 @@ static void plain(const volatile void *address, size_t size, access_kind kind, c
 {
     if (!machine_is_running() || !memory_is_watched((uintptr_t)address))
         return;
-    vector_clock clock;
-    machine_clock(&clock);
-    memory_access(machine_thread(), &clock, (uintptr_t)address, size, kind, NULL, code);
+    memory_access(machine_thread(), machine_clock(), (uintptr_t)address, size, kind, NULL, code);
 }
 
 #define CODE __builtin_return_address(0)

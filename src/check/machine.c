@@ -35,6 +35,7 @@ typedef struct machine_thread_record {
     bool spins;
     unsigned iteration; /* where the spin's last iteration began */
     unsigned previous;  /* and the one before */
+    vector_clock clock; /* what it has seen */
 } machine_thread_record;
 
 enum { NOBODY = THREADS };
@@ -72,11 +73,9 @@ const reference *machine_order(unsigned *count)
     return order;
 }
 
-void machine_clock(vector_clock *clock)
+const vector_clock *machine_clock(void)
 {
-    vector_clock porf;
-    reference next = {(uint16_t)running, (uint16_t)threads[running].position};
-    clock_before(G, next, clock, &porf);
+    return &threads[running].clock;
 }
 
 /* ---- Locations ---- */
@@ -227,15 +226,14 @@ static reference taken(bool again)
         script_step();
     order = grown(order, &order_capacity, order_count + 1, sizeof *order);
     order[order_count++] = self;
+    t->clock = event_at(G, self)->hb;
     return self;
 }
 
 static void watch_atomic(const operation *op, uintptr_t address, size_t size, hidden which)
 {
-    if (which == HIDDEN_NONE && memory_is_watched(address)) {
-        vector_clock clock;
-        machine_clock(&clock);
-        memory_access(running, &clock, address, size, ACCESS_ATOMIC, op->site, NULL);
+    if ((which == HIDDEN_NONE || which == HIDDEN_LOCK) && memory_is_watched(address)) {
+        memory_access(running, machine_clock(), address, size, ACCESS_ATOMIC, op->site, NULL);
     }
 }
 
@@ -302,9 +300,7 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
 {
     event *e = turn(op);
     if (memory_is_watched(address)) {
-        vector_clock clock;
-        machine_clock(&clock);
-        memory_access(running, &clock, address, size, ACCESS_WRITE, op->site, NULL);
+        memory_access(running, machine_clock(), address, size, ACCESS_WRITE, op->site, NULL);
     }
     if (size < 8)
         value &= ((uint64_t)1 << size * 8) - 1;
@@ -390,8 +386,9 @@ unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_sit
 {
     operation op = {.site = site, .step = STEP_SPAWN, .order = bide_check_release_};
     unsigned number;
-    if (threads[running].position < G->threads[running].count) {
-        number = (unsigned)G->threads[running].events[threads[running].position].op.operand;
+    const event *e = turn(&op);
+    if (e != NULL) {
+        number = (unsigned)e->op.operand;
     } else {
         /* The first that nobody has begun, in this graph. */
         bool is_taken[THREADS] = {false};
@@ -434,7 +431,9 @@ static void run_thread(unsigned number)
     machine_thread_record *t = &threads[number];
     running = number;
     if (t->state == WAITING_TO_START) {
+        vector_clock porf;
         t->state = READY;
+        clock_before(G, (reference){(uint16_t)number, 0}, &t->clock, &porf);
         fiber_start(&t->fiber, thread_main, t);
     } else {
         fiber_resume(&t->fiber);

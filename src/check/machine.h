@@ -11,7 +11,7 @@ bool machine_is_running(void);
 unsigned machine_thread(void);
 
 /* What the running thread has seen. */
-void machine_clock(vector_clock *clock);
+const vector_clock *machine_clock(void);
 
 /* The hidden locations that belong to an address. */
 typedef enum hidden {

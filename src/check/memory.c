@@ -212,8 +212,12 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
                          uint8_t bytes, access_kind kind, uintptr_t where)
 {
     record *room = NULL;
+    uint16_t index = clock->seen[thread];
     for (unsigned i = 0; i < RECORDS; i++) {
         record *r = &s->records[i];
+        if (r->run == run && r->thread == thread && r->index == index && r->bytes == bytes &&
+            r->kind == kind)
+            return; /* the same, with nothing seen in between */
         if (r->run != run) {
             if (room == NULL)
                 room = r;
@@ -229,7 +233,6 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
     }
     if (room == NULL)
         room = &s->records[0];
-    uint16_t index = clock->seen[thread];
     *room = (record){run, index, (uint8_t)thread, bytes, where, (uint8_t)kind};
 }
 

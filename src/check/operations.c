@@ -191,9 +191,7 @@ void bide_check_plain_(bide_check_site_ *site, const volatile void *address, siz
 {
     if (!machine_is_running())
         return;
-    vector_clock clock;
-    machine_clock(&clock);
-    memory_access(machine_thread(), &clock, (uintptr_t)address, size,
+    memory_access(machine_thread(), machine_clock(), (uintptr_t)address, size,
                   is_write ? ACCESS_WRITE : ACCESS_READ, site, NULL);
 }
 
@@ -215,9 +213,7 @@ void bide_check_free(void *memory)
     }
     if (memory == NULL)
         return;
-    vector_clock clock;
-    machine_clock(&clock);
-    memory_free(machine_thread(), &clock, memory, __builtin_return_address(0));
+    memory_free(machine_thread(), machine_clock(), memory, __builtin_return_address(0));
 }
 
 /* ---- The rest ---- */

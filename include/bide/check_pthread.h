@@ -1,0 +1,64 @@
+/*
+ * Locks, conditions and threads of POSIX as the model checker's, for code that is compiled with BIDE_CHECK;
+ * without it, only <pthread.h>. To be included in place of <pthread.h>. Floor: check.
+ *
+ * A lock is fair to nobody: each order in which threads may take it is explored. A condition that is signalled
+ * wakes any one of those that wait, and a wait may end for no reason. A thread that is created counts beside
+ * those of the scenario, six in all.
+ */
+#ifndef BIDE_CHECK_PTHREAD_H
+#define BIDE_CHECK_PTHREAD_H
+
+#include "bide/compiler.h"
+
+#include <pthread.h>
+
+#if BIDE_CHECK
+
+#include "bide/check.h"
+
+#include <signal.h>
+
+BIDE_EXTERN_C_BEGIN
+
+int bide_check_mutex_lock_(bide_check_site_ *site, pthread_mutex_t *mutex);
+int bide_check_mutex_trylock_(bide_check_site_ *site, pthread_mutex_t *mutex);
+int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex);
+int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition,
+                          pthread_mutex_t *mutex);
+int bide_check_cond_wake_(bide_check_site_ *site, pthread_cond_t *condition, unsigned count);
+int bide_check_create_(bide_check_site_ *site, pthread_t *thread, void *(*function)(void *),
+                       void *argument);
+int bide_check_join_(bide_check_site_ *site, pthread_t thread, void **result);
+
+/* What needs nothing done. */
+BIDE_INLINE int bide_check_nothing_(const void *object, const void *attributes)
+{
+    (void)object;
+    (void)attributes;
+    return 0;
+}
+
+#define pthread_mutex_init(mutex, attributes)    bide_check_nothing_(mutex, attributes)
+#define pthread_mutex_destroy(mutex)             bide_check_nothing_(mutex, NULL)
+#define pthread_mutex_lock(mutex)                bide_check_mutex_lock_(BIDE_CHECK_SITE_(#mutex), mutex)
+#define pthread_mutex_trylock(mutex)             bide_check_mutex_trylock_(BIDE_CHECK_SITE_(#mutex), mutex)
+#define pthread_mutex_unlock(mutex)              bide_check_mutex_unlock_(BIDE_CHECK_SITE_(#mutex), mutex)
+#define pthread_cond_init(condition, attributes) bide_check_nothing_(condition, attributes)
+#define pthread_cond_destroy(condition)          bide_check_nothing_(condition, NULL)
+#define pthread_cond_wait(condition, mutex) \
+    bide_check_cond_wait_(BIDE_CHECK_SITE_(#condition), condition, mutex)
+#define pthread_cond_signal(condition) \
+    bide_check_cond_wake_(BIDE_CHECK_SITE_(#condition), condition, 1)
+#define pthread_cond_broadcast(condition) \
+    bide_check_cond_wake_(BIDE_CHECK_SITE_(#condition), condition, UINT32_MAX)
+#define pthread_create(thread, attributes, function, argument) \
+    bide_check_create_(BIDE_CHECK_SITE_(#thread), thread, function, argument)
+#define pthread_join(thread, result)   bide_check_join_(BIDE_CHECK_SITE_(#thread), thread, result)
+#define pthread_sigmask(how, set, old) bide_check_nothing_(set, old)
+
+BIDE_EXTERN_C_END
+
+#endif
+
+#endif

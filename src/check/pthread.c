@@ -1,0 +1,79 @@
+/*
+ * A lock is a word that is 0 when it is free; to take it is a read-modify-write that waits until it is. A
+ * condition is a list of sleepers (platform.c): whoever waits enlists before it lets go of the lock, so no
+ * signal under the lock is missed.
+ */
+#include "bide/check_pthread.h"
+
+#include "locks.h"
+#include "machine.h"
+#include "memory.h"
+
+#include <errno.h>
+
+static const operation lock = {.step = STEP_LOCK,
+                               .order = bide_check_acquire_,
+                               .is_rmw = true,
+                               .wait = WAIT_UNTIL_EQUAL,
+                               .expected = 0};
+
+int bide_check_mutex_lock_(bide_check_site_ *site, pthread_mutex_t *mutex)
+{
+    operation op = lock;
+    reference load;
+    op.site = site;
+    machine_load(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, NULL, &load);
+    machine_store(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, 1, &load);
+    return 0;
+}
+
+int bide_check_mutex_trylock_(bide_check_site_ *site, pthread_mutex_t *mutex)
+{
+    operation op = {
+        .site = site, .step = STEP_COMPARE_EXCHANGE, .order = bide_check_acquire_, .is_rmw = true};
+    reference load;
+    machine_load(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, NULL, &load);
+    if (!machine_event(load)->is_rmw)
+        return EBUSY;
+    machine_store(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, 1, &load);
+    return 0;
+}
+
+int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex)
+{
+    operation op = {.site = site, .step = STEP_UNLOCK, .order = bide_check_release_};
+    machine_store(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, 0, NULL);
+    return 0;
+}
+
+int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    reference enlist;
+    uint64_t sleepers = sleepers_look((uintptr_t)condition, site, &enlist);
+    sleepers_enlist((uintptr_t)condition, site, &enlist, sleepers);
+    bide_check_mutex_unlock_(site, mutex);
+    sleepers_wait((uintptr_t)condition, site, false);
+    return bide_check_mutex_lock_(site, mutex);
+}
+
+int bide_check_cond_wake_(bide_check_site_ *site, pthread_cond_t *condition, unsigned count)
+{
+    sleepers_wake((uintptr_t)condition, site, count);
+    return 0;
+}
+
+int bide_check_create_(bide_check_site_ *site, pthread_t *thread, void *(*function)(void *),
+                       void *argument)
+{
+    unsigned number = machine_spawn(function, argument, site);
+    if (number == 0)
+        return EAGAIN;
+    *thread = number;
+    return 0;
+}
+
+int bide_check_join_(bide_check_site_ *site, pthread_t thread, void **result)
+{
+    machine_join((unsigned)thread, site, result);
+    return 0;
+}

@@ -1,0 +1,219 @@
+/*
+ * The sequence barrier, 8 bits wide: one publisher, two waiters, targets on both sides of what is published,
+ * around the wrap, and the closing.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/event.h"
+#include "bide/sequence_barrier.h"
+#include "bide/task.h"
+
+#include <errno.h>
+
+typedef struct state {
+    bide_sequence_barrier8 barrier;
+    int data[4]; /* of sequence 254, 255, 0 and 1: written before they are published */
+    int reason;  /* why it was closed: written before that */
+    bide_sequence_barrier8 *allocated;
+    bide_event ended; /* the wait on it */
+} state;
+
+static int *data_of(state *s, uint8_t sequence)
+{
+    return &s->data[(uint8_t)(sequence - 254)];
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_sequence_barrier8_init(&s->barrier, 253);
+}
+
+static void publish(state *s, uint8_t sequence)
+{
+    *data_of(s, sequence) = 1;
+    bide_sequence_barrier8_publish(&s->barrier, sequence);
+}
+
+/* Waits for `target`; whatever is published then can be read. */
+static int wait_for(state *s, uint8_t target)
+{
+    bide_sequence_waiter8 wait;
+    int status =
+        bide_check_await(bide_sequence_barrier8_wait_until_published(&wait, &s->barrier, target));
+    bide_check_assert(status == 0 || status == -EPIPE);
+    if (status == 0) {
+        bide_check_assert(!bide_sequence8_precedes(wait.published, target));
+        for (uint8_t i = 254; i != (uint8_t)(wait.published + 1); i++)
+            bide_check_assert(*data_of(s, i) == 1);
+    } else {
+        bide_check_assert(bide_sequence8_precedes(wait.published, target));
+        bide_check_assert(s->reason == 1);
+    }
+    return status;
+}
+
+static void publish_one(void *p)
+{
+    publish(p, 254);
+}
+
+static void publish_two(void *p)
+{
+    publish(p, 254);
+    publish(p, 255);
+}
+
+static void publish_around(void *p)
+{
+    publish(p, 255);
+    publish(p, 0);
+}
+
+static void close_it(void *p)
+{
+    state *s = p;
+    s->reason = 1;
+    bide_sequence_barrier8_close(&s->barrier);
+}
+
+static void publish_and_close(void *p)
+{
+    publish(p, 254);
+    close_it(p);
+}
+
+static void wait_for_first(void *p)
+{
+    bide_check_assert(wait_for(p, 254) == 0);
+}
+
+static void wait_for_second(void *p)
+{
+    bide_check_assert(wait_for(p, 255) == 0);
+}
+
+static void wait_past_the_wrap(void *p)
+{
+    bide_check_assert(wait_for(p, 0) == 0);
+}
+
+static void wait_for_first_or_close(void *p)
+{
+    wait_for(p, 254);
+}
+
+static void wait_in_vain(void *p)
+{
+    bide_check_assert(wait_for(p, 255) == -EPIPE);
+}
+
+static const bide_check_scenario one_waiter = {
+    .name = "one_waits_for_the_second_of_two",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {publish_two, wait_for_second},
+};
+
+static const bide_check_scenario two_waiters = {
+    .name = "two_wait_on_both_sides_of_what_is_published",
+    .never_spurious = true,
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {publish_two, wait_for_first, wait_for_second},
+};
+
+static void setup_at_255(void *p)
+{
+    setup(p);
+    publish(p, 254);
+}
+
+static const bide_check_scenario around = {
+    .name = "two_wait_around_the_wrap",
+    .never_spurious = true,
+    .size = sizeof(state),
+    .setup = setup_at_255,
+    .threads = {publish_around, wait_for_second, wait_past_the_wrap},
+};
+
+static const bide_check_scenario closed = {
+    .name = "the_publisher_closes_before_one_of_two_is_reached",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {publish_and_close, wait_for_first, wait_in_vain},
+};
+
+static const bide_check_scenario closed_by_another = {
+    .name = "another_closes_while_one_waits",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {publish_one, close_it, wait_for_first_or_close},
+};
+
+/* The publisher has taken the waiter to look at him, and cannot put him back. */
+static const bide_check_scenario closed_while_taken = {
+    .name = "another_closes_while_the_publisher_has_the_waiter",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {publish_one, close_it, wait_in_vain},
+};
+
+/* ---- Nothing is touched after the end ---- */
+
+static void setup_allocated(void *p)
+{
+    state *s = p;
+    s->allocated = bide_check_alloc(sizeof *s->allocated);
+    bide_sequence_barrier8_init(s->allocated, 253);
+    bide_event_init(&s->ended, false);
+}
+
+/* A coroutine, so that it goes on in whichever thread ends its wait. */
+struct teller {
+    bide_task task;
+    state *state;
+    bide_sequence_waiter8 wait;
+};
+
+bide_coroutine(teller_body)
+{
+    bide_begin(teller_body, struct teller * self);
+    bide_await(
+        bide_sequence_barrier8_wait_until_published(&self->wait, self->state->allocated, 254));
+    bide_event_set(&self->state->ended);
+    bide_end();
+}
+
+static void wait_and_tell(void *p)
+{
+    struct teller teller = {.state = p};
+    bide_check_await(bide_task_init(&teller.task, &teller_body));
+}
+
+/* Publishes, and frees the barrier once the wait has ended. */
+static void publish_and_free(void *p)
+{
+    state *s = p;
+    bide_event_waiter wait;
+    bide_sequence_barrier8_publish(s->allocated, 254);
+    bide_check_await(bide_event_wait(&wait, &s->ended));
+    bide_check_free(s->allocated);
+}
+
+static const bide_check_scenario freed = {
+    .name = "the_barrier_is_freed_once_its_wait_has_ended",
+    .size = sizeof(state),
+    .setup = setup_allocated,
+    .threads = {publish_and_free, wait_and_tell},
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &one_waiter, &freed, &closed_by_another, &closed_while_taken, &two_waiters, &around,
+        &closed,     NULL};
+    static const char *const files[] = {"sequence_barrier_template.h", "sequence_barrier_slow.h",
+                                        "waiter_list.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

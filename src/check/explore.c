@@ -27,6 +27,7 @@
 #include "explore.h"
 
 #include "consistency.h"
+#include "preemptions.h"
 #include "script.h"
 #include "storage.h"
 
@@ -201,10 +202,10 @@ static bool is_newest(const graph *g, const event *store)
     return store->position + 1u == g->locations[store->location].count;
 }
 
-/* Does what has just been decided agree with the order of seq_cst operations? */
+/* Does what has just been decided agree with the order of seq_cst operations, and with the bound? */
 static bool agrees(const graph *g, bool is_newest_choice)
 {
-    return is_newest_choice || is_sc_consistent(g);
+    return (is_newest_choice || is_sc_consistent(g)) && is_within_bound(g);
 }
 
 static void take_back(graph *g, reference event)

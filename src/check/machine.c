@@ -371,7 +371,11 @@ static void thread_main(void *argument)
     machine_thread_record *t = argument;
     if (t->spawned != NULL) {
         static bide_check_site_ begin = {"", "", "", 0, 0}, end = {"", "", "", 0, 0};
-        operation op = {.site = &begin, .step = STEP_BEGIN, .order = bide_check_acquire_};
+        operation op = {.site = &begin,
+                        .step = STEP_BEGIN,
+                        .order = bide_check_acquire_,
+                        .wait = WAIT_UNTIL_EQUAL,
+                        .expected = 1};
         machine_load(&op, (uintptr_t)t, 1, HIDDEN_THREAD, NULL, NULL);
         t->result = t->spawned(t->argument);
         op = (operation){.site = &end, .step = STEP_END, .order = bide_check_release_};

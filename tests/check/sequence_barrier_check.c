@@ -159,6 +159,59 @@ static const bide_check_scenario closed_while_taken = {
     .threads = {publish_one, close_it, wait_in_vain},
 };
 
+/* ---- Numbers that lie far apart ----
+ *
+ * One waiter takes from the list another, who came later and has seen more: judged by the number that the first saw,
+ * the second's would lie more than half the range ahead, and so count as published. */
+
+enum { BEFORE = 99, NEAR = 100, FAR = 227, FARTHER = 229 };
+
+static void setup_far(void *p)
+{
+    state *s = p;
+    bide_sequence_barrier8_init(&s->barrier, BEFORE);
+    bide_event_init(&s->ended, false);
+}
+
+static void publish_far(void *p)
+{
+    state *s = p;
+    bide_sequence_barrier8_publish(&s->barrier, NEAR);
+    bide_sequence_barrier8_publish(&s->barrier, FAR);
+    /* Further than half the range past NEAR, so not before that wait has ended. */
+    bide_event_waiter wait;
+    bide_check_await(bide_event_wait(&wait, &s->ended));
+    s->data[0] = 1;
+    bide_sequence_barrier8_publish(&s->barrier, FARTHER);
+}
+
+static void wait_near(void *p)
+{
+    state *s = p;
+    bide_sequence_waiter8 wait;
+    bide_check_await(bide_sequence_barrier8_wait_until_published(&wait, &s->barrier, NEAR));
+    bide_event_set(&s->ended);
+}
+
+static void wait_farther(void *p)
+{
+    state *s = p;
+    bide_sequence_waiter8 wait;
+    if (bide_sequence_barrier8_last_published(&s->barrier) != FAR)
+        return;
+    bide_check_await(bide_sequence_barrier8_wait_until_published(&wait, &s->barrier, FARTHER));
+    bide_check_assert(s->data[0] == 1);
+}
+
+static const bide_check_scenario far_apart = {
+    .name = "who_waits_for_a_far_number_is_not_judged_by_an_old_one",
+    .size = sizeof(state),
+    .setup = setup_far,
+    .threads = {publish_far, wait_near, wait_farther},
+    .never_spurious = true,
+    .preemptions = 2,
+};
+
 /* ---- Nothing is touched after the end ---- */
 
 static void setup_allocated(void *p)
@@ -211,8 +264,16 @@ static const bide_check_scenario freed = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one_waiter, &freed, &closed_by_another, &closed_while_taken, &two_waiters, &around,
-        &closed,     NULL};
+        &one_waiter,
+        &freed,
+        &closed_by_another,
+        &closed_while_taken,
+        &two_waiters,
+        &around,
+        &closed,
+        &far_apart,
+        NULL,
+    };
     static const char *const files[] = {"sequence_barrier_template.h", "sequence_barrier_slow.h",
                                         "waiter_list.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

@@ -62,18 +62,25 @@ void bide_check_plain_(bide_check_site_ *site, const volatile void *address, siz
 #define bide_atomic_init(object, value) \
     bide_check_init_(BIDE_CHECK_SITE_(#object), object, sizeof *(object), BIDE_CHECK_NUMBER_(value))
 
-#define bide_atomic_load(object, order)                                                       \
-    ((BIDE_CHECK_TYPE_(object))(uintptr_t)bide_check_load_(BIDE_CHECK_SITE_(#object), object, \
-                                                           sizeof *(object), BIDE_ORDER_(order)))
+/* The number that a call returns, as what the object holds. (A statement expression, so that it may go unused.) */
+#define BIDE_CHECK_VALUE_(object, call)                                                     \
+    __extension__({                                                                         \
+        BIDE_CHECK_TYPE_(object) bide_value_ = (BIDE_CHECK_TYPE_(object))(uintptr_t)(call); \
+        bide_value_;                                                                        \
+    })
+
+#define bide_atomic_load(object, order)                                           \
+    BIDE_CHECK_VALUE_(object, bide_check_load_(BIDE_CHECK_SITE_(#object), object, \
+                                               sizeof *(object), BIDE_ORDER_(order)))
 
 #define bide_atomic_store(object, value, order)                            \
     bide_check_store_(BIDE_CHECK_SITE_(#object), object, sizeof *(object), \
                       BIDE_CHECK_NUMBER_(value), BIDE_ORDER_(order))
 
-#define bide_atomic_exchange(object, value, order)                                      \
-    ((BIDE_CHECK_TYPE_(object))(uintptr_t)bide_check_exchange_(                         \
-        BIDE_CHECK_SITE_(#object), object, sizeof *(object), BIDE_CHECK_NUMBER_(value), \
-        BIDE_ORDER_(order)))
+#define bide_atomic_exchange(object, value, order)                                              \
+    BIDE_CHECK_VALUE_(object,                                                                   \
+                      bide_check_exchange_(BIDE_CHECK_SITE_(#object), object, sizeof *(object), \
+                                           BIDE_CHECK_NUMBER_(value), BIDE_ORDER_(order)))
 
 #define BIDE_CHECK_COMPARE_EXCHANGE_(object, expected, value, order, order_if_failed, weak)     \
     __extension__({                                                                             \
@@ -93,10 +100,10 @@ void bide_check_plain_(bide_check_site_ *site, const volatile void *address, siz
 #define bide_atomic_compare_exchange_weak(object, expected, value, order, order_if_failed) \
     BIDE_CHECK_COMPARE_EXCHANGE_(object, expected, value, order, order_if_failed, true)
 
-#define BIDE_CHECK_FETCH_(object, operation, value, order)                                         \
-    ((BIDE_CHECK_TYPE_(object))(uintptr_t)bide_check_fetch_(                                       \
-        BIDE_CHECK_SITE_(#object), object, sizeof *(object), operation, BIDE_CHECK_NUMBER_(value), \
-        BIDE_ORDER_(order)))
+#define BIDE_CHECK_FETCH_(object, operation, value, order)                                   \
+    BIDE_CHECK_VALUE_(object,                                                                \
+                      bide_check_fetch_(BIDE_CHECK_SITE_(#object), object, sizeof *(object), \
+                                        operation, BIDE_CHECK_NUMBER_(value), BIDE_ORDER_(order)))
 
 #define bide_atomic_fetch_add(object, value, order) BIDE_CHECK_FETCH_(object, '+', value, order)
 #define bide_atomic_fetch_sub(object, value, order) BIDE_CHECK_FETCH_(object, '-', value, order)

@@ -1,0 +1,255 @@
+/*
+ * The run loop's queue and sleep, spawn, sync_wait, asking to stop: coroutines that are woken by other threads, and
+ * threads that sleep until they are needed.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/event.h"
+#include "bide/run_loop.h"
+#include "bide/spawn.h"
+#include "bide/stop.h"
+#include "bide/sync_wait.h"
+#include "bide/task.h"
+
+typedef struct state {
+    bide_run_loop loop;
+    bide_event event;
+    bide_event second;
+    bide_stop_source stop;
+    int data;
+    int result;
+    bide_run_loop *allocated;
+} state;
+
+/* Waits for both events, on whatever scheduler it runs. */
+struct worker {
+    bide_task task;
+    state *state;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(worker_body)
+{
+    bide_begin(worker_body, struct worker * self);
+    bide_await(bide_event_wait(&self->wait, &self->state->event));
+    bide_check_assert(self->state->data == 1);
+    self->state->result++;
+    bide_return(7 * -1);
+    bide_end();
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_run_loop_init(&s->loop);
+    bide_event_init(&s->event, false);
+    bide_event_init(&s->second, false);
+}
+
+static void set_event(void *p)
+{
+    state *s = p;
+    s->data = 1;
+    bide_event_set(&s->event);
+}
+
+/* ---- sync_wait: a plain thread sleeps until a coroutine has ended ---- */
+
+static void wait_on_this_thread(void *p)
+{
+    struct worker worker = {.state = p};
+    bide_check_assert(bide_sync_wait(bide_task_init(&worker.task, &worker_body)) == -7);
+    bide_check_assert(((state *)p)->result == 1);
+}
+
+static const bide_check_scenario sync_wait = {
+    .name = "a_thread_waits_for_a_coroutine_that_another_ends",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {set_event, wait_on_this_thread},
+};
+
+/* ---- The run loop ---- */
+
+static void run_until_the_worker_has_ended(void *p)
+{
+    state *s = p;
+    struct worker worker = {.state = s};
+    bide_check_assert(bide_run_loop_wait(&s->loop, bide_task_init(&worker.task, &worker_body)) ==
+                      -7);
+    bide_check_assert(s->result == 1);
+}
+
+static const bide_check_scenario loop_woken = {
+    .name = "a_loop_sleeps_until_its_coroutine_is_woken",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {set_event, run_until_the_worker_has_ended},
+};
+
+/* Two threads post to a loop that may be asleep. */
+struct pair {
+    bide_task task;
+    state *state;
+    bide_event_waiter first, second;
+};
+
+bide_coroutine(pair_body)
+{
+    bide_begin(pair_body, struct pair * self);
+    bide_await(bide_event_wait(&self->first, &self->state->event));
+    bide_await(bide_event_wait(&self->second, &self->state->second));
+    bide_end();
+}
+
+static void set_second(void *p)
+{
+    bide_event_set(&((state *)p)->second);
+}
+
+static void run_until_the_pair_has_ended(void *p)
+{
+    state *s = p;
+    struct pair pair = {.state = s};
+    bide_check_assert(bide_run_loop_wait(&s->loop, bide_task_init(&pair.task, &pair_body)) == 0);
+}
+
+static const bide_check_scenario loop_woken_by_two = {
+    .name = "two_wake_a_coroutine_of_a_loop_in_turn",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {set_event, set_second, run_until_the_pair_has_ended},
+    .never_spurious = true,
+};
+
+/* ---- Spawning on another thread's loop, and stopping it ---- */
+
+static void run_the_loop(void *p)
+{
+    bide_run_loop_run(&((state *)p)->loop);
+}
+
+static void spawn_wait_and_stop(void *p)
+{
+    state *s = p;
+    struct worker worker = {.state = s};
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    set_event(s);
+    bide_spawn(&spawned, &s->loop.context, bide_task_init(&worker.task, &worker_body));
+    bide_check_await(bide_event_wait(&wait, &spawned.ended));
+    bide_check_assert(spawned.root.status == -7 && s->result == 1);
+    bide_run_loop_stop(&s->loop);
+}
+
+static const bide_check_scenario spawned = {
+    .name = "what_is_spawned_on_another_loop_ends_and_the_loop_is_stopped",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {run_the_loop, spawn_wait_and_stop},
+    .never_spurious = true,
+};
+
+static void stop_the_loop(void *p)
+{
+    bide_run_loop_stop(&((state *)p)->loop);
+}
+
+static const bide_check_scenario stopped_by_two = {
+    .name = "two_stop_a_loop",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {run_the_loop, stop_the_loop, stop_the_loop},
+};
+
+/* Two runs, and a stop for each: the second stop may come before the first run has ended, and is then part of the
+ * first. */
+static void run_twice(void *p)
+{
+    state *s = p;
+    bide_run_loop_run(&s->loop);
+    s->data++;
+    bide_event_set(&s->event);
+    bide_run_loop_run(&s->loop);
+    s->data++;
+}
+
+static void stop_twice(void *p)
+{
+    state *s = p;
+    bide_event_waiter wait;
+    bide_run_loop_stop(&s->loop);
+    bide_check_await(bide_event_wait(&wait, &s->event));
+    bide_run_loop_stop(&s->loop);
+}
+
+static const bide_check_scenario run_and_stopped_twice = {
+    .name = "a_loop_is_run_and_stopped_twice",
+    .size = sizeof(state),
+    .setup = setup,
+    .threads = {run_twice, stop_twice},
+    .never_spurious = true,
+};
+
+/* A loop may go as soon as nothing that belongs to it is left: who posts to it touches only its address by
+ * then. */
+static void setup_allocated(void *p)
+{
+    state *s = p;
+    setup(p);
+    s->allocated = bide_check_alloc(sizeof *s->allocated);
+    bide_run_loop_init(s->allocated);
+}
+
+static void run_and_free(void *p)
+{
+    state *s = p;
+    struct worker worker = {.state = s};
+    bide_run_loop_wait(s->allocated, bide_task_init(&worker.task, &worker_body));
+    bide_check_free(s->allocated);
+}
+
+static const bide_check_scenario loop_freed = {
+    .name = "a_loop_is_freed_once_its_coroutine_has_ended",
+    .size = sizeof(state),
+    .setup = setup_allocated,
+    .threads = {set_event, run_and_free},
+};
+
+/* ---- Asking to stop ---- */
+
+static void setup_stop(void *p)
+{
+    bide_stop_source_init(&((state *)p)->stop);
+}
+
+static void ask_to_stop(void *p)
+{
+    state *s = p;
+    s->data = 1;
+    bide_stop_request(&s->stop);
+}
+
+static void look_whether_asked(void *p)
+{
+    state *s = p;
+    if (bide_stop_requested(&s->stop))
+        bide_check_assert(s->data == 1);
+}
+
+static const bide_check_scenario asked_to_stop = {
+    .name = "who_is_asked_to_stop_sees_why",
+    .size = sizeof(state),
+    .setup = setup_stop,
+    .threads = {ask_to_stop, look_whether_asked},
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &sync_wait,         &loop_woken,    &loop_freed,
+        &stopped_by_two,    &spawned,       &run_and_stopped_twice,
+        &loop_woken_by_two, &asked_to_stop, NULL};
+    static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", "stop.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

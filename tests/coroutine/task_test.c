@@ -107,7 +107,6 @@ static void tasks_recurse_deeper_than_they_are_stepped_directly(void **state)
 
 struct inheriting {
     bide_task task;
-    int levels;
     const bide_context *seen;
     struct inheriting *child;
 };

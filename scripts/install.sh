@@ -12,7 +12,8 @@ demo="$build zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl
     coreutils util-linux"
 long="$check valgrind
-    gcc-arm-none-eabi qemu-system-arm"
+    gcc-arm-none-eabi qemu-system-arm
+    clang-tidy cppcheck"
 bench="$demo g++ clang libdisruptor-java default-jdk-headless"
 
 # The same for systems without dpkg: commands, and headers as <name>.
@@ -20,7 +21,8 @@ build_commands='cc meson ninja|ninja-build|samu'
 demo_commands="$build_commands <zlib.h>"
 check_commands="$demo_commands gcc g++ <cmocka.h> clang clang++ crc32 setarch timeout"
 long_commands="$check_commands valgrind
-    arm-none-eabi-gcc qemu-system-arm"
+    arm-none-eabi-gcc qemu-system-arm
+    clang-tidy cppcheck"
 bench_commands="$demo_commands gcc g++ clang java javac"
 
 group=${1-}

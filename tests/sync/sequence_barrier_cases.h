@@ -11,9 +11,11 @@
 static const BIDE_SEQUENCE CASE_(_bases)[] = {
     (BIDE_SEQUENCE)-1, 0, 100, HALF_ - 2, HALF_ - 1, HALF_, (BIDE_SEQUENCE)-2, (BIDE_SEQUENCE)-3};
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declared name takes none */
 #define FOR_EACH_BASE_(at)                        \
     for (const BIDE_SEQUENCE *at = CASE_(_bases); \
          at < CASE_(_bases) + sizeof CASE_(_bases) / sizeof CASE_(_bases)[0]; at++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* A coroutine that waits once. */
 typedef struct CASE_(_wait) {
@@ -698,7 +700,7 @@ static void *CASE_(_closing_publish)(void *argument)
     uint64_t random = self->seed + 1;
     for (uint32_t round = 0; round < self->rounds; round++) {
         meet(&self->meeting);
-        for (BIDE_SEQUENCE i = 1; i <= CASE_(_closing_publishes); i++) {
+        for (BIDE_SEQUENCE i = 1; i <= (BIDE_SEQUENCE)CASE_(_closing_publishes); i++) {
             random_moment(&random, 10);
             F_(_publish)(&self->barrier, i);
         }

@@ -11,14 +11,18 @@ build='gcc libc6-dev meson ninja-build'
 demo="$build zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl
     coreutils util-linux"
-long="$check valgrind"
+long="$check valgrind
+    gcc-arm-none-eabi qemu-system-arm
+    clang-tidy cppcheck"
 bench="$demo g++ clang libdisruptor-java default-jdk-headless"
 
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'
 demo_commands="$build_commands <zlib.h>"
 check_commands="$demo_commands gcc g++ <cmocka.h> clang clang++ crc32 setarch timeout"
-long_commands="$check_commands valgrind"
+long_commands="$check_commands valgrind
+    arm-none-eabi-gcc qemu-system-arm
+    clang-tidy cppcheck"
 bench_commands="$demo_commands gcc g++ clang java javac"
 
 group=${1-}

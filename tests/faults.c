@@ -11,7 +11,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 static struct {
@@ -23,6 +26,7 @@ static struct {
 } faults[FAULT_FUNCTIONS];
 
 static atomic_size_t most_read; /* 0: as many as there are */
+static atomic_size_t most_written;
 static atomic_long blocks;
 static atomic_long threads;
 
@@ -38,6 +42,7 @@ void faults_clear(void)
         STORE(&faults[i].hits, 0);
     }
     STORE(&most_read, 0);
+    STORE(&most_written, 0);
 }
 
 void faults_fail(fault function, unsigned nth, unsigned times, int error)
@@ -50,6 +55,11 @@ void faults_fail(fault function, unsigned nth, unsigned times, int error)
 void faults_shorten_reads(size_t most)
 {
     STORE(&most_read, most);
+}
+
+void faults_shorten_writes(size_t most)
+{
+    STORE(&most_written, most);
 }
 
 unsigned faults_calls(fault function)
@@ -75,10 +85,48 @@ long faults_threads(void)
 long faults_descriptors(void)
 {
     long count = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
+    for (int fd = 0; fd < 1024; fd++) /* (by lseek, for that one is not wrapped) */
+        count += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF;
     return count;
 }
+
+/* ---- Runs of a scenario ---- */
+
+enum { RUNS_MOST = 100000 };
+
+faults_result faults_try_each_n(fault function, unsigned times, int error, bool reported,
+                                faults_scenario *scenario, void *argument)
+{
+    faults_result result = {.good = true};
+    const long blocks_before = faults_blocks();
+    const long threads_before = faults_threads();
+    const long descriptors_before = faults_descriptors();
+    unsigned hits = 1;
+    for (unsigned n = 1; result.good && hits != 0; n++) {
+        faults_clear();
+        faults_fail(function, n, times, error);
+        int status = scenario(argument);
+        hits = faults_hits(function);
+        result.calls = faults_calls(function);
+        int expected = hits != 0 && reported ? -error : 0;
+        long more_blocks = faults_blocks() - blocks_before;
+        long more_threads = faults_threads() - threads_before;
+        long more_descriptors = faults_descriptors() - descriptors_before;
+        if (status != expected || more_blocks != 0 || more_threads != 0 || more_descriptors != 0 ||
+            n == RUNS_MOST) {
+            result.good = false;
+            snprintf(result.what, sizeof result.what,
+                     "run %u (function %d, errno %d, met %u times): status %d, not %d; left %ld "
+                     "blocks, %ld threads, %ld descriptors",
+                     n, (int)function, error, hits, status, expected, more_blocks, more_threads,
+                     more_descriptors);
+        }
+    }
+    faults_clear();
+    return result;
+}
+
+/* ---- What is wrapped ---- */
 
 /* Counts a call. Returns the errno with which it is to fail, or 0. */
 static int fault_of(fault function)
@@ -100,32 +148,70 @@ static bool fails(fault function)
     return error != 0;
 }
 
-void *__real_malloc(size_t size);
-void __real_free(void *block);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*function)(void *), void *argument);
-int __real_pthread_join(pthread_t thread, void **result);
-int __real_eventfd(unsigned count, int flags);
-int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
-ssize_t __real_read(int fd, void *buffer, size_t size);
-
-void *__wrap_malloc(size_t size)
+static size_t shortened(size_t size, atomic_size_t *limit)
 {
-    void *block = fails(FAULT_MALLOC) ? NULL : __real_malloc(size);
+    size_t most = LOAD(limit);
+    return most != 0 && size > most ? most : size;
+}
+
+static void *counted(void *block)
+{
     if (block != NULL)
         ADD(&blocks, 1);
     return block;
 }
 
-void __wrap_free(void *block)
+/* Declares both, and begins the one that is called. */
+#define WRAP(result, name, parameters) \
+    result __real_##name parameters;   \
+    result __wrap_##name parameters;   \
+    result __wrap_##name parameters
+
+/* One that returns -1 and sets errno, and of which nothing is counted but its calls. */
+#define WRAP_CALL(result, name, parameters, arguments, FAULT)       \
+    WRAP(result, name, parameters)                                  \
+    {                                                               \
+        return fails(FAULT) ? (result)-1 : __real_##name arguments; \
+    }
+
+WRAP(void *, malloc, (size_t size))
+{
+    return fails(FAULT_MALLOC) ? NULL : counted(__real_malloc(size));
+}
+
+WRAP(void *, calloc, (size_t count, size_t size))
+{
+    return fails(FAULT_CALLOC) ? NULL : counted(__real_calloc(count, size));
+}
+
+WRAP(void *, aligned_alloc, (size_t alignment, size_t size))
+{
+    return fails(FAULT_ALIGNED_ALLOC) ? NULL : counted(__real_aligned_alloc(alignment, size));
+}
+
+/* (of size 0: frees, as glibc has it, so it is as good as not to call it so) */
+WRAP(void *, realloc, (void *block, size_t size))
+{
+    if (fails(FAULT_REALLOC))
+        return NULL;
+    void *moved = __real_realloc(block, size);
+    if (block == NULL)
+        return counted(moved);
+    if (moved == NULL && size == 0)
+        ADD(&blocks, -1);
+    return moved;
+}
+
+WRAP(void, free, (void *block))
 {
     if (block != NULL)
         ADD(&blocks, -1);
     __real_free(block);
 }
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*function)(void *), void *argument)
+WRAP(int, pthread_create,
+     (pthread_t * thread, const pthread_attr_t *attributes, void *(*function)(void *),
+      void *argument))
 {
     int error = fault_of(FAULT_PTHREAD_CREATE);
     if (error == 0)
@@ -135,7 +221,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     return error;
 }
 
-int __wrap_pthread_join(pthread_t thread, void **result)
+WRAP(int, pthread_join, (pthread_t thread, void **result))
 {
     int error = __real_pthread_join(thread, result);
     if (error == 0)
@@ -143,20 +229,54 @@ int __wrap_pthread_join(pthread_t thread, void **result)
     return error;
 }
 
-int __wrap_eventfd(unsigned count, int flags)
+WRAP(int, close, (int fd))
 {
-    return fails(FAULT_EVENTFD) ? -1 : __real_eventfd(count, flags);
+    int status = __real_close(fd);
+    return fails(FAULT_CLOSE) ? -1 : status;
 }
 
-int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+/* With 64 bits for the sizes of files, which is how all is built here, glibc calls it fcntl64. Commands that
+ * take no argument ignore it. */
+WRAP(int, fcntl64, (int fd, int command, ...))
 {
-    return fails(FAULT_POLL) ? -1 : __real_poll(fds, count, timeout);
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return fails(FAULT_FCNTL) ? -1 : __real_fcntl64(fd, command, argument);
 }
 
-ssize_t __wrap_read(int fd, void *buffer, size_t size)
+WRAP(ssize_t, read, (int fd, void *buffer, size_t size))
 {
-    if (fails(FAULT_READ))
-        return -1;
-    size_t most = LOAD(&most_read);
-    return __real_read(fd, buffer, most != 0 && size > most ? most : size);
+    return fails(FAULT_READ) ? -1 : __real_read(fd, buffer, shortened(size, &most_read));
 }
+
+WRAP(ssize_t, recv, (int fd, void *buffer, size_t size, int flags))
+{
+    return fails(FAULT_RECV) ? -1 : __real_recv(fd, buffer, shortened(size, &most_read), flags);
+}
+
+WRAP(ssize_t, write, (int fd, const void *buffer, size_t size))
+{
+    return fails(FAULT_WRITE) ? -1 : __real_write(fd, buffer, shortened(size, &most_written));
+}
+
+WRAP(ssize_t, send, (int fd, const void *buffer, size_t size, int flags))
+{
+    return fails(FAULT_SEND) ? -1 : __real_send(fd, buffer, shortened(size, &most_written), flags);
+}
+
+WRAP_CALL(int, eventfd, (unsigned count, int flags), (count, flags), FAULT_EVENTFD)
+WRAP_CALL(int, timerfd_create, (int clock, int flags), (clock, flags), FAULT_TIMERFD_CREATE)
+WRAP_CALL(int, epoll_create1, (int flags), (flags), FAULT_EPOLL_CREATE1)
+WRAP_CALL(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),
+          (epoll, operation, fd, event), FAULT_EPOLL_CTL)
+WRAP_CALL(int, epoll_wait, (int epoll, struct epoll_event *events, int count, int timeout),
+          (epoll, events, count, timeout), FAULT_EPOLL_WAIT)
+WRAP_CALL(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout),
+          FAULT_POLL)
+WRAP_CALL(int, socket, (int domain, int type, int protocol), (domain, type, protocol), FAULT_SOCKET)
+WRAP_CALL(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags),
+          (fd, address, size, flags), FAULT_ACCEPT4)
+WRAP_CALL(int, connect, (int fd, const struct sockaddr *address, socklen_t size),
+          (fd, address, size), FAULT_CONNECT)

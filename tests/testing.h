@@ -1,18 +1,27 @@
-/* What every test includes: cmocka and its prelude, and helpers that more than one test uses. */
+/*
+ * What every test includes: cmocka and its prelude, and helpers that more than one test uses. Tests of the
+ * core are built for bare metal too (bare_metal/), where TESTING_HOSTED is 0: that leaves out what needs
+ * threads, processes, an allocator or a C library.
+ */
 #ifndef BIDE_TESTING_H
 #define BIDE_TESTING_H
 
-#include <setjmp.h>
-#include <stdarg.h>
+#define TESTING_HOSTED __STDC_HOSTED__
+
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#if TESTING_HOSTED
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
+#endif
 
 #include <cmocka.h>
 
+#if TESTING_HOSTED
 /*
  * The seed of a stress test: BIDE_SEED from the environment, or a new one. Prints it (as a TAP comment),
  * so that a failure can be run again.
@@ -27,6 +36,8 @@ static inline uint64_t testing_seed(void)
     printf("# BIDE_SEED=%llu\n", (unsigned long long)seed);
     return seed;
 }
+
+#endif
 
 /* A small generator: the next number of the sequence that *state stands at. */
 static inline uint64_t testing_random(uint64_t *state)

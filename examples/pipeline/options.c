@@ -91,8 +91,8 @@ bool options_read(struct options *options, int argc, char **argv)
     *options = (struct options){.ring = RING_DEFAULT};
     opterr = 0;
     for (;;) {
-        /* (the colon: a missing value is told from an unknown option) */
-        switch (getopt_long(argc, argv, ":", known, NULL)) {
+        /* (the colon: a missing value is told from an unknown option; there are no other threads yet) */
+        switch (getopt_long(argc, argv, ":", known, NULL)) { // NOLINT(concurrency-mt-unsafe)
         case -1:
             return read_file(options, argv + optind);
         case RING:

@@ -58,7 +58,8 @@ static struct pipeline {
 
 static int complain(const char *what, int error)
 {
-    fprintf(stderr, "pipeline: %s: %s\n", what, strerror(-error));
+    /* (glibc's strerror is safe among threads) */
+    fprintf(stderr, "pipeline: %s: %s\n", what, strerror(-error)); // NOLINT(concurrency-mt-unsafe)
     return EXIT_FAILURE;
 }
 

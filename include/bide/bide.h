@@ -8,6 +8,7 @@
 #include "bide/blocking.h"
 #include "bide/compiler.h"
 #include "bide/coroutine.h"
+#include "bide/errors.h"
 #include "bide/event.h"
 #include "bide/frame.h"
 #include "bide/platform.h"

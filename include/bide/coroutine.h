@@ -170,8 +170,10 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 
 #define BIDE_AWAIT_(awaiter_expression, use)                                                       \
     BIDE_AWAIT_AT_(awaiter_expression, use, BIDE_NAME_(bide_resume_, __COUNTER__))
+/* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
 #define BIDE_AWAIT_AT_(awaiter_expression, use, label)                                             \
     BIDE_AWAIT_STATEMENT_(awaiter_expression, use, __extension__ &&label, 0, label: )
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #define BIDE_CHECK_PART_ ((void)0)
 

@@ -38,9 +38,11 @@ static void run(bide_frame *frame, inline_queue *queue)
     for (;;) {
         while (frame != NULL) {
             const bide_coroutine_code *code = bide_frame_point(frame)->code;
-            if (BIDE_UNLIKELY(code == NULL))
+            if (BIDE_UNLIKELY(code == NULL)) {
                 bide_platform.misuse("a finished coroutine was resumed", __func__, __FILE__,
                                      __LINE__);
+                break; /* (if it returns, which it should not) */
+            }
             frame = code->step(frame, BIDE_DIRECT_DEPTH);
         }
         bide_awaiter *awaiter = queue->first;

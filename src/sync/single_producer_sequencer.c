@@ -3,7 +3,7 @@
  */
 #include "bide/single_producer_sequencer.h"
 
-#include <errno.h>
+#include "bide/errors.h"
 
 #define BIDE_SEQUENCE_TEMPLATE "../src/sync/single_producer_sequencer_slow.h"
 #include "bide/detail/each_sequence.h"

@@ -22,8 +22,9 @@ enum { THREADS = 4 };
 /* ---- Creating ---- */
 
 /* Creates, and destroys what was created; returns the status. */
-static int make_pool(void)
+static int make_pool(void *argument)
 {
+    (void)argument;
     bide_thread_pool *pool;
     int status = bide_thread_pool_create(&pool, THREADS);
     if (status == 0)
@@ -31,8 +32,9 @@ static int make_pool(void)
     return status;
 }
 
-static int make_blocking(void)
+static int make_blocking(void *argument)
 {
+    (void)argument;
     bide_blocking *blocking;
     int status = bide_blocking_create(&blocking, THREADS);
     if (status == 0)
@@ -40,46 +42,39 @@ static int make_blocking(void)
     return status;
 }
 
-/* Makes each call of `function` fail in turn until `make` succeeds; returns how many calls there are. */
-static unsigned fail_each(int (*make)(void), fault function, int error)
+/* Threads are started with all signals blocked; what was blocked before is blocked after it. */
+static void assert_each_is_reported(faults_scenario *make, fault function, int error,
+                                    unsigned calls)
 {
-    sigset_t mask_before, mask;
-    pthread_sigmask(SIG_SETMASK, NULL, &mask_before);
-    long descriptors = faults_descriptors();
-    long blocks = faults_blocks();
-    long threads = faults_threads();
-    unsigned n = 0;
-    int status;
-    do {
-        faults_clear();
-        faults_fail(function, ++n, 1, error);
-        status = make();
-        assert_int_equal(status, faults_hits(function) == 0 ? 0 : -error);
-        assert_int_equal(faults_descriptors(), descriptors);
-        assert_int_equal(faults_blocks(), blocks);
-        assert_int_equal(faults_threads(), threads);
-        pthread_sigmask(SIG_SETMASK, NULL, &mask);
-        for (int signal = 1; signal < SIGRTMAX; signal++)
-            assert_int_equal(sigismember(&mask, signal), sigismember(&mask_before, signal));
-    } while (status != 0);
-    faults_clear();
-    return n - 1;
+    sigset_t before, after;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(faults_for_each_n(function, error, make, NULL), calls);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (int signal = 1; signal < SIGRTMAX; signal++)
+        assert_int_equal(sigismember(&after, signal), sigismember(&before, signal));
 }
 
 static void a_pool_that_cannot_be_made_leaves_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(fail_each(make_pool, FAULT_MALLOC, ENOMEM), 1);
-    assert_int_equal(fail_each(make_pool, FAULT_PTHREAD_CREATE, EAGAIN), THREADS);
+    assert_each_is_reported(make_pool, FAULT_MALLOC, ENOMEM, 1);
+    assert_each_is_reported(make_pool, FAULT_PTHREAD_CREATE, EAGAIN, THREADS);
 }
 
 static void threads_for_blocking_calls_that_cannot_be_made_leave_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(fail_each(make_blocking, FAULT_MALLOC, ENOMEM), 1);
-    assert_int_equal(fail_each(make_blocking, FAULT_EVENTFD, EMFILE), 1);
-    assert_int_equal(fail_each(make_blocking, FAULT_EVENTFD, ENFILE), 1);
-    assert_int_equal(fail_each(make_blocking, FAULT_PTHREAD_CREATE, EAGAIN), THREADS);
+    assert_each_is_reported(make_blocking, FAULT_MALLOC, ENOMEM, 1);
+    assert_each_is_reported(make_blocking, FAULT_EVENTFD, EMFILE, 1);
+    assert_each_is_reported(make_blocking, FAULT_EVENTFD, ENFILE, 1);
+    assert_each_is_reported(make_blocking, FAULT_PTHREAD_CREATE, EAGAIN, THREADS);
+}
+
+/* Nobody can do anything about it, and it is closed all the same. */
+static void an_error_of_close_goes_unnoticed(void **state)
+{
+    (void)state;
+    assert_int_equal(faults_survive_each_n(FAULT_CLOSE, 1, EIO, make_blocking, NULL), 1);
 }
 
 static void what_is_made_holds_what_is_counted(void **state)
@@ -108,10 +103,9 @@ struct reading {
     char buffer[sizeof text];
 };
 
-static void begin_reading(struct reading *reading)
+static void open_reading(struct reading *reading)
 {
     int fds[2];
-    faults_clear();
     assert_int_equal(bide_blocking_create(&reading->blocking, 1), 0);
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
     reading->out = fds[0];
@@ -120,11 +114,23 @@ static void begin_reading(struct reading *reading)
     memset(reading->buffer, 0, sizeof reading->buffer);
 }
 
-static void end_reading(struct reading *reading)
+static void close_reading(struct reading *reading)
 {
     close(reading->out);
     close(reading->in);
     bide_blocking_destroy(reading->blocking);
+}
+
+/* For tests that set faults in between, by hand. */
+static void begin_reading(struct reading *reading)
+{
+    faults_clear();
+    open_reading(reading);
+}
+
+static void end_reading(struct reading *reading)
+{
+    close_reading(reading);
     faults_clear();
 }
 
@@ -149,22 +155,25 @@ static void read_the_text(struct reading *reading, size_t piece)
     assert_memory_equal(reading->buffer, text, sizeof text);
 }
 
+enum { PIECE = 10, PIECES = (sizeof text + PIECE - 1) / PIECE };
+
+/* The argument: the function whose calls may fail. Each failure takes one call more, and no other. */
+static int read_in_pieces(void *argument)
+{
+    const fault *function = argument;
+    struct reading reading;
+    open_reading(&reading);
+    read_the_text(&reading, PIECE);
+    assert_int_equal(faults_calls(*function), PIECES + faults_hits(*function));
+    close_reading(&reading);
+    return 0;
+}
+
 /* Makes each call of `function` in turn fail, `times` times, while the text is read: nobody notices. */
 static void survive_each(fault function, unsigned times, int error)
 {
-    unsigned n = 0;
-    unsigned hits;
-    do {
-        struct reading reading;
-        begin_reading(&reading);
-        faults_fail(function, ++n, times, error);
-        read_the_text(&reading, 10);
-        hits = faults_hits(function);
-        assert_true(hits == 0 || hits == times);
-        assert_int_equal(faults_calls(function), (sizeof text + 9) / 10 + hits);
-        end_reading(&reading);
-    } while (hits != 0);
-    assert_int_equal(n - 1, (sizeof text + 9) / 10);
+    assert_int_equal(faults_survive_each_n(function, times, error, read_in_pieces, &function),
+                     PIECES);
 }
 
 static void an_interrupted_read_is_begun_again(void **state)
@@ -220,6 +229,26 @@ static void an_error_of_poll_is_reported_and_a_later_read_goes_on(void **state)
     (void)state;
     report(FAULT_POLL, ENOMEM);
     report(FAULT_POLL, EINVAL);
+}
+
+static void an_error_of_fcntl_is_reported_and_a_later_read_goes_on(void **state)
+{
+    (void)state;
+    report(FAULT_FCNTL, EBADF);
+}
+
+/* The only error that a full count of interrupts can give is not one: whoever reads sees it. */
+static void an_interrupt_that_cannot_be_written_leaves_errno_alone(void **state)
+{
+    (void)state;
+    struct reading reading;
+    begin_reading(&reading);
+    faults_fail(FAULT_WRITE, 2, 1, EAGAIN); /* (the first writes the text) */
+    errno = EXDEV;
+    bide_blocking_interrupt(reading.blocking);
+    assert_int_equal(errno, EXDEV);
+    assert_int_equal(faults_hits(FAULT_WRITE), 1);
+    end_reading(&reading);
 }
 
 static void short_reads_are_returned_as_they_are(void **state)
@@ -303,12 +332,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_that_cannot_be_made_leaves_nothing),
         cmocka_unit_test(threads_for_blocking_calls_that_cannot_be_made_leave_nothing),
+        cmocka_unit_test(an_error_of_close_goes_unnoticed),
         cmocka_unit_test(what_is_made_holds_what_is_counted),
         cmocka_unit_test(an_interrupted_read_is_begun_again),
         cmocka_unit_test(an_interrupted_wait_is_begun_again),
         cmocka_unit_test(a_read_that_finds_nothing_waits_again),
         cmocka_unit_test(an_error_of_read_is_reported_and_a_later_read_goes_on),
         cmocka_unit_test(an_error_of_poll_is_reported_and_a_later_read_goes_on),
+        cmocka_unit_test(an_error_of_fcntl_is_reported_and_a_later_read_goes_on),
+        cmocka_unit_test(an_interrupt_that_cannot_be_written_leaves_errno_alone),
         cmocka_unit_test(short_reads_are_returned_as_they_are),
         cmocka_unit_test(a_read_waits_for_data_that_is_written_later),
         cmocka_unit_test(a_read_that_is_begun_again_can_be_interrupted),

@@ -10,6 +10,8 @@
 
 #include "bide/frame.h"
 
+#if TESTING_HOSTED
+
 #include <pthread.h>
 
 /* How many rounds a stress test does: the usual number, or BIDE_ROUNDS (of the environment) times that. */
@@ -65,6 +67,8 @@ static inline void meet(meeting *meeting)
     while ((int32_t)(bide_atomic_load(&meeting->arrivals, acquire) - all) < 0)
         wait_a_moment(&spins);
 }
+
+#endif
 
 /* A frame made by hand that awaits one operation. It has no code: it must never be resumed. */
 typedef struct probe {

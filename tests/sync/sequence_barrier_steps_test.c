@@ -171,7 +171,7 @@ static void check_waits(void)
 /* Publishes on, one by one, until all must have ended; by exactly the number that they waited for. */
 static void finish_waits(void)
 {
-    bool waits[WAITS_MOST];
+    bool waits[WAITS_MOST] = {false};
     for (int i = 0; i < the.wait_count; i++)
         waits[i] = the.waits[i].ended_at_once + probe_ended(&the.waits[i].probe) == 0;
     for (int i = 0; i < 255 && !the.closed; i++)
@@ -242,7 +242,7 @@ static void run_courses(const course *courses, size_t count)
     printf("# %u interleavings\n", schedules);
 }
 
-#define RUN_COURSES(courses) run_courses(courses, sizeof courses / sizeof courses[0])
+#define RUN_COURSES(courses) run_courses(courses, sizeof(courses) / sizeof(courses)[0])
 
 static void a_wait_can_be_interrupted_anywhere(void **state)
 {

@@ -1,0 +1,27 @@
+/*
+ * The numbers of errors, which operations end with as negative: those of <errno.h>. A compiler for bare metal
+ * may come without a libc and so without that header; the few that the core uses then have the numbers that
+ * Linux gives them. Floor: base.
+ */
+#ifndef BIDE_ERRORS_H
+#define BIDE_ERRORS_H
+
+#if defined __has_include
+#if __has_include(<errno.h>)
+#include <errno.h>
+#endif
+#else
+#include <errno.h>
+#endif
+
+#ifndef EINVAL
+#define EINVAL 22
+#endif
+#ifndef EPIPE
+#define EPIPE 32
+#endif
+#ifndef ETIMEDOUT
+#define ETIMEDOUT 110
+#endif
+
+#endif

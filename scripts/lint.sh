@@ -1,0 +1,50 @@
+#!/bin/sh
+# Runs clang-tidy and cppcheck over the C of a build folder: lint.sh [BUILD-FOLDER]. What they do not look
+# for, and why, is in .clang-tidy (here, in tests and in bench) and in .cppcheck-suppressions.
+
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${1-$root/build}
+failed=0
+
+tidies=
+for tool in clang-tidy clang-tidy-19; do
+    command -v $tool >/dev/null && tidies="$tidies $tool"
+done
+if [ -z "$tidies" ] || ! command -v cppcheck >/dev/null; then
+    echo "skipped: clang-tidy or cppcheck is not installed"
+    exit 77
+fi
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# Each source once for each variant of the bodies, whatever it is built into, by its name from the root.
+python3 - "$root" "$build/compile_commands.json" >"$folder/compile_commands.json" <<'END' || exit 1
+import json, os, sys
+root, commands = sys.argv[1:]
+chosen = {}
+for entry in json.load(open(commands)):
+    entry["file"] = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
+    if entry["file"].endswith(".c") and entry["file"].startswith(root + "/"):
+        chosen.setdefault((entry["file"], "BIDE_STANDARD_C=1" in entry["command"]), entry)
+json.dump(list(chosen.values()), sys.stdout, indent=1)
+END
+sed -n 's/.*"file": "\(.*\)",*$/\1/p' "$folder/compile_commands.json" | sort -u >"$folder/sources"
+
+for tool in $tidies; do
+    echo "# $tool: $($tool --version | sed -n 's/.*version \([0-9.]*\).*/\1/p')," \
+        "$(wc -l <"$folder/sources") sources"
+    # One at a time: clang-tidy 14 takes what it has seen in one source into the next.
+    xargs -n 1 -P "$(nproc)" "$tool" -p "$folder" --quiet <"$folder/sources" \
+        >"$folder/output" 2>"$folder/errors" || failed=1
+    cat "$folder/output"
+    grep 'error:' "$folder/errors"
+done
+
+echo "# $(cppcheck --version)"
+cd "$root" || exit 1
+cppcheck --project="$folder/compile_commands.json" --enable=warning,style,performance,portability \
+    --std=c11 --quiet --error-exitcode=1 --inline-suppr --suppressions-list=.cppcheck-suppressions \
+    --relative-paths="$root" -j "$(nproc)" 2>&1 || failed=1
+exit $failed

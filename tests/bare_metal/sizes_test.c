@@ -1,0 +1,27 @@
+/* Prints what things take up on this processor. */
+#include "board.h"
+
+#include "bide/event.h"
+#include "bide/root.h"
+#include "bide/sequence_barrier.h"
+#include "bide/task.h"
+
+#define PRINT_SIZE(type)                  \
+    do {                                  \
+        board_print("# " #type ": ");     \
+        board_print_number(sizeof(type)); \
+        board_print(" bytes\n");          \
+    } while (0)
+
+int main(void)
+{
+    PRINT_SIZE(bide_task);
+    PRINT_SIZE(bide_root);
+    PRINT_SIZE(bide_event);
+    PRINT_SIZE(bide_event_waiter);
+    PRINT_SIZE(bide_sequence_barrier8);
+    PRINT_SIZE(bide_sequence_barrier32);
+    PRINT_SIZE(bide_sequence_waiter8);
+    PRINT_SIZE(bide_sequence_waiter32);
+    return 0;
+}

@@ -18,6 +18,7 @@ esac
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export MSAN_OPTIONS=halt_on_error=1:exit_code=99
 
 passed=0 failed=0 skipped=0
 output=$(mktemp) # of the step that is running
@@ -63,6 +64,9 @@ run() { # NAME FOLDER TEST-OPTION...
     local name=$1 folder=$2 status=0 p=0 f=0 s=0
     local log=$folder/meson-logs/testlog.json
     shift 2
+    case $* in
+    *--wrapper=valgrind*) log=$folder/meson-logs/testlog-valgrind.json ;; # meson's choice
+    esac
     rm -f "$log"
     $wrap meson test -C "$folder" --no-rebuild --quiet --print-errorlogs "$@" \
         >"$output" 2>&1 || status=$?
@@ -85,17 +89,24 @@ run() { # NAME FOLDER TEST-OPTION...
     report "$name" "$p" "$f" "$s"
 }
 
+# Stands for a configuration that something is missing for.
+skip() { # NAME REASON
+    echo "   $2"
+    report "$1" 0 0 1
+}
+
 # One configuration, from setup to count, without the long tests.
 configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     local name=$1 folder=$2 cc=$3 begun=$SECONDS wrap=
-    local tests=(--no-suite long)
+    local tests=(--no-suite long) program
     [ "$stopped" = no ] || return 0
     echo "== $name ($folder)"
-    if ! command -v "$cc" >/dev/null; then
-        echo "   $cc is not installed"
-        report "$name" 0 0 1
-        return 0
-    fi
+    for program in "$cc" ${CC_LD:+"ld.$CC_LD"}; do
+        if ! command -v "$program" >/dev/null; then
+            skip "$name" "$program is not installed"
+            return 0
+        fi
+    done
     # Tests that bring their own compilers are run once, whatever the configuration.
     if [ "$folder" != build ]; then
         tests+=(--no-suite once)
@@ -115,23 +126,42 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     fi
 }
 
-# The long tests of a folder that an earlier configuration has set up.
-long_tests() { # NAME FOLDER WRAP TIMEOUT-MULTIPLIER
-    local begun=$SECONDS wrap=$3
+# The tests of a folder that an earlier configuration has set up, in another way.
+again() { # NAME FOLDER WRAP TEST-OPTION...
+    local name=$1 folder=$2 begun=$SECONDS wrap=$3
+    shift 3
     [ "$stopped" = no ] || return 0
-    echo "== $1 ($2)"
-    if build "$2" gcc g++; then
-        run "$1" "$2" --suite long --timeout-multiplier "$4"
+    echo "== $name ($folder)"
+    if build "$folder" gcc g++; then
+        run "$name" "$folder" "$@"
     elif [ "$stopped" = no ]; then
-        echo "   $1: the build failed"
-        report "$1" 0 1 0
+        echo "   $name: the build failed"
+        report "$name" 0 1 0
     fi
+}
+
+# All tests but those of whole programs, which look at what the kernel says about the
+# process and at its limits, and would see the emulator's.
+valgrind_tests() { # NAME FOLDER
+    local begun=$SECONDS
+    [ "$stopped" = no ] || return 0
+    if ! command -v valgrind >/dev/null; then
+        echo "== $1 ($2)"
+        skip "$1" 'valgrind is not installed'
+        return 0
+    fi
+    again "$1" "$2" '' --no-suite long --no-suite once --no-suite examples \
+        --timeout-multiplier 10 \
+        --wrapper='valgrind -q --error-exitcode=99 --leak-check=full'
 }
 
 optimised='--buildtype=debugoptimized' # -O2 -g
 thread='-Db_sanitize=thread'
 address='-Db_sanitize=address,undefined'
+memory='-Db_sanitize=memory'
+origins='-fsanitize-memory-track-origins -Wno-unused-command-line-argument'
 lundef='-Db_lundef=false'
+lto='-Db_lto=true'
 
 # The folder of the first holds those of all the others.
 configuration 'gcc' build gcc g++ $optimised
@@ -145,8 +175,17 @@ if [ $long = yes ]; then
     configuration 'gcc -O0' build/gcc-o0 gcc g++ -Ddebug=true -Doptimization=0
     configuration 'gcc -O3' build/gcc-o3 gcc g++ -Ddebug=true -Doptimization=3
     configuration 'clang -O3' build/clang-o3 clang clang++ -Ddebug=true -Doptimization=3
-    long_tests 'gcc, long tests' build '' 1
-    long_tests 'gcc TSan, long tests' build/gcc-tsan "$fixed" 4
+    configuration 'gcc LTO' build/gcc-lto gcc g++ $optimised $lto
+    # clang leaves code to the linker that only lld reads.
+    CC_LD=lld CXX_LD=lld configuration 'clang LTO' build/clang-lto clang clang++ $optimised $lto
+    configuration 'clang-19' build/clang-19 clang-19 clang++-19 $optimised
+    # clang 19 looks at arguments where they are passed, so what cmocka passes, which is not
+    # instrumented, is never taken for uninitialised.
+    configuration 'clang-19 MSan' build/clang-19-msan clang-19 clang++-19 $optimised $memory \
+        $lundef -Dc_args="$origins" -Dcpp_args="$origins"
+    valgrind_tests 'gcc, Valgrind' build
+    again 'gcc, long tests' build '' --suite long
+    again 'gcc TSan, long tests' build/gcc-tsan "$fixed" --suite long --timeout-multiplier 4
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -12,6 +12,9 @@ demo="$build zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl
     coreutils util-linux"
 long="$check valgrind"
+# For those of check-long's configurations that are skipped without: compilers, their
+# runtimes and linkers.
+matrix='clang-19 libclang-rt-19-dev lld llvm'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless"
 
 # The same for systems without dpkg: commands, and headers as <name>.
@@ -22,11 +25,12 @@ long_commands="$check_commands valgrind"
 bench_commands="$demo_commands gcc g++ clang java javac"
 
 group=${1-}
+optional=
 case $group in
 build) packages=$build commands=$build_commands ;;
 demo) packages=$demo commands=$demo_commands ;;
 check) packages=$check commands=$check_commands ;;
-check-long) packages=$long commands=$long_commands ;;
+check-long) packages=$long commands=$long_commands optional=$matrix ;;
 bench) packages=$bench commands=$bench_commands ;;
 *)
     echo "usage: scripts/install.sh build|demo|check|check-long|bench"
@@ -67,7 +71,7 @@ if ! command -v dpkg-query >/dev/null; then
     exit 1
 fi
 
-wanted=$(missing package_installed "$packages")
+wanted=$(missing package_installed "$packages $optional")
 [ -n "$wanted" ] || exit 0
 
 by_hand="apt-get install --no-install-recommends$wanted"
@@ -86,6 +90,17 @@ fi
 echo "install.sh: installing$wanted"
 # An update that fails may still leave lists that are good enough.
 $as_root apt-get update || true
+# What is optional and not to be had here is left out.
+known=
+for package in $optional; do
+    if apt-cache show "$package" >/dev/null 2>&1; then
+        known="$known $package"
+    else
+        echo "install.sh: there is no package $package"
+    fi
+done
+wanted=$(missing package_installed "$packages $known")
+[ -n "$wanted" ] || exit 0
 # shellcheck disable=SC2086 # $wanted is a list of words
 if ! $as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends $wanted; then

@@ -13,8 +13,14 @@ check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchiv
     coreutils util-linux"
 long="$check valgrind"
 # For those of check-long's configurations that are skipped without: compilers, their
-# runtimes and linkers.
-matrix='clang-19 libclang-rt-19-dev lld llvm'
+# runtimes and linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's
+# source (scripts/cross-cmocka.sh).
+matrix='clang-19 libclang-rt-19-dev lld llvm
+    gcc-i686-linux-gnu g++-i686-linux-gnu libc6-dev-i386-cross
+    gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
+    gcc-s390x-linux-gnu libc6-dev-s390x-cross
+    qemu-user xz-utils'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless"
 
 # The same for systems without dpkg: commands, and headers as <name>.

@@ -187,6 +187,35 @@ valgrind_tests() { # NAME FOLDER
         --wrapper='valgrind -q --error-exitcode=99 --leak-check=full'
 }
 
+# How much of the library all tests but the long ones run. No test itself, so nothing is
+# counted. A branch in a header is counted wherever a compiler has put the function.
+coverage() { # FOLDER
+    local folder=$1 begun=$SECONDS wrap=
+    [ "$stopped" = no ] || return 0
+    echo "== coverage ($folder)"
+    if ! command -v gcovr >/dev/null; then
+        echo '   gcovr is not installed'
+        return 0
+    fi
+    if ! build "$folder" gcc g++ -Ddebug=true -Doptimization=0 -Db_coverage=true \
+        -Dc_args=-fprofile-update=atomic; then
+        echo '   coverage: the build failed'
+        return 0
+    fi
+    find "$folder" -name '*.gcda' -delete
+    if ! meson test -C "$folder" --no-rebuild --quiet --no-suite long --no-suite once \
+        >"$output" 2>&1; then
+        echo '   coverage: a test failed (see above for the same without coverage)'
+    fi
+    if [ "$stopped" = no ] && gcovr -r . -f src/ -f include/ --object-directory "$folder" \
+        --csv "$folder/coverage.csv" "$folder" >"$output" 2>&1; then
+        python3 scripts/print-coverage.py "$folder/coverage.csv"
+    else
+        cat "$output"
+    fi
+    echo "   coverage: $((SECONDS - begun)) s"
+}
+
 optimised='--buildtype=debugoptimized' # -O2 -g
 thread='-Db_sanitize=thread'
 address='-Db_sanitize=address,undefined'
@@ -224,6 +253,7 @@ if [ $long = yes ]; then
     cross 's390x' build/s390x s390x-linux-gnu qemu-s390x
     again 'gcc, long tests' build '' --suite long
     again 'gcc TSan, long tests' build/gcc-tsan "$fixed" --suite long --timeout-multiplier 4
+    coverage build/coverage
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -15,7 +15,7 @@ long="$check valgrind"
 # For those of check-long's configurations that are skipped without: compilers, their
 # runtimes and linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's
 # source (scripts/cross-cmocka.sh).
-matrix='clang-19 libclang-rt-19-dev lld llvm
+matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     gcc-i686-linux-gnu g++-i686-linux-gnu libc6-dev-i386-cross
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     gcc-riscv64-linux-gnu libc6-dev-riscv64-cross

@@ -12,7 +12,7 @@ def share(covered, total):
 
 def main():
     total = [0, 0, 0, 0]
-    print(f"   {'':55} {'lines':22}branches")
+    print(f"   {'':58} {'lines':22}branches")
     with open(sys.argv[1], encoding="utf-8") as table:
         for row in csv.DictReader(table):
             counts = [
@@ -20,8 +20,8 @@ def main():
                 for column in ("line_covered", "line_total", "branch_covered", "branch_total")
             ]
             total = [a + b for a, b in zip(total, counts)]
-            print(f"   {row['filename']:55} {share(*counts[:2])} {share(*counts[2:])}")
-    print(f"   {'total':55} {share(*total[:2])} {share(*total[2:])}")
+            print(f"   {row['filename']:58} {share(*counts[:2])} {share(*counts[2:])}".rstrip())
+    print(f"   {'total':58} {share(*total[:2])} {share(*total[2:])}".rstrip())
 
 
 if __name__ == "__main__":

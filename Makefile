@@ -33,7 +33,7 @@ check: ## build and test with gcc and clang, plain and under sanitizers
 	@scripts/install.sh check
 	@scripts/check.sh
 
-check-long: ## the same with more compilers, optimisation levels and the long tests
+check-long: ## the same with more compilers, checkers and processors, the long tests, and coverage
 	@scripts/install.sh check-long
 	@scripts/check.sh --long
 

@@ -6,6 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 long=no
+tests_on= # a command that says on which processors tests run
 case ${1-} in
 '') ;;
 --long) long=yes ;;
@@ -18,6 +19,7 @@ esac
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export MSAN_OPTIONS=halt_on_error=1:exit_code=99
 
 passed=0 failed=0 skipped=0
 output=$(mktemp) # of the step that is running
@@ -34,6 +36,11 @@ fixed=
 if setarch "$(uname -m)" -R true 2>/dev/null; then
     fixed="setarch $(uname -m) -R"
 fi
+
+# QEMU 7.2, of Debian 12, lets a load overtake a store before it when it runs 64-bit ARM on
+# x86, even if both are seq_cst (a program of two threads that do nothing else shows it).
+# On one processor there is nothing to overtake, so those tests run on the first of ours.
+one_processor="taskset -c $(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')"
 
 # Adds to the totals, and ends the configuration that began at $begun.
 report() { # NAME PASSED FAILED SKIPPED
@@ -63,8 +70,12 @@ run() { # NAME FOLDER TEST-OPTION...
     local name=$1 folder=$2 status=0 p=0 f=0 s=0
     local log=$folder/meson-logs/testlog.json
     shift 2
+    case $* in
+    *--wrapper=valgrind*) log=$folder/meson-logs/testlog-valgrind.json ;; # meson's choice
+    esac
     rm -f "$log"
-    $wrap meson test -C "$folder" --no-rebuild --quiet --print-errorlogs "$@" \
+    # shellcheck disable=SC2086 # $tests_on is a command, or nothing
+    $wrap $tests_on meson test -C "$folder" --no-rebuild --quiet --print-errorlogs "$@" \
         >"$output" 2>&1 || status=$?
     if [ "$status" -ne 0 ]; then
         cat "$output"
@@ -85,17 +96,24 @@ run() { # NAME FOLDER TEST-OPTION...
     report "$name" "$p" "$f" "$s"
 }
 
+# Stands for a configuration that something is missing for.
+skip() { # NAME REASON
+    echo "   $2"
+    report "$1" 0 0 1
+}
+
 # One configuration, from setup to count, without the long tests.
 configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     local name=$1 folder=$2 cc=$3 begun=$SECONDS wrap=
-    local tests=(--no-suite long)
+    local tests=(--no-suite long) program
     [ "$stopped" = no ] || return 0
     echo "== $name ($folder)"
-    if ! command -v "$cc" >/dev/null; then
-        echo "   $cc is not installed"
-        report "$name" 0 0 1
-        return 0
-    fi
+    for program in "$cc" ${CC_LD:+"ld.$CC_LD"}; do
+        if ! command -v "$program" >/dev/null; then
+            skip "$name" "$program is not installed"
+            return 0
+        fi
+    done
     # Tests that bring their own compilers are run once, whatever the configuration.
     if [ "$folder" != build ]; then
         tests+=(--no-suite once)
@@ -115,23 +133,98 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     fi
 }
 
-# The long tests of a folder that an earlier configuration has set up.
-long_tests() { # NAME FOLDER WRAP TIMEOUT-MULTIPLIER
-    local begun=$SECONDS wrap=$3
+# One configuration for another processor, by the cross compiler of Debian that is named
+# for TRIPLET. PROGRAM runs what it makes: an emulator, or the C library's own loader.
+# Tests that need zlib, and bring compilers of their own, are not among those.
+cross() { # NAME FOLDER TRIPLET PROGRAM
+    local name=$1 triplet=$3 program=$4 begun=$SECONDS reason=
     [ "$stopped" = no ] || return 0
-    echo "== $1 ($2)"
-    if build "$2" gcc g++; then
-        run "$1" "$2" --suite long --timeout-multiplier "$4"
-    elif [ "$stopped" = no ]; then
-        echo "   $1: the build failed"
-        report "$1" 0 1 0
+    if ! command -v "$triplet-gcc" >/dev/null; then
+        reason="$triplet-gcc is not installed"
+    elif ! command -v "$program" >/dev/null; then
+        reason="$program is not installed"
+    elif ! "$program" --version >/dev/null 2>&1; then
+        reason="$program does not run here"
+    elif ! scripts/cross-cmocka.sh "$triplet" >"$output" 2>&1; then
+        reason="cmocka could not be made for it: $(tail -n 1 "$output")"
     fi
+    if [ -n "$reason" ]; then
+        echo "== $name ($2)"
+        skip "$name" "$reason"
+        return 0
+    fi
+    configuration "$name" "$2" "$triplet-gcc" "$triplet-g++" $optimised \
+        --cross-file "cross/${triplet%%-*}.ini" \
+        -Dpkg_config_path="$PWD/build/cross/$triplet/lib/pkgconfig"
+}
+
+# The tests of a folder that an earlier configuration has set up, in another way.
+again() { # NAME FOLDER WRAP TEST-OPTION...
+    local name=$1 folder=$2 begun=$SECONDS wrap=$3
+    shift 3
+    [ "$stopped" = no ] || return 0
+    echo "== $name ($folder)"
+    if build "$folder" gcc g++; then
+        run "$name" "$folder" "$@"
+    elif [ "$stopped" = no ]; then
+        echo "   $name: the build failed"
+        report "$name" 0 1 0
+    fi
+}
+
+# All tests but those of whole programs, which look at what the kernel says about the
+# process and at its limits, and would see the emulator's; and but the model checker's, whose
+# stacks valgrind does not know.
+valgrind_tests() { # NAME FOLDER
+    local begun=$SECONDS
+    [ "$stopped" = no ] || return 0
+    if ! command -v valgrind >/dev/null; then
+        echo "== $1 ($2)"
+        skip "$1" 'valgrind is not installed'
+        return 0
+    fi
+    again "$1" "$2" '' --no-suite long --no-suite once --no-suite examples \
+        --no-suite check \
+        --timeout-multiplier 10 \
+        --wrapper='valgrind -q --error-exitcode=99 --leak-check=full'
+}
+
+# How much of the library all tests but the long ones run. No test itself, so nothing is
+# counted. A branch in a header is counted wherever a compiler has put the function.
+coverage() { # FOLDER
+    local folder=$1 begun=$SECONDS wrap=
+    [ "$stopped" = no ] || return 0
+    echo "== coverage ($folder)"
+    if ! command -v gcovr >/dev/null; then
+        echo '   gcovr is not installed'
+        return 0
+    fi
+    if ! build "$folder" gcc g++ -Ddebug=true -Doptimization=0 -Db_coverage=true \
+        -Dc_args=-fprofile-update=atomic; then
+        echo '   coverage: the build failed'
+        return 0
+    fi
+    find "$folder" -name '*.gcda' -delete
+    if ! meson test -C "$folder" --no-rebuild --quiet --no-suite long --no-suite once \
+        >"$output" 2>&1; then
+        echo '   coverage: a test failed (see above for the same without coverage)'
+    fi
+    if [ "$stopped" = no ] && gcovr -r . -f src/ -f include/ --object-directory "$folder" \
+        --csv "$folder/coverage.csv" "$folder" >"$output" 2>&1; then
+        python3 scripts/print-coverage.py "$folder/coverage.csv"
+    else
+        cat "$output"
+    fi
+    echo "   coverage: $((SECONDS - begun)) s"
 }
 
 optimised='--buildtype=debugoptimized' # -O2 -g
 thread='-Db_sanitize=thread'
 address='-Db_sanitize=address,undefined'
+memory='-Db_sanitize=memory'
+origins='-fsanitize-memory-track-origins -Wno-unused-command-line-argument'
 lundef='-Db_lundef=false'
+lto='-Db_lto=true'
 
 # The folder of the first holds those of all the others.
 configuration 'gcc' build gcc g++ $optimised
@@ -145,8 +238,25 @@ if [ $long = yes ]; then
     configuration 'gcc -O0' build/gcc-o0 gcc g++ -Ddebug=true -Doptimization=0
     configuration 'gcc -O3' build/gcc-o3 gcc g++ -Ddebug=true -Doptimization=3
     configuration 'clang -O3' build/clang-o3 clang clang++ -Ddebug=true -Doptimization=3
-    long_tests 'gcc, long tests' build '' 1
-    long_tests 'gcc TSan, long tests' build/gcc-tsan "$fixed" 4
+    configuration 'gcc LTO' build/gcc-lto gcc g++ $optimised $lto
+    # clang leaves code to the linker that only lld reads.
+    CC_LD=lld CXX_LD=lld configuration 'clang LTO' build/clang-lto clang clang++ $optimised $lto
+    configuration 'clang-19' build/clang-19 clang-19 clang++-19 $optimised
+    # clang 19 looks at arguments where they are passed, so what cmocka passes, which is not
+    # instrumented, is never taken for uninitialised.
+    configuration 'clang-19 MSan' build/clang-19-msan clang-19 clang++-19 $optimised $memory \
+        $lundef -Dc_args="$origins" -Dcpp_args="$origins"
+    valgrind_tests 'gcc, Valgrind' build
+    cross 'i686' build/i686 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2
+    tests_on=$one_processor
+    cross 'aarch64' build/aarch64 aarch64-linux-gnu qemu-aarch64
+    tests_on=
+    cross 'riscv64' build/riscv64 riscv64-linux-gnu qemu-riscv64
+    cross 's390x' build/s390x s390x-linux-gnu qemu-s390x
+    again 'gcc, long tests' build '' --suite long
+    again 'gcc TSan, long tests' build/gcc-tsan "$fixed" --suite long --no-suite once \
+        --timeout-multiplier 4
+    coverage build/coverage
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"

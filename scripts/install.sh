@@ -11,26 +11,34 @@ build='gcc libc6-dev meson ninja-build'
 demo="$build zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl
     coreutils util-linux"
-long="$check valgrind
+long="$check valgrind"
+# For those of check-long's configurations that are skipped without: compilers, their
+# runtimes and linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's
+# source (scripts/cross-cmocka.sh).
+matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
+    gcc-i686-linux-gnu g++-i686-linux-gnu libc6-dev-i386-cross
+    gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
+    gcc-s390x-linux-gnu libc6-dev-s390x-cross
+    qemu-user xz-utils
     gcc-arm-none-eabi qemu-system-arm
-    clang-tidy cppcheck"
+    clang-tidy cppcheck'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless"
 
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'
 demo_commands="$build_commands <zlib.h>"
 check_commands="$demo_commands gcc g++ <cmocka.h> clang clang++ crc32 setarch timeout"
-long_commands="$check_commands valgrind
-    arm-none-eabi-gcc qemu-system-arm
-    clang-tidy cppcheck"
+long_commands="$check_commands valgrind"
 bench_commands="$demo_commands gcc g++ clang java javac"
 
 group=${1-}
+optional=
 case $group in
 build) packages=$build commands=$build_commands ;;
 demo) packages=$demo commands=$demo_commands ;;
 check) packages=$check commands=$check_commands ;;
-check-long) packages=$long commands=$long_commands ;;
+check-long) packages=$long commands=$long_commands optional=$matrix ;;
 bench) packages=$bench commands=$bench_commands ;;
 *)
     echo "usage: scripts/install.sh build|demo|check|check-long|bench"
@@ -71,7 +79,7 @@ if ! command -v dpkg-query >/dev/null; then
     exit 1
 fi
 
-wanted=$(missing package_installed "$packages")
+wanted=$(missing package_installed "$packages $optional")
 [ -n "$wanted" ] || exit 0
 
 by_hand="apt-get install --no-install-recommends$wanted"
@@ -90,6 +98,17 @@ fi
 echo "install.sh: installing$wanted"
 # An update that fails may still leave lists that are good enough.
 $as_root apt-get update || true
+# What is optional and not to be had here is left out.
+known=
+for package in $optional; do
+    if apt-cache show "$package" >/dev/null 2>&1; then
+        known="$known $package"
+    else
+        echo "install.sh: there is no package $package"
+    fi
+done
+wanted=$(missing package_installed "$packages $known")
+[ -n "$wanted" ] || exit 0
 # shellcheck disable=SC2086 # $wanted is a list of words
 if ! $as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends $wanted; then

@@ -5,6 +5,7 @@
 #include "bide/platform.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
@@ -13,18 +14,46 @@
 #include <time.h>
 #include <unistd.h>
 
+/* For what takes no time, either will do. */
+#if defined SYS_futex
+#define FUTEX_CALL SYS_futex
+#else
+#define FUTEX_CALL SYS_futex_time64
+#endif
+
+/* The bitset form of the wait takes an absolute time on the monotonic clock. */
+static long futex_wait(long call, void *word, uint32_t expected, const void *timeout)
+{
+    return syscall(call, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, timeout, NULL,
+                   FUTEX_BITSET_MATCH_ANY);
+}
+
+/*
+ * Sleeps until `deadline`, whatever the size of time_t. 32-bit systems have two calls: one with 64 bits of
+ * seconds (Linux 5.1), and one with a long, for older kernels: what lies beyond its range is forever there.
+ */
+static long futex_wait_until(void *word, uint32_t expected, uint64_t deadline)
+{
+    uint64_t seconds = deadline / 1000000000u;
+    uint32_t nanoseconds = (uint32_t)(deadline % 1000000000u);
+#if defined SYS_futex_time64
+    const int64_t at_64[2] = {(int64_t)seconds, (int64_t)nanoseconds};
+    long r = futex_wait(SYS_futex_time64, word, expected, at_64);
+    if (r == 0 || errno != ENOSYS)
+        return r;
+#endif
+#if defined SYS_futex
+    const long at[2] = {(long)seconds, (long)nanoseconds};
+    return futex_wait(SYS_futex, word, expected, seconds > LONG_MAX ? NULL : at);
+#else
+    return r;
+#endif
+}
+
 static int linux_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
 {
-    struct timespec at;
-    struct timespec *timeout = NULL;
-    if (deadline != BIDE_FOREVER) {
-        at.tv_sec = (time_t)(deadline / 1000000000u);
-        at.tv_nsec = (long)(deadline % 1000000000u);
-        timeout = &at;
-    }
-    /* The bitset form takes an absolute time on the monotonic clock. */
-    long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, timeout,
-                     NULL, FUTEX_BITSET_MATCH_ANY);
+    long r = deadline == BIDE_FOREVER ? futex_wait(FUTEX_CALL, word, expected, NULL)
+                                      : futex_wait_until(word, expected, deadline);
     /* EAGAIN (the word has changed) and EINTR are returns "for no reason". */
     return r < 0 && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
 }
@@ -32,7 +61,7 @@ static int linux_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t 
 static void linux_wake(bide_atomic(uint32_t) * word, uint32_t count)
 {
     int n = count > INT32_MAX ? INT32_MAX : (int)count;
-    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);
+    syscall(FUTEX_CALL, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n, NULL, NULL, 0);
 }
 
 static uint64_t linux_now(void)

@@ -209,8 +209,12 @@ BIDE_INLINE int bide_awaiter_resume(bide_awaiter *awaiter, const bide_awaiter_op
  */
 bool bide_look(bide_awaiter *awaiter, bide_frame *frame);
 
-/* The bounds of a scheduler's patience. */
+/* The bounds of a scheduler's patience. To the model checker a second look is like the first. */
+#if BIDE_CHECK
+enum { BIDE_PATIENCE_LEAST = 1, BIDE_PATIENCE_MOST = 1 };
+#else
 enum { BIDE_PATIENCE_LEAST = 16, BIDE_PATIENCE_MOST = 1024 };
+#endif
 
 /*
  * Starts `awaiter` for `frame`, which must be saved at a point where it goes on when the operation

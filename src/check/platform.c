@@ -123,10 +123,10 @@ static void check_misuse(const char *what, const char *where, const char *file, 
 const bide_platform_table bide_platform = {check_wait, check_wake, check_now, check_yield,
                                            check_misuse};
 
-/* One, so that nobody looks for work for a while before sleeping: how long is no question of memory orders. */
+/* More than one, so that threads look for work before they sleep: once, which shows all that a second look could. */
 unsigned bide_processors_(void);
 
 unsigned bide_processors_(void)
 {
-    return 1;
+    return 2;
 }

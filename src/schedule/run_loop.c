@@ -36,7 +36,11 @@
  * with it), a sleep and a wake across cores some tens of microseconds, so a thousand looks cost no more
  * than the sleep that they may save. A loop that found nothing looks half as long the next time.
  */
+#if BIDE_CHECK
+enum { SPINS_LEAST = 1, SPINS_MOST = 2 };
+#else
 enum { SPINS_LEAST = 32, SPINS_MOST = 2048 };
+#endif
 
 /* The loop that runs on this thread. */
 static BIDE_THREAD_LOCAL bide_run_loop *running;

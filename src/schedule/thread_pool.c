@@ -20,7 +20,7 @@
 #include <stdlib.h>
 
 /* See run_loop.c for how long it pays to look. */
-enum { SPINS = 1024 };
+enum { SPINS = BIDE_CHECK ? 1 : 1024 };
 
 struct bide_thread_pool {
     bide_scheduler scheduler;

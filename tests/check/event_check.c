@@ -86,6 +86,7 @@ static void wait_and_free(void *p)
 static const bide_check_scenario two_waiters = {
     .name = "two_wait_for_one_set",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_it, wait_for_it, wait_for_it},
 };
@@ -93,6 +94,7 @@ static const bide_check_scenario two_waiters = {
 static const bide_check_scenario asked = {
     .name = "who_sees_it_set_sees_what_it_announces",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_it, ask, ask},
 };
@@ -100,6 +102,7 @@ static const bide_check_scenario asked = {
 static const bide_check_scenario reset_by_another = {
     .name = "another_resets_it_and_sets_it_again",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_it, set_again, wait_only},
 };
@@ -107,6 +110,7 @@ static const bide_check_scenario reset_by_another = {
 static const bide_check_scenario used_again = {
     .name = "who_has_waited_resets_it_and_uses_its_data",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_it, use_again},
 };
@@ -114,6 +118,7 @@ static const bide_check_scenario used_again = {
 static const bide_check_scenario freed = {
     .name = "it_is_freed_once_the_wait_has_ended",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup_allocated,
     .threads = {set_allocated, wait_and_free},
 };

@@ -6,6 +6,7 @@
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/run_loop.h"
+#include "bide/sequence_barrier.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
@@ -15,6 +16,7 @@ typedef struct state {
     bide_run_loop loop;
     bide_event event;
     bide_event second;
+    bide_sequence_barrier8 barrier;
     bide_stop_source stop;
     int data;
     int result;
@@ -65,6 +67,7 @@ static void wait_on_this_thread(void *p)
 static const bide_check_scenario sync_wait = {
     .name = "a_thread_waits_for_a_coroutine_that_another_ends",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_event, wait_on_this_thread},
 };
@@ -83,6 +86,7 @@ static void run_until_the_worker_has_ended(void *p)
 static const bide_check_scenario loop_woken = {
     .name = "a_loop_sleeps_until_its_coroutine_is_woken",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_event, run_until_the_worker_has_ended},
 };
@@ -117,9 +121,54 @@ static void run_until_the_pair_has_ended(void *p)
 static const bide_check_scenario loop_woken_by_two = {
     .name = "two_wake_a_coroutine_of_a_loop_in_turn",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_event, set_second, run_until_the_pair_has_ended},
     .never_spurious = true,
+};
+
+/* A coroutine about to wait on a barrier looks again first, since its loop has nothing else to do. */
+struct looker {
+    bide_task task;
+    state *state;
+    bide_sequence_waiter8 wait;
+};
+
+bide_coroutine(looker_body)
+{
+    bide_begin(looker_body, struct looker * self);
+    bide_await(bide_sequence_barrier8_wait_until_published(&self->wait, &self->state->barrier, 1));
+    bide_check_assert(self->state->data == 1);
+    bide_end();
+}
+
+static void setup_barrier(void *p)
+{
+    setup(p);
+    bide_sequence_barrier8_init(&((state *)p)->barrier, 0);
+}
+
+static void publish(void *p)
+{
+    state *s = p;
+    s->data = 1;
+    bide_sequence_barrier8_publish(&s->barrier, 1);
+}
+
+static void run_until_the_looker_has_ended(void *p)
+{
+    state *s = p;
+    struct looker looker = {.state = s};
+    bide_check_assert(bide_run_loop_wait(&s->loop, bide_task_init(&looker.task, &looker_body)) ==
+                      0);
+}
+
+static const bide_check_scenario looked = {
+    .name = "a_coroutine_of_a_loop_looks_before_it_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_barrier,
+    .threads = {publish, run_until_the_looker_has_ended},
 };
 
 /* ---- Spawning on another thread's loop, and stopping it ---- */
@@ -145,6 +194,7 @@ static void spawn_wait_and_stop(void *p)
 static const bide_check_scenario spawned = {
     .name = "what_is_spawned_on_another_loop_ends_and_the_loop_is_stopped",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {run_the_loop, spawn_wait_and_stop},
     .never_spurious = true,
@@ -158,6 +208,7 @@ static void stop_the_loop(void *p)
 static const bide_check_scenario stopped_by_two = {
     .name = "two_stop_a_loop",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {run_the_loop, stop_the_loop, stop_the_loop},
 };
@@ -186,6 +237,7 @@ static void stop_twice(void *p)
 static const bide_check_scenario run_and_stopped_twice = {
     .name = "a_loop_is_run_and_stopped_twice",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {run_twice, stop_twice},
     .never_spurious = true,
@@ -212,6 +264,7 @@ static void run_and_free(void *p)
 static const bide_check_scenario loop_freed = {
     .name = "a_loop_is_freed_once_its_coroutine_has_ended",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup_allocated,
     .threads = {set_event, run_and_free},
 };
@@ -240,16 +293,23 @@ static void look_whether_asked(void *p)
 static const bide_check_scenario asked_to_stop = {
     .name = "who_is_asked_to_stop_sees_why",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup_stop,
     .threads = {ask_to_stop, look_whether_asked},
 };
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {
-        &sync_wait,         &loop_woken,    &loop_freed,
-        &stopped_by_two,    &spawned,       &run_and_stopped_twice,
-        &loop_woken_by_two, &asked_to_stop, NULL};
+    static const bide_check_scenario *const all[] = {&sync_wait,
+                                                     &loop_woken,
+                                                     &loop_freed,
+                                                     &stopped_by_two,
+                                                     &spawned,
+                                                     &run_and_stopped_twice,
+                                                     &loop_woken_by_two,
+                                                     &asked_to_stop,
+                                                     &looked,
+                                                     NULL};
     static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", "stop.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -111,6 +111,7 @@ static void wait_in_vain(void *p)
 static const bide_check_scenario one_waiter = {
     .name = "one_waits_for_the_second_of_two",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {publish_two, wait_for_second},
 };
@@ -119,6 +120,7 @@ static const bide_check_scenario two_waiters = {
     .name = "two_wait_on_both_sides_of_what_is_published",
     .never_spurious = true,
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {publish_two, wait_for_first, wait_for_second},
 };
@@ -133,6 +135,7 @@ static const bide_check_scenario around = {
     .name = "two_wait_around_the_wrap",
     .never_spurious = true,
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup_at_255,
     .threads = {publish_around, wait_for_second, wait_past_the_wrap},
 };
@@ -140,6 +143,7 @@ static const bide_check_scenario around = {
 static const bide_check_scenario closed = {
     .name = "the_publisher_closes_before_one_of_two_is_reached",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {publish_and_close, wait_for_first, wait_in_vain},
 };
@@ -147,6 +151,7 @@ static const bide_check_scenario closed = {
 static const bide_check_scenario closed_by_another = {
     .name = "another_closes_while_one_waits",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {publish_one, close_it, wait_for_first_or_close},
 };
@@ -155,6 +160,7 @@ static const bide_check_scenario closed_by_another = {
 static const bide_check_scenario closed_while_taken = {
     .name = "another_closes_while_the_publisher_has_the_waiter",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {publish_one, close_it, wait_in_vain},
 };
@@ -206,6 +212,7 @@ static void wait_farther(void *p)
 static const bide_check_scenario far_apart = {
     .name = "who_waits_for_a_far_number_is_not_judged_by_an_old_one",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup_far,
     .threads = {publish_far, wait_near, wait_farther},
     .never_spurious = true,
@@ -257,6 +264,7 @@ static void publish_and_free(void *p)
 static const bide_check_scenario freed = {
     .name = "the_barrier_is_freed_once_its_wait_has_ended",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup_allocated,
     .threads = {publish_and_free, wait_and_tell},
 };

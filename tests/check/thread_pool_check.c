@@ -90,6 +90,7 @@ static void create_and_destroy(void *p)
 static const bide_check_scenario created = {
     .name = "a_pool_of_two_ends",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {create_and_destroy},
 };
@@ -97,6 +98,7 @@ static const bide_check_scenario created = {
 static const bide_check_scenario one_one = {
     .name = "a_pool_of_one_runs_what_another_thread_wakes",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {one_thread_one_worker, set_event},
 };
@@ -104,6 +106,7 @@ static const bide_check_scenario one_one = {
 static const bide_check_scenario one_two = {
     .name = "a_pool_of_one_runs_two",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {one_thread_two_workers, set_event},
     .never_spurious = true,
@@ -112,6 +115,7 @@ static const bide_check_scenario one_two = {
 static const bide_check_scenario two_one = {
     .name = "a_pool_of_two_runs_one",
     .size = sizeof(state),
+    .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {two_threads_one_worker, set_event},
     .never_spurious = true,

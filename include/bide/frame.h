@@ -201,6 +201,33 @@ BIDE_INLINE int bide_awaiter_resume(bide_awaiter *awaiter, const bide_awaiter_op
     return ops->resume != NULL ? ops->resume(awaiter) : ((bide_frame *)(void *)awaiter)->error;
 }
 
+/* Operations in a row, linked by `link`; those that have ended, to be resumed in this order, for one. Of one
+ * thread at a time. Empty: `first` is NULL. */
+typedef struct bide_awaiter_chain {
+    bide_awaiter *first;
+    bide_awaiter *last; /* while there is a first */
+} bide_awaiter_chain;
+
+/* Appends those from `first` to `last`, which are linked; last->link is NULL. */
+BIDE_INLINE void bide_awaiter_chain_append(bide_awaiter_chain *chain, bide_awaiter *first,
+                                           bide_awaiter *last)
+{
+    if (chain->first == NULL)
+        chain->first = first;
+    else
+        chain->last->link = first;
+    chain->last = last;
+}
+
+/* Removes the first and returns it; NULL if there is none. */
+BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
+{
+    bide_awaiter *first = chain->first;
+    if (first != NULL)
+        chain->first = first->link;
+    return first;
+}
+
 /*
  * For an operation's suspend, before it enlists: looks at whether the operation has ended, again and again,
  * as long as the scheduler has nothing else to run and its patience lasts. True if it has ended: suspend

@@ -21,8 +21,7 @@ typedef struct bide_run_loop {
     bide_context context;
 
     /* of the thread that runs the loop: what it has taken and is to resume, oldest first */
-    bide_awaiter *first;
-    bide_awaiter *last;
+    bide_awaiter_chain ready;
     uint32_t spins; /* how long to look before it sleeps next time */
     bool may_look;  /* is it free to look for a while before a coroutine suspends? */
     bool stopping;

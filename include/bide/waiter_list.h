@@ -91,22 +91,6 @@ BIDE_INLINE bide_awaiter *bide_awaiter_reverse(bide_awaiter *first)
     return reversed;
 }
 
-/* A chain that is appended to, for sorting waiters. */
-typedef struct bide_awaiter_chain {
-    bide_awaiter *first;
-    bide_awaiter *last;
-} bide_awaiter_chain;
-
-BIDE_INLINE void bide_awaiter_chain_append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
-{
-    awaiter->link = NULL;
-    if (chain->first == NULL)
-        chain->first = awaiter;
-    else
-        chain->last->link = awaiter;
-    chain->last = awaiter;
-}
-
 BIDE_EXTERN_C_END
 
 #endif

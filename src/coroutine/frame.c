@@ -12,12 +12,7 @@
 
 #include "bide/coroutine.h"
 
-typedef struct inline_queue {
-    bide_awaiter *first;
-    bide_awaiter *last;
-} inline_queue;
-
-static BIDE_THREAD_LOCAL inline_queue *innermost;
+static BIDE_THREAD_LOCAL bide_awaiter_chain *innermost;
 
 const bide_point bide_point_finished = {{NULL, bide_frame_started_, NULL}, NULL, NULL, 0, 0};
 
@@ -31,9 +26,9 @@ bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
     return NULL;
 }
 
-static void run(bide_frame *frame, inline_queue *queue)
+static void run(bide_frame *frame, bide_awaiter_chain *queue)
 {
-    inline_queue *outer = innermost;
+    bide_awaiter_chain *outer = innermost;
     innermost = queue;
     for (;;) {
         while (frame != NULL) {
@@ -45,10 +40,9 @@ static void run(bide_frame *frame, inline_queue *queue)
             }
             frame = code->step(frame, BIDE_DIRECT_DEPTH);
         }
-        bide_awaiter *awaiter = queue->first;
+        bide_awaiter *awaiter = bide_awaiter_chain_take(queue);
         if (awaiter == NULL)
             break;
-        queue->first = awaiter->link;
         frame = awaiter->frame;
     }
     innermost = outer;
@@ -56,7 +50,7 @@ static void run(bide_frame *frame, inline_queue *queue)
 
 void bide_resume(bide_frame *frame)
 {
-    inline_queue queue = {NULL, NULL};
+    bide_awaiter_chain queue = {NULL, NULL};
     run(frame, &queue);
 }
 
@@ -64,15 +58,11 @@ static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awa
 {
     (void)scheduler;
     if (innermost == NULL) {
-        inline_queue queue = {first, last};
+        bide_awaiter_chain queue = {first, last};
         run(NULL, &queue);
         return;
     }
-    if (innermost->first == NULL)
-        innermost->first = first;
-    else
-        innermost->last->link = first;
-    innermost->last = last;
+    bide_awaiter_chain_append(innermost, first, last);
 }
 
 bide_scheduler bide_inline_scheduler = {inline_post, NULL, 0};

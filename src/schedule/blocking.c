@@ -21,8 +21,7 @@
 struct bide_blocking {
     pthread_mutex_t lock;
     pthread_cond_t condition;
-    bide_awaiter *first; /* calls to be made, oldest first */
-    bide_awaiter *last;
+    bide_awaiter_chain calls; /* to be made, oldest first */
     bool ending;
     int interrupt_fd; /* constant */
     unsigned count;   /* constant */
@@ -34,12 +33,11 @@ static void *worker(void *argument)
     bide_blocking *blocking = argument;
     pthread_mutex_lock(&blocking->lock);
     for (;;) {
-        while (blocking->first == NULL && !blocking->ending)
+        while (blocking->calls.first == NULL && !blocking->ending)
             pthread_cond_wait(&blocking->condition, &blocking->lock);
-        bide_awaiter *awaiter = blocking->first;
+        bide_awaiter *awaiter = bide_awaiter_chain_take(&blocking->calls);
         if (awaiter == NULL)
             break;
-        blocking->first = awaiter->link;
         pthread_mutex_unlock(&blocking->lock);
         bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
         call->function(call->argument);
@@ -83,8 +81,7 @@ int bide_blocking_create(bide_blocking **created, unsigned threads)
     }
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->condition, NULL);
-    blocking->first = NULL;
-    blocking->last = NULL;
+    blocking->calls.first = NULL;
     blocking->ending = false;
     blocking->count = threads;
     int error = bide_threads_start_(blocking->threads, threads, worker, blocking, end);
@@ -125,11 +122,7 @@ static bide_frame *call_suspend(bide_awaiter *awaiter, bide_frame *frame)
     (void)frame;
     pthread_mutex_lock(&blocking->lock);
     awaiter->link = NULL;
-    if (blocking->first == NULL)
-        blocking->first = awaiter;
-    else
-        blocking->last->link = awaiter;
-    blocking->last = awaiter;
+    bide_awaiter_chain_append(&blocking->calls, awaiter, awaiter);
     pthread_cond_signal(&blocking->condition);
     pthread_mutex_unlock(&blocking->lock);
     return NULL;

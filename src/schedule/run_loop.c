@@ -8,7 +8,7 @@
  *     post, other threads:  EMPTY, pointer -> pointer    PARKED -> pointer, and wake the thread
  *     the loop's thread:    EMPTY -> PARKED before it sleeps; pointer -> EMPTY to take everything
  *
- * The loop's own thread, while it runs, posts to the plain list `first`..`last` without an atomic.
+ * The loop's own thread, while it runs, posts to the plain chain `ready` without an atomic.
  *
  * 1. A push releases and the take acquires: the loop's thread sees the frames that it is to resume. All
  *    modifications are exchanges, so one take synchronises with every push that it takes (waiter_list.h,
@@ -54,20 +54,11 @@ static bide_atomic(uint32_t) * parked_half(bide_run_loop *loop)
     return half;
 }
 
-static void append(bide_run_loop *loop, bide_awaiter *first, bide_awaiter *last)
-{
-    if (loop->first == NULL)
-        loop->first = first;
-    else
-        loop->last->link = first;
-    loop->last = last;
-}
-
 static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
     if (running == loop) {
-        append(loop, first, last);
+        bide_awaiter_chain_append(&loop->ready, first, last);
         return;
     }
     /* The word holds the newest first. */
@@ -88,13 +79,13 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
 static bool idle(bide_scheduler *scheduler)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
-    return loop->may_look && loop->first == NULL &&
+    return loop->may_look && loop->ready.first == NULL &&
            bide_atomic_load(&loop->posted, relaxed) == EMPTY;
 }
 
 /*
- * Moves what was posted behind the plain list. Is there anything to run? Done before each resumption, not
- * only when the plain list is empty: coroutines that hand a turn to each other would keep it from being
+ * Moves what was posted behind the plain chain. Is there anything to run? Done before each resumption, not
+ * only when the plain chain is empty: coroutines that hand a turn to each other would keep it from being
  * empty for ever.
  */
 static bool take(bide_run_loop *loop)
@@ -102,16 +93,14 @@ static bool take(bide_run_loop *loop)
     if (bide_atomic_load(&loop->posted, relaxed) > PARKED) {
         /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
         bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&loop->posted, EMPTY, acquire);
-        append(loop, bide_awaiter_reverse(newest), newest);
+        bide_awaiter_chain_append(&loop->ready, bide_awaiter_reverse(newest), newest);
     }
-    return loop->first != NULL;
+    return loop->ready.first != NULL;
 }
 
 static void run_one(bide_run_loop *loop)
 {
-    bide_awaiter *awaiter = loop->first;
-    loop->first = awaiter->link;
-    bide_resume(awaiter->frame);
+    bide_resume(bide_awaiter_chain_take(&loop->ready)->frame);
 }
 
 /* Looks for work for a while, then sleeps until there is some. */
@@ -144,8 +133,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
     loop->context.name = NULL;
-    loop->first = NULL;
-    loop->last = NULL;
+    loop->ready.first = NULL;
     loop->spins = several ? SPINS_MOST / 2 : 0;
     loop->may_look = true;
     loop->stopping = false;

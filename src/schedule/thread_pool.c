@@ -26,8 +26,7 @@ struct bide_thread_pool {
     bide_scheduler scheduler;
     pthread_mutex_t lock;
     pthread_cond_t condition;
-    bide_awaiter *first; /* the queue, oldest first */
-    bide_awaiter *last;
+    bide_awaiter_chain queue; /* oldest first */
     unsigned sleeping;
     bool looking;
     bool may_look; /* constant */
@@ -41,11 +40,7 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
     pthread_mutex_lock(&pool->lock);
-    if (pool->first == NULL)
-        pool->first = first;
-    else
-        pool->last->link = first;
-    pool->last = last;
+    bide_awaiter_chain_append(&pool->queue, first, last);
     bide_atomic_store(&pool->work, 1, relaxed);
     /* Under the lock: afterwards the pool may be gone. */
     if (!pool->looking && pool->sleeping > 0)
@@ -71,7 +66,7 @@ static void await_work(bide_thread_pool *pool)
         pthread_mutex_lock(&pool->lock);
         pool->looking = false;
     }
-    while (pool->first == NULL && !pool->ending) {
+    while (pool->queue.first == NULL && !pool->ending) {
         pool->sleeping++;
         pthread_cond_wait(&pool->condition, &pool->lock);
         pool->sleeping--;
@@ -83,13 +78,12 @@ static void *worker(void *argument)
     bide_thread_pool *pool = argument;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        if (pool->first == NULL)
+        if (pool->queue.first == NULL)
             await_work(pool);
-        bide_awaiter *awaiter = pool->first;
+        bide_awaiter *awaiter = bide_awaiter_chain_take(&pool->queue);
         if (awaiter == NULL)
             break; /* the pool ends */
-        pool->first = awaiter->link;
-        if (pool->first == NULL)
+        if (pool->queue.first == NULL)
             bide_atomic_store(&pool->work, 0, relaxed);
         else if (!pool->looking && pool->sleeping > 0)
             pthread_cond_signal(&pool->condition);
@@ -132,8 +126,7 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
     bide_atomic_init(&pool->scheduler.patience, BIDE_PATIENCE_MOST);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->condition, NULL);
-    pool->first = NULL;
-    pool->last = NULL;
+    pool->queue.first = NULL;
     pool->sleeping = 0;
     pool->looking = false;
     pool->may_look = processors > 1;

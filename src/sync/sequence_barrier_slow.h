@@ -34,7 +34,8 @@ static void F_(_sort)(SORTED_ *sorted, bide_awaiter *taken, BIDE_SEQUENCE publis
         if (ahead == 0 || if_not != 0) {
             F_(_end)(sorted, waiter, published, ahead == 0 ? 0 : if_not);
         } else {
-            bide_awaiter_chain_append(&sorted->waiting, taken);
+            taken->link = NULL;
+            bide_awaiter_chain_append(&sorted->waiting, taken, taken);
             if (sorted->earliest == 0 || ahead < sorted->earliest)
                 sorted->earliest = ahead;
         }
@@ -59,8 +60,10 @@ static bool F_(_wake_ended)(bide_awaiter *ended, const bide_awaiter *own)
             /* release: the results, to suspend's exchange; acquire: that suspend is done with the
              * barrier. Not armed: it is resumed there from now on, and not touched here. */
             if (bide_atomic_exchange(&waiter->handshake, BIDE_WAIT_ENDED_, acq_rel) ==
-                BIDE_WAIT_ARMED_)
-                bide_awaiter_chain_append(&armed, ended);
+                BIDE_WAIT_ARMED_) {
+                ended->link = NULL;
+                bide_awaiter_chain_append(&armed, ended, ended);
+            }
         }
         ended = next;
     }
@@ -94,7 +97,8 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
     bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);
 
     SORTED_ sorted = {.ended = NULL};
-    bide_awaiter_chain_append(&sorted.waiting, awaiter);
+    awaiter->link = NULL;
+    bide_awaiter_chain_append(&sorted.waiting, awaiter, awaiter);
     BIDE_SEQUENCE target = own->target;
     do {
         bool pushed;

@@ -12,8 +12,7 @@
 typedef struct by_hand {
     bide_scheduler scheduler;
     bide_context context;
-    bide_awaiter *first;
-    bide_awaiter *last;
+    bide_awaiter_chain queue;
     int posted; /* operations, since it was made */
     char trace[64];
 } by_hand;
@@ -22,11 +21,7 @@ static inline void by_hand_post(bide_scheduler *scheduler, bide_awaiter *first, 
 {
     by_hand *self = bide_container_of(scheduler, by_hand, scheduler);
     assert_null(last->link);
-    if (self->first == NULL)
-        self->first = first;
-    else
-        self->last->link = first;
-    self->last = last;
+    bide_awaiter_chain_append(&self->queue, first, last);
     self->posted++;
     for (; first != last; first = first->link) {
         assert_non_null(first); /* the chain leads from first to last */
@@ -53,10 +48,9 @@ static inline void by_hand_begin(by_hand *self, bide_task *task)
 static inline int by_hand_run(by_hand *self)
 {
     int count = 0;
-    while (self->first != NULL) {
-        bide_frame *frame = self->first->frame;
-        self->first = self->first->link;
-        bide_resume(frame);
+    bide_awaiter *awaiter;
+    while ((awaiter = bide_awaiter_chain_take(&self->queue)) != NULL) {
+        bide_resume(awaiter->frame);
         count++;
     }
     return count;

@@ -1,5 +1,6 @@
 /*
- * bide: async/await for C. All of it; each header may also be included by itself.
+ * bide: async/await for C. All of it but the model checker (bide/check.h), which is for tests; each header may
+ * also be included by itself.
  */
 #ifndef BIDE_BIDE_H
 #define BIDE_BIDE_H

@@ -44,8 +44,6 @@
 #include "bide/atomic.h"
 #include "bide/frame.h"
 
-#include <stdio.h>
-
 BIDE_EXTERN_C_BEGIN
 
 enum { BIDE_CHECK_THREADS = 4 };

@@ -9,6 +9,7 @@
 #include "orders.h"
 #include "trace.h"
 
+#include <stdio.h>
 #include <stdarg.h>
 #include <stdlib.h>
 

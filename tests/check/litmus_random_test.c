@@ -1,0 +1,132 @@
+/*
+ * The checker against the oracle: random programs, of which both must find the same outcomes and the same number
+ * of executions. Each execution is explored once, so the numbers are equal, not only bounded.
+ */
+#include "testing.h"
+
+#include "litmus.h"
+#include "oracle.h"
+
+#include <inttypes.h>
+
+enum { PROGRAMS = 6000 };
+
+/* How many candidates of one program the oracle is given. */
+static const double most_candidates = 100000;
+
+static uint32_t up_to(uint64_t *random, uint32_t most)
+{
+    return (uint32_t)(testing_random(random) % (most + 1));
+}
+
+static litmus_kind random_kind(uint64_t *random)
+{
+    static const litmus_kind kinds[] = {
+        LITMUS_LOAD,
+        LITMUS_LOAD,
+        LITMUS_LOAD,
+        LITMUS_LOAD,
+        LITMUS_STORE,
+        LITMUS_STORE,
+        LITMUS_STORE,
+        LITMUS_STORE,
+        LITMUS_FETCH_ADD,
+        LITMUS_EXCHANGE,
+        LITMUS_FENCE,
+        LITMUS_FENCE,
+        LITMUS_COMPARE_EXCHANGE,
+        LITMUS_COMPARE_EXCHANGE_WEAK,
+    };
+    return kinds[up_to(random, sizeof kinds / sizeof kinds[0] - 1)];
+}
+
+/* Any order that a load, a store, or a read-modify-write may have. */
+static litmus_order random_order(uint64_t *random, bool reads, bool writes)
+{
+    litmus_order order;
+    do
+        order = (litmus_order)up_to(random, LITMUS_ORDERS - 1);
+    while ((order == LITMUS_ACQ && !reads) || (order == LITMUS_REL && !writes) ||
+           (order == LITMUS_AR && !(reads && writes)));
+    return order;
+}
+
+/*
+ * One operation. `sc` of 8 are seq_cst whatever they are: what is special about seq_cst shows only where
+ * there are many.
+ */
+static litmus_op random_op(uint64_t *random, uint32_t locations, uint32_t sc)
+{
+    litmus_op op = {.kind = random_kind(random)};
+    bool is_fence = op.kind == LITMUS_FENCE;
+    op.location = is_fence ? 0 : up_to(random, locations - 1);
+    op.order = random_order(random, is_fence || litmus_is_read(op.kind),
+                            is_fence || op.kind != LITMUS_LOAD);
+    if (up_to(random, 7) < sc)
+        op.order = LITMUS_SC;
+    if (op.kind != LITMUS_LOAD && !is_fence)
+        op.value = op.kind == LITMUS_FETCH_ADD ? up_to(random, 2) : up_to(random, 3);
+    if (litmus_is_compare_exchange(op.kind)) {
+        op.expected = up_to(random, 2);
+        op.order_if_failed = random_order(random, true, false);
+    }
+    return op;
+}
+
+static void random_program(litmus_program *program, uint64_t *random)
+{
+    do {
+        memset(program, 0, sizeof *program);
+        program->threads = 2 + up_to(random, 2);
+        program->locations = 1 + up_to(random, 2);
+        program->spurious = up_to(random, 2);
+        program->cxx20 = up_to(random, 1) != 0;
+        uint32_t sc = up_to(random, 2) * 3;
+        uint32_t left = 4 + up_to(random, 6);
+        for (uint32_t t = 0; left != 0; t = (t + 1) % program->threads) {
+            uint32_t n = up_to(random, 2);
+            for (; n != 0 && left != 0 && program->counts[t] < LITMUS_OPS; n--, left--)
+                program->ops[t][program->counts[t]++] = random_op(random, program->locations, sc);
+        }
+    } while (oracle_cost(program) > most_candidates);
+}
+
+static void agree(const litmus_program *program)
+{
+    litmus_outcomes checked, by_axioms;
+    oracle_explore(program, &by_axioms);
+    bool nothing_found = litmus_explore(program, &checked);
+    if (!nothing_found || !litmus_same_outcomes(&checked, &by_axioms) ||
+        checked.executions != by_axioms.executions) {
+        char text[512];
+        litmus_print(program, text, sizeof text);
+        printf("# litmus_test '%s'\n", text);
+        printf("# %" PRIu64 " executions, of the oracle %" PRIu64 "\n", checked.executions,
+               by_axioms.executions);
+        litmus_print_difference("checker", &checked, "oracle", &by_axioms);
+        fail();
+    }
+    litmus_free_outcomes(&checked);
+    litmus_free_outcomes(&by_axioms);
+}
+
+static void the_checker_agrees_with_the_axioms_on_random_programs(void **state)
+{
+    (void)state;
+    const char *times = getenv("BIDE_ROUNDS");
+    uint32_t programs = PROGRAMS * (times != NULL ? (uint32_t)strtoul(times, NULL, 0) : 1);
+    uint64_t random = testing_seed();
+    for (uint32_t i = 0; i < programs; i++) {
+        litmus_program program;
+        random_program(&program, &random);
+        agree(&program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_checker_agrees_with_the_axioms_on_random_programs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

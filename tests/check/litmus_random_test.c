@@ -9,35 +9,36 @@
 
 #include <inttypes.h>
 
-enum { PROGRAMS = 6000 };
+enum { PROGRAMS = 5000 };
 
 /* How many candidates of one program the oracle is given. */
-static const double most_candidates = 100000;
+static const double most_candidates = 30000;
 
 static uint32_t up_to(uint64_t *random, uint32_t most)
 {
     return (uint32_t)(testing_random(random) % (most + 1));
 }
 
-static litmus_kind random_kind(uint64_t *random)
+/*
+ * What a program is made of. Kinds of its own, since what goes wrong only where several operations of one kind meet
+ * would be rare among programs that are made of everything.
+ */
+typedef struct style {
+    uint32_t locations;
+    uint32_t sc;    /* of 8 operations are seq_cst whatever they are */
+    bool is_simple; /* loads and stores only; so there can be more of them */
+    bool is_fenced; /* there is a seq_cst fence behind most of them */
+} style;
+
+static litmus_kind random_kind(uint64_t *random, bool is_simple)
 {
-    static const litmus_kind kinds[] = {
-        LITMUS_LOAD,
-        LITMUS_LOAD,
-        LITMUS_LOAD,
-        LITMUS_LOAD,
-        LITMUS_STORE,
-        LITMUS_STORE,
-        LITMUS_STORE,
-        LITMUS_STORE,
-        LITMUS_FETCH_ADD,
-        LITMUS_EXCHANGE,
-        LITMUS_FENCE,
-        LITMUS_FENCE,
-        LITMUS_COMPARE_EXCHANGE,
-        LITMUS_COMPARE_EXCHANGE_WEAK,
+    static const litmus_kind others[] = {
+        LITMUS_FETCH_ADD, LITMUS_EXCHANGE,         LITMUS_FENCE,
+        LITMUS_FENCE,     LITMUS_COMPARE_EXCHANGE, LITMUS_COMPARE_EXCHANGE_WEAK,
     };
-    return kinds[up_to(random, sizeof kinds / sizeof kinds[0] - 1)];
+    if (is_simple || up_to(random, 13) < 8)
+        return up_to(random, 1) != 0 ? LITMUS_LOAD : LITMUS_STORE;
+    return others[up_to(random, sizeof others / sizeof others[0] - 1)];
 }
 
 /* Any order that a load, a store, or a read-modify-write may have. */
@@ -51,18 +52,14 @@ static litmus_order random_order(uint64_t *random, bool reads, bool writes)
     return order;
 }
 
-/*
- * One operation. `sc` of 8 are seq_cst whatever they are: what is special about seq_cst shows only where
- * there are many.
- */
-static litmus_op random_op(uint64_t *random, uint32_t locations, uint32_t sc)
+static litmus_op random_op(uint64_t *random, const style *style)
 {
-    litmus_op op = {.kind = random_kind(random)};
+    litmus_op op = {.kind = random_kind(random, style->is_simple)};
     bool is_fence = op.kind == LITMUS_FENCE;
-    op.location = is_fence ? 0 : up_to(random, locations - 1);
+    op.location = is_fence ? 0 : up_to(random, style->locations - 1);
     op.order = random_order(random, is_fence || litmus_is_read(op.kind),
                             is_fence || op.kind != LITMUS_LOAD);
-    if (up_to(random, 7) < sc)
+    if (up_to(random, 7) < style->sc)
         op.order = LITMUS_SC;
     if (op.kind != LITMUS_LOAD && !is_fence)
         op.value = op.kind == LITMUS_FETCH_ADD ? up_to(random, 2) : up_to(random, 3);
@@ -73,20 +70,29 @@ static litmus_op random_op(uint64_t *random, uint32_t locations, uint32_t sc)
     return op;
 }
 
+static void add_op(litmus_program *program, uint32_t thread, litmus_op op)
+{
+    if (program->counts[thread] < LITMUS_OPS)
+        program->ops[thread][program->counts[thread]++] = op;
+}
+
 static void random_program(litmus_program *program, uint64_t *random)
 {
+    static const litmus_op fence = {.kind = LITMUS_FENCE, .order = LITMUS_SC};
     do {
         memset(program, 0, sizeof *program);
         program->threads = 2 + up_to(random, 2);
         program->locations = 1 + up_to(random, 2);
         program->spurious = up_to(random, 2);
         program->cxx20 = up_to(random, 1) != 0;
-        uint32_t sc = up_to(random, 2) * 3;
-        uint32_t left = 4 + up_to(random, 6);
-        for (uint32_t t = 0; left != 0; t = (t + 1) % program->threads) {
-            uint32_t n = up_to(random, 2);
-            for (; n != 0 && left != 0 && program->counts[t] < LITMUS_OPS; n--, left--)
-                program->ops[t][program->counts[t]++] = random_op(random, program->locations, sc);
+        style style = {program->locations, up_to(random, 2) * 3, up_to(random, 1) != 0,
+                       up_to(random, 3) == 0};
+        uint32_t left = 4 + up_to(random, style.is_simple ? 7 : 5);
+        for (uint32_t t = 0; left != 0; left--) {
+            add_op(program, t, random_op(random, &style));
+            if (style.is_fenced && up_to(random, 3) != 0)
+                add_op(program, t, fence);
+            t = up_to(random, 1) != 0 ? t : (t + 1) % program->threads;
         }
     } while (oracle_cost(program) > most_candidates);
 }

@@ -279,6 +279,8 @@ static const known table[] = {
     {"CAS, weak, never for no reason", "c x 0 1 rlx rlx | R x rlx", "0+* 1", ""},
     {"CAS, weak, twice", "spurious 1: c x 0 1 rlx rlx; c x 0 1 rlx rlx", "0+1- 1, 0-0+ 1", ""},
     {"CAS, weak, twice, both may fail", "spurious 2: c x 0 1 rlx rlx; c x 0 1 rlx rlx", "0+1- 1, 0-0+ 1, 0-0- 0", ""},
+    {"CAS, weak, of what is stored later", "spurious 1: c x 1 2 rlx rlx | W x 1 rlx", "0- 1, 1+ 2, 1- 1", ""},
+    {"CAS, weak, behind a load of what is stored later", "spurious 1: R x rlx; c y 0 1 rlx rlx | W x 1 rlx", "*0+ 11, *0- 10", ""},
     {"CAS, strong, never for no reason", "spurious 1: C x 0 1 rlx rlx | R x rlx", "0+* 1", ""},
 
     /* ---- Compare-exchanges with one order for success and another for failure ---- */

@@ -85,6 +85,10 @@ static litmus_op next_op(const char **text)
 static const char *parse_settings(litmus_program *program, const char *text)
 {
     int used = 0;
+    if (strncmp(text, "init: ", 6) == 0) {
+        program->initialised = true;
+        text += 6;
+    }
     if (strncmp(text, "C++20: ", 7) == 0) {
         program->cxx20 = true;
         text += 7;
@@ -131,7 +135,8 @@ static int print_op(const litmus_op *op, char *text, size_t size)
 
 void litmus_print(const litmus_program *program, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, "%s", program->cxx20 ? "C++20: " : "");
+    size_t used = (size_t)snprintf(text, size, "%s%s", program->initialised ? "init: " : "",
+                                   program->cxx20 ? "C++20: " : "");
     if (program->spurious != 0)
         used += (size_t)snprintf(text + used, size - used, "spurious %u: ", program->spurious);
     for (uint32_t t = 0; t < program->threads; t++) {
@@ -304,6 +309,19 @@ static void run_op(litmus_state *s, uint32_t thread, uint32_t index)
     }
 }
 
+static void initialise(void *state)
+{
+    static bide_check_site_ sites[LITMUS_LOCATIONS] = {
+        {"litmus", "initialise", "x", 1, 0},
+        {"litmus", "initialise", "y", 2, 0},
+        {"litmus", "initialise", "z", 3, 0},
+        {"litmus", "initialise", "w", 4, 0},
+    };
+    litmus_state *s = state;
+    for (uint32_t i = 0; i < running->locations; i++)
+        bide_check_init_(&sites[i], &s->locations[i], sizeof s->locations[i], 0);
+}
+
 static void run_thread(void *state)
 {
     uint32_t thread = bide_check_thread() - 1;
@@ -333,6 +351,7 @@ bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes)
     bide_check_scenario scenario = {
         .name = "litmus",
         .size = sizeof(litmus_state),
+        .setup = program->initialised ? initialise : NULL,
         .finish = finish,
         .most_spurious = program->spurious,
         .never_spurious = program->spurious == 0,

@@ -12,7 +12,7 @@
  *     c x 0 1 ar rlx     compare_exchange_weak
  *     F sc               fence
  *
- * In front of it may stand `C++20:` (its release sequences) and `spurious N:` (so often each thread's weak
+ * In front of it may stand `init:` (see `initialised`), `C++20:` (its release sequences) and `spurious N:` (so often each thread's weak
  * compare-exchanges may fail for no reason; otherwise never).
  *
  * An outcome is what the loads read, thread by thread (`+` or `-` after it: a compare-exchange that succeeded or
@@ -62,6 +62,8 @@ typedef struct litmus_program {
     litmus_op ops[LITMUS_THREADS][LITMUS_OPS];
     uint32_t spurious; /* how often a thread's compare-exchanges fail for no reason, at most */
     bool cxx20;        /* with C++20's release sequences */
+    bool
+        initialised; /* the locations are, by atomic_init, and not only zeroed; that changes nothing */
 } litmus_program;
 
 /* What happened in one execution. */

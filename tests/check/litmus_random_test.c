@@ -26,6 +26,7 @@ static uint32_t up_to(uint64_t *random, uint32_t most)
 typedef struct style {
     uint32_t locations;
     uint32_t sc;    /* of 8 operations are seq_cst whatever they are */
+    bool is_strong; /* the others are never relaxed */
     bool is_simple; /* loads and stores only; so there can be more of them */
     bool is_fenced; /* there is a seq_cst fence behind most of them */
 } style;
@@ -57,8 +58,10 @@ static litmus_op random_op(uint64_t *random, const style *style)
     litmus_op op = {.kind = random_kind(random, style->is_simple)};
     bool is_fence = op.kind == LITMUS_FENCE;
     op.location = is_fence ? 0 : up_to(random, style->locations - 1);
-    op.order = random_order(random, is_fence || litmus_is_read(op.kind),
-                            is_fence || op.kind != LITMUS_LOAD);
+    do
+        op.order = random_order(random, is_fence || litmus_is_read(op.kind),
+                                is_fence || op.kind != LITMUS_LOAD);
+    while (style->is_strong && op.order == LITMUS_RLX);
     if (up_to(random, 7) < style->sc)
         op.order = LITMUS_SC;
     if (op.kind != LITMUS_LOAD && !is_fence)
@@ -85,8 +88,14 @@ static void random_program(litmus_program *program, uint64_t *random)
         program->locations = 1 + up_to(random, 2);
         program->spurious = up_to(random, 2);
         program->cxx20 = up_to(random, 1) != 0;
-        style style = {program->locations, up_to(random, 2) * 3, up_to(random, 1) != 0,
-                       up_to(random, 3) == 0};
+        program->initialised = up_to(random, 1) != 0;
+        style style = {
+            .locations = program->locations,
+            .sc = up_to(random, 2) * 3,
+            .is_strong = up_to(random, 1) != 0,
+            .is_simple = up_to(random, 1) != 0,
+            .is_fenced = up_to(random, 3) == 0,
+        };
         uint32_t left = 4 + up_to(random, style.is_simple ? 7 : 5);
         for (uint32_t t = 0; left != 0; left--) {
             add_op(program, t, random_op(random, &style));

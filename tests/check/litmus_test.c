@@ -258,6 +258,15 @@ static const known table[] = {
     {"RS, another's store, then fetch_add", "W x 1 rlx; W y 1 rel | W y 2 rlx; A y 1 rlx | R y acq; R x rlx",
      /* the fetch_add reads its own thread's 2, or the 1 that stands after it */
      "20* 13, 211 13, 22* 13, 23* 13, 20* 11, 211 11, 22* 11, 23* 11, 10* 12, 111 12, 12* 12", ""},
+    /* The own store is in the sequences that its thread began, not in another's that the fetch_add is in. */
+    {"RS, another's, fetch_add, then an own store", "W x 1 rlx; W y 1 rel | A y 1 rlx; W y 5 rlx | R y acq; R x rlx",
+     "00* 11, 01* 11, 05* 11, 00* 15, 01* 15, 05* 15, 10* 15, 111 15, 121 15, 15* 15", ""},
+    {"RS, own fetch_add, then an own store", "W x 1 rlx; W y 1 rel; A y 1 rlx; W y 5 rlx | R y acq; R x rlx",
+     "10* 15, 111 15, 121 15, 151 15", ""},
+    {"RS, own fetch_add, then an own store, C++20", "C++20: W x 1 rlx; W y 1 rel; A y 1 rlx; W y 5 rlx | R y acq; R x rlx",
+     "10* 15, 111 15, 121 15, 15* 15", ""},
+    {"RS, own release fetch_add, then an own store", "W x 1 rlx; A y 1 rel; W y 5 rlx | R y acq; R x rlx",
+     "00* 15, 011 15, 051 15", ""},
     /* RC11 does not ask, as C11 did, that nobody else's store stands between. */
     {"RS, an own store after another's", "W x 1 rlx; W y 1 rel; W y 3 rlx | W y 2 rlx | R y acq; R x rlx",
      "0* 13, 0* 12, 11 13, 11 12, 2* 13, 2* 12, 31 13, 31 12", ""},

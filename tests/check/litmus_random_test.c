@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-enum { PROGRAMS = 5000 };
+enum { PROGRAMS = 6000 };
 
 /* How many candidates of one program the oracle is given. */
 static const double most_candidates = 30000;
@@ -20,8 +20,8 @@ static uint32_t up_to(uint64_t *random, uint32_t most)
 }
 
 /*
- * What a program is made of. Kinds of its own, since what goes wrong only where several operations of one kind meet
- * would be rare among programs that are made of everything.
+ * What a program is made of. What goes wrong only where several operations of one kind meet would be rare if
+ * all programs were made of everything.
  */
 typedef struct style {
     uint32_t locations;
@@ -79,30 +79,63 @@ static void add_op(litmus_program *program, uint32_t thread, litmus_op op)
         program->ops[thread][program->counts[thread]++] = op;
 }
 
-static void random_program(litmus_program *program, uint64_t *random)
+/* Any operations, anywhere. */
+static void fill(litmus_program *program, uint64_t *random, const style *style)
 {
     static const litmus_op fence = {.kind = LITMUS_FENCE, .order = LITMUS_SC};
+    uint32_t left = 4 + up_to(random, style->is_simple ? 7 : 5);
+    for (uint32_t t = 0; left != 0; left--) {
+        add_op(program, t, random_op(random, style));
+        if (style->is_fenced && up_to(random, 3) != 0)
+            add_op(program, t, fence);
+        t = up_to(random, 1) != 0 ? t : (t + 1) % program->threads;
+    }
+}
+
+/*
+ * Message passing, with x as the message: any operations on y between the store to x and the load, which
+ * comes after a load of y. That is where release sequences and fences matter, and by chance it is rare.
+ */
+static void fill_with_message(litmus_program *program, uint64_t *random, const style *style)
+{
+    static const litmus_op send = {.kind = LITMUS_STORE, .value = 1};
+    static const litmus_op receive = {.kind = LITMUS_LOAD};
+    uint32_t last = program->threads - 1;
+    program->locations = 2;
+    add_op(program, 0, send);
+    for (uint32_t left = 2 + up_to(random, 3); left != 0; left--) {
+        litmus_op op = random_op(random, style);
+        op.location = op.kind != LITMUS_FENCE;
+        add_op(program, up_to(random, last - 1), op);
+    }
+    litmus_op look = {.kind = LITMUS_LOAD, .location = 1};
+    look.order = up_to(random, 3) != 0 ? LITMUS_ACQ : LITMUS_RLX;
+    add_op(program, last, look);
+    if (look.order == LITMUS_RLX)
+        add_op(program, last, (litmus_op){.kind = LITMUS_FENCE, .order = LITMUS_ACQ});
+    add_op(program, last, receive);
+}
+
+static void random_program(litmus_program *program, uint64_t *random)
+{
     do {
         memset(program, 0, sizeof *program);
         program->threads = 2 + up_to(random, 2);
-        program->locations = 1 + up_to(random, 2);
+        program->locations = 1 + (1 + up_to(random, 4)) / 2; /* seldom 1 */
         program->spurious = up_to(random, 2);
-        program->cxx20 = up_to(random, 1) != 0;
+        program->cxx20 = up_to(random, 3) == 0;
         program->initialised = up_to(random, 1) != 0;
         style style = {
             .locations = program->locations,
             .sc = up_to(random, 2) * 3,
-            .is_strong = up_to(random, 1) != 0,
+            .is_strong = up_to(random, 3) == 0,
             .is_simple = up_to(random, 1) != 0,
             .is_fenced = up_to(random, 3) == 0,
         };
-        uint32_t left = 4 + up_to(random, style.is_simple ? 7 : 5);
-        for (uint32_t t = 0; left != 0; left--) {
-            add_op(program, t, random_op(random, &style));
-            if (style.is_fenced && up_to(random, 3) != 0)
-                add_op(program, t, fence);
-            t = up_to(random, 1) != 0 ? t : (t + 1) % program->threads;
-        }
+        if (up_to(random, 2) != 0)
+            fill(program, random, &style);
+        else
+            fill_with_message(program, random, &style);
     } while (oracle_cost(program) > most_candidates);
 }
 

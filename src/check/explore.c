@@ -180,10 +180,13 @@ static void set_store_clocks(graph *g, reference store)
         clock_join(&e->message, &event_at(g, e->rf)->message);
     if (the_checker.scenario->cxx20_release_sequences)
         return;
+    /* It belongs to the release sequences that its own thread began, but not to those that the thread's
+     * read-modify-writes only carry on; and the last of its own releases knows of all before. */
     for (unsigned i = store.index; i-- > 0;) {
         const event *earlier = &g->threads[store.thread].events[i];
-        if (earlier->kind == EVENT_STORE && earlier->location == e->location) {
-            clock_join(&e->message, &earlier->message);
+        if (earlier->kind == EVENT_STORE && earlier->location == e->location &&
+            releases(earlier->order)) {
+            clock_join(&e->message, &earlier->hb);
             break;
         }
     }

@@ -1,0 +1,180 @@
+/*
+ * The checker against the oracle: random programs, of which both must find the same outcomes and the same number
+ * of executions. Each execution is explored once, so the numbers are equal, not only bounded.
+ */
+#include "testing.h"
+
+#include "litmus.h"
+#include "oracle.h"
+
+#include <inttypes.h>
+
+enum { PROGRAMS = 6000 };
+
+/* How many candidates of one program the oracle is given. */
+static const double most_candidates = 30000;
+
+static uint32_t up_to(uint64_t *random, uint32_t most)
+{
+    return (uint32_t)(testing_random(random) % (most + 1));
+}
+
+/*
+ * What a program is made of. What goes wrong only where several operations of one kind meet would be rare if
+ * all programs were made of everything.
+ */
+typedef struct style {
+    uint32_t locations;
+    uint32_t sc;    /* of 8 operations are seq_cst whatever they are */
+    bool is_strong; /* the others are never relaxed */
+    bool is_simple; /* loads and stores only; so there can be more of them */
+    bool is_fenced; /* there is a seq_cst fence behind most of them */
+} style;
+
+static litmus_kind random_kind(uint64_t *random, bool is_simple)
+{
+    static const litmus_kind others[] = {
+        LITMUS_FETCH_ADD, LITMUS_EXCHANGE,         LITMUS_FENCE,
+        LITMUS_FENCE,     LITMUS_COMPARE_EXCHANGE, LITMUS_COMPARE_EXCHANGE_WEAK,
+    };
+    if (is_simple || up_to(random, 13) < 8)
+        return up_to(random, 1) != 0 ? LITMUS_LOAD : LITMUS_STORE;
+    return others[up_to(random, sizeof others / sizeof others[0] - 1)];
+}
+
+/* Any order that a load, a store, or a read-modify-write may have. */
+static litmus_order random_order(uint64_t *random, bool reads, bool writes)
+{
+    litmus_order order;
+    do
+        order = (litmus_order)up_to(random, LITMUS_ORDERS - 1);
+    while ((order == LITMUS_ACQ && !reads) || (order == LITMUS_REL && !writes) ||
+           (order == LITMUS_AR && !(reads && writes)));
+    return order;
+}
+
+static litmus_op random_op(uint64_t *random, const style *style)
+{
+    litmus_op op = {.kind = random_kind(random, style->is_simple)};
+    bool is_fence = op.kind == LITMUS_FENCE;
+    op.location = is_fence ? 0 : up_to(random, style->locations - 1);
+    do
+        op.order = random_order(random, is_fence || litmus_is_read(op.kind),
+                                is_fence || op.kind != LITMUS_LOAD);
+    while (style->is_strong && op.order == LITMUS_RLX);
+    if (up_to(random, 7) < style->sc)
+        op.order = LITMUS_SC;
+    if (op.kind != LITMUS_LOAD && !is_fence)
+        op.value = op.kind == LITMUS_FETCH_ADD ? up_to(random, 2) : up_to(random, 3);
+    if (litmus_is_compare_exchange(op.kind)) {
+        op.expected = up_to(random, 2);
+        op.order_if_failed = random_order(random, true, false);
+    }
+    return op;
+}
+
+static void add_op(litmus_program *program, uint32_t thread, litmus_op op)
+{
+    if (program->counts[thread] < LITMUS_OPS)
+        program->ops[thread][program->counts[thread]++] = op;
+}
+
+/* Any operations, anywhere. */
+static void fill(litmus_program *program, uint64_t *random, const style *style)
+{
+    static const litmus_op fence = {.kind = LITMUS_FENCE, .order = LITMUS_SC};
+    uint32_t left = 4 + up_to(random, style->is_simple ? 7 : 5);
+    for (uint32_t t = 0; left != 0; left--) {
+        add_op(program, t, random_op(random, style));
+        if (style->is_fenced && up_to(random, 3) != 0)
+            add_op(program, t, fence);
+        t = up_to(random, 1) != 0 ? t : (t + 1) % program->threads;
+    }
+}
+
+/*
+ * Message passing, with x as the message: any operations on y between the store to x and the load, which
+ * comes after a load of y. That is where release sequences and fences matter, and by chance it is rare.
+ */
+static void fill_with_message(litmus_program *program, uint64_t *random, const style *style)
+{
+    static const litmus_op send = {.kind = LITMUS_STORE, .value = 1};
+    static const litmus_op receive = {.kind = LITMUS_LOAD};
+    uint32_t last = program->threads - 1;
+    program->locations = 2;
+    add_op(program, 0, send);
+    for (uint32_t left = 2 + up_to(random, 3); left != 0; left--) {
+        litmus_op op = random_op(random, style);
+        op.location = op.kind != LITMUS_FENCE;
+        add_op(program, up_to(random, last - 1), op);
+    }
+    litmus_op look = {.kind = LITMUS_LOAD, .location = 1};
+    look.order = up_to(random, 3) != 0 ? LITMUS_ACQ : LITMUS_RLX;
+    add_op(program, last, look);
+    if (look.order == LITMUS_RLX)
+        add_op(program, last, (litmus_op){.kind = LITMUS_FENCE, .order = LITMUS_ACQ});
+    add_op(program, last, receive);
+}
+
+static void random_program(litmus_program *program, uint64_t *random)
+{
+    do {
+        memset(program, 0, sizeof *program);
+        program->threads = 2 + up_to(random, 2);
+        program->locations = 1 + (1 + up_to(random, 4)) / 2; /* seldom 1 */
+        program->spurious = up_to(random, 2);
+        program->cxx20 = up_to(random, 3) == 0;
+        program->initialised = up_to(random, 1) != 0;
+        style style = {
+            .locations = program->locations,
+            .sc = up_to(random, 2) * 3,
+            .is_strong = up_to(random, 3) == 0,
+            .is_simple = up_to(random, 1) != 0,
+            .is_fenced = up_to(random, 3) == 0,
+        };
+        if (up_to(random, 2) != 0)
+            fill(program, random, &style);
+        else
+            fill_with_message(program, random, &style);
+    } while (oracle_cost(program) > most_candidates);
+}
+
+static void agree(const litmus_program *program)
+{
+    litmus_outcomes checked, by_axioms;
+    oracle_explore(program, &by_axioms);
+    bool nothing_found = litmus_explore(program, &checked);
+    if (!nothing_found || !litmus_same_outcomes(&checked, &by_axioms) ||
+        checked.executions != by_axioms.executions) {
+        char text[512];
+        litmus_print(program, text, sizeof text);
+        printf("# litmus_test '%s'\n", text);
+        printf("# %" PRIu64 " executions, of the oracle %" PRIu64 "\n", checked.executions,
+               by_axioms.executions);
+        litmus_print_difference("checker", &checked, "oracle", &by_axioms);
+        fail();
+    }
+    litmus_free_outcomes(&checked);
+    litmus_free_outcomes(&by_axioms);
+}
+
+static void the_checker_agrees_with_the_axioms_on_random_programs(void **state)
+{
+    (void)state;
+    const char *times = getenv("BIDE_ROUNDS");
+    uint32_t programs = PROGRAMS * (times != NULL ? (uint32_t)strtoul(times, NULL, 0) : 1);
+    uint64_t random = testing_seed();
+    for (uint32_t i = 0; i < programs; i++) {
+        litmus_program program;
+        random_program(&program, &random);
+        agree(&program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_checker_agrees_with_the_axioms_on_random_programs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/*
+ * Threads that wait, for a lock or asleep: each way in which they can take turns is run once.
+ */
+#include "testing.h"
+
+#include "bide/check.h"
+#include "bide/check_pthread.h"
+#include "bide/platform.h"
+
+#include <string.h>
+
+typedef struct state {
+    pthread_mutex_t lock;
+    pthread_cond_t condition;
+    unsigned count;
+    char order[16];
+    bide_atomic(uint32_t) word;
+} state;
+
+static void take_turn(void *p)
+{
+    state *s = p;
+    pthread_mutex_lock(&s->lock);
+    s->order[s->count++] = (char)('0' + bide_check_thread());
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void take_two_turns(void *p)
+{
+    take_turn(p);
+    take_turn(p);
+}
+
+static void note_order(void *p)
+{
+    bide_check_note("%s", ((state *)p)->order);
+}
+
+/* Explores, and expects that nothing is found, and so many executions, each with another order of turns. */
+static void expect_orders(bide_check_scenario scenario, unsigned orders)
+{
+    bide_check_result result;
+    scenario.size = sizeof(state);
+    scenario.finish = note_order;
+    assert_int_equal(bide_check_explore(&scenario, &result), BIDE_CHECK_NOTHING);
+    assert_int_equal(result.executions, orders);
+    assert_int_equal(result.outcomes_count, orders);
+    bide_check_result_free(&result);
+}
+
+static void each_order_of_taking_a_lock_is_run_once(void **unused)
+{
+    (void)unused;
+    expect_orders((bide_check_scenario){.threads = {take_turn, take_turn, take_turn}}, 6);
+    expect_orders((bide_check_scenario){.threads = {take_turn, take_turn, take_turn, take_turn}},
+                  24);
+    /* 5! / (2! 2!), and 6! / (2! 2! 2!) */
+    expect_orders((bide_check_scenario){.threads = {take_two_turns, take_two_turns, take_turn}},
+                  30);
+    expect_orders(
+        (bide_check_scenario){.threads = {take_two_turns, take_two_turns, take_two_turns}}, 90);
+}
+
+static bide_check_finding found(bide_check_scenario scenario)
+{
+    bide_check_result result;
+    scenario.size = sizeof(state);
+    bide_check_finding finding = bide_check_explore(&scenario, &result);
+    bide_check_result_free(&result);
+    return finding;
+}
+
+/* ---- Words ---- */
+
+static void sleep_until_set(void *p)
+{
+    state *s = p;
+    while (bide_atomic_load(&s->word, acquire) == 0)
+        bide_platform.wait(&s->word, 0, BIDE_FOREVER);
+    bide_check_assert(s->count == 1);
+}
+
+static void set_and_wake(void *p, uint32_t sleepers)
+{
+    state *s = p;
+    s->count = 1;
+    bide_atomic_store(&s->word, 1, release);
+    bide_platform.wake(&s->word, sleepers);
+}
+
+static void set_and_wake_one(void *p)
+{
+    set_and_wake(p, 1);
+}
+
+static void set_and_wake_two(void *p)
+{
+    set_and_wake(p, 2);
+}
+
+static void a_wake_wakes_no_more_than_it_is_told_to(void **unused)
+{
+    (void)unused;
+    assert_int_equal(found((bide_check_scenario){.threads = {sleep_until_set, set_and_wake_one}}),
+                     BIDE_CHECK_NOTHING);
+    assert_int_equal(found((bide_check_scenario){
+                         .threads = {sleep_until_set, sleep_until_set, set_and_wake_two}}),
+                     BIDE_CHECK_NOTHING);
+    assert_int_equal(found((bide_check_scenario){
+                         .threads = {sleep_until_set, sleep_until_set, set_and_wake_one}}),
+                     BIDE_CHECK_DEADLOCK);
+}
+
+/* Sleeping gives no order: who is woken must still acquire. */
+static void sleep_and_trust(void *p)
+{
+    state *s = p;
+    while (bide_atomic_load(&s->word, relaxed) == 0)
+        bide_platform.wait(&s->word, 0, BIDE_FOREVER);
+    bide_check_assert(s->count == 1);
+}
+
+static void a_sleep_orders_nothing(void **unused)
+{
+    (void)unused;
+    assert_int_equal(found((bide_check_scenario){.threads = {sleep_and_trust, set_and_wake_one}}),
+                     BIDE_CHECK_RACE);
+}
+
+/* ---- Conditions ---- */
+
+static void wait_under_the_lock(void *p)
+{
+    state *s = p;
+    pthread_mutex_lock(&s->lock);
+    while (s->count == 0)
+        pthread_cond_wait(&s->condition, &s->lock);
+    s->count--;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void wait_without_looking_again(void *p)
+{
+    state *s = p;
+    pthread_mutex_lock(&s->lock);
+    if (s->count == 0)
+        pthread_cond_wait(&s->condition, &s->lock);
+    bide_check_assert(s->count != 0);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void add_and_signal(state *s, unsigned count)
+{
+    pthread_mutex_lock(&s->lock);
+    s->count += count;
+    pthread_cond_signal(&s->condition);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void add_one_and_signal(void *p)
+{
+    add_and_signal(p, 1);
+}
+
+/* One signal for two. */
+static void add_two_and_signal(void *p)
+{
+    add_and_signal(p, 2);
+}
+
+static void add_two_and_broadcast(void *p)
+{
+    state *s = p;
+    pthread_mutex_lock(&s->lock);
+    s->count += 2;
+    pthread_mutex_unlock(&s->lock);
+    pthread_cond_broadcast(&s->condition);
+}
+
+static void a_condition_wakes_whom_it_is_told_to(void **unused)
+{
+    (void)unused;
+    assert_int_equal(
+        found((bide_check_scenario){.threads = {wait_under_the_lock, add_one_and_signal}}),
+        BIDE_CHECK_NOTHING);
+    assert_int_equal(
+        found((bide_check_scenario){
+            .threads = {wait_under_the_lock, wait_under_the_lock, add_two_and_broadcast},
+            .never_spurious = true}),
+        BIDE_CHECK_NOTHING);
+    assert_int_equal(found((bide_check_scenario){
+                         .threads = {wait_under_the_lock, wait_under_the_lock, add_two_and_signal},
+                         .never_spurious = true}),
+                     BIDE_CHECK_DEADLOCK);
+}
+
+static void a_wait_for_a_condition_may_end_for_no_reason(void **unused)
+{
+    bide_check_scenario scenario = {.threads = {wait_without_looking_again, add_one_and_signal}};
+    (void)unused;
+    assert_int_equal(found(scenario), BIDE_CHECK_ASSERTION);
+    scenario.never_spurious = true;
+    assert_int_equal(found(scenario), BIDE_CHECK_NOTHING);
+}
+
+/* ---- Threads that a scenario starts ---- */
+
+static void *add_one(void *p)
+{
+    ((state *)p)->count++;
+    return p;
+}
+
+static void start_and_join(void *p)
+{
+    state *s = p;
+    pthread_t thread;
+    void *result;
+    s->count = 1;
+    bide_check_assert(pthread_create(&thread, NULL, add_one, s) == 0);
+    bide_check_assert(pthread_join(thread, &result) == 0 && result == s);
+    bide_check_assert(s->count == 2);
+}
+
+static void start_and_go_on(void *p)
+{
+    pthread_t thread;
+    bide_check_assert(pthread_create(&thread, NULL, add_one, p) == 0);
+    ((state *)p)->count++;
+}
+
+static void starting_and_joining_order_what_threads_do(void **unused)
+{
+    (void)unused;
+    assert_int_equal(found((bide_check_scenario){.threads = {start_and_join}}), BIDE_CHECK_NOTHING);
+    assert_int_equal(found((bide_check_scenario){.threads = {start_and_go_on}}), BIDE_CHECK_RACE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_order_of_taking_a_lock_is_run_once),
+        cmocka_unit_test(a_wake_wakes_no_more_than_it_is_told_to),
+        cmocka_unit_test(a_sleep_orders_nothing),
+        cmocka_unit_test(a_condition_wakes_whom_it_is_told_to),
+        cmocka_unit_test(a_wait_for_a_condition_may_end_for_no_reason),
+        cmocka_unit_test(starting_and_joining_order_what_threads_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

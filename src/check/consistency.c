@@ -30,8 +30,8 @@ unsigned newest_known(const graph *g, unsigned location, const vector_clock *clo
 typedef uint64_t word;
 
 typedef struct relations {
-    unsigned count; /* of events */
-    unsigned words; /* in a row */
+    size_t count; /* of events */
+    size_t words; /* in a row */
     const event **events;
     unsigned *thread_begin; /* for each event, the first of its thread */
     word *hb;
@@ -39,25 +39,25 @@ typedef struct relations {
     word *scb;
 } relations;
 
-static bool has(const word *row, unsigned i)
+static bool has(const word *row, size_t i)
 {
     return row[i / 64] >> (i % 64) & 1;
 }
 
-static void add(word *row, unsigned i)
+static void add(word *row, size_t i)
 {
     row[i / 64] |= (word)1 << (i % 64);
 }
 
-static void add_all(word *row, const word *other, unsigned words)
+static void add_all(word *row, const word *other, size_t words)
 {
-    for (unsigned i = 0; i < words; i++)
+    for (size_t i = 0; i < words; i++)
         row[i] |= other[i];
 }
 
-static bool share_one(const word *a, const word *b, unsigned words)
+static bool share_one(const word *a, const word *b, size_t words)
 {
-    for (unsigned i = 0; i < words; i++) {
+    for (size_t i = 0; i < words; i++) {
         if ((a[i] & b[i]) != 0)
             return true;
     }
@@ -90,7 +90,7 @@ static bool mo_or_fr(const graph *g, const event *x, const event *y)
 
 static void relate(relations *r, const graph *g)
 {
-    unsigned n = r->count, words = r->words;
+    size_t n = r->count, words = r->words;
     const event **events = r->events;
     unsigned begin[THREADS];
     unsigned next = 0;
@@ -101,14 +101,14 @@ static void relate(relations *r, const graph *g)
             events[next++] = &g->threads[t].events[i];
         }
     }
-    for (unsigned y = 0; y < n; y++) {
+    for (size_t y = 0; y < n; y++) {
         word *hb = &r->hb[y * words];
         for (unsigned t = 1; t < LAST; t++) {
             for (unsigned i = 0; i < events[y]->hb.seen[t]; i++)
                 add(hb, begin[t] + i);
         }
         hb[y / 64] &= ~((word)1 << (y % 64));
-        for (unsigned x = r->thread_begin[y]; x < y; x++) {
+        for (size_t x = r->thread_begin[y]; x < y; x++) {
             if (!is_access(events[x]) || !is_access(events[y]) ||
                 events[x]->location != events[y]->location)
                 add(&r->sb_elsewhere[y * words], x);
@@ -116,15 +116,15 @@ static void relate(relations *r, const graph *g)
     }
     /* scb = sb, and sb_elsewhere hb sb_elsewhere, and hb at one location, mo, fr */
     word *middle = scratch(n * words * sizeof *middle);
-    for (unsigned y = 0; y < n; y++) {
-        for (unsigned x = 0; x < n; x++) {
+    for (size_t y = 0; y < n; y++) {
+        for (size_t x = 0; x < n; x++) {
             if (has(&r->hb[y * words], x))
                 add_all(&middle[y * words], &r->sb_elsewhere[x * words], words);
         }
     }
-    for (unsigned y = 0; y < n; y++) {
+    for (size_t y = 0; y < n; y++) {
         word *scb = &r->scb[y * words];
-        for (unsigned x = 0; x < n; x++) {
+        for (size_t x = 0; x < n; x++) {
             if (x >= r->thread_begin[y] && x < y)
                 add(scb, x);
             if (has(&r->sb_elsewhere[y * words], x))
@@ -138,7 +138,7 @@ static void relate(relations *r, const graph *g)
 }
 
 /* What a path to a seq_cst event may end in: itself, or for a fence what happens before it. */
-static void ends_of(const relations *r, unsigned y, word *ends)
+static void ends_of(const relations *r, size_t y, word *ends)
 {
     memset(ends, 0, r->words * sizeof *ends);
     if (is_sc_fence(r->events[y]))
@@ -147,29 +147,29 @@ static void ends_of(const relations *r, unsigned y, word *ends)
 }
 
 /* What a path from a seq_cst event may begin in: itself, or for a fence what happens after it. */
-static void beginnings_of(const relations *r, unsigned x, word *beginnings)
+static void beginnings_of(const relations *r, size_t x, word *beginnings)
 {
     memset(beginnings, 0, r->words * sizeof *beginnings);
     add(beginnings, x);
     if (!is_sc_fence(r->events[x]))
         return;
-    for (unsigned y = 0; y < r->count; y++) {
+    for (size_t y = 0; y < r->count; y++) {
         if (has(&r->hb[y * r->words], x))
             add(beginnings, y);
     }
 }
 
 /* psc of two fences: hb, or hb eco hb. */
-static bool fences_ordered(const relations *r, const graph *g, unsigned f1, unsigned f2,
+static bool fences_ordered(const relations *r, const graph *g, size_t f1, size_t f2,
                            const word *after_f1)
 {
     const word *before_f2 = &r->hb[f2 * r->words];
     if (has(before_f2, f1))
         return true;
-    for (unsigned x = 0; x < r->count; x++) {
+    for (size_t x = 0; x < r->count; x++) {
         if (!has(after_f1, x) || !is_access(r->events[x]))
             continue;
-        for (unsigned y = 0; y < r->count; y++) {
+        for (size_t y = 0; y < r->count; y++) {
             if (x != y && has(before_f2, y) && is_access(r->events[y]) &&
                 r->events[x]->location == r->events[y]->location &&
                 eco(g, r->events[x], r->events[y]))
@@ -180,11 +180,11 @@ static bool fences_ordered(const relations *r, const graph *g, unsigned f1, unsi
 }
 
 /* Can all be taken away, each when nothing before it is left? */
-static bool is_acyclic(bool *edges, unsigned n, bool *taken)
+static bool is_acyclic(const bool *edges, size_t n, bool *taken)
 {
-    for (unsigned left = n; left > 0;) {
-        unsigned before = left;
-        for (unsigned y = 0; y < n; y++) {
+    for (size_t left = n; left > 0;) {
+        size_t before = left;
+        for (size_t y = 0; y < n; y++) {
             bool is_first = !taken[y];
             for (unsigned x = 0; x < n && is_first; x++)
                 is_first = taken[x] || !edges[x * n + y];
@@ -200,29 +200,29 @@ static bool is_acyclic(bool *edges, unsigned n, bool *taken)
 }
 
 /* With fences, which stand for what happens before and after them. */
-static bool is_acyclic_with_fences(const graph *g, unsigned n, unsigned sc_count)
+static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
 {
     relations r = {.count = n, .words = (n + 63) / 64};
-    size_t rows = (size_t)n * r.words * sizeof(word);
-    r.events = scratch(n * sizeof *r.events);
+    size_t rows = n * r.words * sizeof(word);
+    r.events = scratch(n * sizeof(const event *));
     r.thread_begin = scratch(n * sizeof *r.thread_begin);
     r.hb = scratch(rows);
     r.sb_elsewhere = scratch(rows);
     r.scb = scratch(rows);
     relate(&r, g);
 
-    unsigned *sc = scratch(sc_count * sizeof *sc);
-    unsigned m = 0;
-    for (unsigned i = 0; i < n; i++) {
+    size_t *sc = scratch(sc_count * sizeof *sc);
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
         if (r.events[i]->order == bide_check_seq_cst_)
             sc[m++] = i;
     }
     bool *edges = scratch(m * m * sizeof *edges);
     word *beginnings = scratch(r.words * sizeof *beginnings);
     word *ends = scratch(r.words * sizeof *ends);
-    for (unsigned a = 0; a < m; a++) {
+    for (size_t a = 0; a < m; a++) {
         beginnings_of(&r, sc[a], beginnings);
-        for (unsigned b = 0; b < m; b++) {
+        for (size_t b = 0; b < m; b++) {
             bool edge = false;
             ends_of(&r, sc[b], ends);
             for (unsigned y = 0; y < n && !edge; y++)
@@ -265,19 +265,19 @@ static bool is_before(const graph *g, reference a, reference b)
     return is_path_elsewhere(g, a, b);
 }
 
-static bool is_acyclic_without_fences(const graph *g, unsigned m)
+static bool is_acyclic_without_fences(const graph *g, size_t m)
 {
     reference *sc = scratch(m * sizeof *sc);
     bool *edges = scratch(m * m * sizeof *edges);
-    unsigned i = 0;
+    size_t i = 0;
     for (unsigned t = 1; t < LAST; t++) {
         for (unsigned j = 0; j < g->threads[t].count; j++) {
             if (g->threads[t].events[j].order == bide_check_seq_cst_)
                 sc[i++] = (reference){(uint16_t)t, (uint16_t)j};
         }
     }
-    for (unsigned a = 0; a < m; a++) {
-        for (unsigned b = 0; b < m; b++)
+    for (size_t a = 0; a < m; a++) {
+        for (size_t b = 0; b < m; b++)
             edges[a * m + b] = a != b && is_before(g, sc[a], sc[b]);
     }
     return is_acyclic(edges, m, scratch(m * sizeof(bool)));
@@ -285,7 +285,7 @@ static bool is_acyclic_without_fences(const graph *g, unsigned m)
 
 bool is_sc_consistent(const graph *g)
 {
-    unsigned n = 0, sc_count = 0;
+    size_t n = 0, sc_count = 0;
     bool has_fences = false;
     for (unsigned t = 1; t < LAST; t++) {
         n += g->threads[t].count;

@@ -6,6 +6,7 @@
 #undef _FORTIFY_SOURCE
 #include "fiber.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,10 @@ static void *main_fake_stack;
 #define ARRIVED(save, stack, size) ((void)0)
 #endif
 
-/* The section of thread-local variables; absent where nothing has any. */
-extern char __start_bide_thread_local[] __attribute__((weak));
-extern char __stop_bide_thread_local[] __attribute__((weak));
+/* The section of thread-local variables, by the names that the linker gives its ends. (The library has some,
+ * so it is there.) */
+extern char __start_bide_thread_local[];
+extern char __stop_bide_thread_local[];
 
 static char *image; /* what they hold at first */
 static size_t image_size;
@@ -43,8 +45,7 @@ static fiber *inside;
 
 static void load_thread_local(const char *from)
 {
-    if (image_size != 0)
-        memcpy(__start_bide_thread_local, from, image_size);
+    memcpy(__start_bide_thread_local, from, image_size);
 }
 
 static void go_outside(void)
@@ -69,14 +70,14 @@ void fiber_create(fiber *f, void *stack, size_t stack_size)
 {
     static ucontext_t back;
     ucontext_t context;
-    if (image == NULL && __start_bide_thread_local != NULL) {
-        image_size = (size_t)(__stop_bide_thread_local - __start_bide_thread_local);
+    if (image == NULL) {
+        image_size = (uintptr_t)__stop_bide_thread_local - (uintptr_t)__start_bide_thread_local;
         image = malloc(image_size);
         if (image == NULL)
             abort();
         memcpy(image, __start_bide_thread_local, image_size);
     }
-    f->thread_local = malloc(image_size + 1);
+    f->thread_local = malloc(image_size);
     f->stack = stack;
     f->stack_size = stack_size;
     if (f->thread_local == NULL || getcontext(&context) != 0) {
@@ -104,8 +105,7 @@ static void enter(fiber *f, jmp_buf where)
         _longjmp(where, 1);
     }
     ARRIVED(main_fake_stack, NULL, NULL);
-    if (image_size != 0)
-        memcpy(f->thread_local, __start_bide_thread_local, image_size);
+    memcpy(f->thread_local, __start_bide_thread_local, image_size);
     load_thread_local(image);
     inside = NULL;
 }

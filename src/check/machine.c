@@ -557,7 +557,7 @@ static void end_run(void)
         run_thread(LAST);
         if (given_up)
             return;
-        if (threads[LAST].state != DONE || threads[LAST].state == BLOCKED) {
+        if (threads[LAST].state != DONE) {
             trace_blocked(LAST, threads[LAST].spins);
             return;
         }

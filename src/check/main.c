@@ -203,8 +203,9 @@ static bool read_options(options *o, int argc, char **argv)
             o->weaken = true;
         else if (strcmp(a, "--replay") == 0 && i + 1 < argc)
             o->replay = argv[++i];
-        else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0)
-            o->preemptions = (unsigned)atoi(argv[++i]);
+        else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc &&
+                 (o->preemptions = (unsigned)strtoul(argv[i + 1], NULL, 10)) != 0)
+            i++;
         else if (a[0] == '-')
             return false;
         else

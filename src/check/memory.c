@@ -63,8 +63,8 @@ static unsigned blocks_count;
 /* The program's own data, by the names that the linker gives its ends. */
 extern char __data_start[] __attribute__((weak));
 extern char _end[] __attribute__((weak));
-extern char __start_bide_thread_local[] __attribute__((weak));
-extern char __stop_bide_thread_local[] __attribute__((weak));
+extern char __start_bide_thread_local[];
+extern char __stop_bide_thread_local[];
 
 static void *mapped(size_t size)
 {
@@ -89,10 +89,10 @@ void *memory_prepare(size_t size)
     if (model.begin == NULL) {
         size_t all = STATE_SIZE + THREADS * ((size_t)STACK_SIZE + HEAP_SIZE);
         watch(&model, mapped(all), all);
-        char *begin = __data_start, *end = _end;
-        if (begin != NULL && end > begin && (size_t)(end - begin) < (size_t)64 << 20)
-            watch(&data, (char *)((uintptr_t)begin & ~(uintptr_t)(GRAIN - 1)),
-                  (size_t)(end - begin) + GRAIN);
+        uintptr_t begin = (uintptr_t)__data_start & ~(uintptr_t)(GRAIN - 1);
+        uintptr_t end = (uintptr_t)_end;
+        if (begin != 0 && end > begin && end - begin < (uintptr_t)64 << 20)
+            watch(&data, (char *)begin, end - begin + GRAIN);
     }
     if (size > STATE_SIZE) {
         fprintf(stderr, "bide_check: a state of %zu bytes is too large\n", size);
@@ -145,7 +145,6 @@ static bool conflict(access_kind a, access_kind b)
 {
     switch (a) {
     case ACCESS_READ:
-        return b == ACCESS_WRITE || b == ACCESS_FREE;
     case ACCESS_ATOMIC:
         return b == ACCESS_WRITE || b == ACCESS_FREE;
     default:
@@ -176,13 +175,14 @@ static void describe_where(uintptr_t where, char *text, size_t size)
 static void describe_address(uintptr_t address, char *text, size_t size)
 {
     if (address >= (uintptr_t)model.begin && address < (uintptr_t)model.begin + state_size) {
-        snprintf(text, size, "byte %zu of the state", address - (uintptr_t)model.begin);
+        snprintf(text, size, "byte %zu of the state", (size_t)(address - (uintptr_t)model.begin));
         return;
     }
     for (unsigned i = 0; i < blocks_count; i++) {
         uintptr_t begin = (uintptr_t)blocks[i].memory;
         if (address >= begin && address < begin + blocks[i].size) {
-            snprintf(text, size, "byte %zu of a block of %zu", address - begin, blocks[i].size);
+            snprintf(text, size, "byte %zu of a block of %zu", (size_t)(address - begin),
+                     blocks[i].size);
             return;
         }
     }

@@ -63,11 +63,12 @@ bool orders_weakening(unsigned n, weakening *w)
 {
     for (unsigned i = 0; i < known_count; i++) {
         const known_operation *k = &known[i];
-        for (int if_failed = 0; if_failed <= (k->step == STEP_COMPARE_EXCHANGE); if_failed++) {
+        unsigned orders = k->step == STEP_COMPARE_EXCHANGE ? 2 : 1;
+        for (unsigned if_failed = 0; if_failed < orders; if_failed++) {
             uint8_t out[2];
             unsigned count =
                 weaker(k->step, if_failed ? k->written.order_if_failed : k->written.order,
-                       k->step == STEP_LOAD || if_failed, out);
+                       k->step == STEP_LOAD || if_failed != 0, out);
             if (n < count) {
                 *w = (weakening){i, if_failed != 0, out[n]};
                 return true;

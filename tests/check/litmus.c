@@ -84,7 +84,6 @@ static litmus_op next_op(const char **text)
 /* Reads what may stand in front of a program; returns where that begins. */
 static const char *parse_settings(litmus_program *program, const char *text)
 {
-    int used = 0;
     if (strncmp(text, "init: ", 6) == 0) {
         program->initialised = true;
         text += 6;
@@ -93,8 +92,11 @@ static const char *parse_settings(litmus_program *program, const char *text)
         program->cxx20 = true;
         text += 7;
     }
-    if (sscanf(text, "spurious %u: %n", &program->spurious, &used) == 1)
-        text += used;
+    if (strncmp(text, "spurious ", 9) == 0) {
+        char *end;
+        program->spurious = (unsigned)strtoul(text + 9, &end, 10);
+        text = end + strlen(": ");
+    }
     return text;
 }
 
@@ -211,9 +213,10 @@ void litmus_add_outcome(litmus_outcomes *outcomes, const char *text)
         return;
     if (outcomes->count == outcomes->capacity) {
         outcomes->capacity = outcomes->capacity * 2 + 16;
-        outcomes->texts = realloc(outcomes->texts, outcomes->capacity * sizeof *outcomes->texts);
-        if (outcomes->texts == NULL)
+        void *larger = realloc(outcomes->texts, outcomes->capacity * sizeof *outcomes->texts);
+        if (larger == NULL)
             abort();
+        outcomes->texts = larger;
     }
     memmove(&outcomes->texts[place + 1], &outcomes->texts[place],
             (outcomes->count - place) * sizeof *outcomes->texts);

@@ -191,7 +191,7 @@ static void spawn_wait_and_stop(void *p)
     bide_run_loop_stop(&s->loop);
 }
 
-static const bide_check_scenario spawned = {
+static const bide_check_scenario spawned_elsewhere = {
     .name = "what_is_spawned_on_another_loop_ends_and_the_loop_is_stopped",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -304,7 +304,7 @@ int main(int argc, char **argv)
                                                      &loop_woken,
                                                      &loop_freed,
                                                      &stopped_by_two,
-                                                     &spawned,
+                                                     &spawned_elsewhere,
                                                      &run_and_stopped_twice,
                                                      &loop_woken_by_two,
                                                      &asked_to_stop,

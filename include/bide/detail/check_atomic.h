@@ -5,7 +5,7 @@
 #ifndef BIDE_CHECK_ATOMIC_H
 #define BIDE_CHECK_ATOMIC_H
 
-#if defined __cplusplus || !defined __GNUC__
+#if defined __cplusplus || !(defined __GNUC__ || defined __cppcheck__)
 #error "BIDE_CHECK needs gcc or clang, and C"
 #endif
 

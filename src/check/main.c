@@ -58,8 +58,9 @@ static bool check(const options *o, const bide_check_scenario *given)
         printf(" and %" PRIu64 " that were given up", r.blocked);
     printf(", %.2f s\n", seconds);
     if (r.message != NULL && (!good || o->verbose || o->replay != NULL))
-        printf("    %s\n%s    to run it again: --replay '%s' %s\n", r.message, r.trace, r.replay,
-               s.name);
+        printf("    %s\n", r.message);
+    if (r.trace != NULL && (!good || o->verbose || o->replay != NULL))
+        printf("%s    to run it again: --replay '%s' %s\n", r.trace, r.replay, s.name);
     if (o->verbose) {
         for (size_t i = 0; i < r.outcomes_count; i++)
             printf("    %s: %" PRIu64 "\n", r.outcomes[i], r.counts[i]);

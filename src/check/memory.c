@@ -161,7 +161,7 @@ static bool comes_after(unsigned thread, const vector_clock *clock, const record
 
 static const char *name_of(access_kind kind)
 {
-    static const char *const names[] = {"reads", "writes", "uses, as an atomic,", "frees"};
+    static const char *const names[] = {"reads", "writes", "atomically accesses", "frees"};
     return names[kind];
 }
 

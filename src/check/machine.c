@@ -475,7 +475,8 @@ static unsigned next_thread(void)
     return first;
 }
 
-/* Everybody who is left waits. Could they wait for ever? Only if each has seen the newest there is. */
+/* Everybody who is left waits. Could they wait for ever? Only if each has seen the newest there is, and no sleep has
+ * a deadline: that it ends by that is another execution. */
 static void judge_blocked(void)
 {
     unsigned first = NOBODY;
@@ -537,6 +538,8 @@ static void prepare(void)
         return;
     fibers_made = true;
     for (unsigned t = 0; t < THREADS; t++) {
+            if (e->op.step == STEP_PARKED && e->op.operand != 0)
+                return;
         size_t size;
         void *stack = memory_stack(t, &size);
         fiber_create(&threads[t].fiber, stack, size);

@@ -53,8 +53,11 @@ int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
     unsigned how = count > 1 ? machine_choose(&op, count) : 0;
     if (how != 0)
         return may_fail && how == 1 ? 0 : -ETIMEDOUT;
-    op = (operation){
-        .site = site, .step = STEP_PARKED, .wait = WAIT_UNTIL_BITS, .expected = woken_bit(self)};
+    op = (operation){.site = site,
+                     .step = STEP_PARKED,
+                     .wait = WAIT_UNTIL_BITS,
+                     .expected = woken_bit(self),
+                     .operand = has_deadline};
     machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, NULL);
     return 0;
 }

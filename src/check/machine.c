@@ -35,6 +35,7 @@ typedef struct machine_thread_record {
     bool spins;
     unsigned iteration; /* where the spin's last iteration began */
     unsigned previous;  /* and the one before */
+    unsigned idle;      /* how many iterations took no step at all */
     vector_clock clock; /* what it has seen */
 } machine_thread_record;
 
@@ -386,6 +387,11 @@ static void thread_main(void *argument)
     t->state = DONE;
 }
 
+    /* Its own plain memory may yet end it; another's would be a race. */
+    t->idle = t->position == t->iteration ? t->idle + 1 : 0;
+    if (t->idle > the_checker.most_steps)
+        machine_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
+                      running);
 unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_site_ *site)
 {
     operation op = {.site = site, .step = STEP_SPAWN, .order = bide_check_release_};
@@ -522,7 +528,7 @@ static void begin_run(graph *g)
         m->position = 0;
         m->in_rmw = false;
         m->spins = false;
-        m->iteration = m->previous = 0;
+        m->iteration = m->previous = m->idle = 0;
     }
     for (unsigned i = 0; i < g->locations_count; i++) {
         const location *l = &g->locations[i];

@@ -224,9 +224,10 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
             continue;
         }
         bool is_ordered = comes_after(thread, clock, r);
-        if ((r->bytes & bytes) != 0 && conflict((access_kind)r->kind, kind) &&
+        unsigned common = r->bytes & bytes;
+        if (common != 0 && conflict((access_kind)r->kind, kind) &&
             (!is_ordered || r->kind == ACCESS_FREE))
-            report(thread, grain, kind, where, r, is_ordered);
+            report(thread, grain + (unsigned)__builtin_ctz(common), kind, where, r, is_ordered);
         if (is_ordered && (r->bytes & ~bytes) == 0 && r->kind != ACCESS_FREE &&
             (kind == ACCESS_WRITE || kind == ACCESS_FREE || r->kind == kind))
             room = r;
@@ -248,7 +249,8 @@ void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address
         unsigned within = offset % GRAIN;
         size_t n = GRAIN - within < size ? GRAIN - within : size;
         uint8_t bytes = (uint8_t)(((1u << n) - 1) << within);
-        access_grain(&a->shadow[offset / GRAIN], thread, clock, address, bytes, kind, where);
+        access_grain(&a->shadow[offset / GRAIN], thread, clock, address - within, bytes, kind,
+                     where);
         address += n;
         size -= n;
     }

@@ -16,9 +16,14 @@ extern char __executable_start[] __attribute__((weak));
 
 /* ---- Where ---- */
 
+/* As seen from where the sources lie: without what leads to a folder beside them, or to this one. */
 static const char *short_path(const char *path)
 {
     const char *found;
+    char here[400];
+    size_t length = getcwd(here, sizeof here) != NULL ? strlen(here) : 0;
+    if (length > 1 && strncmp(path, here, length) == 0 && path[length] == '/')
+        path += length + 1;
     while ((found = strstr(path, "../")) != NULL)
         path = found + 3;
     return path;

@@ -295,7 +295,7 @@ bool explore_spurious_left(const graph *g, reference next)
     unsigned count = 0;
     for (unsigned i = 0; i < next.index; i++) {
         const event *e = &g->threads[next.thread].events[i];
-        count += e->spurious || (e->kind == EVENT_CHOICE && e->op.may_fail && e->value != 0);
+        count += e->spurious || (e->kind == EVENT_CHOICE && e->op.may_fail && e->value == 1);
     }
     return count < the_checker.most_spurious;
 }

@@ -46,9 +46,9 @@ uint64_t sleepers_look(uintptr_t address, bide_check_site_ *site, reference *loa
 int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
 {
     unsigned self = machine_thread();
-    /* 0: woken; 1: for no reason, or the deadline; 2: the deadline */
-    operation op = {.site = site, .step = STEP_CHOICE, .may_fail = true};
+    /* 0: woken; 1: for no reason, if it may, or the deadline; 2: the deadline */
     bool may_fail = machine_may_be_spurious();
+    operation op = {.site = site, .step = STEP_CHOICE, .may_fail = may_fail};
     unsigned count = 1 + may_fail + has_deadline;
     unsigned how = count > 1 ? machine_choose(&op, count) : 0;
     if (how != 0)

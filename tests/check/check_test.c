@@ -500,6 +500,141 @@ static void set_ups_and_final_checks_may_be_stuck(void **unused)
     }
 }
 
+/* Both ways in which a sleep may end by itself, in both orders; each sleep for no reason but once. */
+static void sleep_twice(void *p)
+{
+    for (int i = 0; i < 2; i++)
+        bide_check_note("%s", bide_platform.wait(&((state *)p)->x, 0, 1) == 0 ? "early" : "late");
+}
+
+static void a_deadline_is_no_sleep_that_ends_for_no_reason(void **unused)
+{
+    (void)unused;
+    SCENARIO(sleeps_twice, .threads = {sleep_twice});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&sleeps_twice, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 3);
+    assert_outcome(&r, 0, "early late", 1);
+    assert_outcome(&r, 1, "late early", 1);
+    assert_outcome(&r, 2, "late late", 1);
+    bide_check_result_free(&r);
+}
+
+/* ---- Plain memory ---- */
+
+/* Bytes of one word, each in a way of its own. */
+typedef struct bytes {
+    union {
+        unsigned char byte[8];
+        uint64_t all;
+    };
+    bide_atomic(uint32_t) passed;
+} bytes;
+
+static void read_byte_0(void *p)
+{
+    (void)*(volatile unsigned char *)&((bytes *)p)->byte[0];
+}
+
+static void read_other_bytes(void *p)
+{
+    for (int i = 1; i < 8; i++)
+        (void)*(volatile unsigned char *)&((bytes *)p)->byte[i];
+}
+
+static void read_other_bytes_singly(void *p)
+{
+    bytes *b = p;
+    for (int i = 1; i < 8; i++) {
+        (void)*(volatile unsigned char *)&b->byte[i];
+        bide_atomic_fetch_add(&b->passed, 1, relaxed);
+    }
+}
+
+static void read_others_and_write_byte_0(void *p)
+{
+    read_other_bytes(p);
+    ((bytes *)p)->byte[0] = 1;
+}
+
+static void a_race_is_found_however_many_have_used_the_word(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario many = {
+        .name = "many",
+        .size = sizeof(bytes),
+        .threads = {read_byte_0, read_other_bytes, read_others_and_write_byte_0}};
+    static const bide_check_scenario singly = {
+        .name = "singly",
+        .size = sizeof(bytes),
+        .threads = {read_byte_0, read_other_bytes_singly, read_others_and_write_byte_0}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&many, &r), BIDE_CHECK_RACE);
+    assert_non_null(strstr(r.message, "thread 3 writes byte 0 of the state"));
+    assert_non_null(strstr(r.message, "while thread 1 reads it"));
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&singly, &r), BIDE_CHECK_RACE);
+    bide_check_result_free(&r);
+}
+
+static void too_many_uses_of_a_word_are_a_bad_scenario(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario too_many = {
+        .name = "too_many",
+        .size = sizeof(bytes),
+        .threads = {read_other_bytes_singly, read_other_bytes_singly, read_other_bytes_singly}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&too_many, &r), BIDE_CHECK_BAD_SCENARIO);
+    assert_string_equal(r.message, "more than 16 kinds of access to the same 8 bytes");
+    bide_check_result_free(&r);
+}
+
+static void write_all(void *p)
+{
+    ((bytes *)p)->all = 1;
+}
+
+static void read_byte_5(void *p)
+{
+    (void)*(volatile unsigned char *)&((bytes *)p)->byte[5];
+}
+
+static void a_race_is_told_with_the_byte_that_both_use(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario overlap = {
+        .name = "overlap", .size = sizeof(bytes), .threads = {write_all, read_byte_5}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&overlap, &r), BIDE_CHECK_RACE);
+    assert_non_null(strstr(r.message, "byte 5 of the state"));
+    bide_check_result_free(&r);
+}
+
+/* What was freed before the threads is freed. */
+static void allocate_and_free(void *p)
+{
+    allocate(p);
+    bide_check_free(((state *)p)->block);
+}
+
+static void read_block(void *p)
+{
+    (void)*(volatile char *)((state *)p)->block;
+}
+
+static void what_is_set_up_and_freed_is_not_to_be_used(void **unused)
+{
+    (void)unused;
+    SCENARIO(freed, .setup = allocate_and_free, .threads = {read_block});
+    SCENARIO(freed_last, .setup = allocate, .threads = {allocate_and_free}, .finish = read_block);
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&freed, &r), BIDE_CHECK_USE_AFTER_FREE);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&freed_last, &r), BIDE_CHECK_USE_AFTER_FREE);
+    bide_check_result_free(&r);
+}
+
 /* One line to the compiler. */
 #define STORE_TWICE(object) \
     (bide_atomic_store(object, 1, relaxed), bide_atomic_store(object, 2, release))
@@ -787,6 +922,11 @@ int main(void)
         cmocka_unit_test(thread_locals_are_each_threads_own_and_fresh_in_each_execution),
         cmocka_unit_test(who_waits_with_an_old_value_is_not_stuck),
         cmocka_unit_test(set_ups_and_final_checks_may_be_stuck),
+        cmocka_unit_test(a_deadline_is_no_sleep_that_ends_for_no_reason),
+        cmocka_unit_test(a_race_is_found_however_many_have_used_the_word),
+        cmocka_unit_test(too_many_uses_of_a_word_are_a_bad_scenario),
+        cmocka_unit_test(a_race_is_told_with_the_byte_that_both_use),
+        cmocka_unit_test(what_is_set_up_and_freed_is_not_to_be_used),
         cmocka_unit_test(operations_on_one_line_keep_their_orders),
         cmocka_unit_test(outside_a_scenario_all_is_plain),
         cmocka_unit_test(the_status_is_0_if_all_is_as_expected),

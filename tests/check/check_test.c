@@ -604,7 +604,7 @@ static void a_race_is_told_with_the_byte_that_both_use(void **unused)
 {
     (void)unused;
     static const bide_check_scenario overlap = {
-        .name = "overlap", .size = sizeof(bytes), .threads = {write_all, read_byte_5}};
+        .name = "overlap", .size = sizeof(bytes), .threads = {read_byte_5, write_all}};
     bide_check_result r;
     assert_int_equal(bide_check_explore(&overlap, &r), BIDE_CHECK_RACE);
     assert_non_null(strstr(r.message, "byte 5 of the state"));
@@ -621,6 +621,35 @@ static void allocate_and_free(void *p)
 static void read_block(void *p)
 {
     (void)*(volatile char *)((state *)p)->block;
+}
+
+static void read_free_and_read(void *p)
+{
+    state *s = p;
+    allocate(p);
+    volatile char *block = s->block;
+    (void)block[0];
+    (void)block[5];
+    bide_check_free(s->block);
+    (void)block[5];
+}
+
+static void free_twice(void *p)
+{
+    allocate_and_free(p);
+    bide_check_free(((state *)p)->block);
+}
+
+static void one_thread_may_not_use_what_it_has_freed(void **unused)
+{
+    (void)unused;
+    SCENARIO(uses, .threads = {read_free_and_read});
+    SCENARIO(frees, .threads = {free_twice});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&uses, &r), BIDE_CHECK_USE_AFTER_FREE);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&frees, &r), BIDE_CHECK_DOUBLE_FREE);
+    bide_check_result_free(&r);
 }
 
 static void what_is_set_up_and_freed_is_not_to_be_used(void **unused)
@@ -926,6 +955,7 @@ int main(void)
         cmocka_unit_test(a_race_is_found_however_many_have_used_the_word),
         cmocka_unit_test(too_many_uses_of_a_word_are_a_bad_scenario),
         cmocka_unit_test(a_race_is_told_with_the_byte_that_both_use),
+        cmocka_unit_test(one_thread_may_not_use_what_it_has_freed),
         cmocka_unit_test(what_is_set_up_and_freed_is_not_to_be_used),
         cmocka_unit_test(operations_on_one_line_keep_their_orders),
         cmocka_unit_test(outside_a_scenario_all_is_plain),

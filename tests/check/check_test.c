@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "seeded.h"
 
+#include "bide/check_pthread.h"
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/platform.h"
@@ -82,6 +83,83 @@ static void a_race_of_threads_without_steps_is_found_again(void **unused)
         bide_check_result found, again;
         assert_int_equal(bide_check_explore(all[i], &found), BIDE_CHECK_RACE);
         bide_check_replay(all[i], found.replay, &again);
+        assert_same(&found, &again);
+        bide_check_result_free(&found);
+        bide_check_result_free(&again);
+    }
+}
+
+/* With locks, conditions and threads that are created too. */
+typedef struct locked {
+    pthread_mutex_t first, second;
+    pthread_cond_t condition;
+    int number;
+} locked;
+
+static void lock_in_order(void *p)
+{
+    locked *l = p;
+    pthread_mutex_lock(&l->first);
+    pthread_mutex_lock(&l->second);
+    pthread_mutex_unlock(&l->second);
+    pthread_mutex_unlock(&l->first);
+}
+
+static void lock_crosswise(void *p)
+{
+    locked *l = p;
+    pthread_mutex_lock(&l->second);
+    pthread_mutex_lock(&l->first);
+    pthread_mutex_unlock(&l->first);
+    pthread_mutex_unlock(&l->second);
+}
+
+static void signal_once(void *p)
+{
+    pthread_cond_signal(&((locked *)p)->condition);
+}
+
+static void wait_once(void *p)
+{
+    locked *l = p;
+    pthread_mutex_lock(&l->first);
+    pthread_cond_wait(&l->condition, &l->first);
+    pthread_mutex_unlock(&l->first);
+}
+
+static void *write_number(void *p)
+{
+    ((locked *)p)->number = 1;
+    return p;
+}
+
+static void write_beside_another(void *p)
+{
+    locked *l = p;
+    pthread_t thread;
+    bide_check_assert(pthread_create(&thread, NULL, write_number, l) == 0);
+    l->number = 2;
+    pthread_join(thread, NULL);
+}
+
+static void locks_conditions_and_threads_are_found_again(void **unused)
+{
+    (void)unused;
+    static const struct {
+        bide_check_scenario scenario;
+        bide_check_finding finding;
+    } all[] = {
+        {{.name = "crosswise", .threads = {lock_in_order, lock_crosswise}}, BIDE_CHECK_DEADLOCK},
+        {{.name = "signal_lost", .threads = {signal_once, wait_once}}, BIDE_CHECK_DEADLOCK},
+        {{.name = "created", .threads = {write_beside_another}}, BIDE_CHECK_RACE},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bide_check_scenario s = all[i].scenario;
+        s.size = sizeof(locked);
+        bide_check_result found, again;
+        assert_int_equal(bide_check_explore(&s, &found), all[i].finding);
+        print_message("%s: %s\n", s.name, found.replay);
+        bide_check_replay(&s, found.replay, &again);
         assert_same(&found, &again);
         bide_check_result_free(&found);
         bide_check_result_free(&again);
@@ -937,6 +1015,7 @@ int main(void)
         cmocka_unit_test(weaken_looks_only_at_the_suites_files),
         cmocka_unit_test(every_finding_is_found_again_by_its_text),
         cmocka_unit_test(a_race_of_threads_without_steps_is_found_again),
+        cmocka_unit_test(locks_conditions_and_threads_are_found_again),
         cmocka_unit_test(a_text_that_is_none_is_a_bad_scenario),
         cmocka_unit_test(a_text_that_does_not_fit_is_a_bad_scenario),
         cmocka_unit_test(the_beginning_of_a_text_is_gone_on_from),

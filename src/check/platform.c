@@ -83,8 +83,8 @@ void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count)
     machine_store(&op, address, 8, HIDDEN_SLEEPERS, sleepers, &load);
 }
 
-static bide_check_site_ wait_site = {"platform", "wait", "*word", 0, 0};
-static bide_check_site_ wake_site = {"platform", "wake", "*word", 0, 0};
+static bide_check_site_ wait_site = {"", "bide_platform.wait", "*word", 0, 0};
+static bide_check_site_ wake_site = {"", "bide_platform.wake", "*word", 0, 0};
 
 static int check_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
 {

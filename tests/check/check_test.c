@@ -61,6 +61,27 @@ static void every_finding_is_found_again_by_its_text(void **unused)
     assert_true(replayed > 20);
 }
 
+static void every_finding_is_found_with_one_preemption_and_found_again(void **unused)
+{
+    (void)unused;
+    const bide_check_scenario *all[SEEDED_MOST];
+    seeded_all(all);
+    for (size_t i = 0; all[i] != NULL; i++) {
+        for (unsigned preemptions = 1; preemptions <= 2; preemptions++) {
+            bide_check_scenario s = *all[i];
+            s.preemptions = preemptions;
+            bide_check_result found, again;
+            assert_int_equal(bide_check_explore(&s, &found), s.expected);
+            if (found.replay != NULL && found.finding != BIDE_CHECK_BAD_SCENARIO) {
+                bide_check_replay(&s, found.replay, &again);
+                assert_same(&found, &again);
+                bide_check_result_free(&again);
+            }
+            bide_check_result_free(&found);
+        }
+    }
+}
+
 /* The plain accesses of threads without steps come in the order in which they came. */
 static void write_block(void *p)
 {
@@ -1017,6 +1038,7 @@ int main(void)
         cmocka_unit_test(weaken_wants_no_reason_for_one_that_is),
         cmocka_unit_test(weaken_looks_only_at_the_suites_files),
         cmocka_unit_test(every_finding_is_found_again_by_its_text),
+        cmocka_unit_test(every_finding_is_found_with_one_preemption_and_found_again),
         cmocka_unit_test(a_race_of_threads_without_steps_is_found_again),
         cmocka_unit_test(locks_conditions_and_threads_are_found_again),
         cmocka_unit_test(a_text_that_is_none_is_a_bad_scenario),

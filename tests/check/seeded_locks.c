@@ -25,10 +25,10 @@ static void both_were_inside(void *p)
 /* A scenario of two threads with this state. */
 #define TWO(id, text, found, one, other, last) \
     static const bide_check_scenario id = {    \
-        .name = text,                          \
+        .name = (text),                        \
         .size = sizeof(state),                 \
         .threads = {one, other},               \
-        .finish = last,                        \
+        .finish = (last),                      \
         .expected = BIDE_CHECK_##found,        \
     }
 

@@ -96,15 +96,15 @@ for cc in gcc clang; do
     fi
     cp -r "$root/examples/check-your-own" "$folder/$cc"
     cd "$folder/$cc" || exit 1
-    make="make CC=$cc"
-    check "$cc: the wrong one fails" ends_with 2 $make check OBJECT=wrong # make's own status
+    make=(make "CC=$cc")
+    check "$cc: the wrong one fails" ends_with 2 "${make[@]}" check OBJECT=wrong # make's own status
     check "$cc: with what is wrong" printed '^last_one_frees  *use after free (not nothing)'
     check "$cc: and a trace" printed '^ *5  thread 2  fetch_sub'
     check "$cc: without a warning" printed_no warning
-    check "$cc: the mended one passes" ends_with 0 $make check OBJECT=mended
+    check "$cc: the mended one passes" ends_with 0 "${make[@]}" check OBJECT=mended
     check "$cc: with nothing found" printed '^last_one_frees  *nothing'
     check "$cc: without a warning" printed_no warning
-    check "$cc: each order is needed" $make check ARGS=--weaken
+    check "$cc: each order is needed" "${make[@]}" check ARGS=--weaken
     check "$cc: the documents show what is printed" same_output
     # What is checked is what is shipped: the same file, compiled as usual.
     check "$cc: the object compiles without the checker" "$cc" -std=c11 -Wall -Wextra -Werror \

@@ -11,6 +11,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
 
+# shellcheck disable=SC2086 # lists of words
 compile() { # NAME: NAME.c to NAME.program
     # (the library may be built with a sanitizer: its flags come with CFLAGS)
     flags="-std=c11 -O1 -Wall -Wextra -Wpedantic -Werror ${CFLAGS-} -I$root/include"

@@ -187,6 +187,54 @@ static void locks_conditions_and_threads_are_found_again(void **unused)
     }
 }
 
+/* Thread 1 waits for the lock while thread 2 has it, and is left there: what is found is thread 2's, after its unlock,
+ * before which thread 1 has not come to its turn when it is run along the graph. */
+typedef struct passing {
+    pthread_mutex_t lock;
+    bide_atomic(uint32_t) x;
+    int taken;
+} passing;
+
+static void take_lock(void *p)
+{
+    passing *s = p;
+    pthread_mutex_lock(&s->lock);
+    s->taken = 1;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void be_first_and_load_x(void *p)
+{
+    passing *s = p;
+    pthread_mutex_lock(&s->lock);
+    bool is_first = s->taken == 0;
+    pthread_mutex_unlock(&s->lock);
+    if (is_first)
+        bide_check_assert(bide_atomic_load(&s->x, relaxed) == 0);
+}
+
+static void store_x(void *p)
+{
+    bide_atomic_store(&((passing *)p)->x, 1, relaxed);
+}
+
+static void who_waits_for_what_has_come_is_left_there_again(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario left_waiting = {
+        .name = "left_waiting",
+        .size = sizeof(passing),
+        .threads = {take_lock, be_first_and_load_x, store_x}};
+    bide_check_result found, again;
+    assert_int_equal(bide_check_explore(&left_waiting, &found), BIDE_CHECK_ASSERTION);
+    print_message("%s\n", found.replay);
+    assert_non_null(strstr(found.trace, "it waits for another"));
+    bide_check_replay(&left_waiting, found.replay, &again);
+    assert_same(&found, &again);
+    bide_check_result_free(&found);
+    bide_check_result_free(&again);
+}
+
 /* ---- Texts that do not fit ---- */
 
 static void store_x_load_y(void *p)
@@ -1041,6 +1089,7 @@ int main(void)
         cmocka_unit_test(every_finding_is_found_with_one_preemption_and_found_again),
         cmocka_unit_test(a_race_of_threads_without_steps_is_found_again),
         cmocka_unit_test(locks_conditions_and_threads_are_found_again),
+        cmocka_unit_test(who_waits_for_what_has_come_is_left_there_again),
         cmocka_unit_test(a_text_that_is_none_is_a_bad_scenario),
         cmocka_unit_test(a_text_that_does_not_fit_is_a_bad_scenario),
         cmocka_unit_test(the_beginning_of_a_text_is_gone_on_from),

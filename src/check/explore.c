@@ -247,6 +247,7 @@ static bool apply(graph *g, reference self, const option *o)
 /* Takes the option that the replayed text names. */
 static bool decide_by_script(graph *g, reference self, unsigned first)
 {
+    static const char sign[] = {[OPTION_READ] = '<', [OPTION_PLACE] = '>', [OPTION_CHOOSE] = '='};
     unsigned end = options_count;
     options_count = first;
     for (unsigned i = first; i < end && options[i].kind != OPTION_REVISIT; i++) {
@@ -255,19 +256,20 @@ static bool decide_by_script(graph *g, reference self, unsigned first)
         reference other = o->other;
         if (o->kind == OPTION_PLACE)
             other = g->locations[e->location].stores[o->position - 1];
-        if (script_wants(g, other, o->position, o->spurious) && apply(g, self, o))
+        if (script_wants(sign[o->kind], other, o->position, o->spurious) && apply(g, self, o))
             return true;
     }
+    script_does_not_fit();
     return false;
 }
 
 /* Takes the first option of a new event that is possible now; leaves the others for later. */
 static bool decide(graph *g, reference self, unsigned first)
 {
-    if (first == options_count)
-        return false;
     if (the_checker.script != NULL)
         return decide_by_script(g, self, first);
+    if (first == options_count)
+        return false;
     add_decision(self, first);
     decision *d = &decisions[decisions_count - 1];
     while (d->next < d->end && options[d->next].kind != OPTION_REVISIT) {
@@ -296,7 +298,7 @@ bool explore_spurious_left(const graph *g, reference next)
     unsigned count = 0;
     for (unsigned i = 0; i < next.index; i++) {
         const event *e = &g->threads[next.thread].events[i];
-        count += e->spurious || (e->kind == EVENT_CHOICE && e->op.may_fail && e->value != 0);
+        count += e->spurious || (e->kind == EVENT_CHOICE && e->op.may_fail && e->value == 1);
     }
     return count < the_checker.most_spurious;
 }
@@ -322,7 +324,8 @@ bool explore_load(graph *g, unsigned thread, const operation *op, unsigned locat
     for (unsigned position = l->count; position-- > oldest;) {
         reference store = l->stores[position];
         uint64_t value = value_of(g, l, store);
-        if (position + 1 != l->count && !wait_is_over(op, value))
+        /* (What is run again may be in another order, in which a newer store has come already.) */
+        if (position + 1 != l->count && !wait_is_over(op, value) && the_checker.script == NULL)
             continue;
         add_option(OPTION_READ, store, 0, false);
         if (may_fail && matches(op, value))

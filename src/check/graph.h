@@ -96,7 +96,7 @@ typedef enum wait_kind {
 /* What an operation is, whatever it reads. */
 typedef struct operation {
     bide_check_site_ *site;
-    uint64_t operand;  /* what is written, or added, ... */
+    uint64_t operand;  /* what is written, or added, ...; of STEP_PARKED: is there a deadline? */
     uint64_t expected; /* by a compare-exchange; or what the load waits for */
     uint8_t step;
     uint8_t order;

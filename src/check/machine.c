@@ -35,6 +35,7 @@ typedef struct machine_thread_record {
     bool spins;
     unsigned iteration; /* where the spin's last iteration began */
     unsigned previous;  /* and the one before */
+    unsigned idle;      /* how many iterations took no step at all */
     vector_clock clock; /* what it has seen */
 } machine_thread_record;
 
@@ -49,6 +50,9 @@ static void *state;
 
 static reference *order;
 static unsigned order_count, order_capacity;
+static idle_run *idle_runs;
+static unsigned idle_runs_count, idle_runs_capacity;
+static unsigned run_began; /* the running thread's: after so many steps */
 
 #define G the_checker.g
 
@@ -71,6 +75,22 @@ const reference *machine_order(unsigned *count)
 {
     *count = order_count;
     return order;
+}
+
+const idle_run *machine_idle_runs(unsigned *count)
+{
+    *count = idle_runs_count;
+    return idle_runs;
+}
+
+/* If the running thread has taken no step, that is remembered. */
+static bool note_idle_run(void)
+{
+    if (run_began != order_count || running == SETUP || running == LAST)
+        return false;
+    idle_runs = grown(idle_runs, &idle_runs_capacity, idle_runs_count + 1, sizeof *idle_runs);
+    idle_runs[idle_runs_count++] = (idle_run){running, order_count};
+    return true;
 }
 
 const vector_clock *machine_clock(void)
@@ -174,8 +194,11 @@ void machine_found(bide_check_finding finding, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (!the_checker.stopped)
+    if (!the_checker.stopped) {
+        if (running != NOBODY)
+            note_idle_run();
         trace_found(finding, format, arguments);
+    }
     va_end(arguments);
     the_checker.stopped = true;
     if (running != NOBODY)
@@ -223,7 +246,7 @@ static reference taken(bool again)
     if (again && running != LAST)
         left--;
     if (!again)
-        script_step();
+        script_step((event_kind)event_at(G, self)->kind);
     order = grown(order, &order_capacity, order_count + 1, sizeof *order);
     order[order_count++] = self;
     t->clock = event_at(G, self)->hb;
@@ -360,6 +383,11 @@ void machine_relax(void)
         t->spins = true;
         block();
     }
+    /* Its own plain memory may yet end it; another's would be a race. */
+    t->idle = t->position == t->iteration ? t->idle + 1 : 0;
+    if (t->idle > the_checker.most_steps)
+        machine_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
+                      running);
     t->previous = t->iteration;
     t->iteration = t->position;
 }
@@ -434,6 +462,7 @@ static void run_thread(unsigned number)
 {
     machine_thread_record *t = &threads[number];
     running = number;
+    run_began = order_count;
     if (t->state == WAITING_TO_START) {
         vector_clock porf;
         t->state = READY;
@@ -442,7 +471,10 @@ static void run_thread(unsigned number)
     } else {
         fiber_resume(&t->fiber);
     }
+    bool idle = !the_checker.stopped && note_idle_run();
     running = NOBODY;
+    if (idle)
+        script_no_step(number);
 }
 
 static bool can_go_on(unsigned number)
@@ -457,12 +489,30 @@ static bool can_go_on_again(unsigned number)
            is_ready_to_run(&G->threads[number].events[t->position]);
 }
 
+static bool all_ended(void)
+{
+    bool all = true;
+    for (unsigned t = 1; t < LAST; t++)
+        all = all && (threads[t].state == DONE || threads[t].state == ABSENT);
+    return all;
+}
+
+/* Who runs next, as the script has it; NOBODY if the threads have ended, or it does not fit. */
+static unsigned scripted_thread(unsigned wanted)
+{
+    if (wanted != SETUP && wanted != LAST && can_go_on(wanted))
+        return wanted;
+    if (wanted != LAST || !all_ended())
+        script_does_not_fit();
+    return NOBODY;
+}
+
 /* Who runs next; NOBODY if nobody can. */
 static unsigned next_thread(void)
 {
     unsigned scripted = script_next_thread();
-    if (scripted != NOBODY && can_go_on(scripted))
-        return scripted;
+    if (scripted != NOBODY)
+        return scripted_thread(scripted);
     unsigned first = NOBODY;
     for (unsigned t = LAST; t-- > 1;) {
         if (left != 0 ? can_go_on_again(t) : can_go_on(t))
@@ -475,11 +525,12 @@ static unsigned next_thread(void)
     return first;
 }
 
-/* Everybody who is left waits. Could they wait for ever? Only if each has seen the newest there is. */
+/* Everybody who is left waits. Could they wait for ever? Only if each has seen the newest there is, and no sleep has
+ * a deadline: that it ends by that is another execution. */
 static void judge_blocked(void)
 {
     unsigned first = NOBODY;
-    for (unsigned t = LAST; t-- > 1;) {
+    for (unsigned t = THREADS; t-- > 0;) {
         machine_thread_record *m = &threads[t];
         if (m->state != BLOCKED)
             continue;
@@ -487,10 +538,29 @@ static void judge_blocked(void)
             const event *e = &G->threads[t].events[i];
             if (position_of(G, e->rf) + 1 != G->locations[e->location].count)
                 return;
+            if (e->op.step == STEP_PARKED && e->op.operand != 0)
+                return;
         }
         first = t;
     }
     trace_blocked(first, threads[first].spins);
+}
+
+/* Ran all that is to run before what comes next? If not, this execution goes no further. */
+static bool has_ended(bool all)
+{
+    if (given_up || the_checker.stopped)
+        return false;
+    if (all)
+        return true;
+    /* A script that says nothing of a thread that could go on, or too much. */
+    if (script_next_thread() != NOBODY) {
+        script_does_not_fit();
+        return false;
+    }
+    the_checker.result->blocked++;
+    judge_blocked();
+    return false;
 }
 
 static void begin_run(graph *g)
@@ -498,7 +568,7 @@ static void begin_run(graph *g)
     G = g;
     run++;
     given_up = false;
-    order_count = 0;
+    order_count = idle_runs_count = 0;
     left = 0;
     memory_reset();
     trace_execution_began();
@@ -521,7 +591,7 @@ static void begin_run(graph *g)
         m->position = 0;
         m->in_rmw = false;
         m->spins = false;
-        m->iteration = m->previous = 0;
+        m->iteration = m->previous = m->idle = 0;
     }
     for (unsigned i = 0; i < g->locations_count; i++) {
         const location *l = &g->locations[i];
@@ -545,22 +615,16 @@ static void prepare(void)
 
 static void end_run(void)
 {
-    bool all_done = true;
-    for (unsigned t = 1; t < LAST; t++)
-        all_done = all_done && (threads[t].state == DONE || threads[t].state == ABSENT);
-    if (!all_done) {
-        the_checker.result->blocked++;
-        judge_blocked();
+    if (!has_ended(all_ended()))
         return;
-    }
     if (threads[LAST].state != ABSENT) {
         run_thread(LAST);
-        if (given_up)
+        if (!has_ended(threads[LAST].state == DONE))
             return;
-        if (threads[LAST].state != DONE) {
-            trace_blocked(LAST, threads[LAST].spins);
-            return;
-        }
+    }
+    if (!script_is_over()) {
+        script_does_not_fit();
+        return;
     }
     size_t bytes;
     unsigned blocks = memory_leaked(&bytes);
@@ -579,12 +643,8 @@ void machine_run(graph *g)
     begin_run(g);
     if (threads[SETUP].state != ABSENT) {
         run_thread(SETUP);
-        if (given_up)
+        if (!has_ended(threads[SETUP].state == DONE))
             return;
-        if (threads[SETUP].state != DONE) {
-            trace_blocked(SETUP, threads[SETUP].spins);
-            return;
-        }
     }
     for (;;) {
         unsigned next = next_thread();
@@ -594,6 +654,8 @@ void machine_run(graph *g)
         if (given_up)
             return;
     }
+    if (the_checker.stopped)
+        return;
     if (left != 0) {
         machine_found(
             BIDE_CHECK_BAD_SCENARIO,

@@ -50,4 +50,13 @@ void machine_join(unsigned thread, bide_check_site_ *site, void **result);
 /* The steps of the running execution, in the order in which they were run. */
 const reference *machine_order(unsigned *count);
 
+/* A thread was run after so many steps, and took none: it ended, or something was found, before it came to one. Its
+ * plain accesses have their place among the others' all the same. */
+typedef struct idle_run {
+    unsigned thread;
+    unsigned steps;
+} idle_run;
+
+const idle_run *machine_idle_runs(unsigned *count);
+
 #endif

@@ -36,6 +36,21 @@ static bool is_wanted(const options *o, const bide_check_scenario *s)
     return o->names_count == 0;
 }
 
+/* Is each name that was given a scenario's? */
+static bool are_known(const options *o, const bide_check_suite *suite)
+{
+    for (int i = 0; i < o->names_count; i++) {
+        size_t j = 0;
+        while (suite->scenarios[j] != NULL && strcmp(suite->scenarios[j]->name, o->names[i]) != 0)
+            j++;
+        if (suite->scenarios[j] == NULL) {
+            fprintf(stderr, "no scenario has the name %s\n", o->names[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check(const options *o, const bide_check_scenario *given)
 {
     bide_check_scenario s = *given;
@@ -58,8 +73,9 @@ static bool check(const options *o, const bide_check_scenario *given)
         printf(" and %" PRIu64 " that were given up", r.blocked);
     printf(", %.2f s\n", seconds);
     if (r.message != NULL && (!good || o->verbose || o->replay != NULL))
-        printf("    %s\n%s    to run it again: --replay '%s' %s\n", r.message, r.trace, r.replay,
-               s.name);
+        printf("    %s\n", r.message);
+    if (r.trace != NULL && (!good || o->verbose || o->replay != NULL))
+        printf("%s    to run it again: --replay '%s' %s\n", r.trace, r.replay, s.name);
     if (o->verbose) {
         for (size_t i = 0; i < r.outcomes_count; i++)
             printf("    %s: %" PRIu64 "\n", r.outcomes[i], r.counts[i]);
@@ -225,16 +241,18 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
         free(o.names);
         return 2;
     }
-    unsigned checked = 0, bad = 0;
+    if (!are_known(&o, suite)) {
+        free(o.names);
+        return 2;
+    }
+    unsigned bad = 0;
     if (o.weaken) {
         bad += !weaken_all(&o, suite);
-        checked++;
     } else {
         for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
             const bide_check_scenario *s = suite->scenarios[i];
             if (!is_wanted(&o, s))
                 continue;
-            checked++;
             if (o.list)
                 puts(s->name);
             else
@@ -242,7 +260,5 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
         }
     }
     free(o.names);
-    if (checked == 0)
-        fputs("no scenario has that name\n", stderr);
-    return checked == 0 ? 2 : bad != 0;
+    return bad != 0;
 }

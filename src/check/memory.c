@@ -2,7 +2,8 @@
  * For each 8 bytes that are watched there are a few records of who accessed which of them last. An access races
  * with a recorded one of another thread if they share a byte, one of them writes, not both are atomic, and
  * the earlier one's place is not in the later one's clock. A record that an access comes after, and which
- * could race with nothing that this access could not, makes room for it.
+ * could race with nothing that this access could not, gives it the bytes that they share, and without any left
+ * makes room. Where all are taken nothing is forgotten, but the scenario given up.
  *
  * Memory is handed out upwards, each thread from a part of its own, so that a thread which is run again gets
  * the same addresses whatever the others do.
@@ -23,7 +24,7 @@ enum {
     STACK_SIZE = 1 << 18,
     HEAP_SIZE = 1 << 19,
     BLOCKS = 4096,
-    RECORDS = 8,
+    RECORDS = 16,
     GRAIN = 8
 };
 
@@ -160,7 +161,7 @@ static bool comes_after(unsigned thread, const vector_clock *clock, const record
 
 static const char *name_of(access_kind kind)
 {
-    static const char *const names[] = {"reads", "writes", "uses, as an atomic,", "frees"};
+    static const char *const names[] = {"reads", "writes", "atomically accesses", "frees"};
     return names[kind];
 }
 
@@ -208,31 +209,50 @@ static void report(unsigned thread, uintptr_t address, access_kind kind, uintptr
                   name_of(kind), what, here, r->thread, name_of(r->kind), there);
 }
 
+static bool same_access(const record *r, unsigned thread, uint16_t index, access_kind kind,
+                        uintptr_t where)
+{
+    return r->thread == thread && r->index == index && r->kind == kind && r->where == where;
+}
+
+/* What is set up, and what comes last, races with nothing; but what it frees is freed. */
+static bool is_recorded(unsigned thread, access_kind kind)
+{
+    return kind == ACCESS_FREE || (thread != SETUP && thread != LAST);
+}
+
 static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, uintptr_t grain,
                          uint8_t bytes, access_kind kind, uintptr_t where)
 {
-    record *room = NULL;
     uint16_t index = clock->seen[thread];
-    for (unsigned i = 0; i < RECORDS; i++) {
+    record *room = NULL, *joined = NULL;
+    unsigned i = 0;
+    for (; i < RECORDS && s->records[i].run == run; i++) {
         record *r = &s->records[i];
-        if (r->run == run && r->thread == thread && r->index == index && r->bytes == bytes &&
-            r->kind == kind)
-            return; /* the same, with nothing seen in between */
-        if (r->run != run) {
-            if (room == NULL)
-                room = r;
-            continue;
-        }
         bool is_ordered = comes_after(thread, clock, r);
-        if ((r->bytes & bytes) != 0 && conflict((access_kind)r->kind, kind) &&
+        unsigned common = r->bytes & bytes;
+        if (common != 0 && conflict((access_kind)r->kind, kind) &&
             (!is_ordered || r->kind == ACCESS_FREE))
-            report(thread, grain, kind, where, r, is_ordered);
-        if (is_ordered && (r->bytes & ~bytes) == 0 && r->kind != ACCESS_FREE &&
+            report(thread, grain + (unsigned)__builtin_ctz(common), kind, where, r, is_ordered);
+        if (same_access(r, thread, index, kind, where))
+            joined = r;
+        if (is_ordered && r->kind != ACCESS_FREE &&
             (kind == ACCESS_WRITE || kind == ACCESS_FREE || r->kind == kind))
+            r->bytes &= (uint8_t)~bytes;
+        if (r->bytes == 0)
             room = r;
     }
+    if (!is_recorded(thread, kind))
+        return;
+    if (joined != NULL) {
+        joined->bytes |= bytes;
+        return;
+    }
+    if (room == NULL && i == RECORDS)
+        machine_found(BIDE_CHECK_BAD_SCENARIO, "more than %d kinds of access to the same 8 bytes",
+                      RECORDS);
     if (room == NULL)
-        room = &s->records[0];
+        room = &s->records[i];
     *room = (record){run, index, (uint8_t)thread, bytes, where, (uint8_t)kind};
 }
 
@@ -248,7 +268,8 @@ void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address
         unsigned within = offset % GRAIN;
         size_t n = GRAIN - within < size ? GRAIN - within : size;
         uint8_t bytes = (uint8_t)(((1u << n) - 1) << within);
-        access_grain(&a->shadow[offset / GRAIN], thread, clock, address, bytes, kind, where);
+        access_grain(&a->shadow[offset / GRAIN], thread, clock, address - within, bytes, kind,
+                     where);
         address += n;
         size -= n;
     }

@@ -239,8 +239,12 @@ void bide_check_fail_(bide_check_finding finding, const char *file, unsigned lin
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (machine_is_running())
-        machine_found(finding, "%s (%s:%u)", text, file, line);
+    if (machine_is_running()) {
+        bide_check_site_ site = {.file = file, .function = file, .line = line};
+        char where[256];
+        trace_site(&site, where, sizeof where);
+        machine_found(finding, "%s (%s)", text, where);
+    }
     fprintf(stderr, "bide_check: %s (%s:%u)\n", text, file, line);
     abort();
 }

@@ -7,10 +7,13 @@
 static known_operation *known;
 static unsigned known_count, known_capacity;
 
-/* An inline function has a record of its own in each file that includes it; they are one operation. */
-static bool is_same_place(const known_operation *k, const bide_check_site_ *site, step_kind step)
+/* An inline function has a record of its own in each file that includes it; they are one operation. A macro of the
+ * user's may hold several on what is one line to the compiler: their orders tell them apart. */
+static bool is_same_place(const known_operation *k, const bide_check_site_ *site, step_kind step,
+                          effective_orders orders)
 {
-    return k->step == step && k->site->line == site->line &&
+    return k->step == step && k->written.order == orders.order &&
+           k->written.order_if_failed == orders.order_if_failed && k->site->line == site->line &&
            strcmp(k->site->object, site->object) == 0 &&
            strcmp(k->site->function, site->function) == 0 && strcmp(k->site->file, site->file) == 0;
 }
@@ -18,12 +21,12 @@ static bool is_same_place(const known_operation *k, const bide_check_site_ *site
 effective_orders orders_of(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
 {
     if (site->known_as == 0) {
+        effective_orders orders = {(uint8_t)order, (uint8_t)order_if_failed};
         unsigned i = 0;
-        while (i < known_count && !is_same_place(&known[i], site, step))
+        while (i < known_count && !is_same_place(&known[i], site, step, orders))
             i++;
         if (i == known_count) {
             known = grown(known, &known_capacity, known_count + 1, sizeof *known);
-            effective_orders orders = {(uint8_t)order, (uint8_t)order_if_failed};
             known[known_count++] = (known_operation){site, step, orders, orders};
         }
         site->known_as = i + 1;
@@ -117,9 +120,9 @@ const char *step_name(step_kind step)
         [STEP_FETCH_AND] = "fetch_and",
         [STEP_FENCE] = "fence",
         [STEP_CHOICE] = "choose",
-        [STEP_PARK] = "park",
-        [STEP_PARKED] = "parked",
-        [STEP_WAKE] = "wake",
+        [STEP_PARK] = "enlist to sleep on",
+        [STEP_PARKED] = "sleep on",
+        [STEP_WAKE] = "wake those on",
         [STEP_LOCK] = "lock",
         [STEP_UNLOCK] = "unlock",
         [STEP_SPAWN] = "spawn",

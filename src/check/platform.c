@@ -46,15 +46,18 @@ uint64_t sleepers_look(uintptr_t address, bide_check_site_ *site, reference *loa
 int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
 {
     unsigned self = machine_thread();
-    /* 0: woken; 1: for no reason, or the deadline; 2: the deadline */
-    operation op = {.site = site, .step = STEP_CHOICE, .may_fail = true};
+    /* 0: woken; 1: for no reason, if it may, or the deadline; 2: the deadline */
     bool may_fail = machine_may_be_spurious();
+    operation op = {.site = site, .step = STEP_CHOICE, .may_fail = may_fail};
     unsigned count = 1 + may_fail + has_deadline;
     unsigned how = count > 1 ? machine_choose(&op, count) : 0;
     if (how != 0)
         return may_fail && how == 1 ? 0 : -ETIMEDOUT;
-    op = (operation){
-        .site = site, .step = STEP_PARKED, .wait = WAIT_UNTIL_BITS, .expected = woken_bit(self)};
+    op = (operation){.site = site,
+                     .step = STEP_PARKED,
+                     .wait = WAIT_UNTIL_BITS,
+                     .expected = woken_bit(self),
+                     .operand = has_deadline};
     machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, NULL);
     return 0;
 }
@@ -80,8 +83,8 @@ void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count)
     machine_store(&op, address, 8, HIDDEN_SLEEPERS, sleepers, &load);
 }
 
-static bide_check_site_ wait_site = {"platform", "wait", "*word", 0, 0};
-static bide_check_site_ wake_site = {"platform", "wake", "*word", 0, 0};
+static bide_check_site_ wait_site = {"", "bide_platform.wait", "*word", 0, 0};
+static bide_check_site_ wake_site = {"", "bide_platform.wake", "*word", 0, 0};
 
 static int check_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
 {

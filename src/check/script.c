@@ -67,40 +67,65 @@ static void write_step(FILE *out, const event *e, const unsigned run[THREADS])
     }
 }
 
+/* Writes parts of the text, equal ones that follow each other as one. */
+typedef struct writer {
+    FILE *out;
+    char *part; /* that is not yet written, and how often it came */
+    unsigned times;
+    bool is_first;
+} writer;
+
+static void write_part(writer *w, char *part)
+{
+    if (w->part != NULL && part != NULL && strcmp(w->part, part) == 0) {
+        w->times++;
+        free(part);
+        return;
+    }
+    if (w->part != NULL) {
+        fprintf(w->out, "%s%s", w->is_first ? "" : " ", w->part);
+        if (w->times > 1)
+            fprintf(w->out, "x%u", w->times);
+        w->is_first = false;
+        free(w->part);
+    }
+    w->part = part;
+    w->times = 1;
+}
+
+/* The threads that were run after so many steps without taking one. */
+static void write_idle_runs(writer *w, unsigned steps)
+{
+    unsigned count;
+    const idle_run *runs = machine_idle_runs(&count);
+    for (unsigned i = 0; i < count; i++) {
+        char part[16];
+        snprintf(part, sizeof part, "%ux0", runs[i].thread);
+        if (runs[i].steps == steps)
+            write_part(w, strdup(part));
+    }
+}
+
 char *script_write(void)
 {
-    char *text = NULL, *last = NULL;
+    char *text = NULL, *step = NULL;
     size_t size = 0, step_size = 0;
     unsigned run[THREADS] = {0};
-    unsigned count, times = 1;
+    unsigned count;
     const reference *order = machine_order(&count);
-    FILE *out = open_memstream(&text, &size);
-    for (unsigned i = 0; i <= count; i++) {
-        char *step = NULL;
-        if (i < count) {
-            FILE *one = open_memstream(&step, &step_size);
-            fprintf(one, "%u", order[i].thread);
-            write_step(one, event_at(the_checker.g, order[i]), run);
-            fclose(one);
-            run[order[i].thread]++;
-            if (last != NULL && strcmp(step, last) == 0) {
-                times++;
-                free(step);
-                continue;
-            }
-        }
-        if (last != NULL) {
-            fputs(last, out);
-            if (times > 1)
-                fprintf(out, "x%u", times);
-            if (i < count)
-                fputc(' ', out);
-            free(last);
-        }
-        last = step;
-        times = 1;
+    writer w = {.out = open_memstream(&text, &size), .is_first = true};
+    for (unsigned i = 0; i < count; i++) {
+        write_idle_runs(&w, i);
+        FILE *one = open_memstream(&step, &step_size);
+        fprintf(one, "%u", order[i].thread);
+        write_step(one, event_at(the_checker.g, order[i]), run);
+        fclose(one);
+        run[order[i].thread]++;
+        write_part(&w, step);
     }
-    fclose(out);
+    write_idle_runs(&w, count);
+    write_part(&w, NULL);
+    fclose(w.out);
     return text;
 }
 
@@ -134,7 +159,8 @@ static bool read_token(const char **text, token *t)
         if (**text == '-') {
             t->other = INITIAL;
             ++*text;
-        } else if (read_number(text, &thread) && *(*text)++ == '.' && read_number(text, &index)) {
+        } else if (read_number(text, &thread) && *(*text)++ == '.' && read_number(text, &index) &&
+                   thread < THREADS && index < UINT16_MAX) {
             t->other = (reference){(uint16_t)thread, (uint16_t)index};
         } else {
             return false;
@@ -142,7 +168,7 @@ static bool read_token(const char **text, token *t)
     }
     if (**text == 'x') {
         ++*text;
-        return read_number(text, &t->times) && t->times > 0;
+        return read_number(text, &t->times);
     }
     return true;
 }
@@ -187,24 +213,50 @@ unsigned script_next_thread(void)
     return t == NULL ? THREADS : t->thread;
 }
 
-bool script_wants(const graph *g, reference other, unsigned choice, bool spurious)
+bool script_wants(char what, reference other, unsigned choice, bool spurious)
 {
     const token *t = current();
-    (void)g;
-    if (t == NULL)
-        return true;
+    if (t == NULL || (t->what == ' ' && !t->spurious))
+        return !spurious;
     if (t->spurious != spurious)
         return false;
-    if (t->what == '=')
-        return choice == t->choice;
-    return t->what == ' ' || same(other, t->other);
+    if (t->what == ' ')
+        return true;
+    return t->what == what && (what == '=' ? choice == t->choice : same(other, t->other));
 }
 
-void script_step(void)
+void script_step(event_kind kind)
 {
     const token *t = current();
-    if (t != NULL && ++the_script.taken == t->times) {
+    if (t == NULL)
+        return;
+    bool has_options = kind != EVENT_FENCE;
+    if (t->times == 0 || (!has_options && (t->what != ' ' || t->spurious)))
+        script_does_not_fit();
+    if (++the_script.taken == t->times) {
         the_script.next++;
         the_script.taken = 0;
     }
+}
+
+void script_no_step(unsigned thread)
+{
+    const token *t = current();
+    if (t == NULL)
+        return;
+    if (t->times != 0 || t->thread != thread)
+        script_does_not_fit();
+    the_script.next++;
+}
+
+bool script_is_over(void)
+{
+    return current() == NULL;
+}
+
+void script_does_not_fit(void)
+{
+    machine_found(BIDE_CHECK_BAD_SCENARIO,
+                  "the text to be run again does not fit the scenario: its part %u of %u cannot be",
+                  the_script.next + 1, the_script.count);
 }

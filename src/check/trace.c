@@ -16,9 +16,14 @@ extern char __executable_start[] __attribute__((weak));
 
 /* ---- Where ---- */
 
+/* As seen from where the sources lie: without what leads to a folder beside them, or to this one. */
 static const char *short_path(const char *path)
 {
     const char *found;
+    char here[400];
+    size_t length = getcwd(here, sizeof here) != NULL ? strlen(here) : 0;
+    if (length > 1 && strncmp(path, here, length) == 0 && path[length] == '/')
+        path += length + 1;
     while ((found = strstr(path, "../")) != NULL)
         path = found + 3;
     return path;
@@ -159,7 +164,10 @@ static char *steps(void)
             fprintf(out, "%u", order[i].thread);
         else
             fputc(' ', out);
-        fprintf(out, "  %-60s  %s, in %s\n", what, where, e->op.site->function);
+        fprintf(out, "  %-60s  %s", what, where);
+        if (e->op.site->line != 0)
+            fprintf(out, ", in %s", e->op.site->function);
+        fputc('\n', out);
         run[order[i].thread]++;
         free(what);
     }
@@ -189,8 +197,8 @@ void trace_blocked(unsigned thread, bool spins)
                       "will change it",
                       thread, object_of(e), where);
     else
-        machine_found(BIDE_CHECK_DEADLOCK, "thread %u waits for ever, at %s (%s of %s)", thread,
-                      where, step_name(e->op.step), object_of(e));
+        machine_found(BIDE_CHECK_DEADLOCK, "thread %u waits for ever, at %s (%s %s)", thread, where,
+                      step_name(e->op.step), object_of(e));
 }
 
 /* ---- Outcomes ---- */

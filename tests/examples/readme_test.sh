@@ -1,33 +1,63 @@
 #!/bin/sh
 # The programs in the documents compile without a warning and print what the documents say: each block of
-# C is one program, and the block of text after it is its output. readme_test.sh CC SOURCE-ROOT LIBRARY
-# DOCUMENT...
+# C is one program, and the block of text after it is its output. A program that includes bide/check.h is compiled
+# for the model checker, under the name that its first line gives; it may find something, if that is shown; how
+# long it took may differ. A block that follows the name of a file is that file, and not looked at here.
+# readme_test.sh CC SOURCE-ROOT LIBRARY CHECK-LIBRARY DOCUMENT...
 set -u
-cc=$1 root=$2 library=$3
-shift 3
+cc=$1 root=$2 library=$(realpath "$3") check_library=${4:+$(realpath "$4")}
+shift 4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
 
+# shellcheck disable=SC2086 # lists of words
+compile() { # NAME: NAME.c to NAME.program
+    # (the library may be built with a sanitizer: its flags come with CFLAGS)
+    flags="-std=c11 -O1 -Wall -Wextra -Wpedantic -Werror ${CFLAGS-} -I$root/include"
+    if grep -q 'bide/check.h' "$1.c"; then
+        source=$(sed -n '1s|^/\* \([a-z_]*\.c\):.*|\1|p' "$1.c")
+        [ "$1.c" = "${source:=$1.c}" ] || cp "$1.c" "$source"
+        $cc $flags -g -DBIDE_CHECK=1 -fsanitize=thread -c "$source" -o "$1.o" &&
+            $cc ${CFLAGS-} "$1.o" "$check_library" -o "$1.program"
+    else
+        $cc $flags "$1.c" "$library" -pthread -o "$1.program"
+    fi
+}
+
+# Runs NAME.program, which prints to NAME.printed.
+run() { # NAME
+    status=0
+    ./"$1.program" >"$1.printed" || status=$?
+    if grep -q 'bide/check.h' "$1.c"; then
+        for text in "$1.printed" "$1.text"; do
+            [ ! -e "$text" ] || sed -i 's/[0-9]*\.[0-9]* s$/T s/' "$text"
+        done
+        [ "$status" -ne 1 ] || [ ! -e "$1.text" ] || status=0
+    fi
+    return "$status"
+}
+
+cd "$folder" || exit 1
 for document in "$@"; do
     # Numbers the blocks: 1.c and 1.text, 2.c and so on.
     awk -v folder="$folder" '
+        /^`[^`]*`:$/ { named = 1; next }
+        /^```c$/ && named { named = 0; next }
         /^```c$/ { n++; out = folder "/" n ".c"; next }
         /^```text$/ { out = folder "/" n ".text"; next }
         /^```/ { out = ""; next }
         out != "" { print > out }' "$root/$document"
     programs=0
-    for program in "$folder"/*.c; do
+    for program in [0-9]*.c; do
         [ -e "$program" ] || continue
         programs=$((programs + 1))
         name=${program%.c}
-        # (the library may be built with a sanitizer: its flags come with CFLAGS)
-        if ! $cc -std=c11 -O1 -Wall -Wextra -Wpedantic -Werror ${CFLAGS-} -I"$root/include" \
-            "$program" "$library" -pthread -o "$name.program" 2>"$folder/errors"; then
+        if ! compile "$name" 2>errors; then
             echo "# FAILED: $document: a program does not compile"
-            cat "$folder/errors"
+            cat errors
             failed=1
-        elif ! "$name.program" >"$name.printed"; then
+        elif ! run "$name"; then
             echo "# FAILED: $document: a program fails"
             failed=1
         elif [ -e "$name.text" ] && ! diff "$name.text" "$name.printed"; then

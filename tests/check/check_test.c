@@ -1,0 +1,1123 @@
+/*
+ * The checker itself: what it explores and counts, what it says, and that it runs again just what it has found.
+ * That it finds bugs is seeded_check's matter.
+ */
+#define _GNU_SOURCE
+#include "seeded.h"
+
+#include "bide/check_pthread.h"
+#include "bide/coroutine.h"
+#include "bide/event.h"
+#include "bide/platform.h"
+#include "bide/task.h"
+
+#include "testing.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct state {
+    bide_atomic(uint32_t) x, y;
+    bide_event event;
+    uint32_t read[2];
+    void *block;
+} state;
+
+#define SCENARIO(id, ...) \
+    static const bide_check_scenario id = {.name = #id, .size = sizeof(state), __VA_ARGS__}
+
+/* ---- Replaying ---- */
+
+static void assert_same(const bide_check_result *a, const bide_check_result *b)
+{
+    assert_int_equal(a->finding, b->finding);
+    assert_string_equal(a->message, b->message);
+    assert_string_equal(a->trace, b->trace);
+    assert_string_equal(a->replay, b->replay);
+}
+
+static void every_finding_is_found_again_by_its_text(void **unused)
+{
+    (void)unused;
+    const bide_check_scenario *all[SEEDED_MOST];
+    seeded_all(all);
+    unsigned replayed = 0;
+    for (size_t i = 0; all[i] != NULL; i++) {
+        bide_check_result found, again;
+        assert_int_equal(bide_check_explore(all[i], &found), all[i]->expected);
+        if (found.finding == BIDE_CHECK_NOTHING) {
+            assert_null(found.message);
+            assert_null(found.trace);
+            assert_null(found.replay);
+        } else if (found.finding != BIDE_CHECK_BAD_SCENARIO) { /* that cannot be repeated */
+            print_message("%s: %s\n", all[i]->name, found.replay);
+            bide_check_replay(all[i], found.replay, &again);
+            assert_same(&found, &again);
+            bide_check_result_free(&again);
+            replayed++;
+        }
+        bide_check_result_free(&found);
+    }
+    assert_true(replayed > 20);
+}
+
+static void every_finding_is_found_with_one_preemption_and_found_again(void **unused)
+{
+    (void)unused;
+    const bide_check_scenario *all[SEEDED_MOST];
+    seeded_all(all);
+    for (size_t i = 0; all[i] != NULL; i++) {
+        for (unsigned preemptions = 1; preemptions <= 2; preemptions++) {
+            bide_check_scenario s = *all[i];
+            s.preemptions = preemptions;
+            bide_check_result found, again;
+            assert_int_equal(bide_check_explore(&s, &found), s.expected);
+            if (found.replay != NULL && found.finding != BIDE_CHECK_BAD_SCENARIO) {
+                bide_check_replay(&s, found.replay, &again);
+                assert_same(&found, &again);
+                bide_check_result_free(&again);
+            }
+            bide_check_result_free(&found);
+        }
+    }
+}
+
+/* The plain accesses of threads without steps come in the order in which they came. */
+static void write_block(void *p)
+{
+    ((state *)p)->block = p;
+}
+
+static void load_and_write_block(void *p)
+{
+    (void)bide_atomic_load(&((state *)p)->x, relaxed);
+    ((state *)p)->block = NULL;
+}
+
+static void a_race_of_threads_without_steps_is_found_again(void **unused)
+{
+    (void)unused;
+    SCENARIO(no_steps, .threads = {write_block, write_block});
+    SCENARIO(no_steps_and_one, .threads = {write_block, load_and_write_block});
+    const bide_check_scenario *all[] = {&no_steps, &no_steps_and_one};
+    for (size_t i = 0; i < 2; i++) {
+        bide_check_result found, again;
+        assert_int_equal(bide_check_explore(all[i], &found), BIDE_CHECK_RACE);
+        bide_check_replay(all[i], found.replay, &again);
+        assert_same(&found, &again);
+        bide_check_result_free(&found);
+        bide_check_result_free(&again);
+    }
+}
+
+/* With locks, conditions and threads that are created too. */
+typedef struct locked {
+    pthread_mutex_t first, second;
+    pthread_cond_t condition;
+    int number;
+} locked;
+
+static void lock_in_order(void *p)
+{
+    locked *l = p;
+    pthread_mutex_lock(&l->first);
+    pthread_mutex_lock(&l->second);
+    pthread_mutex_unlock(&l->second);
+    pthread_mutex_unlock(&l->first);
+}
+
+static void lock_crosswise(void *p)
+{
+    locked *l = p;
+    pthread_mutex_lock(&l->second);
+    pthread_mutex_lock(&l->first);
+    pthread_mutex_unlock(&l->first);
+    pthread_mutex_unlock(&l->second);
+}
+
+static void signal_once(void *p)
+{
+    pthread_cond_signal(&((locked *)p)->condition);
+}
+
+static void wait_once(void *p)
+{
+    locked *l = p;
+    pthread_mutex_lock(&l->first);
+    pthread_cond_wait(&l->condition, &l->first);
+    pthread_mutex_unlock(&l->first);
+}
+
+static void *write_number(void *p)
+{
+    ((locked *)p)->number = 1;
+    return p;
+}
+
+static void write_beside_another(void *p)
+{
+    locked *l = p;
+    pthread_t thread;
+    bide_check_assert(pthread_create(&thread, NULL, write_number, l) == 0);
+    l->number = 2;
+    pthread_join(thread, NULL);
+}
+
+static void locks_conditions_and_threads_are_found_again(void **unused)
+{
+    (void)unused;
+    static const struct {
+        bide_check_scenario scenario;
+        bide_check_finding finding;
+    } all[] = {
+        {{.name = "crosswise", .threads = {lock_in_order, lock_crosswise}}, BIDE_CHECK_DEADLOCK},
+        {{.name = "signal_lost", .threads = {signal_once, wait_once}}, BIDE_CHECK_DEADLOCK},
+        {{.name = "created", .threads = {write_beside_another}}, BIDE_CHECK_RACE},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bide_check_scenario s = all[i].scenario;
+        s.size = sizeof(locked);
+        bide_check_result found, again;
+        assert_int_equal(bide_check_explore(&s, &found), all[i].finding);
+        print_message("%s: %s\n", s.name, found.replay);
+        bide_check_replay(&s, found.replay, &again);
+        assert_same(&found, &again);
+        bide_check_result_free(&found);
+        bide_check_result_free(&again);
+    }
+}
+
+/* Thread 1 waits for the lock while thread 2 has it, and is left there: what is found is thread 2's, after its unlock,
+ * before which thread 1 has not come to its turn when it is run along the graph. */
+typedef struct passing {
+    pthread_mutex_t lock;
+    bide_atomic(uint32_t) x;
+    int taken;
+} passing;
+
+static void take_lock(void *p)
+{
+    passing *s = p;
+    pthread_mutex_lock(&s->lock);
+    s->taken = 1;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void be_first_and_load_x(void *p)
+{
+    passing *s = p;
+    pthread_mutex_lock(&s->lock);
+    bool is_first = s->taken == 0;
+    pthread_mutex_unlock(&s->lock);
+    if (is_first)
+        bide_check_assert(bide_atomic_load(&s->x, relaxed) == 0);
+}
+
+static void store_x(void *p)
+{
+    bide_atomic_store(&((passing *)p)->x, 1, relaxed);
+}
+
+static void who_waits_for_what_has_come_is_left_there_again(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario left_waiting = {
+        .name = "left_waiting",
+        .size = sizeof(passing),
+        .threads = {take_lock, be_first_and_load_x, store_x}};
+    bide_check_result found, again;
+    assert_int_equal(bide_check_explore(&left_waiting, &found), BIDE_CHECK_ASSERTION);
+    print_message("%s\n", found.replay);
+    assert_non_null(strstr(found.trace, "it waits for another"));
+    bide_check_replay(&left_waiting, found.replay, &again);
+    assert_same(&found, &again);
+    bide_check_result_free(&found);
+    bide_check_result_free(&again);
+}
+
+/* ---- Texts that do not fit ---- */
+
+static void store_x_load_y(void *p)
+{
+    state *s = p;
+    bide_atomic_store(&s->x, 1, relaxed);
+    s->read[0] = bide_atomic_load(&s->y, relaxed);
+}
+
+static void store_y_load_x(void *p)
+{
+    state *s = p;
+    bide_atomic_store(&s->y, 1, relaxed);
+    s->read[1] = bide_atomic_load(&s->x, relaxed);
+}
+
+static void note_both(void *p)
+{
+    state *s = p;
+    bide_check_note("%u%u", s->read[0], s->read[1]);
+}
+
+SCENARIO(store_buffering, .threads = {store_x_load_y, store_y_load_x}, .finish = note_both);
+
+static void fence_and_choose(void *p)
+{
+    bide_atomic_fence(seq_cst);
+    (void)bide_check_choose(2);
+    (void)bide_atomic_load(&((state *)p)->x, relaxed);
+}
+
+SCENARIO(fence_choice_load, .setup = fence_and_choose, .threads = {fence_and_choose});
+
+static bide_check_finding replay(const bide_check_scenario *scenario, const char *text)
+{
+    bide_check_result r;
+    bide_check_finding finding = bide_check_replay(scenario, text, &r);
+    assert_true((finding == BIDE_CHECK_NOTHING) == (r.message == NULL));
+    bide_check_result_free(&r);
+    return finding;
+}
+
+static void a_text_that_is_none_is_a_bad_scenario(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {
+        "x",           "1,2",   "1<",      "1<1",  "1<1.",      "1<.1",      "1>",
+        "1=",          "1=x",   "1x",      "1xx",  "8",         "-1",        "1<8.0",
+        "1!!",         "1<--",  "1 2 3 .", "1<-2", "1<1.65535", "1<1.65536", "1<99999999999.0",
+        "99999999999", "1x1x1", "<-",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        print_message("%s\n", texts[i]);
+        assert_int_equal(replay(&store_buffering, texts[i]), BIDE_CHECK_BAD_SCENARIO);
+    }
+}
+
+static void a_text_that_does_not_fit_is_a_bad_scenario(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const bide_check_scenario *scenario;
+        const char *text;
+    } bad[] = {
+        {&store_buffering, "3"},         /* there is none */
+        {&store_buffering, "0"},         /* no set-up either */
+        {&store_buffering, "7"},         /* not before the others have ended */
+        {&store_buffering, "1x3"},       /* it has two steps */
+        {&store_buffering, "1x2 2x2 1"}, /* it has ended */
+        {&store_buffering, "1x2 2x2 7"}, /* the final check has no steps */
+        {&store_buffering, "1x0 2x4"},   /* it has steps */
+        {&store_buffering, "1 1<2.0"},   /* that store is not there yet */
+        {&store_buffering, "1 1<1.0"},   /* that store is another object's */
+        {&store_buffering, "1 1<1.1"},   /* that is no store */
+        {&store_buffering, "1 1>-"},     /* a load stands nowhere */
+        {&store_buffering, "1<- 1"},     /* a store reads nothing */
+        {&store_buffering, "1 1!"},      /* a load does not fail */
+        {&store_buffering, "1 1=0"},     /* nor choose */
+        {&store_buffering, "1 1=1"},     /* nor choose */
+        {&store_buffering, "1>2.0"},     /* that store is not there */
+        {&store_buffering, "1x4000000000"},
+        {&fence_choice_load, "1"}, /* the set-up comes first */
+        {&fence_choice_load, "7 0x3 1x3"},
+        {&fence_choice_load, "0 1 0x2 1x2"},
+        {&fence_choice_load, "0<- 0x2 1x3"}, /* a fence reads nothing */
+        {&fence_choice_load, "0! 0x2 1x3"},  /* nor fails */
+        {&fence_choice_load, "0 0=2 0 1x3"}, /* of two */
+        {&fence_choice_load, "0 0<- 0 1x3"},
+        {&fence_choice_load, "0x3 1x3 7"}, /* there is no final check */
+        {&fence_choice_load, "0x3 1x3 0"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        print_message("%s: %s\n", bad[i].scenario->name, bad[i].text);
+        assert_int_equal(replay(bad[i].scenario, bad[i].text), BIDE_CHECK_BAD_SCENARIO);
+    }
+    assert_int_equal(replay(&fence_choice_load, "0 0=1 0 1 1=1 1"), BIDE_CHECK_NOTHING);
+    assert_int_equal(replay(&store_buffering, "1 2 1<- 2<-"), BIDE_CHECK_NOTHING);
+}
+
+static void the_beginning_of_a_text_is_gone_on_from(void **unused)
+{
+    (void)unused;
+    bide_check_result r;
+    bide_check_replay(&store_buffering, "1 2 2<-", &r);
+    assert_int_equal(r.finding, BIDE_CHECK_NOTHING);
+    assert_int_equal(r.executions, 1);
+    assert_string_equal(r.outcomes[0], "10");
+    bide_check_result_free(&r);
+    bide_check_replay(&store_buffering, "", &r);
+    assert_int_equal(r.executions, 1);
+    bide_check_result_free(&r);
+}
+
+/* One sign of each text in turn is another. Whatever is then found, the end is reached. */
+static void no_text_hangs_or_crashes(void **unused)
+{
+    (void)unused;
+    static const char signs[] = "0123467x.<>=!- ";
+    const bide_check_scenario *all[SEEDED_MOST];
+    seeded_all(all);
+    for (size_t i = 0; all[i] != NULL; i++) {
+        bide_check_scenario s = *all[i];
+        s.most_steps = 200;
+        if (s.expected == BIDE_CHECK_NOTHING || s.expected == BIDE_CHECK_BAD_SCENARIO)
+            continue;
+        bide_check_result found;
+        bide_check_explore(&s, &found);
+        if (found.replay == NULL || strlen(found.replay) > 200) {
+            bide_check_result_free(&found);
+            continue;
+        }
+        for (char *c = found.replay; *c != '\0'; c++) {
+            char kept = *c;
+            *c = signs[(size_t)(c - found.replay + kept) % (sizeof signs - 1)];
+            replay(&s, found.replay);
+            *c = kept;
+        }
+        bide_check_result_free(&found);
+    }
+}
+
+/* ---- What is counted ---- */
+
+static void assert_outcome(const bide_check_result *r, size_t i, const char *text, uint64_t count)
+{
+    assert_true(i < r->outcomes_count);
+    assert_string_equal(r->outcomes[i], text);
+    assert_int_equal(r->counts[i], count);
+}
+
+static void outcomes_are_sorted_and_counted(void **unused)
+{
+    (void)unused;
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&store_buffering, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.executions, 4);
+    assert_int_equal(r.blocked, 0);
+    assert_int_equal(r.outcomes_count, 4);
+    assert_outcome(&r, 0, "00", 1);
+    assert_outcome(&r, 1, "01", 1);
+    assert_outcome(&r, 2, "10", 1);
+    assert_outcome(&r, 3, "11", 1);
+    bide_check_result_free(&r);
+}
+
+static void choose_two_numbers(void *p)
+{
+    (void)p;
+    unsigned a = bide_check_choose(3), b = bide_check_choose(2);
+    bide_check_note("%u", a);
+    bide_check_note("%u", b);
+    bide_check_assert(bide_check_choose(1) == 0);
+}
+
+static void each_choice_is_explored_once(void **unused)
+{
+    (void)unused;
+    SCENARIO(chooses, .threads = {choose_two_numbers});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&chooses, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.executions, 6);
+    assert_int_equal(r.outcomes_count, 6);
+    static const char *const expected[] = {"0 0", "0 1", "1 0", "1 1", "2 0", "2 1"};
+    for (size_t i = 0; i < 6; i++)
+        assert_outcome(&r, i, expected[i], 1);
+    bide_check_result_free(&r);
+}
+
+/* In set-up and final check too. */
+static void choose_x(void *p)
+{
+    bide_atomic_store(&((state *)p)->x, bide_check_choose(2), relaxed);
+}
+
+static void note_x_and_choose(void *p)
+{
+    bide_check_note("%u%u", bide_atomic_load(&((state *)p)->x, relaxed), bide_check_choose(2));
+}
+
+static void choices_are_explored_before_and_after_the_threads(void **unused)
+{
+    (void)unused;
+    SCENARIO(chooses_outside, .setup = choose_x, .finish = note_x_and_choose);
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&chooses_outside, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 4);
+    assert_int_equal(r.executions, 4);
+    bide_check_result_free(&r);
+}
+
+static void allocate(void *p)
+{
+    ((state *)p)->block = bide_check_alloc(24);
+}
+
+static void a_leak_is_told_with_its_size(void **unused)
+{
+    (void)unused;
+    SCENARIO(leaks, .threads = {allocate});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&leaks, &r), BIDE_CHECK_LEAK);
+    assert_string_equal(r.message, "24 bytes in 1 blocks were never freed");
+    assert_int_equal(r.executions, 0);
+    bide_check_result_free(&r);
+}
+
+static void a_result_may_be_freed_twice(void **unused)
+{
+    (void)unused;
+    bide_check_result r, zero;
+    memset(&zero, 0, sizeof zero);
+    bide_check_explore(&store_buffering, &r);
+    assert_int_equal(r.outcomes_count, 4);
+    bide_check_result_free(&r);
+    assert_memory_equal(&r, &zero, sizeof r);
+    bide_check_result_free(&r);
+}
+
+static void findings_have_names(void **unused)
+{
+    (void)unused;
+    for (int a = BIDE_CHECK_NOTHING; a <= BIDE_CHECK_BAD_SCENARIO; a++) {
+        for (int b = BIDE_CHECK_NOTHING; b < a; b++)
+            assert_string_not_equal(bide_check_finding_name((bide_check_finding)a),
+                                    bide_check_finding_name((bide_check_finding)b));
+    }
+}
+
+/* ---- What a scenario can do ---- */
+
+typedef struct waiter {
+    bide_task task;
+    state *s;
+    bide_event_waiter wait;
+} waiter;
+
+bide_coroutine(waiter_body)
+{
+    bide_begin(waiter_body, struct waiter * self);
+    bide_await(bide_event_wait(&self->wait, &self->s->event));
+    bide_check_note("resumed by %u", bide_check_thread());
+    bide_return(-5);
+    bide_end();
+}
+
+static void await_waiter(void *p)
+{
+    waiter w = {.s = p};
+    bide_check_assert(bide_check_await(bide_task_init(&w.task, &waiter_body)) == -5);
+    bide_check_assert(bide_check_thread() == 1);
+}
+
+static void set_event(void *p)
+{
+    bide_event_set(&((state *)p)->event);
+}
+
+static void init_event(void *p)
+{
+    bide_event_init(&((state *)p)->event, false);
+}
+
+static void init_set_event(void *p)
+{
+    bide_event_init(&((state *)p)->event, true);
+}
+
+static void set_and_await(void *p)
+{
+    set_event(p);
+    await_waiter(p);
+}
+
+static void an_await_ends_at_once_later_or_in_another_thread(void **unused)
+{
+    (void)unused;
+    SCENARIO(at_once, .setup = init_set_event, .threads = {await_waiter});
+    SCENARIO(own, .setup = init_event, .threads = {set_and_await});
+    SCENARIO(later, .setup = init_event, .threads = {await_waiter, set_event});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&at_once, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 1);
+    assert_outcome(&r, 0, "resumed by 1", r.executions);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&own, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 1);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&later, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 2);
+    assert_string_equal(r.outcomes[0], "resumed by 1");
+    assert_string_equal(r.outcomes[1], "resumed by 2");
+    bide_check_result_free(&r);
+}
+
+static BIDE_THREAD_LOCAL unsigned mine = 5;
+
+static void change_mine(void *p)
+{
+    state *s = p;
+    bide_check_assert(mine == 5);
+    for (unsigned i = 0; i < 2; i++) {
+        mine += bide_check_thread();
+        bide_atomic_fetch_add(&s->x, 1, relaxed);
+        bide_check_assert(mine == 5 + (i + 1) * bide_check_thread());
+    }
+    mine = 1000;
+}
+
+static void mine_is_fresh(void *p)
+{
+    (void)p;
+    bide_check_assert(mine == 5);
+}
+
+static void thread_locals_are_each_threads_own_and_fresh_in_each_execution(void **unused)
+{
+    (void)unused;
+    SCENARIO(locals, .setup = change_mine, .threads = {change_mine, change_mine},
+             .finish = mine_is_fresh);
+    bide_check_result r;
+    mine = 5;
+    assert_int_equal(bide_check_explore(&locals, &r), BIDE_CHECK_NOTHING);
+    assert_true(r.executions > 1);
+    bide_check_result_free(&r);
+    assert_int_equal(mine, 5);
+}
+
+/* The look at x is stale, or not; it is never so for ever. */
+static void spin_on_x(void *p)
+{
+    while (bide_atomic_load(&((state *)p)->x, relaxed) == 0)
+        bide_cpu_relax();
+}
+
+static void set_x(void *p)
+{
+    bide_atomic_store(&((state *)p)->x, 1, relaxed);
+}
+
+static void who_waits_with_an_old_value_is_not_stuck(void **unused)
+{
+    (void)unused;
+    SCENARIO(spins, .threads = {set_x, spin_on_x});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&spins, &r), BIDE_CHECK_NOTHING);
+    assert_true(r.blocked > 0);
+    assert_true(r.executions > 0);
+    bide_check_result_free(&r);
+}
+
+static void sleep_on_x(void *p)
+{
+    while (bide_atomic_load(&((state *)p)->x, relaxed) == 0)
+        bide_platform.wait(&((state *)p)->x, 0, BIDE_FOREVER);
+}
+
+static void sleep_on_x_until(void *p)
+{
+    if (bide_atomic_load(&((state *)p)->x, relaxed) == 0)
+        bide_platform.wait(&((state *)p)->x, 0, 1);
+}
+
+static void set_ups_and_final_checks_may_be_stuck(void **unused)
+{
+    (void)unused;
+    SCENARIO(stuck_setup, .setup = sleep_on_x, .threads = {set_x});
+    SCENARIO(stuck_finish, .threads = {mine_is_fresh}, .finish = sleep_on_x);
+    SCENARIO(spinning_finish, .threads = {mine_is_fresh}, .finish = spin_on_x);
+    SCENARIO(late_setup, .setup = sleep_on_x_until, .threads = {set_x}, .finish = sleep_on_x);
+    SCENARIO(late_finish, .threads = {mine_is_fresh}, .finish = sleep_on_x_until);
+    static const struct {
+        const bide_check_scenario *scenario;
+        bide_check_finding finding;
+    } all[] = {{&stuck_setup, BIDE_CHECK_DEADLOCK},
+               {&stuck_finish, BIDE_CHECK_DEADLOCK},
+               {&spinning_finish, BIDE_CHECK_LIVELOCK},
+               {&late_setup, BIDE_CHECK_NOTHING},
+               {&late_finish, BIDE_CHECK_NOTHING}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bide_check_result r;
+        print_message("%s\n", all[i].scenario->name);
+        assert_int_equal(bide_check_explore(all[i].scenario, &r), all[i].finding);
+        if (r.replay != NULL) {
+            bide_check_result again;
+            bide_check_replay(all[i].scenario, r.replay, &again);
+            assert_same(&r, &again);
+            bide_check_result_free(&again);
+        }
+        bide_check_result_free(&r);
+    }
+}
+
+/* Both ways in which a sleep may end by itself, in both orders; each sleep for no reason but once. */
+static void sleep_twice(void *p)
+{
+    for (int i = 0; i < 2; i++)
+        bide_check_note("%s", bide_platform.wait(&((state *)p)->x, 0, 1) == 0 ? "early" : "late");
+}
+
+static void a_deadline_is_no_sleep_that_ends_for_no_reason(void **unused)
+{
+    (void)unused;
+    SCENARIO(sleeps_twice, .threads = {sleep_twice});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&sleeps_twice, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 3);
+    assert_outcome(&r, 0, "early late", 1);
+    assert_outcome(&r, 1, "late early", 1);
+    assert_outcome(&r, 2, "late late", 1);
+    bide_check_result_free(&r);
+}
+
+/* ---- Plain memory ---- */
+
+/* Bytes of one word, each in a way of its own. */
+typedef struct bytes {
+    union {
+        unsigned char byte[8];
+        uint64_t all;
+    };
+    bide_atomic(uint32_t) passed;
+} bytes;
+
+static void read_byte_0(void *p)
+{
+    (void)*(volatile unsigned char *)&((bytes *)p)->byte[0];
+}
+
+static void read_other_bytes(void *p)
+{
+    for (int i = 1; i < 8; i++)
+        (void)*(volatile unsigned char *)&((bytes *)p)->byte[i];
+}
+
+static void read_other_bytes_singly(void *p)
+{
+    bytes *b = p;
+    for (int i = 1; i < 8; i++) {
+        (void)*(volatile unsigned char *)&b->byte[i];
+        bide_atomic_fetch_add(&b->passed, 1, relaxed);
+    }
+}
+
+static void read_others_and_write_byte_0(void *p)
+{
+    read_other_bytes(p);
+    ((bytes *)p)->byte[0] = 1;
+}
+
+static void a_race_is_found_however_many_have_used_the_word(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario many = {
+        .name = "many",
+        .size = sizeof(bytes),
+        .threads = {read_byte_0, read_other_bytes, read_others_and_write_byte_0}};
+    static const bide_check_scenario singly = {
+        .name = "singly",
+        .size = sizeof(bytes),
+        .threads = {read_byte_0, read_other_bytes_singly, read_others_and_write_byte_0}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&many, &r), BIDE_CHECK_RACE);
+    assert_non_null(strstr(r.message, "thread 3 writes byte 0 of the state"));
+    assert_non_null(strstr(r.message, "while thread 1 reads it"));
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&singly, &r), BIDE_CHECK_RACE);
+    bide_check_result_free(&r);
+}
+
+static void too_many_uses_of_a_word_are_a_bad_scenario(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario too_many = {
+        .name = "too_many",
+        .size = sizeof(bytes),
+        .threads = {read_other_bytes_singly, read_other_bytes_singly, read_other_bytes_singly}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&too_many, &r), BIDE_CHECK_BAD_SCENARIO);
+    assert_string_equal(r.message, "more than 16 kinds of access to the same 8 bytes");
+    bide_check_result_free(&r);
+}
+
+static void write_all(void *p)
+{
+    ((bytes *)p)->all = 1;
+}
+
+static void read_byte_5(void *p)
+{
+    (void)*(volatile unsigned char *)&((bytes *)p)->byte[5];
+}
+
+static void a_race_is_told_with_the_byte_that_both_use(void **unused)
+{
+    (void)unused;
+    static const bide_check_scenario overlap = {
+        .name = "overlap", .size = sizeof(bytes), .threads = {read_byte_5, write_all}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&overlap, &r), BIDE_CHECK_RACE);
+    assert_non_null(strstr(r.message, "byte 5 of the state"));
+    bide_check_result_free(&r);
+}
+
+/* What was freed before the threads is freed. */
+static void allocate_and_free(void *p)
+{
+    allocate(p);
+    bide_check_free(((state *)p)->block);
+}
+
+static void read_block(void *p)
+{
+    (void)*(volatile char *)((state *)p)->block;
+}
+
+static void read_free_and_read(void *p)
+{
+    state *s = p;
+    allocate(p);
+    volatile char *block = s->block;
+    (void)block[0];
+    (void)block[5];
+    bide_check_free(s->block);
+    (void)block[5];
+}
+
+static void free_twice(void *p)
+{
+    allocate_and_free(p);
+    bide_check_free(((state *)p)->block);
+}
+
+static void one_thread_may_not_use_what_it_has_freed(void **unused)
+{
+    (void)unused;
+    SCENARIO(uses, .threads = {read_free_and_read});
+    SCENARIO(frees, .threads = {free_twice});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&uses, &r), BIDE_CHECK_USE_AFTER_FREE);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&frees, &r), BIDE_CHECK_DOUBLE_FREE);
+    bide_check_result_free(&r);
+}
+
+static void what_is_set_up_and_freed_is_not_to_be_used(void **unused)
+{
+    (void)unused;
+    SCENARIO(freed, .setup = allocate_and_free, .threads = {read_block});
+    SCENARIO(freed_last, .setup = allocate, .threads = {allocate_and_free}, .finish = read_block);
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&freed, &r), BIDE_CHECK_USE_AFTER_FREE);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&freed_last, &r), BIDE_CHECK_USE_AFTER_FREE);
+    bide_check_result_free(&r);
+}
+
+/* One line to the compiler. */
+#define STORE_TWICE(object) \
+    (bide_atomic_store(object, 1, relaxed), bide_atomic_store(object, 2, release))
+
+static void store_twice_and_fail(void *p)
+{
+    STORE_TWICE(&((state *)p)->x);
+    bide_check_assert(false);
+}
+
+static void operations_on_one_line_keep_their_orders(void **unused)
+{
+    (void)unused;
+    SCENARIO(twice, .threads = {store_twice_and_fail});
+    bide_check_result r;
+    bide_check_explore(&twice, &r);
+    assert_non_null(strstr(r.trace, "= 1 (relaxed)"));
+    assert_non_null(strstr(r.trace, "= 2 (release)"));
+    bide_check_result_free(&r);
+}
+
+static void outside_a_scenario_all_is_plain(void **unused)
+{
+    (void)unused;
+    state s = {0};
+    bide_atomic_init(&s.x, 3);
+    assert_int_equal(bide_atomic_fetch_add(&s.x, 2, relaxed), 3);
+    assert_int_equal(bide_atomic_fetch_sub(&s.x, 1, relaxed), 5);
+    assert_int_equal(bide_atomic_fetch_or(&s.x, 3, relaxed), 4);
+    assert_int_equal(bide_atomic_fetch_and(&s.x, 6, relaxed), 7);
+    assert_int_equal(bide_atomic_exchange(&s.x, 9, relaxed), 6);
+    uint32_t expected = 8;
+    assert_false(bide_atomic_compare_exchange(&s.x, &expected, 1, relaxed, relaxed));
+    assert_int_equal(expected, 9);
+    assert_true(bide_atomic_compare_exchange(&s.x, &expected, 1, relaxed, relaxed));
+    assert_int_equal(bide_atomic_load(&s.x, relaxed), 1);
+    bide_atomic_fence(seq_cst);
+    bide_cpu_relax();
+    assert_int_equal(bide_check_choose(3), 0);
+    assert_int_equal(bide_check_thread(), 0);
+    bide_check_note("nobody hears it");
+    bide_check_free(bide_check_alloc(8));
+}
+
+/* ---- The command line ---- */
+
+/* Runs bide_check_main with what it writes going to files; returns its status. */
+static char said[1 << 16];
+
+static int run(const bide_check_suite *suite, const char *const *arguments)
+{
+    char *argv[10] = {"program"};
+    int argc = 1;
+    while (arguments[argc - 1] != NULL) {
+        argv[argc] = (char *)(uintptr_t)arguments[argc - 1];
+        argc++;
+    }
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stdout);
+    fflush(stderr);
+    int out = dup(1), error = dup(2);
+    dup2(fileno(file), 1);
+    dup2(fileno(file), 2);
+    int status = bide_check_main(argc, argv, suite);
+    fflush(stdout);
+    fflush(stderr);
+    dup2(out, 1);
+    dup2(error, 2);
+    close(out);
+    close(error);
+    rewind(file);
+    said[fread(said, 1, sizeof said - 1, file)] = '\0';
+    fclose(file);
+    return status;
+}
+
+#define RUN(suite, ...) run(suite, (const char *const[]){__VA_ARGS__, NULL})
+
+static void assert_said(const char *text)
+{
+    if (strstr(said, text) == NULL)
+        print_message("%s\n", said);
+    assert_non_null(strstr(said, text));
+}
+
+static void need_x(void *p)
+{
+    bide_check_assert(bide_atomic_load(&((state *)p)->x, relaxed) == 1);
+}
+
+SCENARIO(fails_as_expected, .threads = {need_x}, .expected = BIDE_CHECK_ASSERTION);
+SCENARIO(fails, .threads = {need_x});
+
+static const bide_check_suite good_suite = {
+    .scenarios = (const bide_check_scenario *const[]){&store_buffering, &fails_as_expected, NULL}};
+static const bide_check_suite bad_suite = {
+    .scenarios = (const bide_check_scenario *const[]){&store_buffering, &fails, NULL}};
+
+static void the_status_is_0_if_all_is_as_expected(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run(&good_suite, (const char *const[]){NULL}), 0);
+    assert_said("store_buffering ");
+    assert_said("nothing: 4 executions");
+    assert_said("fails_as_expected ");
+    assert_null(strstr(said, "thread 1"));
+}
+
+static void the_status_is_1_if_not(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run(&bad_suite, (const char *const[]){NULL}), 1);
+    assert_said("failed assertion (not nothing)");
+    assert_said("assertion failed: ");
+    assert_said("--replay '1' fails");
+    assert_int_equal(RUN(&bad_suite, "store_buffering"), 0);
+    assert_int_equal(RUN(&bad_suite, "fails"), 1);
+    assert_null(strstr(said, "store_buffering"));
+}
+
+static void the_status_is_2_for_a_wrong_command_line(void **unused)
+{
+    (void)unused;
+    assert_int_equal(RUN(&good_suite, "--unknown"), 2);
+    assert_said("usage: ");
+    assert_int_equal(RUN(&good_suite, "unknown"), 2);
+    assert_said("no scenario has the name unknown");
+    assert_int_equal(RUN(&good_suite, "unknown", "store_buffering"), 2);
+    assert_int_equal(RUN(&good_suite, "--replay", "1"), 2);
+    assert_int_equal(RUN(&good_suite, "--replay"), 2);
+    assert_int_equal(RUN(&good_suite, "--replay", "1", "fails_as_expected", "store_buffering"), 2);
+    assert_int_equal(RUN(&good_suite, "--preemptions"), 2);
+    assert_int_equal(RUN(&good_suite, "--preemptions", "0"), 2);
+    assert_int_equal(RUN(&good_suite, "--preemptions", "x"), 2);
+}
+
+static void list_prints_the_names_only(void **unused)
+{
+    (void)unused;
+    assert_int_equal(RUN(&bad_suite, "--list"), 0);
+    assert_string_equal(said, "store_buffering\nfails\n");
+    assert_int_equal(RUN(&bad_suite, "--list", "fails"), 0);
+    assert_string_equal(said, "fails\n");
+}
+
+static void verbose_prints_traces_and_outcomes(void **unused)
+{
+    (void)unused;
+    assert_int_equal(RUN(&good_suite, "--verbose"), 0);
+    assert_said("    00: 1\n    01: 1\n    10: 1\n    11: 1\n");
+    assert_said("   1  thread 1  load ");
+}
+
+static void replay_runs_one(void **unused)
+{
+    (void)unused;
+    assert_int_equal(RUN(&good_suite, "--replay", "1", "fails_as_expected"), 0);
+    assert_said("   1  thread 1  load ");
+    assert_int_equal(RUN(&good_suite, "--replay", "1 2 1<- 2<-", "store_buffering"), 0);
+    assert_said("nothing: 1 executions");
+    assert_int_equal(RUN(&good_suite, "--replay", "rubbish", "store_buffering"), 1);
+    assert_said("bad scenario (not nothing)");
+    assert_said("that is no execution's text");
+    assert_int_equal(RUN(&good_suite, "--replay", "1x9", "store_buffering"), 1);
+    assert_said("does not fit");
+}
+
+static void hand_over(void *p)
+{
+    ((state *)p)->block = p;
+    bide_atomic_store(&((state *)p)->x, 1, release);
+}
+
+static void take(void *p)
+{
+    if (bide_atomic_load(&((state *)p)->x, acquire) == 1)
+        bide_check_assert(((state *)p)->block == p);
+}
+
+static void load_y_too_strongly(void *p)
+{
+    (void)bide_atomic_load(&((state *)p)->y, acquire);
+}
+
+SCENARIO(hands_over, .threads = {hand_over, take});
+SCENARIO(too_strong, .threads = {load_y_too_strongly});
+
+/* In a process of its own, since each weakens all that its process has met. Returns the status. */
+static int weaken(const bide_check_suite *suite)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int status = RUN(suite, "--weaken");
+        ssize_t written = write(ends[1], said, strlen(said));
+        _exit(written < 0 ? 99 : status);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t n; (n = read(ends[0], said + length, sizeof said - 1 - length)) > 0;)
+        length += (size_t)n;
+    said[length] = '\0';
+    close(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void weaken_says_which_orders_are_needed(void **unused)
+{
+    (void)unused;
+    bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&hands_over, &fails_as_expected, NULL}};
+    assert_int_equal(weaken(&suite), 0);
+    assert_said(
+        "| `hand_over` | store | `((state *)p)->x` | release | relaxed | race, in `hands_over` |");
+    assert_said(
+        "| `take` | load | `((state *)p)->x` | acquire | relaxed | race, in `hands_over` |");
+    assert_said("2 orders made weaker, 0 with which nothing is found");
+}
+
+static void weaken_wants_a_reason_for_an_order_that_is_not_needed(void **unused)
+{
+    (void)unused;
+    static const char row[] =
+        "| `load_y_too_strongly` | load | `((state *)p)->y` | acquire | relaxed | ";
+    bide_check_reason reasons[] = {
+        {"load_y_too_strongly", "load", "&((state *)p)->y", "relaxed", "why not"}, {0}};
+    bide_check_suite suite = {.scenarios = (const bide_check_scenario *const[]){&too_strong, NULL}};
+    assert_int_equal(weaken(&suite), 1);
+    assert_said(row);
+    assert_said("NOTHING IS FOUND, NO REASON IS GIVEN");
+    suite.reasons = reasons;
+    assert_int_equal(weaken(&suite), 0);
+    assert_said("kept: why not");
+}
+
+static void weaken_wants_no_reason_for_one_that_is(void **unused)
+{
+    (void)unused;
+    bide_check_reason reasons[] = {{"take", "load", "&((state *)p)->x", "relaxed", "thought so"},
+                                   {0}};
+    bide_check_suite suite = {.scenarios = (const bide_check_scenario *const[]){&hands_over, NULL},
+                              .reasons = reasons};
+    assert_int_equal(weaken(&suite), 1);
+    assert_said("a reason is given, but something is found");
+}
+
+static void weaken_looks_only_at_the_suites_files(void **unused)
+{
+    (void)unused;
+    bide_check_suite suite = {.scenarios = (const bide_check_scenario *const[]){&hands_over, NULL},
+                              .files = (const char *const[]){"another.c", NULL}};
+    assert_int_equal(weaken(&suite), 0); /* there is nothing to weaken */
+    assert_said("0 orders made weaker");
+    suite.files = (const char *const[]){"another.c", "check_test.c", NULL};
+    assert_int_equal(weaken(&suite), 0);
+    assert_said("2 orders made weaker");
+    suite.scenarios = (const bide_check_scenario *const[]){&fails, NULL};
+    assert_int_equal(weaken(&suite), 1);
+    assert_said("fails fails with the orders as they are");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weaken_says_which_orders_are_needed),
+        cmocka_unit_test(weaken_wants_a_reason_for_an_order_that_is_not_needed),
+        cmocka_unit_test(weaken_wants_no_reason_for_one_that_is),
+        cmocka_unit_test(weaken_looks_only_at_the_suites_files),
+        cmocka_unit_test(every_finding_is_found_again_by_its_text),
+        cmocka_unit_test(every_finding_is_found_with_one_preemption_and_found_again),
+        cmocka_unit_test(a_race_of_threads_without_steps_is_found_again),
+        cmocka_unit_test(locks_conditions_and_threads_are_found_again),
+        cmocka_unit_test(who_waits_for_what_has_come_is_left_there_again),
+        cmocka_unit_test(a_text_that_is_none_is_a_bad_scenario),
+        cmocka_unit_test(a_text_that_does_not_fit_is_a_bad_scenario),
+        cmocka_unit_test(the_beginning_of_a_text_is_gone_on_from),
+        cmocka_unit_test(no_text_hangs_or_crashes),
+        cmocka_unit_test(outcomes_are_sorted_and_counted),
+        cmocka_unit_test(each_choice_is_explored_once),
+        cmocka_unit_test(choices_are_explored_before_and_after_the_threads),
+        cmocka_unit_test(a_leak_is_told_with_its_size),
+        cmocka_unit_test(a_result_may_be_freed_twice),
+        cmocka_unit_test(findings_have_names),
+        cmocka_unit_test(an_await_ends_at_once_later_or_in_another_thread),
+        cmocka_unit_test(thread_locals_are_each_threads_own_and_fresh_in_each_execution),
+        cmocka_unit_test(who_waits_with_an_old_value_is_not_stuck),
+        cmocka_unit_test(set_ups_and_final_checks_may_be_stuck),
+        cmocka_unit_test(a_deadline_is_no_sleep_that_ends_for_no_reason),
+        cmocka_unit_test(a_race_is_found_however_many_have_used_the_word),
+        cmocka_unit_test(too_many_uses_of_a_word_are_a_bad_scenario),
+        cmocka_unit_test(a_race_is_told_with_the_byte_that_both_use),
+        cmocka_unit_test(one_thread_may_not_use_what_it_has_freed),
+        cmocka_unit_test(what_is_set_up_and_freed_is_not_to_be_used),
+        cmocka_unit_test(operations_on_one_line_keep_their_orders),
+        cmocka_unit_test(outside_a_scenario_all_is_plain),
+        cmocka_unit_test(the_status_is_0_if_all_is_as_expected),
+        cmocka_unit_test(the_status_is_1_if_not),
+        cmocka_unit_test(the_status_is_2_for_a_wrong_command_line),
+        cmocka_unit_test(list_prints_the_names_only),
+        cmocka_unit_test(verbose_prints_traces_and_outcomes),
+        cmocka_unit_test(replay_runs_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

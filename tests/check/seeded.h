@@ -1,0 +1,31 @@
+/*
+ * Scenarios with a bug in them that must be found, each beside its mended twin, in which nothing must be.
+ * A bug's name ends in what is wrong, its twin's begins the same.
+ */
+#ifndef BIDE_TESTS_CHECK_SEEDED_H
+#define BIDE_TESTS_CHECK_SEEDED_H
+
+#include "bide/check.h"
+
+/* Each list ends with NULL. */
+extern const bide_check_scenario *const seeded_locks[];
+extern const bide_check_scenario *const seeded_structures[];
+extern const bide_check_scenario *const seeded_reclaims[];
+extern const bide_check_scenario *const seeded_rules[];
+
+enum { SEEDED_MOST = 100 };
+
+/* All of them, followed by NULL. */
+static inline void seeded_all(const bide_check_scenario *all[SEEDED_MOST])
+{
+    const bide_check_scenario *const *const lists[] = {seeded_locks, seeded_structures,
+                                                       seeded_reclaims, seeded_rules};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (size_t j = 0; lists[i][j] != NULL && count + 1 < SEEDED_MOST; j++)
+            all[count++] = lists[i][j];
+    }
+    all[count] = NULL;
+}
+
+#endif

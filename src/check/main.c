@@ -207,6 +207,13 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
 
 /* ---- The command line ---- */
 
+/* From 1 to 999, in digits. */
+static bool is_number(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return text[0] != '0' && digits > 0 && digits <= 3 && text[digits] == '\0';
+}
+
 static bool read_options(options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -219,9 +226,8 @@ static bool read_options(options *o, int argc, char **argv)
             o->weaken = true;
         else if (strcmp(a, "--replay") == 0 && i + 1 < argc)
             o->replay = argv[++i];
-        else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc &&
-                 (o->preemptions = (unsigned)strtoul(argv[i + 1], NULL, 10)) != 0)
-            i++;
+        else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && is_number(argv[i + 1]))
+            o->preemptions = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (a[0] == '-')
             return false;
         else

@@ -882,7 +882,7 @@ static int run(const bide_check_suite *suite, const char *const *arguments)
     dup2(error, 2);
     close(out);
     close(error);
-    rewind(file);
+    assert_int_equal(fseek(file, 0, SEEK_SET), 0);
     said[fread(said, 1, sizeof said - 1, file)] = '\0';
     fclose(file);
     return status;

@@ -99,6 +99,23 @@ static void filter_stores(graph *g,
     }
 }
 
+/* Frees the locations that have only their initial value and that no event uses: when they are used again, memory
+ * may hold another. */
+static void forget_unused(graph *g)
+{
+    for (unsigned i = 0; i < g->locations_count; i++)
+        g->locations[i].is_used = false;
+    for (unsigned t = 0; t < THREADS; t++) {
+        for (unsigned i = 0; i < g->threads[t].count; i++) {
+            const event *e = &g->threads[t].events[i];
+            if (e->kind <= EVENT_STORE)
+                g->locations[e->location].is_used = true;
+        }
+    }
+    for (unsigned i = 0; i < g->locations_count; i++)
+        g->locations[i].in_use = g->locations[i].in_use && g->locations[i].is_used;
+}
+
 static bool is_old(const graph *g, reference store, uint32_t limit)
 {
     return event_at(g, store)->stamp <= limit;
@@ -135,6 +152,7 @@ void graph_cut(graph *g, uint32_t stamp)
             thread->count--;
     }
     g->stamp = stamp;
+    forget_unused(g);
 }
 
 graph *graph_copy(const graph *g, const unsigned keep[THREADS])
@@ -166,5 +184,6 @@ graph *graph_copy(const graph *g, const unsigned keep[THREADS])
     }
     copy->stamp = g->stamp;
     filter_stores(copy, is_there, 0);
+    forget_unused(copy);
     return copy;
 }

@@ -140,6 +140,7 @@ typedef struct location {
     unsigned capacity;
     uint8_t size;
     bool in_use;
+    bool is_used; /* by an event: for graph.c */
 } location;
 
 typedef struct graph {

@@ -98,74 +98,6 @@ const vector_clock *machine_clock(void)
     return &threads[running].clock;
 }
 
-/* ---- Locations ---- */
-
-enum { MAP_SIZE = 1024 };
-
-/* Where an address's location is in this execution. */
-static struct mapped {
-    uintptr_t key;
-    uint64_t run;
-    unsigned location;
-} map[MAP_SIZE];
-static uint64_t run;
-
-static struct mapped *map_find(uintptr_t key)
-{
-    uintptr_t hash = (key ^ key >> 61 ^ key >> 17) * 0x9e3779b97f4a7c15u >> 40;
-    for (unsigned i = 0; i < MAP_SIZE; i++) {
-        struct mapped *m = &map[(hash + i) % MAP_SIZE];
-        if (m->run != run || m->key == key)
-            return m;
-    }
-    machine_found(BIDE_CHECK_BAD_SCENARIO, "more than %d atomic objects", MAP_SIZE);
-    return NULL;
-}
-
-static void map_set(uintptr_t key, unsigned location)
-{
-    struct mapped *m = map_find(key);
-    m->key = key;
-    m->run = run;
-    m->location = location;
-}
-
-/* Addresses have their upper bits free, which keep the hidden locations apart. */
-static uintptr_t key_of(uintptr_t address, hidden which)
-{
-    return address ^ (uintptr_t)which << 61;
-}
-
-static uint64_t value_in_memory(uintptr_t address, size_t size)
-{
-    switch (size) {
-    case 1:
-        return *(const uint8_t *)address;
-    case 2:
-        return *(const uint16_t *)address;
-    case 4:
-        return *(const uint32_t *)address;
-    default:
-        return *(const uint64_t *)address;
-    }
-}
-
-static unsigned location_at(uintptr_t address, size_t size, hidden which)
-{
-    uintptr_t key = key_of(address, which);
-    struct mapped *m = map_find(key);
-    if (m->run != run) {
-        uint64_t initial = which == HIDDEN_NONE ? value_in_memory(address, size) : 0;
-        map_set(key, graph_add_location(G, key, (unsigned)size, true, initial));
-        m = map_find(key);
-    }
-    if (G->locations[m->location].size != size)
-        machine_found(BIDE_CHECK_BAD_SCENARIO,
-                      "an atomic object is accessed as %zu bytes and as %u bytes", size,
-                      G->locations[m->location].size);
-    return m->location;
-}
-
 /* ---- Going on and waiting ---- */
 
 /* Back to the scheduler. */
@@ -265,7 +197,7 @@ uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidde
 {
     event *e = turn(op);
     watch_atomic(op, address, size, which);
-    unsigned location = location_at(address, size, which);
+    unsigned location = location_for(G, e, address, size, which);
     if (e == NULL && !explore_load(G, running, op, location, older))
         give_up();
     reference r = taken(e != NULL);
@@ -284,19 +216,13 @@ uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidde
 uint64_t machine_load_part(const operation *op, uintptr_t address, size_t size,
                            const vector_clock *older)
 {
-    for (uintptr_t begin = address; address - begin < 8; begin--) {
-        struct mapped *m = map_find(key_of(begin, HIDDEN_NONE));
-        if (m->run == run && begin + G->locations[m->location].size >= address + size) {
-            size_t whole = G->locations[m->location].size;
-            uint64_t value = machine_load(op, begin, whole, HIDDEN_NONE, older, NULL);
-            size_t shift = address - begin;
+    size_t whole = size;
+    uintptr_t begin = location_around(G, turn(op), address, &whole);
+    size_t shift = address - begin;
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-            shift = whole - size - shift;
+    shift = whole - size - shift;
 #endif
-            return value >> shift * 8;
-        }
-    }
-    return machine_load(op, address, size, HIDDEN_NONE, older, NULL);
+    return machine_load(op, begin, whole, HIDDEN_NONE, older, NULL) >> shift * 8;
 }
 
 void machine_store(const operation *op, uintptr_t address, size_t size, hidden which,
@@ -304,7 +230,7 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
 {
     event *e = turn(op);
     threads[running].in_rmw = false;
-    unsigned location = location_at(address, size, which);
+    unsigned location = location_for(G, e, address, size, which);
     if (load == NULL)
         watch_atomic(op, address, size, which);
     if (size < 8)
@@ -327,13 +253,10 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
     }
     if (size < 8)
         value &= ((uint64_t)1 << size * 8) - 1;
-    bool added = e == NULL;
-    if (added)
-        explore_init(G, running, op,
-                     graph_add_location(G, key_of(address, HIDDEN_NONE), (unsigned)size, false, 0),
-                     value);
-    reference self = taken(!added);
-    map_set(key_of(address, HIDDEN_NONE), event_at(G, self)->location);
+    unsigned location = location_anew(G, e, address, size);
+    if (e == NULL)
+        explore_init(G, running, op, location, value);
+    taken(e != NULL);
 }
 
 void machine_fence(const operation *op)
@@ -566,7 +489,7 @@ static bool has_ended(bool all)
 static void begin_run(graph *g)
 {
     G = g;
-    run++;
+    locations_begin_run();
     given_up = false;
     order_count = idle_runs_count = 0;
     left = 0;
@@ -592,11 +515,6 @@ static void begin_run(graph *g)
         m->in_rmw = false;
         m->spins = false;
         m->iteration = m->previous = m->idle = 0;
-    }
-    for (unsigned i = 0; i < g->locations_count; i++) {
-        const location *l = &g->locations[i];
-        if (l->in_use && is_initial(l->stores[0]))
-            map_set(l->address, i);
     }
 }
 

@@ -5,6 +5,7 @@
 #define BIDE_CHECK_MACHINE_H
 
 #include "explore.h"
+#include "locations.h"
 
 /* Is a thread of a scenario running? Otherwise the operations are plain ones, on memory. */
 bool machine_is_running(void);
@@ -12,15 +13,6 @@ unsigned machine_thread(void);
 
 /* What the running thread has seen. */
 const vector_clock *machine_clock(void);
-
-/* The hidden locations that belong to an address. */
-typedef enum hidden {
-    HIDDEN_NONE,
-    HIDDEN_SLEEPERS,
-    HIDDEN_LOCK,
-    HIDDEN_ENDED,
-    HIDDEN_THREAD
-} hidden;
 
 /* Steps of the running thread. Each returns what was read, if it reads. */
 uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,

@@ -39,6 +39,7 @@ typedef struct record {
 } record;
 
 typedef struct shadow {
+    uint32_t atomic_run; /* in which one of the bytes was an atomic object's last */
     record records[RECORDS];
 } shadow;
 
@@ -268,8 +269,12 @@ void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address
         unsigned within = offset % GRAIN;
         size_t n = GRAIN - within < size ? GRAIN - within : size;
         uint8_t bytes = (uint8_t)(((1u << n) - 1) << within);
-        access_grain(&a->shadow[offset / GRAIN], thread, clock, address - within, bytes, kind,
-                     where);
+        shadow *s = &a->shadow[offset / GRAIN];
+        access_grain(s, thread, clock, address - within, bytes, kind, where);
+        if (kind == ACCESS_ATOMIC)
+            s->atomic_run = run;
+        else if (kind == ACCESS_WRITE && s->atomic_run == run)
+            locations_forget(address, n);
         address += n;
         size -= n;
     }

@@ -216,7 +216,6 @@ static const bide_check_scenario far_apart = {
     .setup = setup_far,
     .threads = {publish_far, wait_near, wait_farther},
     .never_spurious = true,
-    .preemptions = 2,
 };
 
 /* ---- Nothing is touched after the end ---- */

@@ -236,6 +236,53 @@ static void starting_and_joining_order_what_threads_do(void **unused)
     assert_int_equal(found((bide_check_scenario){.threads = {start_and_go_on}}), BIDE_CHECK_RACE);
 }
 
+/* ---- Memory that is initialised again ---- */
+
+typedef struct counter {
+    bide_atomic(uint32_t) word;
+} counter;
+
+/* Without bide_atomic_init: a plain write makes a new object too. */
+static void use_two_counters_in_one_place(void *p)
+{
+    (void)p;
+    for (unsigned i = 1; i <= 2; i++) {
+        counter c = {i * 10};
+        bide_check_assert(bide_atomic_load(&c.word, relaxed) == i * 10);
+        bide_atomic_store(&c.word, i, relaxed);
+        bide_check_assert(bide_atomic_load(&c.word, relaxed) == i);
+    }
+}
+
+/* What it holds first depends on what was read before. */
+static void set_word(void *p)
+{
+    bide_atomic_store(&((state *)p)->word, 7, relaxed);
+}
+
+static void begin_with_what_is_read(void *p)
+{
+    counter c = {bide_atomic_load(&((state *)p)->word, relaxed)};
+    bide_check_note("%u", bide_atomic_load(&c.word, relaxed));
+}
+
+static void memory_that_is_written_plainly_is_a_new_object(void **unused)
+{
+    (void)unused;
+    assert_int_equal(found((bide_check_scenario){.threads = {use_two_counters_in_one_place,
+                                                             use_two_counters_in_one_place}}),
+                     BIDE_CHECK_NOTHING);
+
+    bide_check_scenario scenario = {.size = sizeof(state),
+                                    .threads = {set_word, begin_with_what_is_read}};
+    bide_check_result result;
+    assert_int_equal(bide_check_explore(&scenario, &result), BIDE_CHECK_NOTHING);
+    assert_int_equal(result.outcomes_count, 2);
+    assert_string_equal(result.outcomes[0], "0");
+    assert_string_equal(result.outcomes[1], "7");
+    bide_check_result_free(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_condition_wakes_whom_it_is_told_to),
         cmocka_unit_test(a_wait_for_a_condition_may_end_for_no_reason),
         cmocka_unit_test(starting_and_joining_order_what_threads_do),
+        cmocka_unit_test(memory_that_is_written_plainly_is_a_new_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,111 @@
+#include "locations.h"
+
+#include "machine.h"
+
+enum { MAP_SIZE = 4096, NOWHERE = UINT16_MAX };
+
+static struct mapped {
+    uintptr_t key;
+    uint64_t run;
+    unsigned location;
+} map[MAP_SIZE];
+static uint64_t run;
+
+void locations_begin_run(void)
+{
+    run++;
+}
+
+static struct mapped *find(uintptr_t key)
+{
+    uintptr_t hash = (key ^ key >> 61 ^ key >> 17) * 0x9e3779b97f4a7c15u >> 40;
+    for (unsigned i = 0; i < MAP_SIZE; i++) {
+        struct mapped *m = &map[(hash + i) % MAP_SIZE];
+        if (m->run != run) {
+            m->location = NOWHERE;
+            return m;
+        }
+        if (m->key == key)
+            return m;
+    }
+    machine_found(BIDE_CHECK_BAD_SCENARIO, "more than %d atomic objects", MAP_SIZE);
+    return NULL;
+}
+
+static unsigned set(uintptr_t key, unsigned location)
+{
+    struct mapped *m = find(key);
+    m->key = key;
+    m->run = run;
+    m->location = location;
+    return location;
+}
+
+/* Addresses have their upper bits free, which keep the hidden locations apart. */
+static uintptr_t key_of(uintptr_t address, hidden which)
+{
+    return address ^ (uintptr_t)which << 61;
+}
+
+static uint64_t value_in_memory(uintptr_t address, size_t size)
+{
+    switch (size) {
+    case 1:
+        return *(const uint8_t *)address;
+    case 2:
+        return *(const uint16_t *)address;
+    case 4:
+        return *(const uint32_t *)address;
+    default:
+        return *(const uint64_t *)address;
+    }
+}
+
+unsigned location_for(graph *g, const event *again, uintptr_t address, size_t size, hidden which)
+{
+    uintptr_t key = key_of(address, which);
+    unsigned location = find(key)->location;
+    if (again != NULL && g->locations[again->location].address == key)
+        location = set(key, again->location);
+    if (location == NOWHERE) {
+        uint64_t initial = which == HIDDEN_NONE ? value_in_memory(address, size) : 0;
+        location = set(key, graph_add_location(g, key, (unsigned)size, true, initial));
+    }
+    if (g->locations[location].size != size)
+        machine_found(BIDE_CHECK_BAD_SCENARIO,
+                      "an atomic object is accessed as %zu bytes and as %u bytes", size,
+                      g->locations[location].size);
+    return location;
+}
+
+unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t size)
+{
+    uintptr_t key = key_of(address, HIDDEN_NONE);
+    return set(key, again != NULL ? again->location
+                                  : graph_add_location(g, key, (unsigned)size, false, 0));
+}
+
+uintptr_t location_around(const graph *g, const event *again, uintptr_t address, size_t *size)
+{
+    if (again != NULL) {
+        *size = g->locations[again->location].size;
+        return g->locations[again->location].address;
+    }
+    for (uintptr_t begin = address; address - begin < 8; begin--) {
+        unsigned location = find(key_of(begin, HIDDEN_NONE))->location;
+        if (location != NOWHERE && begin + g->locations[location].size >= address + *size) {
+            *size = g->locations[location].size;
+            return begin;
+        }
+    }
+    return address;
+}
+
+void locations_forget(uintptr_t address, size_t size)
+{
+    for (uintptr_t end = address + size; address != end; address++) {
+        uintptr_t key = key_of(address, HIDDEN_NONE);
+        if (find(key)->location != NOWHERE)
+            set(key, NOWHERE);
+    }
+}

@@ -8,6 +8,7 @@ static struct mapped {
     uintptr_t key;
     uint64_t run;
     unsigned location;
+    uint64_t in_memory; /* what was there when the location was found or made */
 } map[MAP_SIZE];
 static uint64_t run;
 
@@ -32,12 +33,13 @@ static struct mapped *find(uintptr_t key)
     return NULL;
 }
 
-static unsigned set(uintptr_t key, unsigned location)
+static unsigned set(uintptr_t key, unsigned location, uint64_t in_memory)
 {
     struct mapped *m = find(key);
     m->key = key;
     m->run = run;
     m->location = location;
+    m->in_memory = in_memory;
     return location;
 }
 
@@ -64,13 +66,14 @@ static uint64_t value_in_memory(uintptr_t address, size_t size)
 unsigned location_for(graph *g, const event *again, uintptr_t address, size_t size, hidden which)
 {
     uintptr_t key = key_of(address, which);
-    unsigned location = find(key)->location;
+    uint64_t in_memory = which == HIDDEN_NONE ? value_in_memory(address, size) : 0;
+    const struct mapped *m = find(key);
+    unsigned location = m->location;
     if (again != NULL && g->locations[again->location].address == key)
-        location = set(key, again->location);
-    if (location == NOWHERE) {
-        uint64_t initial = which == HIDDEN_NONE ? value_in_memory(address, size) : 0;
-        location = set(key, graph_add_location(g, key, (unsigned)size, true, initial));
-    }
+        location = set(key, again->location, in_memory);
+    else if (location == NOWHERE ||
+             (m->in_memory != in_memory && g->locations[location].size == size))
+        location = set(key, graph_add_location(g, key, (unsigned)size, true, in_memory), in_memory);
     if (g->locations[location].size != size)
         machine_found(BIDE_CHECK_BAD_SCENARIO,
                       "an atomic object is accessed as %zu bytes and as %u bytes", size,
@@ -81,8 +84,9 @@ unsigned location_for(graph *g, const event *again, uintptr_t address, size_t si
 unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t size)
 {
     uintptr_t key = key_of(address, HIDDEN_NONE);
-    return set(key, again != NULL ? again->location
-                                  : graph_add_location(g, key, (unsigned)size, false, 0));
+    return set(
+        key, again != NULL ? again->location : graph_add_location(g, key, (unsigned)size, false, 0),
+        value_in_memory(address, size));
 }
 
 uintptr_t location_around(const graph *g, const event *again, uintptr_t address, size_t *size)
@@ -106,6 +110,6 @@ void locations_forget(uintptr_t address, size_t size)
     for (uintptr_t end = address + size; address != end; address++) {
         uintptr_t key = key_of(address, HIDDEN_NONE);
         if (find(key)->location != NOWHERE)
-            set(key, NOWHERE);
+            set(key, NOWHERE, 0);
     }
 }

@@ -1,6 +1,8 @@
 /*
  * Which location of the graph an address stands for, in the running execution. It changes: memory is initialised
- * again, by bide_atomic_init or by a plain write, and is then a new object.
+ * again, by bide_atomic_init or by a plain write, and is then a new object. Plain writes are told by the compiler
+ * (-fsanitize=thread); those that it does not tell are seen if they change what is in memory, for the steps of
+ * scenarios never do.
  */
 #ifndef BIDE_CHECK_LOCATIONS_H
 #define BIDE_CHECK_LOCATIONS_H

@@ -79,7 +79,7 @@ typedef struct bide_check_scenario {
      * at most so often while the running one could have gone on; see bide_check_main. */
     unsigned preemptions;
 
-    unsigned most_steps; /* of one thread; 0: 10000. More is a livelock */
+    unsigned most_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 
     /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a sleep
      * that ends for none. 0: once. */

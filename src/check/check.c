@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What an event's index can tell, with room for what one operation adds. */
+enum { MOST_STEPS = UINT16_MAX - 64 };
+
 const char *bide_check_finding_name(bide_check_finding finding)
 {
     static const char *const names[] = {
@@ -24,6 +27,8 @@ static void begin(const bide_check_scenario *scenario, bide_check_result *result
     the_checker.result = result;
     the_checker.stopped = false;
     the_checker.most_steps = scenario->most_steps != 0 ? scenario->most_steps : 10000;
+    if (the_checker.most_steps > MOST_STEPS)
+        the_checker.most_steps = MOST_STEPS;
     the_checker.most_spurious = scenario->never_spurious       ? 0
                                 : scenario->most_spurious != 0 ? scenario->most_spurious
                                                                : 1;

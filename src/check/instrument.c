@@ -76,7 +76,7 @@ ACCESSES(16)
 
 void __tsan_init(void);
 void __tsan_func_entry(void *code);
-void __tsan_func_exit(void);
+void __tsan_func_exit(void *code);
 void __tsan_read_range(void *p, size_t size);
 void __tsan_write_range(void *p, size_t size);
 void *__tsan_memcpy(void *to, const void *from, size_t size);
@@ -92,8 +92,9 @@ void __tsan_func_entry(void *code)
     (void)code;
 }
 
-void __tsan_func_exit(void)
+void __tsan_func_exit(void *code)
 {
+    (void)code;
 }
 
 void __tsan_read_range(void *p, size_t size)

@@ -33,6 +33,7 @@ typedef struct machine_thread_record {
     unsigned position; /* how many of its events have been run */
     bool in_rmw;       /* between the two halves: it goes on before any other */
     bool spins;
+    bool halted;        /* the execution does not exist */
     unsigned iteration; /* where the spin's last iteration began */
     unsigned previous;  /* and the one before */
     unsigned idle;      /* how many iterations took no step at all */
@@ -115,11 +116,17 @@ static void give_up(void)
         leave();
 }
 
-static void block(void)
+static _Noreturn void block(void)
 {
     threads[running].state = BLOCKED;
     for (;;)
         leave();
+}
+
+void machine_halt(void)
+{
+    threads[running].halted = true;
+    block();
 }
 
 void machine_found(bide_check_finding finding, const char *format, ...)
@@ -306,11 +313,15 @@ void machine_relax(void)
         t->spins = true;
         block();
     }
-    /* Its own plain memory may yet end it; another's would be a race. */
-    t->idle = t->position == t->iteration ? t->idle + 1 : 0;
-    if (t->idle > the_checker.most_steps)
-        machine_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
-                      running);
+    if (t->position == t->iteration) {
+        /* Another hint in the same iteration; or it looks at no atomic object: its own plain memory may yet end
+         * it, another's would be a race. */
+        if (++t->idle > the_checker.most_steps)
+            machine_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
+                          running);
+        return;
+    }
+    t->idle = 0;
     t->previous = t->iteration;
     t->iteration = t->position;
 }
@@ -341,6 +352,8 @@ unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_sit
 {
     operation op = {.site = site, .step = STEP_SPAWN, .order = bide_check_release_};
     unsigned number;
+    if (running == LAST)
+        machine_found(BIDE_CHECK_BAD_SCENARIO, "a thread is started when all have ended");
     const event *e = turn(&op);
     if (e != NULL) {
         number = (unsigned)e->op.operand;
@@ -348,7 +361,7 @@ unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_sit
         /* The first that nobody has begun, in this graph. */
         bool is_taken[THREADS] = {false};
         for (unsigned t = 0; t < THREADS; t++) {
-            is_taken[t] = t == SETUP || t == LAST || threads[t].function != NULL;
+            is_taken[t] = is_taken[t] || t == SETUP || t == LAST || threads[t].function != NULL;
             for (unsigned i = 0; i < G->threads[t].count; i++) {
                 if (G->threads[t].events[i].op.step == STEP_SPAWN)
                     is_taken[G->threads[t].events[i].op.operand] = true;
@@ -375,6 +388,8 @@ void machine_join(unsigned thread, bide_check_site_ *site, void **result)
                     .order = bide_check_acquire_,
                     .wait = WAIT_UNTIL_EQUAL,
                     .expected = 2};
+    if (running == SETUP)
+        machine_found(BIDE_CHECK_BAD_SCENARIO, "a thread is waited for before any has begun");
     machine_load(&op, (uintptr_t)&threads[thread], 1, HIDDEN_THREAD, NULL, NULL);
     if (result != NULL)
         *result = threads[thread].result;
@@ -457,6 +472,8 @@ static void judge_blocked(void)
         machine_thread_record *m = &threads[t];
         if (m->state != BLOCKED)
             continue;
+        if (m->halted)
+            return;
         for (unsigned i = m->spins ? m->iteration : m->position - 1; i < m->position; i++) {
             const event *e = &G->threads[t].events[i];
             if (position_of(G, e->rf) + 1 != G->locations[e->location].count)
@@ -513,7 +530,7 @@ static void begin_run(graph *g)
         m->spawned = NULL;
         m->position = 0;
         m->in_rmw = false;
-        m->spins = false;
+        m->spins = m->halted = false;
         m->iteration = m->previous = m->idle = 0;
     }
 }

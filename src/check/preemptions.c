@@ -13,6 +13,17 @@
 
 #include "explore.h"
 
+/* Will it run, even if it has not begun? */
+static bool is_in_scenario(unsigned t)
+{
+    const bide_check_scenario *scenario = the_checker.scenario;
+    for (unsigned i = 0; i < BIDE_CHECK_THREADS && scenario->threads[i] != NULL; i++) {
+        if (i + 1 == t)
+            return true;
+    }
+    return false;
+}
+
 static bool is_run(const unsigned position[THREADS], reference r)
 {
     return is_initial(r) || r.index < position[r.thread];
@@ -55,6 +66,6 @@ bool is_within_bound(const graph *g)
     unsigned position[THREADS] = {0}, threads = 0;
     position[SETUP] = g->threads[SETUP].count;
     for (unsigned t = 1; t < LAST; t++)
-        threads += g->threads[t].count != 0;
+        threads += g->threads[t].count != 0 || is_in_scenario(t);
     return can_be_told(g, position, bound + (threads > 2 ? 2 * (threads - 2) : 0));
 }

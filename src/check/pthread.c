@@ -48,9 +48,7 @@ int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex)
 
 int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
-    reference enlist;
-    uint64_t sleepers = sleepers_look((uintptr_t)condition, site, &enlist);
-    sleepers_enlist((uintptr_t)condition, site, &enlist, sleepers);
+    sleepers_enlist((uintptr_t)condition, site, NULL);
     bide_check_mutex_unlock_(site, mutex);
     sleepers_wait((uintptr_t)condition, site, false);
     return bide_check_mutex_lock_(site, mutex);

@@ -177,6 +177,13 @@ static void add_two_and_broadcast(void *p)
     pthread_cond_broadcast(&s->condition);
 }
 
+static void take_turn_under_the_lock(void *p)
+{
+    state *s = p;
+    pthread_mutex_lock(&s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void a_condition_wakes_whom_it_is_told_to(void **unused)
 {
     (void)unused;
@@ -229,11 +236,187 @@ static void start_and_go_on(void *p)
     ((state *)p)->count++;
 }
 
+static void *take_turn_of_thread(void *p)
+{
+    take_turn(p);
+    return p;
+}
+
 static void starting_and_joining_order_what_threads_do(void **unused)
 {
     (void)unused;
     assert_int_equal(found((bide_check_scenario){.threads = {start_and_join}}), BIDE_CHECK_NOTHING);
     assert_int_equal(found((bide_check_scenario){.threads = {start_and_go_on}}), BIDE_CHECK_RACE);
+}
+
+static void start_two_and_join(void *p)
+{
+    pthread_t threads[2];
+    for (unsigned i = 0; i < 2; i++)
+        bide_check_assert(pthread_create(&threads[i], NULL, take_turn_of_thread, p) == 0);
+    for (unsigned i = 0; i < 2; i++)
+        bide_check_assert(pthread_join(threads[i], NULL) == 0);
+    bide_check_assert(((state *)p)->count == 2);
+}
+
+static void start_one_and_join(void *p)
+{
+    pthread_t thread;
+    bide_check_assert(pthread_create(&thread, NULL, take_turn_of_thread, p) == 0);
+    bide_check_assert(pthread_join(thread, NULL) == 0);
+}
+
+static void *start_another(void *p)
+{
+    start_one_and_join(p);
+    return p;
+}
+
+static void start_one_that_starts_another(void *p)
+{
+    pthread_t thread;
+    bide_check_assert(pthread_create(&thread, NULL, start_another, p) == 0);
+    take_turn(p);
+    bide_check_assert(pthread_join(thread, NULL) == 0);
+}
+
+static uint64_t executions(bide_check_scenario scenario)
+{
+    bide_check_result result;
+    scenario.size = sizeof(state);
+    assert_int_equal(bide_check_explore(&scenario, &result), BIDE_CHECK_NOTHING);
+    uint64_t count = result.executions;
+    bide_check_result_free(&result);
+    return count;
+}
+
+static void each_started_thread_is_one_of_its_own(void **unused)
+{
+    (void)unused;
+    assert_int_equal(executions((bide_check_scenario){.threads = {start_two_and_join}}), 2);
+    assert_int_equal(executions((bide_check_scenario){
+                         .threads = {start_one_and_join, start_one_and_join, start_one_and_join}}),
+                     6);
+    assert_int_equal(executions((bide_check_scenario){.threads = {start_one_that_starts_another}}),
+                     2);
+}
+
+/* ---- The order in which a scenario names its threads ---- */
+
+static void wake_one(void *p)
+{
+    bide_platform.wake(&((state *)p)->word, 1);
+}
+
+static void sleep_until_the_deadline(void *p)
+{
+    bide_platform.wait(&((state *)p)->word, 0, 5);
+}
+
+static void store_the_same(void *p)
+{
+    bide_atomic_store(&((state *)p)->word, 0, relaxed);
+}
+
+static void store_another(void *p)
+{
+    bide_atomic_store(&((state *)p)->word, 1, relaxed);
+}
+
+/* Every order of three threads must show as many executions. */
+static void expect_the_same_in_every_order(void (*a)(void *), void (*b)(void *), void (*c)(void *))
+{
+    void (*const orders[][3])(void *) = {{a, b, c}, {a, c, b}, {b, a, c},
+                                         {b, c, a}, {c, a, b}, {c, b, a}};
+    uint64_t first = 0;
+    for (unsigned i = 0; i < 6; i++) {
+        uint64_t count = executions((bide_check_scenario){
+            .threads = {orders[i][0], orders[i][1], orders[i][2]}, .never_spurious = true});
+        if (i == 0)
+            first = count;
+        assert_int_equal(count, first);
+    }
+}
+
+static void the_order_of_threads_changes_nothing(void **unused)
+{
+    (void)unused;
+    expect_the_same_in_every_order(wake_one, sleep_until_the_deadline, store_the_same);
+    expect_the_same_in_every_order(wake_one, sleep_until_the_deadline, store_another);
+    expect_the_same_in_every_order(wake_one, sleep_until_the_deadline, sleep_until_the_deadline);
+    expect_the_same_in_every_order(wait_under_the_lock, add_one_and_signal,
+                                   take_turn_under_the_lock);
+    expect_the_same_in_every_order(start_one_and_join, take_turn, take_turn);
+}
+
+/* ---- Spins ---- */
+
+static void spin_with_two_hints(void *p)
+{
+    while (bide_atomic_load(&((state *)p)->word, relaxed) == 0) {
+        bide_cpu_relax();
+        bide_cpu_relax();
+    }
+}
+
+static void a_spin_may_give_several_hints_in_a_round(void **unused)
+{
+    (void)unused;
+    assert_int_equal(found((bide_check_scenario){.threads = {spin_with_two_hints, store_another}}),
+                     BIDE_CHECK_NOTHING);
+    assert_int_equal(found((bide_check_scenario){.threads = {spin_with_two_hints, store_the_same}}),
+                     BIDE_CHECK_LIVELOCK);
+}
+
+/* ---- A bound of preemptions ---- */
+
+static void add_one_and_two(void *p)
+{
+    state *s = p;
+    uint32_t first = bide_atomic_fetch_add(&s->word, 1, relaxed);
+    uint32_t second = bide_atomic_fetch_add(&s->word, 2, relaxed);
+    bide_check_note("a=%u b=%u", first, second);
+}
+
+static void add_four_and_eight(void *p)
+{
+    state *s = p;
+    uint32_t first = bide_atomic_fetch_add(&s->word, 4, relaxed);
+    uint32_t second = bide_atomic_fetch_add(&s->word, 8, relaxed);
+    bide_check_note("c=%u d=%u", first, second);
+}
+
+static void store_64(void *p)
+{
+    bide_atomic_store(&((state *)p)->word, 64, relaxed);
+}
+
+static void note_word(void *p)
+{
+    bide_check_note("x=%u", bide_atomic_load(&((state *)p)->word, relaxed));
+}
+
+static bool has_values(const char *outcome)
+{
+    return strstr(outcome, "a=0 b=5") != NULL && strstr(outcome, "c=1 d=64") != NULL &&
+           strstr(outcome, "x=72") != NULL;
+}
+
+/* Told as: the store; a; preempted, c; b; then d. */
+static void what_needs_one_preemption_is_found_with_one(void **unused)
+{
+    bide_check_scenario scenario = {.size = sizeof(state),
+                                    .threads = {add_one_and_two, add_four_and_eight, store_64},
+                                    .finish = note_word,
+                                    .preemptions = 1};
+    bide_check_result result;
+    bool is_found = false;
+    (void)unused;
+    assert_int_equal(bide_check_explore(&scenario, &result), BIDE_CHECK_NOTHING);
+    for (size_t i = 0; i < result.outcomes_count; i++)
+        is_found = is_found || has_values(result.outcomes[i]);
+    bide_check_result_free(&result);
+    assert_true(is_found);
 }
 
 /* ---- Memory that is initialised again ---- */
@@ -292,6 +475,10 @@ int main(void)
         cmocka_unit_test(a_condition_wakes_whom_it_is_told_to),
         cmocka_unit_test(a_wait_for_a_condition_may_end_for_no_reason),
         cmocka_unit_test(starting_and_joining_order_what_threads_do),
+        cmocka_unit_test(each_started_thread_is_one_of_its_own),
+        cmocka_unit_test(the_order_of_threads_changes_nothing),
+        cmocka_unit_test(a_spin_may_give_several_hints_in_a_round),
+        cmocka_unit_test(what_needs_one_preemption_is_found_with_one),
         cmocka_unit_test(memory_that_is_written_plainly_is_a_new_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

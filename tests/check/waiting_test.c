@@ -301,6 +301,18 @@ static void each_started_thread_is_one_of_its_own(void **unused)
                      2);
 }
 
+/* They run with the scenario's, so nobody can start one after these, nor wait for one before them. */
+static void a_thread_runs_only_beside_those_of_the_scenario(void **unused)
+{
+    (void)unused;
+    assert_int_equal(
+        found((bide_check_scenario){.threads = {take_turn}, .finish = start_one_and_join}),
+        BIDE_CHECK_BAD_SCENARIO);
+    assert_int_equal(
+        found((bide_check_scenario){.threads = {take_turn}, .setup = start_one_and_join}),
+        BIDE_CHECK_BAD_SCENARIO);
+}
+
 /* ---- The order in which a scenario names its threads ---- */
 
 static void wake_one(void *p)
@@ -476,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_wait_for_a_condition_may_end_for_no_reason),
         cmocka_unit_test(starting_and_joining_order_what_threads_do),
         cmocka_unit_test(each_started_thread_is_one_of_its_own),
+        cmocka_unit_test(a_thread_runs_only_beside_those_of_the_scenario),
         cmocka_unit_test(the_order_of_threads_changes_nothing),
         cmocka_unit_test(a_spin_may_give_several_hints_in_a_round),
         cmocka_unit_test(what_needs_one_preemption_is_found_with_one),

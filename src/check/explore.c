@@ -127,8 +127,6 @@ static bool releases(int order)
 static bool wait_is_over(const operation *op, uint64_t value)
 {
     switch (op->wait) {
-    case WAIT_WHILE_EQUAL:
-        return value != op->expected;
     case WAIT_UNTIL_EQUAL:
         return value == op->expected;
     case WAIT_UNTIL_BITS:
@@ -211,11 +209,6 @@ static bool agrees(const graph *g, bool is_newest_choice)
     return (is_newest_choice || is_sc_consistent(g)) && is_within_bound(g);
 }
 
-static void take_back(graph *g, reference event)
-{
-    graph_displace(g, event);
-}
-
 /* Makes `o` true of the event, the newest of the graph. False if the model does not allow it. */
 static bool apply(graph *g, reference self, const option *o)
 {
@@ -226,14 +219,14 @@ static bool apply(graph *g, reference self, const option *o)
         read_from(g, self, o->other, o->spurious);
         return agrees(g, position_of(g, o->other) + 1 == l->count);
     case OPTION_PLACE:
-        take_back(g, self);
+        graph_displace(g, self);
         graph_place(g, self, o->position);
         return agrees(g, is_newest(g, e));
     case OPTION_CHOOSE:
         e->value = o->position;
         return true;
     case OPTION_REVISITED:
-        take_back(g, self);
+        graph_displace(g, self);
         graph_place(g, self, o->position);
         read_from(g, o->other, self, o->spurious);
         if (event_at(g, o->other)->blocked && !is_newest(g, e))
@@ -393,7 +386,7 @@ void explore_init(graph *g, unsigned thread, const operation *op, unsigned locat
     graph_place(g, self, 0);
 }
 
-bool explore_fence(graph *g, unsigned thread, const operation *op)
+void explore_fence(graph *g, unsigned thread, const operation *op)
 {
     reference self = added(g, thread, EVENT_FENCE, op, UINT16_MAX);
     event *e = begin_clocks(g, self);
@@ -401,7 +394,6 @@ bool explore_fence(graph *g, unsigned thread, const operation *op)
         clock_join(&e->hb, &e->pending);
     if (releases(op->order))
         e->fenced = e->hb;
-    return true;
 }
 
 bool explore_choice(graph *g, unsigned thread, const operation *op, unsigned count)
@@ -500,7 +492,7 @@ static bool next_execution(graph *g, unsigned base)
         while (decisions[top].next < decisions[top].end) {
             option o = options[decisions[top].next++];
             if (o.kind == OPTION_REVISIT) {
-                take_back(g, self);
+                graph_displace(g, self);
                 revisit(g, self, o.other);
                 if (the_checker.stopped)
                     return false;

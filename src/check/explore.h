@@ -32,10 +32,10 @@ bool explore_load(graph *g, unsigned thread, const operation *op, unsigned locat
                   const vector_clock *older);
 bool explore_store(graph *g, unsigned thread, const operation *op, unsigned location,
                    uint64_t value, reference read);
-bool explore_fence(graph *g, unsigned thread, const operation *op);
 bool explore_choice(graph *g, unsigned thread, const operation *op, unsigned count);
 
-/* The first store of a new location. */
+/* The same where there is nothing to decide: a fence, and the first store of a new location. */
+void explore_fence(graph *g, unsigned thread, const operation *op);
 void explore_init(graph *g, unsigned thread, const operation *op, unsigned location,
                   uint64_t value);
 

@@ -57,6 +57,12 @@ static inline bool clock_has(const vector_clock *clock, reference r)
     return is_initial(r) || clock->seen[r.thread] > r.index;
 }
 
+/* Is it one of the first run[t] events of each thread t? */
+static inline bool is_run(const unsigned run[THREADS], reference r)
+{
+    return is_initial(r) || r.index < run[r.thread];
+}
+
 typedef enum event_kind { EVENT_LOAD, EVENT_STORE, EVENT_FENCE, EVENT_CHOICE } event_kind;
 
 /* What kind of step it was for the reader of a trace; see trace.c. */
@@ -86,17 +92,12 @@ typedef enum step_kind {
 } step_kind;
 
 /* When may a load's thread go on? */
-typedef enum wait_kind {
-    WAIT_NEVER,
-    WAIT_WHILE_EQUAL,
-    WAIT_UNTIL_EQUAL,
-    WAIT_UNTIL_BITS
-} wait_kind;
+typedef enum wait_kind { WAIT_NEVER, WAIT_UNTIL_EQUAL, WAIT_UNTIL_BITS } wait_kind;
 
 /* What an operation is, whatever it reads. */
 typedef struct operation {
     bide_check_site_ *site;
-    uint64_t operand;  /* what is written, or added, ...; of STEP_PARKED: is there a deadline? */
+    uint64_t operand;  /* of STEP_SPAWN: the thread; of STEP_PARKED: is there a deadline? */
     uint64_t expected; /* by a compare-exchange; or what the load waits for */
     uint8_t step;
     uint8_t order;

@@ -11,62 +11,29 @@ static void plain(const volatile void *address, size_t size, access_kind kind, c
 {
     if (!machine_is_running() || !memory_is_watched((uintptr_t)address))
         return;
-    memory_access(machine_thread(), machine_clock(), (uintptr_t)address, size, kind, NULL, code);
+    memory_access((uintptr_t)address, size, kind, NULL, code);
 }
 
 #define CODE __builtin_return_address(0)
 
-#define ACCESSES(size)                                   \
-    void __tsan_read##size(void *p);                     \
-    void __tsan_write##size(void *p);                    \
-    void __tsan_volatile_read##size(void *p);            \
-    void __tsan_volatile_write##size(void *p);           \
-    void __tsan_unaligned_read##size(void *p);           \
-    void __tsan_unaligned_write##size(void *p);          \
-    void __tsan_unaligned_volatile_read##size(void *p);  \
-    void __tsan_unaligned_volatile_write##size(void *p); \
-    void __tsan_read_write##size(void *p);               \
-    void __tsan_unaligned_read_write##size(void *p);     \
-    void __tsan_read##size(void *p)                      \
-    {                                                    \
-        plain(p, size, ACCESS_READ, CODE);               \
-    }                                                    \
-    void __tsan_write##size(void *p)                     \
-    {                                                    \
-        plain(p, size, ACCESS_WRITE, CODE);              \
-    }                                                    \
-    void __tsan_volatile_read##size(void *p)             \
-    {                                                    \
-        plain(p, size, ACCESS_READ, CODE);               \
-    }                                                    \
-    void __tsan_volatile_write##size(void *p)            \
-    {                                                    \
-        plain(p, size, ACCESS_WRITE, CODE);              \
-    }                                                    \
-    void __tsan_unaligned_read##size(void *p)            \
-    {                                                    \
-        plain(p, size, ACCESS_READ, CODE);               \
-    }                                                    \
-    void __tsan_unaligned_write##size(void *p)           \
-    {                                                    \
-        plain(p, size, ACCESS_WRITE, CODE);              \
-    }                                                    \
-    void __tsan_unaligned_volatile_read##size(void *p)   \
-    {                                                    \
-        plain(p, size, ACCESS_READ, CODE);               \
-    }                                                    \
-    void __tsan_unaligned_volatile_write##size(void *p)  \
-    {                                                    \
-        plain(p, size, ACCESS_WRITE, CODE);              \
-    }                                                    \
-    void __tsan_read_write##size(void *p)                \
-    {                                                    \
-        plain(p, size, ACCESS_WRITE, CODE);              \
-    }                                                    \
-    void __tsan_unaligned_read_write##size(void *p)      \
-    {                                                    \
-        plain(p, size, ACCESS_WRITE, CODE);              \
+#define ACCESS(name, size, kind)       \
+    void __tsan_##name##size(void *p); \
+    void __tsan_##name##size(void *p)  \
+    {                                  \
+        plain(p, size, kind, CODE);    \
     }
+
+#define ACCESSES(size)                                 \
+    ACCESS(read, size, ACCESS_READ)                    \
+    ACCESS(write, size, ACCESS_WRITE)                  \
+    ACCESS(read_write, size, ACCESS_WRITE)             \
+    ACCESS(volatile_read, size, ACCESS_READ)           \
+    ACCESS(volatile_write, size, ACCESS_WRITE)         \
+    ACCESS(unaligned_read, size, ACCESS_READ)          \
+    ACCESS(unaligned_write, size, ACCESS_WRITE)        \
+    ACCESS(unaligned_read_write, size, ACCESS_WRITE)   \
+    ACCESS(unaligned_volatile_read, size, ACCESS_READ) \
+    ACCESS(unaligned_volatile_write, size, ACCESS_WRITE)
 
 ACCESSES(1)
 ACCESSES(2)

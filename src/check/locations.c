@@ -1,6 +1,7 @@
 #include "locations.h"
 
 #include "machine.h"
+#include "memory.h"
 
 enum { MAP_SIZE = 4096, NOWHERE = UINT16_MAX };
 
@@ -49,24 +50,10 @@ static uintptr_t key_of(uintptr_t address, hidden which)
     return address ^ (uintptr_t)which << 61;
 }
 
-static uint64_t value_in_memory(uintptr_t address, size_t size)
-{
-    switch (size) {
-    case 1:
-        return *(const uint8_t *)address;
-    case 2:
-        return *(const uint16_t *)address;
-    case 4:
-        return *(const uint32_t *)address;
-    default:
-        return *(const uint64_t *)address;
-    }
-}
-
 unsigned location_for(graph *g, const event *again, uintptr_t address, size_t size, hidden which)
 {
     uintptr_t key = key_of(address, which);
-    uint64_t in_memory = which == HIDDEN_NONE ? value_in_memory(address, size) : 0;
+    uint64_t in_memory = which == HIDDEN_NONE ? memory_value(address, size) : 0;
     const struct mapped *m = find(key);
     unsigned location = m->location;
     if (again != NULL && g->locations[again->location].address == key)
@@ -86,7 +73,7 @@ unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t s
     uintptr_t key = key_of(address, HIDDEN_NONE);
     return set(
         key, again != NULL ? again->location : graph_add_location(g, key, (unsigned)size, false, 0),
-        value_in_memory(address, size));
+        memory_value(address, size));
 }
 
 uintptr_t location_around(const graph *g, const event *again, uintptr_t address, size_t *size)

@@ -195,7 +195,7 @@ static reference taken(bool again)
 static void watch_atomic(const operation *op, uintptr_t address, size_t size, hidden which)
 {
     if ((which == HIDDEN_NONE || which == HIDDEN_LOCK) && memory_is_watched(address)) {
-        memory_access(running, machine_clock(), address, size, ACCESS_ATOMIC, op->site, NULL);
+        memory_access(address, size, ACCESS_ATOMIC, op->site, NULL);
     }
 }
 
@@ -240,8 +240,7 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
     unsigned location = location_for(G, e, address, size, which);
     if (load == NULL)
         watch_atomic(op, address, size, which);
-    if (size < 8)
-        value &= ((uint64_t)1 << size * 8) - 1;
+    value = memory_fitting(value, size);
     bool added = e == NULL;
     reference read = load != NULL ? event_at(G, *load)->rf : INITIAL;
     if (added && !explore_store(G, running, op, location, value, read))
@@ -256,10 +255,9 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
 {
     event *e = turn(op);
     if (memory_is_watched(address)) {
-        memory_access(running, machine_clock(), address, size, ACCESS_WRITE, op->site, NULL);
+        memory_access(address, size, ACCESS_WRITE, op->site, NULL);
     }
-    if (size < 8)
-        value &= ((uint64_t)1 << size * 8) - 1;
+    value = memory_fitting(value, size);
     unsigned location = location_anew(G, e, address, size);
     if (e == NULL)
         explore_init(G, running, op, location, value);
@@ -269,8 +267,8 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
 void machine_fence(const operation *op)
 {
     event *e = turn(op);
-    if (e == NULL && !explore_fence(G, running, op))
-        give_up();
+    if (e == NULL)
+        explore_fence(G, running, op);
     taken(e != NULL);
 }
 

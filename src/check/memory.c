@@ -138,6 +138,20 @@ static const area *area_of(uintptr_t address)
     return NULL;
 }
 
+uint64_t memory_value(uintptr_t address, size_t size)
+{
+    switch (size) {
+    case 1:
+        return *(const volatile uint8_t *)address;
+    case 2:
+        return *(const volatile uint16_t *)address;
+    case 4:
+        return *(const volatile uint32_t *)address;
+    default:
+        return *(const volatile uint64_t *)address;
+    }
+}
+
 bool memory_is_watched(uintptr_t address)
 {
     return area_of(address) != NULL;
@@ -257,8 +271,8 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
     *room = (record){run, index, (uint8_t)thread, bytes, where, (uint8_t)kind};
 }
 
-void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address, size_t size,
-                   access_kind kind, const bide_check_site_ *site, const void *code)
+void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
+                   const void *code)
 {
     const area *a = area_of(address);
     if (a == NULL)
@@ -270,7 +284,7 @@ void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address
         size_t n = GRAIN - within < size ? GRAIN - within : size;
         uint8_t bytes = (uint8_t)(((1u << n) - 1) << within);
         shadow *s = &a->shadow[offset / GRAIN];
-        access_grain(s, thread, clock, address - within, bytes, kind, where);
+        access_grain(s, machine_thread(), machine_clock(), address - within, bytes, kind, where);
         if (kind == ACCESS_ATOMIC)
             s->atomic_run = run;
         else if (kind == ACCESS_WRITE && s->atomic_run == run)
@@ -280,8 +294,9 @@ void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address
     }
 }
 
-void *memory_allocate(unsigned thread, size_t size)
+void *memory_allocate(size_t size)
 {
+    unsigned thread = machine_thread();
     size_t alignment = size >= 64 ? 64 : 16;
     size_t begin = (heap_used[thread] + alignment - 1) & ~(alignment - 1);
     if (size > HEAP_SIZE || begin + size + 16 > HEAP_SIZE || blocks_count == BLOCKS)
@@ -292,17 +307,18 @@ void *memory_allocate(unsigned thread, size_t size)
     return memset(memory, 0xa5, size);
 }
 
-void memory_free(unsigned thread, const vector_clock *clock, void *memory, const void *code)
+void memory_free(void *memory, const void *code)
 {
     for (unsigned i = 0; i < blocks_count; i++) {
         if (blocks[i].memory == memory) {
-            memory_access(thread, clock, (uintptr_t)memory,
-                          blocks[i].size != 0 ? blocks[i].size : 1, ACCESS_FREE, NULL, code);
+            memory_access((uintptr_t)memory, blocks[i].size != 0 ? blocks[i].size : 1, ACCESS_FREE,
+                          NULL, code);
             blocks[i].is_freed = true;
             return;
         }
     }
-    machine_found(BIDE_CHECK_DOUBLE_FREE, "thread %u frees what was not allocated", thread);
+    machine_found(BIDE_CHECK_DOUBLE_FREE, "thread %u frees what was not allocated",
+                  machine_thread());
 }
 
 unsigned memory_leaked(size_t *bytes)

@@ -15,16 +15,26 @@ void *memory_stack(unsigned thread, size_t *size);
 /* Before each execution: zeroes the state and forgets the rest. */
 void memory_reset(void);
 
-/* An access of the running thread, whose next event `clock` comes before; reports what is wrong with it. */
+/* An access of the running thread; reports what is wrong with it. */
 typedef enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_FREE } access_kind;
-void memory_access(unsigned thread, const vector_clock *clock, uintptr_t address, size_t size,
-                   access_kind kind, const bide_check_site_ *site, const void *code);
+void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
+                   const void *code);
 
-void *memory_allocate(unsigned thread, size_t size);
-void memory_free(unsigned thread, const vector_clock *clock, void *memory, const void *code);
+/* For the running thread. */
+void *memory_allocate(size_t size);
+void memory_free(void *memory, const void *code);
 
 /* How many blocks are allocated still. */
 unsigned memory_leaked(size_t *bytes);
+
+/* What is there, as a number. */
+uint64_t memory_value(uintptr_t address, size_t size);
+
+/* A number cut to what `size` bytes hold. */
+static inline uint64_t memory_fitting(uint64_t value, size_t size)
+{
+    return size < 8 ? value & (((uint64_t)1 << size * 8) - 1) : value;
+}
 
 /* Is it in memory that is watched? */
 bool memory_is_watched(uintptr_t address);

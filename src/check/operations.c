@@ -15,55 +15,22 @@
 
 /* ---- Outside a scenario ---- */
 
-static uint64_t fetch_plainly(volatile void *address, size_t size, char operation, uint64_t value)
+static void store_plainly(volatile void *address, size_t size, uint64_t value)
 {
-    uint64_t old, new_value;
     switch (size) {
     case 1:
-        old = *(volatile uint8_t *)address;
+        *(volatile uint8_t *)address = (uint8_t)value;
         break;
     case 2:
-        old = *(volatile uint16_t *)address;
+        *(volatile uint16_t *)address = (uint16_t)value;
         break;
     case 4:
-        old = *(volatile uint32_t *)address;
+        *(volatile uint32_t *)address = (uint32_t)value;
         break;
     default:
-        old = *(volatile uint64_t *)address;
+        *(volatile uint64_t *)address = value;
         break;
     }
-    switch (operation) {
-    case '+':
-        new_value = old + value;
-        break;
-    case '-':
-        new_value = old - value;
-        break;
-    case '|':
-        new_value = old | value;
-        break;
-    case '&':
-        new_value = old & value;
-        break;
-    default:
-        new_value = value;
-        break;
-    }
-    switch (size) {
-    case 1:
-        *(volatile uint8_t *)address = (uint8_t)new_value;
-        break;
-    case 2:
-        *(volatile uint16_t *)address = (uint16_t)new_value;
-        break;
-    case 4:
-        *(volatile uint32_t *)address = (uint32_t)new_value;
-        break;
-    default:
-        *(volatile uint64_t *)address = new_value;
-        break;
-    }
-    return old;
 }
 
 /* ---- Atomics ---- */
@@ -81,7 +48,7 @@ uint64_t bide_check_load_(bide_check_site_ *site, const volatile void *address, 
                           int order)
 {
     if (!machine_is_running())
-        return fetch_plainly((volatile void *)address, size, '+', 0);
+        return memory_value((uintptr_t)address, size);
     operation op = atomic_step(site, STEP_LOAD, order, order);
     return machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, NULL);
 }
@@ -90,7 +57,7 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
                        int order)
 {
     if (!machine_is_running()) {
-        fetch_plainly(address, size, '=', value);
+        store_plainly(address, size, value);
         return;
     }
     operation op = atomic_step(site, STEP_STORE, order, order);
@@ -100,30 +67,44 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
 void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t size, uint64_t value)
 {
     if (!machine_is_running()) {
-        fetch_plainly(address, size, '=', value);
+        store_plainly(address, size, value);
         return;
     }
     operation op = {.site = site, .step = STEP_INIT};
     machine_init(&op, (uintptr_t)address, size, value);
 }
 
+/* What a read-modify-write makes of what it read: of the fetches by their sign, '=' for an exchange. */
+static uint64_t modified(char sign, uint64_t old, uint64_t value)
+{
+    switch (sign) {
+    case '+':
+        return old + value;
+    case '-':
+        return old - value;
+    case '|':
+        return old | value;
+    case '&':
+        return old & value;
+    default:
+        return value;
+    }
+}
+
 /* A read-modify-write that always succeeds. */
 static uint64_t modify(bide_check_site_ *site, step_kind step, volatile void *address, size_t size,
-                       char operation_sign, uint64_t value, int order)
+                       char sign, uint64_t value, int order)
 {
-    if (!machine_is_running())
-        return fetch_plainly(address, size, operation_sign, value);
+    if (!machine_is_running()) {
+        uint64_t old = memory_value((uintptr_t)address, size);
+        store_plainly(address, size, modified(sign, old, value));
+        return old;
+    }
     operation op = atomic_step(site, step, order, order);
     op.is_rmw = true;
-    op.operand = value;
     reference load;
     uint64_t old = machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, &load);
-    uint64_t new_value = operation_sign == '+'   ? old + value
-                         : operation_sign == '-' ? old - value
-                         : operation_sign == '|' ? (old | value)
-                         : operation_sign == '&' ? (old & value)
-                                                 : value;
-    machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, new_value, &load);
+    machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, modified(sign, old, value), &load);
     return old;
 }
 
@@ -147,19 +128,18 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
                                   uint64_t *expected, uint64_t value, int order,
                                   int order_if_failed, bool weak)
 {
-    uint64_t mask = size < 8 ? ((uint64_t)1 << size * 8) - 1 : UINT64_MAX;
+    uint64_t wanted = memory_fitting(*expected, size);
     if (!machine_is_running()) {
-        uint64_t old = fetch_plainly(address, size, '+', 0);
-        bool equal = old == (*expected & mask);
+        uint64_t old = memory_value((uintptr_t)address, size);
+        bool equal = old == wanted;
         if (equal)
-            fetch_plainly(address, size, '=', value);
+            store_plainly(address, size, value);
         *expected = old;
         return equal;
     }
     operation op = atomic_step(site, STEP_COMPARE_EXCHANGE, order, order_if_failed);
     op.is_rmw = true;
-    op.operand = value;
-    op.expected = *expected & mask;
+    op.expected = wanted;
     op.may_fail = weak;
     reference load;
     uint64_t old = machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, &load);
@@ -192,15 +172,14 @@ void bide_check_plain_(bide_check_site_ *site, const volatile void *address, siz
 {
     if (!machine_is_running())
         return;
-    memory_access(machine_thread(), machine_clock(), (uintptr_t)address, size,
-                  is_write ? ACCESS_WRITE : ACCESS_READ, site, NULL);
+    memory_access((uintptr_t)address, size, is_write ? ACCESS_WRITE : ACCESS_READ, site, NULL);
 }
 
 void *bide_check_alloc(size_t size)
 {
     if (!machine_is_running())
         return malloc(size);
-    void *memory = memory_allocate(machine_thread(), size);
+    void *memory = memory_allocate(size);
     if (memory == NULL)
         machine_found(BIDE_CHECK_BAD_SCENARIO, "the scenario allocates too much");
     return memory;
@@ -214,7 +193,7 @@ void bide_check_free(void *memory)
     }
     if (memory == NULL)
         return;
-    memory_free(machine_thread(), machine_clock(), memory, __builtin_return_address(0));
+    memory_free(memory, __builtin_return_address(0));
 }
 
 /* ---- The rest ---- */

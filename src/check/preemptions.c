@@ -24,11 +24,6 @@ static bool is_in_scenario(unsigned t)
     return false;
 }
 
-static bool is_run(const unsigned position[THREADS], reference r)
-{
-    return is_initial(r) || r.index < position[r.thread];
-}
-
 /* The next event of a thread that has some left, if it must wait for another's. */
 static const event *held_up(const graph *g, const unsigned position[THREADS], unsigned t)
 {

@@ -36,35 +36,31 @@ static void write_reference(FILE *out, char what, reference r)
         fprintf(out, "%c%u.%u", what, r.thread, r.index);
 }
 
+/* The newest store below `position` that was run already; INITIAL if there is none. */
+static reference newest_run(const location *l, unsigned position, const unsigned run[THREADS])
+{
+    while (position-- > 0) {
+        if (is_run(run, l->stores[position]))
+            return l->stores[position];
+    }
+    return INITIAL;
+}
+
 /* What a step had beside its thread; `run` tells which of each thread's steps were run before it. */
 static void write_step(FILE *out, const event *e, const unsigned run[THREADS])
 {
-    const graph *g = the_checker.g;
     if (e->kind == EVENT_CHOICE && e->value != 0)
         fprintf(out, "=%u", (unsigned)e->value);
     if (e->kind > EVENT_STORE)
         return;
     if (e->spurious)
         fputc('!', out);
-    const location *l = &g->locations[e->location];
-    unsigned self = e->kind == EVENT_STORE ? e->position : l->count;
-    for (unsigned i = l->count; i-- > 0;) {
-        reference store = l->stores[i];
-        if (i == self || (!is_initial(store) && store.index >= run[store.thread]))
-            continue;
-        /* the newest that was there */
-        if (e->kind == EVENT_LOAD && !same(store, e->rf))
-            write_reference(out, '<', e->rf);
-        if (e->kind == EVENT_STORE && i > e->position) {
-            do
-                i--;
-            while (i == self ||
-                   (!is_initial(l->stores[i]) && l->stores[i].index >= run[l->stores[i].thread]) ||
-                   i > self);
-            write_reference(out, '>', l->stores[i]);
-        }
-        return;
-    }
+    const location *l = &the_checker.g->locations[e->location];
+    bool is_load = e->kind == EVENT_LOAD;
+    reference newest = newest_run(l, l->count, run);
+    reference chosen = is_load ? e->rf : newest_run(l, e->position, run);
+    if (!same(newest, chosen))
+        write_reference(out, is_load ? '<' : '>', chosen);
 }
 
 /* Writes parts of the text, equal ones that follow each other as one. */

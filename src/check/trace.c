@@ -87,6 +87,16 @@ static void print_value(FILE *out, uint64_t value)
         fprintf(out, "%#" PRIx64, value);
 }
 
+/* The step that made the first store behind `position` of those that were run already; 0 if there is none. */
+static unsigned newer_step(const location *l, unsigned position, const unsigned run[THREADS])
+{
+    while (++position < l->count) {
+        if (is_run(run, l->stores[position]))
+            return number_of(l->stores[position]);
+    }
+    return 0;
+}
+
 static void print_source(FILE *out, const event *load, const unsigned run[THREADS])
 {
     const graph *g = the_checker.g;
@@ -94,13 +104,9 @@ static void print_source(FILE *out, const event *load, const unsigned run[THREAD
         fputs(", its initial value", out);
     else
         fprintf(out, ", stored by step %u", number_of(load->rf));
-    const location *l = &g->locations[load->location];
-    for (unsigned i = position_of(g, load->rf) + 1; i < l->count; i++) {
-        if (l->stores[i].index < run[l->stores[i].thread]) {
-            fprintf(out, " (an old value: step %u had stored another)", number_of(l->stores[i]));
-            return;
-        }
-    }
+    unsigned newer = newer_step(&g->locations[load->location], position_of(g, load->rf), run);
+    if (newer != 0)
+        fprintf(out, " (an old value: step %u had stored another)", newer);
 }
 
 static const char *object_of(const event *e)
@@ -127,16 +133,12 @@ static void print_step(FILE *out, const event *e, const unsigned run[THREADS])
         if (e->blocked)
             fputs("; it waits for another", out);
     } else {
-        const location *l = &the_checker.g->locations[e->location];
         fprintf(out, "%s %s = ", step_name(e->op.step), object);
         print_value(out, e->value);
         fprintf(out, " (%s)", e->op.step == STEP_INIT ? "plain" : order_name(e->order));
-        for (unsigned i = e->position + 1u; i < l->count; i++) {
-            if (l->stores[i].index < run[l->stores[i].thread]) {
-                fprintf(out, ", ordered before what step %u had stored", number_of(l->stores[i]));
-                break;
-            }
-        }
+        unsigned newer = newer_step(&the_checker.g->locations[e->location], e->position, run);
+        if (newer != 0)
+            fprintf(out, ", ordered before what step %u had stored", newer);
     }
 }
 

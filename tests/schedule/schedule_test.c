@@ -5,6 +5,7 @@
 #include "testing.h"
 
 #include "bide/handle.h"
+#include "bide/root.h"
 #include "bide/run_loop.h"
 #include "bide/schedule.h"
 #include "bide/sync_wait.h"

@@ -54,6 +54,7 @@ static void move(bide_schedule_operation *operation, bide_frame *frame)
         return;
     if (frame->awaiter.frame != NULL) {
         operation->back.awaiter.ops = &back_point.ops;
+        operation->back.awaiter.link = &frame->awaiter;
         operation->back.awaiter.frame = frame->awaiter.frame;
         operation->back.context = frame->context;
         frame->awaiter.frame = &operation->back;

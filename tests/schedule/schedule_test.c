@@ -295,6 +295,35 @@ bide_coroutine(on_the_way_body)
     bide_end();
 }
 
+struct waits_for_who_moved {
+    bide_task task;
+    struct on_the_way child;
+    bool finally;
+};
+
+bide_coroutine(waits_for_who_moved_body)
+{
+    bide_begin(waits_for_who_moved_body, struct waits_for_who_moved * self);
+    bide_await(bide_task_init(&self->child.task, &on_the_way_body));
+    bide_finally();
+    self->finally = true;
+    bide_end();
+}
+
+static void who_waits_for_who_went_elsewhere_is_destroyed_with_it(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct waits_for_who_moved self = {.child = {.to = &loop.scheduler, .which = 0}};
+    bide_start(&self.task.frame, &waits_for_who_moved_body, &bide_default_context);
+    bide_resume(&self.task.frame);
+    bide_destroy(&self.task.frame);
+    assert_true(self.child.finally && self.finally);
+    assert_true(bide_done(&self.task.frame));
+    assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+}
+
 static void what_is_posted_is_taken_back_when_destroyed(void **state)
 {
     (void)state;
@@ -319,6 +348,7 @@ int main(void)
         cmocka_unit_test(schedule_on_comes_back_and_resume_on_goes),
         cmocka_unit_test(with_its_own_scheduler_a_coroutine_lets_others_run),
         cmocka_unit_test(then_makes_its_own_of_what_something_ends_with),
+        cmocka_unit_test(who_waits_for_who_went_elsewhere_is_destroyed_with_it),
         cmocka_unit_test(what_is_posted_is_taken_back_when_destroyed),
     };
     return cmocka_run_group_tests_name("schedule", tests, set_up, tear_down);

@@ -3,8 +3,10 @@
  * collect, for each child. They complete at once ("suspends": 0), or each waits once, for an event that is
  * set when all do ("suspends": 1). All on one thread.
  *
- * calls               a call out of line that does the child's work, for each: the floor
- * cxx20-when_all-g++  a minimal when_all over C++20 tasks, in vectors, compiled by g++
+ * calls                 a call out of line that does the child's work, for each: the floor
+ * cxx20-when_all-g++    a minimal when_all over C++20 tasks, in vectors, compiled by g++; "frames": 2, a
+ *                       child's and one of when_all's own for it, as cppcoro has it, or 1, for children
+ *                       that only when_all can await
  * cxx20-when_all-clang  the same, by clang
  */
 #include "bench.h"
@@ -16,8 +18,8 @@
 
 enum { CHILDREN = 1000, TIMES = 1000 };
 
-#define READY      "{\"children\": 1000, \"suspends\": 0}"
-#define SUSPENDING "{\"children\": 1000, \"suspends\": 1}"
+#define PARAMS(suspends, frames) \
+    "{\"children\": 1000, \"suspends\": " #suspends ", \"frames\": " #frames "}"
 
 static uint64_t check_sum(uint64_t sum)
 {
@@ -52,28 +54,29 @@ static uint64_t run_calls(const void *unused)
 }
 
 #if BENCH_GXX || BENCH_CLANG
-static uint64_t run_cxx_ready(const void *peer)
+static uint64_t run_cxx(const void *peer)
 {
-    return check_sum(((const struct peer_when_all *)peer)->ready(CHILDREN, TIMES));
-}
-
-static uint64_t run_cxx_suspending(const void *peer)
-{
-    return check_sum(((const struct peer_when_all *)peer)->suspending(CHILDREN, TIMES));
+    return check_sum(((const struct peer_when_all *)peer)->run(CHILDREN, TIMES));
 }
 #endif
 
 int main(void)
 {
     const bench_subject subjects[] = {
-        {"calls", run_calls, NULL, READY},
+        {"calls", run_calls, NULL, PARAMS(0, 0)},
 #if BENCH_GXX
-        {"cxx20-when_all-g++", run_cxx_ready, &peer_when_all_gxx, READY},
-        {"cxx20-when_all-g++", run_cxx_suspending, &peer_when_all_gxx, SUSPENDING},
+        {"cxx20-when_all-g++", run_cxx, &peer_when_all_gxx[PEER_TASKS_READY], PARAMS(0, 2)},
+        {"cxx20-when_all-g++", run_cxx, &peer_when_all_gxx[PEER_TASKS_SUSPENDING], PARAMS(1, 2)},
+        {"cxx20-when_all-g++", run_cxx, &peer_when_all_gxx[PEER_COUNTED_READY], PARAMS(0, 1)},
+        {"cxx20-when_all-g++", run_cxx, &peer_when_all_gxx[PEER_COUNTED_SUSPENDING], PARAMS(1, 1)},
 #endif
 #if BENCH_CLANG
-        {"cxx20-when_all-clang", run_cxx_ready, &peer_when_all_clang, READY},
-        {"cxx20-when_all-clang", run_cxx_suspending, &peer_when_all_clang, SUSPENDING},
+        {"cxx20-when_all-clang", run_cxx, &peer_when_all_clang[PEER_TASKS_READY], PARAMS(0, 2)},
+        {"cxx20-when_all-clang", run_cxx, &peer_when_all_clang[PEER_TASKS_SUSPENDING],
+         PARAMS(1, 2)},
+        {"cxx20-when_all-clang", run_cxx, &peer_when_all_clang[PEER_COUNTED_READY], PARAMS(0, 1)},
+        {"cxx20-when_all-clang", run_cxx, &peer_when_all_clang[PEER_COUNTED_SUSPENDING],
+         PARAMS(1, 1)},
 #endif
     };
     bench_run("when_all", BENCH_NANOSECONDS_EACH, subjects, sizeof subjects / sizeof subjects[0],

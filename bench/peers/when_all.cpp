@@ -1,6 +1,7 @@
 // A small when_all for C++20 tasks, in the manner of cppcoro: a counter, and
-// for each child a coroutine that awaits it and then counts down. Children may
-// complete on any thread, so the counter is atomic.
+// for each child a coroutine that awaits it and then counts down; or children
+// that count down themselves. Children may complete on any thread, so the
+// counter is atomic.
 
 #include "when_all.h"
 
@@ -125,6 +126,10 @@ class when_all
         for (task<T> &child : children)
             tasks_.push_back(counted(std::move(child)));
     }
+    explicit when_all(std::vector<counted_task<T>> children) noexcept
+        : count_(children.size()), tasks_(std::move(children))
+    {
+    }
     when_all(const when_all &) = delete;
     when_all &operator=(const when_all &) = delete;
 
@@ -148,25 +153,26 @@ class when_all
     std::vector<counted_task<T>> tasks_;
 };
 
-__attribute__((noinline)) task<uint64_t> child_ready(event &, uint64_t i)
+template <class Task>
+__attribute__((noinline)) Task child_ready(event &, uint64_t i)
 {
     co_return i & 0xff;
 }
 
-__attribute__((noinline)) task<uint64_t> child_suspending(event &e, uint64_t i)
+template <class Task>
+__attribute__((noinline)) Task child_suspending(event &e, uint64_t i)
 {
     co_await e;
     co_return i & 0xff;
 }
 
-using child = task<uint64_t> (*)(event &, uint64_t);
-
-task<uint64_t> parent(child make, event &e, size_t n)
+template <class Task>
+task<uint64_t> parent(Task (*child)(event &, uint64_t), event &e, size_t n)
 {
-    std::vector<task<uint64_t>> children;
+    std::vector<Task> children;
     children.reserve(n);
     for (size_t i = 0; i < n; i++)
-        children.push_back(make(e, i));
+        children.push_back(child(e, i));
     when_all all(std::move(children));
     std::vector<counted_task<uint64_t>> completed = co_await all;
     uint64_t sum = 0;
@@ -175,12 +181,13 @@ task<uint64_t> parent(child make, event &e, size_t n)
     co_return sum;
 }
 
-uint64_t run(child make, size_t children, size_t times)
+template <class Task, Task (*child)(event &, uint64_t)>
+uint64_t run(size_t children, size_t times)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < times; i++) {
         event e;
-        task<uint64_t> t = parent(make, e, children);
+        task<uint64_t> t = parent(child, e, children);
         t.start();
         e.set();
         sum += t.result();
@@ -188,16 +195,14 @@ uint64_t run(child make, size_t children, size_t times)
     return sum;
 }
 
-uint64_t ready(size_t children, size_t times)
-{
-    return run(child_ready, children, times);
-}
-
-uint64_t suspending(size_t children, size_t times)
-{
-    return run(child_suspending, children, times);
-}
+using plain = task<uint64_t>;
+using counting = counted_task<uint64_t>;
 
 } // namespace
 
-const struct peer_when_all PEER(peer_when_all) = {ready, suspending};
+const struct peer_when_all PEER(peer_when_all)[PEER_WHEN_ALLS] = {
+    {run<plain, child_ready<plain>>},
+    {run<plain, child_suspending<plain>>},
+    {run<counting, child_ready<counting>>},
+    {run<counting, child_suspending<counting>>},
+};

@@ -11,14 +11,25 @@
 extern "C" {
 #endif
 
-/* Each awaits so many children, whose results are (i & 0xff) for i in 0 .. children-1, so many times over.
+/* Awaits so many children, whose results are (i & 0xff) for i in 0 .. children-1, so many times over.
  * Returns the sum of all results. */
 struct peer_when_all {
-    uint64_t (*ready)(size_t children, size_t times);      /* they complete at once */
-    uint64_t (*suspending)(size_t children, size_t times); /* each waits for an event first */
+    uint64_t (*run)(size_t children, size_t times);
 };
 
-extern const struct peer_when_all peer_when_all_gxx, peer_when_all_clang;
+/* Ready: the children complete at once; suspending: each waits for an event first. Tasks: they are of the
+ * type that anybody may await, so when_all needs a coroutine of its own for each; counted: they are of a
+ * type that only when_all can await. */
+enum {
+    PEER_TASKS_READY,
+    PEER_TASKS_SUSPENDING,
+    PEER_COUNTED_READY,
+    PEER_COUNTED_SUSPENDING,
+    PEER_WHEN_ALLS
+};
+
+extern const struct peer_when_all peer_when_all_gxx[PEER_WHEN_ALLS];
+extern const struct peer_when_all peer_when_all_clang[PEER_WHEN_ALLS];
 
 #ifdef __cplusplus
 }

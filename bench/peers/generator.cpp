@@ -5,6 +5,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <utility>
 
 namespace
 {
@@ -41,11 +42,15 @@ class generator
         }
     };
 
+    generator(generator &&other) noexcept : h_(std::exchange(other.h_, {}))
+    {
+    }
     generator(const generator &) = delete;
     generator &operator=(const generator &) = delete;
     ~generator()
     {
-        h_.destroy();
+        if (h_)
+            h_.destroy();
     }
 
     bool next()

@@ -14,6 +14,16 @@
 #define BIDE_CHECK 0
 #endif
 
+/* 1: look for misuse that costs something to look for. Changes no struct, so objects built either way work
+ * together. */
+#ifndef BIDE_DEBUG
+#ifdef NDEBUG
+#define BIDE_DEBUG 0
+#else
+#define BIDE_DEBUG 1
+#endif
+#endif
+
 /* A cache line: what two cores hand to each other as a whole. */
 #ifndef BIDE_CACHE_LINE
 #define BIDE_CACHE_LINE 64

@@ -30,22 +30,66 @@
 #ifndef BIDE_COROUTINE_H
 #define BIDE_COROUTINE_H
 
-#include "bide/frame.h"
+#include "bide/coroutine_type.h"
+#include "bide/errors.h"
 
 BIDE_EXTERN_C_BEGIN
 
-/* Where a finished frame stands. */
-extern const bide_point bide_point_finished;
+/* The constants of a body: its code as it is known while it runs, and where it stands at its end. */
+typedef struct bide_body_constants_ {
+    bide_coroutine_code code;
+    bide_point finished;
+} bide_body_constants_;
 
-/* The suspend of a frame that has started: to await it again is misuse. */
-bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame);
+/* What an ended body that was destroyed passes for its error. */
+#define BIDE_DESTROYED_ INT_MIN
+
+/* Nobody awaits a coroutine that has failed: its context is told. */
+BIDE_COLD void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_code *code,
+                                     int error);
+
+/* An await_transform forbids the await at hand. */
+BIDE_COLD void bide_await_forbidden_(const bide_coroutine_code *code, unsigned line);
+
+/* A frame runs: what it would wait for is this. Only kept up where misuse is looked for. */
+extern bide_awaiter bide_running_;
+
+BIDE_INLINE void bide_frame_runs_(bide_frame *frame)
+{
+#if BIDE_DEBUG
+    frame->awaiter.link = &bide_running_;
+#else
+    (void)frame;
+#endif
+}
+
+/* Before `finally`: the type's hook for how the body ended. Returns the error that it ends with. */
+BIDE_INLINE int bide_frame_return_(bide_frame *frame, const bide_coroutine_type *type, int error)
+{
+    if (error < 0)
+        return type->unhandled_error != NULL ? type->unhandled_error(frame, error) : error;
+    if (type->return_void != NULL)
+        type->return_void(frame);
+    return error;
+}
 
 /* Ends a frame: its continuation runs next. Touches nothing of the frame after that. */
-BIDE_INLINE bide_frame *bide_frame_finish_(bide_frame *frame, int error)
+BIDE_INLINE bide_frame *bide_frame_finish_(bide_frame *frame, const bide_coroutine_code *code,
+                                           const bide_point *finished, int error)
 {
-    frame->awaiter.ops = &bide_point_finished.ops;
+    const bide_context *context = frame->context;
+    frame->awaiter.ops = &finished->ops;
+    if (BIDE_UNLIKELY(error == BIDE_DESTROYED_)) {
+        frame->error = -ECANCELED;
+        return NULL;
+    }
     frame->error = error;
-    return frame->awaiter.frame;
+    if ((*code->type)->final_suspend != NULL)
+        return (*code->type)->final_suspend(frame, context);
+    bide_frame *continuation = frame->awaiter.frame;
+    if (error < 0 && BIDE_UNLIKELY(continuation == NULL))
+        bide_frame_unhandled_(context, code, error);
+    return continuation;
 }
 
 /*
@@ -74,18 +118,20 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 }
 
 /*
- * Opens the definition of a coroutine's body; a block follows that starts with bide_begin(name, ...).
- * Expands to: the declaration of a step function, the constant `name` (a bide_point: give &name to
- * bide_task_init), and the head of the step function.
+ * Opens the definition of a body for a coroutine of `type` (a static const bide_coroutine_type); a block
+ * follows that starts with bide_begin(name, ...). Expands to: the declaration of a step function, the
+ * constant `name` (a bide_point: give &name to the type's init function), and the head of the step function.
  */
-#define bide_coroutine(name)                                                               \
-    static bide_frame *name##_step_(bide_frame *frame, unsigned depth);                    \
-    static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__};       \
-    static const bide_point name = {{NULL, NULL, NULL}, &name##_code_, NULL, 0, __LINE__}; \
+#define bide_coroutine_of(type, name)                                                              \
+    static bide_frame *name##_step_(bide_frame *frame, unsigned depth);                            \
+    static const bide_coroutine_type *const name##_type_ = &(type);                                \
+    static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
+                                                     NULL};                                        \
+    static const bide_point name = BIDE_POINT_START(&name##_code_);                                \
     bide_body(name)
 
 /* The same without the constants: the head of the step function only, name_step_, for an operation that
- * brings a start of its own. */
+ * brings a start of its own. A constant name_type_, a pointer to the type, stands before it. */
 #define bide_body(name)                                                                  \
     static bide_frame *BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
                                                 unsigned bide_depth_)
@@ -107,19 +153,25 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
  * the body calls its frame. Expands to: that declaration, a constant for the awaits to point at, and
  * the jump to where the coroutine stood (labels as values), or the head of a switch that does it.
  */
-#define bide_begin(name, ...)                                                                   \
-    bide_frame *const bide_frame_ = BIDE_NAME_(bide_in_, name);                                 \
-    __VA_ARGS__ = (void *)bide_frame_;                                                          \
-    static const bide_coroutine_code bide_code_ = {BIDE_NAME_(name, _step_), BIDE_QUOTE_(name), \
-                                                   __FILE__};                                   \
-    int bide_error_ = 0;                                                                        \
-    uint64_t bide_part_ = BIDE_PART_BODY_;                                                      \
-    (void)bide_depth_;                                                                          \
-    (void)bide_code_;                                                                           \
-    BIDE_DISPATCH_                                                                              \
-    bide_exit_:                                                                                 \
-    switch (bide_part_) {                                                                       \
-    case BIDE_PART_BODY_:
+#define bide_begin(name, ...)                                                              \
+    bide_frame *const bide_frame_ = BIDE_NAME_(bide_in_, name);                            \
+    __VA_ARGS__ = (void *)bide_frame_;                                                     \
+    static const bide_body_constants_ bide_body_ = {                                       \
+        {BIDE_NAME_(name, _step_), BIDE_QUOTE_(name), __FILE__, &BIDE_NAME_(name, _type_), \
+         &bide_body_.finished},                                                            \
+        BIDE_POINT(&bide_body_.code, NULL, 0, BIDE_AT_END)};                               \
+    int bide_error_ = 0;                                                                   \
+    uint64_t bide_part_ = BIDE_PART_BODY_;                                                 \
+    if (BIDE_UNLIKELY(bide_depth_ == BIDE_DESTROY_)) {                                     \
+        bide_error_ = BIDE_DESTROYED_;                                                     \
+        bide_part_ = BIDE_PART_FINALLY_;                                                   \
+        goto bide_exit_;                                                                   \
+    }                                                                                      \
+    BIDE_DISPATCH_                                                                         \
+    bide_exit_:                                                                            \
+    switch (bide_part_) {                                                                  \
+    case BIDE_PART_BODY_:                                                                  \
+        bide_frame_runs_(bide_frame_);
 
 /* Does the compiler know it? The operation that an await ends with need not be the one that it began with,
  * if the frame has been elsewhere meanwhile: unless its kind is known at this place, it is read again. */
@@ -129,15 +181,35 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #define BIDE_KNOWN_(condition) 0
 #endif
 
+/* The type of the body at hand, a constant. */
+#define BIDE_TYPE_ (*bide_body_.code.type)
+
+#if defined __GNUC__
+#define BIDE_CHECK_AWAIT_ALLOWED_                                           \
+    if (BIDE_KNOWN_(BIDE_TYPE_->await_transform == bide_await_forbidden) && \
+        BIDE_TYPE_->await_transform == bide_await_forbidden)                \
+        bide_await_in_a_body_that_forbids_it_();
+void bide_await_in_a_body_that_forbids_it_(void)
+    __attribute__((error("this kind of coroutine may not await")));
+#else
+#define BIDE_CHECK_AWAIT_ALLOWED_
+#endif
+
+#define BIDE_CHECK_BEFORE_FINALLY_                                                   \
+    if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                \
+    bide_platform.misuse("an await stands after bide_finally", bide_body_.code.name, \
+                         bide_body_.code.file, __LINE__)
+
 /* One await; `resume_here` is where the body goes on after suspension. */
 #define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, resume_here)             \
     do {                                                                                       \
-        static const bide_point bide_here_ = {                                                 \
-            {NULL, bide_frame_started_, NULL}, &bide_code_, label, number, __LINE__};          \
-        if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                      \
-            bide_platform.misuse("an await stands after bide_finally", bide_code_.name,        \
-                                 bide_code_.file, __LINE__);                                   \
+        static const bide_point bide_here_ =                                                   \
+            BIDE_POINT(&bide_body_.code, label, number, BIDE_AT_AWAIT);                        \
+        BIDE_CHECK_AWAIT_ALLOWED_                                                              \
+        BIDE_CHECK_BEFORE_FINALLY_;                                                            \
         bide_awaiter *bide_awaiter_ = (awaiter_expression);                                    \
+        if (BIDE_TYPE_->await_transform != NULL)                                               \
+            bide_awaiter_ = BIDE_TYPE_->await_transform(bide_frame_, bide_awaiter_);           \
         const bide_awaiter_ops *bide_ops_ = bide_awaiter_->ops;                                \
         if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                   \
             bide_frame *bide_next_;                                                            \
@@ -146,13 +218,28 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
                 return bide_next_;                                                             \
             if (!BIDE_KNOWN_(bide_ops_->resume == NULL))                                       \
                 bide_ops_ = bide_awaiter_->ops;                                                \
+            bide_frame_runs_(bide_frame_);                                                     \
         }                                                                                      \
         use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                    \
         if (0) {                                                                               \
             resume_here;                                                                       \
             bide_awaiter_ = bide_frame_->awaiter.link;                                         \
+            bide_frame_runs_(bide_frame_);                                                     \
             use(bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops));                       \
         }                                                                                      \
+    } while (0)
+
+/* One yield: an await of what the type makes of the value. */
+#define BIDE_YIELD_STATEMENT_(value, label, number, resume_here)        \
+    do {                                                                \
+        static const bide_point bide_here_ =                            \
+            BIDE_POINT(&bide_body_.code, label, number, BIDE_AT_YIELD); \
+        BIDE_CHECK_BEFORE_FINALLY_;                                     \
+        bide_frame_->awaiter.ops = &bide_here_.ops;                     \
+        bide_frame_->awaiter.link = NULL;                               \
+        return BIDE_TYPE_->yield_value(bide_frame_, (value));           \
+        resume_here;                                                    \
+        bide_frame_runs_(bide_frame_);                                  \
     } while (0)
 
 /* clang-format off */
@@ -173,6 +260,8 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 /* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
 #define BIDE_AWAIT_AT_(awaiter_expression, use, label)                                             \
     BIDE_AWAIT_STATEMENT_(awaiter_expression, use, __extension__ &&label, 0, label: )
+#define BIDE_YIELD_(value)           BIDE_YIELD_AT_(value, BIDE_NAME_(bide_resume_, __COUNTER__))
+#define BIDE_YIELD_AT_(value, label) BIDE_YIELD_STATEMENT_(value, __extension__ &&label, 0, label: )
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 #define BIDE_CHECK_PART_ ((void)0)
@@ -183,6 +272,9 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 
 #define BIDE_AWAIT_(awaiter_expression, use)                                                       \
     BIDE_AWAIT_STATEMENT_(awaiter_expression, use, NULL, BIDE_PART_AWAIT_ + __LINE__,              \
+                          BIDE_CASE_(BIDE_PART_AWAIT_ + __LINE__) bide_part_ = BIDE_PART_BODY_)
+#define BIDE_YIELD_(value)                                                                         \
+    BIDE_YIELD_STATEMENT_(value, NULL, BIDE_PART_AWAIT_ + __LINE__,                                \
                           BIDE_CASE_(BIDE_PART_AWAIT_ + __LINE__) bide_part_ = BIDE_PART_BODY_)
 
 #if defined __clang__
@@ -205,7 +297,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     do {                                                                                           \
         if (BIDE_UNLIKELY(bide_part_ >= BIDE_PART_AWAIT_))                                         \
             bide_platform.misuse("an await stands inside a switch, in a body in standard C",       \
-                                 bide_code_.name, bide_code_.file,                                 \
+                                 bide_body_.code.name, bide_body_.code.file,                                 \
                                  (unsigned)(bide_part_ - BIDE_PART_AWAIT_));                       \
     } while (0)
 
@@ -239,30 +331,46 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 
 /* Ends the coroutine with 0 or a negative errno, once what follows `bide_finally` has run. Results go
  * into the frame beforehand. Not after bide_finally. */
-#define bide_return(error)               \
-    do {                                 \
-        bide_error_ = (error);           \
-        bide_part_ = BIDE_PART_FINALLY_; \
-        goto bide_exit_;                 \
+#define bide_return(error)                                                  \
+    do {                                                                    \
+        bide_error_ = bide_frame_return_(bide_frame_, BIDE_TYPE_, (error)); \
+        bide_part_ = BIDE_PART_FINALLY_;                                    \
+        goto bide_exit_;                                                    \
     } while (0)
+
+/* Hands what `value` points at to the type, and ends the coroutine with 0. For types that take values. Not
+ * after bide_finally. */
+#define bide_return_value(value)                        \
+    do {                                                \
+        BIDE_TYPE_->return_value(bide_frame_, (value)); \
+        bide_error_ = 0;                                \
+        bide_part_ = BIDE_PART_FINALLY_;                \
+        goto bide_exit_;                                \
+    } while (0)
+
+/* Suspends the coroutine and hands `value`, a pointer, to its type: a generator's consumer gets it. What it
+ * points at is in the frame, or elsewhere; a local of the body is gone by then. A statement. Not after
+ * bide_finally. */
+#define bide_yield(value) BIDE_YIELD_(value)
 
 /* At the end of a body, before bide_end, at its outermost level: what follows runs however the body
  * ended. No await, no return in it. Expands to a case of bide_begin's switch. */
-#define bide_finally()               \
-    bide_part_ = BIDE_PART_FINALLY_; \
-    goto bide_exit_;                 \
+#define bide_finally() \
+    bide_return(0);    \
     case BIDE_PART_FINALLY_:
 
 /* Last in a body; to reach it is to return 0. Expands to: the end of the switch, and the return of the
  * continuation. */
-#define bide_end()               \
-    bide_part_ = BIDE_PART_END_; \
-    goto bide_exit_;             \
-    default:                     \
-        BIDE_CHECK_PART_;        \
-        break;                   \
-        }                        \
-        return bide_frame_finish_(bide_frame_, bide_error_)
+#define bide_end()                                                    \
+    if (bide_part_ == BIDE_PART_BODY_)                                \
+        bide_error_ = bide_frame_return_(bide_frame_, BIDE_TYPE_, 0); \
+    bide_part_ = BIDE_PART_END_;                                      \
+    goto bide_exit_;                                                  \
+    default:                                                          \
+        BIDE_CHECK_PART_;                                             \
+        break;                                                        \
+        }                                                             \
+        return bide_frame_finish_(bide_frame_, &bide_body_.code, &bide_body_.finished, bide_error_)
 
 /* Inside a body: the context it runs in. */
 #define bide_this_context() (bide_frame_->context)

@@ -14,6 +14,9 @@
 #include <errno.h>
 #endif
 
+#ifndef ENOMEM
+#define ENOMEM 12
+#endif
 #ifndef EINVAL
 #define EINVAL 22
 #endif
@@ -22,6 +25,9 @@
 #endif
 #ifndef ETIMEDOUT
 #define ETIMEDOUT 110
+#endif
+#ifndef ECANCELED
+#define ECANCELED 125
 #endif
 
 #endif

@@ -88,8 +88,8 @@ BIDE_INLINE int bide_event_resume_(bide_awaiter *awaiter)
  */
 BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event *event)
 {
-    static const bide_awaiter_ops ops = {bide_event_ready_, bide_event_suspend_,
-                                         bide_event_resume_};
+    static const bide_awaiter_ops ops = {
+        bide_event_ready_, bide_event_suspend_, bide_event_resume_, NULL, NULL, "bide_event_wait"};
     waiter->awaiter.ops = &ops;
     waiter->event = event;
     return &waiter->awaiter;

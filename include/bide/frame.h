@@ -20,6 +20,8 @@
  * The life of a frame:
  *
  *     not started --await--> running <--> suspended (at a point) --> finished
+ *         |                                   |                         ^
+ *         +------------------- bide_destroy --+-------------------------+
  *
  * Who may touch it: while it runs, the thread that runs it; while it is suspended, whoever ends what
  * it waits for, once. Whoever hands a frame from one thread to another does it by a release that the
@@ -33,6 +35,8 @@
 #include "bide/compiler.h"
 #include "bide/platform.h"
 
+#include <limits.h>
+
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_awaiter bide_awaiter;
@@ -41,6 +45,7 @@ typedef struct bide_point bide_point;
 typedef struct bide_context bide_context;
 typedef struct bide_scheduler bide_scheduler;
 typedef struct bide_stop_source bide_stop_source;
+typedef struct bide_coroutine_type bide_coroutine_type;
 
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter
@@ -65,6 +70,23 @@ typedef struct bide_awaiter_ops {
     /* The frame runs again: take the result. Returns 0 or a negative errno. NULL: the awaiter is a frame;
      * its error. */
     int (*resume)(bide_awaiter *awaiter);
+
+    /*
+     * The operation was started, and its coroutine is to stop: see that it ends soon, with what
+     * bide_awaiter_end_canceled makes of it or with its result, and wake it as when it ends by itself. Any
+     * thread, once, while it is being started at the earliest; the awaiter stays until cancel has returned,
+     * even if it ends meanwhile (stop.h). NULL: it cannot be cut short.
+     */
+    void (*cancel)(bide_awaiter *awaiter);
+
+    /*
+     * The coroutine that waits is destroyed, and nobody ends the operation at the same time: removes it
+     * from wherever it is enlisted. True: nothing refers to it any more. False: it has ended, and its
+     * frame has been handed to its scheduler. NULL: it cannot be withdrawn.
+     */
+    bool (*withdraw)(bide_awaiter *awaiter);
+
+    const char *name; /* of the operation, for who looks inside; NULL for a frame */
 } bide_awaiter_ops;
 
 struct bide_awaiter {
@@ -86,7 +108,9 @@ struct bide_frame {
 };
 
 /* Runs a frame from its point to where it next stops. Returns who runs next, or NULL. `depth` is how
- * many more frames may be stepped by a direct call on this stack. */
+ * many more frames may be stepped by a direct call on this stack; or BIDE_DESTROY_: the frame does not go on,
+ * but runs its `finally` part and ends. */
+#define BIDE_DESTROY_ UINT_MAX
 typedef bide_frame *bide_step(bide_frame *frame, unsigned depth);
 
 /* A coroutine's code, known by name. */
@@ -94,11 +118,15 @@ typedef struct bide_coroutine_code {
     bide_step *step;
     const char *name;
     const char *file;
+    const bide_coroutine_type *const *type; /* coroutine_type.h; NULL: written by hand */
+    const bide_point *finished; /* where it stands at its end; NULL: bide_point_finished */
 } bide_coroutine_code;
 
+typedef enum bide_state { BIDE_AT_START, BIDE_AT_AWAIT, BIDE_AT_YIELD, BIDE_AT_END } bide_state;
+
 /*
- * Where a coroutine can stand: one constant for its start, one for each await, one for finished (which
- * has no code). A suspended frame's function, file and line are read from here.
+ * Where a coroutine can stand: one constant for its start, one for each await and yield, one for its end.
+ * A suspended frame's function, file and line are read from here.
  */
 struct bide_point {
     bide_awaiter_ops ops; /* what awaiting a frame that stands here does */
@@ -106,7 +134,30 @@ struct bide_point {
     const void *label; /* where to go on, with labels as values; NULL at the start */
     uint64_t number;   /* where to go on, in standard C; 0 at the start */
     unsigned line;
+    bide_state state;
 };
+
+/* The initialiser of a point where a coroutine can be awaited (its start), and of the others. */
+#define BIDE_POINT_START(code) BIDE_POINT_START_READY(NULL, code)
+#define BIDE_POINT_START_READY(ready, code)                                             \
+    {                                                                                   \
+        {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL}, code, NULL, 0, __LINE__, \
+            BIDE_AT_START                                                               \
+    }
+#define BIDE_POINT(code, label, number, state)                                                    \
+    {                                                                                             \
+        {NULL, bide_frame_started_, NULL, NULL, bide_frame_withdraw_, NULL}, code, label, number, \
+            __LINE__, state                                                                       \
+    }
+
+/* The suspend of a frame that has started: to await it again is misuse. */
+bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame);
+
+/* The withdraw of a frame: destroys it. It is also what tells a frame among awaiters. */
+bool bide_frame_withdraw_(bide_awaiter *awaiter);
+
+/* The end of a frame whose code brings no such point. */
+extern const bide_point bide_point_finished;
 
 /* Runs frames. One of each kind of scheduler embeds this at its head. */
 struct bide_scheduler {
@@ -125,6 +176,13 @@ struct bide_scheduler {
 
     /* How often to look; it adapts. A hint, so all accesses are relaxed. */
     bide_atomic(uint32_t) patience;
+
+    /*
+     * Takes an operation that was posted, and whose frame has not been resumed yet, back out of the queue; for
+     * a frame that is destroyed. On the scheduler's own thread, or while none of them runs. False: it is
+     * not there. NULL: nothing can be taken back.
+     */
+    bool (*take_back)(bide_scheduler *scheduler, bide_awaiter *awaiter);
 };
 
 /*
@@ -135,6 +193,10 @@ struct bide_context {
     bide_scheduler *scheduler; /* never NULL */
     bide_stop_source *stop;    /* or NULL: is never asked to stop */
     const char *name;          /* or NULL */
+
+    /* Told once of each coroutine that ended with `error` (a negative errno) when nobody awaited it; on
+     * the thread where it ended; `code` says which. NULL: nobody is told. */
+    void (*unhandled)(const bide_context *context, const bide_coroutine_code *code, int error);
 };
 
 /*
@@ -158,10 +220,16 @@ BIDE_INLINE const bide_point *bide_frame_point(const bide_frame *frame)
     return (const bide_point *)(const void *)frame->awaiter.ops;
 }
 
-/* Has it run to its end? */
+/* Has it run to its end, or been destroyed? */
 BIDE_INLINE bool bide_done(const bide_frame *frame)
 {
-    return bide_frame_point(frame)->code == NULL;
+    return bide_frame_point(frame)->state == BIDE_AT_END;
+}
+
+/* Is the awaiter a frame? */
+BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
+{
+    return awaiter->ops->withdraw == bide_frame_withdraw_;
 }
 
 /*
@@ -228,6 +296,24 @@ BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
     return first;
 }
 
+/* Removes `awaiter`; false if it is not there. Linear. */
+BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+{
+    bide_awaiter *before = NULL;
+    for (bide_awaiter *a = chain->first; a != NULL; before = a, a = a->link) {
+        if (a != awaiter)
+            continue;
+        if (before == NULL)
+            chain->first = a->link;
+        else
+            before->link = a->link;
+        if (chain->last == a)
+            chain->last = before;
+        return true;
+    }
+    return false;
+}
+
 /*
  * For an operation's suspend, before it enlists: looks at whether the operation has ended, again and again,
  * as long as the scheduler has nothing else to run and its patience lasts. True if it has ended: suspend
@@ -252,8 +338,10 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
 {
     const bide_awaiter_ops *ops = awaiter->ops;
     frame->awaiter.link = awaiter;
+    if (bide_awaiter_ready(awaiter, ops))
+        return frame;
     awaiter->frame = frame;
-    return bide_awaiter_ready(awaiter, ops) ? frame : bide_awaiter_suspend(awaiter, ops, frame);
+    return bide_awaiter_suspend(awaiter, ops, frame);
 }
 
 BIDE_STATIC_ASSERT(sizeof(bide_frame) <= 4 * sizeof(void *), "a frame's header is four words");

@@ -11,8 +11,8 @@
 #ifndef BIDE_SEQUENCE_GROUP_H
 #define BIDE_SEQUENCE_GROUP_H
 
-#include "bide/coroutine.h"
 #include "bide/sequence_barrier.h"
+#include "bide/task.h"
 
 BIDE_EXTERN_C_BEGIN
 

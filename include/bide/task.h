@@ -16,6 +16,13 @@ typedef struct bide_task {
     bide_frame frame;
 } bide_task;
 
+/* Nothing is customised: lazily started, errors are passed to who awaits it, who runs next. */
+static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NULL, NULL,
+                                                   NULL,   NULL, NULL, NULL, NULL, NULL};
+
+/* Opens the definition of a task's body; see bide_coroutine_of. */
+#define bide_coroutine(name) bide_coroutine_of(bide_task_type, name)
+
 /*
  * Makes `task` a task at its start, to be run by `body` (the constant of a bide_coroutine) when it is
  * awaited. Writes the header only. Returns the awaiter to give to bide_await, bide_sync_wait or

@@ -10,64 +10,119 @@
  */
 #include "bide/frame.h"
 
+#include "inside.h"
+
 #include "bide/coroutine.h"
 
-static BIDE_THREAD_LOCAL bide_awaiter_chain *innermost;
+typedef struct inline_queue {
+    bide_awaiter_chain ready;
+    struct inline_queue *outer;
+} inline_queue;
 
-const bide_point bide_point_finished = {{NULL, bide_frame_started_, NULL}, NULL, NULL, 0, 0};
+static BIDE_THREAD_LOCAL inline_queue *innermost;
+
+const bide_point bide_point_finished = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
+
+static void misused(const char *what, const bide_point *point)
+{
+    bide_platform.misuse(what, point->code != NULL ? point->code->name : "(a finished coroutine)",
+                         point->code != NULL ? point->code->file : __FILE__, point->line);
+}
 
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 {
     const bide_point *point = bide_frame_point((bide_frame *)(void *)awaiter);
     (void)frame;
-    bide_platform.misuse("a coroutine was awaited that had started already",
-                         point->code != NULL ? point->code->name : "(finished)",
-                         point->code != NULL ? point->code->file : __FILE__, point->line);
+    misused(point->state == BIDE_AT_END ? "a coroutine was awaited that had ended already"
+                                        : "a coroutine was awaited that had started already",
+            point);
     return NULL;
 }
 
-static void run(bide_frame *frame, bide_awaiter_chain *queue)
+/* Only its address is used, but for who asks what it waits for. */
+static const bide_awaiter_ops running_ops = {NULL, NULL, NULL, NULL, NULL, "running"};
+bide_awaiter bide_running_ = {&running_ops, NULL, NULL};
+
+static bool may_be_resumed(const bide_frame *frame)
 {
-    bide_awaiter_chain *outer = innermost;
-    innermost = queue;
+    const bide_point *point = bide_frame_point(frame);
+    if (BIDE_UNLIKELY(point->state == BIDE_AT_END)) {
+        misused("a finished coroutine was resumed", point);
+        return false;
+    }
+#if BIDE_DEBUG
+    if (BIDE_UNLIKELY(point->state == BIDE_AT_AWAIT && frame->awaiter.link == &bide_running_)) {
+        misused("a running coroutine was resumed", point);
+        return false;
+    }
+#endif
+    return true;
+}
+
+void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_code *code, int error)
+{
+    if (context != NULL && context->unhandled != NULL)
+        context->unhandled(context, code, error);
+}
+
+bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
+{
+    misused("this kind of coroutine may not await", bide_frame_point(frame));
+    return awaiter;
+}
+
+static void run(bide_frame *frame, unsigned depth, bide_awaiter *first, bide_awaiter *last)
+{
+    inline_queue queue = {{first, last}, innermost};
+    innermost = &queue;
     for (;;) {
         while (frame != NULL) {
-            const bide_coroutine_code *code = bide_frame_point(frame)->code;
-            if (BIDE_UNLIKELY(code == NULL)) {
-                bide_platform.misuse("a finished coroutine was resumed", __func__, __FILE__,
-                                     __LINE__);
-                break; /* (if it returns, which it should not) */
-            }
-            frame = code->step(frame, BIDE_DIRECT_DEPTH);
+            if (!may_be_resumed(frame))
+                break; /* (if misuse returns, which it should not) */
+            frame = bide_frame_point(frame)->code->step(frame, depth);
+            depth = BIDE_DIRECT_DEPTH;
         }
-        bide_awaiter *awaiter = bide_awaiter_chain_take(queue);
+        bide_awaiter *awaiter = bide_awaiter_chain_take(&queue.ready);
         if (awaiter == NULL)
             break;
         frame = awaiter->frame;
     }
-    innermost = outer;
+    innermost = queue.outer;
 }
 
 void bide_resume(bide_frame *frame)
 {
-    bide_awaiter_chain queue = {NULL, NULL};
-    run(frame, &queue);
+    run(frame, BIDE_DIRECT_DEPTH, NULL, NULL);
+}
+
+void bide_frame_run_(bide_frame *frame, unsigned depth)
+{
+    run(frame, depth, NULL, NULL);
 }
 
 static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     (void)scheduler;
     if (innermost == NULL) {
-        bide_awaiter_chain queue = {first, last};
-        run(NULL, &queue);
+        run(NULL, BIDE_DIRECT_DEPTH, first, last);
         return;
     }
-    bide_awaiter_chain_append(innermost, first, last);
+    bide_awaiter_chain_append(&innermost->ready, first, last);
 }
 
-bide_scheduler bide_inline_scheduler = {inline_post, NULL, 0};
+static bool inline_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    (void)scheduler;
+    for (inline_queue *queue = innermost; queue != NULL; queue = queue->outer) {
+        if (bide_awaiter_chain_remove(&queue->ready, awaiter))
+            return true;
+    }
+    return false;
+}
 
-const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL};
+bide_scheduler bide_inline_scheduler = {inline_post, NULL, 0, inline_take_back};
+
+const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL};
 
 void bide_wake(bide_awaiter *first)
 {
@@ -91,7 +146,7 @@ bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
     uint32_t patience = bide_atomic_load(&scheduler->patience, relaxed);
     bool ended = false;
     for (uint32_t i = 0; i < patience && !ended; i++) {
-        if ((innermost != NULL && innermost->first != NULL) || !scheduler->idle(scheduler))
+        if ((innermost != NULL && innermost->ready.first != NULL) || !scheduler->idle(scheduler))
             return false;
         bide_cpu_relax();
         ended = bide_awaiter_ready(awaiter, awaiter->ops);

@@ -8,9 +8,9 @@
 
 static bide_frame *root_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code code = {root_step, "bide_root", __FILE__};
-static const bide_point at_start = {{NULL, NULL, NULL}, &code, NULL, 0, __LINE__};
-static const bide_point at_await = {{NULL, NULL, NULL}, &code, NULL, 1, __LINE__};
+static const bide_coroutine_code code = {root_step, "bide_root", __FILE__, NULL, NULL};
+static const bide_point at_start = BIDE_POINT_START(&code);
+static const bide_point at_await = BIDE_POINT(&code, NULL, 1, BIDE_AT_AWAIT);
 
 static bide_frame *root_step(bide_frame *frame, unsigned depth)
 {

@@ -137,7 +137,8 @@ static int call_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
                                 void (*function)(void *argument), void *argument)
 {
-    static const bide_awaiter_ops ops = {call_ready, call_suspend, call_resume};
+    static const bide_awaiter_ops ops = {call_ready, call_suspend, call_resume,
+                                         NULL,       NULL,         "bide_blocking_run"};
     call->awaiter.ops = &ops;
     call->blocking = blocking;
     call->function = function;
@@ -187,7 +188,8 @@ static int read_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
                                  void *buffer, size_t size)
 {
-    static const bide_awaiter_ops ops = {call_ready, call_suspend, read_resume};
+    static const bide_awaiter_ops ops = {call_ready, call_suspend, read_resume,
+                                         NULL,       NULL,         "bide_blocking_read"};
     bide_blocking_run(&reader->call, blocking, read_function, reader);
     reader->call.awaiter.ops = &ops;
     reader->fd = fd;

@@ -98,6 +98,13 @@ static bool take(bide_run_loop *loop)
     return loop->ready.first != NULL;
 }
 
+static bool take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
+    take(loop);
+    return bide_awaiter_chain_remove(&loop->ready, awaiter);
+}
+
 static void run_one(bide_run_loop *loop)
 {
     bide_resume(bide_awaiter_chain_take(&loop->ready)->frame);
@@ -129,10 +136,12 @@ void bide_run_loop_init(bide_run_loop *loop)
     bool several = bide_processors_() > 1;
     loop->scheduler.post = post;
     loop->scheduler.idle = several ? idle : NULL;
+    loop->scheduler.take_back = take_back;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
     loop->context.name = NULL;
+    loop->context.unhandled = NULL;
     loop->ready.first = NULL;
     loop->spins = several ? SPINS_MOST / 2 : 0;
     loop->may_look = true;
@@ -161,8 +170,9 @@ static bide_frame *stop_step(bide_frame *frame, unsigned depth)
     return NULL;
 }
 
-static const bide_coroutine_code stop_code = {stop_step, "bide_run_loop_stop", __FILE__};
-static const bide_point stop_point = {{NULL, NULL, NULL}, &stop_code, NULL, 0, __LINE__};
+static const bide_coroutine_code stop_code = {stop_step, "bide_run_loop_stop", __FILE__, NULL,
+                                              NULL};
+static const bide_point stop_point = BIDE_POINT_START(&stop_code);
 
 void bide_run_loop_run(bide_run_loop *loop)
 {

@@ -55,6 +55,15 @@ static bool idle(bide_scheduler *scheduler)
     return bide_atomic_load(&pool->work, relaxed) == 0;
 }
 
+static bool take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
+    pthread_mutex_lock(&pool->lock);
+    bool found = bide_awaiter_chain_remove(&pool->queue, awaiter);
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
 /* Waits, with the lock held, until there is something in the queue or the pool is to end. */
 static void await_work(bide_thread_pool *pool)
 {
@@ -123,6 +132,7 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
         return -ENOMEM;
     pool->scheduler.post = post;
     pool->scheduler.idle = processors > 1 ? idle : NULL;
+    pool->scheduler.take_back = take_back;
     bide_atomic_init(&pool->scheduler.patience, BIDE_PATIENCE_MOST);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->condition, NULL);

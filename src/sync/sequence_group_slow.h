@@ -7,8 +7,9 @@
 
 static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
 
+static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
 const bide_coroutine_code F_(_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_sequence_group_wait",
-                                        __FILE__};
+                                        __FILE__, &BIDE_CONCAT2(BODY_, _type_), NULL};
 
 bide_body(BODY_)
 {

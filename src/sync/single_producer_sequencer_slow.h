@@ -24,7 +24,9 @@ int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, const GROUP_ *gate, BIDE_
 
 static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
 
-const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_claim", __FILE__};
+static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
+const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_claim", __FILE__,
+                                              &BIDE_CONCAT2(BODY_, _type_), NULL};
 
 bide_body(BODY_)
 {

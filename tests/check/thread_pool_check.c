@@ -39,7 +39,7 @@ static void setup(void *p)
 static void create(state *s, unsigned threads)
 {
     bide_check_assert(bide_thread_pool_create(&s->pool, threads) == 0);
-    s->context = (bide_context){bide_thread_pool_scheduler(s->pool), NULL, NULL};
+    s->context = (bide_context){.scheduler = bide_thread_pool_scheduler(s->pool)};
 }
 
 static void spawn_and_wait(state *s, unsigned threads, unsigned workers)

@@ -562,7 +562,7 @@ static void coroutines_inherit_the_context(void **state)
     bide_stop_source_init(&stop);
     loop.context.stop = &stop;
     loop.context.name = "loop";
-    bide_context copy = {loop.context.scheduler, NULL, "copy"};
+    bide_context copy = {.scheduler = loop.context.scheduler, .name = "copy"};
 
     const bide_context *contexts[] = {&loop.context, &copy};
     for (int i = 0; i < 2; i++) {

@@ -96,9 +96,9 @@ static void a_coroutine_waits_for_what_it_spawned_in_other_contexts(void **state
     bide_thread_pool *pool;
     assert_int_equal(bide_thread_pool_create(&pool, 3), 0);
     const bide_context contexts[] = {
-        {bide_thread_pool_scheduler(pool), NULL, "pool"},
-        {&loop.scheduler, NULL, "another on the same loop"},
-        {&bide_inline_scheduler, NULL, "inline"},
+        {.scheduler = bide_thread_pool_scheduler(pool), .name = "pool"},
+        {.scheduler = &loop.scheduler, .name = "another on the same loop"},
+        {.scheduler = &bide_inline_scheduler, .name = "inline"},
     };
     for (int i = 0; i < 6; i++) {
         bide_event begin;
@@ -141,7 +141,7 @@ static void what_was_spawned_may_be_freed_when_it_has_ended(void **state)
     uint64_t random = testing_seed();
     bide_thread_pool *pool;
     assert_int_equal(bide_thread_pool_create(&pool, 2), 0);
-    bide_context context = {bide_thread_pool_scheduler(pool), NULL, NULL};
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
     for (int i = 0; i < 10000; i++) {
         struct life *life = malloc(sizeof *life);
         assert_non_null(life);
@@ -202,7 +202,7 @@ static void a_coroutine_may_free_what_it_spawned_when_it_has_ended(void **state)
     enum { FREERS = 3 };
     bide_thread_pool *pool;
     assert_int_equal(bide_thread_pool_create(&pool, 3), 0);
-    bide_context context = {bide_thread_pool_scheduler(pool), NULL, NULL};
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
     struct freer freers[FREERS];
     for (int i = 0; i < FREERS; i++) {
         freers[i].context = &context;

@@ -19,7 +19,7 @@ static void statuses_are_returned(void **state)
     assert_true(pthread_equal(task.ended_on, pthread_self()));
     assert_ptr_equal(task.context, &bide_default_context);
 
-    bide_context named = {&bide_inline_scheduler, NULL, "named"};
+    bide_context named = {.scheduler = &bide_inline_scheduler, .name = "named"};
     assert_int_equal(bide_sync_wait_in(&named, witness_run(&task, NULL, -EPIPE)), -EPIPE);
     assert_ptr_equal(task.context, &named);
 }
@@ -116,7 +116,7 @@ static void several_threads_wait_for_tasks_on_one_pool(void **state)
     uint64_t seed = testing_seed();
     bide_thread_pool *pool;
     assert_int_equal(bide_thread_pool_create(&pool, 2), 0);
-    bide_context context = {bide_thread_pool_scheduler(pool), NULL, NULL};
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
     struct caller callers[CALLERS];
     pthread_t threads[CALLERS];
     for (unsigned i = 0; i < CALLERS; i++) {

@@ -93,7 +93,8 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *barrier,
                                                     BIDE_SEQUENCE target)
 {
-    static const bide_awaiter_ops ops = {F_(_ready_), F_(_suspend_), F_(_resume_)};
+    static const bide_awaiter_ops ops = {F_(_ready_), F_(_suspend_), F_(_resume_),
+                                         NULL,        NULL,          "bide_sequence_barrier_wait"};
     waiter->awaiter.ops = &ops;
     waiter->barrier = barrier;
     waiter->target = target;

@@ -70,7 +70,7 @@ BIDE_INLINE bool F_(_ready_)(bide_awaiter *awaiter)
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, const GROUP_ *group,
                                                     BIDE_SEQUENCE target)
 {
-    static const bide_point start = {{F_(_ready_), NULL, NULL}, &F_(_code_), NULL, 0, __LINE__};
+    static const bide_point start = BIDE_POINT_START_READY(F_(_ready_), &F_(_code_));
     waiter->frame.awaiter.ops = &start.ops;
     waiter->group = group;
     waiter->target = target;

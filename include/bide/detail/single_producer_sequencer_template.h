@@ -77,8 +77,7 @@ BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
  */
 BIDE_INLINE bide_awaiter *F_(_claim_up_to)(CLAIM_ *claim, SEQUENCER_ *sequencer, BIDE_SEQUENCE most)
 {
-    static const bide_point start = {
-        {F_(_claim_ready_), NULL, NULL}, &F_(_claim_code_), NULL, 0, __LINE__};
+    static const bide_point start = BIDE_POINT_START_READY(F_(_claim_ready_), &F_(_claim_code_));
     claim->frame.awaiter.ops = &start.ops;
     claim->sequencer = sequencer;
     claim->most = most;

@@ -1,0 +1,64 @@
+/*
+ * Frames from an allocator. A frame remembers where it came from, in a header before it, so that it can be given
+ * back when all that is left is a pointer to it. Floor: coroutine.
+ *
+ *     static bide_awaiter *walk(bide_allocator *allocator, const struct node *node)
+ *     {
+ *         struct walk *self = bide_create(sizeof *self, &walk_body, allocator);
+ *         if (self != NULL)
+ *             self->node = node;
+ *         return bide_owned(self, &walk_body);      // freed when its result was taken; -ENOMEM if NULL
+ *     }
+ *
+ * Source: the promise's operator new that keeps its allocator, of Lewis Baker's articles on coroutines.
+ */
+#ifndef BIDE_CREATE_H
+#define BIDE_CREATE_H
+
+#include "bide/handle.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* Where memory comes from. A kind of allocator embeds this at its head. */
+typedef struct bide_allocator bide_allocator;
+struct bide_allocator {
+    /* Memory aligned to BIDE_FRAME_ALIGN, or NULL. */
+    void *(*allocate)(bide_allocator *allocator, size_t size);
+    void (*deallocate)(bide_allocator *allocator, void *memory, size_t size);
+};
+
+enum { BIDE_FRAME_ALIGN = 16 };
+
+/* What stands before a frame that was created; the frame follows. */
+typedef struct bide_owner {
+    BIDE_ALIGNAS(16) bide_awaiter awaiter; /* of bide_owned */
+    const bide_coroutine_type *type;
+    void *argument;
+    size_t size; /* with this header */
+} bide_owner;
+
+/*
+ * Memory for a frame of `size` bytes, which will run `body`: from the type's hook `allocate` with `argument`, or,
+ * where the type has none, from the bide_allocator that `argument` points at. sizeof(bide_owner) bytes more
+ * than `size` are asked for. NULL if there is none. Not initialised. As thread-safe as the allocator.
+ */
+void *bide_create(size_t size, const bide_point *body, void *argument);
+
+/* Gives a created frame back, to where it came from. Not while it is suspended: see bide_destroy. As thread-safe
+ * as the allocator. */
+void bide_free(bide_frame *frame);
+
+/*
+ * Puts a created frame at the start of `body`, and returns an awaiter that runs it as a child, ends with its
+ * error and frees it; results are to be written elsewhere. With NULL, the awaiter ends with -ENOMEM, or the
+ * type's get_return_object_on_allocation_failure returns another. To be awaited, once.
+ */
+bide_awaiter *bide_owned(void *frame, const bide_point *body);
+
+/* bide_start for a created frame; with NULL, returns what the type's
+ * get_return_object_on_allocation_failure returns, or NULL. */
+void *bide_start_created(void *frame, const bide_point *body, const bide_context *context);
+
+BIDE_EXTERN_C_END
+
+#endif

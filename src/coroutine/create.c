@@ -1,0 +1,132 @@
+/*
+ * A created frame:
+ *
+ *     | awaiter, type, argument, size |  frame ...
+ *       the owner, in front              what the user sees
+ *
+ * To await the owner is to run the frame: the frame's continuation is who awaits, so that its end costs nothing
+ * more, and the owner's resume takes the error and frees. It is of one thread at a time, as the frame.
+ */
+#include "bide/create.h"
+
+#include "inside.h"
+
+#include "bide/errors.h"
+
+static bide_owner *owner_of(bide_frame *frame)
+{
+    return (bide_owner *)(void *)frame - 1;
+}
+
+static bide_frame *frame_of(bide_awaiter *awaiter)
+{
+    return (bide_frame *)(void *)(bide_container_of(awaiter, bide_owner, awaiter) + 1);
+}
+
+void *bide_create(size_t size, const bide_point *body, void *argument)
+{
+    const bide_coroutine_type *type = *body->code->type;
+    size_t all = sizeof(bide_owner) + size;
+    if (all < size)
+        return NULL;
+    bide_allocator *allocator = argument;
+    bide_owner *owner = type->allocate != NULL ? type->allocate(all, argument)
+                                               : allocator->allocate(allocator, all);
+    if (owner == NULL)
+        return NULL;
+    owner->type = type;
+    owner->argument = argument;
+    owner->size = all;
+    return owner + 1;
+}
+
+void bide_free(bide_frame *frame)
+{
+    bide_owner *owner = owner_of(frame);
+    bide_allocator *allocator = owner->argument;
+    if (owner->type->deallocate != NULL)
+        owner->type->deallocate(owner, owner->size);
+    else
+        allocator->deallocate(allocator, owner, owner->size);
+}
+
+static bide_frame *owner_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_frame *child = frame_of(awaiter);
+    child->awaiter.frame = frame;
+    child->context = frame->context;
+    return child;
+}
+
+static int owner_resume(bide_awaiter *awaiter)
+{
+    bide_frame *child = frame_of(awaiter);
+    int error = child->error;
+    bide_free(child);
+    return error;
+}
+
+static bool owner_withdraw(bide_awaiter *awaiter)
+{
+    bide_frame *child = frame_of(awaiter);
+    bide_destroy(child);
+    bide_free(child);
+    return true;
+}
+
+static const bide_awaiter_ops owner_ops = {NULL, owner_suspend,  owner_resume,
+                                           NULL, owner_withdraw, "bide_owned"};
+
+/* There was no memory. Ends at once, so nobody writes to it. */
+static bool ended(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return true;
+}
+
+static int no_memory(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return -ENOMEM;
+}
+
+static const bide_awaiter_ops no_memory_ops = {ended, NULL, no_memory, NULL, NULL, "(no memory)"};
+static const bide_awaiter no_memory_awaiter = {&no_memory_ops, NULL, NULL};
+
+static void *failure_object(const bide_point *body, const void *otherwise)
+{
+    const bide_coroutine_type *type = *body->code->type;
+    return type->get_return_object_on_allocation_failure != NULL
+               ? type->get_return_object_on_allocation_failure()
+               : (void *)(uintptr_t)otherwise;
+}
+
+bide_awaiter *bide_owned(void *frame, const bide_point *body)
+{
+    if (frame == NULL)
+        return failure_object(body, &no_memory_awaiter);
+    ((bide_frame *)frame)->awaiter.ops = &body->ops;
+    bide_awaiter *awaiter = &owner_of(frame)->awaiter;
+    awaiter->ops = &owner_ops;
+    return awaiter;
+}
+
+void *bide_start_created(void *frame, const bide_point *body, const bide_context *context)
+{
+    return frame != NULL ? bide_start(frame, body, context) : failure_object(body, NULL);
+}
+
+bide_frame *bide_awaited_frame_(bide_awaiter *awaiter)
+{
+    if (awaiter == NULL)
+        return NULL;
+    if (awaiter->ops == &owner_ops)
+        return frame_of(awaiter);
+    return bide_awaiter_is_frame(awaiter) ? (bide_frame *)(void *)awaiter : NULL;
+}
+
+void bide_awaiter_forget_(bide_awaiter *awaiter)
+{
+    if (awaiter->ops == &owner_ops)
+        bide_free(frame_of(awaiter));
+}

@@ -1,0 +1,94 @@
+/*
+ * Starting and destroying. A coroutine that is destroyed, its frame, and what it waits for are used by one
+ * thread, the caller's.
+ */
+#include "bide/handle.h"
+
+#include "inside.h"
+
+#include "bide/coroutine.h"
+
+void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
+{
+    const bide_coroutine_type *type = *body->code->type;
+    frame->awaiter.ops = &body->ops;
+    frame->awaiter.link = NULL;
+    frame->awaiter.frame = NULL;
+    frame->context = context;
+    void *object = type->get_return_object != NULL ? type->get_return_object(frame) : frame;
+    if (type->initial_suspend != NULL) {
+        bide_frame *next = type->initial_suspend(frame);
+        if (next != NULL)
+            bide_resume(next);
+    }
+    return object;
+}
+
+static void misused(const char *what, const bide_frame *frame)
+{
+    const bide_point *point = bide_frame_point(frame);
+    bide_platform.misuse(what, point->code->name, point->code->file, point->line);
+}
+
+/* The operation that a suspended frame waits for is to leave no trace. */
+static void withdraw(bide_frame *frame)
+{
+    bide_awaiter *awaiter = frame->awaiter.link;
+    if (awaiter == &bide_running_)
+        misused("a running coroutine was destroyed", frame);
+    else if (bide_awaited_frame_(awaiter) != NULL)
+        return; /* it has just been destroyed, or has ended */
+    else if (awaiter->ops->withdraw == NULL)
+        misused("a coroutine was destroyed while it waits for what cannot be withdrawn", frame);
+    else if (!awaiter->ops->withdraw(awaiter)) {
+        bide_scheduler *scheduler = frame->context->scheduler;
+        if (scheduler->take_back == NULL || !scheduler->take_back(scheduler, awaiter))
+            misused("a coroutine was destroyed that is about to be resumed", frame);
+    }
+}
+
+static void destroy_one(bide_frame *frame)
+{
+    const bide_point *point = bide_frame_point(frame);
+    const bide_coroutine_code *code = point->code;
+    if (point->state == BIDE_AT_AWAIT)
+        withdraw(frame);
+    if (point->state != BIDE_AT_START && code->type != NULL) {
+        bide_frame_run_(frame, BIDE_DESTROY_);
+        return;
+    }
+    frame->awaiter.ops = code->finished != NULL ? &code->finished->ops : &bide_point_finished.ops;
+    frame->error = -ECANCELED;
+}
+
+/* The coroutine that a suspended one awaits, if it is one, and has not ended. */
+static bide_frame *child_of(bide_frame *frame)
+{
+    if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
+        return NULL;
+    bide_frame *child = bide_awaited_frame_(frame->awaiter.link);
+    return child != NULL && !bide_done(child) ? child : NULL;
+}
+
+/* In a loop, for coroutines may await each other to any depth. */
+void bide_destroy(bide_frame *frame)
+{
+    if (bide_done(frame))
+        return;
+    bide_frame *innermost = frame;
+    for (bide_frame *child; (child = child_of(innermost)) != NULL;)
+        innermost = child;
+    while (innermost != frame) {
+        bide_frame *parent = innermost->awaiter.frame;
+        destroy_one(innermost);
+        bide_awaiter_forget_(parent->awaiter.link);
+        innermost = parent;
+    }
+    destroy_one(frame);
+}
+
+bool bide_frame_withdraw_(bide_awaiter *awaiter)
+{
+    bide_destroy((bide_frame *)(void *)awaiter);
+    return true;
+}

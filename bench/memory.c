@@ -3,6 +3,7 @@
  * run until it waits, and to resume it and let it end. All on one thread.
  *
  * bide                the tasks in an array, awaited by nobody; resumed oldest first
+ * bide-created        the same, but each created by itself, with an allocator that calls malloc
  * cxx20-task-g++      minimal C++20 tasks in a vector, awaited by nobody; resumed newest first, which saves
  *                     the turning round of the list of waiters; compiled by g++
  * cxx20-task-clang    the same, by clang
@@ -12,7 +13,9 @@
  */
 #include "bench.h"
 
+#include "bide/create.h"
 #include "bide/event.h"
+#include "bide/handle.h"
 #include "bide/task.h"
 
 #include "peers/memory.h"
@@ -30,7 +33,6 @@ struct waiting {
 };
 
 static bide_event ready;
-static struct waiting *tasks;
 static size_t ended;
 
 bide_coroutine(waiting_body)
@@ -42,29 +44,35 @@ bide_coroutine(waiting_body)
 }
 
 /* Runs a task that nobody awaits until it waits. */
-static void start(bide_task *task)
+static void start(struct waiting *task)
 {
-    bide_task_init(task, &waiting_body);
-    task->frame.context = &bide_default_context;
-    task->frame.awaiter.frame = NULL;
-    bide_resume(&task->frame);
+    bide_start(&task->task.frame, &waiting_body, &bide_default_context);
+    bide_resume(&task->task.frame);
 }
 
-static void make(size_t n)
+static void *allocate_or_abort(size_t size)
 {
-    bide_event_init(&ready, false);
-    ended = 0;
-    tasks = malloc(n * sizeof tasks[0]);
-    if (tasks == NULL)
+    void *memory = malloc(size);
+    if (memory == NULL)
         abort();
-    for (size_t i = 0; i < n; i++)
-        start(&tasks[i].task);
+    return memory;
 }
 
 static size_t resume(void)
 {
     bide_event_set(&ready);
     return ended;
+}
+
+static struct waiting *tasks;
+
+static void make(size_t n)
+{
+    bide_event_init(&ready, false);
+    ended = 0;
+    tasks = allocate_or_abort(n * sizeof tasks[0]);
+    for (size_t i = 0; i < n; i++)
+        start(&tasks[i]);
 }
 
 static void destroy(void)
@@ -78,6 +86,50 @@ static size_t frame(void)
 }
 
 static const struct waiting_tasks bide = {make, resume, destroy, frame, 0};
+
+static struct waiting **created;
+static size_t created_count;
+
+static void *created_allocate(bide_allocator *allocator, size_t size)
+{
+    (void)allocator;
+    return allocate_or_abort(size);
+}
+
+static void created_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    (void)allocator;
+    (void)size;
+    free(memory);
+}
+
+static void created_make(size_t n)
+{
+    static bide_allocator allocator = {created_allocate, created_deallocate};
+    bide_event_init(&ready, false);
+    ended = 0;
+    created_count = n;
+    created = (struct waiting **)allocate_or_abort(n * sizeof(struct waiting *));
+    for (size_t i = 0; i < n; i++) {
+        created[i] = bide_create(sizeof *created[i], &waiting_body, &allocator);
+        start(created[i]);
+    }
+}
+
+static void created_destroy(void)
+{
+    for (size_t i = 0; i < created_count; i++)
+        bide_free(&created[i]->task.frame);
+    free((void *)created);
+}
+
+static size_t created_frame(void)
+{
+    return sizeof(bide_owner) + sizeof(struct waiting);
+}
+
+static const struct waiting_tasks bide_created = {created_make, resume, created_destroy,
+                                                  created_frame, sizeof(struct waiting *)};
 
 struct figures {
     double bytes;
@@ -128,6 +180,7 @@ int main(void)
         const struct waiting_tasks *of;
     } subjects[] = {
         {"bide", &bide},
+        {"bide-created", &bide_created},
 #if BENCH_GXX
         {"cxx20-task-g++", &peer_memory_gxx},
 #endif

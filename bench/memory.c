@@ -3,7 +3,7 @@
  * run until it waits, and to resume it and let it end. All on one thread.
  *
  * bide                the tasks in an array, awaited by nobody; resumed oldest first
- * bide-created        the same, but each created by itself, with an allocator that calls malloc
+ * bide-created        the same, but each created by itself, from the heap
  * cxx20-task-g++      minimal C++20 tasks in a vector, awaited by nobody; resumed newest first, which saves
  *                     the turning round of the list of waiters; compiled by g++
  * cxx20-task-clang    the same, by clang
@@ -13,6 +13,7 @@
  */
 #include "bench.h"
 
+#include "bide/allocator.h"
 #include "bide/create.h"
 #include "bide/event.h"
 #include "bide/handle.h"
@@ -90,28 +91,16 @@ static const struct waiting_tasks bide = {make, resume, destroy, frame, 0};
 static struct waiting **created;
 static size_t created_count;
 
-static void *created_allocate(bide_allocator *allocator, size_t size)
-{
-    (void)allocator;
-    return allocate_or_abort(size);
-}
-
-static void created_deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    (void)allocator;
-    (void)size;
-    free(memory);
-}
-
 static void created_make(size_t n)
 {
-    static bide_allocator allocator = {created_allocate, created_deallocate};
     bide_event_init(&ready, false);
     ended = 0;
     created_count = n;
     created = (struct waiting **)allocate_or_abort(n * sizeof(struct waiting *));
     for (size_t i = 0; i < n; i++) {
-        created[i] = bide_create(sizeof *created[i], &waiting_body, &allocator);
+        created[i] = bide_create(sizeof *created[i], &waiting_body, &bide_heap);
+        if (created[i] == NULL)
+            abort();
         start(created[i]);
     }
 }

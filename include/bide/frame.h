@@ -248,6 +248,9 @@ void bide_resume(bide_frame *frame);
  */
 void bide_wake(bide_awaiter *first);
 
+/* The same for a chain from the newest to the oldest, as a list of waiters is taken: the oldest is posted first. */
+void bide_wake_reversed(bide_awaiter *newest);
+
 /* The three functions of an awaiter, or what NULL stands for. */
 BIDE_INLINE bool bide_awaiter_ready(bide_awaiter *awaiter, const bide_awaiter_ops *ops)
 {

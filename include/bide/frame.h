@@ -300,7 +300,7 @@ BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
 }
 
 /* Removes `awaiter`; false if it is not there. Linear. */
-BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide_awaiter *awaiter)
 {
     bide_awaiter *before = NULL;
     for (bide_awaiter *a = chain->first; a != NULL; before = a, a = a->link) {

@@ -65,6 +65,16 @@ void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_cod
         context->unhandled(context, code, error);
 }
 
+void bide_await_forbidden_(const bide_coroutine_code *code, unsigned line)
+{
+    bide_platform.misuse("this kind of coroutine may not await", code->name, code->file, line);
+}
+
+void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned line)
+{
+    bide_platform.misuse("this kind of coroutine does not yield", code->name, code->file, line);
+}
+
 bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
 {
     misused("this kind of coroutine may not await", bide_frame_point(frame));

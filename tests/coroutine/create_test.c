@@ -205,6 +205,27 @@ static void destroying_the_outermost_frees_all_of_them(void **state)
     assert_int_equal(counting.held, 0);
 }
 
+/* A child that was destroyed by itself is still its owner's. */
+static void a_destroyed_child_is_freed_with_who_awaits_it(void **state)
+{
+    (void)state;
+    const struct node stop = {NULL, NULL, -1};
+    const struct node outer = {&stop, NULL, 2};
+    bide_arena arena;
+    struct counting counting;
+    long sum = 0;
+    bide_arena_init(&arena, memory, sizeof memory);
+    count(&counting, &arena.allocator);
+    struct walk self = {.allocator = &counting.allocator, .node = &outer, .sum = &sum};
+    bide_start(&self.task.frame, &walk_body, &bide_default_context);
+    bide_resume(&self.task.frame);
+    assert_int_equal(counting.held, 1);
+    bide_destroy((bide_frame *)((bide_owner *)(void *)self.task.frame.awaiter.link + 1));
+    assert_int_equal(counting.held, 1);
+    bide_destroy(&self.task.frame);
+    assert_int_equal(counting.held, 0);
+}
+
 static void a_created_frame_is_aligned_and_the_users(void **state)
 {
     (void)state;
@@ -274,6 +295,7 @@ int main(void)
 #endif
         cmocka_unit_test(without_memory_the_await_ends_with_enomem_and_nothing_is_lost),
         cmocka_unit_test(destroying_the_outermost_frees_all_of_them),
+        cmocka_unit_test(a_destroyed_child_is_freed_with_who_awaits_it),
         cmocka_unit_test(a_created_frame_is_aligned_and_the_users),
         cmocka_unit_test(an_arena_gives_what_it_has_and_is_reset),
         cmocka_unit_test(a_pool_gives_each_piece_once_and_again_when_it_is_back),

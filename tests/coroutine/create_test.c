@@ -3,6 +3,7 @@
  * its coroutine ended or was destroyed; and where there is no memory the await ends with -ENOMEM.
  */
 #define _GNU_SOURCE
+#include "counting.h"
 #include "testing.h"
 
 #include "bide/create.h"
@@ -10,42 +11,6 @@
 #include "bide/task.h"
 
 #include <errno.h>
-
-/* Hands on to another, counts, and fails when told to. */
-struct counting {
-    bide_allocator allocator;
-    bide_allocator *inner;
-    int calls;
-    int fail_at; /* the number of the call, from 1; 0: never */
-    int held;
-    int most_held;
-};
-
-static void *counting_allocate(bide_allocator *allocator, size_t size)
-{
-    struct counting *counting = bide_container_of(allocator, struct counting, allocator);
-    if (++counting->calls == counting->fail_at)
-        return NULL;
-    void *memory = counting->inner->allocate(counting->inner, size);
-    if (memory != NULL && ++counting->held > counting->most_held)
-        counting->most_held = counting->held;
-    return memory;
-}
-
-static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    struct counting *counting = bide_container_of(allocator, struct counting, allocator);
-    counting->held--;
-    memset(memory, 0xdd, size); /* whoever still uses it will notice */
-    counting->inner->deallocate(counting->inner, memory, size);
-}
-
-static void count(struct counting *counting, bide_allocator *inner)
-{
-    *counting = (struct counting){.inner = inner};
-    counting->allocator.allocate = counting_allocate;
-    counting->allocator.deallocate = counting_deallocate;
-}
 
 struct node {
     const struct node *left, *right;

@@ -7,6 +7,7 @@
 #include "inside.h"
 
 #include "bide/coroutine.h"
+#include "bide/stop.h"
 
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
 {
@@ -40,9 +41,11 @@ static void withdraw(bide_frame *frame)
         return; /* it has just been destroyed, or has ended */
     else if (awaiter->ops->withdraw == NULL)
         misused("a coroutine was destroyed while it waits for what cannot be withdrawn", frame);
-    else if (!awaiter->ops->withdraw(awaiter)) {
+    else {
+        bide_stop_forget_(frame);
         bide_scheduler *scheduler = frame->context->scheduler;
-        if (scheduler->take_back == NULL || !scheduler->take_back(scheduler, awaiter))
+        if (!awaiter->ops->withdraw(awaiter) &&
+            (scheduler->take_back == NULL || !scheduler->take_back(scheduler, awaiter)))
             misused("a coroutine was destroyed that is about to be resumed", frame);
     }
 }

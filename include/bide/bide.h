@@ -8,6 +8,7 @@
 #include "bide/allocator.h"
 #include "bide/atomic.h"
 #include "bide/blocking.h"
+#include "bide/branch.h"
 #include "bide/compiler.h"
 #include "bide/coroutine.h"
 #include "bide/coroutine_type.h"
@@ -22,6 +23,7 @@
 #include "bide/root.h"
 #include "bide/run_loop.h"
 #include "bide/schedule.h"
+#include "bide/scope.h"
 #include "bide/sequence.h"
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
@@ -33,5 +35,6 @@
 #include "bide/then.h"
 #include "bide/thread_pool.h"
 #include "bide/waiter_list.h"
+#include "bide/when.h"
 
 #endif

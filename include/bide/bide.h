@@ -25,6 +25,7 @@
 #include "bide/sequence.h"
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
+#include "bide/shared_task.h"
 #include "bide/single_producer_sequencer.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"

@@ -6,6 +6,7 @@
 #define BIDE_BIDE_H
 
 #include "bide/allocator.h"
+#include "bide/async_generator.h"
 #include "bide/atomic.h"
 #include "bide/blocking.h"
 #include "bide/compiler.h"

@@ -19,6 +19,7 @@
 #include "bide/generator.h"
 #include "bide/handle.h"
 #include "bide/platform.h"
+#include "bide/recursive_generator.h"
 #include "bide/ring.h"
 #include "bide/root.h"
 #include "bide/run_loop.h"

@@ -148,6 +148,27 @@ void bide_wake(bide_awaiter *first)
     }
 }
 
+/* Turning the chain round and finding that all belong to one scheduler, as most do, is one pass over them. */
+void bide_wake_reversed(bide_awaiter *newest)
+{
+    if (newest == NULL)
+        return;
+    bide_scheduler *scheduler = newest->frame->context->scheduler;
+    bool alike = true;
+    bide_awaiter *first = NULL;
+    for (bide_awaiter *awaiter = newest; awaiter != NULL;) {
+        bide_awaiter *older = awaiter->link;
+        alike = alike && awaiter->frame->context->scheduler == scheduler;
+        awaiter->link = first;
+        first = awaiter;
+        awaiter = older;
+    }
+    if (alike)
+        scheduler->post(scheduler, first, newest);
+    else
+        bide_wake(first);
+}
+
 bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_scheduler *scheduler = frame->context->scheduler;

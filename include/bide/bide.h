@@ -6,6 +6,7 @@
 #define BIDE_BIDE_H
 
 #include "bide/allocator.h"
+#include "bide/async_generator.h"
 #include "bide/atomic.h"
 #include "bide/blocking.h"
 #include "bide/branch.h"
@@ -19,6 +20,7 @@
 #include "bide/generator.h"
 #include "bide/handle.h"
 #include "bide/platform.h"
+#include "bide/recursive_generator.h"
 #include "bide/ring.h"
 #include "bide/root.h"
 #include "bide/run_loop.h"
@@ -27,6 +29,7 @@
 #include "bide/sequence.h"
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
+#include "bide/shared_task.h"
 #include "bide/single_producer_sequencer.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"

@@ -28,6 +28,7 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 #include "bide/thread_pool.h"
+#include "bide/timer.h"
 #include "bide/waiter_list.h"
 
 #endif

@@ -46,6 +46,7 @@ typedef struct bide_context bide_context;
 typedef struct bide_scheduler bide_scheduler;
 typedef struct bide_stop_source bide_stop_source;
 typedef struct bide_coroutine_type bide_coroutine_type;
+typedef struct bide_timer bide_timer;
 
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter

@@ -23,6 +23,7 @@
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
 #include "bide/single_producer_sequencer.h"
+#include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
 #include "bide/sync_wait.h"

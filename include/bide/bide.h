@@ -5,6 +5,7 @@
 #ifndef BIDE_BIDE_H
 #define BIDE_BIDE_H
 
+#include "bide/allocator.h"
 #include "bide/atomic.h"
 #include "bide/blocking.h"
 #include "bide/compiler.h"
@@ -19,6 +20,7 @@
 #include "bide/ring.h"
 #include "bide/root.h"
 #include "bide/run_loop.h"
+#include "bide/schedule.h"
 #include "bide/sequence.h"
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
@@ -28,6 +30,7 @@
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
+#include "bide/then.h"
 #include "bide/thread_pool.h"
 #include "bide/timer.h"
 #include "bide/waiter_list.h"

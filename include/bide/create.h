@@ -15,23 +15,14 @@
 #ifndef BIDE_CREATE_H
 #define BIDE_CREATE_H
 
+#include "bide/allocator.h"
 #include "bide/handle.h"
 
 BIDE_EXTERN_C_BEGIN
 
-/* Where memory comes from. A kind of allocator embeds this at its head. */
-typedef struct bide_allocator bide_allocator;
-struct bide_allocator {
-    /* Memory aligned to BIDE_FRAME_ALIGN, or NULL. */
-    void *(*allocate)(bide_allocator *allocator, size_t size);
-    void (*deallocate)(bide_allocator *allocator, void *memory, size_t size);
-};
-
-enum { BIDE_FRAME_ALIGN = 16 };
-
 /* What stands before a frame that was created; the frame follows. */
 typedef struct bide_owner {
-    BIDE_ALIGNAS(16) bide_awaiter awaiter; /* of bide_owned */
+    BIDE_ALIGNAS(BIDE_ALLOCATOR_ALIGN) bide_awaiter awaiter; /* of bide_owned */
     const bide_coroutine_type *type;
     void *argument;
     size_t size; /* with this header */

@@ -30,29 +30,39 @@ static void misused(const char *what, const bide_frame *frame)
     bide_platform.misuse(what, point->code->name, point->code->file, point->line);
 }
 
-/* The operation that a suspended frame waits for is to leave no trace. */
+bool bide_take_back_(bide_awaiter *awaiter)
+{
+    bide_scheduler *scheduler = awaiter->frame->context->scheduler;
+    return scheduler->take_back != NULL && scheduler->take_back(scheduler, awaiter);
+}
+
+bool bide_withdraw_(bide_awaiter *awaiter)
+{
+    bool (*function)(bide_awaiter *) = awaiter->ops->withdraw;
+    return function != NULL && (function(awaiter) || bide_take_back_(awaiter));
+}
+
+/* The operation that the frame waits for, if it does, is to leave no trace. */
 static void withdraw(bide_frame *frame)
 {
     bide_awaiter *awaiter = frame->awaiter.link;
+    if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
+        return;
     if (awaiter == &bide_running_)
         misused("a running coroutine was destroyed", frame);
     else if (bide_awaited_frame_(awaiter) != NULL)
-        return; /* it has just been destroyed, or has ended */
+        return; /* it has ended */
     else if (awaiter->ops->withdraw == NULL)
         misused("a coroutine was destroyed while it waits for what cannot be withdrawn", frame);
-    else if (!awaiter->ops->withdraw(awaiter)) {
-        bide_scheduler *scheduler = frame->context->scheduler;
-        if (scheduler->take_back == NULL || !scheduler->take_back(scheduler, awaiter))
-            misused("a coroutine was destroyed that is about to be resumed", frame);
-    }
+    else if (!bide_withdraw_(awaiter))
+        misused("a coroutine was destroyed that is about to be resumed", frame);
 }
 
-static void destroy_one(bide_frame *frame)
+/* It waits for nothing any more. */
+static void end(bide_frame *frame)
 {
     const bide_point *point = bide_frame_point(frame);
     const bide_coroutine_code *code = point->code;
-    if (point->state == BIDE_AT_AWAIT)
-        withdraw(frame);
     if (point->state != BIDE_AT_START && code->type != NULL) {
         bide_frame_run_(frame, BIDE_DESTROY_);
         return;
@@ -78,13 +88,14 @@ void bide_destroy(bide_frame *frame)
     bide_frame *innermost = frame;
     for (bide_frame *child; (child = child_of(innermost)) != NULL;)
         innermost = child;
+    withdraw(innermost);
     while (innermost != frame) {
         bide_frame *parent = innermost->awaiter.frame;
-        destroy_one(innermost);
+        end(innermost);
         bide_awaiter_forget_(parent->awaiter.link);
         innermost = parent;
     }
-    destroy_one(frame);
+    end(frame);
 }
 
 bool bide_frame_withdraw_(bide_awaiter *awaiter)

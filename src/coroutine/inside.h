@@ -13,4 +13,10 @@ void bide_awaiter_forget_(bide_awaiter *awaiter);
 /* Steps a frame, the first time with `depth`, and then all that is handed over. */
 void bide_frame_run_(bide_frame *frame, unsigned depth);
 
+/* Takes an operation that was posted back out of the queue that its frame's scheduler has. */
+bool bide_take_back_(bide_awaiter *awaiter);
+
+/* Ends an operation that a destroyed coroutine waits for, wherever it is. */
+bool bide_withdraw_(bide_awaiter *awaiter);
+
 #endif

@@ -3,7 +3,7 @@
  * context of who awaits them, and allocate nothing.
  */
 #define _GNU_SOURCE
-#include "testing.h"
+#include "misuse.h"
 
 #include "bide/event.h"
 #include "bide/root.h"
@@ -11,11 +11,6 @@
 #include "bide/task.h"
 
 #include <errno.h>
-#if TESTING_HOSTED
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
 
 struct sum {
     bide_task task;
@@ -197,8 +192,10 @@ static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return NULL;
 }
 
-static const bide_awaiter_ops detour_ops = {detour_ready, detour_suspend, detour_resume, NULL, NULL, NULL};
-static const bide_awaiter_ops join_ops = {detour_ready, join_suspend, detour_resume, NULL, NULL, NULL};
+static const bide_awaiter_ops detour_ops = {detour_ready, detour_suspend, detour_resume,
+                                            NULL,         NULL,           NULL};
+static const bide_awaiter_ops join_ops = {detour_ready, join_suspend, detour_resume,
+                                          NULL,         NULL,         NULL};
 
 struct other {
     bide_task task;
@@ -256,7 +253,8 @@ static int other_resume(bide_awaiter *awaiter)
     return 7;
 }
 
-static const bide_awaiter_ops other_join_ops = {detour_ready, join_suspend, other_resume, NULL, NULL, NULL};
+static const bide_awaiter_ops other_join_ops = {detour_ready, join_suspend, other_resume,
+                                                NULL,         NULL,         NULL};
 
 struct looped {
     bide_task task;
@@ -317,36 +315,6 @@ static void sync_wait_inside_a_coroutine_runs_what_does_not_need_it(void **state
 }
 
 #if TESTING_HOSTED
-/* Does `misuse` abort, with one line on stderr that holds both words? */
-static bool aborts_naming(void (*misuse)(void), const char *one, const char *other)
-{
-    int ends[2];
-    char text[512];
-    size_t length = 0;
-    ssize_t count;
-    int status;
-    assert_int_equal(pipe(ends), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        signal(SIGABRT, SIG_DFL);
-        dup2(ends[1], STDERR_FILENO);
-        misuse();
-        _exit(0);
-    }
-    close(ends[1]);
-    while (length < sizeof text - 1 &&
-           (count = read(ends[0], text + length, sizeof text - 1 - length)) > 0)
-        length += (size_t)count;
-    text[length] = '\0';
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    const char *end = strchr(text, '\n');
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && end != NULL &&
-           strstr(text, one) != NULL && strstr(text, one) < end && strstr(text, other) != NULL;
-}
-
 static void await_a_finished_task(void)
 {
     struct sum self;
@@ -393,9 +361,9 @@ static void resume_a_finished_task(void)
 static void misuse_aborts_with_a_line_that_names_the_coroutine(void **state)
 {
     (void)state;
-    assert_true(aborts_naming(await_a_finished_task, "awaited", "sum_body"));
-    assert_true(aborts_naming(await_a_suspended_task, "awaited", "idle_body"));
-    assert_true(aborts_naming(resume_a_finished_task, "finished", "sum_body"));
+    assert_true(misuse_aborts_naming(await_a_finished_task, "awaited", "sum_body"));
+    assert_true(misuse_aborts_naming(await_a_suspended_task, "awaited", "idle_body"));
+    assert_true(misuse_aborts_naming(resume_a_finished_task, "finished", "sum_body"));
 }
 #endif
 

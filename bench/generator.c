@@ -1,0 +1,99 @@
+/*
+ * A generator that yields the numbers 0 .. n-1 to a loop that adds them up; a value's share of the time.
+ *
+ * state-machine-direct    a state machine written by hand, stepped by a call kept out of line: the floor
+ * state-machine-indirect  the same, stepped through a pointer in it
+ * cxx20-generator-g++     a minimal C++20 generator, created out of line, compiled by g++
+ * cxx20-generator-clang   the same, by clang
+ */
+#include "bench.h"
+
+#include "peers/generator.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { VALUES = 10000000 };
+
+static uint64_t check_sum(uint64_t sum)
+{
+    if (sum != (uint64_t)VALUES * (VALUES - 1) / 2) {
+        fprintf(stderr, "generator: the sum is wrong\n");
+        exit(1);
+    }
+    return VALUES;
+}
+
+struct count {
+    bool (*step)(struct count *self);
+    enum { START, YIELDED, ENDED } state;
+    uint64_t i;
+    uint64_t n;
+    uint64_t value;
+};
+
+/* The next number is in `value`, or false. */
+static __attribute__((noinline)) bool count_step(struct count *self)
+{
+    __asm__ volatile("" ::"r"(self) : "memory");
+    switch (self->state) {
+    case START:
+        for (self->i = 0; self->i < self->n; self->i++) {
+            self->value = self->i;
+            self->state = YIELDED;
+            return true;
+        case YIELDED:;
+        }
+        self->state = ENDED;
+        break;
+    case ENDED:
+        break;
+    }
+    return false;
+}
+
+static uint64_t run_direct(const void *unused)
+{
+    struct count count = {.state = START, .n = VALUES};
+    uint64_t sum = 0;
+    (void)unused;
+    while (count_step(&count))
+        sum += count.value;
+    return check_sum(sum);
+}
+
+static uint64_t run_indirect(const void *unused)
+{
+    struct count count = {.step = count_step, .state = START, .n = VALUES};
+    uint64_t sum = 0;
+    (void)unused;
+    __asm__ volatile("" ::"r"(&count) : "memory");
+    while (count.step(&count))
+        sum += count.value;
+    return check_sum(sum);
+}
+
+#if BENCH_GXX || BENCH_CLANG
+static uint64_t run_cxx(const void *peer)
+{
+    return check_sum(((const struct peer_generator *)peer)->sum(VALUES));
+}
+#endif
+
+int main(void)
+{
+    const bench_subject subjects[] = {
+        {"state-machine-direct", run_direct, NULL, "{}"},
+        {"state-machine-indirect", run_indirect, NULL, "{}"},
+#if BENCH_GXX
+        {"cxx20-generator-g++", run_cxx, &peer_generator_gxx, "{}"},
+#endif
+#if BENCH_CLANG
+        {"cxx20-generator-clang", run_cxx, &peer_generator_clang, "{}"},
+#endif
+    };
+    bench_run("generator", BENCH_NANOSECONDS_EACH, subjects, sizeof subjects / sizeof subjects[0],
+              21);
+    return 0;
+}

@@ -1,0 +1,68 @@
+/*
+ * Where the memory of created frames comes from (create.h). Floor: coroutine.
+ *
+ *     bide_arena   cuts pieces off the caller's memory; all of it becomes free at once
+ *     bide_pool    pieces of one size, in the caller's memory, used again and again
+ *     bide_heap    malloc (only where there is one)
+ *
+ * A kind of one's own embeds a bide_allocator at its head.
+ */
+#ifndef BIDE_ALLOCATOR_H
+#define BIDE_ALLOCATOR_H
+
+#include "bide/compiler.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* What all that is allocated is aligned to. */
+#define BIDE_ALLOCATOR_ALIGN 16
+
+typedef struct bide_allocator bide_allocator;
+
+struct bide_allocator {
+    /* `size` bytes aligned to BIDE_ALLOCATOR_ALIGN, or NULL. */
+    void *(*allocate)(bide_allocator *allocator, size_t size);
+
+    /* Takes back what `allocate` gave for `size`. */
+    void (*deallocate)(bide_allocator *allocator, void *memory, size_t size);
+};
+
+/* Memory that is cut from one end. One thread at a time. */
+typedef struct bide_arena {
+    bide_allocator allocator;
+    unsigned char *memory;
+    size_t size;
+    size_t used; /* bytes, from the start */
+} bide_arena;
+
+/* Makes an arena of `size` bytes at `memory`, which is the caller's. */
+void bide_arena_init(bide_arena *arena, void *memory, size_t size);
+
+/* All of it is free again, whatever was not given back. */
+BIDE_INLINE void bide_arena_reset(bide_arena *arena)
+{
+    arena->used = 0;
+}
+
+/*
+ * Pieces of one size. What was given back last is given out first. One thread at a time; constant time.
+ * Coroutines that await each other in frames of about one size give back the frame that the next one takes.
+ */
+typedef struct bide_pool {
+    bide_allocator allocator;
+    size_t piece; /* bytes */
+    void *unused; /* the first, which points at the next */
+    unsigned char *fresh;
+    size_t left; /* fresh pieces, which never were given out */
+} bide_pool;
+
+/* Makes a pool of as many pieces of `piece` bytes (rounded up to BIDE_ALLOCATOR_ALIGN) as there is room for in
+ * `size` bytes at `memory`, which is the caller's. Asked for more than a piece it has none. */
+void bide_pool_init(bide_pool *pool, size_t piece, void *memory, size_t size);
+
+/* malloc and free. Any thread. Not in the freestanding core. */
+extern bide_allocator bide_heap;
+
+BIDE_EXTERN_C_END
+
+#endif

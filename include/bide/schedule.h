@@ -1,0 +1,71 @@
+/*
+ * Going to another scheduler. A coroutine runs where its context's scheduler runs it; these change that, for the
+ * coroutine itself or for what it awaits. Floor: coroutine.
+ *
+ *     bide_schedule      the coroutine goes on there, from here to its end
+ *     bide_resume_on     waits for something, then does that
+ *     bide_schedule_on   something else runs there, and the coroutine goes on where it was (the articles'
+ *                        `via` is this or the former, by what is to run there)
+ *
+ * Who awaits the coroutine goes on where it belongs, whatever the coroutine did: a frame in the operation
+ * stands between the two and hands over by posting.
+ *
+ * Source: schedule(), resume_on and schedule_on of cppcoro, and `via` of Lewis Baker's articles.
+ */
+#ifndef BIDE_SCHEDULE_H
+#define BIDE_SCHEDULE_H
+
+#include "bide/frame.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* Changing one's own scheduler. The caller's until the coroutine has ended, or has changed it again with
+ * this same operation and then ended: in the frame, not inside a child's. */
+typedef struct bide_schedule_operation {
+    bide_awaiter awaiter;
+    bide_scheduler *scheduler;
+    bide_context context; /* the coroutine's, afterwards */
+    bide_frame back;      /* between the coroutine and who awaits it */
+} bide_schedule_operation;
+
+/*
+ * The coroutine goes on as one of those of `scheduler`: what runs in it now does there too, until its end or
+ * the next of these. With its own scheduler it lets others run first. Ends with 0. `operation` is the
+ * caller's until the coroutine has ended. Suspends always; cannot be cancelled.
+ */
+bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler);
+
+/* The same after waiting for something. */
+typedef struct bide_resume_on_operation {
+    bide_schedule_operation schedule;
+    bide_awaiter *inner;
+    bide_frame after; /* who awaits `inner` */
+    int status;
+} bide_resume_on_operation;
+
+/* Waits for `inner`, then goes on as by bide_schedule. Ends with the status of `inner`. Cancelled as `inner`
+ * is. */
+bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler *scheduler,
+                             bide_awaiter *inner);
+
+/* Awaiting elsewhere. */
+typedef struct bide_schedule_on_operation {
+    bide_awaiter awaiter;
+    bide_awaiter *inner;
+    bide_scheduler *scheduler;
+    bide_context context; /* of what runs there */
+    bide_frame there;     /* who awaits `inner` */
+    int status;
+} bide_schedule_on_operation;
+
+/*
+ * Starts `inner` on `scheduler` (in the caller's context otherwise), and goes on where the coroutine is now
+ * when it has ended; ends with its status. `operation` is the caller's until the wait has ended. Suspends
+ * always; cancelled as `inner` is.
+ */
+bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,
+                               bide_awaiter *inner);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * Going to another scheduler. What is handed from one to the other is posted, and a post releases what its
+ * taker acquires; each frame here is of whoever has it at the moment, as the coroutine's own is.
+ */
+#include "bide/schedule.h"
+
+#include "inside.h"
+
+#include "bide/handle.h"
+#include "bide/then.h"
+
+static void post(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    awaiter->link = NULL;
+    scheduler->post(scheduler, awaiter, awaiter);
+}
+
+static bool never(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return false;
+}
+
+/* What was posted is taken back from the queue: see bide_destroy. */
+static bool is_posted(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return false;
+}
+
+/* ---- Oneself ---- */
+
+/* The coroutine has ended: its continuation is posted, for it may belong elsewhere. */
+static bide_frame *back_step(bide_frame *back, unsigned depth)
+{
+    (void)depth;
+    back->awaiter.link = NULL;
+    bide_wake(&back->awaiter);
+    return NULL;
+}
+
+static const bide_coroutine_code back_code = {back_step, "bide_schedule", __FILE__, NULL, NULL};
+static const bide_point back_point = BIDE_POINT(&back_code, NULL, 0, BIDE_AT_AWAIT);
+
+/* Makes `frame` one of the scheduler's. */
+static void move(bide_schedule_operation *operation, bide_frame *frame)
+{
+    bide_scheduler *scheduler = operation->scheduler;
+    if (frame->context == &operation->context) {
+        operation->context.scheduler = scheduler;
+        return;
+    }
+    if (frame->context->scheduler == scheduler)
+        return;
+    if (frame->awaiter.frame != NULL) {
+        operation->back.awaiter.ops = &back_point.ops;
+        operation->back.awaiter.link = &frame->awaiter;
+        operation->back.awaiter.frame = frame->awaiter.frame;
+        operation->back.context = frame->context;
+        frame->awaiter.frame = &operation->back;
+    }
+    operation->context = *frame->context;
+    operation->context.scheduler = scheduler;
+    frame->context = &operation->context;
+}
+
+static bide_frame *schedule_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_schedule_operation *operation =
+        bide_container_of(awaiter, bide_schedule_operation, awaiter);
+    bide_scheduler *scheduler = operation->scheduler;
+    move(operation, frame);
+    post(scheduler, awaiter);
+    return NULL;
+}
+
+static int schedule_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler)
+{
+    static const bide_awaiter_ops ops = {never, schedule_suspend, schedule_resume,
+                                         NULL,  is_posted,        "bide_schedule"};
+    operation->awaiter.ops = &ops;
+    operation->scheduler = scheduler;
+    return &operation->awaiter;
+}
+
+/* ---- After something ---- */
+
+/* `inner` has ended. */
+static bide_frame *after_step(bide_frame *after, unsigned depth)
+{
+    bide_resume_on_operation *operation = bide_container_of(after, bide_resume_on_operation, after);
+    (void)depth;
+    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+    after->awaiter.ops = &bide_point_finished.ops;
+    return schedule_suspend(&operation->schedule.awaiter, operation->schedule.awaiter.frame);
+}
+
+static const bide_coroutine_code after_code = {after_step, "bide_resume_on", __FILE__, NULL, NULL};
+static const bide_point after_point = BIDE_POINT(&after_code, NULL, 0, BIDE_AT_AWAIT);
+
+static bide_frame *resume_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_resume_on_operation *operation =
+        bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter);
+    operation->after.awaiter.ops = &after_point.ops;
+    operation->after.awaiter.frame = frame;
+    operation->after.context = frame->context;
+    return bide_frame_await(&operation->after, operation->inner);
+}
+
+static int resume_on_resume(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter)->status;
+}
+
+static bool resume_on_withdraw(bide_awaiter *awaiter)
+{
+    bide_frame *after =
+        &bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter)->after;
+    if (bide_done(after))
+        return false;
+    bide_destroy(after);
+    return true;
+}
+
+bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler *scheduler,
+                             bide_awaiter *inner)
+{
+    static const bide_awaiter_ops ops = {never, resume_on_suspend,  resume_on_resume,
+                                         NULL,  resume_on_withdraw, "bide_resume_on"};
+    operation->schedule.awaiter.ops = &ops;
+    operation->schedule.scheduler = scheduler;
+    operation->inner = inner;
+    return &operation->schedule.awaiter;
+}
+
+/* ---- Something else ---- */
+
+static bide_frame *there_step(bide_frame *there, unsigned depth);
+
+static const bide_coroutine_code there_code = {there_step, "bide_schedule_on", __FILE__, NULL,
+                                               NULL};
+static const bide_point there_start = BIDE_POINT_START(&there_code);
+static const bide_point there_await = BIDE_POINT(&there_code, NULL, 1, BIDE_AT_AWAIT);
+
+/* On the other scheduler: starts `inner`; at its end goes back. */
+static bide_frame *there_step(bide_frame *there, unsigned depth)
+{
+    bide_schedule_on_operation *operation =
+        bide_container_of(there, bide_schedule_on_operation, there);
+    (void)depth;
+    if (there->awaiter.ops == &there_start.ops) {
+        there->awaiter.ops = &there_await.ops;
+        return bide_frame_await(there, operation->inner);
+    }
+    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+    there->awaiter.ops = &bide_point_finished.ops;
+    operation->awaiter.link = NULL;
+    bide_wake(&operation->awaiter);
+    return NULL;
+}
+
+static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_schedule_on_operation *operation =
+        bide_container_of(awaiter, bide_schedule_on_operation, awaiter);
+    operation->context = *frame->context;
+    operation->context.scheduler = operation->scheduler;
+    operation->there.awaiter.ops = &there_start.ops;
+    operation->there.awaiter.frame = &operation->there; /* while it is posted: see root.c */
+    operation->there.context = &operation->context;
+    post(operation->scheduler, &operation->there.awaiter);
+    return NULL;
+}
+
+static int schedule_on_resume(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_schedule_on_operation, awaiter)->status;
+}
+
+static bool schedule_on_withdraw(bide_awaiter *awaiter)
+{
+    bide_schedule_on_operation *operation =
+        bide_container_of(awaiter, bide_schedule_on_operation, awaiter);
+    bide_frame *there = &operation->there;
+    if (bide_done(there))
+        return false;
+    if (there->awaiter.ops == &there_start.ops)
+        return bide_take_back_(&there->awaiter);
+    bide_destroy(there);
+    return true;
+}
+
+bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,
+                               bide_awaiter *inner)
+{
+    static const bide_awaiter_ops ops = {never, schedule_on_suspend,  schedule_on_resume,
+                                         NULL,  schedule_on_withdraw, "bide_schedule_on"};
+    operation->awaiter.ops = &ops;
+    operation->inner = inner;
+    operation->scheduler = scheduler;
+    return &operation->awaiter;
+}
+
+/* ---- bide_then ---- */
+
+bool bide_then_withdraw_(bide_awaiter *awaiter)
+{
+    return bide_withdraw_(bide_container_of(awaiter, bide_then_operation, awaiter)->inner);
+}

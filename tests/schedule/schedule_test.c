@@ -1,0 +1,355 @@
+/*
+ * Going to another scheduler: a coroutine runs where it was sent, what it awaits runs there too, and who awaits it
+ * goes on where it belongs.
+ */
+#include "testing.h"
+
+#include "bide/handle.h"
+#include "bide/root.h"
+#include "bide/run_loop.h"
+#include "bide/schedule.h"
+#include "bide/sync_wait.h"
+#include "bide/task.h"
+#include "bide/then.h"
+#include "bide/thread_pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static bide_thread_pool *pool;
+static bide_scheduler *there;
+static pthread_t here;
+
+static int set_up(void **state)
+{
+    (void)state;
+    here = pthread_self();
+    int status = bide_thread_pool_create(&pool, 1);
+    if (status == 0)
+        there = bide_thread_pool_scheduler(pool);
+    return status;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    bide_thread_pool_destroy(pool);
+    return 0;
+}
+
+static bool is_here(void)
+{
+    return pthread_equal(pthread_self(), here) != 0;
+}
+
+/* A child that says where it runs. */
+struct asks {
+    bide_task task;
+    bool here;
+    int status;
+};
+
+bide_coroutine(asks_body)
+{
+    bide_begin(asks_body, struct asks * self);
+    self->here = is_here();
+    bide_return(self->status);
+    bide_end();
+}
+
+static bide_awaiter *asks(struct asks *self, int status)
+{
+    self->status = status;
+    return bide_task_init(&self->task, &asks_body);
+}
+
+struct moving {
+    bide_task task;
+    bide_schedule_operation schedule;
+    bide_scheduler *to[3];
+    bool here[3];
+    bool child_here[3];
+    struct asks child;
+    int i;
+};
+
+bide_coroutine(moving_body)
+{
+    bide_begin(moving_body, struct moving * self);
+    for (self->i = 0; self->i < 3; self->i++) {
+        bide_await(bide_schedule(&self->schedule, self->to[self->i]));
+        self->here[self->i] = is_here();
+        bide_await(asks(&self->child, 0));
+        self->child_here[self->i] = self->child.here;
+    }
+    bide_return(-EDOM);
+    bide_end();
+}
+
+struct outer {
+    bide_task task;
+    struct moving moving;
+    bool here_before, here_after;
+    int status;
+};
+
+bide_coroutine(outer_body)
+{
+    bide_begin(outer_body, struct outer * self);
+    self->here_before = is_here();
+    bide_await_status(self->status, bide_task_init(&self->moving.task, &moving_body));
+    self->here_after = is_here();
+    bide_end();
+}
+
+static void schedule_moves_the_coroutine_and_nobody_else(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    /* Ends there, and comes back to its own scheduler in between. */
+    struct outer self = {.moving.to = {there, &loop.scheduler, there}};
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&self.task, &outer_body)), 0);
+    assert_true(self.here_before && self.here_after);
+    assert_int_equal(self.status, -EDOM);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(self.moving.here[i], i == 1);
+        assert_int_equal(self.moving.child_here[i], i == 1);
+    }
+}
+
+/* With two operations, one after the other. */
+struct moving_on {
+    bide_task task;
+    bide_schedule_operation first, second;
+    bide_scheduler *loop;
+    bool here_first, here_second;
+};
+
+bide_coroutine(moving_on_body)
+{
+    bide_begin(moving_on_body, struct moving_on * self);
+    bide_await(bide_schedule(&self->first, there));
+    self->here_first = is_here();
+    bide_await(bide_schedule(&self->second, self->loop));
+    self->here_second = is_here();
+    bide_end();
+}
+
+static void schedule_may_be_used_again_with_another_operation(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct moving_on self = {.loop = &loop.scheduler};
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&self.task, &moving_on_body)), 0);
+    assert_false(self.here_first);
+    assert_true(self.here_second);
+}
+
+struct via {
+    bide_task task;
+    bide_resume_on_operation resume_on;
+    bide_schedule_on_operation schedule_on;
+    struct asks child;
+    bool here_after_schedule_on, child_here_schedule_on;
+    bool here_after_resume_on, child_here_resume_on;
+    int status_schedule_on, status_resume_on;
+};
+
+bide_coroutine(via_body)
+{
+    bide_begin(via_body, struct via * self);
+    bide_await_status(self->status_schedule_on,
+                      bide_schedule_on(&self->schedule_on, there, asks(&self->child, -EIO)));
+    self->here_after_schedule_on = is_here();
+    self->child_here_schedule_on = self->child.here;
+    bide_await_status(self->status_resume_on,
+                      bide_resume_on(&self->resume_on, there, asks(&self->child, -ENOENT)));
+    self->here_after_resume_on = is_here();
+    self->child_here_resume_on = self->child.here;
+    bide_end();
+}
+
+static void schedule_on_comes_back_and_resume_on_goes(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct via self;
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&self.task, &via_body)), 0);
+    assert_int_equal(self.status_schedule_on, -EIO);
+    assert_false(self.child_here_schedule_on);
+    assert_true(self.here_after_schedule_on);
+    assert_int_equal(self.status_resume_on, -ENOENT);
+    assert_true(self.child_here_resume_on);
+    assert_false(self.here_after_resume_on);
+}
+
+/* Each lets the other run. */
+struct polite {
+    bide_task task;
+    bide_schedule_operation schedule;
+    bide_scheduler *own;
+    int *turn;
+    int who;
+    int i;
+    bool in_turn;
+};
+
+bide_coroutine(polite_body)
+{
+    bide_begin(polite_body, struct polite * self);
+    self->in_turn = true;
+    for (self->i = 0; self->i < 100; self->i++) {
+        if (*self->turn != self->who)
+            self->in_turn = false;
+        *self->turn = 1 - self->who;
+        bide_await(bide_schedule(&self->schedule, self->own));
+    }
+    bide_end();
+}
+
+static void ignore(bide_root *root)
+{
+    (void)root;
+}
+
+static void with_its_own_scheduler_a_coroutine_lets_others_run(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    int turn = 0;
+    struct polite one = {.own = &loop.scheduler, .turn = &turn, .who = 0};
+    struct polite other = {.own = &loop.scheduler, .turn = &turn, .who = 1};
+    bide_root roots[2];
+    bide_root_begin(&roots[0], &loop.context, bide_task_init(&one.task, &polite_body), ignore);
+    bide_root_begin(&roots[1], &loop.context, bide_task_init(&other.task, &polite_body), ignore);
+    bide_run_loop_run_ready(&loop);
+    assert_true(bide_done(&one.task.frame) && bide_done(&other.task.frame));
+    assert_true(one.in_turn && other.in_turn);
+}
+
+/* ---- bide_then ---- */
+
+static int doubled(void *argument, int status)
+{
+    int *calls = argument;
+    ++*calls;
+    return status < 0 ? status * 2 : 0;
+}
+
+struct doubling {
+    bide_task task;
+    bide_then_operation then, again;
+    struct asks child;
+    int calls;
+    int once, twice;
+};
+
+bide_coroutine(doubling_body)
+{
+    bide_begin(doubling_body, struct doubling * self);
+    bide_await_status(self->once,
+                      bide_then(&self->then, asks(&self->child, -1), doubled, &self->calls));
+    bide_await_status(self->twice, bide_then(&self->again,
+                                             bide_then(&self->then, asks(&self->child, -1), doubled,
+                                                       &self->calls),
+                                             doubled, &self->calls));
+    bide_end();
+}
+
+static void then_makes_its_own_of_what_something_ends_with(void **state)
+{
+    (void)state;
+    struct doubling self = {.calls = 0};
+    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &doubling_body)), 0);
+    assert_int_equal(self.once, -2);
+    assert_int_equal(self.twice, -4);
+    assert_int_equal(self.calls, 3);
+}
+
+/* ---- Destroyed on the way ---- */
+
+struct on_the_way {
+    bide_task task;
+    bide_schedule_operation schedule;
+    bide_schedule_on_operation schedule_on;
+    bide_scheduler *to;
+    struct asks child;
+    int which;
+    bool after, finally;
+};
+
+bide_coroutine(on_the_way_body)
+{
+    bide_begin(on_the_way_body, struct on_the_way * self);
+    if (self->which == 0)
+        bide_await(bide_schedule(&self->schedule, self->to));
+    else
+        bide_await(bide_schedule_on(&self->schedule_on, self->to, asks(&self->child, 0)));
+    self->after = true;
+    bide_finally();
+    self->finally = true;
+    bide_end();
+}
+
+struct waits_for_who_moved {
+    bide_task task;
+    struct on_the_way child;
+    bool finally;
+};
+
+bide_coroutine(waits_for_who_moved_body)
+{
+    bide_begin(waits_for_who_moved_body, struct waits_for_who_moved * self);
+    bide_await(bide_task_init(&self->child.task, &on_the_way_body));
+    bide_finally();
+    self->finally = true;
+    bide_end();
+}
+
+static void who_waits_for_who_went_elsewhere_is_destroyed_with_it(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct waits_for_who_moved self = {.child = {.to = &loop.scheduler, .which = 0}};
+    bide_start(&self.task.frame, &waits_for_who_moved_body, &bide_default_context);
+    bide_resume(&self.task.frame);
+    bide_destroy(&self.task.frame);
+    assert_true(self.child.finally && self.finally);
+    assert_true(bide_done(&self.task.frame));
+    assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+}
+
+static void what_is_posted_is_taken_back_when_destroyed(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 2; which++) {
+        bide_run_loop loop;
+        bide_run_loop_init(&loop);
+        struct on_the_way self = {.to = &loop.scheduler, .which = which};
+        bide_start(&self.task.frame, &on_the_way_body, &bide_default_context);
+        bide_resume(&self.task.frame);
+        bide_destroy(&self.task.frame);
+        assert_true(self.finally);
+        assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+        assert_false(self.after);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedule_moves_the_coroutine_and_nobody_else),
+        cmocka_unit_test(schedule_may_be_used_again_with_another_operation),
+        cmocka_unit_test(schedule_on_comes_back_and_resume_on_goes),
+        cmocka_unit_test(with_its_own_scheduler_a_coroutine_lets_others_run),
+        cmocka_unit_test(then_makes_its_own_of_what_something_ends_with),
+        cmocka_unit_test(who_waits_for_who_went_elsewhere_is_destroyed_with_it),
+        cmocka_unit_test(what_is_posted_is_taken_back_when_destroyed),
+    };
+    return cmocka_run_group_tests_name("schedule", tests, set_up, tear_down);
+}

@@ -400,6 +400,7 @@ static void an_earlier_timer_of_another_thread_wakes_a_loop_that_sleeps(void **s
 /* Waits for the event, then sleeps a little, while others sleep for long. */
 struct napper {
     bide_task task;
+    bide_run_loop *loop;
     bide_event *event;
     bide_event_waiter wait;
     bide_sleep sleep;
@@ -416,9 +417,7 @@ bide_coroutine(napper_body)
 static void *set_when_awaited_and_parked(void *argument)
 {
     struct napper *napper = argument;
-    bide_run_loop *loop =
-        bide_container_of(napper->task.frame.context->scheduler, bide_run_loop, scheduler);
-    schedule_until(is_parked(loop));
+    schedule_until(is_parked(napper->loop));
     bide_event_set(napper->event);
     return NULL;
 }
@@ -433,8 +432,7 @@ static void a_loop_that_was_woken_sleeps_until_the_new_earliest_time(void **stat
     alarm late;
     alarm_init(&late, &loop.context, NULL);
     alarm_set(&late, bide_platform.now() + HOUR);
-    struct napper napper = {.event = &event};
-    napper.task.frame.context = &loop.context;
+    struct napper napper = {.loop = &loop, .event = &event};
     pthread_t thread = schedule_thread(set_when_awaited_and_parked, &napper);
     assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&napper.task, &napper_body)), 0);
     pthread_join(thread, NULL);

@@ -1,6 +1,9 @@
 /*
  * A generator that yields the numbers 0 .. n-1 to a loop that adds them up; a value's share of the time.
  *
+ * bide                    bide_for, which sees the body: it is inlined
+ * bide-for-out-of-line    bide_for over a generator that is made out of line: a call through a pointer
+ * bide-next-out-of-line   the same by bide_generator_next
  * state-machine-direct    a state machine written by hand, stepped by a call kept out of line: the floor
  * state-machine-indirect  the same, stepped through a pointer in it
  * cxx20-generator-g++     a minimal C++20 generator, created out of line, compiled by g++
@@ -9,6 +12,8 @@
 #include "bench.h"
 
 #include "peers/generator.h"
+
+#include "bide/generator.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,6 +28,61 @@ static uint64_t check_sum(uint64_t sum)
         exit(1);
     }
     return VALUES;
+}
+
+struct numbers {
+    bide_generator generator;
+    uint64_t i;
+    uint64_t n;
+};
+
+bide_generator_coroutine(numbers_body)
+{
+    bide_begin(numbers_body, struct numbers * self);
+    for (self->i = 0; self->i < self->n; self->i++)
+        bide_yield(&self->i);
+    bide_end();
+}
+
+static inline bide_generator *numbers(struct numbers *self, uint64_t n)
+{
+    self->n = n;
+    return bide_generator_init(&self->generator, &numbers_body);
+}
+
+static __attribute__((noinline)) bide_generator *numbers_out_of_line(struct numbers *self,
+                                                                     uint64_t n)
+{
+    return numbers(self, n);
+}
+
+static uint64_t run_bide(const void *unused)
+{
+    struct numbers frame;
+    uint64_t sum = 0;
+    (void)unused;
+    bide_for(uint64_t *, number, numbers(&frame, VALUES)) sum += *number;
+    return check_sum(sum);
+}
+
+static uint64_t run_bide_for(const void *unused)
+{
+    struct numbers frame;
+    uint64_t sum = 0;
+    (void)unused;
+    bide_for(uint64_t *, number, numbers_out_of_line(&frame, VALUES)) sum += *number;
+    return check_sum(sum);
+}
+
+static uint64_t run_bide_next(const void *unused)
+{
+    struct numbers frame;
+    bide_generator *generator = numbers_out_of_line(&frame, VALUES);
+    uint64_t sum = 0;
+    (void)unused;
+    for (uint64_t *number; (number = bide_generator_next(generator)) != NULL;)
+        sum += *number;
+    return check_sum(sum);
 }
 
 struct count {
@@ -84,6 +144,9 @@ static uint64_t run_cxx(const void *peer)
 int main(void)
 {
     const bench_subject subjects[] = {
+        {"bide", run_bide, NULL, "{}"},
+        {"bide-for-out-of-line", run_bide_for, NULL, "{}"},
+        {"bide-next-out-of-line", run_bide_next, NULL, "{}"},
         {"state-machine-direct", run_direct, NULL, "{}"},
         {"state-machine-indirect", run_indirect, NULL, "{}"},
 #if BENCH_GXX

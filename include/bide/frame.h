@@ -265,6 +265,9 @@ void bide_resume(bide_frame *frame);
  */
 void bide_wake(bide_awaiter *first);
 
+/* The same for a chain from the newest to the oldest, as a list of waiters is taken: the oldest is posted first. */
+void bide_wake_reversed(bide_awaiter *newest);
+
 /* The three functions of an awaiter, or what NULL stands for. */
 BIDE_INLINE bool bide_awaiter_ready(bide_awaiter *awaiter, const bide_awaiter_ops *ops)
 {
@@ -314,7 +317,7 @@ BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
 }
 
 /* Removes `awaiter`; false if it is not there. Linear. */
-BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide_awaiter *awaiter)
 {
     bide_awaiter *before = NULL;
     for (bide_awaiter *a = chain->first; a != NULL; before = a, a = a->link) {

@@ -200,7 +200,8 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
         bide_frame_runs_(bide_frame_);
 
 /* Does the compiler know it? The operation that an await ends with need not be the one that it began with,
- * if the frame has been elsewhere meanwhile: unless its kind is known at this place, it is read again. */
+ * if the frame has been elsewhere meanwhile, or if it was cut short: unless its kind is known at this place, and
+ * it cannot be cut short, it is read again. */
 #if defined __GNUC__
 #define BIDE_KNOWN_(condition) __builtin_constant_p(condition)
 #else
@@ -255,7 +256,7 @@ void bide_yield_in_a_body_without_values_(void)
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
                               &bide_next_))                                                    \
                 return bide_next_;                                                             \
-            if (!BIDE_KNOWN_(bide_ops_->resume == NULL))                                       \
+            if (!BIDE_KNOWN_(bide_ops_->resume == NULL) || bide_ops_->cancel != NULL)          \
                 bide_ops_ = bide_awaiter_->ops;                                                \
             bide_frame_runs_(bide_frame_);                                                     \
         }                                                                                      \

@@ -21,6 +21,8 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth)
         return bide_frame_await(frame, root->awaited);
     }
     root->status = bide_awaiter_resume(root->awaited, root->awaited->ops);
+    if (frame->context == &root->context)
+        bide_stop_source_detach(&root->stop);
     root->ended(root);
     return NULL;
 }
@@ -35,6 +37,13 @@ static void prepare(bide_root *root, const bide_context *context, bide_awaiter *
     root->frame.context = context;
     root->awaited = awaited;
     root->ended = ended;
+    if (context->stop != NULL) {
+        root->context = *context;
+        root->context.stop = &root->stop;
+        root->frame.context = &root->context;
+        bide_stop_source_init(&root->stop);
+        bide_stop_source_attach(&root->stop, context->stop);
+    }
 }
 
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,

@@ -10,6 +10,7 @@
 #define BIDE_SLEEP_H
 
 #include "bide/errors.h"
+#include "bide/stop.h"
 #include "bide/timer.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -42,6 +43,17 @@ BIDE_INLINE int bide_sleep_resume_(bide_awaiter *awaiter)
     return ((bide_sleep *)(void *)awaiter)->status;
 }
 
+/* Whoever clears the timer has the sleep, and nobody else ends it. */
+BIDE_INLINE void bide_sleep_cancel_(bide_awaiter *awaiter)
+{
+    bide_scheduler *scheduler = awaiter->frame->context->scheduler;
+    if (scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter)) {
+        bide_awaiter_end_canceled(awaiter);
+        awaiter->link = NULL;
+        bide_wake(awaiter);
+    }
+}
+
 BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
 {
     bide_scheduler *scheduler = awaiter->frame->context->scheduler;
@@ -51,14 +63,18 @@ BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
 /*
  * Waits until `time`; never less, but more if the thread has other things to do. A time that has passed is
  * waited for too: what else is ready gets its turn. BIDE_FOREVER never comes. `sleep` is the caller's
- * until the wait has ended. Ends with 0, or -ENOTSUP at once if the scheduler has no timers (the inline
- * scheduler). Any thread; suspends; destroying the coroutine ends the sleep. Blocking: the timers of a
- * scheduler have a lock, which is held for a moment.
+ * until the wait has ended. Ends with 0; or with -ENOTSUP, at once, if the scheduler has no timers (the
+ * inline scheduler has none); or with the reason if it is cancelled. Any thread; suspends. Blocking: the timers
+ * of a scheduler have a lock, which is held for a moment.
  */
 BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
 {
-    static const bide_awaiter_ops ops = {NULL, bide_sleep_suspend_,  bide_sleep_resume_,
-                                         NULL, bide_sleep_withdraw_, "bide_sleep"};
+    static const bide_awaiter_ops ops = {NULL,
+                                         bide_sleep_suspend_,
+                                         bide_sleep_resume_,
+                                         bide_sleep_cancel_,
+                                         bide_sleep_withdraw_,
+                                         "bide_sleep"};
     bide_timer_init(&sleep->timer, time);
     sleep->timer.awaiter.ops = &ops;
     return &sleep->timer.awaiter;

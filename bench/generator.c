@@ -61,7 +61,8 @@ static uint64_t run_bide(const void *unused)
     struct numbers frame;
     uint64_t sum = 0;
     (void)unused;
-    bide_for(uint64_t *, number, numbers(&frame, VALUES)) sum += *number;
+    bide_for (uint64_t *, number, numbers(&frame, VALUES))
+        sum += *number;
     return check_sum(sum);
 }
 
@@ -70,7 +71,8 @@ static uint64_t run_bide_for(const void *unused)
     struct numbers frame;
     uint64_t sum = 0;
     (void)unused;
-    bide_for(uint64_t *, number, numbers_out_of_line(&frame, VALUES)) sum += *number;
+    bide_for (uint64_t *, number, numbers_out_of_line(&frame, VALUES))
+        sum += *number;
     return check_sum(sum);
 }
 

@@ -46,6 +46,10 @@ void bide_free(bide_frame *frame);
  */
 bide_awaiter *bide_owned(void *frame, const bide_point *body);
 
+/* The coroutine that is run by awaiting `awaiter`: itself if it is a frame, or the created one of bide_owned; NULL if it
+ * is another operation. For hooks that look at what is awaited. */
+bide_frame *bide_awaited_frame(bide_awaiter *awaiter);
+
 /* bide_start for a created frame; with NULL, returns what the type's
  * get_return_object_on_allocation_failure returns, or NULL. */
 void *bide_start_created(void *frame, const bide_point *body, const bide_context *context);

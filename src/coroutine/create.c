@@ -127,6 +127,11 @@ bide_frame *bide_awaited_frame_(bide_awaiter *awaiter)
     return bide_awaiter_is_frame(awaiter) ? (bide_frame *)(void *)awaiter : NULL;
 }
 
+bide_frame *bide_awaited_frame(bide_awaiter *awaiter)
+{
+    return bide_awaited_frame_(awaiter);
+}
+
 void bide_awaiter_forget_(bide_awaiter *awaiter)
 {
     if (awaiter->ops == &owner_ops)

@@ -139,7 +139,7 @@ static bool inline_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
     return false;
 }
 
-bide_scheduler bide_inline_scheduler = {inline_post, NULL, 0, inline_take_back};
+bide_scheduler bide_inline_scheduler = {.post = inline_post, .take_back = inline_take_back};
 
 const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL};
 

@@ -69,15 +69,15 @@ static void a_loop_takes_all_values(void **state)
     (void)state;
     struct count frame;
     int sum = 0, rounds = 0;
-    bide_for(int *, number, count(&frame, 10, 0))
-    {
+    bide_for (int *, number, count(&frame, 10, 0)) {
         sum += *number;
         rounds++;
     }
     assert_int_equal(sum, 45);
     assert_int_equal(rounds, 10);
     assert_int_equal(frame.finals, 1);
-    bide_for(int *, number, count(&frame, 0, 0)) sum += *number;
+    bide_for (int *, number, count(&frame, 0, 0))
+        sum += *number;
     assert_int_equal(sum, 45);
 }
 
@@ -86,7 +86,8 @@ static void an_error_ends_the_loop_and_is_kept(void **state)
     (void)state;
     struct count frame;
     int rounds = 0;
-    bide_for(int *, number, count(&frame, 2, -EIO)) rounds += *number >= 0;
+    bide_for (int *, number, count(&frame, 2, -EIO))
+        rounds += *number >= 0;
     assert_int_equal(rounds, 2);
     assert_int_equal(bide_generator_error(&frame.generator), -EIO);
     assert_int_equal(frame.finals, 1);
@@ -97,8 +98,7 @@ static void break_ends_the_generator(void **state)
     (void)state;
     struct count frame;
     int last = -1;
-    bide_for(int *, number, count(&frame, 10, 0))
-    {
+    bide_for (int *, number, count(&frame, 10, 0)) {
         last = *number;
         if (last == 4)
             break;
@@ -115,8 +115,7 @@ static void continue_goes_on_with_the_next_value(void **state)
     (void)state;
     struct count frame;
     int sum = 0;
-    bide_for(int *, number, count(&frame, 6, 0))
-    {
+    bide_for (int *, number, count(&frame, 6, 0)) {
         if (*number % 2 == 0)
             continue;
         sum += *number;
@@ -126,8 +125,7 @@ static void continue_goes_on_with_the_next_value(void **state)
 
 static int first_at_least(bide_generator *numbers, int least)
 {
-    bide_for(int *, number, numbers)
-    {
+    bide_for (int *, number, numbers) {
         if (*number >= least)
             return *number;
     }
@@ -153,10 +151,8 @@ static void loops_nest(void **state)
     (void)state;
     struct count outer, inner;
     int sum = 0, rounds = 0;
-    bide_for(int *, a, count(&outer, 4, 0))
-    {
-        bide_for(int *, b, count(&inner, *a, 0))
-        {
+    bide_for (int *, a, count(&outer, 4, 0)) {
+        bide_for (int *, b, count(&inner, *a, 0)) {
             if (*b == 2)
                 break;
             sum += 10 * *a + *b;
@@ -212,7 +208,7 @@ static void yields_may_stand_in_loops_and_blocks(void **state)
     (void)state;
     struct words frame = {.i = 0};
     char said[16] = "";
-    bide_for(const char *, word, bide_generator_init(&frame.generator, &words_body))
+    bide_for (const char *, word, bide_generator_init(&frame.generator, &words_body))
         strcat(said, word);
     assert_string_equal(said, "abb01c");
     assert_int_equal(bide_generator_error(&frame.generator), 0);
@@ -224,7 +220,8 @@ static void a_frame_may_be_used_again(void **state)
     struct count frame;
     for (int round = 0; round < 3; round++) {
         int sum = 0;
-        bide_for(int *, number, count(&frame, round, 0)) sum += *number + 1;
+        bide_for (int *, number, count(&frame, round, 0))
+            sum += *number + 1;
         assert_int_equal(sum, round * (round + 1) / 2);
     }
 }

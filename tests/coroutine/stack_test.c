@@ -5,7 +5,10 @@
 #define _GNU_SOURCE
 #include "testing.h"
 
+#include "bide/async_generator.h"
 #include "bide/event.h"
+#include "bide/generator.h"
+#include "bide/recursive_generator.h"
 #include "bide/sequence_barrier.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
@@ -418,6 +421,161 @@ static void a_million_waiters_on_one_barrier_published_by_a_resumed_waiter(void 
     assert_int_equal(found, MILLION + 1);
 }
 
+struct number {
+    bide_generator generator;
+    uint64_t i;
+};
+
+bide_generator_coroutine(number_body)
+{
+    bide_begin(number_body, struct number * self);
+    for (self->i = 0; self->i < AWAITS; self->i++)
+        bide_yield(&self->i);
+    bide_end();
+}
+
+static void *take_from_a_generator(void *unused)
+{
+    struct number number;
+    (void)unused;
+    found = 0;
+    bide_for (uint64_t *, n, bide_generator_init(&number.generator, &number_body))
+        found += *n == found;
+    return NULL;
+}
+
+static void ten_million_values_of_a_generator(void **state)
+{
+    (void)state;
+    on_a_small_stack(take_from_a_generator);
+    assert_int_equal(found, AWAITS);
+}
+
+struct asynchronous {
+    bide_async_generator generator;
+    uint64_t i;
+    struct at_once child;
+};
+
+bide_async_generator_coroutine(asynchronous_body)
+{
+    bide_begin(asynchronous_body, struct asynchronous * self);
+    for (self->i = 0; self->i < AWAITS; self->i++) {
+        bide_await(bide_task_init(&self->child.task, &at_once_body));
+        bide_yield(&self->i);
+    }
+    bide_end();
+}
+
+struct taking {
+    bide_task task;
+    uint64_t count;
+    struct asynchronous asynchronous;
+    bide_async_generator_next_operation next;
+};
+
+bide_coroutine(taking_body)
+{
+    bide_begin(taking_body, struct taking * self);
+    bide_for_await (&self->next,
+                    bide_async_generator_init(&self->asynchronous.generator, &asynchronous_body))
+        self->count++;
+    bide_end();
+}
+
+/* Whether each hands over to the other by a direct call, or by the resume loop. */
+static void *take_from_an_asynchronous_generator(void *unused)
+{
+    struct taking taking = {.count = 0};
+    (void)unused;
+    bide_sync_wait(bide_task_init(&taking.task, &taking_body));
+    found = taking.count;
+    bide_frame *frame = &taking.task.frame;
+    bide_task_init(&taking.task, &taking_body);
+    frame->context = &bide_default_context;
+    frame->awaiter.frame = NULL;
+    while (frame != NULL)
+        frame = bide_frame_point(frame)->code->step(frame, 0);
+    found += taking.count;
+    return NULL;
+}
+
+static void ten_million_values_of_an_asynchronous_generator(void **state)
+{
+    (void)state;
+    on_a_small_stack(take_from_an_asynchronous_generator);
+    assert_int_equal(found, 3 * (uint64_t)AWAITS);
+}
+
+struct nested {
+    bide_recursive_generator generator;
+    struct nested *next; /* or NULL: the innermost, which yields ten values more */
+    int i;
+};
+
+bide_recursive_generator_coroutine(nested_body)
+{
+    bide_begin(nested_body, struct nested * self);
+    bide_yield(&self->i);
+    if (self->next != NULL) {
+        bide_yield_from(&self->next->generator);
+    } else {
+        for (self->i = 0; self->i < 10; self->i++)
+            bide_yield(&self->i);
+    }
+    bide_yield(&self->i);
+    bide_finally();
+    self->i = 77;
+    bide_end();
+}
+
+/* To the end, or destroyed at the innermost's last value. */
+static void *walk_a_deep_nest(bool to_the_end)
+{
+    struct nested *all = allocate(MILLION, sizeof *all);
+    uint64_t values = 0;
+    for (int i = 0; i < MILLION; i++) {
+        all[i].next = i + 1 < MILLION ? &all[i + 1] : NULL;
+        bide_recursive_generator_init(&all[i].generator, &nested_body);
+    }
+    bide_for_recursive (int *, number, &all[0].generator) {
+        values++;
+        if (*number == 9 && !to_the_end)
+            break;
+    }
+    found = values;
+    for (int i = 0; i < MILLION; i++)
+        found += all[i].i == 77;
+    free(all);
+    return NULL;
+}
+
+static void *walk_to_the_end(void *unused)
+{
+    (void)unused;
+    return walk_a_deep_nest(true);
+}
+
+static void *walk_and_destroy(void *unused)
+{
+    (void)unused;
+    return walk_a_deep_nest(false);
+}
+
+static void a_million_nested_generators(void **state)
+{
+    (void)state;
+    on_a_small_stack(walk_to_the_end);
+    assert_int_equal(found, 3 * (uint64_t)MILLION + 10);
+}
+
+static void a_million_nested_generators_are_destroyed(void **state)
+{
+    (void)state;
+    on_a_small_stack(walk_and_destroy);
+    assert_int_equal(found, 2 * (uint64_t)MILLION + 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +586,10 @@ int main(void)
         cmocka_unit_test(a_million_waiters_on_one_event_set_by_a_resumed_waiter),
         cmocka_unit_test(a_chain_of_a_million_events_each_set_by_the_waiter_before),
         cmocka_unit_test(a_million_waiters_on_one_barrier_published_by_a_resumed_waiter),
+        cmocka_unit_test(ten_million_values_of_a_generator),
+        cmocka_unit_test(ten_million_values_of_an_asynchronous_generator),
+        cmocka_unit_test(a_million_nested_generators),
+        cmocka_unit_test(a_million_nested_generators_are_destroyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

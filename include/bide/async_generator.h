@@ -1,0 +1,181 @@
+/*
+ * An asynchronous generator: a coroutine that hands values to another, one each time that it is asked, and may
+ * await between two of them. Floor: coroutine.
+ *
+ *     struct lines {
+ *         bide_async_generator generator;     // header first
+ *         ...
+ *     };
+ *     bide_async_generator_coroutine(lines_body)
+ *     {
+ *         bide_begin(lines_body, struct lines *self);
+ *         for (;;) {
+ *             bide_try(read_line(&self->read, self->file));
+ *             bide_yield(self->read.line);
+ *         }
+ *         bide_end();
+ *     }
+ *
+ * and in the body of who takes the values, with a bide_async_generator_next_operation `next` in its frame:
+ *
+ *     bide_for_await(&self->next, lines(&self->lines, file))
+ *         puts(self->next.value);
+ *
+ * It runs in the context of whoever asks for a value, in turn with it: each hands over to the other by symmetric
+ * transfer, so the stack does not grow. Of one coroutine at a time; that may change between two values.
+ *
+ * Source: the asynchronous generator of cppcoro.
+ */
+#ifndef BIDE_ASYNC_GENERATOR_H
+#define BIDE_ASYNC_GENERATOR_H
+
+#include "bide/coroutine.h"
+#include "bide/handle.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The first member of an asynchronous generator's frame. Its continuation is who has asked for a value. */
+typedef struct bide_async_generator {
+    bide_frame frame;
+    void *value; /* the newest */
+} bide_async_generator;
+
+/* Asking for one value. The caller's; `value` and `generator` may be read when it has ended. */
+typedef struct bide_async_generator_next_operation {
+    bide_awaiter awaiter;
+    bide_async_generator *generator;
+    void *value; /* good until the generator is asked again; NULL: there is none */
+} bide_async_generator_next_operation;
+
+BIDE_INLINE bide_frame *bide_async_generator_yield_(bide_frame *frame, void *value)
+{
+    bide_promise(bide_async_generator, frame)->value = value;
+    return frame->awaiter.frame;
+}
+
+/* Its end hands over to its continuation, as a task's does. */
+static const bide_coroutine_type bide_async_generator_type = {"async_generator",
+                                                              NULL,
+                                                              NULL,
+                                                              bide_async_generator_yield_,
+                                                              NULL,
+                                                              NULL,
+                                                              NULL,
+                                                              NULL,
+                                                              NULL,
+                                                              NULL,
+                                                              NULL,
+                                                              NULL};
+
+/* Opens the definition of an asynchronous generator's body; see bide_coroutine_of. */
+#define bide_async_generator_coroutine(name) bide_coroutine_of(bide_async_generator_type, name)
+
+/*
+ * Makes `generator` an asynchronous generator at its start, to be run by `body` (the constant of a
+ * bide_async_generator_coroutine). Writes the header only; returns the generator. The frame is the caller's and
+ * must stay where it is until the generator has ended. Cannot fail.
+ */
+BIDE_INLINE bide_async_generator *bide_async_generator_init(bide_async_generator *generator,
+                                                            const bide_point *body)
+{
+    generator->frame.awaiter.ops = &body->ops;
+    generator->frame.awaiter.link = NULL;
+    generator->frame.awaiter.frame = NULL;
+    generator->frame.context = &bide_default_context;
+    generator->value = NULL;
+    return generator;
+}
+
+/* With what it ended: 0 or a negative errno; -ECANCELED if it was stopped. Only after its end. */
+BIDE_INLINE int bide_async_generator_error(const bide_async_generator *generator)
+{
+    return generator->frame.error;
+}
+
+/*
+ * Stops it where it stands, between two values: what follows its `finally` runs. Does nothing if it has ended.
+ * By who takes the values, or nobody else at the same time.
+ */
+BIDE_INLINE void bide_async_generator_end(bide_async_generator *generator)
+{
+    if (!bide_done(&generator->frame))
+        bide_destroy(&generator->frame);
+}
+
+BIDE_INLINE bool bide_async_generator_ready_(bide_awaiter *awaiter)
+{
+    return bide_done(&((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame);
+}
+
+BIDE_INLINE bide_frame *bide_async_generator_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_frame *generator =
+        &((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame;
+    if (BIDE_UNLIKELY(bide_frame_point(generator)->state == BIDE_AT_AWAIT))
+        return bide_frame_started_(&generator->awaiter, frame); /* somebody else asks already */
+    generator->awaiter.frame = frame;
+    generator->context = frame->context;
+    return generator;
+}
+
+BIDE_INLINE int bide_async_generator_resume_(bide_awaiter *awaiter)
+{
+    bide_async_generator_next_operation *next =
+        (bide_async_generator_next_operation *)(void *)awaiter;
+    bool ended = bide_done(&next->generator->frame);
+    next->value = ended ? NULL : next->generator->value;
+    return ended ? next->generator->frame.error : 0;
+}
+
+/* Who asked is destroyed: so is the generator, which runs for nobody now. */
+BIDE_INLINE bool bide_async_generator_withdraw_(bide_awaiter *awaiter)
+{
+    bide_destroy(&((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame);
+    return true;
+}
+
+/*
+ * Runs the generator, in the context of the awaiting coroutine, up to its next yield; next->value is then what it
+ * has yielded, and the status 0. At its end, and ever after, next->value is NULL and the status is the generator's
+ * error. `next` and the generator are the caller's until the wait has ended. Suspends if the generator does, and
+ * what it awaits can be cancelled in its stead. If the coroutine is destroyed while it waits, so is the generator.
+ */
+BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_operation *next,
+                                                    bide_async_generator *generator)
+{
+    static const bide_awaiter_ops ops = {
+        bide_async_generator_ready_,    bide_async_generator_suspend_,
+        bide_async_generator_resume_,   NULL,
+        bide_async_generator_withdraw_, "bide_async_generator_next"};
+    next->awaiter.ops = &ops;
+    next->generator = generator;
+    return &next->awaiter;
+}
+
+/*
+ * for (each value of the generator), in a body: the value is (next)->value, in the frame, since a local would be lost
+ * at each await. The body of the loop follows, and may await. It may end the loop by `break`, which ends the
+ * generator too; by return, bide_return or goto it stays where it stands, to be ended in `finally`. `next`, a pointer
+ * to a bide_async_generator_next_operation of the frame, is evaluated often, `generator` once. After the loop
+ * bide_async_generator_error says whether the generator failed. Expands to: two nested for and an await.
+ */
+#define bide_for_await(next, generator_expression) \
+    BIDE_FOR_AWAIT_(next, generator_expression, BIDE_NAME_(bide_for_await_body_, __LINE__))
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
+#define BIDE_FOR_AWAIT_(next, generator_expression, body)                         \
+    for ((next)->generator = (generator_expression); (next)->generator != NULL;   \
+         bide_async_generator_end((next)->generator), (next)->generator = NULL)   \
+        for (;;)                                                                  \
+            if (1) {                                                              \
+                bide_await(bide_async_generator_next((next), (next)->generator)); \
+                if ((next)->value == NULL)                                        \
+                    break;                                                        \
+                goto body;                                                        \
+            } else                                                                \
+            body:
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+BIDE_EXTERN_C_END
+
+#endif

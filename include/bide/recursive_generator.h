@@ -1,0 +1,155 @@
+/*
+ * A recursive generator: a generator that may also yield all that another yields, to any depth. Floor: coroutine.
+ *
+ *     struct walk {
+ *         bide_recursive_generator generator;     // header first
+ *         const struct node *node;
+ *         struct walk *nested;                    // or created: bide_yield_from_owned
+ *     };
+ *     bide_recursive_generator_coroutine(walk_body)
+ *     {
+ *         bide_begin(walk_body, struct walk *self);
+ *         if (self->node->left != NULL)
+ *             bide_yield_from(walk(self->nested, self->node->left));
+ *         bide_yield(&self->node->key);
+ *         ...
+ *         bide_end();
+ *     }
+ *
+ * The outermost, the root, knows the innermost, the leaf, which is resumed directly: a value costs the same at any
+ * depth. To yield from another is to await it: the nested one is the leaf until it ends, and is then left by
+ * symmetric transfer. So the stack does not grow with the depth, neither by running nor by destroying.
+ *
+ *     root --leaf--> innermost --continuation--> its parent --> ... --> root
+ *     root of each: the root
+ *
+ * Of one thread at a time, all of them together. Nothing here suspends the caller, allocates, or waits.
+ *
+ * Source: the recursive generator of cppcoro.
+ */
+#ifndef BIDE_RECURSIVE_GENERATOR_H
+#define BIDE_RECURSIVE_GENERATOR_H
+
+#include "bide/coroutine.h"
+#include "bide/create.h"
+#include "bide/handle.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The first member of a recursive generator's frame. */
+typedef struct bide_recursive_generator bide_recursive_generator;
+struct bide_recursive_generator {
+    bide_frame frame;
+    bide_recursive_generator *root; /* itself, if it is the outermost */
+    bide_frame *leaf;               /* of the root: who is to run for the next value */
+    void *value;                    /* of the root: the newest; NULL: it has ended */
+};
+
+BIDE_INLINE bide_frame *bide_recursive_generator_yield_(bide_frame *frame, void *value)
+{
+    bide_recursive_generator *root = bide_promise(bide_recursive_generator, frame)->root;
+    root->value = value;
+    root->leaf = frame;
+    return NULL;
+}
+
+/* The root's end is told to who asked for a value, another's end to who yields from it. */
+BIDE_INLINE bide_frame *bide_recursive_generator_final_(bide_frame *frame,
+                                                        const bide_context *context)
+{
+    (void)context;
+    bide_promise(bide_recursive_generator, frame)->value = NULL;
+    return frame->awaiter.frame;
+}
+
+/* Lets a nested recursive generator know its root; what else is awaited must have ended already. */
+bide_awaiter *bide_recursive_generator_transform_(bide_frame *frame, bide_awaiter *awaiter);
+
+static const bide_coroutine_type bide_recursive_generator_type = {
+    "recursive_generator",
+    NULL,
+    NULL,
+    bide_recursive_generator_yield_,
+    NULL,
+    NULL,
+    NULL,
+    bide_recursive_generator_final_,
+    bide_recursive_generator_transform_,
+    NULL,
+    NULL,
+    NULL};
+
+/* Opens the definition of a recursive generator's body; see bide_coroutine_of. */
+#define bide_recursive_generator_coroutine(name) \
+    bide_coroutine_of(bide_recursive_generator_type, name)
+
+/*
+ * Makes `generator` a recursive generator at its start, to be run by `body` (the constant of a
+ * bide_recursive_generator_coroutine), either as a root or by bide_yield_from. Writes the header only; returns
+ * the generator. The frame is the caller's and must stay where it is until the generator has ended. Cannot fail.
+ */
+BIDE_INLINE bide_recursive_generator *
+bide_recursive_generator_init(bide_recursive_generator *generator, const bide_point *body)
+{
+    generator->frame.awaiter.ops = &body->ops;
+    generator->frame.awaiter.link = NULL;
+    generator->frame.awaiter.frame = NULL;
+    generator->frame.context = &bide_default_context;
+    generator->root = generator;
+    generator->leaf = &generator->frame;
+    generator->value = NULL;
+    return generator;
+}
+
+/*
+ * Runs it, or rather the innermost, up to the next yield. Returns what was yielded, which is good until it is run
+ * again; or NULL: it has ended, now or before. Only on a root.
+ */
+BIDE_INLINE void *bide_recursive_generator_next(bide_recursive_generator *generator)
+{
+    if (BIDE_UNLIKELY(bide_done(&generator->frame)))
+        return NULL;
+    bide_frame *frame = generator->leaf;
+    do
+        frame = bide_frame_point(frame)->code->step(frame, BIDE_DIRECT_DEPTH);
+    while (frame != NULL);
+    return generator->value;
+}
+
+/* With what it ended: 0 or a negative errno; -ECANCELED if it was stopped. Only after its end. */
+BIDE_INLINE int bide_recursive_generator_error(const bide_recursive_generator *generator)
+{
+    return generator->frame.error;
+}
+
+/* Stops all of them where they stand: the `finally` of the innermost runs first. Does nothing if it has
+ * ended. Only on a root. Linear in the depth. */
+BIDE_INLINE void bide_recursive_generator_end(bide_recursive_generator *generator)
+{
+    if (!bide_done(&generator->frame))
+        bide_destroy(&generator->frame);
+}
+
+/* In the body of a recursive generator: yields all that `nested`, a bide_recursive_generator * at its start, yields;
+ * if it ends with an error, so does this one. A statement. Stands where an await may. */
+#define bide_yield_from(nested) bide_try(&(nested)->frame.awaiter)
+
+/* The same, but its error, or 0, goes to `status`; see bide_await_status. */
+#define bide_yield_from_status(status, nested) bide_await_status(status, &(nested)->frame.awaiter)
+
+/* The same as bide_yield_from for one that was created, with the constant of its body; it is freed at its end. NULL,
+ * for which there was no memory, is an error of -ENOMEM. */
+#define bide_yield_from_owned(frame, body) bide_try(bide_owned(frame, body))
+
+/*
+ * for (each value): as bide_for of generator.h, for a root. `break` ends it, and all that it yields from; by
+ * return or goto it is left where it stands.
+ */
+#define bide_for_recursive(type, name, generator)                                    \
+    for (bide_recursive_generator *name##_loop_ = (generator); name##_loop_ != NULL; \
+         bide_recursive_generator_end(name##_loop_), name##_loop_ = NULL)            \
+        for (type name; (name = bide_recursive_generator_next(name##_loop_)) != NULL;)
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * A shared task: one computation whose result any number of coroutines wait for, on any threads. It starts when
+ * the first awaits it, and its result stays. Floor: sync.
+ *
+ *     struct fetch {
+ *         bide_shared_task shared;        // header first
+ *         ...                             // parameters, results
+ *     };
+ *     bide_shared_coroutine(fetch_body) { bide_begin(fetch_body, struct fetch *self); ... bide_end(); }
+ *
+ *     bide_shared_task_init(&fetch->shared, &fetch_body, &context);
+ *     bide_try(bide_shared_task_wait(&self->wait, &fetch->shared));    // then fetch's results may be read
+ *
+ *     started   0 --first wait--> 1
+ *     waiters   a list; SHUT: it has ended
+ *
+ * It runs in a context given beforehand, not in that of whoever happens to be the first: its own scheduler, and
+ * its own stop source, so that who is cancelled does not end it for the others.
+ *
+ * Memory orders.
+ *   1. Who changes `started` from 0 starts the task. Nothing is published by it: the frame was written before
+ *      it was shared, and the task runs after its starter by program order, or by its scheduler's posting. Who
+ *      finds 1 learns only that somebody else starts it. So it is relaxed.
+ *   2. The starter enlists before it starts, so the list is not shut then; the others may find it shut. Whoever
+ *      is enlisted may be resumed at once, and the task's memory may go; so nothing of it is touched after a push,
+ *      but by the starter, without whom it cannot end.
+ *   3. The end shuts the list with release: the error and the results come before it. Who finds it shut acquires
+ *      (partner: the load in ready, and in a refused push). Who is woken is ordered by its scheduler.
+ *   4. A push releases the waiter, and the shutting acquires it (waiter_list.h, 3 and 4).
+ *
+ * Source: shared_task of cppcoro.
+ */
+#ifndef BIDE_SHARED_TASK_H
+#define BIDE_SHARED_TASK_H
+
+#include "bide/coroutine.h"
+#include "bide/waiter_list.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The first member of a shared task's frame. */
+typedef struct bide_shared_task {
+    bide_frame frame; /* of whoever starts it, then of its context's scheduler */
+    bide_waiter_list waiters;
+    bide_atomic(uint32_t) started;
+} bide_shared_task;
+
+/* One wait. The caller's, for the time of the wait. */
+typedef struct bide_shared_task_waiter {
+    bide_awaiter awaiter;
+    bide_shared_task *shared;
+} bide_shared_task_waiter;
+
+/* final_suspend: wakes all who wait. */
+bide_frame *bide_shared_task_final_(bide_frame *frame, const bide_context *context);
+
+static const bide_coroutine_type bide_shared_task_type = {
+    "shared_task",           NULL, NULL, NULL, NULL, NULL, NULL,
+    bide_shared_task_final_, NULL, NULL, NULL, NULL};
+
+/* Opens the definition of a shared task's body; see bide_coroutine_of. */
+#define bide_shared_coroutine(name) bide_coroutine_of(bide_shared_task_type, name)
+
+/*
+ * Makes `shared` a shared task at its start, to be run by `body` (the constant of a bide_shared_coroutine) in
+ * `context` once it is awaited. Before it is shared. The frame and the context are the caller's. The frame
+ * may go when nobody awaits it and it has not been started or has ended; in particular right after a wait. Does
+ * not suspend; cannot fail. It may be initialised again then.
+ */
+BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_point *body,
+                                       const bide_context *context)
+{
+    shared->frame.awaiter.ops = &body->ops;
+    shared->frame.context = context;
+    bide_waiter_list_init(&shared->waiters, false);
+    bide_atomic_init(&shared->started, 0);
+}
+
+/* Has it ended? Then its results may be read. Any thread; wait-free. */
+BIDE_INLINE bool bide_shared_task_ended(bide_shared_task *shared)
+{
+    /* acquire: partner is the shutting's release; see 3. */
+    return bide_atomic_load(&shared->waiters.word, acquire) == BIDE_LIST_SHUT;
+}
+
+/* With what it ended: 0 or a negative errno. Only after its end, which the caller has seen. */
+BIDE_INLINE int bide_shared_task_error(const bide_shared_task *shared)
+{
+    return shared->frame.error;
+}
+
+BIDE_INLINE bool bide_shared_task_ready_(bide_awaiter *awaiter)
+{
+    return bide_shared_task_ended(((bide_shared_task_waiter *)(void *)awaiter)->shared);
+}
+
+/* Enlists the first waiter, and starts the task. Returns who runs next. */
+bide_frame *bide_shared_task_start_(bide_shared_task *shared, bide_awaiter *awaiter,
+                                    bide_frame *frame);
+
+BIDE_INLINE bide_frame *bide_shared_task_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_shared_task *shared = ((bide_shared_task_waiter *)(void *)awaiter)->shared;
+    bool pushed;
+    /* relaxed: see 1. */
+    if (bide_atomic_load(&shared->started, relaxed) == 0 &&
+        bide_atomic_exchange(&shared->started, 1, relaxed) == 0)
+        return bide_shared_task_start_(shared, awaiter, frame);
+    /* release: see 4. Once pushed, neither awaiter, frame nor task is touched. */
+    bide_waiter_list_push(&shared->waiters, awaiter, awaiter, release, pushed);
+    return pushed ? NULL : frame;
+}
+
+BIDE_INLINE int bide_shared_task_resume_(bide_awaiter *awaiter)
+{
+    return bide_shared_task_error(((bide_shared_task_waiter *)(void *)awaiter)->shared);
+}
+
+/*
+ * Waits until `shared` has ended, and starts it if nobody has: at once, on this thread, if it has the scheduler of
+ * the caller's context, and otherwise by posting it to its own. Ends with the task's error, which is everybody's.
+ * `waiter` is the caller's until the wait has ended. Any thread; suspends if it has not ended; lock-free.
+ */
+BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
+                                                bide_shared_task *shared)
+{
+    static const bide_awaiter_ops ops = {
+        bide_shared_task_ready_, bide_shared_task_suspend_, bide_shared_task_resume_, NULL, NULL,
+        "bide_shared_task_wait"};
+    waiter->awaiter.ops = &ops;
+    waiter->shared = shared;
+    return &waiter->awaiter;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,28 @@
+/* The two ends of a shared task; its states and memory orders are argued in the header. */
+#include "bide/shared_task.h"
+
+bide_frame *bide_shared_task_start_(bide_shared_task *shared, bide_awaiter *awaiter,
+                                    bide_frame *frame)
+{
+    bide_frame *task = &shared->frame;
+    bide_scheduler *scheduler = task->context->scheduler;
+    bool here = frame->context->scheduler == scheduler;
+    bool pushed; /* it is: nobody has started what would shut the list */
+    /* release: see 4. From here on the caller's frame is not touched, and the task's until it is started. */
+    bide_waiter_list_push(&shared->waiters, awaiter, awaiter, release, pushed);
+    (void)pushed;
+    if (here)
+        return task;
+    task->awaiter.link = NULL;
+    task->awaiter.frame = task; /* while it is posted: who takes it from the queue resumes this */
+    scheduler->post(scheduler, &task->awaiter, &task->awaiter);
+    return NULL;
+}
+
+bide_frame *bide_shared_task_final_(bide_frame *frame, const bide_context *context)
+{
+    bide_shared_task *shared = bide_promise(bide_shared_task, frame);
+    (void)context;
+    bide_wake(bide_awaiter_reverse(bide_waiter_list_shut(&shared->waiters)));
+    return NULL;
+}

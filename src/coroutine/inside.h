@@ -16,9 +16,6 @@ void bide_abandon_(bide_awaiter *awaiter);
 /* `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has not been. */
 bide_awaiter *bide_posted_back_(const bide_frame *ended);
 
-/* Who awaits `ended`, which has ended, is destroyed: is it in no queue any more? */
-bool bide_withdraw_ended_(const bide_frame *ended);
-
 /* Calls function(frame), then runs what it has woken inline; inside a coroutine that is left to its loop. */
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);
 

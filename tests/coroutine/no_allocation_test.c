@@ -4,18 +4,24 @@
  */
 #include "testing.h"
 
+#include "bide/async_generator.h"
 #include "bide/create.h"
+#include "bide/deadline.h"
 #include "bide/event.h"
 #include "bide/generator.h"
 #include "bide/run_loop.h"
 #include "bide/schedule.h"
+#include "bide/scope.h"
 #include "bide/sequence_group.h"
+#include "bide/shared_task.h"
 #include "bide/single_producer_sequencer.h"
+#include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 #include "bide/then.h"
+#include "bide/when.h"
 
 #include <errno.h>
 
@@ -281,7 +287,8 @@ static void generating_allocates_nothing(void **state)
     int sum = 0;
     allocations = 0;
     forbidden = true;
-    bide_for(int *, number, bide_generator_init(&self.generator, &counter_body)) sum += *number;
+    bide_for (int *, number, bide_generator_init(&self.generator, &counter_body))
+        sum += *number;
     bide_generator_init(&self.generator, &counter_body);
     bool more = bide_generator_next(&self.generator) != NULL;
     bide_generator_end(&self.generator);
@@ -319,6 +326,117 @@ static void asking_to_stop_allocates_nothing(void **state)
     assert_int_equal(allocations, 0);
 }
 
+/* ---- Several at once, shared, and at a time ---- */
+
+struct sleeper {
+    bide_task task;
+    bide_sleep sleep;
+};
+
+bide_coroutine(sleeper_body)
+{
+    bide_begin(sleeper_body, struct sleeper * self);
+    bide_try(bide_sleep_until(&self->sleep, 0)); /* a time that has passed */
+    bide_end();
+}
+
+struct shared {
+    bide_shared_task shared;
+    struct sleeper sleeper;
+};
+
+bide_shared_coroutine(shared_body)
+{
+    bide_begin(shared_body, struct shared * self);
+    bide_try(bide_task_init(&self->sleeper.task, &sleeper_body));
+    bide_end();
+}
+
+struct async_counter {
+    bide_async_generator generator;
+    struct sleeper sleeper;
+    int i;
+};
+
+bide_async_generator_coroutine(async_counter_body)
+{
+    bide_begin(async_counter_body, struct async_counter * self);
+    for (self->i = 0; self->i < 3; self->i++) {
+        bide_try(bide_task_init(&self->sleeper.task, &sleeper_body));
+        bide_yield(&self->i);
+    }
+    bide_end();
+}
+
+enum { PARTS = 3 };
+
+struct together {
+    bide_task task;
+    struct shared shared;
+    bide_shared_task_waiter shared_waiters[PARTS];
+    struct sleeper sleepers[PARTS];
+    bide_branch branches[PARTS];
+    bide_when when;
+    bide_scope scope;
+    struct async_counter counter;
+    bide_async_generator_next_operation next;
+    bide_with_deadline_operation with_deadline;
+    bide_event never;
+    bide_event_waiter wait;
+    int status;
+    int sum;
+};
+
+static bide_awaiter *sleeper(struct together *self, int i)
+{
+    return bide_task_init(&self->sleepers[i].task, &sleeper_body);
+}
+
+bide_coroutine(together_body)
+{
+    bide_begin(together_body, struct together * self);
+    bide_shared_task_init(&self->shared.shared, &shared_body, bide_this_context());
+    for (int i = 0; i < PARTS; i++)
+        bide_branch_init(&self->branches[i],
+                         bide_shared_task_wait(&self->shared_waiters[i], &self->shared.shared));
+    bide_try(bide_when_all(&self->when, self->branches, PARTS));
+
+    for (int i = 0; i < PARTS; i++)
+        bide_branch_init(&self->branches[i], sleeper(self, i));
+    bide_await(bide_when_any(&self->when, self->branches, PARTS));
+
+    bide_scope_init(&self->scope, &self->task.frame);
+    for (int i = 0; i < PARTS; i++)
+        bide_scope_spawn(&self->scope, &self->branches[i], sleeper(self, i));
+    bide_try(bide_scope_join(&self->scope));
+
+    bide_async_generator_init(&self->counter.generator, &async_counter_body);
+    bide_for_await (&self->next, &self->counter.generator) {
+        self->sum += *(int *)self->next.value;
+    }
+
+    bide_event_init(&self->never, false);
+    bide_await_status(self->status, bide_with_deadline(&self->with_deadline, 0,
+                                                       bide_event_wait(&self->wait, &self->never)));
+    bide_end();
+}
+
+static void several_at_once_shared_and_at_a_time_allocate_nothing(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    struct together self = {.sum = 0};
+    allocations = 0;
+    forbidden = true;
+    bide_run_loop_init(&loop);
+    int status = bide_run_loop_wait(&loop, bide_task_init(&self.task, &together_body));
+    forbidden = false;
+    assert_int_equal(status, 0);
+    assert_int_equal(self.sum, 0 + 1 + 2);
+    assert_int_equal(self.status, -ETIMEDOUT);
+    assert_int_equal(allocations, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +446,7 @@ int main(void)
         cmocka_unit_test(starting_resuming_and_destroying_allocate_nothing),
         cmocka_unit_test(generating_allocates_nothing),
         cmocka_unit_test(asking_to_stop_allocates_nothing),
+        cmocka_unit_test(several_at_once_shared_and_at_a_time_allocate_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

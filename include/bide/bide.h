@@ -16,6 +16,7 @@
 #include "bide/event.h"
 #include "bide/frame.h"
 #include "bide/handle.h"
+#include "bide/inspect.h"
 #include "bide/platform.h"
 #include "bide/ring.h"
 #include "bide/root.h"

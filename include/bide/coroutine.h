@@ -375,6 +375,9 @@ void bide_await_in_a_body_that_forbids_it_(void)
 /* Inside a body: the context it runs in. */
 #define bide_this_context() (bide_frame_->context)
 
+/* Inside a body: its frame. */
+#define bide_this_frame() (bide_frame_)
+
 BIDE_EXTERN_C_END
 
 #endif

@@ -12,6 +12,7 @@
 #include "bide/coroutine.h"
 #include "bide/coroutine_type.h"
 #include "bide/create.h"
+#include "bide/dump.h"
 #include "bide/errors.h"
 #include "bide/event.h"
 #include "bide/frame.h"

@@ -115,7 +115,7 @@ static void print_number(const output *to, size_t number)
 static void print_state(const output *to, const bide_backtrace_entry *entry)
 {
     if (entry->running)
-        print_text(to, " running");
+        print_text(to, " (running)");
     else if (entry->state == BIDE_AT_START)
         print_text(to, " not started");
     else if (entry->state == BIDE_AT_YIELD)

@@ -321,7 +321,7 @@ static void a_coroutine_prints_its_own_chain(void **state)
     struct printing self = {.text.length = 0};
     struct text expected = {.length = 0};
     bide_sync_wait(bide_task_init(&self.task, &printing_body));
-    expect(&expected, "#0 printing_body", __FILE__, PRINTING_LINE, " running");
+    expect(&expected, "#0 printing_body", __FILE__, PRINTING_LINE, " (running)");
     assert_true(self.text.length > expected.length);
     assert_memory_equal(self.text.bytes, expected.bytes, expected.length);
     assert_memory_equal(self.text.bytes + expected.length, "#1 bide_root at ", 16);

@@ -7,7 +7,7 @@
 
 enum { MOST_ROUNDS = 99, MOST_SUBJECTS = 64 };
 
-static double now(void)
+double bench_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -18,6 +18,12 @@ static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof values[0], compare);
+    return values[count / 2];
 }
 
 void bench_print(const char *bench, const char *subject, double value, const char *unit,
@@ -37,16 +43,15 @@ void bench_run(const char *bench, enum bench_unit unit, const bench_subject *sub
         abort();
     for (int round = -1; round < rounds; round++) {
         for (size_t i = 0; i < count; i++) {
-            double begun = now();
+            double begun = bench_now();
             uint64_t operations = subjects[i].run(subjects[i].argument);
-            double each = (now() - begun) / (double)operations;
+            double each = (bench_now() - begun) / (double)operations;
             if (round >= 0)
                 nanoseconds[i][round] = each;
         }
     }
     for (size_t i = 0; i < count; i++) {
-        qsort(nanoseconds[i], (size_t)rounds, sizeof nanoseconds[i][0], compare);
-        double median = nanoseconds[i][rounds / 2];
+        double median = bench_median(nanoseconds[i], (size_t)rounds);
         if (unit == BENCH_NANOSECONDS_EACH)
             bench_print(bench, subjects[i].name, median, "ns/op", subjects[i].params);
         else

@@ -24,7 +24,12 @@ enum bench_unit { BENCH_NANOSECONDS_EACH, BENCH_ITEMS_PER_SECOND };
 void bench_run(const char *bench, enum bench_unit unit, const bench_subject *subjects, size_t count,
                int rounds);
 
-/* Prints one line for a figure that is not timed. */
+/* For a benchmark that times parts of what its subjects do: the clock, in nanoseconds; and the median of
+ * `count` values, which it sorts. */
+double bench_now(void);
+double bench_median(double *values, size_t count);
+
+/* Prints one line for a figure of a benchmark's own. */
 void bench_print(const char *bench, const char *subject, double value, const char *unit,
                  const char *params);
 

@@ -23,14 +23,16 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     qemu-user xz-utils
     gcc-arm-none-eabi qemu-system-arm
     clang-tidy cppcheck'
-bench="$demo g++ clang libdisruptor-java default-jdk-headless"
+bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
+# A newer clang++ than Debian 12's own, for the peers in C++20.
+newer='clang-19'
 
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'
 demo_commands="$build_commands <zlib.h>"
 check_commands="$demo_commands gcc g++ <cmocka.h> clang clang++ crc32 setarch timeout gdb"
 long_commands="$check_commands valgrind"
-bench_commands="$demo_commands gcc g++ clang java javac"
+bench_commands="$demo_commands gcc g++ clang java javac go"
 
 group=${1-}
 optional=
@@ -39,7 +41,7 @@ build) packages=$build commands=$build_commands ;;
 demo) packages=$demo commands=$demo_commands ;;
 check) packages=$check commands=$check_commands ;;
 check-long) packages=$long commands=$long_commands optional=$matrix ;;
-bench) packages=$bench commands=$bench_commands ;;
+bench) packages=$bench commands=$bench_commands optional=$newer ;;
 *)
     echo "usage: scripts/install.sh build|demo|check|check-long|bench"
     exit 2

@@ -17,7 +17,6 @@
 #include "words.h"
 
 #include <bide/spawn.h>
-#include <bide/stop.h>
 #include <bide/sync_wait.h>
 #include <bide/thread_pool.h>
 
@@ -43,7 +42,6 @@ static struct pipeline {
     bide_thread_pool *pool;
     bide_blocking *volatile blocking; /* the signal handler looks at it */
     volatile sig_atomic_t signal;     /* the first one that came, or 0 */
-    bide_stop_source stop;
 
     struct stream stream;
     struct reader reader;
@@ -63,10 +61,9 @@ static int complain(const char *what, int error)
     return EXIT_FAILURE;
 }
 
-/* Asks the reader to stop, and ends its read if it is waiting in one. Also from a signal handler. */
+/* Ends the read that is under way, or the next one, and with it the input. Also from a signal handler. */
 static void stop_reading(void)
 {
-    bide_stop_request(&pipeline.stop);
     if (pipeline.blocking != NULL)
         bide_blocking_interrupt(pipeline.blocking);
 }
@@ -116,7 +113,6 @@ static void start(struct stage *stage, const char *name, bide_awaiter *coroutine
 {
     stage->context = (bide_context){
         .scheduler = bide_thread_pool_scheduler(pipeline.pool),
-        .stop = &pipeline.stop,
         .name = name,
     };
     bide_spawn(&stage->spawned, &stage->context, coroutine);
@@ -194,6 +190,8 @@ static int create(const struct options *options)
     if (error == 0)
         error = bide_blocking_create(&blocking, 1);
     pipeline.blocking = blocking;
+    if (pipeline.signal != 0)
+        stop_reading(); /* it came before there was anything to interrupt */
     return error;
 }
 
@@ -216,7 +214,6 @@ int main(int argc, char **argv)
     if (options.help)
         return print_help();
 
-    bide_stop_source_init(&pipeline.stop);
     catch_signals();
     const char *input_name = options.file != NULL ? options.file : "standard input";
     int fd = open_input(options.file);

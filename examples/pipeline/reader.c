@@ -1,7 +1,5 @@
 #include "reader.h"
 
-#include <bide/stop.h>
-
 #include <errno.h>
 #include <string.h>
 
@@ -61,7 +59,6 @@ static void publish_filled(struct reader *self)
 bide_coroutine(reader_body)
 {
     bide_begin(reader_body, struct reader * self);
-    self->ended = bide_stop_requested(bide_this_context()->stop);
     while (!self->ended) {
         if (self->end == BLOCK_SIZE) {
             bide_try(bide_sequence_barrier_wait_until_published(&self->wait, &self->stream->freed,
@@ -77,7 +74,7 @@ bide_coroutine(reader_body)
             bide_return(status);
         if (self->read.result > 0)
             self->end += (size_t)self->read.result;
-        self->ended = self->read.result <= 0 || bide_stop_requested(bide_this_context()->stop);
+        self->ended = self->read.result <= 0; /* (-ECANCELED: what was read so far is all) */
 
         /* Slots are claimed some at a time; what a block leaves over is for the next one. */
         while (find_record(self)) {
@@ -107,6 +104,7 @@ bide_awaiter *reader_run(struct reader *self, struct stream *stream, bide_blocki
     self->begin = self->scanned = self->end = 0;
     self->next = 0;
     self->claimed = self->filled = 0;
+    self->ended = false;
     for (size_t i = 0; i < BLOCKS; i++)
         self->blocks[i].last = bide_sequence_initial(); /* free from the start */
     return bide_task_init(&self->task, &reader_body);

@@ -48,7 +48,7 @@ struct reader {
 };
 
 /*
- * Reads `fd` to its end, or until its context is asked to stop and `blocking` is interrupted. Closes
+ * Reads `fd` to its end, or until `blocking` is interrupted. Closes
  * the stream's sequencer when it ends: with 0, with the error of a read, or with -EPIPE if the consumers
  * gave up.
  */

@@ -16,6 +16,7 @@
 #include "bide/errors.h"
 #include "bide/event.h"
 #include "bide/frame.h"
+#include "bide/generator.h"
 #include "bide/handle.h"
 #include "bide/inspect.h"
 #include "bide/platform.h"

@@ -26,6 +26,10 @@
  * two awaits on a line do not compile (a duplicate case), and an await directly inside a switch of
  * the user's does not compile either with gcc and clang (its case is outside the range of an int);
  * where a compiler lets it pass, resuming there is caught as misuse.
+ *
+ * A yield is a case of that switch in both variants: a body that only yields then has no labels whose address
+ * is taken, and compilers inline it into the loop that uses it. So a yield does not stand directly inside
+ * a switch of the user's.
  */
 #ifndef BIDE_COROUTINE_H
 #define BIDE_COROUTINE_H
@@ -51,6 +55,9 @@ BIDE_COLD void bide_frame_unhandled_(const bide_context *context, const bide_cor
 /* An await_transform forbids the await at hand. */
 BIDE_COLD void bide_await_forbidden_(const bide_coroutine_code *code, unsigned line);
 
+/* A coroutine yields whose type has no yield_value. */
+BIDE_COLD void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned line);
+
 /* A frame runs: what it would wait for is this. Only kept up where misuse is looked for. */
 extern bide_awaiter bide_running_;
 
@@ -58,6 +65,16 @@ BIDE_INLINE void bide_frame_runs_(bide_frame *frame)
 {
 #if BIDE_DEBUG
     frame->awaiter.link = &bide_running_;
+#else
+    (void)frame;
+#endif
+}
+
+/* ... until it is suspended at a yield, where it waits for nothing. */
+BIDE_INLINE void bide_frame_yields_(bide_frame *frame)
+{
+#if BIDE_DEBUG
+    frame->awaiter.link = NULL;
 #else
     (void)frame;
 #endif
@@ -122,27 +139,36 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
  * follows that starts with bide_begin(name, ...). Expands to: the declaration of a step function, the
  * constant `name` (a bide_point: give &name to the type's init function), and the head of the step function.
  */
-#define bide_coroutine_of(type, name)                                                              \
-    static bide_frame *name##_step_(bide_frame *frame, unsigned depth);                            \
+#define bide_coroutine_of(type, name) BIDE_COROUTINE_(static, bide_body(name), type, name)
+
+/* The same for a type that forbids to await: the body only yields, and may be inlined into its consumer. */
+#define bide_yielding_coroutine_of(type, name) \
+    BIDE_COROUTINE_(static inline, BIDE_BODY_(static inline, 0, name), type, name)
+
+#define BIDE_COROUTINE_(linkage, body, type, name)                                                 \
+    linkage bide_frame *name##_step_(bide_frame *frame, unsigned depth);                           \
     static const bide_coroutine_type *const name##_type_ = &(type);                                \
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
                                                      NULL};                                        \
     static const bide_point name = BIDE_POINT_START(&name##_code_);                                \
-    bide_body(name)
+    body
 
 /* The same without the constants: the head of the step function only, name_step_, for an operation that
  * brings a start of its own. A constant name_type_, a pointer to the type, stands before it. */
-#define bide_body(name)                                                                  \
-    static bide_frame *BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
-                                                unsigned bide_depth_)
+#define bide_body(name) BIDE_BODY_(static, 1, name)
+
+#define BIDE_BODY_(linkage, awaits, name)                                                 \
+    enum { BIDE_NAME_(name, _awaits_) = (awaits) };                                       \
+    linkage bide_frame *BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
+                                                 unsigned bide_depth_)
 
 #define BIDE_NAME_(a, b)         BIDE_NAME_PASTE_(a, b)
 #define BIDE_NAME_PASTE_(a, b)   a##b
 #define BIDE_QUOTE_(name)        BIDE_QUOTE_TOKEN_(name)
 #define BIDE_QUOTE_TOKEN_(token) #token
 
-/* The body's parts, as cases of one switch: the body itself, what `finally` does, and the end. In
- * standard C the awaits are cases too, numbered past 32 bits so that they fit no other switch. */
+/* The body's parts, as cases of one switch: the body itself, what `finally` does, and the end. The yields,
+ * and in standard C the awaits, are cases too, numbered past 32 bits so that they fit no other switch. */
 #define BIDE_PART_BODY_    0
 #define BIDE_PART_FINALLY_ 1
 #define BIDE_PART_END_     2
@@ -167,14 +193,15 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
         bide_part_ = BIDE_PART_FINALLY_;                                                   \
         goto bide_exit_;                                                                   \
     }                                                                                      \
-    BIDE_DISPATCH_                                                                         \
+    BIDE_DISPATCH_(BIDE_NAME_(name, _awaits_))                                             \
     bide_exit_:                                                                            \
     switch (bide_part_) {                                                                  \
     case BIDE_PART_BODY_:                                                                  \
         bide_frame_runs_(bide_frame_);
 
 /* Does the compiler know it? The operation that an await ends with need not be the one that it began with,
- * if the frame has been elsewhere meanwhile: unless its kind is known at this place, it is read again. */
+ * if the frame has been elsewhere meanwhile, or if it was cut short: unless its kind is known at this place, and
+ * it cannot be cut short, it is read again. */
 #if defined __GNUC__
 #define BIDE_KNOWN_(condition) __builtin_constant_p(condition)
 #else
@@ -184,16 +211,29 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 /* The type of the body at hand, a constant. */
 #define BIDE_TYPE_ (*bide_body_.code.type)
 
+/* What the type does not allow: refused by the compiler where it knows, caught when it runs otherwise. */
 #if defined __GNUC__
-#define BIDE_CHECK_AWAIT_ALLOWED_                                           \
-    if (BIDE_KNOWN_(BIDE_TYPE_->await_transform == bide_await_forbidden) && \
-        BIDE_TYPE_->await_transform == bide_await_forbidden)                \
-        bide_await_in_a_body_that_forbids_it_();
 void bide_await_in_a_body_that_forbids_it_(void)
     __attribute__((error("this kind of coroutine may not await")));
+void bide_yield_in_a_body_without_values_(void)
+    __attribute__((error("this kind of coroutine does not yield")));
+#define BIDE_REFUSE_(condition, refuse)               \
+    if (BIDE_KNOWN_((condition) != 0) && (condition)) \
+    refuse()
 #else
-#define BIDE_CHECK_AWAIT_ALLOWED_
+#define BIDE_REFUSE_(condition, refuse) (void)0
 #endif
+
+#define BIDE_CHECK_AWAIT_ALLOWED_                                     \
+    BIDE_REFUSE_(BIDE_TYPE_->await_transform == bide_await_forbidden, \
+                 bide_await_in_a_body_that_forbids_it_);              \
+    if (BIDE_TYPE_->await_transform == bide_await_forbidden)          \
+    bide_await_forbidden_(&bide_body_.code, __LINE__)
+
+#define BIDE_CHECK_YIELD_ALLOWED_                                                        \
+    BIDE_REFUSE_(BIDE_TYPE_->yield_value == NULL, bide_yield_in_a_body_without_values_); \
+    if (BIDE_TYPE_->yield_value == NULL)                                                 \
+    bide_yield_forbidden_(&bide_body_.code, __LINE__)
 
 #define BIDE_CHECK_BEFORE_FINALLY_                                                   \
     if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                \
@@ -205,7 +245,7 @@ void bide_await_in_a_body_that_forbids_it_(void)
     do {                                                                                       \
         static const bide_point bide_here_ =                                                   \
             BIDE_POINT(&bide_body_.code, label, number, BIDE_AT_AWAIT);                        \
-        BIDE_CHECK_AWAIT_ALLOWED_                                                              \
+        BIDE_CHECK_AWAIT_ALLOWED_;                                                             \
         BIDE_CHECK_BEFORE_FINALLY_;                                                            \
         bide_awaiter *bide_awaiter_ = (awaiter_expression);                                    \
         if (BIDE_TYPE_->await_transform != NULL)                                               \
@@ -216,7 +256,7 @@ void bide_await_in_a_body_that_forbids_it_(void)
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
                               &bide_next_))                                                    \
                 return bide_next_;                                                             \
-            if (!BIDE_KNOWN_(bide_ops_->resume == NULL))                                       \
+            if (!BIDE_KNOWN_(bide_ops_->resume == NULL) || bide_ops_->cancel != NULL)          \
                 bide_ops_ = bide_awaiter_->ops;                                                \
             bide_frame_runs_(bide_frame_);                                                     \
         }                                                                                      \
@@ -229,53 +269,56 @@ void bide_await_in_a_body_that_forbids_it_(void)
         }                                                                                      \
     } while (0)
 
-/* One yield: an await of what the type makes of the value. */
-#define BIDE_YIELD_STATEMENT_(value, label, number, resume_here)        \
-    do {                                                                \
-        static const bide_point bide_here_ =                            \
-            BIDE_POINT(&bide_body_.code, label, number, BIDE_AT_YIELD); \
-        BIDE_CHECK_BEFORE_FINALLY_;                                     \
-        bide_frame_->awaiter.ops = &bide_here_.ops;                     \
-        bide_frame_->awaiter.link = NULL;                               \
-        return BIDE_TYPE_->yield_value(bide_frame_, (value));           \
-        resume_here;                                                    \
-        bide_frame_runs_(bide_frame_);                                  \
+/* One yield. */
+#define BIDE_YIELD_STATEMENT_(value, number)                           \
+    do {                                                               \
+        static const bide_point bide_here_ =                           \
+            BIDE_POINT(&bide_body_.code, NULL, number, BIDE_AT_YIELD); \
+        BIDE_CHECK_YIELD_ALLOWED_;                                     \
+        BIDE_CHECK_BEFORE_FINALLY_;                                    \
+        bide_frame_->awaiter.ops = &bide_here_.ops;                    \
+        bide_frame_yields_(bide_frame_);                               \
+        return BIDE_TYPE_->yield_value(bide_frame_, (value));          \
+        BIDE_CASE_(number) bide_part_ = BIDE_PART_BODY_;               \
+        bide_frame_runs_(bide_frame_);                                 \
     } while (0)
 
 /* clang-format off */
 #if !BIDE_STANDARD_C
 
 /* (clang wants a label's address in any function with a computed goto, so one is taken for nothing) */
-#define BIDE_DISPATCH_                                                                             \
-    (void)(__extension__ &&bide_exit_);                                                            \
-    if (bide_frame_point(bide_frame_)->label != NULL) {                                            \
-        _Pragma("GCC diagnostic push")                                                             \
-        _Pragma("GCC diagnostic ignored \"-Wpedantic\"")                                           \
-        goto *bide_frame_point(bide_frame_)->label;                                                \
-        _Pragma("GCC diagnostic pop")                                                              \
-    }
+#define BIDE_DISPATCH_(awaits)                                                                     \
+    if (awaits) {                                                                                  \
+        (void)(__extension__ &&bide_exit_);                                                        \
+        if (bide_frame_point(bide_frame_)->label != NULL) {                                        \
+            _Pragma("GCC diagnostic push")                                                         \
+            _Pragma("GCC diagnostic ignored \"-Wpedantic\"")                                       \
+            goto *bide_frame_point(bide_frame_)->label;                                            \
+            _Pragma("GCC diagnostic pop")                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    if (BIDE_TYPE_->yield_value != NULL)                                                           \
+        bide_part_ = bide_frame_point(bide_frame_)->number;
 
 #define BIDE_AWAIT_(awaiter_expression, use)                                                       \
     BIDE_AWAIT_AT_(awaiter_expression, use, BIDE_NAME_(bide_resume_, __COUNTER__))
 /* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
 #define BIDE_AWAIT_AT_(awaiter_expression, use, label)                                             \
     BIDE_AWAIT_STATEMENT_(awaiter_expression, use, __extension__ &&label, 0, label: )
-#define BIDE_YIELD_(value)           BIDE_YIELD_AT_(value, BIDE_NAME_(bide_resume_, __COUNTER__))
-#define BIDE_YIELD_AT_(value, label) BIDE_YIELD_STATEMENT_(value, __extension__ &&label, 0, label: )
 /* NOLINTEND(bugprone-macro-parentheses) */
-
-#define BIDE_CHECK_PART_ ((void)0)
+#define BIDE_YIELD_(value)            BIDE_YIELD_AT_(value, __COUNTER__)
+#define BIDE_YIELD_AT_(value, number) BIDE_YIELD_STATEMENT_(value, BIDE_PART_AWAIT_ + (number))
 
 #else
 
-#define BIDE_DISPATCH_ bide_part_ = bide_frame_point(bide_frame_)->number;
+#define BIDE_DISPATCH_(awaits) bide_part_ = bide_frame_point(bide_frame_)->number;
 
 #define BIDE_AWAIT_(awaiter_expression, use)                                                       \
     BIDE_AWAIT_STATEMENT_(awaiter_expression, use, NULL, BIDE_PART_AWAIT_ + __LINE__,              \
                           BIDE_CASE_(BIDE_PART_AWAIT_ + __LINE__) bide_part_ = BIDE_PART_BODY_)
-#define BIDE_YIELD_(value)                                                                         \
-    BIDE_YIELD_STATEMENT_(value, NULL, BIDE_PART_AWAIT_ + __LINE__,                                \
-                          BIDE_CASE_(BIDE_PART_AWAIT_ + __LINE__) bide_part_ = BIDE_PART_BODY_)
+#define BIDE_YIELD_(value) BIDE_YIELD_STATEMENT_(value, BIDE_PART_AWAIT_ + __LINE__)
+
+#endif
 
 #if defined __clang__
 #define BIDE_CASE_(value)                                                                          \
@@ -293,15 +336,15 @@ void bide_await_in_a_body_that_forbids_it_(void)
 #define BIDE_CASE_(value) case value:
 #endif
 
+/* (a number of a yield says which it is in the program; of an await in standard C, its line) */
 #define BIDE_CHECK_PART_                                                                           \
     do {                                                                                           \
         if (BIDE_UNLIKELY(bide_part_ >= BIDE_PART_AWAIT_))                                         \
-            bide_platform.misuse("an await stands inside a switch, in a body in standard C",       \
-                                 bide_body_.code.name, bide_body_.code.file,                                 \
-                                 (unsigned)(bide_part_ - BIDE_PART_AWAIT_));                       \
+            bide_platform.misuse("an await or a yield stands inside a switch of the body's own",   \
+                                 bide_body_.code.name, bide_body_.code.file,                       \
+                                 bide_frame_point(bide_frame_)->line);                             \
     } while (0)
 
-#endif
 /* clang-format on */
 
 #define BIDE_IGNORE_(error) (void)(error)
@@ -350,7 +393,7 @@ void bide_await_in_a_body_that_forbids_it_(void)
 
 /* Suspends the coroutine and hands `value`, a pointer, to its type: a generator's consumer gets it. What it
  * points at is in the frame, or elsewhere; a local of the body is gone by then. A statement. Not after
- * bide_finally. */
+ * bide_finally, nor directly inside a switch. */
 #define bide_yield(value) BIDE_YIELD_(value)
 
 /* At the end of a body, before bide_end, at its outermost level: what follows runs however the body

@@ -28,7 +28,8 @@ typedef struct bide_event_waiter {
 /*
  * Makes an event, set or not. Before it is shared. The memory may go when nobody waits and nobody calls
  * any of these on it; in particular right after the wait that its set has ended: set does not touch the
- * event once the waiters can see that it is set.
+ * event once the waiters can see that it is set. (Another's wait that is being cut short is under way until it
+ * has ended.)
  */
 BIDE_INLINE void bide_event_init(bide_event *event, bool set)
 {
@@ -39,27 +40,24 @@ BIDE_INLINE void bide_event_init(bide_event *event, bool set)
 BIDE_INLINE bool bide_event_is_set(bide_event *event)
 {
     /* acquire: partner is set's release; without it the caller might miss what the event announces. */
-    return bide_atomic_load(&event->waiters.word, acquire) == BIDE_LIST_SHUT;
+    return bide_waiter_list_word_is_shut(bide_atomic_load(&event->waiters.word, acquire));
 }
 
 /*
  * Sets it, and wakes all who wait, in the order in which they came, each on its own scheduler. Does
  * nothing if it is set already. Any thread; does not suspend, and does not run them on the caller's
- * stack while a coroutine is running on it. Wait-free, but for the waking (linear in the waiters).
+ * stack while a coroutine is running on it. Lock-free, and linear in the waiters.
  */
 void bide_event_set(bide_event *event);
 
 /*
  * Makes it not set; does nothing if it is not set. Who waits afterwards waits for the next set. It gives
  * no order, neither to the caller (who has waited for the event, or asked, if what it announces is to be
- * used again) nor to those who see that it is not set. Any thread; wait-free.
+ * used again) nor to those who see that it is not set. Any thread; lock-free.
  */
 BIDE_INLINE void bide_event_reset(bide_event *event)
 {
-    uintptr_t set = BIDE_LIST_SHUT;
-    /* relaxed: nothing is published here, and nobody can tell from it whether the event had been set, so
-     * nobody can rely on coming after the set. */
-    bide_atomic_compare_exchange(&event->waiters.word, &set, BIDE_LIST_EMPTY, relaxed, relaxed);
+    bide_waiter_list_reopen(&event->waiters);
 }
 
 BIDE_INLINE bool bide_event_ready_(bide_awaiter *awaiter)
@@ -82,14 +80,26 @@ BIDE_INLINE int bide_event_resume_(bide_awaiter *awaiter)
     return 0;
 }
 
+BIDE_INLINE void bide_event_cancel_(bide_awaiter *awaiter)
+{
+    bide_waiter_list_cancel(&((bide_event_waiter *)(void *)awaiter)->event->waiters);
+}
+
+BIDE_INLINE bool bide_event_withdraw_(bide_awaiter *awaiter)
+{
+    return bide_waiter_list_withdraw(&((bide_event_waiter *)(void *)awaiter)->event->waiters,
+                                     awaiter);
+}
+
 /*
- * Waits until `event` is set. `waiter` is the caller's until the wait has ended. Ends with 0. Any
- * thread; suspends if it is not set; lock-free.
+ * Waits until `event` is set. `waiter` is the caller's until the wait has ended. Ends with 0, or, cut short,
+ * with -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends if it is not set; lock-free.
  */
 BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event *event)
 {
-    static const bide_awaiter_ops ops = {
-        bide_event_ready_, bide_event_suspend_, bide_event_resume_, NULL, NULL, "bide_event_wait"};
+    static const bide_awaiter_ops ops = {bide_event_ready_,    bide_event_suspend_,
+                                         bide_event_resume_,   bide_event_cancel_,
+                                         bide_event_withdraw_, "bide_event_wait"};
     waiter->awaiter.ops = &ops;
     waiter->event = event;
     return &waiter->awaiter;

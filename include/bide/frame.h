@@ -72,17 +72,19 @@ typedef struct bide_awaiter_ops {
     int (*resume)(bide_awaiter *awaiter);
 
     /*
-     * The operation was started, and its coroutine is to stop: see that it ends soon, with what
-     * bide_awaiter_end_canceled makes of it or with its result, and wake it as when it ends by itself. Any
-     * thread, once, while it is being started at the earliest; the awaiter stays until cancel has returned,
-     * even if it ends meanwhile (stop.h). NULL: it cannot be cut short.
+     * The operation was started, and its coroutine is asked to stop: removes the operation from wherever it is
+     * enlisted, has it end with bide_awaiter_end_canceled, and wakes it; or does nothing, if it is ending by
+     * itself. What it was about to take stays where it is. Any thread, once, after suspend has returned, and at the
+     * same time as the operation's end; the operation stays until cancel has returned, even if it ends
+     * meanwhile (stop.h), and `frame` is then not the one that waits but a gate in front of it. No lock is
+     * held. NULL: it cannot be cut short.
      */
     void (*cancel)(bide_awaiter *awaiter);
 
     /*
      * The coroutine that waits is destroyed, and nobody ends the operation at the same time: removes it
-     * from wherever it is enlisted. True: nothing refers to it any more. False: it has ended, and its
-     * frame has been handed to its scheduler. NULL: it cannot be withdrawn.
+     * from wherever it is enlisted. On a thread of its scheduler. True: nothing refers to it any more. False:
+     * it has ended, and has been handed to its scheduler. NULL: it cannot be withdrawn.
      */
     bool (*withdraw)(bide_awaiter *awaiter);
 
@@ -191,8 +193,9 @@ struct bide_scheduler {
  */
 struct bide_context {
     bide_scheduler *scheduler; /* never NULL */
-    bide_stop_source *stop;    /* or NULL: is never asked to stop */
-    const char *name;          /* or NULL */
+    bide_stop_source
+        *stop;        /* of this one chain of coroutines (stop.h); NULL: is never asked to stop */
+    const char *name; /* or NULL */
 
     /* Told once of each coroutine that ended with `error` (a negative errno) when nobody awaited it; on
      * the thread where it ended; `code` says which. NULL: nobody is told. */
@@ -248,17 +251,27 @@ void bide_resume(bide_frame *frame);
  */
 void bide_wake(bide_awaiter *first);
 
+/* The same for a chain from the newest to the oldest, as a list of waiters is taken: the oldest is posted first. */
+void bide_wake_reversed(bide_awaiter *newest);
+
 /* The three functions of an awaiter, or what NULL stands for. */
 BIDE_INLINE bool bide_awaiter_ready(bide_awaiter *awaiter, const bide_awaiter_ops *ops)
 {
     return ops->ready != NULL && ops->ready(awaiter);
 }
 
+/* ops->suspend, in a way that a request to the context's source can cut short: see stop.h. */
+bide_frame *bide_stop_suspend_(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
+                               bide_frame *frame);
+
 BIDE_INLINE bide_frame *bide_awaiter_suspend(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
                                              bide_frame *frame)
 {
-    if (ops->suspend != NULL)
+    if (ops->suspend != NULL) {
+        if (ops->cancel != NULL && BIDE_UNLIKELY(frame->context->stop != NULL))
+            return bide_stop_suspend_(awaiter, ops, frame);
         return ops->suspend(awaiter, frame);
+    }
     bide_frame *child = (bide_frame *)(void *)awaiter;
     child->context = frame->context;
     return child;
@@ -287,6 +300,15 @@ BIDE_INLINE void bide_awaiter_chain_append(bide_awaiter_chain *chain, bide_await
     chain->last = last;
 }
 
+/* Puts one in front of all. */
+BIDE_INLINE void bide_awaiter_chain_prepend(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+{
+    awaiter->link = chain->first;
+    if (chain->first == NULL)
+        chain->last = awaiter;
+    chain->first = awaiter;
+}
+
 /* Removes the first and returns it; NULL if there is none. */
 BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
 {
@@ -297,7 +319,7 @@ BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
 }
 
 /* Removes `awaiter`; false if it is not there. Linear. */
-BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide_awaiter *awaiter)
 {
     bide_awaiter *before = NULL;
     for (bide_awaiter *a = chain->first; a != NULL; before = a, a = a->link) {

@@ -8,7 +8,7 @@
 #ifndef BIDE_ROOT_H
 #define BIDE_ROOT_H
 
-#include "bide/frame.h"
+#include "bide/stop.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -26,13 +26,18 @@ struct bide_root {
     bide_awaiter *awaited;
     int status; /* what `awaited` ended with; for `ended` and after it */
     void (*ended)(bide_root *root);
+
+    /* if the context given to it has a stop source: what is awaited has one of its own, attached to that */
+    bide_context context;
+    bide_stop_source stop;
 };
 
 /*
  * Posts `root` to the scheduler of `context`, where it awaits `awaited`; when that has ended, calls
  * `ended` on the thread where it ended. `root`, `context` and `awaited` are the caller's until then;
- * nothing of the root is touched after `ended` is called, which may free it. Any thread; does not
- * suspend; cannot fail.
+ * nothing of the root is touched after `ended` is called, which may free it. If the context has a stop
+ * source, `awaited` runs in a copy of the context with a source of its own that is attached to it. Any thread;
+ * does not suspend; cannot fail.
  */
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root));

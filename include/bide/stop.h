@@ -1,6 +1,67 @@
 /*
- * Asking coroutines to stop. A source is a flag that is raised once; coroutines find it in their context
- * and end when they see fit. Floor: coroutine.
+ * Asking coroutines to stop: structured cancellation. Floor: coroutine.
+ *
+ *     bide_stop_source     is asked to stop, once and for good; whatever waits in it is cut short
+ *     a token              is a pointer to it, in the context (bide_context.stop)
+ *     a stop callback      is told of the request (stop_callback.h)
+ *
+ * Sources form trees: a request reaches the source and all that are attached below it.
+ *
+ * A source belongs to one chain of coroutines that await each other, so at most one wait is under way in
+ * it. Whoever runs several at once gives each a source of its own, attached to the one of its context; roots
+ * (so spawn, sync_wait, bide_run_loop_wait) do. Two waits at once in one source are caught as misuse when
+ * they are seen. A coroutine without a source (NULL) is never asked, and pays a look at that pointer when it
+ * suspends.
+ *
+ * What a request does to a coroutine:
+ *   - what it waits for ends with the reason, -ECANCELED or -ETIMEDOUT, unless it ends by itself first, or
+ *     cannot be cut short (each operation says). It ends exactly once, and what it had to give is then not
+ *     lost: either the coroutine has it or the operation never took it.
+ *   - each later wait that is not ready ends at once with the reason. What is ready is still had.
+ *   - it is otherwise not disturbed: it may ask (bide_stop_requested), clean up, and end.
+ *
+ * ---- The gate ----
+ *
+ * A wait that can be cut short is not for the coroutine's frame but for a frame inside the source, the gate: when
+ * the operation ends, the scheduler steps the gate, which goes on with the coroutine, or not yet. So
+ * whoever cancels may use the operation for as long as it holds the gate shut, although the operation may end
+ * meanwhile. `word` is REQUESTED (with TIMED_OUT, if that is the reason), and where the wait is:
+ *
+ *     IDLE (0)     there is none, or it is being started
+ *     WAITING      it is started, the gate is open
+ *     CANCELING    whoever requested it is in `cancel`
+ *     ENDED        (beside IDLE and CANCELING) the gate was stepped; who starts or cancels goes on with it
+ *     CUT          (beside any) the operation has been told that it ends with the reason
+ *
+ *     starter:   IDLE -> WAITING once suspend has returned. REQUESTED meanwhile: it cancels first, itself.
+ *                ENDED meanwhile: it takes that off, and the coroutine goes on
+ *     request:   + REQUESTED; WAITING -> CANCELING, and after `cancel` -> WAITING, or, if ENDED, -> IDLE
+ *                and the coroutine is woken
+ *     gate:      WAITING -> IDLE, and the coroutine goes on; otherwise + ENDED
+ *
+ * 1. While the word is not WAITING the coroutine cannot go on, so the operation, the frame and the source
+ *    stay. Who puts WAITING touches none of them afterwards.
+ * 2. WAITING is released with what the starter or the canceler did, and acquired by the gate (which lets the
+ *    coroutine use all that again) and by the request (which uses the operation).
+ * 3. ENDED is released by the gate with the operation's results, and acquired by who goes on with the coroutine.
+ * 4. REQUESTED is released by the request, and acquired by whoever draws a conclusion from it, so that what was
+ *    written before the request (why) is seen by what it ends.
+ * 5. No request is missed: it modifies the word, as IDLE -> WAITING does, so either it finds WAITING, or the
+ *    starter finds REQUESTED.
+ *
+ * ---- The tree ----
+ *
+ * Each source has a lock for the list of its children. A request goes down from parent to child, and holds the
+ * locks on the path to where it is; to attach and to detach takes the parent's only. So:
+ * 6. nobody below can be detached, and freed, while the request is there;
+ * 7. who attaches comes before the request has the parent's lock, and is found, or after, and finds
+ *    REQUESTED. Both may happen; the second to ask a source does nothing.
+ * All are asked first, and those that wait are strung together (1 keeps them). Only when the locks are
+ * free are their waits canceled: no code of the user's runs under a lock, and a list with many of
+ * them is gone through once, by the first of them.
+ *
+ * Source: the cancellation tokens of cppcoro; stop tokens of C++20; the waiter that is leaving in musl's condition
+ * variables.
  */
 #ifndef BIDE_STOP_H
 #define BIDE_STOP_H
@@ -9,29 +70,105 @@
 
 BIDE_EXTERN_C_BEGIN
 
-struct bide_stop_source {
-    bide_atomic(uint32_t) requested; /* 0, then 1 for good */
+enum {
+    BIDE_STOP_REQUESTED_ = 1,
+    BIDE_STOP_TIMED_OUT_ = 2,
+    BIDE_STOP_WAITING_ = 4,
+    BIDE_STOP_CANCELING_ = 8,
+    BIDE_STOP_ENDED_ = 16,
+    BIDE_STOP_CUT_ = 32
 };
 
-/* Before it is shared. */
+struct bide_stop_source {
+    bide_atomic(uint32_t) word;
+    bide_atomic(uint32_t) lock; /* of `first_child`, and of the children's `next` and `before` */
+    bide_stop_source *first_child;
+
+    /* of whoever attaches and detaches it */
+    bide_stop_source *parent; /* or NULL */
+    bide_stop_source *next;
+    bide_stop_source **before; /* what points at it */
+
+    /* of the starter; while CANCELING, of the request */
+    bide_frame
+        gate; /* its awaiter's frame is the coroutine that waits, its link what that waits for */
+    void (*cancel)(bide_awaiter *awaiter);
+
+    bide_stop_source *next_canceling; /* of the request */
+};
+
+/*
+ * Makes a source without a parent. Before it is shared. The memory may go when nothing runs in a context
+ * that has it, nothing is attached to it, it is detached if it was attached, and no request on it is
+ * under way.
+ */
 BIDE_INLINE void bide_stop_source_init(bide_stop_source *source)
 {
-    bide_atomic_init(&source->requested, 0);
+    bide_atomic_init(&source->word, 0);
+    bide_atomic_init(&source->lock, 0);
+    source->first_child = NULL;
+    source->parent = NULL;
 }
 
-/* Asks all whose context has this source to stop. Any thread, and from a signal handler; wait-free. */
-BIDE_INLINE void bide_stop_request(bide_stop_source *source)
-{
-    /* release: partner is bide_stop_requested's acquire; what was written before (a reason) is seen. */
-    bide_atomic_store(&source->requested, 1, release);
-}
+/*
+ * Makes `source` a child of `parent`, which must outlive its being one: requests on the parent reach it from
+ * now on. If the parent was asked already, so is the source, with the same reason, before this returns. A
+ * source has one parent at a time. Any thread; does not suspend. Blocks while another thread attaches to
+ * `parent`, detaches from it, or walks through it with a request.
+ */
+void bide_stop_source_attach(bide_stop_source *source, bide_stop_source *parent);
 
-/* Was it asked to stop? NULL never is. Any thread; wait-free. */
+/*
+ * Undoes it: after this nothing of the parent refers to the source. Does nothing if it has no parent. Any
+ * thread, one at a time; does not suspend; blocks as attaching does.
+ */
+void bide_stop_source_detach(bide_stop_source *source);
+
+/*
+ * Asks `source`, and all attached below it, to stop: see above for what that does. Those that were asked already are
+ * left as they are. Any thread, but not from a signal handler or an interrupt, for it wakes coroutines:
+ * let those interrupt a blocking call (bide_blocking_interrupt), or raise a flag that a thread looks at.
+ * Does not suspend, and does not run coroutines on the caller's stack while one is running on it. Linear in the
+ * sources and in the waiters that wait beside those that are cut short; blocks while another thread attaches,
+ * detaches or walks there.
+ */
+void bide_stop_request(bide_stop_source *source);
+
+/* The same; waits end with `reason`, -ECANCELED or -ETIMEDOUT. The first reason stays. */
+void bide_stop_request_with(bide_stop_source *source, int reason);
+
+/* Was it asked to stop? NULL never is. What was written before the request is then visible. Any thread;
+ * wait-free. */
 BIDE_INLINE bool bide_stop_requested(bide_stop_source *source)
 {
-    /* acquire: partner is bide_stop_request's release. */
-    return source != NULL && bide_atomic_load(&source->requested, acquire) != 0;
+    /* acquire: partner is the request's release, 4. */
+    return source != NULL && (bide_atomic_load(&source->word, acquire) & BIDE_STOP_REQUESTED_) != 0;
 }
+
+/* With what waits in `source` end: 0 while it was not asked, -ECANCELED or -ETIMEDOUT. As above otherwise. */
+int bide_stop_reason(bide_stop_source *source);
+
+/* ---- For who writes operations that can be cut short ---- */
+
+/*
+ * Was the coroutine that waits for `awaiter` asked to stop? By whoever holds an operation that was started and has
+ * not ended. Any thread; wait-free.
+ */
+bool bide_awaiter_is_canceled(bide_awaiter *awaiter);
+
+/*
+ * Makes an operation end with the reason, instead of what its own `resume` would say; it is then to be woken. From
+ * `cancel`, or whenever bide_awaiter_is_canceled; by whoever holds the operation. Its own memory is not changed but for
+ * awaiter->ops. Wait-free.
+ */
+void bide_awaiter_end_canceled(bide_awaiter *awaiter);
+
+/* A suspended coroutine is destroyed: its source lets go of the wait. Not while a request is under way. */
+void bide_stop_forget_(bide_frame *frame);
+
+/* bide_stop_suspend_ in a source that need not be that of the frame's context. */
+bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaiter,
+                                  const bide_awaiter_ops *ops, bide_frame *frame);
 
 BIDE_EXTERN_C_END
 

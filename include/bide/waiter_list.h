@@ -7,28 +7,49 @@
  *            pointer     the newest waiter; `link` leads to older ones
  *
  *            push: EMPTY, pointer -> pointer      (refused when SHUT)
- *            take: pointer -> EMPTY
  *            shut: EMPTY, pointer -> SHUT         reopen: SHUT -> EMPTY
  *
- * Threads: all of it from any thread. push and take are lock-free, shut is wait-free.
+ * To remove some and keep the others is to sift. The sifter takes the chain, and says so, until it has put
+ * back what stays, behind what has come since. One sifts at a time; who comes meanwhile asks it to look again:
+ *
+ *     word   SIFTING (bit 1) beside a pointer or nothing: what has been pushed since the chain was taken
+ *            AGAIN (bit 0)   beside SIFTING: the sifter is to look at all of them again
+ *            SIFTING_SHUT    what the sifter holds it is to let go: the list was shut
+ *            REOPENED        in the place of the pointer, or as the last `link` of what was pushed since: the
+ *                            same, but then it was opened again
+ *
+ *            sift: pointer -> SIFTING             SIFTING, pointer -> SIFTING, AGAIN, pointer
+ *            put back: SIFTING -> EMPTY, pointer; SIFTING, pointer -> SIFTING; SIFTING_SHUT -> SHUT
+ *            push: SIFTING, pointer -> SIFTING, pointer
+ *            shut: SIFTING, pointer -> SIFTING_SHUT     reopen: SIFTING_SHUT -> SIFTING, REOPENED
+ *
+ * Threads: all of it from any thread. All are lock-free.
  *
  * Why ABA does no harm here. A compare-exchange that finds an old pointer again after it was taken and
  * pushed anew draws no conclusion from what the pointer leads to:
  *   1. push writes the head that it found into its own node and asserts no more than "this is the head
  *      now"; that is true at the moment of the exchange, whatever happened since the head was read.
- *   2. take removes everything; it reads the links only after the exchange, when the chain is its own.
+ *   2. shut and sift remove everything; they read the links only after the exchange, when the chain is their
+ *      own. And SIFTING stays until its sifter takes it off, shut or not, so it is always the same one's.
  * Where single nodes are popped, the popper would have read head->link before the exchange, and the
  * link could be stale: that is the case that needs counts or hazard pointers, and it is not here.
  *
  * Memory orders. The caller passes the order that its own argument needs; at least:
  *   3. push releases on success, so that the taker sees the nodes and the frames behind them (partner:
- *      the acquire of take and shut). It acquires on failure because it may find SHUT, and what was
+ *      the acquire of shut and sift). It acquires on failure because it may find SHUT, and what was
  *      written before the shutting (the value that an event announces) is about to be used.
- *   4. take and shut acquire (partner: the release of push). All modifications after a push are
+ *   4. shut and sift acquire (partner: the release of push). All modifications after a push are
  *      exchanges, so they continue its release sequence: a taker synchronises with every push whose
  *      node it takes, not only with the newest.
- *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push). take does not:
- *      who pushes onto its EMPTY learns nothing from it.
+ *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push; the sifter that finds
+ *      SIFTING_SHUT or REOPENED, and lets go of what it holds).
+ *   6. Putting back releases the links of what stays (partner: as 3).
+ *   7. AGAIN is released and acquired by the sifter, which so sees why: the source that was asked to stop, the number
+ *      that was published. No reason to remove a waiter is missed: who has one modifies the word after, and finds
+ *      either the waiter there, or SIFTING, or that it has been taken to be ended.
+ *
+ * The one sifting uses the list until it has put back, on behalf of one whose wait has not ended (who cancels it has
+ * not returned), so the list may be freed when no wait is under way.
  */
 #ifndef BIDE_WAITER_LIST_H
 #define BIDE_WAITER_LIST_H
@@ -37,8 +58,13 @@
 
 BIDE_EXTERN_C_BEGIN
 
-#define BIDE_LIST_EMPTY ((uintptr_t)0)
-#define BIDE_LIST_SHUT  ((uintptr_t)1)
+#define BIDE_LIST_EMPTY         ((uintptr_t)0)
+#define BIDE_LIST_SHUT          ((uintptr_t)1)
+#define BIDE_LIST_AGAIN_        ((uintptr_t)1)
+#define BIDE_LIST_SIFTING_      ((uintptr_t)2)
+#define BIDE_LIST_TAGS_         ((uintptr_t)3)
+#define BIDE_LIST_REOPENED_     ((uintptr_t)4)
+#define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)8 | BIDE_LIST_SIFTING_)
 
 typedef struct bide_waiter_list {
     bide_atomic(uintptr_t) word;
@@ -47,36 +73,87 @@ typedef struct bide_waiter_list {
 #define bide_waiter_list_init(list, shut) \
     bide_atomic_init(&(list)->word, (shut) ? BIDE_LIST_SHUT : BIDE_LIST_EMPTY)
 
+/* Is a list with this word shut? */
+BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
+{
+    return word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+}
+
 /*
  * Pushes the chain from `first` to `last`; false, and nothing is changed but last->link, if the list is
  * shut. A macro only because the order is spelled by name: see 3 for what it must hold.
  */
-#define bide_waiter_list_push(list, first, last, order, pushed)                                    \
-    do {                                                                                           \
-        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                           \
-        do {                                                                                       \
-            (pushed) = bide_head_ != BIDE_LIST_SHUT;                                               \
-            (last)->link = (bide_awaiter *)bide_head_;                                             \
-        } while ((pushed) && !bide_atomic_compare_exchange_weak(                                   \
-                                 &(list)->word, &bide_head_, (uintptr_t)(first), order, acquire)); \
+#define bide_waiter_list_push(list, first, last, order, pushed)                             \
+    do {                                                                                    \
+        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                    \
+        do {                                                                                \
+            (pushed) = !bide_waiter_list_word_is_shut(bide_head_);                          \
+            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);                 \
+        } while ((pushed) &&                                                                \
+                 !bide_atomic_compare_exchange_weak(                                        \
+                     &(list)->word, &bide_head_,                                            \
+                     (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)); \
     } while (0)
 
-/* Takes every waiter, newest first; NULL if there is none. */
-BIDE_INLINE bide_awaiter *bide_waiter_list_take(bide_waiter_list *list)
-{
-    uintptr_t head = bide_atomic_load(&list->word, relaxed);
-    while (head > BIDE_LIST_SHUT && !bide_atomic_compare_exchange_weak(
-                                        &list->word, &head, BIDE_LIST_EMPTY, acquire, relaxed))
-        ;
-    return head > BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
-}
+/* What was pushed while somebody sifts, cut off from REOPENED. */
+bide_awaiter *bide_waiter_list_cut_(uintptr_t word);
 
 /* Shuts the list; takes every waiter, newest first, or NULL. Touches nothing of the list afterwards. */
 BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
 {
-    uintptr_t head = bide_atomic_exchange(&list->word, BIDE_LIST_SHUT, acq_rel);
-    return head > BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
+    /* The first guess is that nobody waits; a look would fetch the line twice, to read and to write. */
+    uintptr_t head = BIDE_LIST_EMPTY;
+    uintptr_t shut = BIDE_LIST_SHUT;
+    while (!bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed))
+        shut = (head & BIDE_LIST_SIFTING_) != 0 ? BIDE_LIST_SIFTING_SHUT_ : BIDE_LIST_SHUT;
+    if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
+        return bide_waiter_list_cut_(head);
+    return head != BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
 }
+
+/* Opens a list that is shut; does nothing otherwise. Gives no order. */
+BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
+{
+    uintptr_t word = BIDE_LIST_SHUT;
+    uintptr_t open = BIDE_LIST_EMPTY;
+    /* relaxed: nothing is published here, and nobody can tell from it whether the list had been shut, so
+     * nobody can rely on coming after that. */
+    while (!bide_atomic_compare_exchange(&list->word, &word, open, relaxed, relaxed) &&
+           bide_waiter_list_word_is_shut(word))
+        open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SIFTING_ | BIDE_LIST_REOPENED_;
+}
+
+/* One sifting, of one thread. All chains newest first. */
+typedef struct bide_sift {
+    bide_awaiter *taken; /* to be looked at */
+    bide_awaiter_chain
+        kept; /* those that stay; the caller moves them here, in the order of `taken` */
+    bide_awaiter_chain let_go; /* the list was shut while they were kept: the caller ends them */
+} bide_sift;
+
+/*
+ * Takes the waiters to be looked at; true if there are any. False: there is nobody, or another sifts and has been
+ * asked to look again. Lock-free.
+ */
+bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list);
+
+/*
+ * Those in `taken` have been moved to `kept` or away: puts back what is kept. True: done. False: look at `taken`
+ * again, which has what was kept, and what has come since. Lock-free, but linear in what has come since.
+ */
+bool bide_sift_end(bide_sift *sift, bide_waiter_list *list);
+
+/*
+ * Begins to sift in order to remove one that must be there or have been taken to be ended: false. Blocks while
+ * another thread sifts.
+ */
+bool bide_sift_begin_alone(bide_sift *sift, bide_waiter_list *list);
+
+/* Removes those that were asked to stop, and ends and wakes them. For `cancel`, where there is nothing else to judge by. */
+void bide_waiter_list_cancel(bide_waiter_list *list);
+
+/* Removes `awaiter`; false if it is not there: it has been taken to be ended. For `withdraw`. */
+bool bide_waiter_list_withdraw(bide_waiter_list *list, bide_awaiter *awaiter);
 
 /* The chain turned round: oldest first, which is the order in which waiters are woken. */
 BIDE_INLINE bide_awaiter *bide_awaiter_reverse(bide_awaiter *first)

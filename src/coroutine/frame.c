@@ -65,6 +65,16 @@ void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_cod
         context->unhandled(context, code, error);
 }
 
+void bide_await_forbidden_(const bide_coroutine_code *code, unsigned line)
+{
+    bide_platform.misuse("this kind of coroutine may not await", code->name, code->file, line);
+}
+
+void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned line)
+{
+    bide_platform.misuse("this kind of coroutine does not yield", code->name, code->file, line);
+}
+
 bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
 {
     misused("this kind of coroutine may not await", bide_frame_point(frame));
@@ -136,6 +146,27 @@ void bide_wake(bide_awaiter *first)
         scheduler->post(scheduler, first, last);
         first = next;
     }
+}
+
+/* Turning the chain round and finding that all belong to one scheduler, as most do, is one pass over them. */
+void bide_wake_reversed(bide_awaiter *newest)
+{
+    if (newest == NULL)
+        return;
+    bide_scheduler *scheduler = newest->frame->context->scheduler;
+    bool alike = true;
+    bide_awaiter *first = NULL;
+    for (bide_awaiter *awaiter = newest; awaiter != NULL;) {
+        bide_awaiter *older = awaiter->link;
+        alike = alike && awaiter->frame->context->scheduler == scheduler;
+        awaiter->link = first;
+        first = awaiter;
+        awaiter = older;
+    }
+    if (alike)
+        scheduler->post(scheduler, first, newest);
+    else
+        bide_wake(first);
 }
 
 bool bide_look(bide_awaiter *awaiter, bide_frame *frame)

@@ -7,6 +7,7 @@
 #include "inside.h"
 
 #include "bide/coroutine.h"
+#include "bide/stop.h"
 
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
 {
@@ -54,8 +55,11 @@ static void withdraw(bide_frame *frame)
         return; /* it has ended */
     else if (awaiter->ops->withdraw == NULL)
         misused("a coroutine was destroyed while it waits for what cannot be withdrawn", frame);
-    else if (!bide_withdraw_(awaiter))
-        misused("a coroutine was destroyed that is about to be resumed", frame);
+    else {
+        bide_stop_forget_(frame);
+        if (!bide_withdraw_(awaiter))
+            misused("a coroutine was destroyed that is about to be resumed", frame);
+    }
 }
 
 /* It waits for nothing any more. */

@@ -1,45 +1,37 @@
 /*
- * A lock for a few instructions, in code that may neither sleep nor ask for more than an atomic. Who finds it held
- * looks for a while and then lets other threads run. Not from a signal handler: it could interrupt the holder.
+ * A lock for short times, on the platform's futex. Floor: coroutine.
  *
- *     held   0 <-> 1
+ *     word   FREE (0)    HELD (1)    CONTENDED (2): held, and somebody may sleep
  *
- * 1. Taking acquires and releasing releases: who holds it sees what those before it did under it.
+ * 1. Taking it acquires, freeing it releases: who has it sees what was done under it before.
+ * 2. No sleeper is forgotten: who sleeps has put CONTENDED, and puts it again when it takes the lock, for there
+ *    may be others; who frees a CONTENDED lock wakes one.
+ * 3. After the exchange that frees it only the address is used, so the memory may be gone by then.
+ *
+ * Source: Ulrich Drepper, Futexes Are Tricky, mutex2.
  */
-#ifndef BIDE_LOCK_H
-#define BIDE_LOCK_H
+#ifndef BIDE_COROUTINE_LOCK_H
+#define BIDE_COROUTINE_LOCK_H
 
 #include "bide/platform.h"
 
-enum { BIDE_LOCK_LOOKS_ = BIDE_CHECK ? 1 : 64 };
+enum { LOCK_FREE, LOCK_HELD, LOCK_CONTENDED };
 
-typedef struct bide_lock_ {
-    bide_atomic(uint32_t) held;
-} bide_lock_;
-
-BIDE_COLD static void bide_lock_wait_(bide_lock_ *lock)
+static inline void lock_take(bide_atomic(uint32_t) * lock)
 {
-    do {
-        uint32_t looks = 0;
-        /* relaxed: only a hint, the exchange acquires */
-        while (bide_atomic_load(&lock->held, relaxed) != 0) {
-            bide_cpu_relax();
-            if (++looks % BIDE_LOCK_LOOKS_ == 0)
-                bide_platform.yield();
-        }
-    } while (bide_atomic_exchange(&lock->held, 1, acquire) !=
-             0); /* 1: partner is release's store */
+    uint32_t found = LOCK_FREE;
+    /* acquire, here and below: partner is lock_free's release, 1. */
+    if (BIDE_LIKELY(bide_atomic_compare_exchange(lock, &found, LOCK_HELD, acquire, relaxed)))
+        return;
+    while (bide_atomic_exchange(lock, LOCK_CONTENDED, acquire) != LOCK_FREE)
+        bide_platform.wait(lock, LOCK_CONTENDED, BIDE_FOREVER);
 }
 
-BIDE_INLINE void bide_lock_acquire_(bide_lock_ *lock)
+static inline void lock_free(bide_atomic(uint32_t) * lock)
 {
-    if (BIDE_UNLIKELY(bide_atomic_exchange(&lock->held, 1, acquire) != 0)) /* 1: likewise */
-        bide_lock_wait_(lock);
-}
-
-BIDE_INLINE void bide_lock_release_(bide_lock_ *lock)
-{
-    bide_atomic_store(&lock->held, 0, release); /* 1: partner is the exchange */
+    /* release: partner is lock_take's acquire. */
+    if (BIDE_UNLIKELY(bide_atomic_exchange(lock, LOCK_FREE, release) == LOCK_CONTENDED))
+        bide_platform.wake(lock, 1);
 }
 
 #endif

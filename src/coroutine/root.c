@@ -23,6 +23,8 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth)
         return bide_frame_await(frame, root->awaited);
     }
     root->status = bide_awaiter_resume(root->awaited, root->awaited->ops);
+    if (frame->context == &root->context)
+        bide_stop_source_detach(&root->stop);
 #if BIDE_ROOTS
     bide_roots_remove_(root);
 #endif
@@ -40,6 +42,13 @@ static void prepare(bide_root *root, const bide_context *context, bide_awaiter *
     root->frame.context = context;
     root->awaited = awaited;
     root->ended = ended;
+    if (context->stop != NULL) {
+        root->context = *context;
+        root->context.stop = &root->stop;
+        root->frame.context = &root->context;
+        bide_stop_source_init(&root->stop);
+        bide_stop_source_attach(&root->stop, context->stop);
+    }
 #if BIDE_ROOTS
     bide_roots_add_(root);
 #endif

@@ -29,30 +29,30 @@ static void take_out(bide_root_links_ *links)
 void bide_roots_add_(bide_root *root)
 {
     bide_root_list_ *list = list_of(root);
-    bide_lock_acquire_(&list->lock);
+    bide_spin_lock_take_(&list->lock);
     link_at(&list->first, &root->links);
-    bide_lock_release_(&list->lock);
+    bide_spin_lock_free_(&list->lock);
 }
 
 void bide_roots_remove_(bide_root *root)
 {
     bide_root_list_ *list = list_of(root);
-    bide_lock_acquire_(&list->lock);
+    bide_spin_lock_take_(&list->lock);
     take_out(&root->links);
-    bide_lock_release_(&list->lock);
+    bide_spin_lock_free_(&list->lock);
 }
 
 void bide_roots_enter_(bide_root_list_ *list)
 {
-    bide_lock_acquire_(&list->lock);
+    bide_spin_lock_take_(&list->lock);
     link_at(&list->first, &list->cursor);
-    bide_lock_release_(&list->lock);
+    bide_spin_lock_free_(&list->lock);
 }
 
 size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t most)
 {
     size_t count = 0;
-    bide_lock_acquire_(&list->lock);
+    bide_spin_lock_take_(&list->lock);
     bide_root_links_ **place = &list->cursor.next;
     for (; *place != NULL && count < most; place = &(*place)->next)
         roots[count++] = bide_container_of(*place, bide_root, links);
@@ -60,13 +60,13 @@ size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t m
         take_out(&list->cursor);
         link_at(place, &list->cursor);
     }
-    bide_lock_release_(&list->lock);
+    bide_spin_lock_free_(&list->lock);
     return count;
 }
 
 void bide_roots_leave_(bide_root_list_ *list)
 {
-    bide_lock_acquire_(&list->lock);
+    bide_spin_lock_take_(&list->lock);
     take_out(&list->cursor);
-    bide_lock_release_(&list->lock);
+    bide_spin_lock_free_(&list->lock);
 }

@@ -12,7 +12,7 @@
 #ifndef BIDE_ROOTS_H
 #define BIDE_ROOTS_H
 
-#include "lock.h"
+#include "spin_lock.h"
 
 #include "bide/root.h"
 
@@ -24,7 +24,7 @@
 enum { BIDE_ROOT_LISTS_ = __STDC_HOSTED__ && !BIDE_CHECK ? 16 : 1 };
 
 typedef struct bide_root_list_ {
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_lock_ lock;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_spin_lock_ lock;
     bide_root_links_ *first;
 
     /* Where somebody who looks at the list stands, between two roots. What is added meanwhile goes to the front,

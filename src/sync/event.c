@@ -11,5 +11,5 @@
 
 void bide_event_set(bide_event *event)
 {
-    bide_wake(bide_awaiter_reverse(bide_waiter_list_shut(&event->waiters)));
+    bide_wake_reversed(bide_waiter_list_shut(&event->waiters));
 }

@@ -2,45 +2,61 @@
 
 #define BARRIER_     BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
 #define WAITER_      BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
-#define SORTED_      BIDE_CONCAT2(sorted, BIDE_SEQUENCE_BITS)
 #define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
 #define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
 
-/* Waiters that were taken from the list, sorted. `waiting` keeps the order of the list, newest first. */
-typedef struct SORTED_ {
-    bide_awaiter_chain waiting;
-    bide_awaiter *ended;    /* oldest first; statuses and results are written */
-    BIDE_SEQUENCE earliest; /* how far ahead the nearest target of `waiting` lies */
-} SORTED_;
-
-static void F_(_end)(SORTED_ *sorted, WAITER_ *waiter, BIDE_SEQUENCE published, int status)
+/* Ends those of a chain (newest first) that `published` has reached with 0, the others with -EPIPE. They go to
+ * `ended`, oldest first. */
+static void F_(_end_all)(bide_awaiter_chain *ended, bide_awaiter *first, BIDE_SEQUENCE published)
 {
-    waiter->published = published;
-    waiter->status = status;
-    waiter->awaiter.link = sorted->ended;
-    sorted->ended = &waiter->awaiter;
+    bide_awaiter_chain these = {NULL, NULL};
+    for (bide_awaiter *a = first, *next; a != NULL; a = next) {
+        next = a->link;
+        WAITER_ *waiter = bide_container_of(a, WAITER_, awaiter);
+        waiter->published = published;
+        waiter->status = TRAIT_(_precedes)(published, waiter->target) ? -EPIPE : 0;
+        bide_awaiter_chain_prepend(&these, a);
+    }
+    if (these.first != NULL)
+        bide_awaiter_chain_append(ended, these.first, these.last);
 }
 
-/* Sorts what was taken by whether `published` has reached it. `if_not` is 0 to let the others wait, or
- * the status to end them with. */
-static void F_(_sort)(SORTED_ *sorted, bide_awaiter *taken, BIDE_SEQUENCE published, int if_not)
+/*
+ * Looks at those that were taken, and those that come meanwhile, and puts back who is to stay. Who was reached, was
+ * asked to stop or is let go by the closing goes to `ended`, oldest first. Removes `withdrawn`; true if it was there.
+ * The barrier is not touched afterwards.
+ */
+static bool F_(_sift)(BARRIER_ *barrier, bide_sift *sift, bide_awaiter_chain *ended,
+                      const bide_awaiter *withdrawn)
 {
-    sorted->waiting.first = NULL;
-    sorted->earliest = 0;
-    while (taken != NULL) {
-        bide_awaiter *next = taken->link;
-        WAITER_ *waiter = bide_container_of(taken, WAITER_, awaiter);
-        BIDE_SEQUENCE ahead = TRAIT_(_distance)(published, waiter->target);
-        if (ahead == 0 || if_not != 0) {
-            F_(_end)(sorted, waiter, published, ahead == 0 ? 0 : if_not);
-        } else {
-            taken->link = NULL;
-            bide_awaiter_chain_append(&sorted->waiting, taken, taken);
-            if (sorted->earliest == 0 || ahead < sorted->earliest)
-                sorted->earliest = ahead;
+    bool found = false;
+    do {
+        /* acquire: partner is C, or the publish that whoever asked to look again had seen (argument 5). */
+        BIDE_SEQUENCE published = bide_atomic_load(&barrier->published, acquire);
+        bide_awaiter_chain these = {NULL, NULL};
+        for (bide_awaiter *a = sift->taken, *next; a != NULL; a = next) {
+            next = a->link;
+            WAITER_ *waiter = bide_container_of(a, WAITER_, awaiter);
+            bool reached = !TRAIT_(_precedes)(published, waiter->target);
+            if (a == withdrawn) {
+                found = true;
+            } else if (reached || bide_awaiter_is_canceled(a)) {
+                waiter->published = published;
+                waiter->status = 0;
+                if (!reached)
+                    bide_awaiter_end_canceled(a);
+                bide_awaiter_chain_prepend(&these, a);
+            } else {
+                bide_awaiter_chain_append(&sift->kept, a, a);
+            }
         }
-        taken = next;
-    }
+        if (these.first != NULL)
+            bide_awaiter_chain_append(ended, these.first, these.last);
+    } while (!bide_sift_end(sift, &barrier->waiters));
+    if (sift->let_go.first !=
+        NULL) /* argument 4; acquire: 5, what came before the closing is seen */
+        F_(_end_all)(ended, sift->let_go.first, bide_atomic_load(&barrier->published, acquire));
+    return found;
 }
 
 /*
@@ -71,20 +87,20 @@ static bool F_(_wake_ended)(bide_awaiter *ended, const bide_awaiter *own)
     return own_ended;
 }
 
-void F_(_wake_)(BARRIER_ *barrier, BIDE_SEQUENCE published)
+/* Sifts, unless there is nobody or another does. Returns whether `own` was among those that it ended. */
+static bool F_(_end_reached)(BARRIER_ *barrier, const bide_awaiter *own)
 {
-    SORTED_ sorted = {.ended = NULL};
-    F_(_sort)(&sorted, bide_waiter_list_take(&barrier->waiters), published, 0);
-    if (sorted.waiting.first != NULL) {
-        bool pushed;
-        bide_waiter_list_push(&barrier->waiters, sorted.waiting.first, sorted.waiting.last, release,
-                              pushed); /* arguments 3 and 7 */
-        if (!pushed) {
-            sorted.waiting.last->link = NULL;
-            F_(_sort)(&sorted, sorted.waiting.first, published, -EPIPE); /* argument 4 */
-        }
-    }
-    F_(_wake_ended)(sorted.ended, NULL);
+    bide_sift sift;
+    if (!bide_sift_begin(&sift, &barrier->waiters))
+        return false;
+    bide_awaiter_chain ended = {NULL, NULL};
+    F_(_sift)(barrier, &sift, &ended, NULL);
+    return F_(_wake_ended)(ended.first, own);
+}
+
+void F_(_wake_)(BARRIER_ *barrier)
+{
+    F_(_end_reached)(barrier, NULL);
 }
 
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
@@ -94,35 +110,18 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 
     WAITER_ *own = bide_container_of(awaiter, WAITER_, awaiter);
     BARRIER_ *barrier = own->barrier;
-    bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);
-
-    SORTED_ sorted = {.ended = NULL};
-    awaiter->link = NULL;
-    bide_awaiter_chain_append(&sorted.waiting, awaiter, awaiter);
     BIDE_SEQUENCE target = own->target;
-    do {
-        bool pushed;
-        bide_waiter_list_push(&barrier->waiters, sorted.waiting.first, sorted.waiting.last, seq_cst,
-                              pushed); /* A */
-        if (!pushed) {
-            /* Shut: a refused push has acquired what close released, the last publish among it. */
-            BIDE_SEQUENCE last = bide_atomic_load(&barrier->published, acquire);
-            sorted.waiting.last->link = NULL;
-            F_(_sort)(&sorted, sorted.waiting.first, last, -EPIPE);
-            break;
-        }
-        BIDE_SEQUENCE published = bide_atomic_load(&barrier->published, seq_cst); /* B */
-        if (TRAIT_(_precedes)(published, target))
-            break; /* not one of them is reached; the next publish will see them (argument 1) */
-        /* What is taken may have been enlisted after B, by who saw a later number: so look again
-         * (argument 5: the take has acquired each push, so this is no older than what they saw). */
-        bide_awaiter *taken = bide_waiter_list_take(&barrier->waiters);
-        published = bide_atomic_load(&barrier->published, acquire);
-        F_(_sort)(&sorted, taken, published, 0);
-        target = (BIDE_SEQUENCE)(published + sorted.earliest);
-    } while (sorted.waiting.first != NULL);
-
-    if (F_(_wake_ended)(sorted.ended, awaiter))
+    bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);
+    bool pushed;
+    bide_waiter_list_push(&barrier->waiters, awaiter, awaiter, seq_cst, pushed); /* A */
+    if (!pushed) {
+        /* Shut: a refused push has acquired what close released, the last publish among it. */
+        own->published = bide_atomic_load(&barrier->published, acquire);
+        own->status = TRAIT_(_precedes)(own->published, target) ? -EPIPE : 0;
+        return frame;
+    }
+    BIDE_SEQUENCE published = bide_atomic_load(&barrier->published, seq_cst); /* B */
+    if (!TRAIT_(_precedes)(published, target) && F_(_end_reached)(barrier, awaiter))
         return frame;
     /* From here on the barrier is not touched (argument 6). */
     if (bide_atomic_exchange(&own->handshake, BIDE_WAIT_ARMED_, acq_rel) == BIDE_WAIT_ENDED_)
@@ -130,18 +129,34 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
     return NULL;
 }
 
+void F_(_cancel_)(bide_awaiter *awaiter)
+{
+    F_(_end_reached)(bide_container_of(awaiter, WAITER_, awaiter)->barrier, NULL);
+}
+
+bool F_(_withdraw_)(bide_awaiter *awaiter)
+{
+    BARRIER_ *barrier = bide_container_of(awaiter, WAITER_, awaiter)->barrier;
+    bide_sift sift;
+    if (!bide_sift_begin_alone(&sift, &barrier->waiters))
+        return false;
+    bide_awaiter_chain ended = {NULL, NULL};
+    bool found = F_(_sift)(barrier, &sift, &ended, awaiter);
+    F_(_wake_ended)(ended.first, NULL);
+    return found;
+}
+
 void F_(_close)(BARRIER_ *barrier)
 {
-    SORTED_ sorted = {.ended = NULL};
+    bide_awaiter_chain ended = {NULL, NULL};
     bide_awaiter *taken = bide_waiter_list_shut(&barrier->waiters);
     if (taken == NULL)
         return; /* the barrier may be gone by now: see whoever found it shut */
-    F_(_sort)(&sorted, taken, bide_atomic_load(&barrier->published, acquire), -EPIPE);
-    F_(_wake_ended)(sorted.ended, NULL);
+    F_(_end_all)(&ended, taken, bide_atomic_load(&barrier->published, acquire));
+    F_(_wake_ended)(ended.first, NULL);
 }
 
 #undef BARRIER_
 #undef WAITER_
-#undef SORTED_
 #undef F_
 #undef TRAIT_

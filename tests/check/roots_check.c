@@ -88,6 +88,6 @@ static const bide_check_scenario begun_and_ended = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&looked_at, &left, &begun_and_ended, NULL};
-    static const char *const files[] = {"roots.c", "lock.h", NULL};
+    static const char *const files[] = {"roots.c", "spin_lock.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -57,6 +57,96 @@ for variant in 0 1; do
     expect no $variant 'a body named otherwise' "bide_begin(another, struct x *it);"
 done
 
+
+# What a type does not allow: optimised, the compiler refuses it; otherwise it is caught when it runs.
+prelude='#include "bide/generator.h"
+#include "bide/task.h"
+struct x { bide_generator generator; int i; bide_awaiter *a; };
+extern const bide_point *body_of_x;
+bide_generator_coroutine(body) { bide_begin(body, struct x *self);'
+for variant in 0 1; do
+    expect yes $variant 'a yield in a generator' "bide_yield(self);"
+    expect no $variant 'an await in a generator' "bide_yield(self); bide_await(self->a);"
+    expect no $variant 'a yield in a switch' "switch (self->i) { case 1: bide_yield(self); break; default: break; }"
+done
+expect yes 0 'two yields on a line' "bide_yield(self); bide_yield(&self->i);"
+expect no 1 'two yields on a line' "bide_yield(self); bide_yield(&self->i);"
+prelude='#include "bide/task.h"
+struct x { bide_task task; int i; bide_awaiter *a; };
+extern const bide_point *body_of_x;
+bide_coroutine(body) { bide_begin(body, struct x *self);'
+for variant in 0 1; do
+    expect no $variant 'a yield in a task' "bide_await(self->a); bide_yield(self);"
+done
+
+# expect_caught STANDARD-C LINE-OF-THE-MISUSE WHAT-IS-SAID <PROGRAM
+expect_caught() {
+    cat >"$folder/y.c"
+    for cc in gcc clang; do
+        command -v "$cc" >/dev/null || continue
+        ran=$((ran + 1))
+        if ! "$cc" -std=c11 -O0 -DBIDE_STANDARD_C="$1" -I"$include" "$folder/y.c" \
+            "$include"/../src/coroutine/*.c -o "$folder/y" 2>"$folder/errors"; then
+            echo "# FAILED: $cc, standard C $1: does not compile: $3"
+            cat "$folder/errors"
+            failed=1
+        elif [ "$("$folder/y")" = "$3, body, y.c:$2" ]; then
+            echo "# ok: $cc, standard C $1: caught: $3"
+        else
+            echo "# FAILED: $cc, standard C $1: expected \"$3, body, y.c:$2\", not \"$("$folder/y")\""
+            failed=1
+        fi
+    done
+}
+
+# (a platform that says what was misused, and ends there)
+platform='#include "bide/generator.h"
+#include "bide/task.h"
+#include "bide/sync_wait.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void misuse(const char *what, const char *who, const char *file, unsigned line)
+{
+    printf("%s, %s, %s:%u\n", what, who, strrchr(file, 47) + 1, line);
+    exit(0);
+}
+const bide_platform_table bide_platform = {.misuse = misuse};'
+for variant in 0 1; do
+    expect_caught $variant 18 'this kind of coroutine may not await' <<END
+$platform
+struct x { bide_generator generator; bide_awaiter *a; };
+bide_generator_coroutine(body)
+{
+    bide_begin(body, struct x *self);
+    bide_yield(self);
+    bide_await(self->a);
+    bide_end();
+}
+int main(void)
+{
+    struct x x;
+    bide_for(void *, value, bide_generator_init(&x.generator, &body))
+        ;
+}
+END
+    expect_caught $variant 17 'this kind of coroutine does not yield' <<END
+$platform
+struct x { bide_task task; };
+bide_coroutine(body)
+{
+    bide_begin(body, struct x *self);
+    bide_yield(self);
+    bide_end();
+}
+int main(void)
+{
+    struct x x;
+    bide_sync_wait(bide_task_init(&x.task, &body));
+}
+END
+done
+
 if [ "$ran" -eq 0 ]; then
     echo "neither gcc nor clang is there"
     exit 77

@@ -537,7 +537,7 @@ struct nested {
     bide_task task;
     bide_event *event;
     bide_event_waiter wait;
-    const bide_context *at_start;
+    const bide_context *at_start; /* (may be gone afterwards) */
     const bide_context *after_wait;
     struct nested *child; /* or NULL */
 };
@@ -564,6 +564,7 @@ static void coroutines_inherit_the_context(void **state)
     loop.context.name = "loop";
     bide_context copy = {.scheduler = loop.context.scheduler, .name = "copy"};
 
+    /* The first has a stop source, so its coroutines have one of their own, in a copy. */
     const bide_context *contexts[] = {&loop.context, &copy};
     for (int i = 0; i < 2; i++) {
         bide_event event;
@@ -578,10 +579,11 @@ static void coroutines_inherit_the_context(void **state)
         bide_run_loop_run_ready(&loop);
         assert_true(bide_event_is_set(&spawned.ended));
 
+        assert_true((first.at_start == contexts[i]) == (contexts[i]->stop == NULL));
         struct nested *all[] = {&first, &child, &grandchild};
         for (int j = 0; j < 3; j++) {
-            assert_ptr_equal(all[j]->at_start, contexts[i]);
-            assert_ptr_equal(all[j]->after_wait, contexts[i]);
+            assert_ptr_equal(all[j]->at_start, first.at_start);
+            assert_ptr_equal(all[j]->after_wait, first.at_start);
         }
     }
     assert_ptr_equal(loop.context.scheduler, &loop.scheduler);

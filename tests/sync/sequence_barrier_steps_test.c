@@ -29,6 +29,7 @@ static void step(void);
 #include "sync/meeting.h"
 
 #include "bide/sequence_barrier.h"
+#include "bide/stop.h"
 
 #include <errno.h>
 

@@ -23,8 +23,10 @@ typedef struct WAITER_ {
 } WAITER_;
 
 /* The slow halves, in src/sync/sequence_barrier.c. */
-void F_(_wake_)(BARRIER_ *barrier, BIDE_SEQUENCE published);
+void F_(_wake_)(BARRIER_ *barrier);
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame);
+void F_(_cancel_)(bide_awaiter *awaiter);
+bool F_(_withdraw_)(bide_awaiter *awaiter);
 
 /*
  * Makes a barrier whose last published sequence is `initial` (bide_sequence_initial() and its like: the
@@ -51,8 +53,7 @@ BIDE_INLINE BIDE_SEQUENCE F_(_last_published)(BARRIER_ *barrier)
 
 /*
  * Publishes `sequence`, and with it all before it: those who wait for it or less are woken, each on its
- * own scheduler, in the order in which they came (but one who was put back, because his number had not
- * come, counts from then). The one publisher only; less than half the range ahead of the last.
+ * own scheduler, in the order in which they came. The one publisher only; less than half the range ahead of the last.
  * Does not suspend. Wait-free while nobody waits (one seq_cst store and one load); otherwise lock-free,
  * and linear in the waiters.
  */
@@ -60,7 +61,7 @@ BIDE_INLINE void F_(_publish)(BARRIER_ *barrier, BIDE_SEQUENCE sequence)
 {
     bide_atomic_store(&barrier->published, sequence, seq_cst);              /* C */
     if (bide_atomic_load(&barrier->waiters.word, seq_cst) > BIDE_LIST_SHUT) /* D */
-        F_(_wake_)(barrier, sequence);
+        F_(_wake_)(barrier);
 }
 
 /*
@@ -87,14 +88,16 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
  * Waits until `target` is published. `waiter` is the caller's until the wait has ended; its member
  * `published` is then the last published sequence, `target` or later. A target that does not lie ahead
  * of the last published sequence by 1 to half the range has been published already.
- * Ends with 0, or -EPIPE if the barrier was closed before `target` (`published` is then the last).
+ * Ends with 0, or -EPIPE if the barrier was closed before `target`, or, cut short, with -ECANCELED or
+ * -ETIMEDOUT (stop.h); `published` is then the last that was seen.
  * Any thread; suspends if `target` is not published; lock-free.
  */
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *barrier,
                                                     BIDE_SEQUENCE target)
 {
-    static const bide_awaiter_ops ops = {F_(_ready_), F_(_suspend_), F_(_resume_),
-                                         NULL,        NULL,          "bide_sequence_barrier_wait"};
+    static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
+                                         F_(_resume_),   F_(_cancel_),
+                                         F_(_withdraw_), "bide_sequence_barrier_wait"};
     waiter->awaiter.ops = &ops;
     waiter->barrier = barrier;
     waiter->target = target;

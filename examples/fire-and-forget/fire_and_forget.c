@@ -1,0 +1,109 @@
+/*
+ * A coroutine type of one's own that nobody awaits: it begins at once, its frame comes from an allocator and is
+ * freed at its end by final_suspend, and a failure goes to the context's `unhandled`.
+ */
+#include <bide/bide.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- The type ---- */
+
+static bide_frame *detached_initial_suspend(bide_frame *frame)
+{
+    return frame; /* it runs at once */
+}
+
+static bide_frame *detached_final_suspend(bide_frame *frame, const bide_context *context)
+{
+    if (frame->error < 0 && context->unhandled != NULL)
+        context->unhandled(context, bide_frame_point(frame)->code, frame->error);
+    bide_free(frame);
+    return NULL; /* nobody waits */
+}
+
+/* There was no memory: nothing is begun. */
+static void *detached_no_memory(void)
+{
+    return NULL;
+}
+
+static const bide_coroutine_type detached_type = {
+    .name = "detached",
+    .initial_suspend = detached_initial_suspend,
+    .final_suspend = detached_final_suspend,
+    .get_return_object_on_allocation_failure = detached_no_memory,
+};
+
+/* ---- Its use ---- */
+
+/* malloc, and how many frames there are. */
+struct counting {
+    bide_allocator allocator;
+    int frames;
+};
+
+static void *counting_allocate(bide_allocator *allocator, size_t size)
+{
+    void *memory = bide_heap.allocate(&bide_heap, size);
+    if (memory != NULL)
+        bide_container_of(allocator, struct counting, allocator)->frames++;
+    return memory;
+}
+
+static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    bide_container_of(allocator, struct counting, allocator)->frames--;
+    bide_heap.deallocate(&bide_heap, memory, size);
+}
+
+struct greeter {
+    bide_frame frame;
+    const char *name; /* or NULL: whom? */
+    bide_event *event;
+    bide_event_waiter wait;
+};
+
+bide_coroutine_of(detached_type, greeter_body)
+{
+    bide_begin(greeter_body, struct greeter * self);
+    printf("waiting: %s\n", self->name != NULL ? self->name : "nobody");
+    bide_await(bide_event_wait(&self->wait, self->event));
+    if (self->name == NULL)
+        bide_return(-EINVAL);
+    printf("hello, %s\n", self->name);
+    bide_end();
+}
+
+/* False if there is no memory. */
+static bool greet(struct counting *memory, const bide_context *context, const char *name,
+                  bide_event *event)
+{
+    struct greeter *self = bide_create(sizeof *self, &greeter_body, &memory->allocator);
+    if (self != NULL) {
+        self->name = name;
+        self->event = event;
+    }
+    return bide_start_created(self, &greeter_body, context) != NULL;
+}
+
+static void report(const bide_context *context, const bide_coroutine_code *code, int error)
+{
+    printf("%s: %s failed: %s\n", context->name, code->name,
+           error == -EINVAL ? "invalid argument" : "?");
+}
+
+int main(void)
+{
+    struct counting memory = {{counting_allocate, counting_deallocate}, 0};
+    const bide_context context = {
+        .scheduler = &bide_inline_scheduler, .name = "greetings", .unhandled = report};
+    bide_event event;
+    bide_event_init(&event, false);
+    if (!greet(&memory, &context, "Ada", &event) || !greet(&memory, &context, NULL, &event) ||
+        !greet(&memory, &context, "Grace", &event))
+        return EXIT_FAILURE;
+    printf("frames: %d\n", memory.frames);
+    bide_event_set(&event);
+    printf("frames: %d\n", memory.frames);
+    return memory.frames == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,161 @@
+/*
+ * A generator: a coroutine that hands values to a loop on the same thread, one each time that it is asked. It
+ * does not await. Floor: coroutine.
+ *
+ *     struct count {
+ *         bide_generator generator;       // header first
+ *         int i, n;                       // parameters, and what outlives a yield
+ *     };
+ *
+ *     bide_generator_coroutine(count_body)
+ *     {
+ *         bide_begin(count_body, struct count *self);
+ *         for (self->i = 0; self->i < self->n; self->i++)
+ *             bide_yield(&self->i);
+ *         bide_end();
+ *     }
+ *
+ *     static inline bide_generator *count(struct count *self, int n)
+ *     {
+ *         self->n = n;
+ *         return bide_generator_init(&self->generator, &count_body);
+ *     }
+ *
+ *     bide_for(int *, number, count(&frame, 10))
+ *         printf("%d\n", *number);
+ *
+ * Where the compiler sees both the loop and the body, as here, it inlines the one into the other, and often
+ * nothing of the coroutine is left. Otherwise a value costs a call through a pointer and a switch.
+ *
+ * A generator is of one thread at a time; it may be passed on between two values. Nothing here suspends the
+ * caller, allocates, or waits.
+ *
+ * Source: the generator of Lewis Baker's articles on coroutines, which forbids to await by its await_transform.
+ */
+#ifndef BIDE_GENERATOR_H
+#define BIDE_GENERATOR_H
+
+#include "bide/coroutine.h"
+#include "bide/handle.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The first member of a generator's frame. */
+typedef struct bide_generator {
+    bide_frame frame;
+    void *value; /* the newest; NULL: it has ended */
+} bide_generator;
+
+BIDE_INLINE bide_frame *bide_generator_yield_(bide_frame *frame, void *value)
+{
+    bide_promise(bide_generator, frame)->value = value;
+    return NULL;
+}
+
+/* Who asked for a value is told: there is none. Errors are for bide_generator_error. */
+BIDE_INLINE bide_frame *bide_generator_final_(bide_frame *frame, const bide_context *context)
+{
+    (void)context;
+    bide_promise(bide_generator, frame)->value = NULL;
+    return NULL;
+}
+
+static const bide_coroutine_type bide_generator_type = {"generator",
+                                                        NULL,
+                                                        NULL,
+                                                        bide_generator_yield_,
+                                                        NULL,
+                                                        NULL,
+                                                        NULL,
+                                                        bide_generator_final_,
+                                                        bide_await_forbidden,
+                                                        NULL,
+                                                        NULL,
+                                                        NULL};
+
+/* Opens the definition of a generator's body; see bide_coroutine_of. */
+#define bide_generator_coroutine(name) bide_yielding_coroutine_of(bide_generator_type, name)
+
+/*
+ * Makes `generator` a generator at its start, to be run by `body` (the constant of a bide_generator_coroutine).
+ * Writes the header only; returns the generator. The frame is the caller's and must stay where it is until the
+ * generator has ended. Cannot fail.
+ */
+BIDE_INLINE bide_generator *bide_generator_init(bide_generator *generator, const bide_point *body)
+{
+    generator->frame.awaiter.ops = &body->ops;
+    generator->frame.awaiter.link = NULL;
+    generator->frame.awaiter.frame = NULL;
+    generator->frame.context = &bide_default_context;
+    generator->value = NULL;
+    return generator;
+}
+
+/*
+ * Runs the generator up to its next yield. Returns what it has yielded, which is good until it is run again; or
+ * NULL: it has ended, now or before.
+ */
+BIDE_INLINE void *bide_generator_next(bide_generator *generator)
+{
+    if (BIDE_UNLIKELY(bide_done(&generator->frame)))
+        return NULL;
+    bide_frame_point(&generator->frame)->code->step(&generator->frame, 0);
+    return generator->value;
+}
+
+/* With what it ended: 0 or a negative errno; -ECANCELED if bide_generator_end stopped it. Only after its end. */
+BIDE_INLINE int bide_generator_error(const bide_generator *generator)
+{
+    return generator->frame.error;
+}
+
+/* Stops it where it stands: what follows its `finally` runs. Does nothing if it has ended. */
+BIDE_INLINE void bide_generator_end(bide_generator *generator)
+{
+    if (!bide_done(&generator->frame))
+        bide_destroy(&generator->frame);
+}
+
+/*
+ * for (each value of the generator): `name` is a `type` that points at it. The body of the loop follows, and
+ * may end it by `break`, which ends the generator too, so that its `finally` runs. By `return` or `goto` the
+ * loop is left with the generator where it stands: bide_generator_end it, or go on with it by another
+ * bide_for. `generator` is evaluated once. Not in a coroutine that awaits in the loop: there, call
+ * bide_generator_next. Expands to: two nested for, of which the outer runs once.
+ */
+#define bide_for(type, name, generator)                                             \
+    for (bide_generator_loop_ name##_loop_ = bide_generator_loop_begin_(generator); \
+         !name##_loop_.ended; bide_generator_loop_end_(&name##_loop_))              \
+        for (type name; (name = bide_generator_loop_next_(&name##_loop_)) != NULL;)
+
+/* (A frame's step function is the same at all of its points, so it is read once; what is read at a start that
+ * is seen is a constant.) */
+typedef struct bide_generator_loop_ {
+    bide_generator *generator;
+    bide_step *step;
+    bool ended;
+} bide_generator_loop_;
+
+BIDE_INLINE bide_generator_loop_ bide_generator_loop_begin_(bide_generator *generator)
+{
+    bool ended = bide_done(&generator->frame);
+    bide_generator_loop_ loop = {
+        generator, ended ? NULL : bide_frame_point(&generator->frame)->code->step, ended};
+    return loop;
+}
+
+BIDE_INLINE void *bide_generator_loop_next_(const bide_generator_loop_ *loop)
+{
+    loop->step(&loop->generator->frame, 0);
+    return loop->generator->value;
+}
+
+BIDE_INLINE void bide_generator_loop_end_(bide_generator_loop_ *loop)
+{
+    bide_generator_end(loop->generator);
+    loop->ended = true;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,320 @@
+/*
+ * Requests, the tree, and the gate. States, orders and their numbers: stop.h.
+ */
+#include "bide/stop.h"
+
+#include "lock.h"
+
+#include "bide/errors.h"
+
+enum { REASON = BIDE_STOP_REQUESTED_ | BIDE_STOP_TIMED_OUT_ };
+
+/* ---- What a wait that was cut short has become ---- */
+
+static bool ended_ready(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return true;
+}
+
+static bide_frame *ended_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    (void)awaiter;
+    return frame;
+}
+
+static int canceled_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return -ECANCELED;
+}
+
+static int timed_out_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return -ETIMEDOUT;
+}
+
+/* It is in its scheduler's hands, or has run. */
+static bool ended_withdraw(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return false;
+}
+
+static const bide_awaiter_ops canceled_ops = {ended_ready, ended_suspend,  canceled_resume,
+                                              NULL,        ended_withdraw, "(canceled)"};
+static const bide_awaiter_ops timed_out_ops = {ended_ready, ended_suspend,  timed_out_resume,
+                                               NULL,        ended_withdraw, "(timed out)"};
+
+static const bide_awaiter_ops *ops_for(uint32_t word)
+{
+    return (word & BIDE_STOP_TIMED_OUT_) != 0 ? &timed_out_ops : &canceled_ops;
+}
+
+int bide_stop_reason(bide_stop_source *source)
+{
+    if (!bide_stop_requested(source))
+        return 0;
+    /* relaxed: TIMED_OUT came with REQUESTED, which has been acquired. */
+    uint32_t word = bide_atomic_load(&source->word, relaxed);
+    return (word & BIDE_STOP_TIMED_OUT_) != 0 ? -ETIMEDOUT : -ECANCELED;
+}
+
+/* ---- The gate ---- */
+
+static bide_frame *gate_step(bide_frame *gate, unsigned depth)
+{
+    bide_stop_source *source = bide_container_of(gate, bide_stop_source, gate);
+    bide_frame *frame = gate->awaiter.frame;
+    uint32_t word = bide_atomic_load(&source->word, relaxed);
+    (void)depth;
+    for (;;) {
+        if ((word & BIDE_STOP_WAITING_) != 0) {
+            /* acquire: partner is the release of WAITING, by the starter or a canceler; 2. */
+            if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire, relaxed))
+                return frame;
+        } else {
+            /* release: partner is the acquire of who finds ENDED; 3. */
+            if (bide_atomic_compare_exchange(&source->word, &word, word | BIDE_STOP_ENDED_, release,
+                                             relaxed))
+                return NULL;
+        }
+    }
+}
+
+static const bide_coroutine_code gate_code = {gate_step, "(stop source)", __FILE__, NULL, NULL};
+static const bide_point gate_point = BIDE_POINT(&gate_code, NULL, 0, BIDE_AT_AWAIT);
+
+/* The source in which `awaiter` is waited for; NULL if in none. */
+static bide_stop_source *source_of(const bide_awaiter *awaiter)
+{
+    bide_frame *frame = awaiter->frame;
+    return frame->awaiter.ops == &gate_point.ops ? bide_container_of(frame, bide_stop_source, gate)
+                                                 : NULL;
+}
+
+bool bide_awaiter_is_canceled(bide_awaiter *awaiter)
+{
+    return bide_stop_requested(source_of(awaiter));
+}
+
+void bide_awaiter_end_canceled(bide_awaiter *awaiter)
+{
+    bide_stop_source *source = source_of(awaiter);
+    /* relaxed: a hint for who is about to cancel it, and nothing else. */
+    uint32_t word =
+        source != NULL ? bide_atomic_fetch_or(&source->word, BIDE_STOP_CUT_, relaxed) : 0;
+    awaiter->ops = ops_for(word);
+}
+
+/*
+ * The operation was started, and something has happened meanwhile: `word`. The gate is still shut. Returns who
+ * runs next.
+ */
+static bide_frame *start_late(bide_stop_source *source, bide_awaiter *awaiter, bide_frame *frame,
+                              bide_frame *next, uint32_t word)
+{
+    if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_CUT_)) == 0)
+        source->cancel(awaiter); /* it was requested */
+    while ((word & BIDE_STOP_ENDED_) == 0) {
+        /* release: 2, partner is the gate's acquire. acquire: 3. */
+        if (bide_atomic_compare_exchange(&source->word, &word, word | BIDE_STOP_WAITING_, release,
+                                         acquire))
+            return next;
+    }
+    /* relaxed: all that there is to order was by finding ENDED. */
+    bide_atomic_fetch_and(&source->word, (uint32_t)REASON, relaxed);
+    awaiter->frame = frame;
+    if (next == NULL)
+        return frame;
+    awaiter->link = NULL;
+    bide_wake(awaiter);
+    return next;
+}
+
+bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaiter,
+                                  const bide_awaiter_ops *ops, bide_frame *frame)
+{
+    /* acquire: partner is the request's release; 4. */
+    uint32_t word = bide_atomic_load(&source->word, acquire);
+    if ((word & BIDE_STOP_REQUESTED_) != 0) {
+        awaiter->ops = ops_for(word);
+        return frame;
+    }
+    if (BIDE_UNLIKELY(word != 0)) {
+        const bide_point *point = bide_frame_point(frame);
+        bide_platform.misuse("two waits at once in one stop source", point->code->name,
+                             point->code->file, point->line);
+        return frame;
+    }
+    bide_frame *gate = &source->gate;
+    gate->awaiter.ops = &gate_point.ops;
+    gate->awaiter.link = awaiter;
+    gate->awaiter.frame = frame;
+    gate->context = frame->context;
+    source->cancel = ops->cancel;
+    awaiter->frame = gate;
+
+    bide_frame *next = ops->suspend(awaiter, gate);
+    if (next == gate) {
+        awaiter->frame = frame; /* ended at once, and nobody else has it */
+        return frame;
+    }
+    word = 0;
+    /* release: 2, partners are the acquires of gate and request. acquire: 3 and 4. */
+    if (BIDE_LIKELY(bide_atomic_compare_exchange(&source->word, &word, BIDE_STOP_WAITING_, release,
+                                                 acquire)))
+        return next;
+    return start_late(source, awaiter, frame, next, word);
+}
+
+bide_frame *bide_stop_suspend_(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
+                               bide_frame *frame)
+{
+    return bide_stop_suspend_in_(frame->context->stop, awaiter, ops, frame);
+}
+
+void bide_stop_forget_(bide_frame *frame)
+{
+    bide_stop_source *source = frame->context->stop;
+    if (source == NULL)
+        return;
+    /* acquire: as the gate's. */
+    uint32_t word = bide_atomic_fetch_and(&source->word, (uint32_t)REASON, acquire);
+    if (BIDE_UNLIKELY((word & BIDE_STOP_CANCELING_) != 0)) {
+        const bide_point *point = bide_frame_point(frame);
+        bide_platform.misuse("a coroutine was destroyed while it is asked to stop",
+                             point->code->name, point->code->file, point->line);
+    }
+}
+
+/* ---- Requests ---- */
+
+/* Cancels the wait in a source that is CANCELING. The source may be gone afterwards. */
+static void cancel_wait(bide_stop_source *source)
+{
+    bide_awaiter *awaiter = source->gate.awaiter.link;
+    bide_frame *frame = source->gate.awaiter.frame;
+    uint32_t word = bide_atomic_load(&source->word, relaxed);
+    if ((word & BIDE_STOP_CUT_) == 0)
+        source->cancel(awaiter);
+    for (;;) {
+        if ((word & BIDE_STOP_ENDED_) != 0) {
+            /* acquire: partner is the gate's release; 3. */
+            if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire,
+                                             relaxed)) {
+                awaiter->frame = frame;
+                awaiter->link = NULL;
+                bide_wake(awaiter);
+                return;
+            }
+        } else {
+            uint32_t waiting = (word & ~(uint32_t)BIDE_STOP_CANCELING_) | BIDE_STOP_WAITING_;
+            /* release: partner is the gate's acquire; 2. */
+            if (bide_atomic_compare_exchange(&source->word, &word, waiting, release, relaxed))
+                return;
+        }
+    }
+}
+
+/* Asks one source. False if it was asked already. If it waits, it is added to *canceling. */
+static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **canceling)
+{
+    uint32_t word = bide_atomic_load(&source->word, relaxed);
+    uint32_t asked;
+    do {
+        if ((word & BIDE_STOP_REQUESTED_) != 0)
+            return false;
+        asked = word | reason;
+        if ((word & BIDE_STOP_WAITING_) != 0)
+            asked ^= BIDE_STOP_WAITING_ | BIDE_STOP_CANCELING_;
+        /* release: 4, partners are all acquires of REQUESTED. acquire: 2, of WAITING. */
+    } while (!bide_atomic_compare_exchange(&source->word, &word, asked, acq_rel, relaxed));
+    if ((asked & BIDE_STOP_CANCELING_) != 0) {
+        source->next_canceling = *canceling;
+        *canceling = source;
+    }
+    return true;
+}
+
+/* Asks all below `top`, which has been asked and is locked; frees its lock. In a loop, for a tree may be of any
+ * depth. Only what is on the path from `top` to `at` is locked. */
+static void ask_all_below(bide_stop_source *top, uint32_t reason, bide_stop_source **canceling)
+{
+    bide_stop_source *at = top;
+    bide_stop_source *child = top->first_child;
+    for (;;) {
+        while (child != NULL && !ask(child, reason, canceling))
+            child = child->next;
+        if (child != NULL) {
+            lock_take(&child->lock);
+            at = child;
+            child = at->first_child;
+            continue;
+        }
+        if (at == top)
+            break;
+        bide_stop_source *done = at;
+        at = done->parent;
+        child = done->next;
+        lock_free(&done->lock);
+    }
+    lock_free(&top->lock);
+}
+
+static void request(bide_stop_source *source, uint32_t reason)
+{
+    bide_stop_source *canceling = NULL;
+    lock_take(&source->lock);
+    if (ask(source, reason, &canceling))
+        ask_all_below(source, reason, &canceling);
+    else
+        lock_free(&source->lock);
+    while (canceling != NULL) {
+        bide_stop_source *next = canceling->next_canceling;
+        cancel_wait(canceling);
+        canceling = next;
+    }
+}
+
+void bide_stop_request(bide_stop_source *source)
+{
+    request(source, BIDE_STOP_REQUESTED_);
+}
+
+void bide_stop_request_with(bide_stop_source *source, int reason)
+{
+    request(source, reason == -ETIMEDOUT ? (uint32_t)REASON : BIDE_STOP_REQUESTED_);
+}
+
+/* ---- The tree ---- */
+
+void bide_stop_source_attach(bide_stop_source *source, bide_stop_source *parent)
+{
+    lock_take(&parent->lock);
+    source->parent = parent;
+    source->before = &parent->first_child;
+    source->next = parent->first_child;
+    if (source->next != NULL)
+        source->next->before = &source->next;
+    parent->first_child = source;
+    /* acquire: partner is the request's release; 4. */
+    uint32_t word = bide_atomic_load(&parent->word, acquire);
+    lock_free(&parent->lock);
+    if (BIDE_UNLIKELY((word & BIDE_STOP_REQUESTED_) != 0))
+        request(source, word & REASON);
+}
+
+void bide_stop_source_detach(bide_stop_source *source)
+{
+    bide_stop_source *parent = source->parent;
+    if (parent == NULL)
+        return;
+    lock_take(&parent->lock);
+    *source->before = source->next;
+    if (source->next != NULL)
+        source->next->before = source->before;
+    lock_free(&parent->lock);
+    source->parent = NULL;
+}

@@ -1,0 +1,264 @@
+/*
+ * Asking to stop: the gate in front of a wait, the tree of sources, waiters that are removed from lists.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/event.h"
+#include "bide/handle.h"
+#include "bide/sequence_barrier.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+#include <errno.h>
+
+struct waiter;
+
+typedef struct state {
+    bide_stop_source stop;
+    bide_stop_source children[2];
+    bide_context contexts[2]; /* of the children */
+    bide_event event;
+    bide_sequence_barrier8 barrier;
+    int data;              /* written before the event is set, or the number published */
+    int reason;            /* written before a request */
+    struct waiter *beside; /* waits since the setup, and is not asked */
+    bide_stop_source *allocated;
+} state;
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_event_init(&s->event, false);
+    bide_sequence_barrier8_init(&s->barrier, 0);
+    bide_stop_source_init(&s->stop);
+    for (int i = 0; i < 2; i++) {
+        bide_stop_source_init(&s->children[i]);
+        bide_stop_source_attach(&s->children[i], &s->stop);
+        s->contexts[i] = (bide_context){&bide_inline_scheduler, &s->children[i], NULL, NULL};
+    }
+}
+
+/* ---- What threads do ---- */
+
+/* A coroutine that waits once, or again for the second time. */
+struct waiter {
+    bide_task task;
+    state *state;
+    bool again;
+    bide_event_waiter wait;
+    bide_sequence_waiter8 barrier_wait;
+    int status;
+};
+
+/* What waits ended with is explained by what was written before. */
+static void check_status(const state *s, int status)
+{
+    bide_check_assert(status == 0 || status == -ECANCELED);
+    bide_check_assert(status == 0 ? s->data == 1 : s->reason == 1);
+}
+
+bide_coroutine(waiter_body)
+{
+    bide_begin(waiter_body, struct waiter * self);
+    bide_await_status(self->status, bide_event_wait(&self->wait, &self->state->event));
+    check_status(self->state, self->status);
+    if (self->again) {
+        bide_await_status(self->status, bide_event_wait(&self->wait, &self->state->event));
+        check_status(self->state, self->status);
+    }
+    bide_end();
+}
+
+bide_coroutine(barrier_waiter_body)
+{
+    bide_begin(barrier_waiter_body, struct waiter * self);
+    bide_await_status(self->status, bide_sequence_barrier8_wait_until_published(
+                                        &self->barrier_wait, &self->state->barrier, 1));
+    check_status(self->state, self->status);
+    bide_end();
+}
+
+bide_coroutine(either_body)
+{
+    bide_begin(either_body, struct waiter * self);
+    bide_await_status(self->status, bide_event_wait(&self->wait, &self->state->event));
+    bide_check_assert(self->status == -ECANCELED || self->status == -ETIMEDOUT);
+    bide_check_assert(self->status == bide_stop_reason(bide_this_context()->stop));
+    bide_end();
+}
+
+/* Runs a coroutine in a child, and blocks until it has ended: in whichever thread that is. */
+typedef struct starter {
+    bide_task task;
+    struct waiter *waiter;
+    const bide_point *body;
+    bide_event ended;
+} starter;
+
+bide_coroutine(starter_body)
+{
+    bide_begin(starter_body, starter * self);
+    bide_await(bide_task_init(&self->waiter->task, self->body));
+    bide_event_set(&self->ended);
+    bide_end();
+}
+
+static void wait_in_child(state *s, unsigned child, const bide_point *body, bool again)
+{
+    struct waiter waiter = {.state = s, .again = again};
+    starter starter = {.waiter = &waiter, .body = body};
+    bide_event_waiter wait;
+    bide_event_init(&starter.ended, false);
+    bide_start(&starter.task.frame, &starter_body, &s->contexts[child]);
+    bide_resume(&starter.task.frame);
+    bide_check_await(bide_event_wait(&wait, &starter.ended));
+}
+
+static void wait_first(void *p)
+{
+    wait_in_child(p, 0, &waiter_body, false);
+}
+
+static void wait_second(void *p)
+{
+    wait_in_child(p, 1, &waiter_body, false);
+}
+
+static void wait_twice(void *p)
+{
+    wait_in_child(p, 0, &waiter_body, true);
+}
+
+static void wait_on_barrier(void *p)
+{
+    wait_in_child(p, 0, &barrier_waiter_body, false);
+}
+
+static void wait_on_barrier_second(void *p)
+{
+    wait_in_child(p, 1, &barrier_waiter_body, false);
+}
+
+/* One waits already, and is not asked to stop. */
+static void setup_beside_with(state *s, const bide_point *body)
+{
+    setup(s);
+    s->beside = bide_check_alloc(sizeof *s->beside);
+    s->beside->state = s;
+    s->beside->again = false;
+    bide_start(&s->beside->task.frame, body, &bide_default_context);
+    bide_resume(&s->beside->task.frame);
+}
+
+static void setup_beside(void *p)
+{
+    setup_beside_with(p, &waiter_body);
+}
+
+static void setup_beside_on_barrier(void *p)
+{
+    setup_beside_with(p, &barrier_waiter_body);
+}
+
+static void finish_beside(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->beside->task.frame) && s->beside->status == 0);
+    bide_check_free(s->beside);
+}
+
+static void set_event(void *p)
+{
+    state *s = p;
+    s->data = 1;
+    bide_event_set(&s->event);
+}
+
+static void publish(void *p)
+{
+    state *s = p;
+    s->data = 1;
+    bide_sequence_barrier8_publish(&s->barrier, 1);
+}
+
+static void request(void *p)
+{
+    state *s = p;
+    s->reason = 1;
+    bide_stop_request(&s->stop);
+}
+
+static void request_first(void *p)
+{
+    state *s = p;
+    s->reason = 1;
+    bide_stop_request(&s->children[0]);
+}
+
+#define SCENARIO(name_of, setup_with, finish_with, ...)                          \
+    static const bide_check_scenario name_of = {.name = #name_of,                \
+                                                .size = sizeof(state),           \
+                                                .cxx20_release_sequences = true, \
+                                                .setup = setup_with,             \
+                                                .finish = finish_with,           \
+                                                .never_spurious = true,          \
+                                                .threads = {__VA_ARGS__}}
+
+/* ---- One wait ---- */
+
+SCENARIO(a_wait_is_cut_short, setup, NULL, request_first, wait_first);
+SCENARIO(a_wait_is_cut_short_or_ends, setup, NULL, request_first, set_event, wait_first);
+SCENARIO(two_waits_in_turn_are_cut_short_or_end, setup, NULL, request_first, set_event, wait_twice);
+SCENARIO(a_barriers_wait_is_cut_short, setup, NULL, request_first, wait_on_barrier);
+SCENARIO(a_barriers_wait_is_cut_short_or_ends, setup, NULL, request_first, publish,
+         wait_on_barrier);
+
+/* Two ask; each request has reached the source when it returns, or the other's has. */
+static void request_and_look(void *p)
+{
+    state *s = p;
+    request_first(p);
+    bide_check_assert(bide_stop_requested(&s->children[0]));
+}
+
+static void request_for_time(void *p)
+{
+    bide_stop_request_with(&((state *)p)->children[0], -ETIMEDOUT);
+}
+
+static void wait_for_either(void *p)
+{
+    wait_in_child(p, 0, &either_body, false);
+}
+
+SCENARIO(two_ask_for_different_reasons, setup, NULL, request_and_look, request_for_time,
+         wait_for_either);
+
+/* ---- Others in the list ---- */
+
+SCENARIO(another_waits_beside_the_one_that_is_cut_short, setup_beside, finish_beside, request_first,
+         set_event, wait_first);
+SCENARIO(another_waits_on_the_barrier_beside_the_one_that_is_cut_short, setup_beside_on_barrier,
+         finish_beside, request_first, publish, wait_on_barrier);
+SCENARIO(a_request_reaches_two_children, setup, NULL, request, wait_first, wait_second);
+SCENARIO(a_request_reaches_two_children_on_a_barrier, setup, NULL, request, wait_on_barrier,
+         wait_on_barrier_second);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &a_wait_is_cut_short,
+        &a_barriers_wait_is_cut_short,
+        &a_wait_is_cut_short_or_ends,
+        &two_waits_in_turn_are_cut_short_or_end,
+        &a_barriers_wait_is_cut_short_or_ends,
+        &two_ask_for_different_reasons,
+        &a_request_reaches_two_children,
+        &a_request_reaches_two_children_on_a_barrier,
+        &another_waits_beside_the_one_that_is_cut_short,
+        &another_waits_on_the_barrier_beside_the_one_that_is_cut_short,
+        NULL,
+    };
+    static const char *const files[] = {"stop.h", "stop.c", "lock.h", "waiter_list.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -322,10 +322,10 @@ static size_t dump_list(FILE *file, bide_root_list_ *list)
 int bide_dump(FILE *file)
 {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    size_t tasks = 0;
     pthread_mutex_lock(&one_at_a_time);
     int error = bide_peek_begin_();
     if (error == 0) {
+        size_t tasks = 0;
         bide_objects_note_();
         for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++)
             tasks += dump_list(file, &bide_roots_[i]);

@@ -1,5 +1,9 @@
 /*
+<<<<<<< HEAD
  * The run loop's queue, sleep and timers, spawn, sync_wait, asking to stop: coroutines that are woken by other threads, and
+=======
+ * The run loop's queue and sleep, spawn, sync_wait: coroutines that are woken by other threads, and
+>>>>>>> cec90bffaf2d33f1f1a3236f2e5191a196aeec42
  * threads that sleep until they are needed.
  */
 #include "bide/check.h"
@@ -9,7 +13,6 @@
 #include "bide/sequence_barrier.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
-#include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
@@ -18,7 +21,6 @@ typedef struct state {
     bide_event event;
     bide_event second;
     bide_sequence_barrier8 barrier;
-    bide_stop_source stop;
     int data;
     int result;
     bide_run_loop *allocated;
@@ -271,6 +273,7 @@ static const bide_check_scenario loop_freed = {
     .threads = {set_event, run_and_free},
 };
 
+<<<<<<< HEAD
 /* ---- Timers. The clock stands at 1: what is due later comes when a thread has slept until then ---- */
 
 enum { DUE = 1, LATER = 5 };
@@ -430,6 +433,8 @@ static const bide_check_scenario asked_to_stop = {
     .threads = {ask_to_stop, look_whether_asked},
 };
 
+=======
+>>>>>>> cec90bffaf2d33f1f1a3236f2e5191a196aeec42
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&sync_wait,
@@ -439,12 +444,11 @@ int main(int argc, char **argv)
                                                      &spawned_elsewhere,
                                                      &run_and_stopped_twice,
                                                      &loop_woken_by_two,
-                                                     &asked_to_stop,
                                                      &looked,
                                                      &loop_slept,
                                                      &alarmed,
                                                      &cleared,
                                                      NULL};
-    static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", "stop.h", NULL};
+    static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -1,9 +1,5 @@
 /*
-<<<<<<< HEAD
- * The run loop's queue, sleep and timers, spawn, sync_wait, asking to stop: coroutines that are woken by other threads, and
-=======
- * The run loop's queue and sleep, spawn, sync_wait: coroutines that are woken by other threads, and
->>>>>>> cec90bffaf2d33f1f1a3236f2e5191a196aeec42
+ * The run loop's queue, sleep and timers, spawn, sync_wait: coroutines that are woken by other threads, and
  * threads that sleep until they are needed.
  */
 #include "bide/check.h"
@@ -273,7 +269,6 @@ static const bide_check_scenario loop_freed = {
     .threads = {set_event, run_and_free},
 };
 
-<<<<<<< HEAD
 /* ---- Timers. The clock stands at 1: what is due later comes when a thread has slept until then ---- */
 
 enum { DUE = 1, LATER = 5 };
@@ -404,37 +399,6 @@ static const bide_check_scenario cleared = {
     .finish = free_two,
 };
 
-/* ---- Asking to stop ---- */
-
-static void setup_stop(void *p)
-{
-    bide_stop_source_init(&((state *)p)->stop);
-}
-
-static void ask_to_stop(void *p)
-{
-    state *s = p;
-    s->data = 1;
-    bide_stop_request(&s->stop);
-}
-
-static void look_whether_asked(void *p)
-{
-    state *s = p;
-    if (bide_stop_requested(&s->stop))
-        bide_check_assert(s->data == 1);
-}
-
-static const bide_check_scenario asked_to_stop = {
-    .name = "who_is_asked_to_stop_sees_why",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup_stop,
-    .threads = {ask_to_stop, look_whether_asked},
-};
-
-=======
->>>>>>> cec90bffaf2d33f1f1a3236f2e5191a196aeec42
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&sync_wait,

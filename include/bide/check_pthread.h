@@ -3,8 +3,8 @@
  * without it, only <pthread.h>. To be included in place of <pthread.h>. Floor: check.
  *
  * A lock is fair to nobody: each order in which threads may take it is explored. A condition that is signalled
- * wakes any one of those that wait, and a wait may end for no reason. A thread that is created counts beside
- * those of the scenario, six in all.
+ * wakes any one of those that wait, and a wait may end for no reason, or when its time has come, which may be at
+ * once. A thread that is created counts beside those of the scenario, six in all.
  */
 #ifndef BIDE_CHECK_PTHREAD_H
 #define BIDE_CHECK_PTHREAD_H
@@ -26,6 +26,8 @@ int bide_check_mutex_trylock_(bide_check_site_ *site, pthread_mutex_t *mutex);
 int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex);
 int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition,
                           pthread_mutex_t *mutex);
+int bide_check_cond_timedwait_(bide_check_site_ *site, pthread_cond_t *condition,
+                               pthread_mutex_t *mutex, const struct timespec *time);
 int bide_check_cond_wake_(bide_check_site_ *site, pthread_cond_t *condition, unsigned count);
 int bide_check_create_(bide_check_site_ *site, pthread_t *thread, void *(*function)(void *),
                        void *argument);
@@ -46,8 +48,14 @@ BIDE_INLINE int bide_check_nothing_(const void *object, const void *attributes)
 #define pthread_mutex_unlock(mutex)              bide_check_mutex_unlock_(BIDE_CHECK_SITE_(#mutex), mutex)
 #define pthread_cond_init(condition, attributes) bide_check_nothing_(condition, attributes)
 #define pthread_cond_destroy(condition)          bide_check_nothing_(condition, NULL)
+#define pthread_condattr_init(attributes)        bide_check_nothing_(attributes, NULL)
+#define pthread_condattr_destroy(attributes)     bide_check_nothing_(attributes, NULL)
+#define pthread_condattr_setclock(attributes, clock) \
+    ((void)(clock), bide_check_nothing_(attributes, NULL))
 #define pthread_cond_wait(condition, mutex) \
     bide_check_cond_wait_(BIDE_CHECK_SITE_(#condition), condition, mutex)
+#define pthread_cond_timedwait(condition, mutex, time) \
+    bide_check_cond_timedwait_(BIDE_CHECK_SITE_(#condition), condition, mutex, time)
 #define pthread_cond_signal(condition) \
     bide_check_cond_wake_(BIDE_CHECK_SITE_(#condition), condition, 1)
 #define pthread_cond_broadcast(condition) \

@@ -58,6 +58,9 @@ BIDE_COLD void bide_await_forbidden_(const bide_coroutine_code *code, unsigned l
 /* A coroutine yields whose type has no yield_value. */
 BIDE_COLD void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned line);
 
+/* A coroutine ends: it must not leave a scope open. Only called where misuse is looked for. */
+void bide_frame_ends_(const bide_frame *frame, const bide_coroutine_code *code);
+
 /* A frame runs: what it would wait for is this. Only kept up where misuse is looked for. */
 extern bide_awaiter bide_running_;
 
@@ -95,6 +98,9 @@ BIDE_INLINE bide_frame *bide_frame_finish_(bide_frame *frame, const bide_corouti
                                            const bide_point *finished, int error)
 {
     const bide_context *context = frame->context;
+#if BIDE_DEBUG
+    bide_frame_ends_(frame, code);
+#endif
     frame->awaiter.ops = &finished->ops;
     if (BIDE_UNLIKELY(error == BIDE_DESTROYED_)) {
         frame->error = -ECANCELED;
@@ -415,7 +421,8 @@ void bide_yield_in_a_body_without_values_(void)
         }                                                             \
         return bide_frame_finish_(bide_frame_, &bide_body_.code, &bide_body_.finished, bide_error_)
 
-/* Inside a body: the context it runs in. */
+/* Inside a body: its frame, and the context it runs in. */
+#define bide_this_frame()   (bide_frame_)
 #define bide_this_context() (bide_frame_->context)
 
 BIDE_EXTERN_C_END

@@ -23,6 +23,9 @@
 #ifndef EPIPE
 #define EPIPE 32
 #endif
+#ifndef ENOTSUP
+#define ENOTSUP 95
+#endif
 #ifndef ETIMEDOUT
 #define ETIMEDOUT 110
 #endif

@@ -46,6 +46,7 @@ typedef struct bide_context bide_context;
 typedef struct bide_scheduler bide_scheduler;
 typedef struct bide_stop_source bide_stop_source;
 typedef struct bide_coroutine_type bide_coroutine_type;
+typedef struct bide_timer bide_timer;
 
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter
@@ -185,6 +186,22 @@ struct bide_scheduler {
      * not there. NULL: nothing can be taken back.
      */
     bool (*take_back)(bide_scheduler *scheduler, bide_awaiter *awaiter);
+
+    /*
+     * Takes a timer (timer.h) that is not set and whose awaiter has its frame: when its time has come, never
+     * before, the awaiter is posted here, once, as an operation that has ended. Timers of one time in the
+     * order in which they were set. Returns 0 or a negative errno; from the moment when it may end elsewhere
+     * nothing of the timer is touched. Any thread; the scheduler stays until it has returned. NULL: this
+     * scheduler has no timers.
+     */
+    int (*set_timer)(bide_scheduler *scheduler, bide_timer *timer);
+
+    /*
+     * True: it was set, will not be posted, and nothing refers to it any more. False: it has been posted, or
+     * was never set. Any thread, but not while it is being set; the scheduler and the timer stay until it has
+     * returned. NULL with set_timer.
+     */
+    bool (*clear_timer)(bide_scheduler *scheduler, bide_timer *timer);
 };
 
 /*

@@ -30,7 +30,8 @@ void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *
 /*
  * Ends a coroutine that has not started or is suspended, without running what follows: from the innermost
  * that it awaits outwards, withdraws what each waits for, runs its `finally` part, and leaves it done,
- * with -ECANCELED. Frames that bide_owned awaits are freed; `frame` itself is the caller's. Nobody's
+ * with -ECANCELED. Frames that bide_owned awaits are freed; `frame` itself is the caller's
+ * (or, if bide_owned awaits it, is freed when who awaits it is destroyed). Nobody's
  * continuation runs. On one that has ended it does nothing.
  *
  * On a thread of the context's scheduler; not while it runs, nor while somebody else resumes it or ends what

@@ -10,7 +10,9 @@
 #ifndef BIDE_RUN_LOOP_H
 #define BIDE_RUN_LOOP_H
 
-#include "bide/frame.h"
+#include "bide/timer.h"
+
+#include <pthread.h>
 
 BIDE_EXTERN_C_BEGIN
 
@@ -27,6 +29,14 @@ typedef struct bide_run_loop {
     bool stopping;
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
+    uint64_t deadline; /* when to look for timers that are due */
+    uint32_t turns; /* resumptions until it looks at the clock, while there is something to run */
+
+    /* of whoever has the lock */
+    pthread_mutex_t timers_lock;
+    bide_timers timers;
+    bool hint_posted;
+    bide_frame hint; /* posted by another thread: there is an earlier timer */
 
     /* of all threads: EMPTY, PARKED, or what was posted, newest first */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uintptr_t) posted;
@@ -54,10 +64,17 @@ void bide_run_loop_stop(bide_run_loop *loop);
 int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter);
 
 /*
- * Resumes what is ready, and what becomes ready by that, without ever sleeping; returns how many
- * resumptions it did. For driving the loop from another. As bide_run_loop_run otherwise.
+ * Resumes what is ready, what waits for a time that has come by now, and what becomes ready by that, without
+ * ever sleeping; returns how many resumptions it did. For driving the loop from another. As
+ * bide_run_loop_run otherwise.
  */
 size_t bide_run_loop_run_ready(bide_run_loop *loop);
+
+/*
+ * When bide_run_loop_run_ready is to be called again although nothing was posted: the time of the earliest
+ * timer, in nanoseconds of bide_platform.now(), or BIDE_FOREVER. Any thread; blocks for a moment at most.
+ */
+uint64_t bide_run_loop_next_deadline(bide_run_loop *loop);
 
 BIDE_EXTERN_C_END
 

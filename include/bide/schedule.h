@@ -19,8 +19,8 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* Changing one's own scheduler. The caller's until the coroutine has ended, or has changed it again with
- * this same operation and then ended: in the frame, not inside a child's. */
+/* Changing one's own scheduler. The caller's until the coroutine has ended: in its frame, not inside a child's. It
+ * may be used again meanwhile, and take turns with others. */
 typedef struct bide_schedule_operation {
     bide_awaiter awaiter;
     bide_scheduler *scheduler;

@@ -46,12 +46,27 @@ int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex)
     return 0;
 }
 
-int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex)
+static int cond_wait(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex,
+                     bool has_deadline)
 {
     sleepers_enlist((uintptr_t)condition, site, NULL);
     bide_check_mutex_unlock_(site, mutex);
-    sleepers_wait((uintptr_t)condition, site, false);
-    return bide_check_mutex_lock_(site, mutex);
+    int status = sleepers_wait((uintptr_t)condition, site, has_deadline);
+    bide_check_mutex_lock_(site, mutex);
+    return -status;
+}
+
+int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    return cond_wait(site, condition, mutex, false);
+}
+
+/* Whatever the time is, it may come at any moment. */
+int bide_check_cond_timedwait_(bide_check_site_ *site, pthread_cond_t *condition,
+                               pthread_mutex_t *mutex, const struct timespec *time)
+{
+    (void)time;
+    return cond_wait(site, condition, mutex, true);
 }
 
 int bide_check_cond_wake_(bide_check_site_ *site, pthread_cond_t *condition, unsigned count)

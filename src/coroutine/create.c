@@ -69,6 +69,8 @@ static int owner_resume(bide_awaiter *awaiter)
 static bool owner_withdraw(bide_awaiter *awaiter)
 {
     bide_frame *child = frame_of(awaiter);
+    if (bide_done(child) && !bide_withdraw_ended_(child))
+        return false;
     bide_destroy(child);
     bide_free(child);
     return true;

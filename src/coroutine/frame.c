@@ -81,40 +81,49 @@ bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
     return awaiter;
 }
 
-static void run(bide_frame *frame, unsigned depth, bide_awaiter *first, bide_awaiter *last)
+/* Runs `frame`, and then what comes into the queue. */
+static void run(bide_frame *frame, inline_queue *queue)
 {
-    inline_queue queue = {{first, last}, innermost};
-    innermost = &queue;
     for (;;) {
         while (frame != NULL) {
             if (!may_be_resumed(frame))
                 break; /* (if misuse returns, which it should not) */
-            frame = bide_frame_point(frame)->code->step(frame, depth);
-            depth = BIDE_DIRECT_DEPTH;
+            frame = bide_frame_point(frame)->code->step(frame, BIDE_DIRECT_DEPTH);
         }
-        bide_awaiter *awaiter = bide_awaiter_chain_take(&queue.ready);
+        bide_awaiter *awaiter = bide_awaiter_chain_take(&queue->ready);
         if (awaiter == NULL)
             break;
         frame = awaiter->frame;
     }
-    innermost = queue.outer;
+    innermost = queue->outer;
 }
 
 void bide_resume(bide_frame *frame)
 {
-    run(frame, BIDE_DIRECT_DEPTH, NULL, NULL);
+    inline_queue queue = {{NULL, NULL}, innermost};
+    innermost = &queue;
+    run(frame, &queue);
 }
 
-void bide_frame_run_(bide_frame *frame, unsigned depth)
+void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
 {
-    run(frame, depth, NULL, NULL);
+    if (innermost != NULL) {
+        function(frame);
+        return;
+    }
+    inline_queue queue = {{NULL, NULL}, NULL};
+    innermost = &queue;
+    function(frame);
+    run(NULL, &queue);
 }
 
 static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     (void)scheduler;
     if (innermost == NULL) {
-        run(NULL, BIDE_DIRECT_DEPTH, first, last);
+        inline_queue queue = {{first, last}, NULL};
+        innermost = &queue;
+        run(NULL, &queue);
         return;
     }
     bide_awaiter_chain_append(&innermost->ready, first, last);
@@ -130,7 +139,7 @@ static bool inline_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
     return false;
 }
 
-bide_scheduler bide_inline_scheduler = {inline_post, NULL, 0, inline_take_back};
+bide_scheduler bide_inline_scheduler = {.post = inline_post, .take_back = inline_take_back};
 
 const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL};
 

@@ -43,6 +43,12 @@ bool bide_withdraw_(bide_awaiter *awaiter)
     return function != NULL && (function(awaiter) || bide_take_back_(awaiter));
 }
 
+bool bide_withdraw_ended_(const bide_frame *ended)
+{
+    bide_awaiter *posted = bide_posted_back_(ended);
+    return posted == NULL || bide_take_back_(posted);
+}
+
 /* The operation that the frame waits for, if it does, is to leave no trace. */
 static void withdraw(bide_frame *frame)
 {
@@ -51,9 +57,7 @@ static void withdraw(bide_frame *frame)
         return;
     if (awaiter == &bide_running_)
         misused("a running coroutine was destroyed", frame);
-    else if (bide_awaited_frame_(awaiter) != NULL)
-        return; /* it has ended */
-    else if (awaiter->ops->withdraw == NULL)
+    else if (awaiter->ops->withdraw == NULL && bide_awaited_frame_(awaiter) == NULL)
         misused("a coroutine was destroyed while it waits for what cannot be withdrawn", frame);
     else {
         bide_stop_forget_(frame);
@@ -68,7 +72,7 @@ static void end(bide_frame *frame)
     const bide_point *point = bide_frame_point(frame);
     const bide_coroutine_code *code = point->code;
     if (point->state != BIDE_AT_START && code->type != NULL) {
-        bide_frame_run_(frame, BIDE_DESTROY_);
+        code->step(frame, BIDE_DESTROY_); /* (returns NULL: nobody's continuation runs) */
         return;
     }
     frame->awaiter.ops = code->finished != NULL ? &code->finished->ops : &bide_point_finished.ops;
@@ -85,10 +89,8 @@ static bide_frame *child_of(bide_frame *frame)
 }
 
 /* In a loop, for coroutines may await each other to any depth. */
-void bide_destroy(bide_frame *frame)
+static void destroy(bide_frame *frame)
 {
-    if (bide_done(frame))
-        return;
     bide_frame *innermost = frame;
     for (bide_frame *child; (child = child_of(innermost)) != NULL;)
         innermost = child;
@@ -102,8 +104,17 @@ void bide_destroy(bide_frame *frame)
     end(frame);
 }
 
+void bide_destroy(bide_frame *frame)
+{
+    if (!bide_done(frame))
+        bide_run_after_(destroy, frame);
+}
+
 bool bide_frame_withdraw_(bide_awaiter *awaiter)
 {
-    bide_destroy((bide_frame *)(void *)awaiter);
+    bide_frame *frame = (bide_frame *)(void *)awaiter;
+    if (bide_done(frame))
+        return bide_withdraw_ended_(frame);
+    bide_destroy(frame);
     return true;
 }

@@ -30,17 +30,27 @@ static bool is_posted(bide_awaiter *awaiter)
 
 /* ---- Oneself ---- */
 
+static bide_frame *back_step(bide_frame *back, unsigned depth);
+
+static const bide_coroutine_code back_code = {back_step, "bide_schedule", __FILE__, NULL, NULL};
+static const bide_point back_point = BIDE_POINT(&back_code, NULL, 0, BIDE_AT_AWAIT);
+static const bide_point back_posted = BIDE_POINT(&back_code, NULL, 1, BIDE_AT_AWAIT);
+
 /* The coroutine has ended: its continuation is posted, for it may belong elsewhere. */
 static bide_frame *back_step(bide_frame *back, unsigned depth)
 {
     (void)depth;
+    back->awaiter.ops = &back_posted.ops;
     back->awaiter.link = NULL;
     bide_wake(&back->awaiter);
     return NULL;
 }
 
-static const bide_coroutine_code back_code = {back_step, "bide_schedule", __FILE__, NULL, NULL};
-static const bide_point back_point = BIDE_POINT(&back_code, NULL, 0, BIDE_AT_AWAIT);
+bide_awaiter *bide_posted_back_(const bide_frame *ended)
+{
+    bide_frame *next = ended->awaiter.frame;
+    return next != NULL && next->awaiter.ops == &back_posted.ops ? &next->awaiter : NULL;
+}
 
 /* Makes `frame` one of the scheduler's. */
 static void move(bide_schedule_operation *operation, bide_frame *frame)
@@ -52,10 +62,12 @@ static void move(bide_schedule_operation *operation, bide_frame *frame)
     }
     if (frame->context->scheduler == scheduler)
         return;
-    if (frame->awaiter.frame != NULL) {
+    /* One frame stands between, however often it moves: that of the first operation. */
+    bide_frame *next = frame->awaiter.frame;
+    if (next != NULL && next->awaiter.ops != &back_point.ops) {
         operation->back.awaiter.ops = &back_point.ops;
         operation->back.awaiter.link = &frame->awaiter;
-        operation->back.awaiter.frame = frame->awaiter.frame;
+        operation->back.awaiter.frame = next;
         operation->back.context = frame->context;
         frame->awaiter.frame = &operation->back;
     }
@@ -191,8 +203,12 @@ static bool schedule_on_withdraw(bide_awaiter *awaiter)
     bide_frame *there = &operation->there;
     if (bide_done(there))
         return false;
-    if (there->awaiter.ops == &there_start.ops)
-        return bide_take_back_(&there->awaiter);
+    if (there->awaiter.ops == &there_start.ops) {
+        if (!bide_take_back_(&there->awaiter))
+            return false;
+        bide_abandon_(operation->inner);
+        return true;
+    }
     bide_destroy(there);
     return true;
 }
@@ -206,6 +222,25 @@ bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_sched
     operation->inner = inner;
     operation->scheduler = scheduler;
     return &operation->awaiter;
+}
+
+/* ---- What was never started ---- */
+
+/* Of the operations that stand for another one, down to that one. */
+void bide_abandon_(bide_awaiter *awaiter)
+{
+    for (;;) {
+        bool (*withdraw)(bide_awaiter *) = awaiter->ops->withdraw;
+        if (withdraw == bide_then_withdraw_)
+            awaiter = bide_container_of(awaiter, bide_then_operation, awaiter)->inner;
+        else if (withdraw == schedule_on_withdraw)
+            awaiter = bide_container_of(awaiter, bide_schedule_on_operation, awaiter)->inner;
+        else if (withdraw == resume_on_withdraw)
+            awaiter = bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter)->inner;
+        else
+            break;
+    }
+    bide_awaiter_forget_(awaiter);
 }
 
 /* ---- bide_then ---- */

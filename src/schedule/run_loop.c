@@ -19,6 +19,17 @@
  * 4. Once the push is done the loop may run, end and be freed, so after it post uses the address of the
  *    word only. The thread sleeps on the word itself, on the half that holds its low 32 bits: PARKED is
  *    odd and no pointer is, so the half differs when the word does.
+ *
+ * Timers stand under a lock, since any thread may clear one and has to know at once whether it came in time.
+ * The loop's thread takes the lock to set one and when one is due; otherwise it only compares a time of its
+ * own, `deadline`: when the earliest is due, or earlier (if that one was cleared).
+ *
+ * 5. A timer is never missed: the loop's thread puts forward its deadline when it sets one; any other thread
+ *    that sets one which is the earliest posts `hint`, which makes the loop's thread read the deadline anew,
+ *    and by 2 it does not sleep over that. If the hint is posted already, it is going to be resumed and to
+ *    take the lock after this, so that it finds this timer too.
+ * 6. While there is something to run the clock is read before each so many resumptions, not before each: a
+ *    look at it costs as much as several.
  */
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
@@ -41,6 +52,9 @@ enum { SPINS_LEAST = 1, SPINS_MOST = 2 };
 #else
 enum { SPINS_LEAST = 32, SPINS_MOST = 2048 };
 #endif
+
+/* How many resumptions may pass before a loop that has timers looks at the clock. */
+enum { TURNS = 32 };
 
 /* The loop that runs on this thread. */
 static BIDE_THREAD_LOCAL bide_run_loop *running;
@@ -105,12 +119,90 @@ static bool take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
     return bide_awaiter_chain_remove(&loop->ready, awaiter);
 }
 
+/* Queues what is due at `now`. The hint, if it is what runs, may be posted again from here on. */
+static void take_due_and(bide_run_loop *loop, uint64_t now, bool is_hint)
+{
+    pthread_mutex_lock(&loop->timers_lock);
+    bide_timers_take_due(&loop->timers, now, &loop->ready);
+    loop->deadline = bide_timers_next(&loop->timers);
+    if (is_hint)
+        loop->hint_posted = false;
+    pthread_mutex_unlock(&loop->timers_lock);
+}
+
+static void take_due(bide_run_loop *loop, uint64_t now)
+{
+    take_due_and(loop, now, false);
+}
+
+/* As `take`, and now and then, or when there is nothing to run, looks for timers that are due. */
+static bool take_or_look(bide_run_loop *loop)
+{
+    bool is_ready = take(loop);
+    if (BIDE_LIKELY(loop->deadline == BIDE_FOREVER) || (is_ready && --loop->turns != 0))
+        return is_ready;
+    loop->turns = TURNS;
+    uint64_t now = bide_platform.now();
+    if (now >= loop->deadline)
+        take_due(loop, now);
+    return loop->ready.first != NULL;
+}
+
+static bide_frame *hint_step(bide_frame *frame, unsigned depth)
+{
+    bide_run_loop *loop = bide_container_of(frame, bide_run_loop, hint);
+    (void)depth;
+    take_due_and(loop, bide_platform.now(), true);
+    return NULL;
+}
+
+static const bide_coroutine_code hint_code = {hint_step, "(timers of a run loop)", __FILE__, NULL,
+                                              NULL};
+static const bide_point hint_point = BIDE_POINT_START(&hint_code);
+
+static int set_timer(bide_scheduler *scheduler, bide_timer *timer)
+{
+    bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
+    bool is_own = running == loop;
+    uint64_t time = timer->time;
+    pthread_mutex_lock(&loop->timers_lock);
+    bool is_earliest = bide_timers_insert(&loop->timers, timer);
+    bool post_hint = is_earliest && !is_own && !loop->hint_posted;
+    if (post_hint)
+        loop->hint_posted = true;
+    pthread_mutex_unlock(&loop->timers_lock);
+    if (is_own && is_earliest)
+        loop->deadline = time;
+    if (post_hint) {
+        bide_awaiter *hint = &loop->hint.awaiter;
+        hint->ops = &hint_point.ops;
+        hint->frame = &loop->hint;
+        hint->link = NULL;
+        post(scheduler, hint, hint);
+    }
+    return 0;
+}
+
+static bool clear_timer(bide_scheduler *scheduler, bide_timer *timer)
+{
+    bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
+    pthread_mutex_lock(&loop->timers_lock);
+    bool cleared = bide_timers_remove(&loop->timers, timer);
+    pthread_mutex_unlock(&loop->timers_lock);
+    return cleared;
+}
+
 static void run_one(bide_run_loop *loop)
 {
     bide_resume(bide_awaiter_chain_take(&loop->ready)->frame);
 }
 
-/* Looks for work for a while, then sleeps until there is some. */
+static bool is_deadline_past(const bide_run_loop *loop)
+{
+    return loop->deadline != BIDE_FOREVER && bide_platform.now() >= loop->deadline;
+}
+
+/* Looks for work for a while, then sleeps until there is some, or until the deadline. */
 static void await_work(bide_run_loop *loop)
 {
     for (uint32_t i = 0; i < loop->spins; i++) {
@@ -119,6 +211,8 @@ static void await_work(bide_run_loop *loop)
                 loop->spins *= 2;
             return;
         }
+        if (is_deadline_past(loop))
+            return;
         bide_cpu_relax();
     }
     if (loop->spins > SPINS_LEAST)
@@ -127,8 +221,15 @@ static void await_work(bide_run_loop *loop)
     /* relaxed: nothing is read on the strength of it; `take` acquires. */
     if (!bide_atomic_compare_exchange(&loop->posted, &empty, PARKED, relaxed, relaxed))
         return;
-    while (bide_atomic_load(&loop->posted, relaxed) == PARKED)
-        bide_platform.wait(parked_half(loop), (uint32_t)PARKED, BIDE_FOREVER);
+    while (bide_atomic_load(&loop->posted, relaxed) == PARKED) {
+        if (bide_platform.wait(parked_half(loop), (uint32_t)PARKED, loop->deadline) == 0)
+            continue;
+        uintptr_t parked = PARKED;
+        /* relaxed: as above; if it fails, something was posted. */
+        bide_atomic_compare_exchange(&loop->posted, &parked, EMPTY, relaxed, relaxed);
+        take_due(loop, loop->deadline); /* which has come */
+        return;
+    }
 }
 
 void bide_run_loop_init(bide_run_loop *loop)
@@ -137,6 +238,8 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->scheduler.post = post;
     loop->scheduler.idle = several ? idle : NULL;
     loop->scheduler.take_back = take_back;
+    loop->scheduler.set_timer = set_timer;
+    loop->scheduler.clear_timer = clear_timer;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
@@ -147,6 +250,11 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->may_look = true;
     loop->stopping = false;
     bide_atomic_init(&loop->stop_posted, 0);
+    loop->deadline = BIDE_FOREVER;
+    loop->turns = TURNS;
+    pthread_mutex_init(&loop->timers_lock, NULL);
+    bide_timers_init(&loop->timers);
+    loop->hint_posted = false;
     bide_atomic_init(&loop->posted, EMPTY);
 }
 
@@ -155,7 +263,7 @@ static void run_until(bide_run_loop *loop, const bool *ended)
     bide_run_loop *outer = running;
     running = loop;
     while (!*ended) {
-        if (take(loop))
+        if (take_or_look(loop))
             run_one(loop);
         else
             await_work(loop);
@@ -221,9 +329,19 @@ size_t bide_run_loop_run_ready(bide_run_loop *loop)
     bide_run_loop *outer = running;
     running = loop;
     loop->may_look = false;
+    if (loop->deadline != BIDE_FOREVER)
+        take_due(loop, bide_platform.now());
     for (; take(loop); count++)
         run_one(loop);
     loop->may_look = true;
     running = outer;
     return count;
+}
+
+uint64_t bide_run_loop_next_deadline(bide_run_loop *loop)
+{
+    pthread_mutex_lock(&loop->timers_lock);
+    uint64_t next = bide_timers_next(&loop->timers);
+    pthread_mutex_unlock(&loop->timers_lock);
+    return next;
 }

@@ -1,5 +1,5 @@
 /*
- * The run loop's queue and sleep, spawn, sync_wait, asking to stop: coroutines that are woken by other threads, and
+ * The run loop's queue, sleep and timers, spawn, sync_wait, asking to stop: coroutines that are woken by other threads, and
  * threads that sleep until they are needed.
  */
 #include "bide/check.h"
@@ -7,6 +7,7 @@
 #include "bide/event.h"
 #include "bide/run_loop.h"
 #include "bide/sequence_barrier.h"
+#include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
@@ -21,6 +22,7 @@ typedef struct state {
     int data;
     int result;
     bide_run_loop *allocated;
+    struct alarm *shared;
 } state;
 
 /* Waits for both events, on whatever scheduler it runs. */
@@ -269,6 +271,136 @@ static const bide_check_scenario loop_freed = {
     .threads = {set_event, run_and_free},
 };
 
+/* ---- Timers. The clock stands at 1: what is due later comes when a thread has slept until then ---- */
+
+enum { DUE = 1, LATER = 5 };
+
+/* Sleeps, and then waits for the event. */
+struct sleeper {
+    bide_task task;
+    state *state;
+    bide_sleep sleep;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(sleeper_body)
+{
+    bide_begin(sleeper_body, struct sleeper * self);
+    bide_try(bide_sleep_until(&self->sleep, LATER));
+    bide_await(bide_event_wait(&self->wait, &self->state->event));
+    bide_check_assert(self->state->data == 1);
+    bide_end();
+}
+
+static void run_until_the_sleeper_has_ended(void *p)
+{
+    state *s = p;
+    struct sleeper sleeper = {.state = s};
+    bide_check_assert(bide_run_loop_wait(&s->loop, bide_task_init(&sleeper.task, &sleeper_body)) ==
+                      0);
+}
+
+static const bide_check_scenario loop_slept = {
+    .name = "a_loop_sleeps_until_its_timer_is_due",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {run_until_the_sleeper_has_ended, set_event},
+};
+
+/* A timer whose frame, on the loop, sets the event. */
+typedef struct alarm {
+    bide_timer timer;
+    bide_frame frame;
+    state *state;
+} alarm;
+
+static bide_frame *alarm_step(bide_frame *frame, unsigned depth)
+{
+    (void)depth;
+    bide_event_set(&bide_container_of(frame, alarm, frame)->state->event);
+    return NULL;
+}
+
+static const bide_coroutine_code alarm_code = {alarm_step, "alarm", __FILE__, NULL, NULL};
+static const bide_point alarm_point = BIDE_POINT_START(&alarm_code);
+
+static void alarm_set(alarm *self, state *s, uint64_t time)
+{
+    bide_timer_init(&self->timer, time);
+    self->timer.awaiter.frame = &self->frame;
+    self->frame.awaiter.ops = &alarm_point.ops;
+    self->frame.context = &s->loop.context;
+    self->state = s;
+    s->data = 1;
+    s->loop.scheduler.set_timer(&s->loop.scheduler, &self->timer);
+}
+
+static bool alarm_clear(alarm *self)
+{
+    return self->state->loop.scheduler.clear_timer(&self->state->loop.scheduler, &self->timer);
+}
+
+static void setup_two(void *p)
+{
+    setup(p);
+    ((state *)p)->shared = bide_check_alloc(2 * sizeof(alarm));
+}
+
+static void set_an_alarm(void *p)
+{
+    state *s = p;
+    alarm_set(&s->shared[0], s, LATER);
+}
+
+static void run_until_the_alarm(void *p)
+{
+    state *s = p;
+    bide_event_waiter wait;
+    bide_run_loop_wait(&s->loop, bide_event_wait(&wait, &s->event));
+    bide_check_assert(s->data == 1);
+}
+
+static void free_two(void *p)
+{
+    bide_check_free(((state *)p)->shared);
+}
+
+static const bide_check_scenario alarmed = {
+    .name = "a_timer_that_another_thread_sets_is_served_by_a_loop_that_may_sleep",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {run_until_the_alarm, set_an_alarm},
+    .finish = free_two,
+};
+
+/* The first is set beforehand, and cleared or not; what is cleared may be freed at once. */
+static void setup_one_set(void *p)
+{
+    setup_two(p);
+    set_an_alarm(p);
+}
+
+static void clear_and_set_another(void *p)
+{
+    state *s = p;
+    if (alarm_clear(&s->shared[0])) {
+        bide_check_assert(!bide_event_is_set(&s->event));
+        s->shared[0].timer.time = 0;
+        alarm_set(&s->shared[1], s, DUE);
+    }
+}
+
+static const bide_check_scenario cleared = {
+    .name = "a_timer_is_cleared_or_posted_by_a_loop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_set,
+    .threads = {run_until_the_alarm, clear_and_set_another},
+    .finish = free_two,
+};
+
 /* ---- Asking to stop ---- */
 
 static void setup_stop(void *p)
@@ -309,6 +441,9 @@ int main(int argc, char **argv)
                                                      &loop_woken_by_two,
                                                      &asked_to_stop,
                                                      &looked,
+                                                     &loop_slept,
+                                                     &alarmed,
+                                                     &cleared,
                                                      NULL};
     static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", "stop.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

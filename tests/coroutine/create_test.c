@@ -3,6 +3,7 @@
  * its coroutine ended or was destroyed; and where there is no memory the await ends with -ENOMEM.
  */
 #define _GNU_SOURCE
+#include "counting.h"
 #include "testing.h"
 
 #include "bide/create.h"
@@ -10,42 +11,6 @@
 #include "bide/task.h"
 
 #include <errno.h>
-
-/* Hands on to another, counts, and fails when told to. */
-struct counting {
-    bide_allocator allocator;
-    bide_allocator *inner;
-    int calls;
-    int fail_at; /* the number of the call, from 1; 0: never */
-    int held;
-    int most_held;
-};
-
-static void *counting_allocate(bide_allocator *allocator, size_t size)
-{
-    struct counting *counting = bide_container_of(allocator, struct counting, allocator);
-    if (++counting->calls == counting->fail_at)
-        return NULL;
-    void *memory = counting->inner->allocate(counting->inner, size);
-    if (memory != NULL && ++counting->held > counting->most_held)
-        counting->most_held = counting->held;
-    return memory;
-}
-
-static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    struct counting *counting = bide_container_of(allocator, struct counting, allocator);
-    counting->held--;
-    memset(memory, 0xdd, size); /* whoever still uses it will notice */
-    counting->inner->deallocate(counting->inner, memory, size);
-}
-
-static void count(struct counting *counting, bide_allocator *inner)
-{
-    *counting = (struct counting){.inner = inner};
-    counting->allocator.allocate = counting_allocate;
-    counting->allocator.deallocate = counting_deallocate;
-}
 
 struct node {
     const struct node *left, *right;
@@ -205,6 +170,27 @@ static void destroying_the_outermost_frees_all_of_them(void **state)
     assert_int_equal(counting.held, 0);
 }
 
+/* A child that was destroyed by itself is still its owner's. */
+static void a_destroyed_child_is_freed_with_who_awaits_it(void **state)
+{
+    (void)state;
+    const struct node stop = {NULL, NULL, -1};
+    const struct node outer = {&stop, NULL, 2};
+    bide_arena arena;
+    struct counting counting;
+    long sum = 0;
+    bide_arena_init(&arena, memory, sizeof memory);
+    count(&counting, &arena.allocator);
+    struct walk self = {.allocator = &counting.allocator, .node = &outer, .sum = &sum};
+    bide_start(&self.task.frame, &walk_body, &bide_default_context);
+    bide_resume(&self.task.frame);
+    assert_int_equal(counting.held, 1);
+    bide_destroy((bide_frame *)((bide_owner *)(void *)self.task.frame.awaiter.link + 1));
+    assert_int_equal(counting.held, 1);
+    bide_destroy(&self.task.frame);
+    assert_int_equal(counting.held, 0);
+}
+
 static void a_created_frame_is_aligned_and_the_users(void **state)
 {
     (void)state;
@@ -274,6 +260,7 @@ int main(void)
 #endif
         cmocka_unit_test(without_memory_the_await_ends_with_enomem_and_nothing_is_lost),
         cmocka_unit_test(destroying_the_outermost_frees_all_of_them),
+        cmocka_unit_test(a_destroyed_child_is_freed_with_who_awaits_it),
         cmocka_unit_test(a_created_frame_is_aligned_and_the_users),
         cmocka_unit_test(an_arena_gives_what_it_has_and_is_reset),
         cmocka_unit_test(a_pool_gives_each_piece_once_and_again_when_it_is_back),

@@ -222,6 +222,65 @@ static void a_long_chain_is_destroyed_in_a_loop(void **state)
 }
 #endif
 
+/* Its `finally` opens the gate of another. */
+struct opener {
+    bide_task task;
+    struct gate gate;
+    struct opener *inner; /* or NULL */
+    struct link *waiting;
+};
+
+bide_coroutine(opener_body)
+{
+    bide_begin(opener_body, struct opener * self);
+    if (self->inner != NULL)
+        bide_await(bide_task_init(&self->inner->task, &opener_body));
+    else
+        bide_await(wait_at(&self->gate));
+    bide_finally();
+    say("finally ");
+    if (self->waiting != NULL)
+        open_gate(&self->waiting->gate);
+    bide_end();
+}
+
+struct opening_destroyer {
+    bide_task task;
+    bide_frame *victim;
+};
+
+bide_coroutine(opening_destroyer_body)
+{
+    bide_begin(opening_destroyer_body, struct opening_destroyer * self);
+    bide_destroy(self->victim);
+    say("destroyed ");
+    bide_end();
+}
+
+/* Who is woken may look at those that are being destroyed: it finds all of them done. */
+static void what_finally_wakes_runs_when_all_are_destroyed(void **state)
+{
+    (void)state;
+    for (int inside = 0; inside < 2; inside++) {
+        struct link waiting = {.name = "woken "};
+        struct opener inner = {.waiting = &waiting};
+        struct opener outer = {.inner = &inner};
+        struct opening_destroyer destroyer = {.victim = &outer.task.frame};
+        said[0] = '\0';
+        bide_start(&waiting.task.frame, &link_body, &bide_default_context);
+        bide_resume(&waiting.task.frame);
+        bide_start(&outer.task.frame, &opener_body, &bide_default_context);
+        bide_resume(&outer.task.frame);
+        if (inside)
+            bide_sync_wait(bide_task_init(&destroyer.task, &opening_destroyer_body));
+        else
+            bide_destroy(&outer.task.frame);
+        assert_true(bide_done(&waiting.task.frame));
+        assert_string_equal(said,
+                            inside ? "finally finally destroyed woken " : "finally finally woken ");
+    }
+}
+
 struct failing {
     bide_task task;
     struct gate gate;
@@ -402,6 +461,7 @@ int main(void)
         cmocka_unit_test(children_are_destroyed_innermost_first),
         cmocka_unit_test(a_child_can_be_destroyed_without_who_awaits_it),
         cmocka_unit_test(what_is_about_to_be_resumed_is_taken_back),
+        cmocka_unit_test(what_finally_wakes_runs_when_all_are_destroyed),
         cmocka_unit_test(a_failure_that_nobody_awaits_is_reported_once),
         cmocka_unit_test(a_failure_that_is_awaited_is_not),
         cmocka_unit_test(destroyed_coroutines_have_not_failed),

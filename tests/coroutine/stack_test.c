@@ -50,6 +50,14 @@ static void on_a_small_stack(void *(*function)(void *))
 /* What the functions on the small stack found. */
 static uint64_t found;
 
+/* BIDE_ROUNDS of the environment, or 1: how many times as many transfers and awaits. */
+static uint64_t rounds(void)
+{
+    const char *times = getenv("BIDE_ROUNDS");
+    uint64_t number = times != NULL ? strtoull(times, NULL, 10) : 1;
+    return number != 0 ? number : 1;
+}
+
 static void *allocate(size_t count, size_t size)
 {
     void *memory = calloc(count, size);
@@ -100,6 +108,100 @@ static void ten_million_awaits_of_children_that_complete_at_once(void **state)
     assert_int_equal(found, AWAITS);
 }
 
+/* An awaiter whose suspend returns the other coroutine: symmetric transfer, and nothing else. */
+struct transfer {
+    bide_awaiter awaiter;
+    bide_frame *other;
+};
+
+static bide_frame *transfer_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    (void)frame;
+    return bide_container_of(awaiter, struct transfer, awaiter)->other;
+}
+
+static int transfer_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+static bide_awaiter *transfer_to(struct transfer *transfer, bide_frame *other)
+{
+    static const bide_awaiter_ops ops = {NULL, transfer_suspend, transfer_resume, NULL,
+                                         NULL, "transfer"};
+    transfer->awaiter.ops = &ops;
+    transfer->other = other;
+    return &transfer->awaiter;
+}
+
+struct player {
+    bide_task task;
+    bide_frame *other;
+    uint64_t *left; /* transfers, of both */
+    uint64_t count; /* its own */
+    struct transfer transfer;
+};
+
+/* The two are alike, but two functions, so that each calls the other. */
+bide_coroutine(ping_body)
+{
+    bide_begin(ping_body, struct player * self);
+    while (*self->left != 0) {
+        --*self->left;
+        self->count++;
+        bide_await(transfer_to(&self->transfer, self->other));
+    }
+    bide_end();
+}
+
+bide_coroutine(pong_body)
+{
+    bide_begin(pong_body, struct player * self);
+    while (*self->left != 0) {
+        --*self->left;
+        self->count++;
+        bide_await(transfer_to(&self->transfer, self->other));
+    }
+    bide_end();
+}
+
+static void start(bide_task *task, const bide_point *body)
+{
+    bide_task_init(task, body);
+    task->frame.context = &bide_default_context;
+    task->frame.awaiter.frame = NULL;
+}
+
+static uint64_t counts[2];
+
+static void *ping_pong(void *unused)
+{
+    uint64_t left = AWAITS * rounds();
+    struct player ping = {.left = &left};
+    struct player pong = {.left = &left};
+    (void)unused;
+    ping.other = &pong.task.frame;
+    pong.other = &ping.task.frame;
+    start(&ping.task, &ping_body);
+    start(&pong.task, &pong_body);
+    bide_resume(&ping.task.frame);
+    counts[0] = ping.count;
+    counts[1] = pong.count;
+    /* The number is even: ping ends, and pong stands where it has handed over. */
+    found = bide_done(&ping.task.frame) && !bide_done(&pong.task.frame);
+    return NULL;
+}
+
+static void two_coroutines_transfer_to_each_other(void **state)
+{
+    (void)state;
+    on_a_small_stack(ping_pong);
+    assert_true(found);
+    assert_int_equal(counts[0], AWAITS * rounds() / 2);
+    assert_int_equal(counts[1], AWAITS * rounds() / 2);
+}
+
 struct link {
     bide_task task;
     struct link *next;
@@ -118,14 +220,24 @@ bide_coroutine(link_body)
     bide_end();
 }
 
+/* As many as make the awaits of ten million in a loop, when there are rounds; else one. */
+static uint64_t chains(void)
+{
+    return rounds() == 1 ? 1 : rounds() * AWAITS / MILLION;
+}
+
 static void *await_a_chain(void *unused)
 {
     struct link *links = allocate(MILLION, sizeof *links);
     (void)unused;
     for (int i = 0; i + 1 < MILLION; i++)
         links[i].next = &links[i + 1];
-    bide_sync_wait(bide_task_init(&links[0].task, &link_body));
-    found = links[0].length;
+    found = 0;
+    for (uint64_t i = 0; i < chains(); i++) {
+        bide_sync_wait(bide_task_init(&links[0].task, &link_body));
+        found += links[0].length;
+        links[0].length = 0;
+    }
     free(links);
     return NULL;
 }
@@ -134,7 +246,7 @@ static void a_chain_of_a_million_tasks_each_awaiting_the_next(void **state)
 {
     (void)state;
     on_a_small_stack(await_a_chain);
-    assert_int_equal(found, MILLION);
+    assert_int_equal(found, chains() * MILLION);
 }
 
 /* The same chain, but the last one suspends, so that all of it ends from inside a wake. */
@@ -206,9 +318,7 @@ bide_coroutine(waiter_body)
 
 static void begin(bide_task *task, const bide_point *body)
 {
-    bide_task_init(task, body);
-    task->frame.context = &bide_default_context;
-    task->frame.awaiter.frame = NULL;
+    start(task, body);
     bide_resume(&task->frame);
 }
 
@@ -470,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_million_awaits_of_children_that_complete_at_once),
+        cmocka_unit_test(two_coroutines_transfer_to_each_other),
         cmocka_unit_test(a_chain_of_a_million_tasks_each_awaiting_the_next),
         cmocka_unit_test(a_suspended_chain_of_a_million_ends_from_one_wake),
         cmocka_unit_test(a_million_waiters_on_one_event_set_by_a_resumed_waiter),

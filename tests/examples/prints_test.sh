@@ -1,9 +1,11 @@
 #!/bin/sh
-# A program ends with 0 and prints just what it should: prints_test.sh PROGRAM FILE.
+# A program ends with 0 and prints just what it should: prints_test.sh PROGRAM FILE [ARGUMENT...].
 set -u
+program=$1 expected=$2
+shift 2
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-"$1" >"$out"
+"$program" "$@" >"$out"
 status=$?
-diff "$2" "$out" || exit 1
+diff "$expected" "$out" || exit 1
 exit $status

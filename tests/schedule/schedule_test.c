@@ -4,6 +4,7 @@
  */
 #include "testing.h"
 
+#include "bide/create.h"
 #include "bide/handle.h"
 #include "bide/root.h"
 #include "bide/run_loop.h"
@@ -145,6 +146,39 @@ static void schedule_may_be_used_again_with_another_operation(void **state)
     assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&self.task, &moving_on_body)), 0);
     assert_false(self.here_first);
     assert_true(self.here_second);
+}
+
+/* To and fro, each way by its own operation. */
+struct to_and_fro {
+    bide_task task;
+    bide_schedule_operation to, fro;
+    bide_scheduler *loop;
+    int i;
+    int here_after[2];
+};
+
+bide_coroutine(to_and_fro_body)
+{
+    bide_begin(to_and_fro_body, struct to_and_fro * self);
+    for (self->i = 0; self->i < 100; self->i++) {
+        bide_await(bide_schedule(&self->to, there));
+        self->here_after[0] += is_here();
+        bide_await(bide_schedule(&self->fro, self->loop));
+        self->here_after[1] += is_here();
+    }
+    bide_await(bide_schedule(&self->to, there));
+    bide_end();
+}
+
+static void two_operations_may_take_turns(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct to_and_fro self = {.loop = &loop.scheduler};
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&self.task, &to_and_fro_body)), 0);
+    assert_int_equal(self.here_after[0], 0);
+    assert_int_equal(self.here_after[1], 100);
 }
 
 struct via {
@@ -340,6 +374,144 @@ static void what_is_posted_is_taken_back_when_destroyed(void **state)
     }
 }
 
+/* ---- Destroyed when the child has come to its end elsewhere ---- */
+
+/* One frame, counted. */
+struct one_frame {
+    bide_allocator allocator;
+    _Alignas(BIDE_ALLOCATOR_ALIGN) unsigned char memory[512];
+    int held;
+};
+
+static void *one_frame_allocate(bide_allocator *allocator, size_t size)
+{
+    struct one_frame *one = bide_container_of(allocator, struct one_frame, allocator);
+    assert_true(one->held == 0 && size <= sizeof one->memory);
+    one->held++;
+    return one->memory;
+}
+
+static void one_frame_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    struct one_frame *one = bide_container_of(allocator, struct one_frame, allocator);
+    memset(memory, 0xdd, size);
+    one->held--;
+}
+
+static void one_frame_init(struct one_frame *one)
+{
+    one->allocator.allocate = one_frame_allocate;
+    one->allocator.deallocate = one_frame_deallocate;
+    one->held = 0;
+}
+
+struct goes {
+    bide_task task;
+    bide_schedule_operation schedule;
+    bide_scheduler *to;
+};
+
+bide_coroutine(goes_body)
+{
+    bide_begin(goes_body, struct goes * self);
+    bide_await(bide_schedule(&self->schedule, self->to));
+    bide_end();
+}
+
+enum how { AS_A_FRAME, OWNED, OWNED_IN_THEN, OWNED_ELSEWHERE };
+
+struct waits_for_who_goes {
+    bide_task task;
+    bide_allocator *allocator;
+    bide_scheduler *to;
+    enum how how;
+    struct goes child;
+    bide_then_operation then;
+    bide_schedule_on_operation schedule_on;
+    bool after, finally;
+};
+
+static int same(void *argument, int status)
+{
+    (void)argument;
+    return status;
+}
+
+static bide_awaiter *owned_goes(struct waits_for_who_goes *parent)
+{
+    struct goes *self = bide_create(sizeof *self, &goes_body, parent->allocator);
+    if (self != NULL)
+        self->to = parent->to;
+    return bide_owned(self, &goes_body);
+}
+
+static bide_awaiter *child_of(struct waits_for_who_goes *self)
+{
+    self->child.to = self->to;
+    switch (self->how) {
+    case OWNED:
+        return owned_goes(self);
+    case OWNED_IN_THEN:
+        return bide_then(&self->then, owned_goes(self), same, NULL);
+    case OWNED_ELSEWHERE:
+        return bide_schedule_on(&self->schedule_on, self->to, owned_goes(self));
+    default:
+        return bide_task_init(&self->child.task, &goes_body);
+    }
+}
+
+bide_coroutine(waits_for_who_goes_body)
+{
+    bide_begin(waits_for_who_goes_body, struct waits_for_who_goes * self);
+    bide_await(child_of(self));
+    self->after = true;
+    bide_finally();
+    self->finally = true;
+    bide_end();
+}
+
+/* The parent belongs to one loop, the child goes to another and ends there; the parent is destroyed before its
+ * loop has run again. */
+static void destroyed_with_the_way_back_posted_it_is_taken_back(void **state)
+{
+    (void)state;
+    for (enum how how = AS_A_FRAME; how <= OWNED_IN_THEN; how++) {
+        bide_run_loop loop, elsewhere;
+        struct one_frame memory;
+        bide_run_loop_init(&loop);
+        bide_run_loop_init(&elsewhere);
+        one_frame_init(&memory);
+        struct waits_for_who_goes self = {
+            .allocator = &memory.allocator, .to = &elsewhere.scheduler, .how = how};
+        bide_start(&self.task.frame, &waits_for_who_goes_body, &loop.context);
+        bide_resume(&self.task.frame);
+        assert_int_equal(bide_run_loop_run_ready(&elsewhere), 1);
+        assert_int_equal(memory.held, how != AS_A_FRAME);
+        bide_destroy(&self.task.frame);
+        assert_true(self.finally && !self.after);
+        assert_int_equal(memory.held, 0);
+        assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+    }
+}
+
+static void what_was_to_start_elsewhere_is_freed_when_destroyed(void **state)
+{
+    (void)state;
+    bide_run_loop elsewhere;
+    struct one_frame memory;
+    bide_run_loop_init(&elsewhere);
+    one_frame_init(&memory);
+    struct waits_for_who_goes self = {
+        .allocator = &memory.allocator, .to = &elsewhere.scheduler, .how = OWNED_ELSEWHERE};
+    bide_start(&self.task.frame, &waits_for_who_goes_body, &bide_default_context);
+    bide_resume(&self.task.frame);
+    assert_int_equal(memory.held, 1);
+    bide_destroy(&self.task.frame);
+    assert_true(self.finally && !self.after);
+    assert_int_equal(memory.held, 0);
+    assert_int_equal(bide_run_loop_run_ready(&elsewhere), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +522,9 @@ int main(void)
         cmocka_unit_test(then_makes_its_own_of_what_something_ends_with),
         cmocka_unit_test(who_waits_for_who_went_elsewhere_is_destroyed_with_it),
         cmocka_unit_test(what_is_posted_is_taken_back_when_destroyed),
+        cmocka_unit_test(two_operations_may_take_turns),
+        cmocka_unit_test(destroyed_with_the_way_back_posted_it_is_taken_back),
+        cmocka_unit_test(what_was_to_start_elsewhere_is_freed_when_destroyed),
     };
     return cmocka_run_group_tests_name("schedule", tests, set_up, tear_down);
 }

@@ -1,0 +1,247 @@
+/*
+ * An asynchronous read without a lock between who starts it and who ends it: the coroutine is suspended before
+ * the read is started, so its completion may come at any time and on any thread, before `suspend` has returned
+ * too. The awaiter is written by hand, to show its three functions: ready, suspend, resume.
+ *
+ *     thread 1                            thread 2, the device's
+ *     ready: no                           waits for something to do
+ *     the frame is saved
+ *     suspend: gives the read to  ----->  reads
+ *              the device                 wakes the frame: resume, and the coroutine goes on,
+ *                                         perhaps to its end
+ *     suspend returns
+ *
+ * From the arrow on, awaiter and frame are the other side's: suspend looks at neither. The program makes
+ * the completion come early, then late, each time, and then leaves it to chance.
+ */
+#define _GNU_SOURCE
+#include <bide/bide.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char text[] = "What is awaited may have ended before the waiting has begun.\n";
+
+enum { BLOCK = 8, BLOCKS = sizeof text / BLOCK + 2, ROUNDS = 1000 };
+
+/* When the completion comes, relative to the return of suspend. */
+enum order { EARLY, LATE, BY_CHANCE };
+
+struct file_read;
+
+/* A file and a thread that reads it. It outlives all reads. */
+struct device {
+    int file;
+    enum order order;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct file_read *given; /* under the lock, as is what follows */
+    bool ending;
+    bide_atomic(unsigned) went_on;     /* reads whose coroutine was resumed */
+    bide_atomic(unsigned) before;      /* ... before suspend had returned */
+    bide_atomic(bool) late_may_finish; /* nobody is inside suspend */
+};
+
+/* ---- The awaitable: a read, and its awaiter ---- */
+
+struct file_read {
+    bide_awaiter awaiter;
+    struct device *device;
+    char *buffer;
+    size_t size;
+    off_t at;
+    ssize_t count; /* its result: bytes, 0 at the end of the file */
+};
+
+static bool file_read_ready(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return false;
+}
+
+static bide_frame *file_read_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    struct file_read *self = bide_container_of(awaiter, struct file_read, awaiter);
+    struct device *device = self->device; /* a local: the awaiter may be gone in a moment */
+    unsigned until_now = bide_atomic_load(&device->went_on, relaxed);
+    (void)frame;
+
+    pthread_mutex_lock(&device->lock);
+    device->given = self;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+    /* Neither `self` nor `frame` from here on. */
+
+    while (device->order == EARLY && bide_atomic_load(&device->went_on, relaxed) == until_now)
+        sched_yield();
+    if (bide_atomic_load(&device->went_on, relaxed) != until_now)
+        bide_atomic_fetch_add(&device->before, 1, relaxed);
+    return NULL;
+}
+
+static int file_read_resume(bide_awaiter *awaiter)
+{
+    struct file_read *self = bide_container_of(awaiter, struct file_read, awaiter);
+    bide_atomic_fetch_add(&self->device->went_on, 1, relaxed);
+    return self->count < 0 ? -EIO : 0;
+}
+
+static bide_awaiter *file_read(struct file_read *self, struct device *device, char *buffer,
+                               size_t size, off_t at)
+{
+    static const bide_awaiter_ops ops = {
+        file_read_ready, file_read_suspend, file_read_resume, NULL, NULL, "file_read"};
+    self->awaiter.ops = &ops;
+    self->device = device;
+    self->buffer = buffer;
+    self->size = size;
+    self->at = at;
+    return &self->awaiter;
+}
+
+/* ---- The other side ---- */
+
+static struct file_read *wait_for_a_read(struct device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    while (device->given == NULL && !device->ending)
+        pthread_cond_wait(&device->changed, &device->lock);
+    struct file_read *read = device->given;
+    device->given = NULL;
+    pthread_mutex_unlock(&device->lock);
+    return read;
+}
+
+static void *device_thread(void *argument)
+{
+    struct device *device = argument;
+    struct file_read *read;
+    while ((read = wait_for_a_read(device)) != NULL) {
+        read->count = pread(device->file, read->buffer, read->size, read->at);
+        /* acquire: partner is the release in `run`. */
+        while (device->order == LATE && !bide_atomic_load(&device->late_may_finish, acquire))
+            sched_yield();
+        read->awaiter.link = NULL;
+        bide_wake(&read->awaiter);
+    }
+    return NULL;
+}
+
+static bool device_open(struct device *device, int file, enum order order)
+{
+    device->file = file;
+    device->order = order;
+    device->given = NULL;
+    device->ending = false;
+    bide_atomic_init(&device->went_on, 0);
+    bide_atomic_init(&device->before, 0);
+    bide_atomic_init(&device->late_may_finish, false);
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->changed, NULL);
+    return pthread_create(&device->thread, NULL, device_thread, device) == 0;
+}
+
+static void device_close(struct device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    device->ending = true;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+    pthread_join(device->thread, NULL);
+    pthread_cond_destroy(&device->changed);
+    pthread_mutex_destroy(&device->lock);
+}
+
+/* ---- The coroutine ---- */
+
+struct reader {
+    bide_task task;
+    struct device *device;
+    struct file_read read;
+    size_t length;
+    char text[BLOCKS * BLOCK];
+};
+
+bide_coroutine(reader_body)
+{
+    bide_begin(reader_body, struct reader * self);
+    self->length = 0;
+    do {
+        bide_try(file_read(&self->read, self->device, self->text + self->length, BLOCK,
+                           (off_t)self->length));
+        self->length += (size_t)self->read.count;
+    } while (self->read.count != 0);
+    bide_end();
+}
+
+/*
+ * Reads the file once, in a frame of its own that is gone afterwards, whoever may still be inside suspend.
+ * Early and by chance the coroutine runs on a pool, where another thread goes on with it while one is inside suspend.
+ * Late it belongs to no thread: main starts it, and the device's thread goes on with it, also from the next
+ * suspend to the next completion, which therefore comes after that suspend.
+ */
+static bool read_once(struct device *device, bide_thread_pool *pool)
+{
+    bide_context context = bide_default_context;
+    bide_event_waiter wait;
+    bide_spawned spawned;
+    struct reader *reader = malloc(sizeof *reader);
+    if (reader == NULL)
+        return false;
+    reader->device = device;
+    if (device->order != LATE)
+        context.scheduler = bide_thread_pool_scheduler(pool);
+    bide_atomic_store(&device->late_may_finish, false, relaxed);
+    bide_spawn(&spawned, &context, bide_task_init(&reader->task, &reader_body));
+    /* release: partner is the acquire in device_thread. The first suspend has returned. */
+    bide_atomic_store(&device->late_may_finish, true, release);
+    bide_sync_wait(bide_event_wait(&wait, &spawned.ended));
+    bool same = spawned.root.status == 0 && reader->length == sizeof text - 1 &&
+                memcmp(reader->text, text, reader->length) == 0;
+    free(reader);
+    return same;
+}
+
+/* Returns how many completions came before suspend had returned; -1: something went wrong. */
+static int run(int file, enum order order, unsigned *reads)
+{
+    struct device device;
+    bide_thread_pool *pool;
+    bool good = true;
+    if (bide_thread_pool_create(&pool, 2) != 0)
+        return -1;
+    if (!device_open(&device, file, order)) {
+        bide_thread_pool_destroy(pool);
+        return -1;
+    }
+    for (int i = 0; i < ROUNDS && good; i++)
+        good = read_once(&device, pool);
+    bide_thread_pool_destroy(pool); /* joins its threads: nobody is inside suspend any more */
+    device_close(&device);
+    *reads = bide_atomic_load(&device.went_on, relaxed);
+    return good ? (int)bide_atomic_load(&device.before, relaxed) : -1;
+}
+
+int main(void)
+{
+    static const char *const names[] = {"early", "late", "by chance"};
+    FILE *file = tmpfile();
+    if (file == NULL || fputs(text, file) == EOF || fflush(file) != 0)
+        return 1;
+    fputs(text, stdout);
+    for (enum order order = EARLY; order <= BY_CHANCE; order++) {
+        unsigned reads;
+        int before = run(fileno(file), order, &reads);
+        if (before < 0)
+            return 1;
+        printf("%s: %u reads", names[order], reads);
+        if (order != BY_CHANCE)
+            printf(", %d of them ended before suspend had returned", before);
+        puts("");
+    }
+    return fclose(file) != 0;
+}

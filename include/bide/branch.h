@@ -1,0 +1,89 @@
+/*
+ * Coroutines side by side: a fork waits for several operations, each in a branch of its own. What when_all,
+ * when_any and scopes are made of; used through them. Floor: coroutine.
+ *
+ *     fork                          branch
+ *     +-----------+               +-----------+
+ *     | running   | <------------ | fork      |
+ *     | decided   |               | frame     |  awaits `awaited` on behalf of the fork
+ *     | stop      | <-- child of -| stop      |  a wait in the branch can be cancelled by itself
+ *     +-----------+               +-----------+
+ *
+ * A branch runs in the context of who forks, but for the stop source: one source serves one sequence of waits.
+ *
+ * `running` counts the branches that have not ended; a scope counts one more until it is joined. Who counts down
+ * to 0 goes on with who waits for the fork, and nobody touches the fork after its own count.
+ *   1. The count down releases, and the last one acquires: what each branch wrote is seen by who waits.
+ *   2. `decided` is set once, by compare-exchange, before that branch's count down; so by 1 it is seen too, and
+ *      needs no order of its own.
+ *   3. The decider asks the others to stop before its count down, so the fork's source is still there.
+ */
+#ifndef BIDE_BRANCH_H
+#define BIDE_BRANCH_H
+
+#include "bide/stop.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* What asks the other branches of a fork to stop. */
+typedef enum bide_decision {
+    BIDE_DECIDED_BY_NONE,
+    BIDE_DECIDED_BY_ERROR, /* the first branch that fails */
+    BIDE_DECIDED_BY_END,   /* the first branch that ends */
+} bide_decision;
+
+typedef struct bide_fork {
+    bide_atomic(size_t) running;
+    bide_atomic(size_t)
+        decided; /* 0, or the number of the branch that decided, from 1; in a scope, its -error */
+    bide_decision decision;
+    bool can_stop;        /* can anybody ask the branches to stop? */
+    bide_awaiter *joined; /* the operation that ends with the fork */
+    bide_stop_source stop;
+} bide_fork;
+
+typedef struct bide_branch bide_branch;
+
+/* The caller's until the branch has ended. */
+struct bide_branch {
+    bide_frame frame;
+    bide_awaiter *awaited;
+    int status; /* what `awaited` ended with: 0 or a negative errno */
+    bide_fork *fork;
+    size_t number;
+    void (*ended)(bide_branch *branch); /* called last, and may free the branch; or NULL */
+    bide_context context;
+    bide_stop_source stop;
+};
+
+/* Makes `branch` wait for `awaiter`, once it is given to when_all or the like. */
+BIDE_INLINE void bide_branch_init(bide_branch *branch, bide_awaiter *awaiter)
+{
+    branch->awaited = awaiter;
+}
+
+/* Makes a fork of `running` branches. `context` is that of who forks. */
+void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,
+                     const bide_context *context, bide_awaiter *joined);
+
+/* After that, and before any branch runs: who asks who forks to stop asks the branches. */
+void bide_fork_attach_(bide_fork *fork, const bide_context *context);
+
+/* Makes a branch ready to be posted, or to run next; in `context` but for the source. With a number, from 1: one
+ * that stays until the fork ends, prepared before the fork is attached. With 0: at any time, by who is counted. */
+void bide_branch_prepare_(bide_branch *branch, bide_fork *fork, size_t number,
+                          const bide_context *context);
+
+/* One of those that are counted has ended. Was it the last? Then the fork is the caller's, otherwise not to be
+ * touched. */
+bool bide_fork_count_down_(bide_fork *fork);
+
+/* After the last: nothing refers to the fork any more. */
+void bide_fork_end_(bide_fork *fork);
+
+/* Ends a branch that a destroyed coroutine waits for. False: it had ended. */
+bool bide_branch_withdraw_(bide_branch *branch);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * Sleeping: a coroutine waits for a time. Floor: coroutine.
+ *
+ *     bide_await(bide_sleep_for(&self->sleep, 20 * 1000000));      // 20 ms
+ *
+ * Times are nanoseconds of bide_platform.now(). Who does something at regular times adds to the time that it
+ * slept until, and is not late by more each time, as it would be by bide_sleep_for.
+ */
+#ifndef BIDE_SLEEP_H
+#define BIDE_SLEEP_H
+
+#include "bide/errors.h"
+#include "bide/stop.h"
+#include "bide/timer.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* One sleep. The caller's, for the time of the wait. */
+typedef struct bide_sleep {
+    bide_timer timer;
+    int status;
+} bide_sleep;
+
+BIDE_INLINE bide_frame *bide_sleep_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_sleep *sleep = (bide_sleep *)(void *)awaiter;
+    bide_scheduler *scheduler = frame->context->scheduler;
+    if (scheduler->set_timer == NULL)
+        sleep->status = -ENOTSUP;
+    else {
+        sleep->status = 0;
+        /* Once it is set, neither the sleep nor the frame is touched; if it could not be, they are ours. */
+        int error = scheduler->set_timer(scheduler, &sleep->timer);
+        if (BIDE_LIKELY(error == 0))
+            return NULL;
+        sleep->status = error;
+    }
+    return frame;
+}
+
+BIDE_INLINE int bide_sleep_resume_(bide_awaiter *awaiter)
+{
+    return ((bide_sleep *)(void *)awaiter)->status;
+}
+
+/* Whoever clears the timer has the sleep, and nobody else ends it. */
+BIDE_INLINE void bide_sleep_cancel_(bide_awaiter *awaiter)
+{
+    bide_scheduler *scheduler = awaiter->frame->context->scheduler;
+    if (scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter)) {
+        bide_awaiter_end_canceled(awaiter);
+        awaiter->link = NULL;
+        bide_wake(awaiter);
+    }
+}
+
+BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
+{
+    bide_scheduler *scheduler = awaiter->frame->context->scheduler;
+    return scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter);
+}
+
+/*
+ * Waits until `time`; never less, but more if the thread has other things to do. A time that has passed is
+ * waited for too: what else is ready gets its turn. BIDE_FOREVER never comes. `sleep` is the caller's
+ * until the wait has ended. Ends with 0; or with -ENOTSUP, at once, if the scheduler has no timers (the
+ * inline scheduler has none); or with the reason if it is cancelled. Any thread; suspends. Blocking: the timers
+ * of a scheduler have a lock, which is held for a moment.
+ */
+BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
+{
+    static const bide_awaiter_ops ops = {NULL,
+                                         bide_sleep_suspend_,
+                                         bide_sleep_resume_,
+                                         bide_sleep_cancel_,
+                                         bide_sleep_withdraw_,
+                                         "bide_sleep"};
+    bide_timer_init(&sleep->timer, time);
+    sleep->timer.awaiter.ops = &ops;
+    return &sleep->timer.awaiter;
+}
+
+/* Waits for so many nanoseconds from now. As bide_sleep_until otherwise. */
+BIDE_INLINE bide_awaiter *bide_sleep_for(bide_sleep *sleep, uint64_t nanoseconds)
+{
+    uint64_t now = bide_platform.now();
+    return bide_sleep_until(sleep,
+                            nanoseconds < BIDE_FOREVER - now ? now + nanoseconds : BIDE_FOREVER);
+}
+
+BIDE_EXTERN_C_END
+
+#endif

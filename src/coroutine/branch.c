@@ -1,0 +1,136 @@
+/* The branches of a fork. Each is a coroutine written by hand; see branch.h for the argument. */
+#include "bide/branch.h"
+
+#include "inside.h"
+
+#include "bide/handle.h"
+
+static bide_frame *branch_step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code code = {branch_step, "bide_branch", __FILE__, NULL, NULL};
+static const bide_point at_start = BIDE_POINT_START(&code);
+static const bide_point at_await = BIDE_POINT(&code, NULL, 1, BIDE_AT_AWAIT);
+
+static bool decides(const bide_branch *branch)
+{
+    switch (branch->fork->decision) {
+    case BIDE_DECIDED_BY_ERROR:
+        return branch->status < 0;
+    case BIDE_DECIDED_BY_END:
+        return true;
+    case BIDE_DECIDED_BY_NONE:
+    default:
+        return false;
+    }
+}
+
+/* Who waits for the fork goes on where it belongs. */
+static bide_frame *join(bide_fork *fork, const bide_scheduler *here)
+{
+    bide_awaiter *joined = fork->joined;
+    bide_fork_end_(fork);
+    if (joined->frame->context->scheduler == here)
+        return joined->frame;
+    joined->link = NULL;
+    bide_wake(joined);
+    return NULL;
+}
+
+static bide_frame *branch_step(bide_frame *frame, unsigned depth)
+{
+    bide_branch *branch = bide_container_of(frame, bide_branch, frame);
+    (void)depth;
+    if (frame->awaiter.ops == &at_start.ops) {
+        frame->awaiter.ops = &at_await.ops;
+        return bide_frame_await(frame, branch->awaited);
+    }
+    bide_fork *fork = branch->fork;
+    const bide_scheduler *here = branch->context.scheduler;
+    branch->status = bide_awaiter_resume(branch->awaited, branch->awaited->ops);
+    frame->awaiter.ops = &bide_point_finished.ops;
+    if (decides(branch)) {
+        size_t undecided = 0;
+        size_t mark = branch->number != 0 ? branch->number : (size_t)-branch->status;
+        /* relaxed: 2 */
+        if (bide_atomic_compare_exchange(&fork->decided, &undecided, mark, relaxed, relaxed))
+            bide_stop_request(&fork->stop); /* 3 */
+    }
+    if (branch->number == 0)
+        bide_stop_source_detach(&branch->stop);
+    if (branch->ended != NULL)
+        branch->ended(branch);
+    return bide_fork_count_down_(fork) ? join(fork, here) : NULL;
+}
+
+void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,
+                     const bide_context *context, bide_awaiter *joined)
+{
+    bide_atomic_init(&fork->running, running);
+    bide_atomic_init(&fork->decided, 0);
+    fork->decision = decision;
+    fork->can_stop = decision != BIDE_DECIDED_BY_NONE || context->stop != NULL;
+    fork->joined = joined;
+    if (fork->can_stop)
+        bide_stop_source_init(&fork->stop);
+}
+
+void bide_fork_attach_(bide_fork *fork, const bide_context *context)
+{
+    if (context->stop != NULL)
+        bide_stop_source_attach(&fork->stop, context->stop);
+}
+
+/* Nobody else knows of the fork's source yet, so no lock is needed; nor later, for the branch's stays as long. */
+static void adopt(bide_fork *fork, bide_stop_source *child)
+{
+    child->parent = &fork->stop;
+    child->next = fork->stop.first_child;
+    fork->stop.first_child = child;
+}
+
+bool bide_fork_count_down_(bide_fork *fork)
+{
+    /* release and acquire: 1 */
+    return bide_atomic_fetch_sub(&fork->running, 1, acq_rel) == 1;
+}
+
+void bide_fork_end_(bide_fork *fork)
+{
+    if (fork->can_stop)
+        bide_stop_source_detach(&fork->stop);
+}
+
+void bide_branch_prepare_(bide_branch *branch, bide_fork *fork, size_t number,
+                          const bide_context *context)
+{
+    branch->frame.awaiter.ops = &at_start.ops;
+    branch->frame.awaiter.link = NULL;
+    branch->frame.awaiter.frame = &branch->frame; /* while it is posted: see root.c */
+    branch->frame.context = &branch->context;
+    branch->fork = fork;
+    branch->number = number;
+    branch->ended = NULL;
+    branch->context = *context;
+    branch->context.stop = NULL;
+    if (fork->can_stop) {
+        bide_stop_source_init(&branch->stop);
+        if (number != 0)
+            adopt(fork, &branch->stop);
+        else
+            bide_stop_source_attach(&branch->stop, &fork->stop);
+        branch->context.stop = &branch->stop;
+    }
+}
+
+bool bide_branch_withdraw_(bide_branch *branch)
+{
+    bide_frame *frame = &branch->frame;
+    if (bide_done(frame))
+        return false;
+    if (frame->awaiter.ops == &at_start.ops)
+        bide_take_back_(&frame->awaiter);
+    bide_destroy(frame);
+    if (branch->number == 0)
+        bide_stop_source_detach(&branch->stop);
+    return true;
+}

@@ -1,0 +1,207 @@
+/*
+ * Deadlines. The deadline belongs to who set it, but for the time from when its timer is posted to when its frame
+ * has asked the source to stop.
+ *
+ *     state   SET       the timer is set, or its frame is to run, or runs
+ *             pointer   the same, and somebody waits for its end
+ *             ENDED     the timer was cleared, or the frame has run
+ *
+ *     the frame, last:  SET -> ENDED       pointer -> ENDED, and wake
+ *     end:              clear the timer; if it was posted, SET -> pointer, or find ENDED
+ *
+ * 1. Both modify one word, so either the frame finds who waits, or who waits finds ENDED. The frame touches
+ *    nothing of the deadline after that.
+ * 2. The frame releases with it what it did (the request), and whoever ends the deadline acquires that, before the
+ *    memory goes. Who waits releases its waiter, and the frame acquires that.
+ * 3. A timer that was cleared leaves nothing: the scheduler's lock has ordered that.
+ */
+#include "bide/deadline.h"
+
+#include "inside.h"
+
+#include "bide/errors.h"
+#include "bide/handle.h"
+
+#define SET   BIDE_DEADLINE_SET
+#define ENDED BIDE_DEADLINE_ENDED
+
+/* ---- The deadline ---- */
+
+static bide_frame *due_step(bide_frame *frame, unsigned depth)
+{
+    bide_deadline *deadline = bide_container_of(frame, bide_deadline, frame);
+    (void)depth;
+    bide_stop_request_with(&deadline->source, -ETIMEDOUT);
+    /* release, acquire: 2. Partners are try_end's load and end_suspend's exchange. */
+    uintptr_t waiter = bide_atomic_exchange(&deadline->state, ENDED, acq_rel);
+    if (waiter != SET) {
+        bide_awaiter *awaiter = (bide_awaiter *)waiter;
+        awaiter->link = NULL;
+        bide_wake(awaiter);
+    }
+    return NULL;
+}
+
+static const bide_coroutine_code due_code = {due_step, "bide_deadline", __FILE__, NULL, NULL};
+static const bide_point due_point = BIDE_POINT_START(&due_code);
+static const bide_awaiter_ops timer_ops = {NULL, NULL, NULL, NULL, NULL, "bide_deadline"};
+
+int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time)
+{
+    bide_scheduler *scheduler = context->scheduler;
+    if (scheduler->set_timer == NULL)
+        return -ENOTSUP;
+    deadline->context = *context;
+    deadline->context.stop = &deadline->source;
+    bide_atomic_init(&deadline->state, SET);
+    deadline->frame.awaiter.ops = &due_point.ops;
+    deadline->frame.context = &deadline->context;
+    bide_timer_init(&deadline->timer, time);
+    deadline->timer.awaiter.ops = &timer_ops;
+    deadline->timer.awaiter.frame = &deadline->frame;
+    bide_stop_source_init(&deadline->source);
+    if (context->stop != NULL)
+        bide_stop_source_attach(&deadline->source, context->stop);
+    int error = scheduler->set_timer(scheduler, &deadline->timer);
+    if (error != 0)
+        bide_stop_source_detach(&deadline->source);
+    return error;
+}
+
+bool bide_deadline_try_end(bide_deadline *deadline)
+{
+    bide_scheduler *scheduler = deadline->context.scheduler;
+    if (scheduler->clear_timer(scheduler, &deadline->timer))
+        bide_atomic_store(&deadline->state, ENDED, relaxed); /* relaxed: 3; it is the caller's */
+    /* acquire: 2, partner is due_step's exchange. */
+    if (bide_atomic_load(&deadline->state, acquire) != ENDED)
+        return false;
+    bide_stop_source_detach(&deadline->source);
+    return true;
+}
+
+/* ---- Its end ---- */
+
+static bide_deadline_waiter *waiter_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_deadline_waiter, awaiter);
+}
+
+static bool end_ready(bide_awaiter *awaiter)
+{
+    return bide_deadline_try_end(waiter_of(awaiter)->deadline);
+}
+
+static bide_frame *end_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    uintptr_t state = SET;
+    /* release: 2, partner is due_step's exchange. acquire if it fails: 2, the same. */
+    bool waits = bide_atomic_compare_exchange(&waiter_of(awaiter)->deadline->state, &state,
+                                              (uintptr_t)awaiter, release, acquire);
+    return waits ? NULL : frame;
+}
+
+static int end_resume(bide_awaiter *awaiter)
+{
+    bide_stop_source_detach(&waiter_of(awaiter)->deadline->source);
+    return 0;
+}
+
+/* On a thread of the scheduler: a timer that was posted is in the queue, or runs elsewhere, in a pool. */
+static bool end_here(bide_deadline *deadline)
+{
+    if (bide_deadline_try_end(deadline))
+        return true;
+    if (!bide_take_back_(&deadline->timer.awaiter))
+        return false;
+    bide_atomic_store(&deadline->state, ENDED, relaxed); /* relaxed: as for a timer cleared */
+    bide_stop_source_detach(&deadline->source);
+    return true;
+}
+
+static bool end_withdraw(bide_awaiter *awaiter)
+{
+    uintptr_t state = (uintptr_t)awaiter;
+    bide_deadline *deadline = waiter_of(awaiter)->deadline;
+    /* relaxed: if it fails, the waiter was posted; otherwise it goes back to who had it. */
+    return bide_atomic_compare_exchange(&deadline->state, &state, SET, relaxed, relaxed) &&
+           end_here(deadline);
+}
+
+bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *deadline)
+{
+    static const bide_awaiter_ops ops = {end_ready, end_suspend,  end_resume,
+                                         NULL,      end_withdraw, "bide_deadline_end"};
+    waiter->awaiter.ops = &ops;
+    waiter->deadline = deadline;
+    return &waiter->awaiter;
+}
+
+/* ---- An operation under a deadline ---- */
+
+static bide_frame *limited_step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code limited_code = {limited_step, "bide_with_deadline", __FILE__, NULL,
+                                                 NULL};
+static const bide_point limited_inner = BIDE_POINT(&limited_code, NULL, 0, BIDE_AT_AWAIT);
+static const bide_point limited_end = BIDE_POINT(&limited_code, NULL, 1, BIDE_AT_AWAIT);
+
+/* The first time `inner` has ended, the second time the deadline. */
+static bide_frame *limited_step(bide_frame *frame, unsigned depth)
+{
+    bide_with_deadline_operation *operation =
+        bide_container_of(frame, bide_with_deadline_operation, frame);
+    bide_awaiter *end = &operation->end.awaiter;
+    (void)depth;
+    if (frame->awaiter.ops == &limited_inner.ops) {
+        operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+        bide_deadline_end(&operation->end, &operation->deadline);
+        frame->awaiter.ops = &limited_end.ops;
+        bide_frame *next = bide_frame_await(frame, end);
+        if (next != frame)
+            return next;
+    }
+    bide_awaiter_resume(end, end->ops);
+    frame->awaiter.ops = &bide_point_finished.ops;
+    return operation->awaiter.frame;
+}
+
+static bide_frame *limited_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_with_deadline_operation *operation =
+        bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
+    operation->status = bide_deadline_init(&operation->deadline, frame->context, operation->time);
+    if (operation->status != 0)
+        return frame;
+    operation->frame.awaiter.ops = &limited_inner.ops;
+    operation->frame.awaiter.frame = frame;
+    operation->frame.context = &operation->deadline.context;
+    return bide_frame_await(&operation->frame, operation->inner);
+}
+
+static int limited_resume(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_with_deadline_operation, awaiter)->status;
+}
+
+static bool limited_withdraw(bide_awaiter *awaiter)
+{
+    bide_with_deadline_operation *operation =
+        bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
+    if (bide_done(&operation->frame))
+        return false;
+    bool waits_for_end = operation->frame.awaiter.ops == &limited_end.ops;
+    bide_destroy(&operation->frame);
+    return waits_for_end || end_here(&operation->deadline);
+}
+
+bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
+                                 bide_awaiter *inner)
+{
+    static const bide_awaiter_ops ops = {NULL, limited_suspend,  limited_resume,
+                                         NULL, limited_withdraw, "bide_with_deadline"};
+    operation->awaiter.ops = &ops;
+    operation->inner = inner;
+    operation->time = time;
+    return &operation->awaiter;
+}

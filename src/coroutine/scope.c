@@ -1,0 +1,133 @@
+/*
+ * Scopes. The owner is counted among what runs, until it joins; so the count cannot come down to 0 before, and
+ * who may spawn is counted.
+ *
+ * Open scopes are in a list, where misuse is looked for, so that a coroutine that ends is asked about its own;
+ * `open_count` spares those that end while there is none the lock.
+ */
+#include "bide/scope.h"
+
+#include "inside.h"
+#include "lock.h"
+
+#include "bide/coroutine.h"
+#include "bide/errors.h"
+
+static bide_atomic(uint32_t) lock; /* LOCK_FREE */
+static bide_scope *open_scopes;
+static bide_atomic(uint32_t) open_count;
+
+void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
+{
+    scope->context = owner->context;
+    bide_fork_init_(&scope->fork, 1, BIDE_DECIDED_BY_ERROR, scope->context, &scope->awaiter);
+    bide_fork_attach_(&scope->fork, scope->context);
+    scope->owner = debug ? owner : NULL;
+    if (debug) {
+        lock_take(&lock);
+        scope->next_open = open_scopes;
+        open_scopes = scope;
+        /* relaxed: who is to see it is the owner, later on its own; a hint for all others. */
+        bide_atomic_fetch_add(&open_count, 1, relaxed);
+        lock_free(&lock);
+    }
+}
+
+static void no_longer_open(bide_scope *scope)
+{
+    lock_take(&lock);
+    bide_scope **link = &open_scopes;
+    while (*link != scope)
+        link = &(*link)->next_open;
+    *link = scope->next_open;
+    bide_atomic_fetch_sub(&open_count, 1, relaxed);
+    lock_free(&lock);
+}
+
+static bool has_open_scope(const bide_frame *frame)
+{
+    bool has = false;
+    if (bide_atomic_load(&open_count, relaxed) == 0)
+        return false;
+    lock_take(&lock);
+    for (bide_scope *scope = open_scopes; scope != NULL && !has; scope = scope->next_open)
+        has = scope->owner == frame;
+    lock_free(&lock);
+    return has;
+}
+
+void bide_frame_ends_(const bide_frame *frame, const bide_coroutine_code *code)
+{
+    if (has_open_scope(frame))
+        bide_platform.misuse("a coroutine ended with a scope that it had not joined", code->name,
+                             code->file, bide_frame_point(frame)->line);
+}
+
+void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_context *context,
+                         bide_awaiter *awaiter, void (*ended)(bide_branch *branch))
+{
+    bide_scheduler *scheduler = context->scheduler;
+    /* relaxed: who calls is counted itself, so it cannot come down to 0 meanwhile. */
+    bide_atomic_fetch_add(&scope->fork.running, 1, relaxed);
+    bide_branch_init(branch, awaiter);
+    bide_branch_prepare_(branch, &scope->fork, 0, context);
+    branch->ended = ended;
+    scheduler->post(scheduler, &branch->frame.awaiter, &branch->frame.awaiter);
+}
+
+void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awaiter)
+{
+    bide_scope_spawn_in(scope, branch, scope->context, awaiter, NULL);
+}
+
+/* All but the owner have ended: nobody else counts. */
+static bool join_ready(bide_awaiter *awaiter)
+{
+    bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
+    /* acquire: branch.h, 1. */
+    if (bide_atomic_load(&scope->fork.running, acquire) != 1)
+        return false;
+    bide_fork_end_(&scope->fork);
+    return true;
+}
+
+static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
+    if (!bide_fork_count_down_(&scope->fork))
+        return NULL;
+    bide_fork_end_(&scope->fork);
+    return frame;
+}
+
+static int join_resume(bide_awaiter *awaiter)
+{
+    bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
+    if (scope->owner != NULL)
+        no_longer_open(scope);
+    scope->owner = NULL;
+    /* relaxed: branch.h, 2. */
+    return -(int)bide_atomic_load(&scope->fork.decided, relaxed);
+}
+
+/* The owner is destroyed, and with it what runs in the scope: the branches are known by their sources. */
+static bool join_withdraw(bide_awaiter *awaiter)
+{
+    bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
+    bool any = false;
+    for (bide_stop_source *child; (child = scope->fork.stop.first_child) != NULL; any = true)
+        bide_branch_withdraw_(bide_container_of(child, bide_branch, stop));
+    if (any) {
+        bide_fork_end_(&scope->fork);
+        join_resume(awaiter);
+    }
+    return any;
+}
+
+bide_awaiter *bide_scope_join(bide_scope *scope)
+{
+    static const bide_awaiter_ops ops = {join_ready, join_suspend,  join_resume,
+                                         NULL,       join_withdraw, "bide_scope_join"};
+    scope->awaiter.ops = &ops;
+    return &scope->awaiter;
+}

@@ -1,0 +1,109 @@
+/* Waiting for several operations at once; see branch.h for how they end. */
+#include "bide/when.h"
+
+#include "inside.h"
+
+#include "bide/errors.h"
+
+static bool ready(bide_awaiter *awaiter)
+{
+    bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
+    bide_atomic_init(&when->fork.decided, 0);
+    return when->count == 0;
+}
+
+/* Once the others are posted only the first branch, which runs after this, keeps the fork from ending. */
+static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision decision)
+{
+    bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
+    const bide_context *context = frame->context;
+    bide_awaiter_chain others = {NULL, NULL};
+    bide_fork_init_(&when->fork, when->count, decision, context, awaiter);
+    for (size_t i = 0; i < when->count; i++) {
+        bide_branch *branch = &when->branches[i];
+        bide_branch_prepare_(branch, &when->fork, i + 1, context);
+        if (i != 0)
+            bide_awaiter_chain_append(&others, &branch->frame.awaiter, &branch->frame.awaiter);
+    }
+    bide_fork_attach_(&when->fork, context);
+    bide_frame *first = &when->branches[0].frame;
+    if (others.first != NULL)
+        context->scheduler->post(context->scheduler, others.first, others.last);
+    return first;
+}
+
+static bool withdraw(bide_awaiter *awaiter)
+{
+    bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
+    bool any = false;
+    for (size_t i = 0; i < when->count; i++)
+        any |= bide_branch_withdraw_(&when->branches[i]);
+    if (any)
+        bide_fork_end_(&when->fork);
+    return any;
+}
+
+static bide_frame *suspend_all(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return begin(awaiter, frame, BIDE_DECIDED_BY_ERROR);
+}
+
+static bide_frame *suspend_all_ready(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return begin(awaiter, frame, BIDE_DECIDED_BY_NONE);
+}
+
+static bide_frame *suspend_any(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return begin(awaiter, frame, BIDE_DECIDED_BY_END);
+}
+
+static int resume_all(bide_awaiter *awaiter)
+{
+    bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
+    size_t first = bide_when_winner(when);
+    return first < when->count ? when->branches[first].status : 0;
+}
+
+static int resume_all_ready(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+static int resume_any(bide_awaiter *awaiter)
+{
+    bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
+    return when->count != 0 ? when->branches[bide_when_winner(when)].status : -EINVAL;
+}
+
+static const bide_awaiter_ops all_ops = {ready, suspend_all, resume_all,
+                                         NULL,  withdraw,    "bide_when_all"};
+static const bide_awaiter_ops all_ready_ops = {ready, suspend_all_ready, resume_all_ready,
+                                               NULL,  withdraw,          "bide_when_all_ready"};
+static const bide_awaiter_ops any_ops = {ready, suspend_any, resume_any,
+                                         NULL,  withdraw,    "bide_when_any"};
+
+static bide_awaiter *init(bide_when *when, const bide_awaiter_ops *ops, bide_branch *branches,
+                          size_t count)
+{
+    when->awaiter.ops = ops;
+    when->branches = branches;
+    when->count = count;
+    return &when->awaiter;
+}
+
+bide_awaiter *bide_when_all(bide_when *when, bide_branch *branches, size_t count)
+{
+    return init(when, &all_ops, branches, count);
+}
+
+bide_awaiter *bide_when_all_ready(bide_when *when, bide_branch *branches, size_t count)
+{
+    return init(when, &all_ready_ops, branches, count);
+}
+
+bide_awaiter *bide_when_any(bide_when *when, bide_branch *branches, size_t count)
+{
+    return init(when, &any_ops, branches, count);
+}

@@ -1,0 +1,207 @@
+/*
+ * Forks: branches that end on different threads, and who goes on with the one that waits for them; a scope that is
+ * joined while its branches end.
+ */
+#include "bide/check.h"
+#include "bide/event.h"
+#include "bide/handle.h"
+#include "bide/root.h"
+#include "bide/scope.h"
+#include "bide/task.h"
+#include "bide/when.h"
+
+struct part {
+    bide_task task;
+    bide_event event;
+    bide_event_waiter wait;
+    int data;   /* written by who sets the event */
+    int result; /* written at the end, read by who waits for the branch */
+};
+
+struct whole {
+    bide_task task;
+    struct part parts[2];
+    bide_branch branches[2];
+    bide_when when;
+    bide_scope scope;
+    int status;
+    int ended;
+};
+
+bide_coroutine(part_body)
+{
+    int status;
+    bide_begin(part_body, struct part * self);
+    bide_await_status(status, bide_event_wait(&self->wait, &self->event));
+    if (status == 0)
+        bide_check_assert(self->data == 1);
+    self->result = 2;
+    bide_return(status);
+    bide_end();
+}
+
+static void set(struct part *part)
+{
+    part->data = 1;
+    bide_event_set(&part->event);
+}
+
+static void set_first(void *p)
+{
+    set(&((struct whole *)p)->parts[0]);
+}
+
+static void set_second(void *p)
+{
+    set(&((struct whole *)p)->parts[1]);
+}
+
+static void begin(struct whole *self, const bide_point *body)
+{
+    for (int i = 0; i < 2; i++) {
+        bide_event_init(&self->parts[i].event, false);
+        bide_branch_init(&self->branches[i], bide_task_init(&self->parts[i].task, &part_body));
+    }
+    bide_start(&self->task.frame, body, &bide_default_context);
+    bide_resume(&self->task.frame);
+}
+
+static void both_have_ended(struct whole *self)
+{
+    for (int i = 0; i < 2; i++) {
+        bide_check_assert(self->parts[i].result == 2);
+        bide_check_assert(bide_done(&self->parts[i].task.frame));
+    }
+    self->ended++;
+}
+
+static void it_has_ended_once(void *p)
+{
+    bide_check_assert(((struct whole *)p)->ended == 1);
+}
+
+bide_coroutine(all_body)
+{
+    bide_begin(all_body, struct whole * self);
+    bide_await_status(self->status, bide_when_all(&self->when, self->branches, 2));
+    bide_check_assert(self->status == 0);
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_all(void *p)
+{
+    begin(p, &all_body);
+}
+
+static const bide_check_scenario all = {
+    .name = "all_of_two_that_end_on_two_threads",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_all,
+    .threads = {set_first, set_second},
+    .finish = it_has_ended_once,
+};
+
+bide_coroutine(any_body)
+{
+    bide_begin(any_body, struct whole * self);
+    bide_await_status(self->status, bide_when_any(&self->when, self->branches, 2));
+    bide_check_assert(self->status == 0);
+    bide_check_assert(self->branches[bide_when_winner(&self->when)].status == 0);
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_any(void *p)
+{
+    begin(p, &any_body);
+}
+
+static const bide_check_scenario any = {
+    .name = "any_of_two_that_end_on_two_threads",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_any,
+    .threads = {set_first, set_second},
+    .finish = it_has_ended_once,
+};
+
+/* The owner joins on the second thread, where it is begun. */
+bide_coroutine(scope_body)
+{
+    bide_begin(scope_body, struct whole * self);
+    bide_scope_init_(&self->scope, bide_this_frame(), false);
+    bide_scope_spawn(&self->scope, &self->branches[0],
+                     bide_task_init(&self->parts[0].task, &part_body));
+    self->parts[1].result = 2;
+    bide_destroy(&self->parts[1].task.frame);
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    bide_check_assert(self->status == 0);
+    both_have_ended(self);
+    bide_end();
+}
+
+static void prepare_scope(void *p)
+{
+    struct whole *self = p;
+    bide_event_init(&self->parts[0].event, false);
+    bide_start(&self->parts[1].task.frame, &part_body, &bide_default_context);
+}
+
+static void begin_scope(void *p)
+{
+    struct whole *self = p;
+    bide_start(&self->task.frame, &scope_body, &bide_default_context);
+    bide_resume(&self->task.frame);
+}
+
+static const bide_check_scenario scope = {
+    .name = "a_scope_is_joined_while_its_branch_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = prepare_scope,
+    .threads = {set_first, begin_scope},
+    .finish = it_has_ended_once,
+};
+
+/* The branch runs at once, before the owner joins, and ends on the other thread or not yet. */
+bide_coroutine(polite_scope_body)
+{
+    bide_begin(polite_scope_body, struct whole * self);
+    bide_scope_init_(&self->scope, bide_this_frame(), false);
+    bide_scope_spawn(&self->scope, &self->branches[0],
+                     bide_task_init(&self->parts[0].task, &part_body));
+    self->parts[1].result = 2;
+    bide_destroy(&self->parts[1].task.frame);
+    bide_await(bide_event_wait(&self->parts[1].wait, &self->parts[1].event));
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    bide_check_assert(self->status == 0);
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_polite_scope(void *p)
+{
+    struct whole *self = p;
+    prepare_scope(p);
+    bide_event_init(&self->parts[1].event, false);
+    bide_start(&self->task.frame, &polite_scope_body, &bide_default_context);
+    bide_resume(&self->task.frame);
+}
+
+static const bide_check_scenario polite_scope = {
+    .name = "a_scope_is_joined_when_its_branch_may_have_ended",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_polite_scope,
+    .threads = {set_first, set_second},
+    .finish = it_has_ended_once,
+};
+
+int main(int argc, char **argv)
+{
+    const bide_check_scenario *scenarios[] = {&all, &any, &scope, &polite_scope, NULL};
+    const char *files[] = {"branch.h", "branch.c", "when.h", "when.c", "scope.h", "scope.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){scenarios, files, NULL});
+}

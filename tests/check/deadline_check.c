@@ -1,0 +1,87 @@
+/*
+ * Deadlines: one thread ends a deadline while another is about to ask its source to stop; then its memory goes.
+ */
+#include "bide/check.h"
+#include "bide/deadline.h"
+#include "bide/errors.h"
+#include "bide/run_loop.h"
+
+/* The clock stands at 1. */
+enum { DUE = 1 };
+
+typedef struct state {
+    bide_run_loop loop;
+    bide_deadline *deadline; /* allocated, so that who uses it too late is found */
+    bide_deadline_waiter *end;
+} state;
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_run_loop_init(&s->loop);
+    s->deadline = bide_check_alloc(sizeof *s->deadline);
+    s->end = bide_check_alloc(sizeof *s->end);
+    bide_check_assert(bide_deadline_init(s->deadline, &s->loop.context, DUE) == 0);
+}
+
+static void run_the_loop(void *p)
+{
+    bide_run_loop_run_ready(&((state *)p)->loop);
+}
+
+/* Resumed on this thread, or on that of the loop: whoever ends it frees it. */
+static void end_and_free(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_check_await(bide_deadline_end(s->end, s->deadline)) == 0);
+    int reason = bide_stop_reason(&s->deadline->source);
+    bide_check_assert(reason == 0 || reason == -ETIMEDOUT);
+    bide_check_note("%s", reason == 0 ? "in time" : "too late");
+    bide_check_free(s->deadline);
+    bide_check_free(s->end);
+}
+
+static const bide_check_scenario awaited = {
+    .name = "the_end_of_a_deadline_is_awaited_while_it_may_fire",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {run_the_loop, end_and_free},
+};
+
+static void try_and_free(void *p)
+{
+    state *s = p;
+    if (bide_deadline_try_end(s->deadline)) {
+        int reason = bide_stop_reason(&s->deadline->source);
+        bide_check_assert(reason == 0 || reason == -ETIMEDOUT);
+        bide_check_free(s->deadline);
+        s->deadline = NULL;
+    }
+}
+
+static void free_the_rest(void *p)
+{
+    state *s = p;
+    bide_check_free(s->end);
+    if (s->deadline != NULL) {
+        bide_check_assert(bide_deadline_try_end(s->deadline));
+        bide_check_free(s->deadline);
+    }
+}
+
+static const bide_check_scenario tried = {
+    .name = "a_deadline_is_tried_to_be_ended_while_it_may_fire",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {run_the_loop, try_and_free},
+    .finish = free_the_rest,
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&awaited, &tried, NULL};
+    static const char *const files[] = {"deadline.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -1,0 +1,295 @@
+/*
+ * Scopes: what is begun in one has ended when it has been joined, whatever happens in between.
+ */
+#define _GNU_SOURCE
+#include "misuse.h"
+
+#include "bide/event.h"
+#include "bide/handle.h"
+#include "bide/scope.h"
+#include "bide/sync_wait.h"
+#include "bide/task.h"
+
+#include <errno.h>
+
+struct part {
+    bide_task task;
+    bide_event *event;
+    bide_event_waiter wait;
+    int status;
+    bool finally;
+};
+
+bide_coroutine(part_body)
+{
+    bide_begin(part_body, struct part * self);
+    bide_try(bide_event_wait(&self->wait, self->event));
+    bide_return(self->status);
+    bide_finally();
+    self->finally = true;
+    bide_end();
+}
+
+static bide_awaiter *part(struct part *self, bide_event *event, int status)
+{
+    *self = (struct part){.event = event, .status = status};
+    return bide_task_init(&self->task, &part_body);
+}
+
+enum { PARTS = 3 };
+
+struct owner {
+    bide_task task;
+    bide_scope scope;
+    bide_branch branches[PARTS];
+    struct part parts[PARTS];
+    bide_event events[PARTS];
+    bide_event go;
+    bide_event_waiter wait;
+    int i;
+    int status;
+    int statuses[PARTS]; /* to end with */
+    bool cancel;
+    bool joining, joined;
+};
+
+bide_coroutine(owner_body)
+{
+    bide_begin(owner_body, struct owner * self);
+    bide_scope_init(&self->scope, bide_this_frame());
+    for (self->i = 0; self->i < PARTS; self->i++)
+        bide_scope_spawn(
+            &self->scope, &self->branches[self->i],
+            part(&self->parts[self->i], &self->events[self->i], self->statuses[self->i]));
+    bide_await(bide_event_wait(&self->wait, &self->go));
+    if (self->cancel)
+        bide_scope_cancel(&self->scope);
+    self->joining = true;
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    self->joined = true;
+    bide_return(self->status);
+    bide_end();
+}
+
+static void begin(struct owner *self, const bide_context *context)
+{
+    bide_event_init(&self->go, false);
+    for (int i = 0; i < PARTS; i++)
+        bide_event_init(&self->events[i], false);
+    bide_start(&self->task.frame, &owner_body, context);
+    bide_resume(&self->task.frame);
+}
+
+static void join_waits_for_all_that_was_begun(void **state)
+{
+    (void)state;
+    struct owner self = {.status = 1};
+    begin(&self, &bide_default_context);
+    bide_event_set(&self.events[0]);
+    bide_event_set(&self.go);
+    assert_true(self.joining && !self.joined);
+    bide_event_set(&self.events[2]);
+    assert_false(self.joined);
+    bide_event_set(&self.events[1]);
+    assert_true(self.joined);
+    assert_int_equal(self.status, 0);
+}
+
+static void join_does_not_wait_if_all_have_ended(void **state)
+{
+    (void)state;
+    struct owner self = {.status = 1};
+    begin(&self, &bide_default_context);
+    for (int i = 0; i < PARTS; i++)
+        bide_event_set(&self.events[i]);
+    assert_false(self.joining);
+    bide_event_set(&self.go);
+    assert_true(self.joined);
+    assert_int_equal(self.status, 0);
+}
+
+static void an_error_stops_the_others_and_is_what_join_ends_with(void **state)
+{
+    (void)state;
+    struct owner self = {.statuses = {0, -EDOM, 0}};
+    begin(&self, &bide_default_context);
+    bide_event_set(&self.events[1]);
+    for (int i = 0; i < PARTS; i++) {
+        assert_true(self.parts[i].finally);
+        assert_int_equal(self.branches[i].status, i == 1 ? -EDOM : -ECANCELED);
+    }
+    assert_false(bide_done(&self.task.frame)); /* the owner itself goes on */
+    bide_event_set(&self.go);
+    assert_int_equal(self.status, -EDOM);
+    assert_int_equal(bide_task_error(&self.task), -EDOM);
+}
+
+static void canceled_all_of_them_end(void **state)
+{
+    (void)state;
+    struct owner self = {.cancel = true};
+    begin(&self, &bide_default_context);
+    bide_event_set(&self.go);
+    assert_true(self.joined);
+    assert_int_equal(self.status, -ECANCELED);
+    for (int i = 0; i < PARTS; i++)
+        assert_int_equal(self.branches[i].status, -ECANCELED);
+}
+
+static void what_asks_the_owner_asks_all_of_them(void **state)
+{
+    (void)state;
+    bide_stop_source stop;
+    bide_context context = {.scheduler = &bide_inline_scheduler, .stop = &stop};
+    for (int joining = 0; joining < 2; joining++) {
+        struct owner self = {.status = 1};
+        bide_stop_source_init(&stop);
+        begin(&self, &context);
+        if (joining)
+            bide_event_set(&self.go);
+        bide_stop_request(&stop);
+        assert_true(self.joined);
+        assert_int_equal(self.status, -ECANCELED);
+        for (int i = 0; i < PARTS; i++)
+            assert_int_equal(self.branches[i].status, -ECANCELED);
+    }
+}
+
+static void destroyed_while_it_joins_all_of_them_are_destroyed(void **state)
+{
+    (void)state;
+    struct owner self = {.status = 1};
+    begin(&self, &bide_default_context);
+    bide_event_set(&self.go);
+    bide_event_set(&self.events[0]);
+    bide_destroy(&self.task.frame);
+    assert_true(bide_done(&self.task.frame));
+    assert_false(self.joined);
+    for (int i = 0; i < PARTS; i++) {
+        assert_true(self.parts[i].finally);
+        bide_event_set(&self.events[i]);
+    }
+}
+
+/* What runs in a scope begins more in it; and branches that free themselves. */
+struct spreading {
+    bide_task task;
+    bide_scope *scope;
+    struct spreading *all;
+    bide_branch branch;
+    int number, count;
+    int *ended, *freed;
+};
+
+static void note_freed(bide_branch *branch)
+{
+    struct spreading *self = bide_container_of(branch, struct spreading, branch);
+    int *freed = self->freed;
+    memset(self, 0xdd, sizeof *self);
+    ++*freed;
+}
+
+bide_coroutine(spreading_body)
+{
+    bide_begin(spreading_body, struct spreading * self);
+    for (int i = 2 * self->number + 1; i <= 2 * self->number + 2 && i < self->count; i++) {
+        struct spreading *child = &self->all[i];
+        *child = *self;
+        child->number = i;
+        bide_scope_spawn_in(self->scope, &child->branch, &bide_default_context,
+                            bide_task_init(&child->task, &spreading_body), note_freed);
+    }
+    ++*self->ended;
+    bide_end();
+}
+
+struct spread_owner {
+    bide_task task;
+    bide_scope scope;
+    struct spreading all[100];
+    int ended, freed;
+};
+
+bide_coroutine(spread_owner_body)
+{
+    bide_begin(spread_owner_body, struct spread_owner * self);
+    bide_scope_init(&self->scope, bide_this_frame());
+    self->all[0] = (struct spreading){
+        .scope = &self->scope,
+        .all = self->all,
+        .count = 100,
+        .ended = &self->ended,
+        .freed = &self->freed,
+    };
+    bide_scope_spawn_in(&self->scope, &self->all[0].branch, &bide_default_context,
+                        bide_task_init(&self->all[0].task, &spreading_body), note_freed);
+    bide_try(bide_scope_join(&self->scope));
+    bide_end();
+}
+
+static void what_runs_in_a_scope_may_begin_more_and_free_itself(void **state)
+{
+    (void)state;
+    struct spread_owner self = {.ended = 0};
+    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &spread_owner_body)), 0);
+    assert_int_equal(self.ended, 100);
+    assert_int_equal(self.freed, 100);
+}
+
+#if TESTING_HOSTED
+struct forgetful {
+    bide_task task;
+    bide_scope scope;
+    bide_branch branch;
+    struct part part;
+    bide_event event;
+};
+
+bide_coroutine(forgetful_body)
+{
+    bide_begin(forgetful_body, struct forgetful * self);
+    bide_scope_init(&self->scope, bide_this_frame());
+    bide_scope_spawn(&self->scope, &self->branch, part(&self->part, &self->event, 0));
+    bide_end();
+}
+
+static void drop_a_scope(void)
+{
+    struct forgetful self;
+    bide_event_init(&self.event, false);
+    bide_sync_wait(bide_task_init(&self.task, &forgetful_body));
+}
+
+static void destroy_the_owner_of_a_scope(void)
+{
+    struct owner self = {.status = 1};
+    begin(&self, &bide_default_context);
+    bide_destroy(&self.task.frame);
+}
+
+static void a_scope_that_is_dropped_is_caught(void **state)
+{
+    (void)state;
+    if (!BIDE_DEBUG)
+        skip();
+    assert_true(misuse_aborts_naming(drop_a_scope, "scope", "forgetful_body"));
+    assert_true(misuse_aborts_naming(destroy_the_owner_of_a_scope, "scope", "owner_body"));
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(join_waits_for_all_that_was_begun),
+        cmocka_unit_test(join_does_not_wait_if_all_have_ended),
+        cmocka_unit_test(an_error_stops_the_others_and_is_what_join_ends_with),
+        cmocka_unit_test(canceled_all_of_them_end),
+        cmocka_unit_test(what_asks_the_owner_asks_all_of_them),
+        cmocka_unit_test(destroyed_while_it_joins_all_of_them_are_destroyed),
+        cmocka_unit_test(what_runs_in_a_scope_may_begin_more_and_free_itself),
+#if TESTING_HOSTED
+        cmocka_unit_test(a_scope_that_is_dropped_is_caught),
+#endif
+    };
+    return cmocka_run_group_tests_name("scope", tests, NULL, NULL);
+}

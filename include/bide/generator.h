@@ -123,10 +123,12 @@ BIDE_INLINE void bide_generator_end(bide_generator *generator)
  * bide_for. `generator` is evaluated once. Not in a coroutine that awaits in the loop: there, call
  * bide_generator_next. Expands to: two nested for, of which the outer runs once.
  */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_for(type, name, generator)                                             \
     for (bide_generator_loop_ name##_loop_ = bide_generator_loop_begin_(generator); \
          !name##_loop_.ended; bide_generator_loop_end_(&name##_loop_))              \
         for (type name; (name = bide_generator_loop_next_(&name##_loop_)) != NULL;)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* (A frame's step function is the same at all of its points, so it is read once; what is read at a start that
  * is seen is a constant.) */

@@ -145,10 +145,12 @@ BIDE_INLINE void bide_recursive_generator_end(bide_recursive_generator *generato
  * for (each value): as bide_for of generator.h, for a root. `break` ends it, and all that it yields from; by
  * return or goto it is left where it stands.
  */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_for_recursive(type, name, generator)                                    \
     for (bide_recursive_generator *name##_loop_ = (generator); name##_loop_ != NULL; \
          bide_recursive_generator_end(name##_loop_), name##_loop_ = NULL)            \
         for (type name; (name = bide_recursive_generator_next(name##_loop_)) != NULL;)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 BIDE_EXTERN_C_END
 

@@ -14,8 +14,15 @@ BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_root bide_root;
 
+/* Its neighbours among the live roots (bide_dump). Of the library. */
+typedef struct bide_root_links_ {
+    struct bide_root_links_ *next;
+    struct bide_root_links_ **place; /* what leads here */
+} bide_root_links_;
+
 struct bide_root {
     bide_frame frame;
+    bide_root_links_ links;
     bide_awaiter *awaited;
     int status; /* what `awaited` ended with; for `ended` and after it */
     void (*ended)(bide_root *root);

@@ -11,6 +11,7 @@
  *
  *     publish(s)         published = s; who waits for s or less is woken, the rest stay
  *     wait(target)       ends at once if target does not lie ahead of `published`; else enlists
+ *     a request to stop  who waits in its source ends with the reason (stop.h), found by sifting too
  *     close()            who waits ends with -EPIPE, now and later; what is published stays known
  *
  * Numbers wrap around. Two rules follow:
@@ -43,12 +44,12 @@
  *    push acquiring and exchange releasing, C happens before B even if both are relaxed. On x86 that
  *    is one locked instruction either way (the seq_cst store is one), but it is on the contended
  *    line, so looking is what is built.
- * 3. Whoever takes the list answers for everyone in it. The publisher, after it has put back those whose
- *    number has not come, need not look again: nobody else moves `published`, and its own later publish
- *    comes after in program order. A waiter that takes the list must look again after it puts some back
- *    (A and B again), because the publisher may have looked in between.
- * 4. close() exchanges the list for SHUT. A push that comes later is refused; whoever holds taken waiters
- *    is refused when it puts them back, and ends them with -EPIPE itself. So close needs no look at
+ * 3. Whoever takes waiters to look at them sifts (waiter_list.h): the list says so until those whose number has
+ *    not come are put back. So while somebody waits, D never finds the list empty, whoever holds the waiter, and the
+ *    publisher either takes the list itself or asks the holder to look again, which then sees C. For the same reason a
+ *    waiter that finds its number reached (B) while another sifts may leave its end to that one.
+ * 4. close() shuts the list. A push that comes later is refused; whoever holds taken waiters is told so when it
+ *    puts them back, and ends them with -EPIPE itself. So close needs no look at
  *    `published` that is ordered with C, except to tell who is reached: those it takes it judges by the
  *    value that it sees, and a publisher in another thread at that moment is concurrent.
  * 5. Seeing a number published means seeing what was written before: C releases (as seq_cst does), the
@@ -66,8 +67,8 @@
  *    word) resumes the coroutine: suspend by going on, the other by waking it. Both swaps acquire and
  *    release: the results that the ender wrote are seen by the suspender, and the suspender's last
  *    accesses to the barrier come before the resumption.
- * 7. The link of a waiter that is put back is written before the push releases it and read by the next
- *    taker after its acquire. (With a relaxed push there is a race on the link: TSan shows it.)
+ * 7. The link of a waiter that is put back is written before putting back releases it and read by the next
+ *    taker after its acquire.
  *
  * ABA: see waiter_list.h; the list is pushed onto or taken whole, so it does no harm.
  *

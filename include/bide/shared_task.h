@@ -64,7 +64,7 @@ static const bide_coroutine_type bide_shared_task_type = {
 /*
  * Makes `shared` a shared task at its start, to be run by `body` (the constant of a bide_shared_coroutine) in
  * `context` once it is awaited. Before it is shared. The frame and the context are the caller's. The frame
- * may go when nobody awaits it and it has not been started or has ended; in particular right after a wait. Does
+ * may go when nobody awaits it and it has not been started or has ended; in particular right after a wait that was not cut short. Does
  * not suspend; cannot fail. It may be initialised again then.
  */
 BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_point *body,
@@ -80,7 +80,7 @@ BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_poin
 BIDE_INLINE bool bide_shared_task_ended(bide_shared_task *shared)
 {
     /* acquire: partner is the shutting's release; see 3. */
-    return bide_atomic_load(&shared->waiters.word, acquire) == BIDE_LIST_SHUT;
+    return bide_waiter_list_word_is_shut(bide_atomic_load(&shared->waiters.word, acquire));
 }
 
 /* With what it ended: 0 or a negative errno. Only after its end, which the caller has seen. */
@@ -116,17 +116,29 @@ BIDE_INLINE int bide_shared_task_resume_(bide_awaiter *awaiter)
     return bide_shared_task_error(((bide_shared_task_waiter *)(void *)awaiter)->shared);
 }
 
+BIDE_INLINE void bide_shared_task_cancel_(bide_awaiter *awaiter)
+{
+    bide_waiter_list_cancel(&((bide_shared_task_waiter *)(void *)awaiter)->shared->waiters);
+}
+
+BIDE_INLINE bool bide_shared_task_withdraw_(bide_awaiter *awaiter)
+{
+    return bide_waiter_list_withdraw(&((bide_shared_task_waiter *)(void *)awaiter)->shared->waiters,
+                                     awaiter);
+}
+
 /*
  * Waits until `shared` has ended, and starts it if nobody has: at once, on this thread, if it has the scheduler of
- * the caller's context, and otherwise by posting it to its own. Ends with the task's error, which is everybody's.
- * `waiter` is the caller's until the wait has ended. Any thread; suspends if it has not ended; lock-free.
+ * the caller's context, and otherwise by posting it to its own. Ends with the task's error, which is everybody's;
+ * or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and then the task goes on all the same. `waiter` is the
+ * caller's until the wait has ended. Any thread; suspends if it has not ended; lock-free.
  */
 BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
                                                 bide_shared_task *shared)
 {
-    static const bide_awaiter_ops ops = {
-        bide_shared_task_ready_, bide_shared_task_suspend_, bide_shared_task_resume_, NULL, NULL,
-        "bide_shared_task_wait"};
+    static const bide_awaiter_ops ops = {bide_shared_task_ready_,    bide_shared_task_suspend_,
+                                         bide_shared_task_resume_,   bide_shared_task_cancel_,
+                                         bide_shared_task_withdraw_, "bide_shared_task_wait"};
     waiter->awaiter.ops = &ops;
     waiter->shared = shared;
     return &waiter->awaiter;

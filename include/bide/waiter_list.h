@@ -133,9 +133,9 @@ typedef struct bide_sift {
 
 /*
  * Takes the waiters to be looked at; true if there are any. False: there is nobody, or another sifts and has been
- * asked to look again. Lock-free.
+ * asked to look again. `word` is what the caller has last seen the list's to be. Lock-free.
  */
-bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list);
+bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word);
 
 /*
  * Those in `taken` have been moved to `kept` or away: puts back what is kept. True: done. False: look at `taken`

@@ -76,8 +76,8 @@ static bool owner_withdraw(bide_awaiter *awaiter)
     return true;
 }
 
-static const bide_awaiter_ops owner_ops = {NULL, owner_suspend,  owner_resume,
-                                           NULL, owner_withdraw, "bide_owned"};
+const bide_awaiter_ops bide_owned_ops_ = {NULL, owner_suspend,  owner_resume,
+                                          NULL, owner_withdraw, "bide_owned"};
 
 /* There was no memory. Ends at once, so nobody writes to it. */
 static bool ended(bide_awaiter *awaiter)
@@ -109,7 +109,7 @@ bide_awaiter *bide_owned(void *frame, const bide_point *body)
         return failure_object(body, &no_memory_awaiter);
     ((bide_frame *)frame)->awaiter.ops = &body->ops;
     bide_awaiter *awaiter = &owner_of(frame)->awaiter;
-    awaiter->ops = &owner_ops;
+    awaiter->ops = &bide_owned_ops_;
     return awaiter;
 }
 
@@ -122,7 +122,7 @@ bide_frame *bide_awaited_frame_(bide_awaiter *awaiter)
 {
     if (awaiter == NULL)
         return NULL;
-    if (awaiter->ops == &owner_ops)
+    if (awaiter->ops == &bide_owned_ops_)
         return frame_of(awaiter);
     return bide_awaiter_is_frame(awaiter) ? (bide_frame *)(void *)awaiter : NULL;
 }
@@ -134,6 +134,6 @@ bide_frame *bide_awaited_frame(bide_awaiter *awaiter)
 
 void bide_awaiter_forget_(bide_awaiter *awaiter)
 {
-    if (awaiter->ops == &owner_ops)
+    if (awaiter->ops == &bide_owned_ops_)
         bide_free(frame_of(awaiter));
 }

@@ -7,6 +7,9 @@
 /* From an awaiter to the coroutine that runs in it: itself, or the one that it owns. NULL if there is none. */
 bide_frame *bide_awaited_frame_(bide_awaiter *awaiter);
 
+/* What an awaiter of bide_owned has; the frame stands behind its bide_owner. */
+extern const bide_awaiter_ops bide_owned_ops_;
+
 /* The coroutine in it has ended, was destroyed, or is never started: frees it if it is owned. */
 void bide_awaiter_forget_(bide_awaiter *awaiter);
 

@@ -6,11 +6,13 @@
  */
 #include "bide/root.h"
 
+#include "roots.h"
+
 static bide_frame *root_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code code = {root_step, "bide_root", __FILE__, NULL, NULL};
-static const bide_point at_start = BIDE_POINT_START(&code);
-static const bide_point at_await = BIDE_POINT(&code, NULL, 1, BIDE_AT_AWAIT);
+const bide_coroutine_code bide_root_code_ = {root_step, "bide_root", __FILE__, NULL, NULL};
+static const bide_point at_start = BIDE_POINT_START(&bide_root_code_);
+static const bide_point at_await = BIDE_POINT(&bide_root_code_, NULL, 1, BIDE_AT_AWAIT);
 
 static bide_frame *root_step(bide_frame *frame, unsigned depth)
 {
@@ -23,6 +25,9 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth)
     root->status = bide_awaiter_resume(root->awaited, root->awaited->ops);
     if (frame->context == &root->context)
         bide_stop_source_detach(&root->stop);
+#if BIDE_ROOTS
+    bide_roots_remove_(root);
+#endif
     root->ended(root);
     return NULL;
 }
@@ -44,6 +49,9 @@ static void prepare(bide_root *root, const bide_context *context, bide_awaiter *
         bide_stop_source_init(&root->stop);
         bide_stop_source_attach(&root->stop, context->stop);
     }
+#if BIDE_ROOTS
+    bide_roots_add_(root);
+#endif
 }
 
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,

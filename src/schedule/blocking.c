@@ -11,6 +11,8 @@
 
 #include "threads.h"
 
+#include "bide/stop.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -128,6 +130,25 @@ static bide_frame *call_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return NULL;
 }
 
+/* Takes a call that no thread has begun out of the queue; false if one has, or it has been made. */
+static bool call_withdraw(bide_awaiter *awaiter)
+{
+    bide_blocking *blocking = bide_container_of(awaiter, bide_blocking_call, awaiter)->blocking;
+    pthread_mutex_lock(&blocking->lock);
+    bool found = bide_awaiter_chain_remove(&blocking->calls, awaiter);
+    pthread_mutex_unlock(&blocking->lock);
+    return found;
+}
+
+static void call_cancel(bide_awaiter *awaiter)
+{
+    if (!call_withdraw(awaiter))
+        return;
+    bide_awaiter_end_canceled(awaiter);
+    awaiter->link = NULL;
+    bide_wake(awaiter);
+}
+
 static int call_resume(bide_awaiter *awaiter)
 {
     (void)awaiter;
@@ -137,8 +158,8 @@ static int call_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
                                 void (*function)(void *argument), void *argument)
 {
-    static const bide_awaiter_ops ops = {call_ready, call_suspend, call_resume,
-                                         NULL,       NULL,         "bide_blocking_run"};
+    static const bide_awaiter_ops ops = {call_ready,  call_suspend,  call_resume,
+                                         call_cancel, call_withdraw, "bide_blocking_run"};
     call->awaiter.ops = &ops;
     call->blocking = blocking;
     call->function = function;
@@ -188,12 +209,13 @@ static int read_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
                                  void *buffer, size_t size)
 {
-    static const bide_awaiter_ops ops = {call_ready, call_suspend, read_resume,
-                                         NULL,       NULL,         "bide_blocking_read"};
+    static const bide_awaiter_ops ops = {call_ready,  call_suspend,  read_resume,
+                                         call_cancel, call_withdraw, "bide_blocking_read"};
     bide_blocking_run(&reader->call, blocking, read_function, reader);
     reader->call.awaiter.ops = &ops;
     reader->fd = fd;
     reader->buffer = buffer;
     reader->size = size;
+    reader->result = -ECANCELED; /* unless it is begun */
     return &reader->call.awaiter;
 }

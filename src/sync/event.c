@@ -1,5 +1,5 @@
 /*
- * The slow half of the manual-reset event. States and orders: waiter_list.h. Setting is one exchange
+ * The slow half of the manual-reset event. States and orders: waiter_list.h. Setting is one compare-exchange
  * that acquires and releases:
  *   1. release, so that who finds it set (is_set, or a refused push) sees what was written before set;
  *   2. acquire, so that set sees the waiters' nodes, and the frames behind them, that were pushed.

@@ -88,19 +88,19 @@ static bool F_(_wake_ended)(bide_awaiter *ended, const bide_awaiter *own)
 }
 
 /* Sifts, unless there is nobody or another does. Returns whether `own` was among those that it ended. */
-static bool F_(_end_reached)(BARRIER_ *barrier, const bide_awaiter *own)
+static bool F_(_end_reached)(BARRIER_ *barrier, uintptr_t word, const bide_awaiter *own)
 {
     bide_sift sift;
-    if (!bide_sift_begin(&sift, &barrier->waiters))
+    if (!bide_sift_begin(&sift, &barrier->waiters, word))
         return false;
     bide_awaiter_chain ended = {NULL, NULL};
     F_(_sift)(barrier, &sift, &ended, NULL);
     return F_(_wake_ended)(ended.first, own);
 }
 
-void F_(_wake_)(BARRIER_ *barrier)
+void F_(_wake_)(BARRIER_ *barrier, uintptr_t word)
 {
-    F_(_end_reached)(barrier, NULL);
+    F_(_end_reached)(barrier, word, NULL);
 }
 
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
@@ -121,7 +121,8 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
         return frame;
     }
     BIDE_SEQUENCE published = bide_atomic_load(&barrier->published, seq_cst); /* B */
-    if (!TRAIT_(_precedes)(published, target) && F_(_end_reached)(barrier, awaiter))
+    if (!TRAIT_(_precedes)(published, target) &&
+        F_(_end_reached)(barrier, (uintptr_t)awaiter, awaiter))
         return frame;
     /* From here on the barrier is not touched (argument 6). */
     if (bide_atomic_exchange(&own->handshake, BIDE_WAIT_ARMED_, acq_rel) == BIDE_WAIT_ENDED_)
@@ -131,7 +132,9 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
-    F_(_end_reached)(bide_container_of(awaiter, WAITER_, awaiter)->barrier, NULL);
+    BARRIER_ *barrier = bide_container_of(awaiter, WAITER_, awaiter)->barrier;
+    /* relaxed: the waiter's push is seen, or something later. */
+    F_(_end_reached)(barrier, bide_atomic_load(&barrier->waiters.word, relaxed), NULL);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)

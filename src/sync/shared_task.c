@@ -24,6 +24,6 @@ bide_frame *bide_shared_task_final_(bide_frame *frame, const bide_context *conte
 {
     bide_shared_task *shared = bide_promise(bide_shared_task, frame);
     (void)context;
-    bide_wake(bide_awaiter_reverse(bide_waiter_list_shut(&shared->waiters)));
+    bide_wake_reversed(bide_waiter_list_shut(&shared->waiters));
     return NULL;
 }

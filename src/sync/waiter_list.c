@@ -32,10 +32,8 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
     return since_of(word).chain.first;
 }
 
-bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list)
+bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word)
 {
-    /* relaxed: whoever comes for a waiter sees its push, or something later. */
-    uintptr_t word = bide_atomic_load(&list->word, relaxed);
     *sift = (bide_sift){NULL, {NULL, NULL}, {NULL, NULL}};
     while (word > BIDE_LIST_SHUT && word != BIDE_LIST_SIFTING_SHUT_) {
         if ((word & BIDE_LIST_SIFTING_) != 0) {
@@ -55,7 +53,7 @@ bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list)
 bool bide_sift_begin_alone(bide_sift *sift, bide_waiter_list *list)
 {
     while ((bide_atomic_load(&list->word, relaxed) & BIDE_LIST_SIFTING_) != 0 ||
-           !bide_sift_begin(sift, list)) {
+           !bide_sift_begin(sift, list, bide_atomic_load(&list->word, relaxed))) {
         if (bide_atomic_load(&list->word, relaxed) <= BIDE_LIST_SHUT)
             return false;
         bide_platform.yield();
@@ -148,7 +146,8 @@ static bool sift_all(bide_sift *sift, bide_waiter_list *list, const bide_awaiter
 void bide_waiter_list_cancel(bide_waiter_list *list)
 {
     bide_sift sift;
-    if (bide_sift_begin(&sift, list))
+    /* relaxed: whoever comes for a waiter sees its push, or something later. */
+    if (bide_sift_begin(&sift, list, bide_atomic_load(&list->word, relaxed)))
         sift_all(&sift, list, NULL);
 }
 

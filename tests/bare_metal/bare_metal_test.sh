@@ -13,7 +13,7 @@ root=$1
 shift
 cd "$root" || exit 1
 
-tests='base/sequence coroutine/body coroutine/task sync/event sync/sequence_barrier'
+tests='base/sequence coroutine/body coroutine/inspect coroutine/task sync/event sync/sequence_barrier'
 # FAILING (failing_test.c) and what is then to be read.
 failures='1:failing_test.c:[0-9]*:.1.is.2 2:deadlock 3:started.already 4:met.a.fault'
 

@@ -15,7 +15,7 @@ cd "$root" || exit 1
 allowed='bide_platform memcpy memmove memset memcmp _GLOBAL_OFFSET_TABLE_'
 # What may be included: a freestanding compiler's own headers, and errno.h for its numbers. <atomic> is
 # what C++ calls stdatomic.h.
-system_headers='stdatomic.h stdbool.h stddef.h stdint.h errno.h atomic'
+system_headers='limits.h stdatomic.h stdbool.h stddef.h stdint.h errno.h atomic'
 
 if ! command -v nm >/dev/null; then
     echo "skipped: nm is not installed"

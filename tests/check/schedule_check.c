@@ -1,5 +1,5 @@
 /*
- * The run loop's queue, sleep and timers, spawn, sync_wait, asking to stop: coroutines that are woken by other threads, and
+ * The run loop's queue, sleep and timers, spawn, sync_wait: coroutines that are woken by other threads, and
  * threads that sleep until they are needed.
  */
 #include "bide/check.h"
@@ -9,7 +9,6 @@
 #include "bide/sequence_barrier.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
-#include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
@@ -18,7 +17,6 @@ typedef struct state {
     bide_event event;
     bide_event second;
     bide_sequence_barrier8 barrier;
-    bide_stop_source stop;
     int data;
     int result;
     bide_run_loop *allocated;
@@ -401,35 +399,6 @@ static const bide_check_scenario cleared = {
     .finish = free_two,
 };
 
-/* ---- Asking to stop ---- */
-
-static void setup_stop(void *p)
-{
-    bide_stop_source_init(&((state *)p)->stop);
-}
-
-static void ask_to_stop(void *p)
-{
-    state *s = p;
-    s->data = 1;
-    bide_stop_request(&s->stop);
-}
-
-static void look_whether_asked(void *p)
-{
-    state *s = p;
-    if (bide_stop_requested(&s->stop))
-        bide_check_assert(s->data == 1);
-}
-
-static const bide_check_scenario asked_to_stop = {
-    .name = "who_is_asked_to_stop_sees_why",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup_stop,
-    .threads = {ask_to_stop, look_whether_asked},
-};
-
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&sync_wait,
@@ -439,12 +408,11 @@ int main(int argc, char **argv)
                                                      &spawned_elsewhere,
                                                      &run_and_stopped_twice,
                                                      &loop_woken_by_two,
-                                                     &asked_to_stop,
                                                      &looked,
                                                      &loop_slept,
                                                      &alarmed,
                                                      &cleared,
                                                      NULL};
-    static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", "stop.h", NULL};
+    static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -244,10 +244,75 @@ SCENARIO(a_request_reaches_two_children, setup, NULL, request, wait_first, wait_
 SCENARIO(a_request_reaches_two_children_on_a_barrier, setup, NULL, request, wait_on_barrier,
          wait_on_barrier_second);
 
+/* ---- The tree ---- */
+
+/* Attaches a source, looks whether it is asked, detaches and frees it. */
+static void attach_to(state *s, bide_stop_source *parent)
+{
+    bide_stop_source *source = bide_check_alloc(sizeof *source);
+    bide_stop_source_init(source);
+    bide_stop_source_attach(source, parent);
+    if (bide_stop_requested(source))
+        bide_check_assert(s->reason == 1);
+    bide_stop_source_detach(source);
+    bide_check_free(source);
+}
+
+static void attach_and_detach(void *p)
+{
+    attach_to(p, &((state *)p)->stop);
+}
+
+static void attach_and_detach_below(void *p)
+{
+    state *s = p;
+    attach_to(s, &s->children[0]);
+}
+
+static void look_whether_asked(void *p)
+{
+    state *s = p;
+    if (bide_stop_requested(&s->stop))
+        bide_check_assert(s->reason == 1);
+}
+
+/* A source that is attached when the request is over has been reached. */
+static void setup_one_source(void *p)
+{
+    bide_stop_source_init(&((state *)p)->stop);
+}
+
+static void finish_all_detached(void *p)
+{
+    bide_check_assert(((state *)p)->stop.first_child == NULL);
+}
+
+static void request_and_attach(void *p)
+{
+    state *s = p;
+    bide_stop_source child;
+    request(p);
+    bide_stop_source_init(&child);
+    bide_stop_source_attach(&child, &s->stop);
+    bide_check_assert(bide_stop_requested(&child));
+    bide_stop_source_detach(&child);
+}
+
+SCENARIO(who_is_asked_sees_why, setup, NULL, request, look_whether_asked);
+SCENARIO(two_attach_and_detach, setup_one_source, finish_all_detached, attach_and_detach,
+         attach_and_detach);
+SCENARIO(one_attaches_and_detaches_while_another_asks, setup_one_source, finish_all_detached,
+         request_and_attach, attach_and_detach);
+SCENARIO(one_attaches_below_while_another_asks, setup, NULL, request, attach_and_detach_below);
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
         &a_wait_is_cut_short,
+        &who_is_asked_sees_why,
+        &two_attach_and_detach,
+        &one_attaches_and_detaches_while_another_asks,
+        &one_attaches_below_while_another_asks,
         &a_barriers_wait_is_cut_short,
         &a_wait_is_cut_short_or_ends,
         &two_waits_in_turn_are_cut_short_or_end,

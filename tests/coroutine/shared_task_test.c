@@ -6,8 +6,10 @@
 #include "sync/meeting.h"
 
 #include "bide/event.h"
+#include "bide/handle.h"
 #include "bide/run_loop.h"
 #include "bide/shared_task.h"
+#include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 #include "bide/thread_pool.h"
@@ -178,6 +180,47 @@ static void it_may_be_used_again_after_its_end(void **state)
     }
 }
 
+static void one_that_is_cancelled_does_not_end_it_for_the_others(void **state)
+{
+    (void)state;
+    struct work work;
+    struct waiter first, other;
+    bide_stop_source source;
+    bide_event event;
+    bide_stop_source_init(&source);
+    const bide_context stoppable = {.scheduler = &bide_inline_scheduler, .stop = &source};
+    bide_event_init(&event, false);
+    work_init(&work, &bide_default_context)->waits_for = &event;
+    first = (struct waiter){.work = &work, .status = 1};
+    bide_start(&first.task.frame, &waiter_body, &stoppable);
+    bide_resume(&first.task.frame); /* it starts the task */
+    begin_waiter(&other, &work, NULL, 'b');
+    bide_stop_request(&source);
+    assert_int_equal(first.status, -ECANCELED);
+    assert_true(bide_done(&first.task.frame));
+    assert_int_equal(other.status, 1);
+    bide_event_set(&event);
+    assert_int_equal(other.status, 0);
+    assert_int_equal(other.result, 42);
+    assert_int_equal(work.runs, 1);
+}
+
+static void one_that_is_destroyed_is_not_woken(void **state)
+{
+    (void)state;
+    struct work work;
+    struct waiter waiters[3];
+    char said[8] = "";
+    bide_event event;
+    bide_event_init(&event, false);
+    work_init(&work, &bide_default_context)->waits_for = &event;
+    for (int i = 0; i < 3; i++)
+        begin_waiter(&waiters[i], &work, said, (char)('a' + i));
+    bide_destroy(&waiters[1].task.frame);
+    bide_event_set(&event);
+    assert_string_equal(said, "ac");
+}
+
 /* Four threads await one task, and one of them sets what the task waits for. */
 enum { THREADS = 4 };
 
@@ -248,6 +291,8 @@ int main(void)
         cmocka_unit_test(a_failure_is_not_unhandled),
         cmocka_unit_test(it_runs_in_the_context_that_it_was_given),
         cmocka_unit_test(it_may_be_used_again_after_its_end),
+        cmocka_unit_test(one_that_is_cancelled_does_not_end_it_for_the_others),
+        cmocka_unit_test(one_that_is_destroyed_is_not_woken),
         cmocka_unit_test(four_threads_wait_for_one_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

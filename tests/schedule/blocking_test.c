@@ -8,6 +8,7 @@
 #include "bide/blocking.h"
 #include "bide/run_loop.h"
 #include "bide/spawn.h"
+#include "bide/stop.h"
 #include "bide/sync_wait.h"
 
 #include <errno.h>
@@ -97,6 +98,68 @@ static void as_many_calls_as_threads_run_side_by_side(void **state)
             assert_int_equal(spawned[i].root.status, 0);
         }
     }
+    bide_blocking_destroy(blocking);
+}
+
+/* ---- Calls that are cut short ---- */
+
+struct gate {
+    bide_atomic(bool) begun, open;
+};
+
+static void pass(void *argument)
+{
+    struct gate *gate = argument;
+    bide_atomic_store(&gate->begun, true, release);
+    schedule_until(bide_atomic_load(&gate->open, acquire));
+}
+
+static void count(void *argument)
+{
+    ++*(int *)argument;
+}
+
+static void a_call_that_is_queued_is_cut_short_and_one_that_has_begun_is_not(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    bide_stop_source stop;
+    bide_stop_source_init(&stop);
+    bide_context context = loop.context;
+    context.stop = &stop;
+    struct gate gate = {false, false};
+    int counts[2] = {0, 0};
+    char byte;
+    bide_blocking_call calls[3];
+    bide_blocking_reader reader;
+    bide_spawned spawned[4];
+    bide_spawn(&spawned[0], &context, bide_blocking_run(&calls[0], blocking, pass, &gate));
+    bide_run_loop_run_ready(&loop);
+    schedule_until(bide_atomic_load(&gate.begun, acquire));
+    bide_spawn(&spawned[1], &context, bide_blocking_run(&calls[1], blocking, count, &counts[0]));
+    bide_spawn(&spawned[2], &context, bide_blocking_read(&reader, blocking, 0, &byte, 1));
+    bide_spawn(&spawned[3], &loop.context,
+               bide_blocking_run(&calls[2], blocking, count, &counts[1]));
+    bide_run_loop_run_ready(&loop);
+    bide_stop_request(&stop);
+    bide_run_loop_run_ready(&loop);
+    for (int i = 1; i < 3; i++) {
+        assert_true(bide_event_is_set(&spawned[i].ended));
+        assert_int_equal(spawned[i].root.status, -ECANCELED);
+    }
+    assert_int_equal(reader.result, -ECANCELED);
+    assert_false(bide_event_is_set(&spawned[0].ended));
+
+    bide_atomic_store(&gate.open, true, release);
+    for (int i = 0; i < 4; i += 3) {
+        bide_event_waiter wait;
+        bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned[i].ended));
+        assert_int_equal(spawned[i].root.status, 0);
+    }
+    assert_int_equal(counts[0], 0);
+    assert_int_equal(counts[1], 1);
     bide_blocking_destroy(blocking);
 }
 
@@ -517,6 +580,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_is_made_elsewhere_and_the_coroutine_resumes_on_its_loop),
         cmocka_unit_test(as_many_calls_as_threads_run_side_by_side),
+        cmocka_unit_test(a_call_that_is_queued_is_cut_short_and_one_that_has_begun_is_not),
         cmocka_unit_test(calls_begin_in_the_order_in_which_they_were_awaited),
         cmocka_unit_test(no_thread_at_all_and_far_too_many_are_EINVAL),
         cmocka_unit_test(sets_of_threads_come_and_go),

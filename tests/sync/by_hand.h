@@ -29,10 +29,17 @@ static inline void by_hand_post(bide_scheduler *scheduler, bide_awaiter *first, 
     }
 }
 
+static inline bool by_hand_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    return bide_awaiter_chain_remove(&bide_container_of(scheduler, by_hand, scheduler)->queue,
+                                     awaiter);
+}
+
 static inline void by_hand_init(by_hand *self)
 {
     memset(self, 0, sizeof *self);
     self->scheduler.post = by_hand_post;
+    self->scheduler.take_back = by_hand_take_back;
     self->context.scheduler = &self->scheduler;
 }
 

@@ -23,7 +23,7 @@ typedef struct WAITER_ {
 } WAITER_;
 
 /* The slow halves, in src/sync/sequence_barrier.c. */
-void F_(_wake_)(BARRIER_ *barrier);
+void F_(_wake_)(BARRIER_ *barrier, uintptr_t word);
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame);
 void F_(_cancel_)(bide_awaiter *awaiter);
 bool F_(_withdraw_)(bide_awaiter *awaiter);
@@ -59,9 +59,10 @@ BIDE_INLINE BIDE_SEQUENCE F_(_last_published)(BARRIER_ *barrier)
  */
 BIDE_INLINE void F_(_publish)(BARRIER_ *barrier, BIDE_SEQUENCE sequence)
 {
-    bide_atomic_store(&barrier->published, sequence, seq_cst);              /* C */
-    if (bide_atomic_load(&barrier->waiters.word, seq_cst) > BIDE_LIST_SHUT) /* D */
-        F_(_wake_)(barrier);
+    bide_atomic_store(&barrier->published, sequence, seq_cst);          /* C */
+    uintptr_t word = bide_atomic_load(&barrier->waiters.word, seq_cst); /* D */
+    if (word > BIDE_LIST_SHUT)
+        F_(_wake_)(barrier, word);
 }
 
 /*

@@ -1,0 +1,49 @@
+/*
+ * What every coroutine of the process is doing, while it goes on doing it. Floor: schedule.
+ *
+ *     sigwait(&set, &signal);     // a thread for it: kill -USR1 then shows where everything stands
+ *     bide_dump(stderr);
+ *
+ *     task 0x7f61f0000b70 fetch_body in pool: waiting for bide_event_wait
+ *       #0 read_body at conn.c:42 waiting for bide_event_wait
+ *       #1 fetch_body at conn.c:80
+ *     task 0x7f61f0000e20 store_body in pool: running
+ *       #0 store_body at store.c:17 (running)
+ *     task 0x7f61f0000fa0 store_body in pool: not started
+ *     3 tasks
+ *
+ * A task is here what was begun by itself: by bide_spawn, bide_sync_wait, bide_run_loop_wait or bide_root_begin
+ * (root.h). It is named by the coroutine that it began with, and by its context if that has a name; below it are
+ * the coroutines that await each other, innermost first.
+ *
+ * Source: the task lists of kernels' debuggers; goroutine dumps.
+ */
+#ifndef BIDE_DUMP_H
+#define BIDE_DUMP_H
+
+#include "bide/compiler.h"
+
+#include <stdio.h>
+
+BIDE_EXTERN_C_BEGIN
+
+/*
+ * Writes every task that lives during the whole call, and some of those that begin or end meanwhile, to `file`.
+ * Returns 0, or a negative errno: -EIO if the file had an error. -ENOSYS if memory can be read neither by
+ * process_vm_readv nor through a pipe.
+ *
+ * Nothing is stopped and nothing waits for it, but a root that begins or ends while some addresses are copied. So
+ * what is shown is not of one moment. A task of which something changed while it was read is shown as far as it made
+ * sense and marked (running); and where the library and the bodies are compiled with NDEBUG, a coroutine that runs
+ * without its awaits' being seen may be shown with what it waited for last. A task whose chain is deeper than 64
+ * shows the innermost 64, and how many more there are.
+ *
+ * Any thread that does not hold the file's lock, in or out of a coroutine; not from a signal handler. One at a time:
+ * a second call waits for the first. Does not suspend; blocks on the file; allocates nothing itself. What it waits
+ * for through operations that wait for several others, or elsewhere, is shown by the operation's name alone.
+ */
+int bide_dump(FILE *file);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,163 @@
+/*
+ * What is read here stands still: see the header. A frame's continuation means something only while it waits, or
+ * runs: before it is awaited it has not been written, and after its end whoever it was may be gone.
+ */
+#include "bide/inspect.h"
+
+#include "inside.h"
+
+/* The frame that awaits `frame`, which is suspended, or runs. A frame that is its own continuation has none: it is
+ * so while it is posted (root.c). */
+static const bide_frame *outer_of(const bide_frame *frame, bool running)
+{
+    const bide_frame *outer = frame->awaiter.frame;
+    if (!running && bide_frame_point(frame)->state != BIDE_AT_AWAIT)
+        return NULL;
+    return outer != frame ? outer : NULL;
+}
+
+static const char *code_name(const bide_point *point)
+{
+    return point->code != NULL ? point->code->name : "(ended)";
+}
+
+/* What a suspended frame waits for. */
+static const char *waiting_for(const bide_frame *frame)
+{
+    bide_awaiter *awaiter = frame->awaiter.link;
+    if (bide_frame_point(frame)->state != BIDE_AT_AWAIT || awaiter == NULL)
+        return NULL;
+    bide_frame *child = bide_awaited_frame_(awaiter);
+    return child != NULL ? code_name(bide_frame_point(child)) : awaiter->ops->name;
+}
+
+/* `line` is where it runs, or 0. */
+static bide_backtrace_entry entry_of(const bide_frame *frame, unsigned line)
+{
+    const bide_point *point = bide_frame_point(frame);
+    const bide_coroutine_code *code = point->code;
+    bide_backtrace_entry entry;
+    entry.frame = frame;
+    entry.name = code_name(point);
+    entry.file = code != NULL ? code->file : "";
+    entry.line = line != 0 ? line : point->line;
+    entry.state = point->state;
+    entry.running = line != 0;
+    entry.kind = code != NULL && code->type != NULL ? (*code->type)->name : NULL;
+    entry.waiting_for = NULL;
+    return entry;
+}
+
+static bide_backtrace_entry first_entry_of(const bide_frame *frame, unsigned line)
+{
+    bide_backtrace_entry entry = entry_of(frame, line);
+    if (line == 0)
+        entry.waiting_for = waiting_for(frame);
+    return entry;
+}
+
+size_t bide_backtrace_from_(const bide_frame *frame, unsigned line, bide_backtrace_entry *entries,
+                            size_t most)
+{
+    size_t count = 0;
+    if (most != 0)
+        entries[0] = first_entry_of(frame, line);
+    while (++count, (frame = outer_of(frame, count == 1 && line != 0)) != NULL) {
+        if (count < most)
+            entries[count] = entry_of(frame, 0);
+    }
+    return count;
+}
+
+size_t bide_backtrace(const bide_frame *frame, bide_backtrace_entry *entries, size_t most)
+{
+    return bide_backtrace_from_(frame, 0, entries, most);
+}
+
+bide_frame *bide_innermost(bide_frame *frame)
+{
+    for (;;) {
+        if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
+            return frame;
+        bide_frame *child = bide_awaited_frame_(frame->awaiter.link);
+        if (child == NULL || bide_done(child))
+            return frame;
+        frame = child;
+    }
+}
+
+/* ---- As text ---- */
+
+typedef struct output {
+    bide_backtrace_write *write;
+    void *argument;
+} output;
+
+static void print_text(const output *to, const char *text)
+{
+    size_t length = 0;
+    while (text[length] != '\0')
+        length++;
+    to->write(to->argument, text, length);
+}
+
+static void print_number(const output *to, size_t number)
+{
+    char digits[3 * sizeof number];
+    size_t begin = sizeof digits;
+    do {
+        digits[--begin] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    to->write(to->argument, digits + begin, sizeof digits - begin);
+}
+
+static void print_state(const output *to, const bide_backtrace_entry *entry)
+{
+    if (entry->running)
+        print_text(to, " (running)");
+    else if (entry->state == BIDE_AT_START)
+        print_text(to, " not started");
+    else if (entry->state == BIDE_AT_YIELD)
+        print_text(to, " yielded");
+    else if (entry->state == BIDE_AT_END)
+        print_text(to, " ended");
+    else if (entry->waiting_for != NULL) {
+        print_text(to, " waiting for ");
+        print_text(to, entry->waiting_for);
+    }
+}
+
+static void print_entry(const output *to, size_t number, const bide_backtrace_entry *entry)
+{
+    print_text(to, "#");
+    print_number(to, number);
+    print_text(to, " ");
+    print_text(to, entry->name);
+    if (entry->file[0] != '\0') {
+        print_text(to, " at ");
+        print_text(to, entry->file);
+        print_text(to, ":");
+        print_number(to, entry->line);
+    }
+    print_state(to, entry);
+    print_text(to, "\n");
+}
+
+void bide_backtrace_print_from_(const bide_frame *frame, unsigned line, bide_backtrace_write *write,
+                                void *argument)
+{
+    const output to = {write, argument};
+    bide_backtrace_entry entry = first_entry_of(frame, line);
+    print_entry(&to, 0, &entry);
+    frame = outer_of(frame, line != 0);
+    for (size_t number = 1; frame != NULL; number++, frame = outer_of(frame, false)) {
+        entry = entry_of(frame, 0);
+        print_entry(&to, number, &entry);
+    }
+}
+
+void bide_backtrace_print(const bide_frame *frame, bide_backtrace_write *write, void *argument)
+{
+    bide_backtrace_print_from_(frame, 0, write, argument);
+}

@@ -1,0 +1,72 @@
+/* A list of links that lead to the next, and to whatever leads to them. */
+#include "roots.h"
+
+bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
+
+/* By the topmost bits of the address times a number that mixes it (2^32 over the golden ratio). */
+static bide_root_list_ *list_of(const bide_root *root)
+{
+    uint32_t mixed = (uint32_t)((uintptr_t)root >> 4) * UINT32_C(0x9e3779b1);
+    return &bide_roots_[(uint64_t)mixed * BIDE_ROOT_LISTS_ >> 32];
+}
+
+static void link_at(bide_root_links_ **place, bide_root_links_ *links)
+{
+    links->next = *place;
+    links->place = place;
+    if (links->next != NULL)
+        links->next->place = &links->next;
+    *place = links;
+}
+
+static void take_out(bide_root_links_ *links)
+{
+    *links->place = links->next;
+    if (links->next != NULL)
+        links->next->place = links->place;
+}
+
+void bide_roots_add_(bide_root *root)
+{
+    bide_root_list_ *list = list_of(root);
+    bide_spin_lock_take_(&list->lock);
+    link_at(&list->first, &root->links);
+    bide_spin_lock_free_(&list->lock);
+}
+
+void bide_roots_remove_(bide_root *root)
+{
+    bide_root_list_ *list = list_of(root);
+    bide_spin_lock_take_(&list->lock);
+    take_out(&root->links);
+    bide_spin_lock_free_(&list->lock);
+}
+
+void bide_roots_enter_(bide_root_list_ *list)
+{
+    bide_spin_lock_take_(&list->lock);
+    link_at(&list->first, &list->cursor);
+    bide_spin_lock_free_(&list->lock);
+}
+
+size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t most)
+{
+    size_t count = 0;
+    bide_spin_lock_take_(&list->lock);
+    bide_root_links_ **place = &list->cursor.next;
+    for (; *place != NULL && count < most; place = &(*place)->next)
+        roots[count++] = bide_container_of(*place, bide_root, links);
+    if (count != 0) {
+        take_out(&list->cursor);
+        link_at(place, &list->cursor);
+    }
+    bide_spin_lock_free_(&list->lock);
+    return count;
+}
+
+void bide_roots_leave_(bide_root_list_ *list)
+{
+    bide_spin_lock_take_(&list->lock);
+    take_out(&list->cursor);
+    bide_spin_lock_free_(&list->lock);
+}

@@ -1,0 +1,53 @@
+/*
+ * The live roots of the process: each is in a list from its begin to just before `ended` is called. For who looks
+ * inside: bide_dump, and the debugger (scripts/gdb/bide.py), which knows these structs by their names.
+ *
+ * There are several lists, chosen by the root's address, so that threads that begin and end roots seldom meet.
+ * Under its lock a list is whole; nothing is done under it but to link, to unlink, and to copy a few addresses.
+ *
+ * A root costs two locked instructions more for it, some 15 ns; with BIDE_ROOTS defined as 0 when the library is built
+ * there are no lists. So it is where the model checker runs the library, for each root would multiply what it
+ * explores; a scenario of its own has the lists.
+ */
+#ifndef BIDE_ROOTS_H
+#define BIDE_ROOTS_H
+
+#include "spin_lock.h"
+
+#include "bide/root.h"
+
+#ifndef BIDE_ROOTS
+#define BIDE_ROOTS (!BIDE_CHECK)
+#endif
+
+/* One where there is one thread. */
+enum { BIDE_ROOT_LISTS_ = __STDC_HOSTED__ && !BIDE_CHECK ? 16 : 1 };
+
+typedef struct bide_root_list_ {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_spin_lock_ lock;
+    bide_root_links_ *first;
+
+    /* Where somebody who looks at the list stands, between two roots. What is added meanwhile goes to the front,
+     * behind his back, so he meets each that lives all the time once, and others at most once. */
+    bide_root_links_ cursor;
+} bide_root_list_;
+
+extern bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
+
+/* Any thread; blocks for some instructions of another. */
+void bide_roots_add_(bide_root *root);
+void bide_roots_remove_(bide_root *root);
+
+/* Goes before the list's first root. One at a time looks at a list; so for all of these. */
+void bide_roots_enter_(bide_root_list_ *list);
+
+/* Copies the addresses of the next roots, at most `most`, and moves behind them. Returns how many; 0: there are
+ * no more. When it returns each may have ended already. */
+size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t most);
+
+void bide_roots_leave_(bide_root_list_ *list);
+
+/* The code of every root. */
+extern const bide_coroutine_code bide_root_code_;
+
+#endif

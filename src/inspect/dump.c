@@ -240,7 +240,8 @@ static bool is_listed(const bide_root *root)
     bide_root_links_ links;
     const bide_root_links_ *there;
     return bide_peek_(&root->links, &links, sizeof links) &&
-           bide_peek_(links.place, &there, sizeof there) && there == &root->links;
+           bide_peek_((const void *)links.place, (void *)&there, sizeof(void *)) &&
+           there == &root->links;
 }
 
 /* False: it has ended. */

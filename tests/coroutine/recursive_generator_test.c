@@ -77,7 +77,7 @@ static struct node nodes[NODES];
 static size_t held(const bide_pool *pool, size_t all)
 {
     size_t unused = pool->left;
-    for (void *const *piece = pool->unused; piece != NULL; piece = *piece)
+    for (const void *piece = pool->unused; piece != NULL; piece = *(void *const *)piece)
         unused++;
     return all - unused;
 }

@@ -475,10 +475,10 @@ static void what_another_thread_writes_is_read_until_the_pipe_is_closed(void **s
         pthread_t thread = schedule_thread(write_bytes, &pipe);
         unsigned char buffer[300];
         size_t total = 0;
-        ptrdiff_t count;
-        while ((count = read_now(blocking, pipe.out, buffer + total, sizeof buffer - total)) > 0)
-            total += (size_t)count;
-        assert_int_equal(count, 0);
+        ptrdiff_t got;
+        while ((got = read_now(blocking, pipe.out, buffer + total, sizeof buffer - total)) > 0)
+            total += (size_t)got;
+        assert_int_equal(got, 0);
         assert_int_equal(total, 256);
         for (unsigned j = 0; j < 256; j++)
             assert_int_equal(buffer[j], j);

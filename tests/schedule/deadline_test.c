@@ -406,7 +406,7 @@ static void sleeps_and_deadlines_of_a_pool_race(void **state)
         bide_thread_pool *pool;
         assert_int_equal(bide_thread_pool_create(&pool, 1 + i % 3), 0);
         bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
-        race(&context, seed + i * RACERS, i >= 3);
+        race(&context, seed + (uint64_t)i * RACERS, i >= 3);
         bide_thread_pool_destroy(pool);
     }
 }
@@ -425,7 +425,7 @@ static void sleeps_and_deadlines_of_a_loop_race(void **state)
         bide_run_loop loop;
         bide_run_loop_init(&loop);
         pthread_t thread = schedule_thread(run_the_loop, &loop);
-        race(&loop.context, seed + i * RACERS, i >= 2);
+        race(&loop.context, seed + (uint64_t)i * RACERS, i >= 2);
         bide_run_loop_stop(&loop);
         pthread_join(thread, NULL);
         assert_true(bide_run_loop_next_deadline(&loop) == BIDE_FOREVER);

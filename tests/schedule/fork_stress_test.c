@@ -56,10 +56,10 @@ static unsigned pick(node *self, unsigned below)
 /* The first of a node's children, in the array of all, depth by depth. */
 static node *first_child(node *self)
 {
-    unsigned before = 0;
-    for (unsigned d = 0, width = 1; d <= self->depth; d++, width *= WIDTH)
+    size_t before = 0;
+    for (size_t d = 0, width = 1; d <= self->depth; d++, width *= WIDTH)
         before += width;
-    return self->children + before + self->index * WIDTH;
+    return self->children + before + (size_t)self->index * WIDTH;
 }
 
 static bide_awaiter *node_run(node *child, const node *parent, unsigned number);
@@ -151,13 +151,13 @@ static void all_of_them_end_once(void **state)
 {
     (void)state;
     const char *times = getenv("BIDE_ROUNDS");
-    int rounds = 100 * (times != NULL ? atoi(times) : 1);
+    long rounds = 300 * (times != NULL ? strtol(times, NULL, 10) : 1);
     uint64_t random = testing_seed();
     bide_thread_pool *pool;
     assert_int_equal(bide_thread_pool_create(&pool, THREADS), 0);
     node(*nodes)[NODES] = malloc(ROOTS * sizeof *nodes);
     assert_non_null(nodes);
-    for (int r = 0; r < rounds; r++) {
+    for (long r = 0; r < rounds; r++) {
         round_state round = {.scheduler = bide_thread_pool_scheduler(pool)};
         bide_stop_source stops[ROOTS];
         bide_context contexts[ROOTS];

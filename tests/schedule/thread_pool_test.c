@@ -452,7 +452,8 @@ static void a_request_to_stop_is_seen_through_the_context(void **state)
     bide_thread_pool *pool = create(2);
     bide_stop_source stop;
     bide_stop_source_init(&stop);
-    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool), .stop = &stop, .name = "stoppable"};
+    bide_context context = {
+        .scheduler = bide_thread_pool_scheduler(pool), .stop = &stop, .name = "stoppable"};
     bide_event event;
     bide_event_init(&event, false);
     struct stoppable child = {.event = &event};

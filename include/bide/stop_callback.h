@@ -46,8 +46,8 @@ typedef struct bide_stop_callback_waiter {
 
 /*
  * From now on a request on `source` has function(argument) called once, on the scheduler of `context`; at once
- * if it was asked already. What was written before the request is visible in it. It must not block, as
- * nothing that a scheduler runs. With the inline scheduler it runs on the thread of the request, where waking runs
+ * if it was asked already. What was written before the request is visible in it. It must not block, like
+ * anything that a scheduler runs. With the inline scheduler it runs on the thread of the request, where waking runs
  * coroutines: after what runs there has suspended or, if nothing does, before bide_stop_request
  * (or this) returns. `source` and `context` outlive the callback; a `source` that is NULL is never asked. Any
  * thread; cannot fail; does not suspend; blocks as bide_stop_source_attach does.

@@ -15,7 +15,7 @@
  *    children under the lock that detaching takes, and one from init has ended with init. So what
  *    REQUESTED says then, it says for good. If it is not there, nobody has used the callback but under that lock.
  * 3. If it is there, the request may still be at the callback, but no longer than until it has posted the frame.
- *    So nobody is when the frame has put ENDED, after which it touches nothing of the callback.
+ *    So nobody is there when the frame has put ENDED, after which it touches nothing of the callback.
  * 4. The frame releases with ENDED what the function did, and the waiter acquires that, before the memory goes. Who
  *    waits releases its waiter, and the frame acquires that.
  */

@@ -130,7 +130,11 @@ BIDE_INLINE int bide_async_generator_resume_(bide_awaiter *awaiter)
 /* Who asked is destroyed: so is the generator, which runs for nobody now. */
 BIDE_INLINE bool bide_async_generator_withdraw_(bide_awaiter *awaiter)
 {
-    bide_destroy(&((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame);
+    bide_frame *generator =
+        &((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame;
+    if (!bide_withdraw_ended_(generator))
+        return false;
+    bide_destroy(generator);
     return true;
 }
 

@@ -127,8 +127,10 @@ bool bide_branch_withdraw_(bide_branch *branch)
     bide_frame *frame = &branch->frame;
     if (bide_done(frame))
         return false;
-    if (frame->awaiter.ops == &at_start.ops)
+    if (frame->awaiter.ops == &at_start.ops) {
         bide_take_back_(&frame->awaiter);
+        bide_abandon_(branch->awaited);
+    }
     bide_destroy(frame);
     if (branch->number == 0)
         bide_stop_source_detach(&branch->stop);

@@ -171,8 +171,10 @@ static bide_frame *limited_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_with_deadline_operation *operation =
         bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
     operation->status = bide_deadline_init(&operation->deadline, frame->context, operation->time);
-    if (operation->status != 0)
+    if (operation->status != 0) {
+        bide_abandon_(operation->inner);
         return frame;
+    }
     operation->frame.awaiter.ops = &limited_inner.ops;
     operation->frame.awaiter.frame = frame;
     operation->frame.context = &operation->deadline.context;

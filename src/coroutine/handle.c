@@ -5,6 +5,7 @@
 #include "bide/handle.h"
 
 #include "inside.h"
+#include "roots.h"
 
 #include "bide/coroutine.h"
 #include "bide/stop.h"
@@ -75,6 +76,8 @@ static void end(bide_frame *frame)
         code->step(frame, BIDE_DESTROY_); /* (returns NULL: nobody's continuation runs) */
         return;
     }
+    if (code == &bide_root_code_)
+        bide_root_forget_(bide_container_of(frame, bide_root, frame));
     frame->awaiter.ops = code->finished != NULL ? &code->finished->ops : &bide_point_finished.ops;
     frame->error = -ECANCELED;
 }

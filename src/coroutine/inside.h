@@ -2,7 +2,7 @@
 #ifndef BIDE_INSIDE_H
 #define BIDE_INSIDE_H
 
-#include "bide/frame.h"
+#include "bide/root.h"
 
 /* From an awaiter to the coroutine that runs in it: itself, or the one that it owns. NULL if there is none. */
 bide_frame *bide_awaited_frame_(bide_awaiter *awaiter);
@@ -13,14 +13,14 @@ extern const bide_awaiter_ops bide_owned_ops_;
 /* The coroutine in it has ended, was destroyed, or is never started: frees it if it is owned. */
 void bide_awaiter_forget_(bide_awaiter *awaiter);
 
+/* A root has ended, or is destroyed. */
+void bide_root_forget_(bide_root *root);
+
 /* It will never be started: frees the frame that it owns, if it does. */
 void bide_abandon_(bide_awaiter *awaiter);
 
 /* `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has not been. */
 bide_awaiter *bide_posted_back_(const bide_frame *ended);
-
-/* Who awaits `ended`, which has ended, is destroyed: is it in no queue any more? */
-bool bide_withdraw_ended_(const bide_frame *ended);
 
 /* Calls function(frame), then runs what it has woken inline; inside a coroutine that is left to its loop. */
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);

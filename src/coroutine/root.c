@@ -6,6 +6,7 @@
  */
 #include "bide/root.h"
 
+#include "inside.h"
 #include "roots.h"
 
 static bide_frame *root_step(bide_frame *frame, unsigned depth);
@@ -13,6 +14,16 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth);
 const bide_coroutine_code bide_root_code_ = {root_step, "bide_root", __FILE__, NULL, NULL};
 static const bide_point at_start = BIDE_POINT_START(&bide_root_code_);
 static const bide_point at_await = BIDE_POINT(&bide_root_code_, NULL, 1, BIDE_AT_AWAIT);
+
+/* Nothing refers to it any more. */
+void bide_root_forget_(bide_root *root)
+{
+    if (root->frame.context == &root->context)
+        bide_stop_source_detach(&root->stop);
+#if BIDE_ROOTS
+    bide_roots_remove_(root);
+#endif
+}
 
 static bide_frame *root_step(bide_frame *frame, unsigned depth)
 {
@@ -23,11 +34,7 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth)
         return bide_frame_await(frame, root->awaited);
     }
     root->status = bide_awaiter_resume(root->awaited, root->awaited->ops);
-    if (frame->context == &root->context)
-        bide_stop_source_detach(&root->stop);
-#if BIDE_ROOTS
-    bide_roots_remove_(root);
-#endif
+    bide_root_forget_(root);
     root->ended(root);
     return NULL;
 }

@@ -117,10 +117,9 @@ static bool join_withdraw(bide_awaiter *awaiter)
     bool any = false;
     for (bide_stop_source *child; (child = scope->fork.stop.first_child) != NULL; any = true)
         bide_branch_withdraw_(bide_container_of(child, bide_branch, stop));
-    if (any) {
+    if (any)
         bide_fork_end_(&scope->fork);
-        join_resume(awaiter);
-    }
+    join_resume(awaiter); /* (also if it has ended, and is to be taken back from the queue) */
     return any;
 }
 

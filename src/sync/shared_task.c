@@ -11,6 +11,7 @@ bide_frame *bide_shared_task_start_(bide_shared_task *shared, bide_awaiter *awai
     /* release: see 4. From here on the caller's frame is not touched, and the task's until it is started. */
     bide_waiter_list_push(&shared->waiters, awaiter, awaiter, release, pushed);
     (void)pushed;
+    task->awaiter.frame = NULL; /* nobody's child */
     if (here)
         return task;
     task->awaiter.link = NULL;

@@ -13,9 +13,11 @@ root=$1
 shift
 cd "$root" || exit 1
 
-tests='base/sequence coroutine/body coroutine/inspect coroutine/task sync/event sync/sequence_barrier'
+tests='base/sequence coroutine/body coroutine/coroutine_type coroutine/create coroutine/generator
+    coroutine/handle coroutine/inspect coroutine/scope coroutine/task coroutine/when sync/event
+    sync/sequence_barrier'
 # FAILING (failing_test.c) and what is then to be read.
-failures='1:failing_test.c:[0-9]*:.1.is.2 2:deadlock 3:started.already 4:met.a.fault'
+failures='1:failing_test.c:[0-9]*:.1.is.2 2:deadlock 3:ended.already 4:met.a.fault'
 
 for tool in arm-none-eabi-gcc arm-none-eabi-size qemu-system-arm timeout; do
     if ! command -v $tool >/dev/null; then

@@ -146,6 +146,16 @@ char *strcat(char *restrict to, const char *restrict from)
     return strncat(to, from, strlen(from));
 }
 
+int memcmp(const void *a, const void *b, size_t size)
+{
+    const unsigned char *p = a, *q = b;
+    for (size_t i = 0; i < size; i++) {
+        if (p[i] != q[i])
+            return p[i] - q[i];
+    }
+    return 0;
+}
+
 int strcmp(const char *a, const char *b)
 {
     while (*a == *b && *a != '\0') {

@@ -41,8 +41,6 @@ static bool gate_withdraw(bide_awaiter *awaiter)
 
 static const bide_awaiter_ops gate_ops = {NULL, gate_suspend,  gate_resume,
                                           NULL, gate_withdraw, "gate"};
-static const bide_awaiter_ops stubborn_ops = {NULL, gate_suspend, gate_resume,
-                                              NULL, NULL,         "stubborn"};
 
 static bide_awaiter *wait_at(struct gate *gate)
 {
@@ -295,14 +293,14 @@ bide_coroutine(failing_body)
 }
 
 static int failures;
-static char failed_name[32];
+static const char *failed_name;
 static int failed_with;
 
 static void note_failure(const bide_context *context, const bide_coroutine_code *code, int error)
 {
     (void)context;
     failures++;
-    strcpy(failed_name, code->name);
+    failed_name = code->name;
     failed_with = error;
 }
 
@@ -404,6 +402,9 @@ static void resume_a_destroyed_one(void)
     bide_destroy(&self.task.frame);
     bide_resume(&self.task.frame);
 }
+
+static const bide_awaiter_ops stubborn_ops = {NULL, gate_suspend, gate_resume,
+                                              NULL, NULL,         "stubborn"};
 
 struct stubborn {
     bide_task task;

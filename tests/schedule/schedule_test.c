@@ -4,15 +4,20 @@
  */
 #include "testing.h"
 
+#include "bide/async_generator.h"
 #include "bide/create.h"
+#include "bide/deadline.h"
 #include "bide/handle.h"
 #include "bide/root.h"
 #include "bide/run_loop.h"
+#include "bide/scope.h"
 #include "bide/schedule.h"
+#include "bide/shared_task.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 #include "bide/then.h"
 #include "bide/thread_pool.h"
+#include "bide/when.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -418,7 +423,7 @@ bide_coroutine(goes_body)
     bide_end();
 }
 
-enum how { AS_A_FRAME, OWNED, OWNED_IN_THEN, OWNED_ELSEWHERE };
+enum how { AS_A_FRAME, OWNED, OWNED_IN_THEN, OWNED_ELSEWHERE, OWNED_IN_WHEN, OWNED_WITH_DEADLINE };
 
 struct waits_for_who_goes {
     bide_task task;
@@ -428,6 +433,10 @@ struct waits_for_who_goes {
     struct goes child;
     bide_then_operation then;
     bide_schedule_on_operation schedule_on;
+    bide_when when;
+    bide_branch branches[2];
+    bide_with_deadline_operation with_deadline;
+    int status;
     bool after, finally;
 };
 
@@ -455,6 +464,13 @@ static bide_awaiter *child_of(struct waits_for_who_goes *self)
         return bide_then(&self->then, owned_goes(self), same, NULL);
     case OWNED_ELSEWHERE:
         return bide_schedule_on(&self->schedule_on, self->to, owned_goes(self));
+    case OWNED_IN_WHEN:
+        bide_branch_init(&self->branches[0], bide_task_init(&self->child.task, &goes_body));
+        bide_branch_init(&self->branches[1], owned_goes(self));
+        return bide_when_all(&self->when, self->branches, 2);
+    case OWNED_WITH_DEADLINE:
+        return bide_with_deadline(&self->with_deadline, 1, owned_goes(self));
+    case AS_A_FRAME:
     default:
         return bide_task_init(&self->child.task, &goes_body);
     }
@@ -463,7 +479,7 @@ static bide_awaiter *child_of(struct waits_for_who_goes *self)
 bide_coroutine(waits_for_who_goes_body)
 {
     bide_begin(waits_for_who_goes_body, struct waits_for_who_goes * self);
-    bide_await(child_of(self));
+    bide_await_status(self->status, child_of(self));
     self->after = true;
     bide_finally();
     self->finally = true;
@@ -512,6 +528,175 @@ static void what_was_to_start_elsewhere_is_freed_when_destroyed(void **state)
     assert_int_equal(bide_run_loop_run_ready(&elsewhere), 0);
 }
 
+static void a_branch_that_was_not_started_is_freed_when_destroyed(void **state)
+{
+    (void)state;
+    bide_run_loop loop, elsewhere;
+    struct one_frame memory;
+    bide_run_loop_init(&loop);
+    bide_run_loop_init(&elsewhere);
+    one_frame_init(&memory);
+    struct waits_for_who_goes self = {
+        .allocator = &memory.allocator, .to = &elsewhere.scheduler, .how = OWNED_IN_WHEN};
+    bide_start(&self.task.frame, &waits_for_who_goes_body, &loop.context);
+    bide_resume(&self.task.frame);
+    assert_int_equal(memory.held, 1);
+    bide_destroy(&self.task.frame);
+    assert_true(self.finally && !self.after);
+    assert_int_equal(memory.held, 0);
+    assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+    assert_int_equal(bide_run_loop_run_ready(&elsewhere), 0);
+}
+
+static void what_is_not_begun_for_want_of_a_timer_is_freed(void **state)
+{
+    (void)state;
+    struct one_frame memory;
+    one_frame_init(&memory);
+    struct waits_for_who_goes self = {.allocator = &memory.allocator, .how = OWNED_WITH_DEADLINE};
+    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &waits_for_who_goes_body)), 0);
+    assert_int_equal(self.status, -ENOTSUP);
+    assert_int_equal(memory.held, 0);
+}
+
+/* ---- Other kinds of coroutine ---- */
+
+struct shared {
+    bide_shared_task shared;
+    bide_schedule_operation schedule;
+    bool here;
+};
+
+bide_shared_coroutine(shared_body)
+{
+    bide_begin(shared_body, struct shared * self);
+    bide_await(bide_schedule(&self->schedule, there));
+    self->here = is_here();
+    bide_return(-EDOM);
+    bide_end();
+}
+
+static void a_shared_task_may_go_elsewhere(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_shared_task_waiter waiter;
+    struct shared self;
+    memset(&self, 0xa5, sizeof self); /* what is not initialised is not looked at */
+    bide_run_loop_init(&loop);
+    bide_shared_task_init(&self.shared, &shared_body, &loop.context);
+    assert_int_equal(bide_run_loop_wait(&loop, bide_shared_task_wait(&waiter, &self.shared)),
+                     -EDOM);
+    assert_false(self.here);
+}
+
+struct counter {
+    bide_async_generator generator;
+    bide_schedule_operation schedule;
+    bide_scheduler *to;
+    int i;
+    bool finally;
+};
+
+bide_async_generator_coroutine(counter_body)
+{
+    bide_begin(counter_body, struct counter * self);
+    for (self->i = 0; self->i < 3; self->i++) {
+        bide_await(bide_schedule(&self->schedule, self->to));
+        bide_yield(&self->i);
+    }
+    bide_finally();
+    self->finally = true;
+    bide_end();
+}
+
+struct adder {
+    bide_task task;
+    struct counter counter;
+    bide_async_generator_next_operation next;
+    int sum;
+    bool all_here;
+};
+
+bide_coroutine(adder_body)
+{
+    bide_begin(adder_body, struct adder * self);
+    bide_async_generator_init(&self->counter.generator, &counter_body);
+    self->all_here = true;
+    bide_for_await (&self->next, &self->counter.generator) {
+        self->sum += 1 + *(int *)self->next.value;
+        self->all_here = self->all_here && is_here();
+    }
+    bide_end();
+}
+
+static void a_generator_may_yield_from_elsewhere(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct adder self = {.counter.to = there};
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&self.task, &adder_body)), 0);
+    assert_int_equal(self.sum, 6);
+    assert_true(self.all_here && self.counter.finally);
+}
+
+static void destroyed_with_a_value_on_its_way_it_is_taken_back(void **state)
+{
+    (void)state;
+    bide_run_loop loop, elsewhere;
+    bide_run_loop_init(&loop);
+    bide_run_loop_init(&elsewhere);
+    struct adder self = {.counter.to = &elsewhere.scheduler};
+    bide_start(&self.task.frame, &adder_body, &loop.context);
+    bide_resume(&self.task.frame);
+    assert_int_equal(bide_run_loop_run_ready(&elsewhere), 1);
+    bide_destroy(&self.task.frame);
+    assert_true(self.counter.finally);
+    assert_int_equal(self.sum, 0);
+    assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+}
+
+/* Its branch runs elsewhere. */
+struct owner {
+    bide_task task;
+    bide_scheduler *to;
+    bide_scope scope;
+    bide_context context;
+    bide_branch branch;
+    struct asks child;
+    bool after, finally;
+};
+
+bide_coroutine(owner_body)
+{
+    bide_begin(owner_body, struct owner * self);
+    bide_scope_init(&self->scope, &self->task.frame);
+    self->context = *bide_this_context();
+    self->context.scheduler = self->to;
+    bide_scope_spawn_in(&self->scope, &self->branch, &self->context, asks(&self->child, 0), NULL);
+    bide_await(bide_scope_join(&self->scope));
+    self->after = true;
+    bide_finally();
+    self->finally = true;
+    bide_end();
+}
+
+static void destroyed_with_its_scope_joined_but_not_resumed_it_leaves_nothing(void **state)
+{
+    (void)state;
+    bide_run_loop loop, elsewhere;
+    bide_run_loop_init(&loop);
+    bide_run_loop_init(&elsewhere);
+    struct owner self = {.to = &elsewhere.scheduler};
+    bide_start(&self.task.frame, &owner_body, &loop.context);
+    bide_resume(&self.task.frame);
+    assert_int_equal(bide_run_loop_run_ready(&elsewhere), 1);
+    bide_destroy(&self.task.frame); /* (with the scope still in the list, it is misuse) */
+    assert_true(self.finally && !self.after);
+    assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,6 +710,12 @@ int main(void)
         cmocka_unit_test(two_operations_may_take_turns),
         cmocka_unit_test(destroyed_with_the_way_back_posted_it_is_taken_back),
         cmocka_unit_test(what_was_to_start_elsewhere_is_freed_when_destroyed),
+        cmocka_unit_test(a_branch_that_was_not_started_is_freed_when_destroyed),
+        cmocka_unit_test(what_is_not_begun_for_want_of_a_timer_is_freed),
+        cmocka_unit_test(a_shared_task_may_go_elsewhere),
+        cmocka_unit_test(a_generator_may_yield_from_elsewhere),
+        cmocka_unit_test(destroyed_with_a_value_on_its_way_it_is_taken_back),
+        cmocka_unit_test(destroyed_with_its_scope_joined_but_not_resumed_it_leaves_nothing),
     };
     return cmocka_run_group_tests_name("schedule", tests, set_up, tear_down);
 }

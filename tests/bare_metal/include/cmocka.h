@@ -73,7 +73,11 @@ static inline void cmocka_assert_equal_(uint64_t a, uint64_t b, const char *what
 #define assert_ptr_equal(a, b) \
     cmocka_assert_equal_((uintptr_t)(a), (uintptr_t)(b), CMOCKA_LINE_ #a " is " #b)
 #define assert_string_equal(a, b) cmocka_assert_(strcmp(a, b) == 0, CMOCKA_LINE_ #a " is " #b)
+#define assert_memory_equal(a, b, size) \
+    cmocka_assert_(memcmp(a, b, size) == 0, CMOCKA_LINE_ #a " is " #b)
 
+#define cmocka_run_group_tests_name(name, tests, setup, teardown) \
+    cmocka_run_group_tests(tests, setup, teardown)
 #define cmocka_run_group_tests(tests, setup, teardown) \
     ((void)(setup), (void)(teardown), cmocka_run_(tests, sizeof(tests) / sizeof(tests)[0]))
 

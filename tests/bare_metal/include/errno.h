@@ -7,5 +7,6 @@
 #define ENOENT 2
 #define EIO    5
 #define EDOM   33
+#define ERANGE 34
 
 #endif

@@ -37,6 +37,7 @@
 #include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
+#include "bide/stop_callback.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 #include "bide/then.h"

@@ -1,0 +1,78 @@
+/*
+ * Stop callbacks: when a stop source is asked to stop, a function is called. For what has to be told in its own
+ * way: a call of somebody else's library that is to be aborted, a thread that looks at a flag. (What waits in a
+ * coroutine is cut short without this.) Floor: coroutine.
+ *
+ *     bide_stop_callback_init(&callback, bide_this_context()->stop, bide_this_context(), abort_it, &query);
+ *     ...
+ *     if (!bide_stop_callback_remove(&callback))
+ *         bide_await(bide_stop_callback_wait(&wait, &callback));
+ *
+ * The function is a job of a scheduler's: no lock is held when it is called, and it is not called by
+ * bide_stop_request itself.
+ *
+ *     init --> SET --request--> posted --> runs --> ENDED
+ *               |                  (remove: false, so wait)
+ *               +-----remove: true----------------> may go
+ *
+ * Source: std::stop_callback of C++20, but for its destructor, which blocks.
+ */
+#ifndef BIDE_STOP_CALLBACK_H
+#define BIDE_STOP_CALLBACK_H
+
+#include "bide/stop.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The caller's, from init until remove has said true, or the wait after it has ended. */
+typedef struct bide_stop_callback {
+    bide_stop_source source; /* attached to the given one; the frame waits in it */
+    bide_awaiter request;    /* what the frame waits for; the request posts it */
+    bide_frame frame;        /* calls the function */
+    void (*function)(void *argument);
+    void *argument;
+    bide_atomic(
+        uintptr_t) state; /* BIDE_STOP_CALLBACK_SET, _ENDED, or who waits for it to have run */
+} bide_stop_callback;
+
+#define BIDE_STOP_CALLBACK_SET   ((uintptr_t)0)
+#define BIDE_STOP_CALLBACK_ENDED ((uintptr_t)1)
+
+/* One wait for a callback to have run. The caller's, for the time of the wait. */
+typedef struct bide_stop_callback_waiter {
+    bide_awaiter awaiter;
+    bide_stop_callback *callback;
+} bide_stop_callback_waiter;
+
+/*
+ * From now on a request on `source` has function(argument) called once, on the scheduler of `context`; at once
+ * if it was asked already. What was written before the request is visible in it. It must not block, like
+ * anything that a scheduler runs. With the inline scheduler it runs on the thread of the request, where waking runs
+ * coroutines: after what runs there has suspended or, if nothing does, before bide_stop_request
+ * (or this) returns. `source` and `context` outlive the callback; a `source` that is NULL is never asked. Any
+ * thread; cannot fail; does not suspend; blocks as bide_stop_source_attach does.
+ */
+void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *source,
+                             const bide_context *context, void (*function)(void *argument),
+                             void *argument);
+
+/*
+ * Always to be called before the memory goes. True: the function was not called and never will be, and nothing
+ * refers to the callback any more. False: the function has been posted, runs, or has run; the memory stays until a
+ * wait has ended. It says the same again when called again. Any thread, its own function too, one at a time; does
+ * not suspend; blocks as bide_stop_source_detach does, but not for the function.
+ */
+bool bide_stop_callback_remove(bide_stop_callback *callback);
+
+/*
+ * After a remove that said false: waits until the function has run. What it wrote is then visible, and the
+ * callback's memory may go. `waiter` is the caller's until the wait has ended; one at a time. Ends with 0. Any
+ * thread, but not where the function itself waits for the end of it; suspends if it has not run yet; cannot be
+ * cancelled; lock-free. A coroutine that is destroyed here leaves the callback as it is, still to be waited for.
+ */
+bide_awaiter *bide_stop_callback_wait(bide_stop_callback_waiter *waiter,
+                                      bide_stop_callback *callback);
+
+BIDE_EXTERN_C_END
+
+#endif

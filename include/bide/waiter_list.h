@@ -80,7 +80,8 @@ BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 }
 
 /*
- * Pushes the chain from `first` to `last`; false if the list is shut. A macro only because the order is spelled by name: see 3 for what it must hold.
+ * Pushes the chain from `first` to `last`; false if the list is shut. A macro only because the order is
+ * spelled by name: see 3 for what it must hold.
  */
 #define bide_waiter_list_push(list, first, last, order, pushed)                           \
     do {                                                                                  \

@@ -81,6 +81,15 @@ BIDE_INLINE void bide_cpu_relax(void)
 #endif
 }
 
+/*
+ * Says, after a compare-exchange that failed, that what follows is the same as if the loop had found the new value the
+ * round before: by a load, or by a compare-exchange that failed, with no stronger order. So the model checker, which
+ * looks at that anyway, goes no further here. Otherwise nothing.
+ */
+BIDE_INLINE void bide_atomic_retry(void)
+{
+}
+
 /* Plain data that threads share, one after the other, by the order of atomics: marks that the model checker
  * watches for races, and nothing else. `object` is a pointer. */
 #define bide_plain_load(object)         (*(object))

@@ -80,19 +80,21 @@ BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 }
 
 /*
- * Pushes the chain from `first` to `last`; false, and nothing is changed but last->link, if the list is
- * shut. A macro only because the order is spelled by name: see 3 for what it must hold.
+ * Pushes the chain from `first` to `last`; false if the list is shut. A macro only because the order is
+ * spelled by name: see 3 for what it must hold.
  */
-#define bide_waiter_list_push(list, first, last, order, pushed)                             \
-    do {                                                                                    \
-        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                    \
-        do {                                                                                \
-            (pushed) = !bide_waiter_list_word_is_shut(bide_head_);                          \
-            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);                 \
-        } while ((pushed) &&                                                                \
-                 !bide_atomic_compare_exchange_weak(                                        \
-                     &(list)->word, &bide_head_,                                            \
-                     (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)); \
+#define bide_waiter_list_push(list, first, last, order, pushed)                           \
+    do {                                                                                  \
+        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                  \
+        while ((pushed) = !bide_waiter_list_word_is_shut(bide_head_), (pushed)) {         \
+            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);               \
+            if (bide_atomic_compare_exchange_weak(                                        \
+                    &(list)->word, &bide_head_,                                           \
+                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) \
+                break;                                                                    \
+            if (!bide_waiter_list_word_is_shut(bide_head_))                               \
+                bide_atomic_retry();                                                      \
+        }                                                                                 \
     } while (0)
 
 /* What was pushed while somebody sifts, cut off from REOPENED. */
@@ -104,8 +106,12 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     /* The first guess is that nobody waits; a look would fetch the line twice, to read and to write. */
     uintptr_t head = BIDE_LIST_EMPTY;
     uintptr_t shut = BIDE_LIST_SHUT;
-    while (!bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed))
+    for (bool again = false;
+         !bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed); again = true) {
+        if (again)
+            bide_atomic_retry();
         shut = (head & BIDE_LIST_SIFTING_) != 0 ? BIDE_LIST_SIFTING_SHUT_ : BIDE_LIST_SHUT;
+    }
     if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
         return bide_waiter_list_cut_(head);
     return head != BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;

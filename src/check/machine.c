@@ -33,7 +33,7 @@ typedef struct machine_thread_record {
     unsigned position; /* how many of its events have been run */
     bool in_rmw;       /* between the two halves: it goes on before any other */
     bool spins;
-    bool halted;        /* the execution does not exist */
+    bool halted;        /* the execution does not exist, or is like another */
     unsigned iteration; /* where the spin's last iteration began */
     unsigned previous;  /* and the one before */
     unsigned idle;      /* how many iterations took no step at all */

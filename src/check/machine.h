@@ -32,7 +32,7 @@ const event *machine_event(reference r);
 /* The running thread read the same again, and will, until another thread does something: a spin. */
 void machine_relax(void);
 
-/* The running thread is in an execution that does not exist. It goes no further; the others do, for a step of theirs
+/* The running thread is in an execution that does not exist, or is like another that is looked at. It goes no further; the others do, for a step of theirs
  * may show it another value. */
 _Noreturn void machine_halt(void);
 

@@ -165,6 +165,12 @@ void bide_check_relax_(void)
         machine_relax();
 }
 
+void bide_check_retry_(void)
+{
+    if (machine_is_running())
+        machine_halt();
+}
+
 /* ---- Plain memory ---- */
 
 void bide_check_plain_(bide_check_site_ *site, const volatile void *address, size_t size,

@@ -35,7 +35,8 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
 bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word)
 {
     *sift = (bide_sift){NULL, {NULL, NULL}, {NULL, NULL}};
-    while (word > BIDE_LIST_SHUT && word != BIDE_LIST_SIFTING_SHUT_) {
+    for (bool again = false; word > BIDE_LIST_SHUT && word != BIDE_LIST_SIFTING_SHUT_;
+         again = true) {
         if ((word & BIDE_LIST_SIFTING_) != 0) {
             /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
             if (bide_atomic_compare_exchange(&list->word, &word, word | BIDE_LIST_AGAIN_, release,
@@ -46,6 +47,8 @@ bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word)
             sift->taken = (bide_awaiter *)word;
             return true;
         }
+        if (again)
+            bide_atomic_retry();
     }
     return false;
 }
@@ -85,7 +88,7 @@ bool bide_sift_end(bide_sift *sift, bide_waiter_list *list)
     if (sift->kept.first != NULL)
         sift->kept.last->link = NULL;
     uintptr_t word = BIDE_LIST_SIFTING_;
-    for (;;) {
+    for (bool again = false;; again = true) {
         if (word == BIDE_LIST_SIFTING_) {
             /* release: 6. */
             if (bide_atomic_compare_exchange(&list->word, &word, (uintptr_t)sift->kept.first,
@@ -110,7 +113,11 @@ bool bide_sift_end(bide_sift *sift, bide_waiter_list *list)
                 return false;
             }
             word = BIDE_LIST_SIFTING_;
+            again = false;
+            continue;
         }
+        if (again)
+            bide_atomic_retry();
     }
 }
 

@@ -5,7 +5,9 @@
 #include "bide/check.h"
 #include "bide/coroutine.h"
 #include "bide/event.h"
+#include "bide/handle.h"
 #include "bide/sequence_barrier.h"
+#include "bide/stop.h"
 #include "bide/task.h"
 
 #include <errno.h>
@@ -16,6 +18,9 @@ typedef struct state {
     int reason;  /* why it was closed: written before that */
     bide_sequence_barrier8 *allocated;
     bide_event ended; /* the wait on it */
+    bide_stop_source stop;
+    bide_context context; /* with it */
+    struct early *early[2];
 } state;
 
 static int *data_of(state *s, uint8_t sequence)
@@ -268,6 +273,65 @@ static const bide_check_scenario freed = {
     .threads = {publish_and_free, wait_and_tell},
 };
 
+/* ---- One sifts while another publishes and a third closes ----
+ *
+ * Two wait since the setup. One is asked to stop: who asks takes both, and finds the list shut when it is to put back
+ * the other, for whom all that says whether its number has come is `published` itself. */
+
+struct early {
+    bide_task task;
+    state *state;
+    bide_sequence_waiter8 wait;
+    int status;
+};
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_await_status(self->status, bide_sequence_barrier8_wait_until_published(
+                                        &self->wait, &self->state->barrier, 254));
+    if (self->status == 0)
+        bide_check_assert(*data_of(self->state, 254) == 1);
+    bide_end();
+}
+
+static void setup_early(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_stop_source_init(&s->stop);
+    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        struct early *early = s->early[i] = bide_check_alloc(sizeof *early);
+        early->state = s;
+        bide_start(&early->task.frame, &early_body, i == 0 ? &s->context : &bide_default_context);
+        bide_resume(&early->task.frame);
+    }
+}
+
+static void finish_early(void *p)
+{
+    state *s = p;
+    for (int i = 0; i < 2; i++) {
+        bide_check_assert(bide_done(&s->early[i]->task.frame));
+        bide_check_free(s->early[i]);
+    }
+}
+
+static void ask_to_stop(void *p)
+{
+    bide_stop_request(&((state *)p)->stop);
+}
+
+static const bide_check_scenario closed_while_sifted = {
+    .name = "another_publishes_and_a_third_closes_while_one_sifts",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_early,
+    .threads = {ask_to_stop, publish_one, close_it},
+    .finish = finish_early,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -275,6 +339,7 @@ int main(int argc, char **argv)
         &freed,
         &closed_by_another,
         &closed_while_taken,
+        &closed_while_sifted,
         &two_waiters,
         &around,
         &closed,

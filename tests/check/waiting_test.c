@@ -478,6 +478,47 @@ static void memory_that_is_written_plainly_is_a_new_object(void **unused)
     bide_check_result_free(&result);
 }
 
+/* ---- Loops of compare-exchanges ---- */
+
+static bool says_retry;
+
+/* Appends the thread's number, in decimal, and notes what it found. */
+static void append(void *p)
+{
+    state *s = p;
+    uint32_t word = bide_atomic_load(&s->word, relaxed);
+    while (!bide_atomic_compare_exchange(&s->word, &word, word * 10 + bide_check_thread(), relaxed,
+                                         relaxed)) {
+        if (says_retry)
+            bide_atomic_retry();
+    }
+}
+
+static void append_twice(void *p)
+{
+    append(p);
+    append(p);
+}
+
+static void a_retry_gives_up_executions_but_no_outcome(void **unused)
+{
+    (void)unused;
+    bide_check_scenario scenario = {.size = sizeof(state),
+                                    .threads = {append_twice, append_twice, append},
+                                    .finish = note_word};
+    bide_check_result result;
+    says_retry = false;
+    assert_int_equal(bide_check_explore(&scenario, &result), BIDE_CHECK_NOTHING);
+    assert_int_equal(result.outcomes_count, 30); /* 5! / (2! 2!) */
+    assert_true(result.executions > 30);
+    bide_check_result_free(&result);
+    says_retry = true;
+    assert_int_equal(bide_check_explore(&scenario, &result), BIDE_CHECK_NOTHING);
+    assert_int_equal(result.outcomes_count, 30);
+    assert_int_equal(result.executions, 30);
+    bide_check_result_free(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_spin_may_give_several_hints_in_a_round),
         cmocka_unit_test(what_needs_one_preemption_is_found_with_one),
         cmocka_unit_test(memory_that_is_written_plainly_is_a_new_object),
+        cmocka_unit_test(a_retry_gives_up_executions_but_no_outcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

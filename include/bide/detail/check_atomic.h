@@ -46,6 +46,7 @@ uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_
                            char operation, uint64_t value, int order);
 void bide_check_fence_(bide_check_site_ *site, int order);
 void bide_check_relax_(void);
+void bide_check_retry_(void);
 void bide_check_plain_(bide_check_site_ *site, const volatile void *address, size_t size,
                        bool is_write);
 
@@ -115,6 +116,11 @@ void bide_check_plain_(bide_check_site_ *site, const volatile void *address, siz
 BIDE_INLINE void bide_cpu_relax(void)
 {
     bide_check_relax_();
+}
+
+BIDE_INLINE void bide_atomic_retry(void)
+{
+    bide_check_retry_();
 }
 
 #define bide_plain_load(object) \

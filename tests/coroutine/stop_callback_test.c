@@ -14,12 +14,12 @@ struct counter {
     bool removed;
 };
 
-static void count(void *p)
+static void note_call(void *p)
 {
     ((struct counter *)p)->calls++;
 }
 
-static void count_and_remove(void *p)
+static void note_call_and_remove(void *p)
 {
     struct counter *self = p;
     self->calls++;
@@ -57,7 +57,7 @@ static void a_request_has_the_function_called_by_the_scheduler_once(void **state
     bide_stop_source stop;
     bide_stop_source_init(&stop);
     struct counter counter = {.calls = 0};
-    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, count, &counter);
+    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, note_call, &counter);
     assert_int_equal(scheduler.posted, 0);
 
     bide_stop_request(&stop);
@@ -81,7 +81,7 @@ static void of_a_source_that_was_asked_it_is_posted_at_once(void **state)
     bide_stop_source_init(&stop);
     bide_stop_request(&stop);
     struct counter counter = {.calls = 0};
-    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, count, &counter);
+    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, note_call, &counter);
     assert_int_equal(counter.calls, 0);
     assert_int_equal(by_hand_run(&scheduler), 1);
     assert_int_equal(counter.calls, 1);
@@ -99,7 +99,7 @@ static void a_request_far_above_reaches_it(void **state)
     bide_stop_source_init(&stop);
     bide_stop_source_attach(&stop, &above);
     struct counter counter = {.calls = 0};
-    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, count, &counter);
+    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, note_call, &counter);
     bide_stop_request(&above);
     by_hand_run(&scheduler);
     assert_int_equal(counter.calls, 1);
@@ -116,7 +116,7 @@ static void what_was_removed_in_time_is_not_called(void **state)
     bide_stop_source_init(&stop);
     struct counter counters[3] = {{.calls = 0}};
     for (int i = 0; i < 3; i++)
-        bide_stop_callback_init(&counters[i].callback, &stop, &scheduler.context, count,
+        bide_stop_callback_init(&counters[i].callback, &stop, &scheduler.context, note_call,
                                 &counters[i]);
     assert_true(bide_stop_callback_remove(&counters[1].callback));
     memset(&counters[1].callback, 0xff, sizeof counters[1].callback);
@@ -138,7 +138,7 @@ static void remove_says_the_same_again(void **state)
         bide_stop_source stop;
         bide_stop_source_init(&stop);
         struct counter counter = {.calls = 0};
-        bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, count, &counter);
+        bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, note_call, &counter);
         if (asked)
             bide_stop_request(&stop);
         assert_int_equal(bide_stop_callback_remove(&counter.callback), !asked);
@@ -154,7 +154,7 @@ static void without_a_source_it_is_never_called(void **state)
 {
     (void)state;
     struct counter counter = {.calls = 0};
-    bide_stop_callback_init(&counter.callback, NULL, &bide_default_context, count, &counter);
+    bide_stop_callback_init(&counter.callback, NULL, &bide_default_context, note_call, &counter);
     assert_true(bide_stop_callback_remove(&counter.callback));
     assert_int_equal(counter.calls, 0);
 }
@@ -168,7 +168,7 @@ static void who_removes_too_late_waits_until_the_function_has_run(void **state)
     bide_stop_source stop;
     bide_stop_source_init(&stop);
     struct counter counter = {.calls = 0};
-    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, count, &counter);
+    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, note_call, &counter);
     bide_stop_request(&stop);
     assert_false(bide_stop_callback_remove(&counter.callback));
 
@@ -194,7 +194,7 @@ static void the_function_may_remove_its_callback(void **state)
     bide_stop_source stop;
     bide_stop_source_init(&stop);
     struct counter counter = {.removed = true};
-    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, count_and_remove,
+    bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, note_call_and_remove,
                             &counter);
     bide_stop_request(&stop);
     struct waiter waiter;
@@ -215,7 +215,7 @@ static void who_waits_can_be_destroyed(void **state)
         bide_stop_source stop;
         bide_stop_source_init(&stop);
         struct counter counter = {.calls = 0};
-        bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, count, &counter);
+        bide_stop_callback_init(&counter.callback, &stop, &scheduler.context, note_call, &counter);
         bide_stop_request(&stop);
         assert_false(bide_stop_callback_remove(&counter.callback));
         struct waiter waiter, next;
@@ -241,7 +241,7 @@ static void inline_it_has_run_when_the_request_returns(void **state)
     bide_stop_source stop;
     bide_stop_source_init(&stop);
     struct counter counter = {.calls = 0};
-    bide_stop_callback_init(&counter.callback, &stop, &bide_default_context, count, &counter);
+    bide_stop_callback_init(&counter.callback, &stop, &bide_default_context, note_call, &counter);
     bide_stop_request(&stop);
     assert_int_equal(counter.calls, 1);
     assert_false(bide_stop_callback_remove(&counter.callback));
@@ -275,7 +275,7 @@ static void inside_a_coroutine_it_runs_when_that_has_suspended(void **state)
     bide_stop_source stop;
     bide_stop_source_init(&stop);
     struct counter counter = {.calls = 0};
-    bide_stop_callback_init(&counter.callback, &stop, &bide_default_context, count, &counter);
+    bide_stop_callback_init(&counter.callback, &stop, &bide_default_context, note_call, &counter);
     struct asker asker = {.counter = &counter, .stop = &stop};
     assert_int_equal(bide_sync_wait(bide_task_init(&asker.task, &asker_body)), 0);
     assert_int_equal(asker.calls_after_request, 0);

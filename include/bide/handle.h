@@ -34,6 +34,9 @@ void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *
  * (or, if bide_owned awaits it, is freed when who awaits it is destroyed). Nobody's
  * continuation runs. On one that has ended it does nothing.
  *
+ * Who awaits `frame` is left waiting: destroy the outermost. For what was spawned that is its root
+ * (spawned.root.frame), which must not be forgotten either, for live roots are in a list.
+ *
  * On a thread of the context's scheduler; not while it runs, nor while somebody else resumes it or ends what
  * it waits for, for then it is about to be resumed elsewhere, which is caught as misuse if it is seen; so
  * is waiting for what cannot be withdrawn. (To end what runs on other threads: cancel it, and wait for its

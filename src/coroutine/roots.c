@@ -70,3 +70,15 @@ void bide_roots_leave_(bide_root_list_ *list)
     take_out(&list->cursor);
     bide_spin_lock_free_(&list->lock);
 }
+
+bide_root_list_ *bide_roots_hold_(const bide_root *root)
+{
+    bide_root_list_ *list = list_of(root);
+    bide_spin_lock_take_(&list->lock);
+    return list;
+}
+
+void bide_roots_let_go_(bide_root_list_ *list)
+{
+    bide_spin_lock_free_(&list->lock);
+}

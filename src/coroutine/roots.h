@@ -47,6 +47,10 @@ size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t m
 
 void bide_roots_leave_(bide_root_list_ *list);
 
+/* Keeps the list that a root at this address is in as it is, for some instructions. */
+bide_root_list_ *bide_roots_hold_(const bide_root *root);
+void bide_roots_let_go_(bide_root_list_ *list);
+
 /* The code of every root. */
 extern const bide_coroutine_code bide_root_code_;
 

@@ -234,14 +234,25 @@ static void name_context(seen_task *task, const bide_context *address)
         task->context.bytes[0] = '\0';
 }
 
-/* 4. What leads to a link in the list leads to it. */
-static bool is_listed(const bide_root *root)
+static bool seems_listed(const bide_root *root)
 {
     bide_root_links_ links;
     const bide_root_links_ *there;
     return bide_peek_(&root->links, &links, sizeof links) &&
            bide_peek_((const void *)links.place, (void *)&there, sizeof(void *)) &&
            there == &root->links;
+}
+
+/* 4. What leads to a link in the list leads to it. While its neighbours come and go it may not seem so; then the list
+ * is held for a second look. */
+static bool is_listed(const bide_root *root)
+{
+    if (seems_listed(root))
+        return true;
+    bide_root_list_ *list = bide_roots_hold_(root);
+    bool listed = seems_listed(root);
+    bide_roots_let_go_(list);
+    return listed;
 }
 
 /* False: it has ended. */

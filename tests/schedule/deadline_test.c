@@ -315,7 +315,7 @@ static void a_coroutine_under_a_deadline_can_be_destroyed(void **state)
         bide_run_loop loop;
         bide_run_loop_init(&loop);
         struct limited limited = {.time = i == 0 ? bide_platform.now() + HOUR : 2};
-        struct destroyer destroyer = {.other = &limited.task.frame};
+        struct destroyer destroyer = {.other = &limited.spawned.root.frame};
         bide_spawn(&limited.spawned, &loop.context, bide_task_init(&limited.task, &limited_body));
         bide_spawn(&destroyer.spawned, &loop.context,
                    bide_task_init(&destroyer.task, &destroyer_body));

@@ -6,6 +6,7 @@
 #include "schedule_testing.h"
 
 #include "bide/handle.h"
+#include "bide/dump.h"
 #include "bide/run_loop.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
@@ -534,7 +535,7 @@ static void run_ready_resumes_what_is_due_and_the_next_deadline_tells_of_the_res
     assert_true(bide_event_is_set(&past.spawned.ended));
     assert_true(bide_run_loop_next_deadline(&loop) == now + HOUR);
     assert_int_equal(bide_run_loop_run_ready(&loop), 0);
-    bide_destroy(&future.task.frame);
+    bide_destroy(&future.spawned.root.frame);
     assert_true(bide_run_loop_next_deadline(&loop) == BIDE_FOREVER);
     assert_int_equal(bide_run_loop_run_ready(&loop), 0);
     assert_int_equal(list.count, 1);
@@ -611,7 +612,7 @@ static void a_sleeping_coroutine_is_destroyed(const bide_context *context, uint6
     struct list list = {0};
     struct listed listed;
     begin_listed(&listed, context, time, 1, &list);
-    struct destroyer destroyer = {.time = 1, .other = &listed.task.frame};
+    struct destroyer destroyer = {.time = 1, .other = &listed.spawned.root.frame};
     bide_awaiter *awaiter = bide_task_init(&destroyer.task, &destroyer_body);
     if (loop != NULL)
         assert_int_equal(bide_run_loop_wait(loop, awaiter), 0);
@@ -646,7 +647,7 @@ static void a_coroutine_that_has_slept_and_is_to_be_resumed_can_be_destroyed(voi
     bide_run_loop_init(&loop);
     struct list list = {0};
     struct listed listed;
-    struct destroyer destroyer = {.time = 1, .other = &listed.task.frame};
+    struct destroyer destroyer = {.time = 1, .other = &listed.spawned.root.frame};
     begin_listed(&listed, &loop.context, 2, 1, &list);
     bide_spawn(&destroyer.spawned, &loop.context, bide_task_init(&destroyer.task, &destroyer_body));
     bide_run_loop_run_ready(&loop); /* both begin to sleep */
@@ -864,31 +865,56 @@ static void timers_of_a_pool_that_many_threads_set_ring_once_or_are_cleared(void
     }
 }
 
+/* Each test has ended what it began. */
+static int no_task_is_left(void **state)
+{
+    char text[4096];
+    FILE *file = fmemopen(text, sizeof text, "w");
+    (void)state;
+    int status = file == NULL ? -1 : bide_dump(file);
+    if (file != NULL)
+        fclose(file);
+    if (status == 0 && strcmp(text, "0 tasks\n") == 0)
+        return 0;
+    fputs(text, stdout);
+    return -1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_sleep_of_a_loop_ends_early),
-        cmocka_unit_test(no_sleep_of_a_pool_ends_early),
-        cmocka_unit_test(without_timers_a_sleep_ends_with_ENOTSUP),
-        cmocka_unit_test(a_sleep_for_more_than_there_is_ends_never),
-        cmocka_unit_test(timers_of_a_loop_come_by_time_and_by_arrival),
-        cmocka_unit_test(timers_of_a_pool_of_one_come_by_time_and_by_arrival),
-        cmocka_unit_test(what_was_cleared_is_not_posted),
-        cmocka_unit_test(a_timer_may_be_set_again_once_it_was_posted_or_cleared),
-        cmocka_unit_test(an_earlier_timer_of_another_thread_wakes_a_loop_that_sleeps),
-        cmocka_unit_test(a_loop_that_was_woken_sleeps_until_the_new_earliest_time),
-        cmocka_unit_test(a_loop_that_is_never_idle_has_its_timers_served),
-        cmocka_unit_test(a_pool_that_is_never_idle_has_its_timers_served),
-        cmocka_unit_test(run_ready_resumes_what_is_due_and_the_next_deadline_tells_of_the_rest),
-        cmocka_unit_test(run_ready_ends_although_some_are_always_due),
-        cmocka_unit_test(a_timer_of_another_thread_is_served_by_run_ready),
-        cmocka_unit_test(a_coroutine_that_sleeps_can_be_destroyed),
-        cmocka_unit_test(a_coroutine_that_has_slept_and_is_to_be_resumed_can_be_destroyed),
-        cmocka_unit_test(an_earlier_timer_wakes_the_thread_of_a_pool_that_keeps_the_time),
-        cmocka_unit_test(the_thread_that_is_left_keeps_the_time),
-        cmocka_unit_test(a_pool_ends_while_a_thread_keeps_the_time),
-        cmocka_unit_test(timers_of_a_loop_that_many_threads_set_ring_once_or_are_cleared),
-        cmocka_unit_test(timers_of_a_pool_that_many_threads_set_ring_once_or_are_cleared),
+        cmocka_unit_test_teardown(no_sleep_of_a_loop_ends_early, no_task_is_left),
+        cmocka_unit_test_teardown(no_sleep_of_a_pool_ends_early, no_task_is_left),
+        cmocka_unit_test_teardown(without_timers_a_sleep_ends_with_ENOTSUP, no_task_is_left),
+        cmocka_unit_test_teardown(a_sleep_for_more_than_there_is_ends_never, no_task_is_left),
+        cmocka_unit_test_teardown(timers_of_a_loop_come_by_time_and_by_arrival, no_task_is_left),
+        cmocka_unit_test_teardown(timers_of_a_pool_of_one_come_by_time_and_by_arrival,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(what_was_cleared_is_not_posted, no_task_is_left),
+        cmocka_unit_test_teardown(a_timer_may_be_set_again_once_it_was_posted_or_cleared,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(an_earlier_timer_of_another_thread_wakes_a_loop_that_sleeps,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(a_loop_that_was_woken_sleeps_until_the_new_earliest_time,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(a_loop_that_is_never_idle_has_its_timers_served, no_task_is_left),
+        cmocka_unit_test_teardown(a_pool_that_is_never_idle_has_its_timers_served, no_task_is_left),
+        cmocka_unit_test_teardown(
+            run_ready_resumes_what_is_due_and_the_next_deadline_tells_of_the_rest, no_task_is_left),
+        cmocka_unit_test_teardown(run_ready_ends_although_some_are_always_due, no_task_is_left),
+        cmocka_unit_test_teardown(a_timer_of_another_thread_is_served_by_run_ready,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(a_coroutine_that_sleeps_can_be_destroyed, no_task_is_left),
+        cmocka_unit_test_teardown(a_coroutine_that_has_slept_and_is_to_be_resumed_can_be_destroyed,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(an_earlier_timer_wakes_the_thread_of_a_pool_that_keeps_the_time,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(the_thread_that_is_left_keeps_the_time, no_task_is_left),
+        cmocka_unit_test_teardown(a_pool_ends_while_a_thread_keeps_the_time, no_task_is_left),
+        cmocka_unit_test_teardown(timers_of_a_loop_that_many_threads_set_ring_once_or_are_cleared,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(timers_of_a_pool_that_many_threads_set_ring_once_or_are_cleared,
+                                  no_task_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -368,8 +368,8 @@ bide_coroutine(busy_body)
 static void assert_sane(const char *text)
 {
     static const char *const patterns[] = {
-        "^task 0x[0-9a-f]+ [a-z_ ]+( in pool| in loop)?: (not started|running|waiting for "
-        "[a-z_ ]+)$",
+        ("^task 0x[0-9a-f]+ [a-z_ ]+( in pool| in loop)?: "
+         "(not started|running|waiting for [a-z_ ]+)$"),
         "^  #0 [a-z]+_body at [^:]+:[0-9]+ (\\(running\\)|not started|waiting for [a-z_ ]+)$",
         "^  #[1-9] [a-z]+_body at [^:]+:[0-9]+$",
     };

@@ -76,8 +76,15 @@ static void end(bide_frame *frame)
         code->step(frame, BIDE_DESTROY_); /* (returns NULL: nobody's continuation runs) */
         return;
     }
-    if (code == &bide_root_code_)
-        bide_root_forget_(bide_container_of(frame, bide_root, frame));
+    if (code == &bide_root_code_) {
+        bide_root *root = bide_container_of(frame, bide_root, frame);
+        if (point->state == BIDE_AT_START) { /* it is in its scheduler's queue */
+            if (!bide_take_back_(&frame->awaiter))
+                misused("a coroutine was destroyed that is about to begin", frame);
+            bide_abandon_(root->awaited);
+        }
+        bide_root_forget_(root);
+    }
     frame->awaiter.ops = code->finished != NULL ? &code->finished->ops : &bide_point_finished.ops;
     frame->error = -ECANCELED;
 }

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "schedule_testing.h"
 
+#include "bide/create.h"
 #include "bide/run_loop.h"
 #include "bide/spawn.h"
 #include "bide/sync_wait.h"
@@ -43,6 +44,47 @@ static void what_is_spawned_on_a_loop_begins_there(void **state)
     assert_int_equal(bide_run_loop_run_ready(&loop), 1);
     assert_true(bide_event_is_set(&spawned.ended));
     assert_int_equal(spawned.root.status, -EDOM);
+}
+
+struct created {
+    bide_task task;
+};
+
+bide_coroutine(created_body)
+{
+    bide_begin(created_body, struct created * self);
+    (void)self;
+    bide_end();
+}
+
+static void what_is_spawned_can_be_destroyed_before_it_begins(void **state)
+{
+    (void)state;
+    static _Alignas(BIDE_ALLOCATOR_ALIGN) unsigned char memory[256];
+    bide_arena arena;
+    bide_arena_init(&arena, memory, sizeof memory);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    bide_stop_source stop;
+    bide_stop_source_init(&stop);
+    bide_context context = loop.context;
+    context.stop = &stop;
+    witness task;
+    bide_spawned spawned[2];
+    bide_spawn(&spawned[0], &context, witness_run(&task, NULL, 0));
+    bide_spawn(&spawned[1], &context,
+               bide_owned(bide_create(sizeof(struct created), &created_body, &arena.allocator),
+                          &created_body));
+    assert_true(arena.used > 0);
+    for (int i = 0; i < 2; i++) {
+        bide_destroy(&spawned[i].root.frame);
+        assert_true(bide_done(&spawned[i].root.frame));
+        assert_false(bide_event_is_set(&spawned[i].ended));
+    }
+    assert_int_equal(arena.used, 0);
+    assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+    assert_int_equal(witness_ends(&task), 0);
+    assert_null(stop.first_child);
 }
 
 /* ---- A coroutine that spawns others ---- */
@@ -222,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_end_is_announced_and_the_status_is_there),
+        cmocka_unit_test(what_is_spawned_can_be_destroyed_before_it_begins),
         cmocka_unit_test(what_is_spawned_on_a_loop_begins_there),
         cmocka_unit_test(a_coroutine_waits_for_what_it_spawned_in_other_contexts),
         cmocka_unit_test(nothing_runs_on_the_stack_of_the_coroutine_that_spawns_it),

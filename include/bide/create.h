@@ -42,8 +42,8 @@ void bide_free(bide_frame *frame);
 /*
  * Puts a created frame at the start of `body`, and returns an awaiter that runs it as a child, ends with its
  * error and frees it; results are to be written elsewhere. With NULL, the awaiter ends with -ENOMEM, or the
- * type's get_return_object_on_allocation_failure returns another. It is freed where who awaits it goes on: under
- * bide_schedule_on that is another thread than the one it ran on, which the allocator must allow. To be awaited, once.
+ * type's get_return_object_on_allocation_failure returns another. To be awaited, once. It is freed where its result
+ * is taken: under bide_schedule_on that is a thread of the other scheduler, which the allocator must allow.
  */
 bide_awaiter *bide_owned(void *frame, const bide_point *body);
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -58,5 +59,6 @@ void bide_peek_end_(void)
 
 bool bide_peek_(const void *address, void *to, size_t size)
 {
+    memset(to, 0, size); /* what the kernel writes is not seen by everything that looks */
     return ends[0] < 0 ? read_directly(address, to, size) : read_through_pipe(address, to, size);
 }

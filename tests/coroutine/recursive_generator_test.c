@@ -130,7 +130,8 @@ static void no_memory_for_a_nested_one_is_an_error_of_all(void **state)
     struct walk root;
     int values = 0;
     struct node tree[3] = {{1, NULL, &tree[1]}, {2, NULL, &tree[2]}, {3, NULL, NULL}};
-    bide_arena_init(&arena, memory, sizeof(bide_owner) + sizeof(struct walk) + 8);
+    bide_arena_init(&arena, memory,
+                    sizeof(bide_owner) + sizeof(struct walk) + BIDE_ALLOCATOR_ALIGN);
     bide_for_recursive (const int *, key, walk(&root, &tree[0], &arena.allocator))
         values += *key;
     assert_int_equal(values, 1 + 2);

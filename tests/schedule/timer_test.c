@@ -868,7 +868,7 @@ static void timers_of_a_pool_that_many_threads_set_ring_once_or_are_cleared(void
 /* Each test has ended what it began. */
 static int no_task_is_left(void **state)
 {
-    char text[4096];
+    char text[4096] = "";
     FILE *file = fmemopen(text, sizeof text, "w");
     (void)state;
     int status = file == NULL ? -1 : bide_dump(file);

@@ -66,6 +66,7 @@ static void RACE_(_wait)(RACE_(_shared) * shared, RACE_(_mock) * mock, bool at_o
     BIDE_SEQUENCE target = (BIDE_SEQUENCE)(mock - shared->mocks);
     bide_awaiter *awaiter = F_(_wait_until_published)(&mock->waiter, &shared->barrier, target);
     race_count_begin(mock->race);
+    mock->frame.awaiter.ops = &bide_point_finished.ops;
     mock->frame.context = &RACE_(_context);
     bide_frame *next;
     if (at_once) {

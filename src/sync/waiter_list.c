@@ -88,7 +88,7 @@ bool bide_sift_end(bide_sift *sift, bide_waiter_list *list)
     if (sift->kept.first != NULL)
         sift->kept.last->link = NULL;
     uintptr_t word = BIDE_LIST_SIFTING_;
-    for (bool again = false;; again = true) {
+    for (bool again = false;;) {
         if (word == BIDE_LIST_SIFTING_) {
             /* release: 6. */
             if (bide_atomic_compare_exchange(&list->word, &word, (uintptr_t)sift->kept.first,
@@ -118,6 +118,7 @@ bool bide_sift_end(bide_sift *sift, bide_waiter_list *list)
         }
         if (again)
             bide_atomic_retry();
+        again = true;
     }
 }
 

@@ -97,7 +97,9 @@ sequence_coroutine(merge_body)
         const unsigned long *a = sequence_peek(self->a), *b = sequence_peek(self->b);
         if (a == NULL && b == NULL)
             break;
-        unsigned long least = b == NULL ? *a : a == NULL || *b < *a ? *b : *a;
+        unsigned long least = a != NULL ? *a : *b;
+        if (b != NULL && *b < least)
+            least = *b;
         if (a != NULL && *a == least)
             sequence_take(self->a);
         if (b != NULL && *b == least)

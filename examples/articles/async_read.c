@@ -125,8 +125,7 @@ static void *device_thread(void *argument)
         /* acquire: partner is the release in `run`. */
         while (device->order == LATE && !bide_atomic_load(&device->late_may_finish, acquire))
             sched_yield();
-        read->awaiter.link = NULL;
-        bide_wake(&read->awaiter);
+        bide_wake_one(&read->awaiter);
     }
     return NULL;
 }

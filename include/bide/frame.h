@@ -268,6 +268,13 @@ void bide_resume(bide_frame *frame);
  */
 void bide_wake(bide_awaiter *first);
 
+/* The same for one operation, whatever its link. */
+BIDE_INLINE void bide_wake_one(bide_awaiter *awaiter)
+{
+    awaiter->link = NULL;
+    bide_wake(awaiter);
+}
+
 /* The same for a chain from the newest to the oldest, as a list of waiters is taken: the oldest is posted first. */
 void bide_wake_reversed(bide_awaiter *newest);
 

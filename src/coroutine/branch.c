@@ -31,8 +31,7 @@ static bide_frame *join(bide_fork *fork, const bide_scheduler *here)
     bide_fork_end_(fork);
     if (joined->frame->context->scheduler == here)
         return joined->frame;
-    joined->link = NULL;
-    bide_wake(joined);
+    bide_wake_one(joined);
     return NULL;
 }
 

@@ -118,18 +118,13 @@ void *bide_start_created(void *frame, const bide_point *body, const bide_context
     return frame != NULL ? bide_start(frame, body, context) : failure_object(body, NULL);
 }
 
-bide_frame *bide_awaited_frame_(bide_awaiter *awaiter)
+bide_frame *bide_awaited_frame(bide_awaiter *awaiter)
 {
     if (awaiter == NULL)
         return NULL;
     if (awaiter->ops == &bide_owned_ops_)
         return frame_of(awaiter);
     return bide_awaiter_is_frame(awaiter) ? (bide_frame *)(void *)awaiter : NULL;
-}
-
-bide_frame *bide_awaited_frame(bide_awaiter *awaiter)
-{
-    return bide_awaited_frame_(awaiter);
 }
 
 void bide_awaiter_forget_(bide_awaiter *awaiter)

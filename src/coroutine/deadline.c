@@ -36,8 +36,7 @@ static bide_frame *due_step(bide_frame *frame, unsigned depth)
     uintptr_t waiter = bide_atomic_exchange(&deadline->state, ENDED, acq_rel);
     if (waiter != SET) {
         bide_awaiter *awaiter = (bide_awaiter *)waiter;
-        awaiter->link = NULL;
-        bide_wake(awaiter);
+        bide_wake_one(awaiter);
     }
     return NULL;
 }

@@ -23,7 +23,7 @@ static BIDE_THREAD_LOCAL inline_queue *innermost;
 
 const bide_point bide_point_finished = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
 
-static void misused(const char *what, const bide_point *point)
+void bide_misused_(const char *what, const bide_point *point)
 {
     bide_platform.misuse(what, point->code != NULL ? point->code->name : "(a finished coroutine)",
                          point->code != NULL ? point->code->file : __FILE__, point->line);
@@ -33,9 +33,9 @@ bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 {
     const bide_point *point = bide_frame_point((bide_frame *)(void *)awaiter);
     (void)frame;
-    misused(point->state == BIDE_AT_END ? "a coroutine was awaited that had ended already"
-                                        : "a coroutine was awaited that had started already",
-            point);
+    bide_misused_(point->state == BIDE_AT_END ? "a coroutine was awaited that had ended already"
+                                              : "a coroutine was awaited that had started already",
+                  point);
     return NULL;
 }
 
@@ -47,12 +47,12 @@ static bool may_be_resumed(const bide_frame *frame)
 {
     const bide_point *point = bide_frame_point(frame);
     if (BIDE_UNLIKELY(point->state == BIDE_AT_END)) {
-        misused("a finished coroutine was resumed", point);
+        bide_misused_("a finished coroutine was resumed", point);
         return false;
     }
 #if BIDE_DEBUG
     if (BIDE_UNLIKELY(point->state == BIDE_AT_AWAIT && frame->awaiter.link == &bide_running_)) {
-        misused("a running coroutine was resumed", point);
+        bide_misused_("a running coroutine was resumed", point);
         return false;
     }
 #endif
@@ -77,7 +77,7 @@ void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned line)
 
 bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
 {
-    misused("this kind of coroutine may not await", bide_frame_point(frame));
+    bide_misused_("this kind of coroutine may not await", bide_frame_point(frame));
     return awaiter;
 }
 

@@ -8,6 +8,7 @@
 #include "roots.h"
 
 #include "bide/coroutine.h"
+#include "bide/create.h"
 #include "bide/stop.h"
 
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
@@ -24,12 +25,6 @@ void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *
             bide_resume(next);
     }
     return object;
-}
-
-static void misused(const char *what, const bide_frame *frame)
-{
-    const bide_point *point = bide_frame_point(frame);
-    bide_platform.misuse(what, point->code->name, point->code->file, point->line);
 }
 
 bool bide_take_back_(bide_awaiter *awaiter)
@@ -57,13 +52,15 @@ static void withdraw(bide_frame *frame)
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
         return;
     if (awaiter == &bide_running_)
-        misused("a running coroutine was destroyed", frame);
-    else if (awaiter->ops->withdraw == NULL && bide_awaited_frame_(awaiter) == NULL)
-        misused("a coroutine was destroyed while it waits for what cannot be withdrawn", frame);
+        bide_misused_("a running coroutine was destroyed", bide_frame_point(frame));
+    else if (awaiter->ops->withdraw == NULL && bide_awaited_frame(awaiter) == NULL)
+        bide_misused_("a coroutine was destroyed while it waits for what cannot be withdrawn",
+                      bide_frame_point(frame));
     else {
         bide_stop_forget_(frame);
         if (!bide_withdraw_(awaiter))
-            misused("a coroutine was destroyed that is about to be resumed", frame);
+            bide_misused_("a coroutine was destroyed that is about to be resumed",
+                          bide_frame_point(frame));
     }
 }
 
@@ -80,7 +77,8 @@ static void end(bide_frame *frame)
         bide_root *root = bide_container_of(frame, bide_root, frame);
         if (point->state == BIDE_AT_START) { /* it is in its scheduler's queue */
             if (!bide_take_back_(&frame->awaiter))
-                misused("a coroutine was destroyed that is about to begin", frame);
+                bide_misused_("a coroutine was destroyed that is about to begin",
+                              bide_frame_point(frame));
             bide_abandon_(root->awaited);
         }
         bide_root_forget_(root);
@@ -94,7 +92,7 @@ static bide_frame *child_of(bide_frame *frame)
 {
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
         return NULL;
-    bide_frame *child = bide_awaited_frame_(frame->awaiter.link);
+    bide_frame *child = bide_awaited_frame(frame->awaiter.link);
     return child != NULL && !bide_done(child) ? child : NULL;
 }
 

@@ -4,8 +4,8 @@
 
 #include "bide/root.h"
 
-/* From an awaiter to the coroutine that runs in it: itself, or the one that it owns. NULL if there is none. */
-bide_frame *bide_awaited_frame_(bide_awaiter *awaiter);
+/* Says that a rule was broken, with the coroutine that stands at `point`. */
+void bide_misused_(const char *what, const bide_point *point);
 
 /* What an awaiter of bide_owned has; the frame stands behind its bide_owner. */
 extern const bide_awaiter_ops bide_owned_ops_;

@@ -6,6 +6,8 @@
 
 #include "inside.h"
 
+#include "bide/create.h"
+
 /* The frame that awaits `frame`, which is suspended, or runs. A frame that is its own continuation has none: it is
  * so while it is posted (root.c). */
 static const bide_frame *outer_of(const bide_frame *frame, bool running)
@@ -27,7 +29,7 @@ static const char *waiting_for(const bide_frame *frame)
     bide_awaiter *awaiter = frame->awaiter.link;
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT || awaiter == NULL)
         return NULL;
-    bide_frame *child = bide_awaited_frame_(awaiter);
+    bide_frame *child = bide_awaited_frame(awaiter);
     return child != NULL ? code_name(bide_frame_point(child)) : awaiter->ops->name;
 }
 
@@ -79,7 +81,7 @@ bide_frame *bide_innermost(bide_frame *frame)
     for (;;) {
         if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
             return frame;
-        bide_frame *child = bide_awaited_frame_(frame->awaiter.link);
+        bide_frame *child = bide_awaited_frame(frame->awaiter.link);
         if (child == NULL || bide_done(child))
             return frame;
         frame = child;

@@ -41,8 +41,7 @@ static bide_frame *back_step(bide_frame *back, unsigned depth)
 {
     (void)depth;
     back->awaiter.ops = &back_posted.ops;
-    back->awaiter.link = NULL;
-    bide_wake(&back->awaiter);
+    bide_wake_one(&back->awaiter);
     return NULL;
 }
 
@@ -173,8 +172,7 @@ static bide_frame *there_step(bide_frame *there, unsigned depth)
     }
     operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
     there->awaiter.ops = &bide_point_finished.ops;
-    operation->awaiter.link = NULL;
-    bide_wake(&operation->awaiter);
+    bide_wake_one(&operation->awaiter);
     return NULL;
 }
 

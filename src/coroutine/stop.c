@@ -3,6 +3,7 @@
  */
 #include "bide/stop.h"
 
+#include "inside.h"
 #include "lock.h"
 
 #include "bide/errors.h"
@@ -128,8 +129,7 @@ static bide_frame *start_late(bide_stop_source *source, bide_awaiter *awaiter, b
     awaiter->frame = frame;
     if (next == NULL)
         return frame;
-    awaiter->link = NULL;
-    bide_wake(awaiter);
+    bide_wake_one(awaiter);
     return next;
 }
 
@@ -143,9 +143,7 @@ bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaite
         return frame;
     }
     if (BIDE_UNLIKELY(word != 0)) {
-        const bide_point *point = bide_frame_point(frame);
-        bide_platform.misuse("two waits at once in one stop source", point->code->name,
-                             point->code->file, point->line);
+        bide_misused_("two waits at once in one stop source", bide_frame_point(frame));
         return frame;
     }
     bide_frame *gate = &source->gate;
@@ -183,9 +181,8 @@ void bide_stop_forget_(bide_frame *frame)
     /* acquire: as the gate's. */
     uint32_t word = bide_atomic_fetch_and(&source->word, (uint32_t)REASON, acquire);
     if (BIDE_UNLIKELY((word & BIDE_STOP_CANCELING_) != 0)) {
-        const bide_point *point = bide_frame_point(frame);
-        bide_platform.misuse("a coroutine was destroyed while it is asked to stop",
-                             point->code->name, point->code->file, point->line);
+        bide_misused_("a coroutine was destroyed while it is asked to stop",
+                      bide_frame_point(frame));
     }
 }
 
@@ -205,8 +202,7 @@ static void cancel_wait(bide_stop_source *source)
             if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire,
                                              relaxed)) {
                 awaiter->frame = frame;
-                awaiter->link = NULL;
-                bide_wake(awaiter);
+                bide_wake_one(awaiter);
                 return;
             }
         } else {

@@ -35,8 +35,7 @@ static bide_frame *call_step(bide_frame *frame, unsigned depth)
     uintptr_t waiter = bide_atomic_exchange(&callback->state, ENDED, acq_rel);
     if (waiter != SET) {
         bide_awaiter *awaiter = (bide_awaiter *)waiter;
-        awaiter->link = NULL;
-        bide_wake(awaiter);
+        bide_wake_one(awaiter);
     }
     return NULL;
 }

@@ -43,8 +43,7 @@ static void *worker(void *argument)
         pthread_mutex_unlock(&blocking->lock);
         bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
         call->function(call->argument);
-        awaiter->link = NULL;
-        bide_wake(awaiter);
+        bide_wake_one(awaiter);
         pthread_mutex_lock(&blocking->lock);
     }
     pthread_mutex_unlock(&blocking->lock);
@@ -145,8 +144,7 @@ static void call_cancel(bide_awaiter *awaiter)
     if (!call_withdraw(awaiter))
         return;
     bide_awaiter_end_canceled(awaiter);
-    awaiter->link = NULL;
-    bide_wake(awaiter);
+    bide_wake_one(awaiter);
 }
 
 static int call_resume(bide_awaiter *awaiter)

@@ -39,6 +39,12 @@ typedef struct bide_platform_table {
 
 extern const bide_platform_table bide_platform;
 
+/*
+ * The arguments of `misuse`, for a macro that knows who called it with what: what was done, to which object (as it is
+ * written there), and where.
+ */
+#define BIDE_MISUSE_(what, object) what ": " object, __func__, __FILE__, __LINE__
+
 BIDE_EXTERN_C_END
 
 #endif

@@ -163,6 +163,9 @@ bool bide_awaiter_is_canceled(bide_awaiter *awaiter);
  */
 void bide_awaiter_end_canceled(bide_awaiter *awaiter);
 
+/* Makes an operation end with -EPIPE, because what it waits for was closed. As above otherwise. */
+void bide_awaiter_end_closed(bide_awaiter *awaiter);
+
 /* A suspended coroutine is destroyed: its source lets go of the wait. Not while a request is under way. */
 void bide_stop_forget_(bide_frame *frame);
 

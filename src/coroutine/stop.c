@@ -10,7 +10,7 @@
 
 enum { REASON = BIDE_STOP_REQUESTED_ | BIDE_STOP_TIMED_OUT_ };
 
-/* ---- What a wait that was cut short has become ---- */
+/* ---- What a wait that was cut short, or whose object was closed, has become ---- */
 
 static bool ended_ready(bide_awaiter *awaiter)
 {
@@ -36,6 +36,12 @@ static int timed_out_resume(bide_awaiter *awaiter)
     return -ETIMEDOUT;
 }
 
+static int closed_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return -EPIPE;
+}
+
 /* It is in its scheduler's hands, or has run. */
 static bool ended_withdraw(bide_awaiter *awaiter)
 {
@@ -47,6 +53,9 @@ static const bide_awaiter_ops canceled_ops = {ended_ready, ended_suspend,  cance
                                               NULL,        ended_withdraw, "(canceled)"};
 static const bide_awaiter_ops timed_out_ops = {ended_ready, ended_suspend,  timed_out_resume,
                                                NULL,        ended_withdraw, "(timed out)"};
+
+static const bide_awaiter_ops closed_ops = {ended_ready, ended_suspend,  closed_resume,
+                                            NULL,        ended_withdraw, "(closed)"};
 
 static const bide_awaiter_ops *ops_for(uint32_t word)
 {
@@ -107,6 +116,11 @@ void bide_awaiter_end_canceled(bide_awaiter *awaiter)
     uint32_t word =
         source != NULL ? bide_atomic_fetch_or(&source->word, BIDE_STOP_CUT_, relaxed) : 0;
     awaiter->ops = ops_for(word);
+}
+
+void bide_awaiter_end_closed(bide_awaiter *awaiter)
+{
+    awaiter->ops = &closed_ops;
 }
 
 /*

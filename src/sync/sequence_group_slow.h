@@ -121,7 +121,7 @@ bool F_(_joined_have_published_)(GROUP_ *group, BIDE_SEQUENCE target, BIDE_SEQUE
 /* What a wait sees when it looks at all members. */
 typedef struct VIEW_ {
     BIDE_SEQUENCE
-        least; /* the slowest of those that have published the target is this far past it */
+    least; /* the slowest of those that have published the target is this far past it */
     BIDE_SEQUENCE behind; /* the slowest of the others is this far before it; 0: there are none */
     BARRIER_ *slowest;    /* of these */
     MEMBER_ *member;      /* whose barrier it is; NULL: a fixed one's */
@@ -131,10 +131,15 @@ typedef struct VIEW_ {
 
 static void F_(_look_at)(VIEW_ *view, BIDE_SEQUENCE target, BARRIER_ *barrier, MEMBER_ *member)
 {
-    /* acquire: partner is the closing's release; what was published before it is seen by the load that follows. */
-    bool closed = bide_waiter_list_word_is_shut(bide_atomic_load(&barrier->waiters.word, acquire));
     BIDE_SEQUENCE last = BARRIER_F_(_last_published)(barrier); /* F */
     BIDE_SEQUENCE behind = TRAIT_(_distance)(last, target);
+    bool closed = false;
+    if (behind != 0) {
+        /* acquire: partner is the closing's release, so that what was published before it is seen then. */
+        closed = bide_waiter_list_word_is_shut(bide_atomic_load(&barrier->waiters.word, acquire));
+        last = BARRIER_F_(_last_published)(barrier); /* F */
+        behind = TRAIT_(_distance)(last, target);
+    }
     if (behind == 0) {
         BIDE_SEQUENCE past = (BIDE_SEQUENCE)(last - target);
         if (past < view->least)

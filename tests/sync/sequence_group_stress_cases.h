@@ -238,7 +238,10 @@ typedef struct CASE_(_storm) {
     uint64_t seed;
     GROUP_ group;
     BARRIER_ head;
-    bool closes; /* one member may close its barrier and stay a while */
+    bool closes;                 /* one member closes its barrier before it leaves ... */
+    bool stays;                  /* ... and not before all waits have ended, because of that */
+    bide_atomic(uint32_t) begun; /* waits, in all rounds */
+    bide_atomic(uint32_t) ended;
     struct CASE_(_storm_wait) {
         bide_task task;
         struct CASE_(_storm) * storm;
@@ -255,6 +258,7 @@ TESTING_COROUTINE(CASE_(_storm_body))
     bide_begin(CASE_(_storm_body), struct CASE_(_storm_wait) * self);
     bide_await_status(self->status, F_(_wait_until_published)(&self->wait, &self->storm->group,
                                                               (BIDE_SEQUENCE)(CASE_(_goal) - 2)));
+    bide_atomic_fetch_add(&self->storm->ended, 1, relaxed);
     bide_atomic_fetch_add(&self->ends, 1, release);
     bide_end();
 }
@@ -265,7 +269,16 @@ typedef struct CASE_(_storm_thread) {
     pthread_t thread;
 } CASE_(_storm_thread);
 
-/* Joins, does something or other, and leaves. */
+/* Until all waits have begun, or ended, in this round too. */
+static void CASE_(_storm_stay)(bide_atomic(uint32_t) * waits, uint32_t round)
+{
+    uint32_t spins = 0;
+    while (bide_atomic_load(waits, relaxed) < (round + 1) * CASE_(_waits))
+        wait_a_moment(&spins);
+}
+
+/* Joins, does something or other, and leaves. In each fourth round nobody moves until the waits have begun, so that
+ * some are cut short however the threads run. */
 static void *CASE_(_storm_member)(void *argument)
 {
     CASE_(_storm_thread) *self = argument;
@@ -277,13 +290,21 @@ static void *CASE_(_storm_member)(void *argument)
         meet(&storm->meeting);
         BIDE_SEQUENCE at = F_(_join)(&storm->group, &member, &own, &storm->head);
         meet(&storm->meeting);
-        for (uint64_t steps = testing_random(&random) % 4; steps != 0; steps--) {
+        if (round % 4 == 0)
+            CASE_(_storm_stay)(&storm->begun, round);
+        bool closes = storm->closes && self->which == 0;
+        bool stays = closes && testing_random(&random) % 2 == 0;
+        if (closes)
+            storm->stays = stays;
+        for (uint64_t steps = testing_random(&random) % (stays ? 3 : 4); steps != 0; steps--) {
             random_moment(&random, 100);
             BARRIER_F_(_publish)(&own, ++at);
         }
         random_moment(&random, 100);
-        if (storm->closes && self->which == 0)
+        if (closes)
             BARRIER_F_(_close)(&own);
+        if (stays)
+            CASE_(_storm_stay)(&storm->ended, round);
         random_moment(&random, 100);
         F_(_leave_blocking)(&storm->group, &member);
         memset(&member, 0x5a, sizeof member);
@@ -313,12 +334,14 @@ static void CASE_(_each_wait_ends_once_while_members_come_and_go)(void **state)
     (void)state;
     static CASE_(_storm) storm;
     memset(&storm, 0, sizeof storm);
-    storm.rounds = rounds_of(2000);
+    storm.rounds = rounds_of(1000);
     storm.seed = testing_seed();
     CASE_(_storm_thread) threads[3];
     uint64_t random = storm.seed;
     uint32_t wrong = 0, counts[3] = {0};
     meeting_init(&storm.meeting, 4);
+    bide_atomic_init(&storm.begun, 0);
+    bide_atomic_init(&storm.ended, 0);
     F_(_init)(&storm.group, NULL, 0);
     for (uint32_t i = 0; i < 3; i++) {
         threads[i].storm = &storm;
@@ -329,6 +352,7 @@ static void CASE_(_each_wait_ends_once_while_members_come_and_go)(void **state)
     for (uint32_t round = 0; round < storm.rounds; round++) {
         BARRIER_F_(_init)(&storm.head, (BIDE_SEQUENCE)-2);
         storm.closes = round % 2 == 1;
+        storm.stays = false;
         for (int i = 0; i < CASE_(_waits); i++) {
             struct CASE_(_storm_wait) *w = &storm.waits[i];
             w->storm = &storm;
@@ -339,17 +363,22 @@ static void CASE_(_each_wait_ends_once_while_members_come_and_go)(void **state)
         }
         meet(&storm.meeting);
         meet(&storm.meeting);
+        if (round % 4 == 0)
+            bide_stop_request(&storm.waits[0].stop);
         for (int i = 0; i < CASE_(_waits); i++) {
             random_moment(&random, 60);
             bide_start(&storm.waits[i].task.frame, &CASE_(_storm_body), &storm.waits[i].context);
             bide_resume(&storm.waits[i].task.frame);
         }
+        bide_atomic_fetch_add(&storm.begun, CASE_(_waits), relaxed);
         meet(&storm.meeting);
         for (int i = 0; i < CASE_(_waits); i++) {
             struct CASE_(_storm_wait) *w = &storm.waits[i];
             wrong += bide_atomic_load(&w->ends, acquire) != 1;
             switch (w->status) {
             case 0:
+                wrong +=
+                    storm.stays && !bide_stop_requested(&w->stop); /* (who asks may hold it up) */
                 counts[0]++;
                 break;
             case -EPIPE:

@@ -9,6 +9,13 @@
  *            push: EMPTY, pointer -> pointer      (refused when SHUT)
  *            shut: EMPTY, pointer -> SHUT         reopen: SHUT -> EMPTY
  *
+ * For good, for a primitive that is closed and for which "shut" says something else: nothing changes the word again.
+ *
+ *            CLOSED (5)           nobody may wait any more; it was not shut
+ *            SHUT_FOR_GOOD (9)    it was shut, and stays so
+ *
+ *            close: EMPTY, pointer -> CLOSED      SHUT -> SHUT_FOR_GOOD
+ *
  * To remove some and keep the others is to sift. The sifter takes the chain, and says so, until it has put
  * back what stays, behind what has come since. One sifts at a time; who comes meanwhile asks it to look again:
  *
@@ -81,6 +88,8 @@ BIDE_EXTERN_C_BEGIN
 #define BIDE_LIST_TAGS_         ((uintptr_t)3)
 #define BIDE_LIST_REOPENED_     ((uintptr_t)4)
 #define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)8 | BIDE_LIST_SIFTING_)
+#define BIDE_LIST_CLOSED        ((uintptr_t)4 | BIDE_LIST_SHUT)
+#define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)8 | BIDE_LIST_SHUT)
 
 typedef struct bide_waiter_list {
     bide_atomic(uintptr_t) word;
@@ -89,10 +98,23 @@ typedef struct bide_waiter_list {
 #define bide_waiter_list_init(list, shut) \
     bide_atomic_init(&(list)->word, (shut) ? BIDE_LIST_SHUT : BIDE_LIST_EMPTY)
 
-/* Is a list with this word shut? */
+/* Is a list with this word shut, or closed? */
 BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 {
-    return word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+    return (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+}
+
+/* The same, but for one that was closed and had not been shut. */
+BIDE_INLINE bool bide_waiter_list_word_is_set(uintptr_t word)
+{
+    return (word & (BIDE_LIST_TAGS_ | BIDE_LIST_CLOSED)) == BIDE_LIST_SHUT ||
+           word == BIDE_LIST_SIFTING_SHUT_;
+}
+
+/* Is it empty, or shut or closed, and does nobody sift: holds nobody a waiter of it that has not ended? */
+BIDE_INLINE bool bide_waiter_list_word_is_idle(uintptr_t word)
+{
+    return word == BIDE_LIST_EMPTY || (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT;
 }
 
 /*
@@ -126,6 +148,8 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
          !bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed); again = true) {
         if (again)
             bide_atomic_retry();
+        if (head == BIDE_LIST_CLOSED || head == BIDE_LIST_SHUT_FOR_GOOD)
+            return NULL;
         shut = (head & BIDE_LIST_SIFTING_) != 0 ? BIDE_LIST_SIFTING_SHUT_ : BIDE_LIST_SHUT;
     }
     if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
@@ -133,7 +157,7 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     return head != BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
 }
 
-/* Opens a list that is shut; does nothing otherwise. Gives no order. */
+/* Opens a list that is shut, but not for good; does nothing otherwise. Gives no order. */
 BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
 {
     uintptr_t word = BIDE_LIST_SHUT;
@@ -141,9 +165,15 @@ BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
     /* relaxed: nothing is published here, and nobody can tell from it whether the list had been shut, so
      * nobody can rely on coming after that. */
     while (!bide_atomic_compare_exchange(&list->word, &word, open, relaxed, relaxed) &&
-           bide_waiter_list_word_is_shut(word))
+           (word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_))
         open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SIFTING_ | BIDE_LIST_REOPENED_;
 }
+
+/*
+ * Shuts the list for good; takes every waiter, newest first, or NULL; they end with -EPIPE. Touches nothing of the list
+ * afterwards. Blocks while another thread sifts: what that one holds is to be ended by what came before the close.
+ */
+bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list);
 
 /*
  * What a primitive knows of its waiters, for those who sift its list: three functions that share `context`, a few

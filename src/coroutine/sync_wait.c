@@ -140,6 +140,8 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
 {
     thread_waiter waiter;
     bool has_deadline = deadline != BIDE_FOREVER;
+    if (context->scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
+        return bide_awaiter_resume(awaiter, awaiter->ops);
     bide_atomic_init(&waiter.word, RUNNING);
     bide_root_prepare(&waiter.root, context, awaiter, thread_waiter_ended, has_deadline);
     if (has_deadline && bide_platform.now() >= deadline) {

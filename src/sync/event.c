@@ -6,10 +6,32 @@
  * A waiter pushes by a compare-exchange on the same word, so for each wait either the push comes first
  * and the exchange takes the waiter, or the exchange comes first and the push is refused: no wake-up is
  * lost and none is doubled.
+ *
+ * Closing is one of the same kind, and its word is final. So who was not enlisted looks once more, and if it is closed
+ * then ends so: although it may have been set, and reset, when he was refused, he has then waited for a while and been
+ * overtaken by the close.
  */
 #include "bide/event.h"
+
+#include "bide/stop.h"
 
 void bide_event_set(bide_event *event)
 {
     bide_wake_reversed(bide_waiter_list_shut(&event->waiters));
+}
+
+void bide_event_close(bide_event *event)
+{
+    bide_awaiter *newest = bide_waiter_list_shut_for_good(&event->waiters);
+    for (bide_awaiter *awaiter = newest; awaiter != NULL; awaiter = awaiter->link)
+        bide_awaiter_end_closed(awaiter);
+    bide_wake_reversed(newest);
+}
+
+void bide_event_refused_(bide_awaiter *awaiter)
+{
+    bide_event *event = ((bide_event_waiter *)(void *)awaiter)->event;
+    /* acquire: partner is the close's release, for who was refused by a set before it. */
+    if (bide_atomic_load(&event->waiters.word, acquire) == BIDE_LIST_CLOSED)
+        bide_awaiter_end_closed(awaiter);
 }

@@ -32,6 +32,23 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
     return since_of(word).chain.first;
 }
 
+bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
+{
+    uintptr_t word = bide_atomic_load(&list->word, relaxed);
+    uintptr_t closed;
+    do {
+        while ((word & BIDE_LIST_SIFTING_) != 0) {
+            bide_platform.yield();
+            word = bide_atomic_load(&list->word, relaxed);
+        }
+        if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD)
+            return NULL;
+        closed = word == BIDE_LIST_SHUT ? BIDE_LIST_SHUT_FOR_GOOD : BIDE_LIST_CLOSED;
+        /* acquire: 4; release: 5. */
+    } while (!bide_atomic_compare_exchange(&list->word, &word, closed, acq_rel, relaxed));
+    return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
+}
+
 /* One sifting, of one thread. All chains newest first, but those that have ended. */
 typedef struct sifting {
     bide_waiter_list *list;
@@ -50,7 +67,7 @@ typedef struct sifting {
 static bool begin(sifting *s, uintptr_t word)
 {
     bide_waiter_list *list = s->list;
-    for (bool again = false; word > BIDE_LIST_SHUT && word != BIDE_LIST_SIFTING_SHUT_;
+    for (bool again = false; word != BIDE_LIST_EMPTY && !bide_waiter_list_word_is_shut(word);
          again = true) {
         if ((word & BIDE_LIST_SIFTING_) != 0) {
             /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
@@ -75,7 +92,7 @@ static bool begin_alone(sifting *s)
     bide_waiter_list *list = s->list;
     while ((bide_atomic_load(&list->word, relaxed) & BIDE_LIST_SIFTING_) != 0 ||
            !begin(s, bide_atomic_load(&list->word, relaxed))) {
-        if (bide_atomic_load(&list->word, relaxed) <= BIDE_LIST_SHUT)
+        if (bide_waiter_list_word_is_idle(bide_atomic_load(&list->word, relaxed)))
             return false;
         bide_platform.yield();
     }

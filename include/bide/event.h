@@ -16,6 +16,7 @@
 #ifndef BIDE_EVENT_H
 #define BIDE_EVENT_H
 
+#include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/waiter_list.h"
 
@@ -90,9 +91,6 @@ BIDE_INLINE void bide_event_destroy_(bide_event *event, const char *what, const 
 #endif
 }
 
-/* The wait was not enlisted: the event is set, or closed. */
-void bide_event_refused_(bide_awaiter *awaiter);
-
 BIDE_INLINE bool bide_event_ready_(bide_awaiter *awaiter)
 {
     return bide_event_is_set(((bide_event_waiter *)(void *)awaiter)->event);
@@ -101,12 +99,13 @@ BIDE_INLINE bool bide_event_ready_(bide_awaiter *awaiter)
 BIDE_INLINE bide_frame *bide_event_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_waiter_list *waiters = &((bide_event_waiter *)(void *)awaiter)->event->waiters;
-    bool pushed;
+    uintptr_t refused;
     /* release: see waiter_list.h, 3. Once pushed, neither awaiter, frame nor event is touched. */
-    bide_waiter_list_push(waiters, awaiter, awaiter, release, pushed);
-    if (pushed)
+    bide_waiter_list_push_unless(waiters, awaiter, awaiter, release, refused);
+    if (refused == 0)
         return NULL;
-    bide_event_refused_(awaiter);
+    if (BIDE_UNLIKELY(refused == BIDE_LIST_CLOSED))
+        bide_awaiter_end_closed(awaiter);
     return frame;
 }
 

@@ -118,21 +118,32 @@ BIDE_INLINE bool bide_waiter_list_word_is_idle(uintptr_t word)
 }
 
 /*
- * Pushes the chain from `first` to `last`; false if the list is shut. A macro only because the order is
- * spelled by name: see 3 for what it must hold.
+ * Pushes the chain from `first` to `last`; `refused` is then 0, or, if the list is shut or closed, its word. A macro
+ * only because the order is spelled by name: see 3 for what it must hold.
  */
-#define bide_waiter_list_push(list, first, last, order, pushed)                           \
-    do {                                                                                  \
-        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                  \
-        while ((pushed) = !bide_waiter_list_word_is_shut(bide_head_), (pushed)) {         \
-            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);               \
-            if (bide_atomic_compare_exchange_weak(                                        \
-                    &(list)->word, &bide_head_,                                           \
-                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) \
-                break;                                                                    \
-            if (!bide_waiter_list_word_is_shut(bide_head_))                               \
-                bide_atomic_retry();                                                      \
-        }                                                                                 \
+#define bide_waiter_list_push_unless(list, first, last, order, refused)                     \
+    do {                                                                                    \
+        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                    \
+        while (!bide_waiter_list_word_is_shut(bide_head_)) {                                \
+            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);                 \
+            if (bide_atomic_compare_exchange_weak(                                          \
+                    &(list)->word, &bide_head_,                                             \
+                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) { \
+                bide_head_ = 0;                                                             \
+                break;                                                                      \
+            }                                                                               \
+            if (!bide_waiter_list_word_is_shut(bide_head_))                                 \
+                bide_atomic_retry();                                                        \
+        }                                                                                   \
+        (refused) = bide_head_;                                                             \
+    } while (0)
+
+/* The same; `pushed` says whether it was. */
+#define bide_waiter_list_push(list, first, last, order, pushed)                \
+    do {                                                                       \
+        uintptr_t bide_refused_;                                               \
+        bide_waiter_list_push_unless(list, first, last, order, bide_refused_); \
+        (pushed) = bide_refused_ == 0;                                         \
     } while (0)
 
 /* What was pushed while somebody sifts, cut off from REOPENED. */
@@ -157,6 +168,27 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     return head != BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
 }
 
+/*
+ * Shuts the list for good; takes every waiter, newest first, or NULL; they end with -EPIPE. Touches nothing of the list
+ * afterwards. Blocks while another thread sifts: what that one holds is to be ended by what came before the close.
+ */
+BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
+{
+    uintptr_t word = bide_atomic_load(&list->word, relaxed);
+    uintptr_t closed;
+    do {
+        while ((word & BIDE_LIST_SIFTING_) != 0) {
+            bide_platform.yield();
+            word = bide_atomic_load(&list->word, relaxed);
+        }
+        if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD)
+            return NULL;
+        closed = word == BIDE_LIST_SHUT ? BIDE_LIST_SHUT_FOR_GOOD : BIDE_LIST_CLOSED;
+        /* acquire: 4; release: 5. */
+    } while (!bide_atomic_compare_exchange(&list->word, &word, closed, acq_rel, relaxed));
+    return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
+}
+
 /* Opens a list that is shut, but not for good; does nothing otherwise. Gives no order. */
 BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
 {
@@ -168,12 +200,6 @@ BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
            (word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_))
         open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SIFTING_ | BIDE_LIST_REOPENED_;
 }
-
-/*
- * Shuts the list for good; takes every waiter, newest first, or NULL; they end with -EPIPE. Touches nothing of the list
- * afterwards. Blocks while another thread sifts: what that one holds is to be ended by what came before the close.
- */
-bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list);
 
 /*
  * What a primitive knows of its waiters, for those who sift its list: three functions that share `context`, a few

@@ -7,9 +7,7 @@
  * and the exchange takes the waiter, or the exchange comes first and the push is refused: no wake-up is
  * lost and none is doubled.
  *
- * Closing is one of the same kind, and its word is final. So who was not enlisted looks once more, and if it is closed
- * then ends so: although it may have been set, and reset, when he was refused, he has then waited for a while and been
- * overtaken by the close.
+ * Closing is one of the same kind, and so is its argument.
  */
 #include "bide/event.h"
 
@@ -26,12 +24,4 @@ void bide_event_close(bide_event *event)
     for (bide_awaiter *awaiter = newest; awaiter != NULL; awaiter = awaiter->link)
         bide_awaiter_end_closed(awaiter);
     bide_wake_reversed(newest);
-}
-
-void bide_event_refused_(bide_awaiter *awaiter)
-{
-    bide_event *event = ((bide_event_waiter *)(void *)awaiter)->event;
-    /* acquire: partner is the close's release, for who was refused by a set before it. */
-    if (bide_atomic_load(&event->waiters.word, acquire) == BIDE_LIST_CLOSED)
-        bide_awaiter_end_closed(awaiter);
 }

@@ -32,23 +32,6 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
     return since_of(word).chain.first;
 }
 
-bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
-{
-    uintptr_t word = bide_atomic_load(&list->word, relaxed);
-    uintptr_t closed;
-    do {
-        while ((word & BIDE_LIST_SIFTING_) != 0) {
-            bide_platform.yield();
-            word = bide_atomic_load(&list->word, relaxed);
-        }
-        if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD)
-            return NULL;
-        closed = word == BIDE_LIST_SHUT ? BIDE_LIST_SHUT_FOR_GOOD : BIDE_LIST_CLOSED;
-        /* acquire: 4; release: 5. */
-    } while (!bide_atomic_compare_exchange(&list->word, &word, closed, acq_rel, relaxed));
-    return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
-}
-
 /* One sifting, of one thread. All chains newest first, but those that have ended. */
 typedef struct sifting {
     bide_waiter_list *list;

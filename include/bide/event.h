@@ -59,9 +59,9 @@ BIDE_INLINE bool bide_event_is_set(bide_event *event)
 void bide_event_set(bide_event *event);
 
 /*
- * Makes it not set; does nothing if it is not set, or set for good. Who waits afterwards waits for the next set. It gives
- * no order, neither to the caller (who has waited for the event, or asked, if what it announces is to be
- * used again) nor to those who see that it is not set. Any thread; lock-free.
+ * Makes it not set; does nothing if it is not set, or set for good. Who waits afterwards waits for the next set. What
+ * was written before the sets that it undoes is then visible: so who waits, resets, and then takes all that was
+ * announced misses nothing. It gives no order to those who see that it is not set. Any thread; lock-free.
  */
 BIDE_INLINE void bide_event_reset(bide_event *event)
 {

@@ -29,7 +29,7 @@
  * 1. All change one word, so for each wait either the set finds it there, or the wait finds what the set has left: no
  *    wake-up is lost, and none doubled. A wait is taken off the word once: by the set, the close, or its own being
  *    cut short, and whoever took it ends it. So nothing that is handed to it is lost by that.
- * 2. set and close release (partner: who finds the word so, or whom it wakes), so what was written before is seen by
+ * 2. set and close release (partner: who finds the word so, resets it, or is woken), so what was written before is seen by
  *    who ends because of it; also where it is set already, for then the later set announces something too.
  * 3. The wait releases its awaiter and the frame behind it, and set and close acquire that.
  * 4. To be cut short needs no order: who cancels has the operation by the order of its source (stop.h).
@@ -189,13 +189,13 @@ BIDE_INLINE void bide_single_consumer_event_set(bide_single_consumer_event *even
     bide_single_consumer_set_(&event->state, BIDE_SINGLE_SET_);
 }
 
-/* Makes it not set; does nothing if it is not set, or closed. Gives no order, as bide_event_reset. Any thread;
- * wait-free. */
+/* Makes it not set; does nothing if it is not set, or closed. What was written before the sets that it undoes is then
+ * visible, as with bide_event_reset. Any thread; wait-free. */
 BIDE_INLINE void bide_single_consumer_event_reset(bide_single_consumer_event *event)
 {
     uintptr_t word = BIDE_SINGLE_SET_;
-    /* relaxed: nothing is published, and nobody can tell from it whether it had been set. */
-    bide_atomic_compare_exchange(&event->state.word, &word, BIDE_SINGLE_NOT_SET_, relaxed, relaxed);
+    /* acquire: 2, partner is set's release. */
+    bide_atomic_compare_exchange(&event->state.word, &word, BIDE_SINGLE_NOT_SET_, acquire, relaxed);
 }
 
 /*

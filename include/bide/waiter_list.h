@@ -48,8 +48,8 @@
  *   4. shut and sift acquire (partner: the release of push). All modifications after a push are
  *      exchanges, so they continue its release sequence: a taker synchronises with every push whose
  *      node it takes, not only with the newest.
- *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push; the sifter that finds
- *      SIFTING_SHUT or REOPENED, and lets go of what it holds).
+ *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push, or opens the list again; the
+ *      sifter that finds SIFTING_SHUT or REOPENED, and lets go of what it holds).
  *   6. Putting back releases the links of what stays (partner: as 3).
  *   7. AGAIN is released and acquired by the sifter, which so sees why: the source that was asked to stop, the number
  *      that was published. No reason to remove a waiter is missed: who has one modifies the word after, and finds
@@ -189,14 +189,16 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
     return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
 }
 
-/* Opens a list that is shut, but not for good; does nothing otherwise. Gives no order. */
+/*
+ * Opens a list that is shut, but not for good; does nothing otherwise. Whoever opens it sees what was written before
+ * each shutting that he undoes.
+ */
 BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
 {
     uintptr_t word = BIDE_LIST_SHUT;
     uintptr_t open = BIDE_LIST_EMPTY;
-    /* relaxed: nothing is published here, and nobody can tell from it whether the list had been shut, so
-     * nobody can rely on coming after that. */
-    while (!bide_atomic_compare_exchange(&list->word, &word, open, relaxed, relaxed) &&
+    /* acquire: 5, also of who found the list shut already and shut it again. If it fails, nothing was undone. */
+    while (!bide_atomic_compare_exchange(&list->word, &word, open, acquire, relaxed) &&
            (word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_))
         open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SIFTING_ | BIDE_LIST_REOPENED_;
 }

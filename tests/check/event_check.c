@@ -15,6 +15,8 @@ typedef struct state {
     bide_stop_source stop;
     bide_context context;
     struct beside *beside;
+    bide_atomic(uint32_t) made; /* by those who set it */
+    uint32_t taken;             /* by who waits, resets, and takes all */
 } state;
 
 static void setup(void *p)
@@ -24,6 +26,7 @@ static void setup(void *p)
     bide_stop_source_init(&s->stop);
     s->context = bide_default_context;
     s->context.stop = &s->stop;
+    bide_atomic_init(&s->made, 0);
 }
 
 static void set_it(void *p)
@@ -71,6 +74,28 @@ static void wait_only(void *p)
 {
     bide_event_waiter wait;
     bide_check_assert(bide_check_await(bide_event_wait(&wait, &((state *)p)->event)) == 0);
+}
+
+/* Each who sets it has made something; who waits, resets it and takes all misses nothing without being told again. */
+static void make_and_set(void *p)
+{
+    state *s = p;
+    bide_atomic_fetch_add(&s->made, 1, relaxed);
+    bide_event_set(&s->event);
+}
+
+static void wait_reset_and_take(void *p)
+{
+    state *s = p;
+    wait_only(p);
+    bide_event_reset(&s->event);
+    s->taken = bide_atomic_load(&s->made, relaxed);
+}
+
+static void finish_all_taken(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->taken == 2 || bide_event_is_set(&s->event));
 }
 
 /* The event goes when the wait on it has ended. */
@@ -285,6 +310,15 @@ static const bide_check_scenario used_again = {
     .threads = {set_it, use_again},
 };
 
+static const bide_check_scenario taken = {
+    .name = "who_has_waited_resets_it_and_takes_all",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {make_and_set, make_and_set, wait_reset_and_take},
+    .finish = finish_all_taken,
+};
+
 static const bide_check_scenario freed = {
     .name = "it_is_freed_once_the_wait_has_ended",
     .size = sizeof(state),
@@ -296,9 +330,8 @@ static const bide_check_scenario freed = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &two_waiters, &asked,   &reset_by_another,    &used_again,   &freed,
-        &closed,      &refused, &closed_and_canceled, &freed_closed, &closed_beside,
-        NULL};
+        &two_waiters, &asked,   &reset_by_another,    &used_again,   &taken,         &freed,
+        &closed,      &refused, &closed_and_canceled, &freed_closed, &closed_beside, NULL};
     static const char *const files[] = {"event.h", "event.c", "waiter_list.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -13,6 +13,8 @@ typedef struct state {
     int data[2];
     int passed; /* waits */
     bide_single_consumer_event *allocated;
+    bide_atomic(uint32_t) made; /* by those who set it */
+    uint32_t taken;             /* by who waits, resets, and takes all */
 } state;
 
 static void setup(void *p)
@@ -23,6 +25,7 @@ static void setup(void *p)
     bide_stop_source_init(&s->stop);
     s->context = bide_default_context;
     s->context.stop = &s->stop;
+    bide_atomic_init(&s->made, 0);
 }
 
 static void check_ended(state *s, int status)
@@ -87,6 +90,28 @@ static void set_second(void *p)
     state *s = p;
     s->data[1] = 1;
     bide_single_consumer_event_set(&s->event);
+}
+
+/* Each who sets it has made something; who waits, resets it and takes all misses nothing without being told again. */
+static void make_and_set(void *p)
+{
+    state *s = p;
+    bide_atomic_fetch_add(&s->made, 1, relaxed);
+    bide_single_consumer_event_set(&s->event);
+}
+
+static void wait_reset_and_take(void *p)
+{
+    state *s = p;
+    wait_only(p);
+    bide_single_consumer_event_reset(&s->event);
+    s->taken = bide_atomic_load(&s->made, relaxed);
+}
+
+static void finish_all_taken(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->taken == 2 || bide_single_consumer_event_is_set(&s->event));
 }
 
 static void wait_until_stopped(void *p)
@@ -221,6 +246,8 @@ SCENARIO(it_is_set, setup, NULL, set_it, wait_for_it);
 SCENARIO(who_sees_it_set_sees_what_it_announces, setup, NULL, set_it, ask, ask);
 SCENARIO(another_resets_it_and_sets_it_again, setup, NULL, set_it, set_again, wait_only);
 SCENARIO(two_set_it, setup, NULL, set_it, set_second, wait_only);
+SCENARIO(who_has_waited_resets_it_and_takes_all, setup, finish_all_taken, make_and_set,
+         make_and_set, wait_reset_and_take);
 SCENARIO(it_is_closed_while_it_is_set, setup, finish_closed, set_it, close_it, wait_for_it);
 SCENARIO(it_is_closed, setup, finish_closed, close_it, wait_for_it);
 SCENARIO(it_is_set_while_the_wait_is_cut_short, setup, NULL, set_it, request, wait_until_stopped);
@@ -242,6 +269,7 @@ int main(int argc, char **argv)
                                                      &who_sees_it_set_sees_what_it_announces,
                                                      &another_resets_it_and_sets_it_again,
                                                      &two_set_it,
+                                                     &who_has_waited_resets_it_and_takes_all,
                                                      &it_is_closed_while_it_is_set,
                                                      &it_is_closed,
                                                      &it_is_set_while_the_wait_is_cut_short,

@@ -35,6 +35,7 @@
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
 #include "bide/shared_task.h"
+#include "bide/single_consumer_event.h"
 #include "bide/single_producer_sequencer.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"

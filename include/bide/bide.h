@@ -49,5 +49,6 @@
 #include "bide/waiter_list.h"
 #include "bide/waiter_queue.h"
 #include "bide/when.h"
+#include "bide/with_stop.h"
 
 #endif

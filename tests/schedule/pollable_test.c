@@ -363,13 +363,15 @@ struct outcome {
     uint32_t taken, canceled, late, wrong;
 };
 
-static void finish_wait(struct source *source, struct outcome *outcome)
+/* True: it has ended, and the next has been started. */
+static bool finish_wait(struct source *source, struct outcome *outcome, const bide_context *context,
+                        uint64_t *random)
 {
     int status;
     int error = bide_pollable_finish(&source->pollable, &status);
     if (error != 0) {
         outcome->wrong += error != -EINPROGRESS;
-        return;
+        return false;
     }
     if (status == 0) {
         uint32_t made = bide_atomic_exchange(&source->made, 0, relaxed);
@@ -379,6 +381,8 @@ static void finish_wait(struct source *source, struct outcome *outcome)
     outcome->canceled += status == -ECANCELED;
     outcome->late += status == -ETIMEDOUT;
     outcome->wrong += status != 0 && status != -ECANCELED && status != -ETIMEDOUT;
+    start_wait(source, context, random);
+    return true;
 }
 
 static void run_loop_of_all(const bide_context *context)
@@ -412,18 +416,13 @@ static void run_loop_of_all(const bide_context *context)
         for (unsigned i = 0; i < POLLABLES; i++) {
             if (bide_pollable_timeout(&loop.sources[i].pollable) == 0) {
                 timeout = 0;
-                finish_wait(&loop.sources[i], &outcome);
-                if (bide_pollable_finish(&loop.sources[i].pollable, &(int){0}) == -EINVAL)
-                    start_wait(&loop.sources[i], context, &random);
+                finish_wait(&loop.sources[i], &outcome, context, &random);
             }
         }
         int count = outcome.taken < ENDS ? epoll_wait(epoll, events, 3, timeout) : 0;
         for (int i = 0; i < count; i++) {
             struct source *source = &loop.sources[events[i].data.u32];
-            finish_wait(source, &outcome);
-            if (bide_pollable_finish(&source->pollable, &(int){0}) == -EINVAL)
-                start_wait(source, context, &random);
-            else
+            if (!finish_wait(source, &outcome, context, &random))
                 outcome.wrong++; /* it was readable, and so it had ended */
         }
     }

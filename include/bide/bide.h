@@ -24,6 +24,7 @@
 #include "bide/inspect.h"
 #include "bide/mutex.h"
 #include "bide/platform.h"
+#include "bide/pollable.h"
 #include "bide/recursive_generator.h"
 #include "bide/ring.h"
 #include "bide/root.h"

@@ -60,13 +60,8 @@
  *
  * ---- Nothing is touched after the end ----
  *
- * 6. After A the waiter may be taken by another thread, and yet `suspend` goes on to look at the barrier
- *    (B) and maybe at the list. Would the coroutine be resumed meanwhile, it could end, and the barrier be
- *    freed under our feet. So each waiter has one more word: who ends the wait swaps ENDED into it, and
- *    suspend, when it is done with the barrier, swaps ARMED. Whoever comes second (and sees the other's
- *    word) resumes the coroutine: suspend by going on, the other by waking it. Both swaps acquire and
- *    release: the results that the ender wrote are seen by the suspender, and the suspender's last
- *    accesses to the barrier come before the resumption.
+ * 6. After A the waiter may be taken by another thread, and yet `suspend` goes on to look at the barrier (B) and maybe
+ *    at the list: a handshake keeps the coroutine from going on meanwhile (waiter_list.h, 9).
  * 7. The link of a waiter that is put back is written before putting back releases it and read by the next
  *    taker after its acquire.
  *
@@ -82,15 +77,29 @@
 #define BIDE_SEQUENCE_BARRIER_H
 
 #include "bide/sequence.h"
+#include "bide/sync_wait.h"
 #include "bide/waiter_list.h"
 
 BIDE_EXTERN_C_BEGIN
 
-/* The states of a waiter's `handshake`; see 6 above. */
-enum { BIDE_WAIT_BEGUN_, BIDE_WAIT_ARMED_, BIDE_WAIT_ENDED_ };
-
 #define BIDE_SEQUENCE_TEMPLATE "bide/detail/sequence_barrier_template.h"
 #include "bide/detail/each_sequence.h"
+
+/*
+ * The end of a barrier's life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits.
+ */
+#define BIDE_SEQUENCE_BARRIER_MISUSE_(barrier) \
+    BIDE_MISUSE_("a sequence barrier is destroyed that is waited on", #barrier)
+#define bide_sequence_barrier8_destroy(barrier) \
+    bide_sequence_barrier8_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier16_destroy(barrier) \
+    bide_sequence_barrier16_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier32_destroy(barrier) \
+    bide_sequence_barrier32_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier64_destroy(barrier) \
+    bide_sequence_barrier64_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier_destroy(barrier) \
+    bide_sequence_barrier_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
 
 BIDE_EXTERN_C_END
 

@@ -9,6 +9,13 @@
  *            push: EMPTY, pointer -> pointer      (refused when SHUT)
  *            shut: EMPTY, pointer -> SHUT         reopen: SHUT -> EMPTY
  *
+ * For good, for a primitive that is closed and for which "shut" says something else: nothing changes the word again.
+ *
+ *            CLOSED (5)           nobody may wait any more; it was not shut
+ *            SHUT_FOR_GOOD (9)    it was shut, and stays so
+ *
+ *            close: EMPTY, pointer -> CLOSED      SHUT -> SHUT_FOR_GOOD
+ *
  * To remove some and keep the others is to sift. The sifter takes the chain, and says so, until it has put
  * back what stays, behind what has come since. One sifts at a time; who comes meanwhile asks it to look again:
  *
@@ -41,15 +48,31 @@
  *   4. shut and sift acquire (partner: the release of push). All modifications after a push are
  *      exchanges, so they continue its release sequence: a taker synchronises with every push whose
  *      node it takes, not only with the newest.
- *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push; the sifter that finds
- *      SIFTING_SHUT or REOPENED, and lets go of what it holds).
+ *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push, or opens the list again; the
+ *      sifter that finds SIFTING_SHUT or REOPENED, and lets go of what it holds).
  *   6. Putting back releases the links of what stays (partner: as 3).
  *   7. AGAIN is released and acquired by the sifter, which so sees why: the source that was asked to stop, the number
  *      that was published. No reason to remove a waiter is missed: who has one modifies the word after, and finds
  *      either the waiter there, or SIFTING, or that it has been taken to be ended.
  *
+ * Those who look again. Some things come without the list: a number is stored, and then the list is looked at. Their
+ * waiters look at the number when they have enlisted (bide_waiter_list_suspend):
+ *   8. Announcer: N stores the number, D loads the word. Waiter: A pushes, B looks at the number. All four are seq_cst.
+ *      If B reads what was before N, then B comes before N in their single total order, so A before B before N before
+ *      D, and D sees the push, or something later: another who holds the waiter (SIFTING), or who has ended it.
+ *   9. After A the waiter may be taken by another thread, and yet suspend goes on to look at the object. Would the
+ *      coroutine be resumed meanwhile, it could end, and the object be freed under our feet. So each waiter has one
+ *      more word: who ends the wait swaps ENDED into it, and suspend, when it is done with the object, swaps ARMED.
+ *      Whoever comes second (and sees the other's word) resumes the coroutine: suspend by going on, the other by
+ *      waking it. Both swaps acquire and release: the results that the ender wrote are seen by the suspender, and the
+ *      suspender's last accesses to the object come before the resumption.
+ *  10. Whoever takes waiters looks at the number after that, and judges by what it then sees: among them may be one who
+ *      enlisted having seen a later number than the taker had. The take has acquired his push, so a look that follows
+ *      cannot be older than what he saw. A waiter that is due (B) while another sifts leaves its end to that one, who
+ *      is asked to look again (7).
+ *
  * The one sifting uses the list until it has put back, on behalf of one whose wait has not ended (who cancels it has
- * not returned), so the list may be freed when no wait is under way.
+ * not returned), or as the one announcing, so the list may be freed when no wait is under way and nobody announces.
  */
 #ifndef BIDE_WAITER_LIST_H
 #define BIDE_WAITER_LIST_H
@@ -65,6 +88,8 @@ BIDE_EXTERN_C_BEGIN
 #define BIDE_LIST_TAGS_         ((uintptr_t)3)
 #define BIDE_LIST_REOPENED_     ((uintptr_t)4)
 #define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)8 | BIDE_LIST_SIFTING_)
+#define BIDE_LIST_CLOSED        ((uintptr_t)4 | BIDE_LIST_SHUT)
+#define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)8 | BIDE_LIST_SHUT)
 
 typedef struct bide_waiter_list {
     bide_atomic(uintptr_t) word;
@@ -73,28 +98,52 @@ typedef struct bide_waiter_list {
 #define bide_waiter_list_init(list, shut) \
     bide_atomic_init(&(list)->word, (shut) ? BIDE_LIST_SHUT : BIDE_LIST_EMPTY)
 
-/* Is a list with this word shut? */
+/* Is a list with this word shut, or closed? */
 BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 {
-    return word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+    return (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+}
+
+/* The same, but for one that was closed and had not been shut. */
+BIDE_INLINE bool bide_waiter_list_word_is_set(uintptr_t word)
+{
+    return (word & (BIDE_LIST_TAGS_ | BIDE_LIST_CLOSED)) == BIDE_LIST_SHUT ||
+           word == BIDE_LIST_SIFTING_SHUT_;
+}
+
+/* Is it empty, or shut or closed, and does nobody sift: holds nobody a waiter of it that has not ended? */
+BIDE_INLINE bool bide_waiter_list_word_is_idle(uintptr_t word)
+{
+    return word == BIDE_LIST_EMPTY || (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT;
 }
 
 /*
- * Pushes the chain from `first` to `last`; false if the list is shut. A macro only because the order is
- * spelled by name: see 3 for what it must hold.
+ * Pushes the chain from `first` to `last`; `refused` is then 0, or, if the list is shut or closed, its word. A macro
+ * only because the order is spelled by name: see 3 for what it must hold.
  */
-#define bide_waiter_list_push(list, first, last, order, pushed)                           \
-    do {                                                                                  \
-        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                  \
-        while ((pushed) = !bide_waiter_list_word_is_shut(bide_head_), (pushed)) {         \
-            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);               \
-            if (bide_atomic_compare_exchange_weak(                                        \
-                    &(list)->word, &bide_head_,                                           \
-                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) \
-                break;                                                                    \
-            if (!bide_waiter_list_word_is_shut(bide_head_))                               \
-                bide_atomic_retry();                                                      \
-        }                                                                                 \
+#define bide_waiter_list_push_unless(list, first, last, order, refused)                     \
+    do {                                                                                    \
+        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                    \
+        while (!bide_waiter_list_word_is_shut(bide_head_)) {                                \
+            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);                 \
+            if (bide_atomic_compare_exchange_weak(                                          \
+                    &(list)->word, &bide_head_,                                             \
+                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) { \
+                bide_head_ = 0;                                                             \
+                break;                                                                      \
+            }                                                                               \
+            if (!bide_waiter_list_word_is_shut(bide_head_))                                 \
+                bide_atomic_retry();                                                        \
+        }                                                                                   \
+        (refused) = bide_head_;                                                             \
+    } while (0)
+
+/* The same; `pushed` says whether it was. */
+#define bide_waiter_list_push(list, first, last, order, pushed)                \
+    do {                                                                       \
+        uintptr_t bide_refused_;                                               \
+        bide_waiter_list_push_unless(list, first, last, order, bide_refused_); \
+        (pushed) = bide_refused_ == 0;                                         \
     } while (0)
 
 /* What was pushed while somebody sifts, cut off from REOPENED. */
@@ -110,6 +159,8 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
          !bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed); again = true) {
         if (again)
             bide_atomic_retry();
+        if (head == BIDE_LIST_CLOSED || head == BIDE_LIST_SHUT_FOR_GOOD)
+            return NULL;
         shut = (head & BIDE_LIST_SIFTING_) != 0 ? BIDE_LIST_SIFTING_SHUT_ : BIDE_LIST_SHUT;
     }
     if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
@@ -117,49 +168,117 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     return head != BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
 }
 
-/* Opens a list that is shut; does nothing otherwise. Gives no order. */
+/*
+ * Shuts the list for good; takes every waiter, newest first, or NULL; they end with -EPIPE. Touches nothing of the list
+ * afterwards. Blocks while another thread sifts: what that one holds is to be ended by what came before the close.
+ */
+BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
+{
+    uintptr_t word = bide_atomic_load(&list->word, relaxed);
+    uintptr_t closed;
+    do {
+        while ((word & BIDE_LIST_SIFTING_) != 0) {
+            bide_platform.yield();
+            word = bide_atomic_load(&list->word, relaxed);
+        }
+        if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD)
+            return NULL;
+        closed = word == BIDE_LIST_SHUT ? BIDE_LIST_SHUT_FOR_GOOD : BIDE_LIST_CLOSED;
+        /* acquire: 4; release: 5. */
+    } while (!bide_atomic_compare_exchange(&list->word, &word, closed, acq_rel, relaxed));
+    return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
+}
+
+/*
+ * Opens a list that is shut, but not for good; does nothing otherwise. Whoever opens it sees what was written before
+ * each shutting that he undoes.
+ */
 BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
 {
     uintptr_t word = BIDE_LIST_SHUT;
     uintptr_t open = BIDE_LIST_EMPTY;
-    /* relaxed: nothing is published here, and nobody can tell from it whether the list had been shut, so
-     * nobody can rely on coming after that. */
-    while (!bide_atomic_compare_exchange(&list->word, &word, open, relaxed, relaxed) &&
-           bide_waiter_list_word_is_shut(word))
+    /* acquire: 5, also of who found the list shut already and shut it again. If it fails, nothing was undone. */
+    while (!bide_atomic_compare_exchange(&list->word, &word, open, acquire, relaxed) &&
+           (word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_))
         open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SIFTING_ | BIDE_LIST_REOPENED_;
 }
 
-/* One sifting, of one thread. All chains newest first. */
-typedef struct bide_sift {
-    bide_awaiter *taken; /* to be looked at */
-    bide_awaiter_chain
-        kept; /* those that stay; the caller moves them here, in the order of `taken` */
-    bide_awaiter_chain let_go; /* the list was shut while they were kept: the caller ends them */
-} bide_sift;
+/*
+ * What a primitive knows of its waiters, for those who sift its list: three functions that share `context`, a few
+ * words on the stack of whoever sifts.
+ */
+typedef struct bide_sift_rules {
+    /*
+     * Before waiters are looked at, each time: loads what they are judged by into `context`, with the order that 8 and
+     * 10 ask for. NULL: they are judged by nothing, and end when the list is shut, with what their `resume` says.
+     */
+    void (*look)(void *context);
+
+    /* Has what `awaiter` waits for come, as far as `look` saw? It may be another thread's by now: reads nothing of it
+     * that changes while it waits. NULL: with `look`. */
+    bool (*is_due)(const void *context, const bide_awaiter *awaiter);
+
+    /* `awaiter` ends: writes its results. If it was not due, it ends as who is asked to stop, or with -EPIPE, whatever
+     * this does. NULL: there are none. */
+    void (*end)(void *context, bide_awaiter *awaiter);
+
+    /* They are bide_list_waiters, suspended by bide_waiter_list_suspend. */
+    bool looks_again;
+} bide_sift_rules;
+
+/* The rules where waiters are judged by nothing. */
+extern const bide_sift_rules bide_sift_canceled;
+
+/* The head of a waiter whose suspend looks again when it has enlisted: 8 and 9. */
+typedef struct bide_list_waiter {
+    bide_awaiter awaiter;
+    bide_atomic(uint32_t) handshake; /* between suspend and who ends the wait */
+} bide_list_waiter;
+
+/* Its states; see 9. */
+enum { BIDE_WAIT_BEGUN_, BIDE_WAIT_ARMED_, BIDE_WAIT_ENDED_ };
 
 /*
- * Takes the waiters to be looked at; true if there are any. False: there is nobody, or another sifts and has been
- * asked to look again. `word` is what the caller has last seen the list's to be. Lock-free.
+ * The `suspend` of such a waiter: looks for a while (bide_look), enlists `own`, and looks again (8). Returns `frame` if
+ * the wait has ended, or NULL. `rules` look again; `context` is for look.
  */
-bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word);
+bide_frame *bide_waiter_list_suspend(bide_waiter_list *list, bide_list_waiter *own,
+                                     bide_frame *frame, const bide_sift_rules *rules,
+                                     void *context);
 
 /*
- * Those in `taken` have been moved to `kept` or away: puts back what is kept. True: done. False: look at `taken`
- * again, which has what was kept, and what has come since. Lock-free, but linear in what has come since.
+ * Ends and wakes those that are due and those that were asked to stop; or asks who sifts already to look again. For
+ * who has made known what waiters wait for. `word` is what the list's word was seen to be. Lock-free, and linear in
+ * the waiters.
  */
-bool bide_sift_end(bide_sift *sift, bide_waiter_list *list);
+void bide_waiter_list_sift(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
+                           void *context);
+
+/* The same for `cancel`. */
+void bide_waiter_list_sift_canceled(bide_waiter_list *list, const bide_sift_rules *rules,
+                                    void *context);
+
+/* The same, and removes `awaiter`; false if it is not there: it has been taken to be ended. For `withdraw`. Blocks
+ * while another thread sifts. */
+bool bide_waiter_list_sift_out(bide_waiter_list *list, const bide_awaiter *awaiter,
+                               const bide_sift_rules *rules, void *context);
 
 /*
- * Begins to sift in order to remove one that must be there or have been taken to be ended: false. Blocks while
- * another thread sifts.
+ * Shuts the list, and ends and wakes all who wait: those that are due with 0, the others with -EPIPE. Touches nothing
+ * of the list afterwards, nor of what is beside it if nobody waited.
  */
-bool bide_sift_begin_alone(bide_sift *sift, bide_waiter_list *list);
+void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules, void *context);
 
-/* Removes those that were asked to stop, and ends and wakes them. For `cancel`, where there is nothing else to judge by. */
-void bide_waiter_list_cancel(bide_waiter_list *list);
+/* `cancel` and `withdraw` where waiters are judged by nothing. */
+BIDE_INLINE void bide_waiter_list_cancel(bide_waiter_list *list)
+{
+    bide_waiter_list_sift_canceled(list, &bide_sift_canceled, NULL);
+}
 
-/* Removes `awaiter`; false if it is not there: it has been taken to be ended. For `withdraw`. */
-bool bide_waiter_list_withdraw(bide_waiter_list *list, bide_awaiter *awaiter);
+BIDE_INLINE bool bide_waiter_list_withdraw(bide_waiter_list *list, const bide_awaiter *awaiter)
+{
+    return bide_waiter_list_sift_out(list, awaiter, &bide_sift_canceled, NULL);
+}
 
 /* The chain turned round: oldest first, which is the order in which waiters are woken. */
 BIDE_INLINE bide_awaiter *bide_awaiter_reverse(bide_awaiter *first)

@@ -3,9 +3,6 @@
  */
 #include "bide/sequence_barrier.h"
 
-#include "bide/errors.h"
-#include "bide/stop.h"
-
 /* (found from the include folder, the one folder that every build names) */
 #define BIDE_SEQUENCE_TEMPLATE "../src/sync/sequence_barrier_slow.h"
 #include "bide/detail/each_sequence.h"

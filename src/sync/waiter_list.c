@@ -1,5 +1,5 @@
 /*
- * Sifting a list of waiters. States, orders and their numbers: waiter_list.h.
+ * Sifting a list of waiters, and the waits that look again. States, orders and their numbers: waiter_list.h.
  */
 #include "bide/waiter_list.h"
 
@@ -32,10 +32,25 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
     return since_of(word).chain.first;
 }
 
-bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word)
+/* One sifting, of one thread. All chains newest first, but those that have ended. */
+typedef struct sifting {
+    bide_waiter_list *list;
+    const bide_sift_rules *rules;
+    void *context;
+    bide_awaiter *taken;       /* to be looked at */
+    bide_awaiter_chain kept;   /* those that stay */
+    bide_awaiter_chain let_go; /* the list was shut while they were kept */
+    bide_awaiter_chain ended;  /* oldest first */
+} sifting;
+
+/*
+ * Takes the waiters to be looked at; true if there are any. False: there is nobody, or another sifts and has been
+ * asked to look again. `word` is what the caller has last seen the list's to be. Lock-free.
+ */
+static bool begin(sifting *s, uintptr_t word)
 {
-    *sift = (bide_sift){NULL, {NULL, NULL}, {NULL, NULL}};
-    for (bool again = false; word > BIDE_LIST_SHUT && word != BIDE_LIST_SIFTING_SHUT_;
+    bide_waiter_list *list = s->list;
+    for (bool again = false; word != BIDE_LIST_EMPTY && !bide_waiter_list_word_is_shut(word);
          again = true) {
         if ((word & BIDE_LIST_SIFTING_) != 0) {
             /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
@@ -44,7 +59,7 @@ bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word)
                 return false;
         } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
                                                 relaxed)) { /* 4 */
-            sift->taken = (bide_awaiter *)word;
+            s->taken = (bide_awaiter *)word;
             return true;
         }
         if (again)
@@ -53,11 +68,14 @@ bool bide_sift_begin(bide_sift *sift, bide_waiter_list *list, uintptr_t word)
     return false;
 }
 
-bool bide_sift_begin_alone(bide_sift *sift, bide_waiter_list *list)
+/* Begins in order to remove one that must be there or have been taken to be ended: false. Blocks while another
+ * sifts. */
+static bool begin_alone(sifting *s)
 {
+    bide_waiter_list *list = s->list;
     while ((bide_atomic_load(&list->word, relaxed) & BIDE_LIST_SIFTING_) != 0 ||
-           !bide_sift_begin(sift, list, bide_atomic_load(&list->word, relaxed))) {
-        if (bide_atomic_load(&list->word, relaxed) <= BIDE_LIST_SHUT)
+           !begin(s, bide_atomic_load(&list->word, relaxed))) {
+        if (bide_waiter_list_word_is_idle(bide_atomic_load(&list->word, relaxed)))
             return false;
         bide_platform.yield();
     }
@@ -76,40 +94,45 @@ static void put_before(bide_awaiter_chain *after, bide_awaiter_chain before)
     *after = before;
 }
 
-static void let_go(bide_sift *sift)
+static void let_go_of_kept(sifting *s)
 {
-    if (sift->kept.first != NULL)
-        put_before(&sift->let_go, sift->kept);
-    sift->kept.first = NULL;
+    if (s->kept.first != NULL)
+        put_before(&s->let_go, s->kept);
+    s->kept.first = NULL;
 }
 
-bool bide_sift_end(bide_sift *sift, bide_waiter_list *list)
+/*
+ * Puts back what is kept. True: done. False: look at `taken` again, which has what was kept, and what has come since.
+ * Lock-free, but linear in what has come since.
+ */
+static bool put_back(sifting *s)
 {
-    if (sift->kept.first != NULL)
-        sift->kept.last->link = NULL;
+    bide_waiter_list *list = s->list;
+    if (s->kept.first != NULL)
+        s->kept.last->link = NULL;
     uintptr_t word = BIDE_LIST_SIFTING_;
     for (bool again = false;;) {
         if (word == BIDE_LIST_SIFTING_) {
             /* release: 6. */
-            if (bide_atomic_compare_exchange(&list->word, &word, (uintptr_t)sift->kept.first,
-                                             release, relaxed))
+            if (bide_atomic_compare_exchange(&list->word, &word, (uintptr_t)s->kept.first, release,
+                                             relaxed))
                 return true;
         } else if (word == BIDE_LIST_SIFTING_SHUT_) {
             /* acquire: 5. */
             if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SHUT, acquire,
                                              relaxed)) {
-                let_go(sift);
+                let_go_of_kept(s);
                 return true;
             }
         } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
                                                 relaxed)) { /* 4, 5 and 7 */
-            since s = since_of(word);
-            if (s.reopened)
-                let_go(sift);
-            put_before(&sift->kept, s.chain);
+            since what = since_of(word);
+            if (what.reopened)
+                let_go_of_kept(s);
+            put_before(&s->kept, what.chain);
             if ((word & BIDE_LIST_AGAIN_) != 0) {
-                sift->taken = sift->kept.first;
-                sift->kept.first = NULL;
+                s->taken = s->kept.first;
+                s->kept.first = NULL;
                 return false;
             }
             word = BIDE_LIST_SIFTING_;
@@ -122,45 +145,185 @@ bool bide_sift_end(bide_sift *sift, bide_waiter_list *list)
     }
 }
 
-/* Sifts for those that were asked to stop, and for `withdrawn`; true if that was there. */
-static bool sift_all(bide_sift *sift, bide_waiter_list *list, const bide_awaiter *withdrawn)
+static void look(const sifting *s)
 {
-    bide_awaiter_chain ended = {NULL, NULL}; /* oldest first */
+    if (s->rules->look != NULL)
+        s->rules->look(s->context);
+}
+
+static bool is_due(const sifting *s, const bide_awaiter *awaiter)
+{
+    return s->rules->is_due != NULL && s->rules->is_due(s->context, awaiter);
+}
+
+static void take_result(const sifting *s, bide_awaiter *awaiter)
+{
+    if (s->rules->end != NULL)
+        s->rules->end(s->context, awaiter);
+}
+
+/* Ends one because the list was shut. */
+static void end_shut(const sifting *s, bide_awaiter *awaiter)
+{
+    take_result(s, awaiter);
+    if (s->rules->is_due != NULL && !s->rules->is_due(s->context, awaiter))
+        bide_awaiter_end_closed(awaiter);
+}
+
+/* The same for a chain, newest first. What it is judged by is what was there when the list was shut, or later. */
+static void end_all_shut(sifting *s, bide_awaiter *newest)
+{
+    if (newest == NULL)
+        return;
+    look(s);
+    for (bide_awaiter *a = newest; a != NULL; a = a->link)
+        end_shut(s, a);
+    bide_awaiter_chain_append(&s->ended, bide_awaiter_reverse(newest), newest);
+}
+
+/* Looks at those that were taken, and ends who is to end; the others are kept. True if `withdrawn` was there. */
+static bool look_through(sifting *s, const bide_awaiter *withdrawn)
+{
+    bide_awaiter_chain these = {NULL, NULL};
     bool found = false;
-    do {
-        bide_awaiter_chain these = {NULL, NULL};
-        for (bide_awaiter *a = sift->taken, *next; a != NULL; a = next) {
-            next = a->link;
-            if (a == withdrawn) {
-                found = true;
-            } else if (bide_awaiter_is_canceled(a)) {
-                bide_awaiter_end_canceled(a);
-                bide_awaiter_chain_prepend(&these, a);
-            } else {
-                bide_awaiter_chain_append(&sift->kept, a, a);
-            }
+    look(s);
+    for (bide_awaiter *a = s->taken, *next; a != NULL; a = next) {
+        next = a->link;
+        if (a == withdrawn) {
+            found = true;
+            continue;
         }
-        if (these.first != NULL)
-            bide_awaiter_chain_append(&ended, these.first, these.last);
-    } while (!bide_sift_end(sift, list));
-    /* The list is not touched from here on. */
-    bide_awaiter *newest = sift->let_go.first;
-    if (newest != NULL)
-        bide_awaiter_chain_append(&ended, bide_awaiter_reverse(newest), newest);
-    bide_wake(ended.first);
+        bool due = is_due(s, a);
+        if (due || bide_awaiter_is_canceled(a)) {
+            take_result(s, a);
+            if (!due)
+                bide_awaiter_end_canceled(a);
+            bide_awaiter_chain_prepend(&these, a);
+        } else {
+            bide_awaiter_chain_append(&s->kept, a, a);
+        }
+    }
+    if (these.first != NULL)
+        bide_awaiter_chain_append(&s->ended, these.first, these.last);
     return found;
 }
 
-void bide_waiter_list_cancel(bide_waiter_list *list)
+/* Sifts what was taken, and what comes meanwhile. The list is not touched afterwards. */
+static bool sift(sifting *s, const bide_awaiter *withdrawn)
 {
-    bide_sift sift;
-    /* relaxed: whoever comes for a waiter sees its push, or something later. */
-    if (bide_sift_begin(&sift, list, bide_atomic_load(&list->word, relaxed)))
-        sift_all(&sift, list, NULL);
+    bool found = false;
+    do {
+        found = look_through(s, withdrawn) || found;
+    } while (!put_back(s));
+    end_all_shut(s, s->let_go.first);
+    return found;
 }
 
-bool bide_waiter_list_withdraw(bide_waiter_list *list, bide_awaiter *awaiter)
+/*
+ * Finishes the handshake (9) of each of those that have ended but `own`, and keeps only those that are to be woken:
+ * whose suspend has armed them. The others' suspends will go on by themselves. Returns whether `own` was among them.
+ */
+static bool shake_hands(bide_awaiter_chain *ended, const bide_awaiter *own)
 {
-    bide_sift sift;
-    return bide_sift_begin_alone(&sift, list) && sift_all(&sift, list, awaiter);
+    bide_awaiter_chain armed = {NULL, NULL};
+    bool own_ended = false;
+    for (bide_awaiter *a = ended->first, *next; a != NULL; a = next) {
+        next = a->link;
+        if (a == own) {
+            own_ended = true;
+            continue;
+        }
+        bide_list_waiter *waiter = bide_container_of(a, bide_list_waiter, awaiter);
+        /* release: the results, to suspend's exchange; acquire: that suspend is done with the object. Not armed:
+         * it is resumed there from now on, and not touched here. */
+        if (bide_atomic_exchange(&waiter->handshake, BIDE_WAIT_ENDED_, acq_rel) ==
+            BIDE_WAIT_ARMED_) {
+            a->link = NULL;
+            bide_awaiter_chain_append(&armed, a, a);
+        }
+    }
+    *ended = armed;
+    return own_ended;
 }
+
+/* Wakes those that have ended. Returns whether `own` was among them; it is left to its suspend. */
+static bool wake_ended(sifting *s, const bide_awaiter *own)
+{
+    bool own_ended = s->rules->looks_again && shake_hands(&s->ended, own);
+    bide_wake(s->ended.first);
+    return own_ended;
+}
+
+static sifting sifting_of(bide_waiter_list *list, const bide_sift_rules *rules, void *context)
+{
+    return (sifting){list, rules, context, NULL, {NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
+}
+
+static bool sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
+                     void *context, const bide_awaiter *own)
+{
+    sifting s = sifting_of(list, rules, context);
+    if (!begin(&s, word))
+        return false;
+    sift(&s, NULL);
+    return wake_ended(&s, own);
+}
+
+void bide_waiter_list_sift(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
+                           void *context)
+{
+    sift_for(list, word, rules, context, NULL);
+}
+
+void bide_waiter_list_sift_canceled(bide_waiter_list *list, const bide_sift_rules *rules,
+                                    void *context)
+{
+    /* relaxed: whoever comes for a waiter sees its push, or something later. */
+    sift_for(list, bide_atomic_load(&list->word, relaxed), rules, context, NULL);
+}
+
+bool bide_waiter_list_sift_out(bide_waiter_list *list, const bide_awaiter *awaiter,
+                               const bide_sift_rules *rules, void *context)
+{
+    sifting s = sifting_of(list, rules, context);
+    if (!begin_alone(&s))
+        return false;
+    bool found = sift(&s, awaiter);
+    wake_ended(&s, NULL);
+    return found;
+}
+
+void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules, void *context)
+{
+    bide_awaiter *taken = bide_waiter_list_shut(list);
+    if (taken == NULL)
+        return; /* the list may be gone by now: see whoever found it shut */
+    sifting s = sifting_of(list, rules, context);
+    end_all_shut(&s, taken);
+    wake_ended(&s, NULL);
+}
+
+bide_frame *bide_waiter_list_suspend(bide_waiter_list *list, bide_list_waiter *own,
+                                     bide_frame *frame, const bide_sift_rules *rules, void *context)
+{
+    bide_awaiter *awaiter = &own->awaiter;
+    if (bide_look(awaiter, frame))
+        return frame;
+    sifting s = sifting_of(list, rules, context);
+    bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);
+    bool pushed;
+    bide_waiter_list_push(list, awaiter, awaiter, seq_cst, pushed); /* 8 */
+    look(&s);
+    if (!pushed) {
+        end_shut(&s, awaiter); /* what came before the shutting was acquired by the push: 3 */
+        return frame;
+    }
+    if (is_due(&s, awaiter) && sift_for(list, (uintptr_t)awaiter, rules, context, awaiter))
+        return frame;
+    /* From here on neither the list nor what is beside it is touched (9). */
+    if (bide_atomic_exchange(&own->handshake, BIDE_WAIT_ARMED_, acq_rel) == BIDE_WAIT_ENDED_)
+        return frame;
+    return NULL;
+}
+
+const bide_sift_rules bide_sift_canceled = {NULL, NULL, NULL, false};

@@ -121,4 +121,10 @@ static inline uint32_t probe_ended(probe *self)
     return bide_atomic_load(&self->ended, acquire);
 }
 
+/* What an operation that has ended gives to who awaited it. */
+static inline int probe_result(bide_awaiter *awaiter)
+{
+    return awaiter->ops->resume(awaiter);
+}
+
 #endif

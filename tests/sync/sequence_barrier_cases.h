@@ -388,7 +388,7 @@ static void CASE_(_a_wait_that_finds_the_barrier_shut_ends_by_what_is_published)
         F_(_publish)(&barrier, last);
         F_(_close)(&barrier);
         for (int i = 0; i < 3; i++) {
-            bide_awaiter *awaiter = &waiters[i].awaiter;
+            bide_awaiter *awaiter = &waiters[i].waiting.awaiter;
             assert_true(probe_suspend(&probe, awaiter));
             assert_int_equal(awaiter->ops->resume(awaiter), i < 2 ? 0 : -EPIPE);
             assert_true(waiters[i].published == last);
@@ -433,7 +433,7 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
         bide_awaiter *awaiter = F_(_wait_until_published)(&waiter, &barrier, 6);
         assert_false(awaiter->ops->ready(awaiter));
         awaiter->frame = &probe.frame;
-        bide_atomic_init(&waiter.handshake, BIDE_WAIT_BEGUN_);
+        bide_atomic_init(&waiter.waiting.handshake, BIDE_WAIT_BEGUN_);
         bool pushed;
         bide_waiter_list_push(&barrier.waiters, awaiter, awaiter, seq_cst, pushed);
         assert_true(pushed);
@@ -442,7 +442,7 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
         else
             F_(_publish)(&barrier, 6);
         assert_int_equal(probe_ended(&probe), 0);
-        assert_int_equal(bide_atomic_exchange(&waiter.handshake, BIDE_WAIT_ARMED_, acq_rel),
+        assert_int_equal(bide_atomic_exchange(&waiter.waiting.handshake, BIDE_WAIT_ARMED_, acq_rel),
                          BIDE_WAIT_ENDED_);
         assert_int_equal(awaiter->ops->resume(awaiter), closing ? -EPIPE : 0);
         assert_true(waiter.published == (closing ? 5 : 6));
@@ -557,7 +557,8 @@ static void CASE_(_no_wake_up_is_lost)(void **state)
             bide_waiter_list_reopen(&race.barrier.waiters);
         }
         wrong_ends += !ended_once;
-        wrong_values += ended_once && (waiter.published != sequence || waiter.status != 0);
+        wrong_values += ended_once && (waiter.published != sequence ||
+                                       probe_result(&waiter.waiting.awaiter) != 0);
     }
     join_thread(publisher);
     assert_int_equal(wrong_ends, 0);
@@ -737,7 +738,7 @@ static uint32_t CASE_(_closing_wait)(CASE_(_closing) * self, uint64_t *random, u
         probe_init(&probes[i]);
         at_once[i] =
             overtaken ? probe_suspend(&probes[i], awaiter) : probe_await(&probes[i], awaiter);
-        if (self->by_publisher && at_once[i] && waiters[i].status != 0)
+        if (self->by_publisher && at_once[i] && probe_result(&waiters[i].waiting.awaiter) != 0)
             wrong += self->announced != round;
     }
     return wrong;
@@ -763,7 +764,7 @@ static void CASE_(_run_closing)(bool by_publisher)
         for (int i = 0; i < CASE_(_closing_waits); i++) {
             wrong_ends += probe_ended(&probes[i]) + (at_once[i] ? 1 : 0) != 1;
             bool reached = waiters[i].target <= waiters[i].published;
-            wrong_values += waiters[i].status != (reached ? 0 : -EPIPE);
+            wrong_values += probe_result(&waiters[i].waiting.awaiter) != (reached ? 0 : -EPIPE);
             /* What the closing thread had published before it closed counts. */
             wrong_values +=
                 by_publisher && reached != (waiters[i].target <= CASE_(_closing_publishes));

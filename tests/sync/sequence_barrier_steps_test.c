@@ -16,6 +16,7 @@ static void step(void);
 #undef bide_atomic_load
 #undef bide_atomic_store
 #undef bide_atomic_exchange
+#undef bide_atomic_compare_exchange
 #undef bide_atomic_compare_exchange_weak
 #define bide_atomic_load(object, order) (step(), atomic_load_explicit(object, BIDE_ORDER_(order)))
 #define bide_atomic_store(object, value, order) \
@@ -26,10 +27,22 @@ static void step(void);
     (step(), atomic_compare_exchange_weak_explicit(object, expected, value, BIDE_ORDER_(order), \
                                                    BIDE_ORDER_(order_if_failed)))
 
+#define bide_atomic_compare_exchange(object, expected, value, order, order_if_failed)             \
+    (step(), atomic_compare_exchange_strong_explicit(object, expected, value, BIDE_ORDER_(order), \
+                                                     BIDE_ORDER_(order_if_failed)))
+
+/* The list of waiters too is made once more. */
+#define bide_waiter_list_cut_          stepped_cut
+#define bide_waiter_list_suspend       stepped_suspend
+#define bide_waiter_list_sift          stepped_sift
+#define bide_waiter_list_sift_canceled stepped_sift_canceled
+#define bide_waiter_list_sift_out      stepped_sift_out
+#define bide_waiter_list_close         stepped_close
+#define bide_sift_canceled             stepped_sift_rules
+
 #include "sync/meeting.h"
 
 #include "bide/sequence_barrier.h"
-#include "bide/stop.h"
 
 #include <errno.h>
 
@@ -39,6 +52,7 @@ static void step(void);
 #include "bide/detail/sequence_template.h"
 #include "bide/detail/sequence_barrier_template.h"
 #include "../src/sync/sequence_barrier_slow.h"
+#include "../src/sync/waiter_list.c"
 
 /* What a thread does to the barrier. Numbers are counted from where the course begins. */
 typedef struct action {
@@ -148,6 +162,11 @@ static bool closes_in_the_publishers_thread(const course *course)
     return course->call.kind != PUBLISH && course->call.kind != CLOSE;
 }
 
+static int result_of(const wait *wait)
+{
+    return probe_result((bide_awaiter *)&wait->waiter.waiting.awaiter);
+}
+
 /* Everything has been done: who had to end has ended, once, and nobody else. */
 static void check_waits(void)
 {
@@ -160,10 +179,10 @@ static void check_waits(void)
         if (ended == 0)
             continue;
         uint8_t result = wait->waiter.published;
-        assert_int_equal(wait->waiter.status, reaches(result, target) ? 0 : -EPIPE);
-        assert_true(the.closed || wait->waiter.status == 0);
+        assert_int_equal(result_of(wait), reaches(result, target) ? 0 : -EPIPE);
+        assert_true(the.closed || result_of(wait) == 0);
         if (closes_in_the_publishers_thread(the.course))
-            assert_int_equal(wait->waiter.status, reached ? 0 : -EPIPE);
+            assert_int_equal(result_of(wait), reached ? 0 : -EPIPE);
         /* The result is no older than what it knew, and no newer than what there is. */
         assert_true((uint8_t)(result - wait->known) <= (uint8_t)(the.published - wait->known));
     }
@@ -181,7 +200,7 @@ static void finish_waits(void)
         const wait *wait = &the.waits[i];
         assert_int_equal(wait->ended_at_once + probe_ended(&the.waits[i].probe), 1);
         if (waits[i]) {
-            assert_int_equal(wait->waiter.status, 0);
+            assert_int_equal(result_of(wait), 0);
             assert_int_equal(wait->waiter.published, wait->waiter.target);
         }
     }

@@ -14,12 +14,10 @@ typedef struct BARRIER_ {
 
 /* One wait. The caller's until the wait has ended; then `published` is its result. */
 typedef struct WAITER_ {
-    bide_awaiter awaiter;
+    bide_list_waiter waiting; /* the head */
     BARRIER_ *barrier;
     BIDE_SEQUENCE target;
-    BIDE_SEQUENCE published;         /* what was published when the wait ended */
-    int status;                      /* 0 or -EPIPE; written by who ends the wait */
-    bide_atomic(uint32_t) handshake; /* between suspend and who ends the wait */
+    BIDE_SEQUENCE published; /* what was published when the wait ended */
 } WAITER_;
 
 /* The slow halves, in src/sync/sequence_barrier.c. */
@@ -76,13 +74,13 @@ BIDE_INLINE bool F_(_ready_)(bide_awaiter *awaiter)
 {
     WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
     waiter->published = F_(_last_published)(waiter->barrier);
-    waiter->status = 0;
     return !TRAIT_(_precedes)(waiter->published, waiter->target);
 }
 
 BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
 {
-    return ((WAITER_ *)(void *)awaiter)->status;
+    (void)awaiter;
+    return 0; /* who ends otherwise has other operations: stop.h */
 }
 
 /*
@@ -99,10 +97,38 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *b
     static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
                                          F_(_resume_),   F_(_cancel_),
                                          F_(_withdraw_), "bide_sequence_barrier_wait"};
-    waiter->awaiter.ops = &ops;
+    waiter->waiting.awaiter.ops = &ops;
     waiter->barrier = barrier;
     waiter->target = target;
-    return &waiter->awaiter;
+    return &waiter->waiting.awaiter;
+}
+
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. *published, unless that is NULL, is what the waiter's member
+ * would be. See bide_sync_wait_until. Blocks.
+ */
+BIDE_INLINE int F_(_wait_until_published_blocking)(BARRIER_ *barrier, BIDE_SEQUENCE target,
+                                                   uint64_t deadline, BIDE_SEQUENCE *published)
+{
+    WAITER_ waiter;
+    int status =
+        bide_sync_wait_until(F_(_wait_until_published)(&waiter, barrier, target), deadline);
+    if (published != NULL)
+        *published = waiter.published;
+    return status;
+}
+
+/* See bide_sequence_barrier_destroy. */
+BIDE_INLINE void F_(_destroy_)(BARRIER_ *barrier, const char *what, const char *where,
+                               const char *file, unsigned line)
+{
+#if BIDE_DEBUG
+    if (!bide_waiter_list_word_is_idle(bide_atomic_load(&barrier->waiters.word, relaxed)))
+        bide_platform.misuse(what, where, file, line);
+#else
+    (void)barrier, (void)what, (void)where, (void)file, (void)line;
+#endif
 }
 
 #undef BARRIER_

@@ -85,8 +85,8 @@ bool F_(_try_leave)(GROUP_ *group, MEMBER_ *member)
     return bide_event_is_set(&member->left);
 }
 
-/* Under the lock: a wait uses it no longer. Returns it if it has left with that: the caller says so, when the lock is
- * free. */
+/* Under the lock: a wait uses it no longer. Returns it if it has left with that: the caller says so, when the lock
+ * is free. */
 static MEMBER_ *F_(_release)(MEMBER_ *member)
 {
     member->users--;
@@ -155,7 +155,7 @@ static void F_(_look_at)(VIEW_ *view, BIDE_SEQUENCE target, BARRIER_ *barrier, M
 }
 
 /*
- * Lets go of the member that was waited for, and looks at all. True: there is one to be waited for next, and it is held.
+ * Lets go of the member that was waited for, and looks at all. True: there is one to be waited for next; it is held.
  * False: the wait ends, with self->published and *status.
  */
 static bool F_(_turn)(WAITER_ *self, int *status)

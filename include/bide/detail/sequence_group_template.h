@@ -76,17 +76,18 @@ BIDE_INLINE void F_(_destroy_)(GROUP_ *group, const char *what, const char *wher
  * the cursor of a ring, and the group its gate, or leads to it, the joiner can read every message after the one
  * that is returned, and publishes on `barrier` what it has done with.
  *
- * `member` and `barrier` are the joiner's, not yet in use, and must stay until it has left; `barrier` is initialised
- * here. `after` is where that comes from which the members publish: what they have published, it has published
- * before. Any thread, at any time; does not suspend; blocks while another looks at those who have joined, joins or leaves.
+ * `member` and `barrier` are the joiner's, not yet in use, and must stay until it has left; `barrier` is
+ * initialised here. `after` is where that comes from which the members publish: what they have published, it has
+ * published before. Any thread, at any time; does not suspend; blocks while another looks at those who have joined,
+ * joins or leaves.
  */
 BIDE_SEQUENCE F_(_join)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier, BARRIER_ *after);
 
 /*
- * The same where what is published is not known by a barrier: begins at what start(argument) returns, which is called
- * under the group's lock, so does not block nor use the group. It must not lie before what any member has published
- * already, nor before what a producer may have overwritten already: the last sequence that was claimed is right if each
- * claim is made by a seq_cst operation on what `start` then loads by a seq_cst one (argument 1).
+ * The same where what is published is not known by a barrier: begins at what start(argument) returns, which is
+ * called under the group's lock, so does not block nor use the group. It must not lie before what any member has
+ * published already, nor before what a producer may have overwritten already: the last sequence that was claimed is
+ * right if each claim is made by a seq_cst operation on what `start` then loads by a seq_cst one (argument 1).
  */
 BIDE_SEQUENCE F_(_join_from)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier,
                              BIDE_SEQUENCE (*start)(void *argument), void *argument);
@@ -98,18 +99,18 @@ BIDE_SEQUENCE F_(_join_from)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier,
 void F_(_add)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier);
 
 /*
- * The first half of leaving: from now on it is no member. Does nothing if it is none already. The barrier stays as it
- * is, and waits that wait for it go on doing so until it is closed; so it is to leave as well, by one of those below. For
- * a barrier in several groups: it is removed from all, and then leaves each.
- * The joiner only; does not suspend; blocks as join does.
+ * The first half of leaving: from now on it is no member. Does nothing if it is none already. The barrier stays as
+ * it is, and waits that wait for it go on doing so until it is closed; so it is to leave as well, by one of those
+ * below. For a barrier in several groups: it is removed from all, and then leaves each. The joiner only; does not
+ * suspend; blocks as join does.
  */
 void F_(_remove)(GROUP_ *group, MEMBER_ *member);
 
 /*
- * Leaves, if that needs no waiting: removes the member and closes its barrier. True: nothing refers to the member any more,
- * and its memory may go. False: it is no member any more, but a wait that waited for it has yet to turn to the others:
- * to be called, or awaited as below, again. What was published stays published, and what the member has not done with
- * is waited for no longer. The joiner only; otherwise as remove.
+ * Leaves, if that needs no waiting: removes the member and closes its barrier. True: nothing refers to the member
+ * any more, and its memory may go. False: it is no member any more, but a wait that waited for it has yet to turn
+ * to the others: to be called, or awaited as below, again. What was published stays published, and what the member
+ * has not done with is waited for no longer. The joiner only; otherwise as remove.
  */
 bool F_(_try_leave)(GROUP_ *group, MEMBER_ *member);
 
@@ -120,10 +121,11 @@ BIDE_INLINE bool F_(_leave_ready_)(bide_awaiter *awaiter)
 }
 
 /*
- * Leaves, and waits until nothing refers to the member any more: then its memory, and the barrier's, may go. `leaver` is
- * the caller's until it has ended. Always ends with 0: it cannot be cut short, so that who is asked to stop can still leave.
- * It waits for no more than that the waits which waited for this member are run by their schedulers. If who waits
- * is destroyed, it is to leave again. The joiner only; suspends if a wait refers to the member.
+ * Leaves, and waits until nothing refers to the member any more: then its memory, and the barrier's, may go.
+ * `leaver` is the caller's until it has ended. Always ends with 0: it cannot be cut short, so that who is asked to
+ * stop can still leave. It waits for no more than that the waits which waited for this member are run by their
+ * schedulers. If who waits is destroyed, it is to leave again. The joiner only; suspends if a wait refers to the
+ * member.
  */
 BIDE_INLINE bide_awaiter *F_(_leave)(LEAVER_ *leaver, GROUP_ *group, MEMBER_ *member)
 {
@@ -183,13 +185,13 @@ BIDE_INLINE bool F_(_ready_)(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until every member, of those that are members when it ends, has published `target`. `waiter` is the caller's until
- * the wait has ended; its member `published` is then the slowest member's last sequence, `target` or later. Ends with
- * 0, or -EPIPE if the barrier of somebody who is still a member was closed before `target` (`published` is then that
- * one's last), or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h; `published` is what the one waited for had
- * published). All members are looked at when it begins, and again when the slowest of them gets there or is
- * closed: that one it waits for, so that another was closed meanwhile is noticed only then.
- * Any thread; suspends if some member has not published `target`; as is_published otherwise.
+ * Waits until every member, of those that are members when it ends, has published `target`. `waiter` is the
+ * caller's until the wait has ended; its member `published` is then the slowest member's last sequence, `target` or
+ * later. Ends with 0, or -EPIPE if the barrier of somebody who is still a member was closed before `target`
+ * (`published` is then that one's last), or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h; `published` is what
+ * the one waited for had published). All members are looked at when it begins, and again when the slowest of them
+ * gets there or is closed: that one it waits for, so that another was closed meanwhile is noticed only then. Any
+ * thread; suspends if some member has not published `target`; as is_published otherwise.
  */
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, GROUP_ *group,
                                                     BIDE_SEQUENCE target)

@@ -28,6 +28,7 @@
 #include "bide/ring.h"
 #include "bide/root.h"
 #include "bide/run_loop.h"
+#include "bide/rw_lock.h"
 #include "bide/schedule.h"
 #include "bide/scope.h"
 #include "bide/semaphore.h"

@@ -22,6 +22,7 @@
 #include "bide/generator.h"
 #include "bide/handle.h"
 #include "bide/inspect.h"
+#include "bide/mutex.h"
 #include "bide/platform.h"
 #include "bide/recursive_generator.h"
 #include "bide/ring.h"
@@ -29,6 +30,7 @@
 #include "bide/run_loop.h"
 #include "bide/schedule.h"
 #include "bide/scope.h"
+#include "bide/semaphore.h"
 #include "bide/sequence.h"
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
@@ -44,6 +46,7 @@
 #include "bide/thread_pool.h"
 #include "bide/timer.h"
 #include "bide/waiter_list.h"
+#include "bide/waiter_queue.h"
 #include "bide/when.h"
 
 #endif

@@ -14,9 +14,9 @@
  *                 s % size is s, abandoned if it is s + half the range, and otherwise neither: it then has the number
  *                 of an earlier lap, s - size, or s - size + half. (size is at most a quarter of the range, so that
  *                 these four differ.)
- *     next        the next number to be claimed. In a wider word, where there is one; its low bits are the sequence
+ *     next        the next number to be claimed, plus half the range of its word once it is closed. In a wider word
+ *                 than the sequence, where there is one; its low bits are the sequence
  *     consumed    what the gate had published when somebody last looked, as wide; a hint
- *     closed      CLOSING, then CLOSED too
  *     readers     the consumers that wait, each for its target (waiter_list.h)
  *     turn        the claims that wait
  *
@@ -62,12 +62,13 @@
  *
  * ---- Closing ----
  *
- * 7. close() sets CLOSING, then modifies `next` (adding nothing, with release), then sets CLOSED. A claim acquires by
- *    its exchange, and then looks: if it came after the modification it sees CLOSING, and abandons at once what it
- *    took. If it came before, then whoever acquires CLOSED finds `next` past it. So a reader that sees CLOSED and
- *    everything published up to `next` knows that nothing follows: it ends with -EPIPE. If something is claimed still,
- *    it waits for that.
- * 8. CLOSED is to the readers as a publish: set by C, seen by B.
+ * 7. close() adds to `next` half the range of its word, once, so every claim that had read it fails, and so do all that
+ *    read it later: it then lies further ahead of `consumed` than a ring is large, by so much that it can be nothing
+ *    else. (For that `consumed` is read first: it was released by who had claimed further, so `next` is then no
+ *    older. It may be newer; by half the range only if 2^31 or 2^63 are claimed between the two reads.) Thus one word
+ *    says whether it is closed, and where all ends that was ever claimed. A reader that finds everything published up
+ *    to there knows that nothing follows, and ends with -EPIPE. If something is claimed still, it waits for that.
+ * 8. To the readers that is as a publish: C is the exchange of `next`, B the load of it.
  * 9. The one that waits at the gate does so in the stop source of `turn`, below its own. FREE -> AT_GATE is released
  *    with the source, and close() acquires it: AT_GATE -> CLOSED, and asks the source to stop. No other claim uses the
  *    source after that, and while close() does the sequencer stays; so nobody has to wait for close(). Those behind get
@@ -84,9 +85,6 @@
 #include "bide/sync_wait.h"
 
 BIDE_EXTERN_C_BEGIN
-
-/* The bits of `closed`; see 7. */
-enum { BIDE_SEQUENCER_CLOSING_ = 1, BIDE_SEQUENCER_CLOSED_ = 2 };
 
 /* The claims that wait: the one that has the mutex does so at the gate; see 4 and 9. */
 typedef struct bide_claim_turn_ {

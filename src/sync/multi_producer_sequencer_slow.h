@@ -7,6 +7,7 @@
 #define CLAIM_         BIDE_CONCAT2(bide_multi_producer_claim, BIDE_SEQUENCE_BITS)
 #define WAITER_        BIDE_CONCAT2(bide_multi_producer_waiter, BIDE_SEQUENCE_BITS)
 #define COUNTER_       BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
+#define CLOSED_        ((COUNTER_)((COUNTER_)-1 / 2 + 1))
 #define BODY_          BIDE_CONCAT2(multi_producer_claim_body, BIDE_SEQUENCE_BITS)
 #define F_(name)       BIDE_CONCAT3(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS, name)
 #define TRAIT_(name)   BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
@@ -20,7 +21,6 @@ int F_(_init)(SEQUENCER_ *sequencer, SLOT_ *slots, BIDE_SEQUENCE size, GROUP_ *g
     sequencer->gate = gate;
     sequencer->slots = slots;
     sequencer->size = size;
-    bide_atomic_init(&sequencer->closed, 0);
     bide_atomic_init(&sequencer->next, (COUNTER_)((COUNTER_)initial + 1));
     bide_atomic_init(&sequencer->consumed, (COUNTER_)initial);
     turn_init(&sequencer->turn);
@@ -51,14 +51,14 @@ static bool F_(_is_due)(const void *context, const bide_awaiter *awaiter)
 {
     SEQUENCER_ *sequencer = *(SEQUENCER_ *const *)context;
     const WAITER_ *waiter = (const WAITER_ *)(const void *)awaiter;
-    /* B, of 8. */
-    bool closed = (bide_atomic_load(&sequencer->closed, seq_cst) & BIDE_SEQUENCER_CLOSED_) != 0;
     BIDE_SEQUENCE published = F_(_walk)(sequencer, waiter);
     if (!TRAIT_(_precedes)(published, waiter->target))
         return true;
-    /* relaxed: 7, CLOSED was acquired. */
-    return closed && (BIDE_SEQUENCE)(published + 1) ==
-                         (BIDE_SEQUENCE)bide_atomic_load(&sequencer->next, relaxed);
+    /* As in _look_at_end_; seq_cst: B, of 8. */
+    COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire);
+    COUNTER_ next = bide_atomic_load(&sequencer->next, seq_cst);
+    return (COUNTER_)(next - 1 - consumed) >= CLOSED_ &&
+           (BIDE_SEQUENCE)(published + 1) == (BIDE_SEQUENCE)(next - CLOSED_);
 }
 
 static void F_(_end)(void *context, bide_awaiter *awaiter)
@@ -100,11 +100,14 @@ bool F_(_withdraw_)(bide_awaiter *awaiter)
 
 void F_(_close)(SEQUENCER_ *sequencer)
 {
-    /* release: partner is the acquire of a claim that ends because of it. */
-    bide_atomic_fetch_or(&sequencer->closed, BIDE_SEQUENCER_CLOSING_, release);
-    /* release: 7, partner is the claim's exchange. */
-    bide_atomic_fetch_add(&sequencer->next, 0, release);
-    bide_atomic_fetch_or(&sequencer->closed, BIDE_SEQUENCER_CLOSED_, seq_cst); /* C, of 8 */
+    COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire); /* as in _take_ */
+    COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
+    do {
+        if ((COUNTER_)(next - 1 - consumed) >= CLOSED_)
+            return;
+        /* release (as seq_cst is): partners are all acquires of who ends because of it. */
+    } while (!bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + CLOSED_),
+                                                seq_cst, relaxed)); /* C, of 8 */
     turn_close(&sequencer->turn);
     F_(_wake_)(sequencer, bide_atomic_load(&sequencer->readers.word, seq_cst)); /* D */
 }
@@ -122,9 +125,10 @@ const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_),
 static bide_awaiter *F_(_wait_at_gate)(CLAIM_ *claim)
 {
     SEQUENCER_ *sequencer = claim->sequencer;
-    BIDE_SEQUENCE next = (BIDE_SEQUENCE)bide_atomic_load(&sequencer->next, relaxed);
+    BIDE_SEQUENCE end;
+    F_(_look_at_end_)(sequencer, &end);
     return GROUP_F_(_wait_until_published)(&claim->wait, sequencer->gate,
-                                           (BIDE_SEQUENCE)(next - sequencer->size));
+                                           (BIDE_SEQUENCE)(end - sequencer->size));
 }
 
 bide_body(BODY_)
@@ -137,8 +141,7 @@ bide_body(BODY_)
         int status;
         bool open;
         self->context = bide_this_context();
-        /* acquire: partner is close, so that who ends because of it sees why. */
-        if (bide_atomic_load(&self->sequencer->closed, acquire) != 0 ||
+        if (F_(_is_closed)(self->sequencer) ||
             !turn_begin(&self->sequencer->turn, bide_this_frame()))
             bide_return(-EPIPE);
         self->stage = WAITS_AT_GATE;
@@ -165,6 +168,7 @@ bide_body(BODY_)
 #undef CLAIM_
 #undef WAITER_
 #undef COUNTER_
+#undef CLOSED_
 #undef BODY_
 #undef F_
 #undef TRAIT_

@@ -317,6 +317,89 @@ static const bide_check_scenario closed_while_freed = {
     .never_spurious = true,
 };
 
+/* ---- It is not taken for closed ----
+ *
+ * A producer that is its own consumer claims, and claims again what it has freed, so that `consumed` gets past the
+ * `next` that there was at the beginning. */
+
+static void setup_moving(void *p)
+{
+    state *s = p;
+    setup_full(p);
+    bide_sequence_barrier8_publish(&s->consumed, FIRST + 1 - 256);
+}
+
+static void produce_and_consume(void *p)
+{
+    state *s = p;
+    uint8_t sequence;
+    if (!try_to_produce(s))
+        return;
+    bide_sequence_barrier8_publish(&s->consumed, FIRST + 2 - 256);
+    try_to_produce(s);
+    /* Looks at the gate, which has got past the first `next`. */
+    bide_multi_producer_sequencer8_try_claim(&s->sequencer, 1, &sequence);
+}
+
+static void find_it_open(void *p)
+{
+    state *s = p;
+    bide_check_assert(!bide_multi_producer_sequencer8_is_closed(&s->sequencer));
+}
+
+static void close_and_find_it_closed(void *p)
+{
+    state *s = p;
+    close_it(p);
+    bide_check_assert(bide_multi_producer_sequencer8_is_closed(&s->sequencer));
+}
+
+static void wait_for_third(void *p)
+{
+    state *s = p;
+    bide_multi_producer_waiter8 wait;
+    bide_check_assert(bide_check_await(bide_multi_producer_sequencer8_wait_until_published(
+                          &wait, &s->sequencer, FIRST + 2 - 256, FIRST + 1 - 256)) == 0);
+}
+
+static const bide_check_scenario open_while_moving = {
+    .name = "who_looks_while_another_claims_finds_it_open",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_moving,
+    .threads = {produce_and_consume, find_it_open},
+};
+
+static const bide_check_scenario closed_while_moving = {
+    .name = "who_closes_while_another_claims_finds_it_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_moving,
+    .threads = {produce_and_consume, close_and_find_it_closed},
+};
+
+/* One publishes, another has read that already and claims on, a third still waits for it. */
+static void consume_third_and_claim(void *p)
+{
+    state *s = p;
+    uint8_t sequence;
+    if (!bide_multi_producer_sequencer8_is_published(&s->sequencer, FIRST + 2 - 256))
+        return;
+    bide_sequence_barrier8_publish(&s->consumed, FIRST + 2 - 256);
+    for (int i = 0; i < 2; i++)
+        bide_check_assert(bide_multi_producer_sequencer8_try_claim(&s->sequencer, 1, &sequence) ==
+                          1);
+}
+
+static const bide_check_scenario waiting_while_moving = {
+    .name = "who_waits_while_another_claims_is_not_told_that_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_moving,
+    .threads = {produce_at_once, consume_third_and_claim, wait_for_third},
+    .never_spurious = true,
+};
+
 /* ---- Claims that are asked to stop ----
  *
  * Two wait since the setup: one at the gate, in a source of its own, and one behind it. */
@@ -419,6 +502,9 @@ int main(int argc, char **argv)
         &closed_while_asked,
         &freed_while_asked,
         &closed_while_freed,
+        &open_while_moving,
+        &closed_while_moving,
+        &waiting_while_moving,
         &closed,
         &one_slot,
         NULL,

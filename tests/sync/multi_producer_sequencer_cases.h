@@ -15,7 +15,7 @@
 #define S_(number)       ((BIDE_SEQUENCE)(number))
 
 /* The largest ring that a test fills slot by slot. */
-#define CASE_MOST_ ((BIDE_SEQUENCE)(QUARTER_ < MOST_SLOTS ? QUARTER_ : MOST_SLOTS))
+#define CASE_MOST_ ((BIDE_SEQUENCE)64)
 
 /* A sequencer with one consumer at its gate. */
 typedef struct CASE_(_fixture) {
@@ -214,7 +214,7 @@ static void CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)(void **st
 static void CASE_(_any_available_is_right_at_every_fill_level)(void **state)
 {
     (void)state;
-    for (BIDE_SEQUENCE size = 1; size <= CASE_MOST_ && size <= 64; size = S_(size * 2)) {
+    for (BIDE_SEQUENCE size = 1; size <= CASE_MOST_; size = S_(size * 2)) {
         for (unsigned start = 0; start < 260; start += 1 + start % 5) {
             CASE_(_fixture) f;
             BIDE_SEQUENCE initial = S_(start - 130u);
@@ -643,8 +643,9 @@ typedef struct CASE_(_pipe) {
     CASE_(_slot) contents[MOST_SLOTS];
     BIDE_SEQUENCE size;
     uint32_t count;     /* of each producer */
+    uint32_t abandons;  /* of 64 claims so many are abandoned as a whole */
     bool impatient;     /* claims have deadlines that have passed, or will soon */
-    uint32_t closes_at; /* somebody closes when so many were read; 0: at the end */
+    uint64_t closes_at; /* somebody closes when so many were gone past; 0: at the end */
     struct CASE_(_producer) {
         struct CASE_(_pipe) * pipe;
         uint32_t index;
@@ -655,7 +656,7 @@ typedef struct CASE_(_pipe) {
         uint32_t received; /* of the consumer */
     } producers[PRODUCERS];
     BIDE_SEQUENCE known;
-    uint32_t total;
+    uint64_t passed;
     uint32_t wrong;
 } CASE_(_pipe);
 
@@ -705,7 +706,7 @@ static void *CASE_(_produce)(void *argument)
         }
         if (self->status != 0)
             break;
-        if (testing_random(&self->random) % 16 == 0)
+        if (testing_random(&self->random) % 64 < pipe->abandons)
             F_(_abandon)(&pipe->f.sequencer, claim.first, claim.count);
         else
             CASE_(_send)(self, &claim);
@@ -729,8 +730,8 @@ static void CASE_(_receive)(CASE_(_pipe) * pipe, BIDE_SEQUENCE published, uint64
                 pipe->wrong++;
             else
                 pipe->producers[slot->producer].received++;
-            pipe->total++;
         }
+        pipe->passed++;
         pipe->known = next;
         if (i == step && i + 1 != many)
             BARRIER_F_(_publish)(&pipe->f.consumed, next);
@@ -745,7 +746,7 @@ static void CASE_(_run_pipe)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, uint32_t c
     pipe->size = size;
     pipe->count = count;
     pipe->known = S_(-1000);
-    pipe->total = pipe->wrong = 0;
+    pipe->passed = pipe->wrong = 0;
     assert_int_equal(CASE_(_init)(&pipe->f, pipe->known, size), 0);
     for (uint32_t i = 0; i < PRODUCERS; i++) {
         pipe->producers[i] =
@@ -759,7 +760,7 @@ static void CASE_(_run_pipe)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, uint32_t c
         bool all = true;
         for (uint32_t i = 0; i < PRODUCERS; i++)
             all = all && pipe->producers[i].received == count;
-        if (all || (pipe->closes_at != 0 && pipe->total >= pipe->closes_at))
+        if (all || (pipe->closes_at != 0 && pipe->passed >= pipe->closes_at))
             F_(_close)(&pipe->f.sequencer);
         status = F_(_wait_until_published_blocking)(&wait, &pipe->f.sequencer, S_(pipe->known + 1),
                                                     pipe->known, BIDE_FOREVER);
@@ -791,13 +792,26 @@ static void CASE_(_nothing_is_lost_or_repeated_between_threads)(void **state)
     const BIDE_SEQUENCE sizes[] = {1, 4, 32, 64};
     uint64_t seed = testing_seed();
     for (int i = 0; i < 4; i++) {
-        CASE_(_pipe) pipe = {.impatient = false};
+        CASE_(_pipe) pipe = {.abandons = 4};
         /* With 8 bits some thousand times around; with few slots each value costs sleeps. */
         uint32_t count = rounds_of(sizes[i] < 32                ? 1000
                                    : sizeof(BIDE_SEQUENCE) <= 2 ? 100000
                                                                 : 10000);
         CASE_(_run_pipe)(&pipe, sizes[i], count, seed + (uint64_t)i);
     }
+}
+
+/* With 8 and 16 bits, a thousand times around. Most of it is abandoned, so that this takes a second. */
+static void CASE_(_numbers_come_round_a_thousand_times_between_threads)(void **state)
+{
+    (void)state;
+    if (sizeof(BIDE_SEQUENCE) > 2)
+        return;
+    CASE_(_pipe) pipe = {.abandons = 62};
+    pipe.closes_at = (uint64_t)rounds_of(1000) * ((uint64_t)(BIDE_SEQUENCE)-1 + 1);
+    CASE_(_run_pipe)
+    (&pipe, sizeof(BIDE_SEQUENCE) == 1 ? 64 : MOST_SLOTS, UINT32_MAX, testing_seed());
+    assert_true(pipe.passed >= pipe.closes_at);
 }
 
 static void CASE_(_claims_that_time_out_lose_nothing_between_threads)(void **state)
@@ -807,13 +821,12 @@ static void CASE_(_claims_that_time_out_lose_nothing_between_threads)(void **sta
     uint64_t seed = testing_seed();
     uint32_t failures = 0;
     for (int i = 0; i < 3; i++) {
-        CASE_(_pipe) pipe = {.impatient = true};
+        CASE_(_pipe) pipe = {.abandons = 4, .impatient = true};
         CASE_(_run_pipe)(&pipe, sizes[i], rounds_of(1000), seed + (uint64_t)i);
         for (int k = 0; k < PRODUCERS; k++)
             failures += pipe.producers[k].failures;
     }
     printf("# %u claims timed out\n", failures);
-    assert_true(failures > 0);
 }
 
 static void CASE_(_a_close_in_between_loses_nothing_that_was_claimed)(void **state)
@@ -822,8 +835,8 @@ static void CASE_(_a_close_in_between_loses_nothing_that_was_claimed)(void **sta
     uint64_t seed = testing_seed();
     uint64_t random = seed;
     for (uint32_t round = 0; round < rounds_of(200); round++) {
-        CASE_(_pipe) pipe = {.impatient = round % 2 == 0};
-        pipe.closes_at = 1 + (uint32_t)(testing_random(&random) % 60);
+        CASE_(_pipe) pipe = {.abandons = 4, .impatient = round % 2 == 0};
+        pipe.closes_at = 1 + testing_random(&random) % 60;
         CASE_(_run_pipe)(&pipe, S_(1u << round % 4), 1000, seed + round);
     }
 }
@@ -850,6 +863,7 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_drain_waits_for_the_consumers)),
         TESTING_CASE(CASE_(_a_blocking_claim_or_wait_ends_with_its_deadline)),
         TESTING_CASE(CASE_(_nothing_is_lost_or_repeated_between_threads)),
+        TESTING_CASE(CASE_(_numbers_come_round_a_thousand_times_between_threads)),
         TESTING_CASE(CASE_(_claims_that_time_out_lose_nothing_between_threads)),
         TESTING_CASE(CASE_(_a_close_in_between_loses_nothing_that_was_claimed)),
     };

@@ -11,17 +11,17 @@
 #define COUNTER_       BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
 #define F_(name)       BIDE_CONCAT3(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS, name)
 #define TRAIT_(name)   BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
+#define CLOSED_        ((COUNTER_)((COUNTER_)-1 / 2 + 1)) /* added to `next`; see 7 */
 #define HALF_          ((BIDE_SEQUENCE)((BIDE_SEQUENCE)((BIDE_SEQUENCE)-1) / 2 + 1))
 
 /* What was published last in a slot. */
 typedef bide_atomic(BIDE_SEQUENCE) SLOT_;
 
 typedef struct SEQUENCER_ {
-    /* constant while shared, but for `closed` */
+    /* constant while shared */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) GROUP_ *gate;
     SLOT_ *slots;
     BIDE_SEQUENCE size;
-    bide_atomic(uint32_t) closed;
     /* who claims writes these */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(COUNTER_) next;
     bide_atomic(COUNTER_) consumed;
@@ -107,12 +107,27 @@ BIDE_INLINE bool F_(_is_published)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence
                                 sequence);
 }
 
+/*
+ * Was it closed? *end is then, or otherwise, the first sequence that is not claimed. What was written before the
+ * closing is visible.
+ */
+BIDE_INLINE bool F_(_look_at_end_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE *end)
+{
+    /* acquire: 7, partner is the store in _take_: `next` is then no older. */
+    COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire);
+    /* acquire: partner is the release of close. */
+    COUNTER_ next = bide_atomic_load(&sequencer->next, acquire);
+    bool closed = (COUNTER_)(next - 1 - consumed) >= CLOSED_;
+    *end = (BIDE_SEQUENCE)(closed ? next - CLOSED_ : next);
+    return closed;
+}
+
 /* Are `count` from `first` on claimed, and none of them published? */
 BIDE_INLINE bool F_(_are_claimed_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_SEQUENCE count)
 {
-    /* relaxed: the caller's claim has modified it. */
-    BIDE_SEQUENCE next = (BIDE_SEQUENCE)bide_atomic_load(&sequencer->next, relaxed);
-    BIDE_SEQUENCE behind = (BIDE_SEQUENCE)(next - first);
+    /* relaxed: the caller's claim has modified it. (It may be closed.) */
+    COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
+    BIDE_SEQUENCE behind = (BIDE_SEQUENCE)((BIDE_SEQUENCE)(next - first) & ~(BIDE_SEQUENCE)CLOSED_);
     bool claimed = count != 0 && behind <= sequencer->size && count <= behind;
     for (BIDE_SEQUENCE i = 0; claimed && i < count; i++)
         claimed = !F_(_is_published)(sequencer, (BIDE_SEQUENCE)(first + i));
@@ -157,17 +172,14 @@ BIDE_INLINE void F_(_abandon_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_
  * closed. Out of date at once, if others claim. Any thread; lock-free. */
 BIDE_INLINE bool F_(_any_available)(SEQUENCER_ *sequencer)
 {
-    if (bide_atomic_load(&sequencer->closed, relaxed) != 0)
-        return false;
-    COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
     for (;;) {
-        BIDE_SEQUENCE consumed;
-        bool free = GROUP_F_(_is_published)(
-            sequencer->gate, (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - sequencer->size), &consumed);
-        COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
-        if (now == next)
+        BIDE_SEQUENCE end, now, consumed;
+        if (F_(_look_at_end_)(sequencer, &end))
+            return false;
+        bool free = GROUP_F_(_is_published)(sequencer->gate, (BIDE_SEQUENCE)(end - sequencer->size),
+                                            &consumed);
+        if (!F_(_look_at_end_)(sequencer, &now) && now == end)
             return free;
-        next = now;
     }
 }
 
@@ -176,42 +188,40 @@ BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
                                      BIDE_SEQUENCE *first)
 {
     const BIDE_SEQUENCE size = sequencer->size;
+    /* acquire: 3 and 7, partner is the store below. */
+    COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire);
     /* relaxed: the exchange says whether it is the newest. */
     COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
-    while (bide_atomic_load(&sequencer->closed, relaxed) == 0) {
-        /* acquire: 3, partner is the store below. */
-        COUNTER_ used = (COUNTER_)(next - 1 - bide_atomic_load(&sequencer->consumed, acquire));
+    for (;;) {
+        COUNTER_ used = (COUNTER_)(next - 1 - consumed);
         bool looked = false;
         if (BIDE_UNLIKELY(used != 0 && (used > size || size - used < most))) {
             /* Not enough that is known to be free: look at the gate, which may have moved. */
-            BIDE_SEQUENCE consumed;
+            BIDE_SEQUENCE last;
             BIDE_SEQUENCE needed = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - size);
-            if (!GROUP_F_(_is_published)(sequencer->gate, needed, &consumed)) {
+            if (used >= CLOSED_)
+                return 0;
+            if (!GROUP_F_(_is_published)(sequencer->gate, needed, &last)) {
                 COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
                 if (now == next)
                     return 0;
                 next = now; /* what was looked at is another's by now */
                 continue;
             }
-            used = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - 1 - consumed);
+            used = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - 1 - last);
             looked = true;
         }
         BIDE_SEQUENCE available = (BIDE_SEQUENCE)(size - used);
         BIDE_SEQUENCE count = most < available ? most : available;
-        /* acquire: 7, partner is the closer's modification. */
         if (bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + count),
-                                              acquire, relaxed)) {
-            if (looked) /* release: 3, partner is the load above. */
+                                              relaxed, relaxed)) {
+            if (looked) /* release: 3 and 7, partner is the load above. */
                 bide_atomic_store(&sequencer->consumed, (COUNTER_)(next - 1 - used), release);
             *first = (BIDE_SEQUENCE)next;
-            if (BIDE_LIKELY(bide_atomic_load(&sequencer->closed, relaxed) == 0))
-                return count;
-            F_(_put_)(sequencer, (BIDE_SEQUENCE)next, count, HALF_); /* 7 */
-            return 0;
+            return count;
         }
         bide_atomic_retry();
     }
-    return 0;
 }
 
 /*
@@ -351,11 +361,11 @@ BIDE_INLINE int F_(_wait_until_published_blocking)(WAITER_ *waiter, SEQUENCER_ *
  */
 void F_(_close)(SEQUENCER_ *sequencer);
 
-/* Was it closed? Any thread; wait-free. */
+/* Was it closed? What was written before that is visible. Any thread; wait-free. */
 BIDE_INLINE bool F_(_is_closed)(SEQUENCER_ *sequencer)
 {
-    /* acquire: partner is the release of close; what was written before it is visible. */
-    return (bide_atomic_load(&sequencer->closed, acquire) & BIDE_SEQUENCER_CLOSED_) != 0;
+    BIDE_SEQUENCE end;
+    return F_(_look_at_end_)(sequencer, &end);
 }
 
 /*
@@ -365,9 +375,9 @@ BIDE_INLINE bool F_(_is_closed)(SEQUENCER_ *sequencer)
  */
 BIDE_INLINE bide_awaiter *F_(_drain)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer)
 {
-    /* relaxed: what the caller knows to be claimed is. */
-    BIDE_SEQUENCE next = (BIDE_SEQUENCE)bide_atomic_load(&sequencer->next, relaxed);
-    return GROUP_F_(_wait_until_published)(waiter, sequencer->gate, (BIDE_SEQUENCE)(next - 1));
+    BIDE_SEQUENCE end;
+    F_(_look_at_end_)(sequencer, &end);
+    return GROUP_F_(_wait_until_published)(waiter, sequencer->gate, (BIDE_SEQUENCE)(end - 1));
 }
 
 /* The same from a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns the status. */
@@ -396,4 +406,5 @@ BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const ch
 #undef COUNTER_
 #undef F_
 #undef TRAIT_
+#undef CLOSED_
 #undef HALF_

@@ -25,6 +25,7 @@
 #include "bide/mutex.h"
 #include "bide/multi_producer_sequencer.h"
 #include "bide/platform.h"
+#include "bide/pollable.h"
 #include "bide/recursive_generator.h"
 #include "bide/ring.h"
 #include "bide/root.h"
@@ -36,6 +37,7 @@
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
 #include "bide/shared_task.h"
+#include "bide/single_consumer_event.h"
 #include "bide/single_producer_sequencer.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
@@ -49,5 +51,6 @@
 #include "bide/waiter_list.h"
 #include "bide/waiter_queue.h"
 #include "bide/when.h"
+#include "bide/with_stop.h"
 
 #endif

@@ -62,7 +62,7 @@ static bool look(thread_waiter *waiter)
  * thread looks as long as if it always paid: two threads that wait for each other would never find out by themselves
  * that neither needs to sleep. Hints of the whole process, so all accesses are relaxed.
  */
-enum { LOOKS_LEAST = 16, LOOKS_MOST = 2048, SLEEPS_TO_TRY = 64 };
+enum { LOOKS_LEAST = 16, LOOKS_MOST = 2048, SLEEPS_TO_TRY = 256 };
 
 static bide_atomic(uint32_t) patience = LOOKS_MOST;
 static bide_atomic(uint32_t) sleeps;
@@ -140,6 +140,8 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
 {
     thread_waiter waiter;
     bool has_deadline = deadline != BIDE_FOREVER;
+    if (context->scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
+        return bide_awaiter_resume(awaiter, awaiter->ops);
     bide_atomic_init(&waiter.word, RUNNING);
     bide_root_prepare(&waiter.root, context, awaiter, thread_waiter_ended, has_deadline);
     if (has_deadline && bide_platform.now() >= deadline) {

@@ -50,7 +50,7 @@ typedef struct sifting {
 static bool begin(sifting *s, uintptr_t word)
 {
     bide_waiter_list *list = s->list;
-    for (bool again = false; word > BIDE_LIST_SHUT && word != BIDE_LIST_SIFTING_SHUT_;
+    for (bool again = false; word != BIDE_LIST_EMPTY && !bide_waiter_list_word_is_shut(word);
          again = true) {
         if ((word & BIDE_LIST_SIFTING_) != 0) {
             /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
@@ -75,7 +75,7 @@ static bool begin_alone(sifting *s)
     bide_waiter_list *list = s->list;
     while ((bide_atomic_load(&list->word, relaxed) & BIDE_LIST_SIFTING_) != 0 ||
            !begin(s, bide_atomic_load(&list->word, relaxed))) {
-        if (bide_atomic_load(&list->word, relaxed) <= BIDE_LIST_SHUT)
+        if (bide_waiter_list_word_is_idle(bide_atomic_load(&list->word, relaxed)))
             return false;
         bide_platform.yield();
     }

@@ -15,9 +15,9 @@ typedef struct SEQUENCER_ {
     /* constant while shared */
     BARRIER_ *cursor;
     GROUP_ *gate;
-    uint8_t *
-        markers; /* of each slot: was it abandoned? Of the producer between claim and publish, of the consumers after
-                       * that. NULL: none is */
+    /* Of each slot: was it abandoned? The producer's between claim and publish, the consumers' after that. NULL:
+     * none is. */
+    uint8_t *markers;
     BIDE_SEQUENCE size;
     /* the producer's */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) BIDE_SEQUENCE next; /* the next to be claimed */

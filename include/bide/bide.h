@@ -26,6 +26,7 @@
 #include "bide/inspect.h"
 #include "bide/mutex.h"
 #include "bide/once.h"
+#include "bide/multi_producer_sequencer.h"
 #include "bide/platform.h"
 #include "bide/pollable.h"
 #include "bide/recursive_generator.h"

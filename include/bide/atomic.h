@@ -67,7 +67,10 @@
 #define bide_atomic_fetch_and(object, value, order) \
     BIDE_ATOMIC_(atomic_fetch_and_explicit)(object, value, BIDE_ORDER_(order))
 
-#define bide_atomic_fence(order) BIDE_ATOMIC_(atomic_thread_fence)(BIDE_ORDER_(order))
+#define bide_atomic_fence(order)     BIDE_ATOMIC_(atomic_thread_fence)(BIDE_ORDER_(order))
+
+/* Keeps the compiler from moving accesses across; nothing to the processor. */
+#define bide_atomic_compiler_fence() BIDE_ATOMIC_(atomic_signal_fence)(BIDE_ORDER_(seq_cst))
 
 /* Tells the core that this is a loop that waits for another core. */
 BIDE_INLINE void bide_cpu_relax(void)

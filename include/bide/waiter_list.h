@@ -70,6 +70,7 @@
 #ifndef BIDE_WAITER_LIST_H
 #define BIDE_WAITER_LIST_H
 
+#include "bide/fence.h"
 #include "bide/frame.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -81,6 +82,7 @@ BIDE_EXTERN_C_BEGIN
 #define BIDE_LIST_TAGS_         ((uintptr_t)3)
 #define BIDE_LIST_REOPENED_     ((uintptr_t)4)
 #define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)8 | BIDE_LIST_SIFTING_)
+#define BIDE_LIST_WATCHED_      ((uintptr_t)12)
 
 typedef struct bide_waiter_list {
     bide_atomic(uintptr_t) word;
@@ -88,6 +90,25 @@ typedef struct bide_waiter_list {
 
 #define bide_waiter_list_init(list, shut) \
     bide_atomic_init(&(list)->word, (shut) ? BIDE_LIST_SHUT : BIDE_LIST_EMPTY)
+
+/* A list whose waiters look again, and whose announcers look without a fence while nobody waits: 8 to 13. */
+typedef struct bide_biased_list {
+    bide_waiter_list list;
+    bide_atomic(uint32_t) unneeded; /* how often in a row it was watched for nothing; a hint */
+} bide_biased_list;
+
+#define bide_biased_list_init(biased)                       \
+    do {                                                    \
+        bide_waiter_list_init(&(biased)->list, false);      \
+        bide_atomic_init(&(biased)->unneeded, (uint32_t)0); \
+    } while (0)
+
+/* Does a list with this word have waiters, in it or in the hands of who sifts? */
+BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
+{
+    return word > BIDE_LIST_WATCHED_ ||
+           ((word & BIDE_LIST_SIFTING_) != 0 && word != BIDE_LIST_SIFTING_SHUT_);
+}
 
 /* Is a list with this word shut? */
 BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
@@ -130,7 +151,7 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     }
     if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
         return bide_waiter_list_cut_(head);
-    return head != BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
+    return head > BIDE_LIST_WATCHED_ ? (bide_awaiter *)head : NULL;
 }
 
 /* Opens a list that is shut; does nothing otherwise. Gives no order. */
@@ -184,19 +205,28 @@ enum { BIDE_WAIT_BEGUN_, BIDE_WAIT_ARMED_, BIDE_WAIT_ENDED_ };
  * The `suspend` of such a waiter: looks for a while (bide_look), enlists `own`, and looks again (8). Returns `frame` if
  * the wait has ended, or NULL. `rules` look again; `context` is for look.
  */
-bide_frame *bide_waiter_list_suspend(bide_waiter_list *list, bide_list_waiter *own,
+bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
                                      bide_frame *frame, const bide_sift_rules *rules,
                                      void *context);
 
 /*
- * Ends and wakes those that are due and those that were asked to stop; or asks who sifts already to look again. For
- * who has made known what waiters wait for. `word` is what the list's word was seen to be. Lock-free, and linear in
- * the waiters.
+ * For an announcer, who has just stored (release) what waiters look at: the word of the list. If it is more than
+ * BIDE_LIST_SHUT, bide_waiter_list_announce is to be called with it. Any thread; wait-free, and without a full fence.
  */
-void bide_waiter_list_sift(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
-                           void *context);
+BIDE_INLINE uintptr_t bide_biased_list_look(bide_biased_list *biased)
+{
+    bide_atomic_fence_light();                            /* L */
+    return bide_atomic_load(&biased->list.word, relaxed); /* D */
+}
 
-/* The same for `cancel`. */
+/*
+ * Ends and wakes those that are due and those that were asked to stop; or asks who sifts already to look again. Any
+ * thread; lock-free, and linear in the waiters.
+ */
+void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
+                               const bide_sift_rules *rules, void *context);
+
+/* The same for `cancel`: nothing has become due. */
 void bide_waiter_list_sift_canceled(bide_waiter_list *list, const bide_sift_rules *rules,
                                     void *context);
 

@@ -9,7 +9,7 @@ typedef struct BARRIER_ {
     /* the publisher writes it, everybody reads it */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(BIDE_SEQUENCE) published;
     /* who waits writes it, the publisher reads it */
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_waiter_list waiters;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_biased_list waiters;
 } BARRIER_;
 
 /* One wait. The caller's until the wait has ended; then `published` is its result. */
@@ -37,7 +37,7 @@ bool F_(_withdraw_)(bide_awaiter *awaiter);
 BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
 {
     bide_atomic_init(&barrier->published, initial);
-    bide_waiter_list_init(&barrier->waiters, false);
+    bide_biased_list_init(&barrier->waiters);
 }
 
 /*
@@ -57,9 +57,9 @@ BIDE_INLINE BIDE_SEQUENCE F_(_last_published)(BARRIER_ *barrier)
  */
 BIDE_INLINE void F_(_publish)(BARRIER_ *barrier, BIDE_SEQUENCE sequence)
 {
-    bide_atomic_store(&barrier->published, sequence, seq_cst);          /* C */
-    uintptr_t word = bide_atomic_load(&barrier->waiters.word, seq_cst); /* D */
-    if (word > BIDE_LIST_SHUT)
+    bide_atomic_store(&barrier->published, sequence, release); /* N */
+    uintptr_t word = bide_biased_list_look(&barrier->waiters);
+    if (BIDE_UNLIKELY(word > BIDE_LIST_SHUT))
         F_(_wake_)(barrier, word);
 }
 

@@ -308,7 +308,7 @@ void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules
 #if BIDE_CHECK
 enum { UNNEEDED_MOST = 2 };
 #else
-enum { UNNEEDED_MOST = 1024 };
+enum { UNNEEDED_MOST = 64 };
 #endif
 
 /*
@@ -324,16 +324,15 @@ static bool begin_after_fence(sifting *s, const bide_awaiter *own)
     for (bool again = false; !bide_waiter_list_word_is_shut(word); again = true) {
         if (bide_waiter_list_word_has_waiters(word) && (word & BIDE_LIST_SIFTING_) == 0 &&
             word != alone) {
-            /* acquire: 4. release: 13. */
-            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acq_rel,
-                                             relaxed)) {
+            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+                                             relaxed)) { /* 4 */
                 s->taken = (bide_awaiter *)word;
                 return true;
             }
         } else {
             uintptr_t same = (word & BIDE_LIST_SIFTING_) != 0 ? word | BIDE_LIST_AGAIN_ : word;
-            /* release: 7, 13. */
-            if (bide_atomic_compare_exchange(&list->word, &word, same, release, relaxed))
+            /* relaxed: the fence releases, 7 and 13. */
+            if (bide_atomic_compare_exchange(&list->word, &word, same, relaxed, relaxed))
                 return false;
         }
         if (again)

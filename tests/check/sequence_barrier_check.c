@@ -124,10 +124,20 @@ static const bide_check_scenario one_waiter = {
 static const bide_check_scenario two_waiters = {
     .name = "two_wait_on_both_sides_of_what_is_published",
     .never_spurious = true,
+    .preemptions = 1,
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {publish_two, wait_for_first, wait_for_second},
+};
+
+static const bide_check_scenario two_for_one = {
+    .name = "two_wait_for_one",
+    .never_spurious = true,
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {publish_one, wait_for_first, wait_for_first},
 };
 
 static void setup_at_255(void *p)
@@ -139,6 +149,7 @@ static void setup_at_255(void *p)
 static const bide_check_scenario around = {
     .name = "two_wait_around_the_wrap",
     .never_spurious = true,
+    .preemptions = 1,
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_at_255,
@@ -340,6 +351,7 @@ int main(int argc, char **argv)
         &closed_by_another,
         &closed_while_taken,
         &closed_while_sifted,
+        &two_for_one,
         &two_waiters,
         &around,
         &closed,

@@ -5,7 +5,7 @@
 #define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
 #define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
 
-/* What a sifter judges by: argument 5. */
+/* What a sifter judges by: argument 3. */
 typedef struct F_(_sifter) {
     BARRIER_ *barrier;
     BIDE_SEQUENCE published;

@@ -225,7 +225,7 @@ static bool sift(sifting *s, const bide_awaiter *withdrawn)
 }
 
 /*
- * Finishes the handshake (9) of each of those that have ended but `own`, and keeps only those that are to be woken:
+ * Finishes the handshake (12) of each of those that have ended but `own`, and keeps only those that are to be woken:
  * whose suspend has armed them. The others' suspends will go on by themselves. Returns whether `own` was among them.
  */
 static bool shake_hands(bide_awaiter_chain *ended, const bide_awaiter *own)
@@ -312,7 +312,7 @@ enum { UNNEEDED_MOST = 64 };
 #endif
 
 /*
- * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence (13), and looked. Whatever the word is, it is
+ * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10. Whatever the word is, it is
  * modified: who enlisted before that is taken, or the one sifting looks at him again; who comes later comes after the
  * fence. If there is nobody but `own`, and it is not due, nobody needs to be looked at.
  */
@@ -331,7 +331,7 @@ static bool begin_after_fence(sifting *s, const bide_awaiter *own)
             }
         } else {
             uintptr_t same = (word & BIDE_LIST_SIFTING_) != 0 ? word | BIDE_LIST_AGAIN_ : word;
-            /* relaxed: the fence releases, 7 and 13. */
+            /* relaxed: the fence in front of it releases, 7 and 10. */
             if (bide_atomic_compare_exchange(&list->word, &word, same, relaxed, relaxed))
                 return false;
         }
@@ -348,7 +348,7 @@ static bool enlist(bide_waiter_list *list, bide_awaiter *awaiter, uintptr_t *ont
     for (bool again = false; !bide_waiter_list_word_is_shut(word); again = true) {
         uintptr_t older = word == BIDE_LIST_WATCHED_ ? 0 : word & ~BIDE_LIST_TAGS_;
         awaiter->link = (bide_awaiter *)older;
-        /* A; acquire if it fails: 3. */
+        /* A; partner: F. Acquire if it fails: 3. */
         if (bide_atomic_compare_exchange(&list->word, &word,
                                          (uintptr_t)awaiter | (word & BIDE_LIST_TAGS_), seq_cst,
                                          acquire)) {
@@ -365,7 +365,7 @@ static bool enlist(bide_waiter_list *list, bide_awaiter *awaiter, uintptr_t *ont
 static bool watch_for_nothing(bide_biased_list *biased, uintptr_t *word)
 {
     uint32_t unneeded = bide_atomic_load(&biased->unneeded, relaxed) + 1;
-    /* relaxed: 14. */
+    /* relaxed: 11. */
     if (unneeded >= UNNEEDED_MOST &&
         !bide_atomic_compare_exchange(&biased->list.word, word, BIDE_LIST_EMPTY, relaxed, relaxed))
         return false;
@@ -376,7 +376,7 @@ static bool watch_for_nothing(bide_biased_list *biased, uintptr_t *word)
 void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
                                const bide_sift_rules *rules, void *context)
 {
-    bide_atomic_fence(seq_cst); /* F: 12 */
+    bide_atomic_fence(seq_cst); /* F: 8; partners: A and B, H */
     if (word == BIDE_LIST_WATCHED_) {
         word = bide_atomic_load(&biased->list.word, relaxed);
         if (word == BIDE_LIST_WATCHED_ && watch_for_nothing(biased, &word))
@@ -402,7 +402,7 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
         return frame;
     }
     if (onto == BIDE_LIST_EMPTY)
-        bide_atomic_fence_heavy(); /* H */
+        bide_atomic_fence_heavy(); /* H; partner: L */
     look(&s);                      /* B */
     if (onto == BIDE_LIST_EMPTY ? begin_after_fence(&s, awaiter)
                                 : is_due(&s, awaiter) && begin(&s, (uintptr_t)awaiter)) {
@@ -410,7 +410,7 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
         if (wake_ended(&s, awaiter))
             return frame;
     }
-    /* From here on neither the list nor what is beside it is touched (9). */
+    /* From here on neither the list nor what is beside it is touched (12). */
     if (bide_atomic_exchange(&own->handshake, BIDE_WAIT_ARMED_, acq_rel) == BIDE_WAIT_ENDED_)
         return frame;
     return NULL;

@@ -46,14 +46,14 @@ BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_last_published)(BARRIER_ *barrier)
 {
-    return bide_atomic_load(&barrier->published, acquire); /* argument 5 */
+    return bide_atomic_load(&barrier->published, acquire); /* argument 3 */
 }
 
 /*
  * Publishes `sequence`, and with it all before it: those who wait for it or less are woken, each on its
  * own scheduler, in the order in which they came. The one publisher only; less than half the range ahead of the last.
- * Does not suspend. Wait-free while nobody waits (one seq_cst store and one load); otherwise lock-free,
- * and linear in the waiters.
+ * Does not suspend. Wait-free while nobody waits (a store and a load, or, for a while after somebody has waited, a full
+ * fence too); otherwise lock-free, and linear in the waiters.
  */
 BIDE_INLINE void F_(_publish)(BARRIER_ *barrier, BIDE_SEQUENCE sequence)
 {
@@ -89,7 +89,8 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
  * of the last published sequence by 1 to half the range has been published already.
  * Ends with 0, or -EPIPE if the barrier was closed before `target`, or, cut short, with -ECANCELED or
  * -ETIMEDOUT (stop.h); `published` is then the last that was seen.
- * Any thread; suspends if `target` is not published; lock-free.
+ * Any thread; suspends if `target` is not published; lock-free, but for the system call of a heavy fence (fence.h) if
+ * nobody has waited for some time.
  */
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *barrier,
                                                     BIDE_SEQUENCE target)

@@ -27,7 +27,8 @@ struct bide_root {
     int status; /* what `awaited` ended with; for `ended` and after it */
     void (*ended)(bide_root *root);
 
-    /* if the context given to it has a stop source: what is awaited has one of its own, attached to that */
+    /* if the context given to it has a stop source, or it was prepared as stoppable: what is awaited has a
+     * source of its own, attached to that of the context, if there is one */
     bide_context context;
     bide_stop_source stop;
 };
@@ -48,6 +49,17 @@ void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter 
  */
 void bide_root_run(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                    void (*ended)(bide_root *root));
+
+/*
+ * What both do first. `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,
+ * and so `awaited` alone, from now on and while the root stays: before it is started, while it runs, and, to no
+ * effect, when it has ended. Then bide_root_post, or bide_resume(&root->frame) for what bide_root_run does.
+ */
+void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                       void (*ended)(bide_root *root), bool is_stoppable);
+
+/* Posts what was prepared. As bide_root_begin otherwise. */
+void bide_root_post(bide_root *root);
 
 BIDE_EXTERN_C_END
 

@@ -52,12 +52,29 @@
 #define BIDE_SEQUENCE_BARRIER_H
 
 #include "bide/sequence.h"
+#include "bide/sync_wait.h"
 #include "bide/waiter_list.h"
 
 BIDE_EXTERN_C_BEGIN
 
 #define BIDE_SEQUENCE_TEMPLATE "bide/detail/sequence_barrier_template.h"
 #include "bide/detail/each_sequence.h"
+
+/*
+ * The end of a barrier's life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits.
+ */
+#define BIDE_SEQUENCE_BARRIER_MISUSE_(barrier) \
+    BIDE_MISUSE_("a sequence barrier is destroyed that is waited on", #barrier)
+#define bide_sequence_barrier8_destroy(barrier) \
+    bide_sequence_barrier8_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier16_destroy(barrier) \
+    bide_sequence_barrier16_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier32_destroy(barrier) \
+    bide_sequence_barrier32_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier64_destroy(barrier) \
+    bide_sequence_barrier64_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
+#define bide_sequence_barrier_destroy(barrier) \
+    bide_sequence_barrier_destroy_(barrier, BIDE_SEQUENCE_BARRIER_MISUSE_(barrier))
 
 BIDE_EXTERN_C_END
 

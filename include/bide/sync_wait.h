@@ -1,5 +1,8 @@
 /*
  * Waiting for a coroutine from a plain thread. Floor: coroutine.
+ *
+ * The thread looks for the end for a while, then sleeps on the platform's futex. How long it looks adapts, for the
+ * whole process, to whether that pays: to wake a thread that sleeps, on another core, costs tens of microseconds.
  */
 #ifndef BIDE_SYNC_WAIT_H
 #define BIDE_SYNC_WAIT_H
@@ -11,13 +14,27 @@ BIDE_EXTERN_C_BEGIN
 /*
  * Runs `awaiter` (a task, or any operation) in `context` and blocks the calling thread until it has
  * ended; returns its status, 0 or a negative errno. With the inline scheduler it starts on this thread.
- * Sleeps on the platform's futex when there is nothing to run here. Not from inside a coroutine that
- * the awaited one needs: it would wait for itself.
+ * Not from inside a coroutine that the awaited one needs: it would wait for itself.
  */
 int bide_sync_wait_in(const bide_context *context, bide_awaiter *awaiter);
 
 /* The same in bide_default_context. */
 int bide_sync_wait(bide_awaiter *awaiter);
+
+/*
+ * The same with a deadline in nanoseconds of bide_platform.now(): from then on `awaiter`, and all that runs on its
+ * behalf, is asked to stop with -ETIMEDOUT (stop.h). BIDE_FOREVER: there is none. A deadline that has passed: what is
+ * ready is had, what would have to wait ends with -ETIMEDOUT.
+ *
+ * Returns when `awaiter` has ended, with its own status: so not before an operation that cannot be cut short ends by
+ * itself, and 0 if it ended first or a task made something of the request. What the operation had to give is
+ * not lost: either it was had, or it stays where it is. The scheduler needs no timers. If the context has a stop
+ * source, requests on that reach `awaiter` as well.
+ */
+int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, uint64_t deadline);
+
+/* The same in bide_default_context. */
+int bide_sync_wait_until(bide_awaiter *awaiter, uint64_t deadline);
 
 BIDE_EXTERN_C_END
 

@@ -9,6 +9,13 @@
  *            push: EMPTY, pointer -> pointer      (refused when SHUT)
  *            shut: EMPTY, pointer -> SHUT         reopen: SHUT -> EMPTY
  *
+ * For good, for a primitive that is closed and for which "shut" says something else: nothing changes the word again.
+ *
+ *            CLOSED (5)           nobody may wait any more; it was not shut
+ *            SHUT_FOR_GOOD (9)    it was shut, and stays so
+ *
+ *            close: EMPTY, pointer -> CLOSED      SHUT -> SHUT_FOR_GOOD
+ *
  * To remove some and keep the others is to sift. The sifter takes the chain, and says so, until it has put
  * back what stays, behind what has come since. One sifts at a time; who comes meanwhile asks it to look again:
  *
@@ -41,8 +48,8 @@
  *   4. shut and sift acquire (partner: the release of push). All modifications after a push are
  *      exchanges, so they continue its release sequence: a taker synchronises with every push whose
  *      node it takes, not only with the newest.
- *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push; the sifter that finds
- *      SIFTING_SHUT or REOPENED, and lets go of what it holds).
+ *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push, or opens the list again; the
+ *      sifter that finds SIFTING_SHUT or REOPENED, and lets go of what it holds).
  *   6. Putting back releases the links of what stays (partner: as 3).
  *   7. AGAIN is released and acquired by the sifter, which so sees why: the source that was asked to stop, the number
  *      that was published. No reason to remove a waiter is missed: who has one modifies the word after, and finds
@@ -116,6 +123,8 @@ BIDE_EXTERN_C_BEGIN
 #define BIDE_LIST_REOPENED_     ((uintptr_t)4)
 #define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)8 | BIDE_LIST_SIFTING_)
 #define BIDE_LIST_WATCHED_      ((uintptr_t)12)
+#define BIDE_LIST_CLOSED        ((uintptr_t)4 | BIDE_LIST_SHUT)
+#define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)8 | BIDE_LIST_SHUT)
 
 typedef struct bide_waiter_list {
     bide_atomic(uintptr_t) word;
@@ -136,35 +145,59 @@ typedef struct bide_biased_list {
         bide_atomic_init(&(biased)->unneeded, (uint32_t)0); \
     } while (0)
 
-/* Does a list with this word have waiters, in it or in the hands of who sifts? */
-BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
-{
-    return word > BIDE_LIST_WATCHED_ ||
-           ((word & BIDE_LIST_SIFTING_) != 0 && word != BIDE_LIST_SIFTING_SHUT_);
-}
-
-/* Is a list with this word shut? */
+/* Is a list with this word shut, or closed? */
 BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 {
-    return word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+    return (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+}
+
+/* The same, but for one that was closed and had not been shut. */
+BIDE_INLINE bool bide_waiter_list_word_is_set(uintptr_t word)
+{
+    return (word & (BIDE_LIST_TAGS_ | BIDE_LIST_CLOSED)) == BIDE_LIST_SHUT ||
+           word == BIDE_LIST_SIFTING_SHUT_;
+}
+
+/* Is it empty, or shut or closed, and does nobody sift: holds nobody a waiter of it that has not ended? */
+BIDE_INLINE bool bide_waiter_list_word_is_idle(uintptr_t word)
+{
+    return word == BIDE_LIST_EMPTY || word == BIDE_LIST_WATCHED_ ||
+           (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT;
+}
+
+/* Are there waiters in it, or in the hands of one who may put them back? */
+BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
+{
+    return !bide_waiter_list_word_is_idle(word) && word != BIDE_LIST_SIFTING_SHUT_;
 }
 
 /*
- * Pushes the chain from `first` to `last`; false if the list is shut. A macro only because the order is
- * spelled by name: see 3 for what it must hold.
+ * Pushes the chain from `first` to `last`; `refused` is then 0, or, if the list is shut or closed, its word. A macro
+ * only because the order is spelled by name: see 3 for what it must hold.
  */
-#define bide_waiter_list_push(list, first, last, order, pushed)                           \
-    do {                                                                                  \
-        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                  \
-        while ((pushed) = !bide_waiter_list_word_is_shut(bide_head_), (pushed)) {         \
-            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);               \
-            if (bide_atomic_compare_exchange_weak(                                        \
-                    &(list)->word, &bide_head_,                                           \
-                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) \
-                break;                                                                    \
-            if (!bide_waiter_list_word_is_shut(bide_head_))                               \
-                bide_atomic_retry();                                                      \
-        }                                                                                 \
+#define bide_waiter_list_push_unless(list, first, last, order, refused)                     \
+    do {                                                                                    \
+        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                    \
+        while (!bide_waiter_list_word_is_shut(bide_head_)) {                                \
+            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);                 \
+            if (bide_atomic_compare_exchange_weak(                                          \
+                    &(list)->word, &bide_head_,                                             \
+                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) { \
+                bide_head_ = 0;                                                             \
+                break;                                                                      \
+            }                                                                               \
+            if (!bide_waiter_list_word_is_shut(bide_head_))                                 \
+                bide_atomic_retry();                                                        \
+        }                                                                                   \
+        (refused) = bide_head_;                                                             \
+    } while (0)
+
+/* The same; `pushed` says whether it was. */
+#define bide_waiter_list_push(list, first, last, order, pushed)                \
+    do {                                                                       \
+        uintptr_t bide_refused_;                                               \
+        bide_waiter_list_push_unless(list, first, last, order, bide_refused_); \
+        (pushed) = bide_refused_ == 0;                                         \
     } while (0)
 
 /* What was pushed while somebody sifts, cut off from REOPENED. */
@@ -180,6 +213,8 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
          !bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed); again = true) {
         if (again)
             bide_atomic_retry();
+        if (head == BIDE_LIST_CLOSED || head == BIDE_LIST_SHUT_FOR_GOOD)
+            return NULL;
         shut = (head & BIDE_LIST_SIFTING_) != 0 ? BIDE_LIST_SIFTING_SHUT_ : BIDE_LIST_SHUT;
     }
     if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
@@ -187,15 +222,38 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     return head > BIDE_LIST_WATCHED_ ? (bide_awaiter *)head : NULL;
 }
 
-/* Opens a list that is shut; does nothing otherwise. Gives no order. */
+/*
+ * Shuts the list for good; takes every waiter, newest first, or NULL; they end with -EPIPE. Touches nothing of the list
+ * afterwards. Blocks while another thread sifts: what that one holds is to be ended by what came before the close.
+ */
+BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
+{
+    uintptr_t word = bide_atomic_load(&list->word, relaxed);
+    uintptr_t closed;
+    do {
+        while ((word & BIDE_LIST_SIFTING_) != 0) {
+            bide_platform.yield();
+            word = bide_atomic_load(&list->word, relaxed);
+        }
+        if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD)
+            return NULL;
+        closed = word == BIDE_LIST_SHUT ? BIDE_LIST_SHUT_FOR_GOOD : BIDE_LIST_CLOSED;
+        /* acquire: 4; release: 5. */
+    } while (!bide_atomic_compare_exchange(&list->word, &word, closed, acq_rel, relaxed));
+    return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
+}
+
+/*
+ * Opens a list that is shut, but not for good; does nothing otherwise. Whoever opens it sees what was written before
+ * each shutting that he undoes.
+ */
 BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
 {
     uintptr_t word = BIDE_LIST_SHUT;
     uintptr_t open = BIDE_LIST_EMPTY;
-    /* relaxed: nothing is published here, and nobody can tell from it whether the list had been shut, so
-     * nobody can rely on coming after that. */
-    while (!bide_atomic_compare_exchange(&list->word, &word, open, relaxed, relaxed) &&
-           bide_waiter_list_word_is_shut(word))
+    /* acquire: 5, also of who found the list shut already and shut it again. If it fails, nothing was undone. */
+    while (!bide_atomic_compare_exchange(&list->word, &word, open, acquire, relaxed) &&
+           (word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_))
         open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SIFTING_ | BIDE_LIST_REOPENED_;
 }
 

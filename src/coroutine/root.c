@@ -39,8 +39,8 @@ static bide_frame *root_step(bide_frame *frame, unsigned depth)
     return NULL;
 }
 
-static void prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
-                    void (*ended)(bide_root *root))
+void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+                       void (*ended)(bide_root *root), bool is_stoppable)
 {
     bide_awaiter *self = &root->frame.awaiter;
     self->ops = &at_start.ops;
@@ -49,28 +49,35 @@ static void prepare(bide_root *root, const bide_context *context, bide_awaiter *
     root->frame.context = context;
     root->awaited = awaited;
     root->ended = ended;
-    if (context->stop != NULL) {
+    if (is_stoppable || context->stop != NULL) {
         root->context = *context;
         root->context.stop = &root->stop;
         root->frame.context = &root->context;
         bide_stop_source_init(&root->stop);
-        bide_stop_source_attach(&root->stop, context->stop);
+        if (context->stop != NULL)
+            bide_stop_source_attach(&root->stop, context->stop);
     }
 #if BIDE_ROOTS
     bide_roots_add_(root);
 #endif
 }
 
+void bide_root_post(bide_root *root)
+{
+    bide_scheduler *scheduler = root->frame.context->scheduler;
+    scheduler->post(scheduler, &root->frame.awaiter, &root->frame.awaiter);
+}
+
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root))
 {
-    prepare(root, context, awaited, ended);
-    context->scheduler->post(context->scheduler, &root->frame.awaiter, &root->frame.awaiter);
+    bide_root_prepare(root, context, awaited, ended, false);
+    bide_root_post(root);
 }
 
 void bide_root_run(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                    void (*ended)(bide_root *root))
 {
-    prepare(root, context, awaited, ended);
+    bide_root_prepare(root, context, awaited, ended, false);
     bide_resume(&root->frame);
 }

@@ -1,50 +1,168 @@
 /*
  * Blocking a thread until an operation has ended.
  *
- *     word   RUNNING --the end--> ENDED
+ *     word   RUNNING --the thread goes to sleep--> PARKED
+ *            RUNNING, PARKED --the end--> ENDED
  *
  * The waiting thread owns the struct, on its stack, and leaves once it has seen ENDED, so:
- *   1. Storing ENDED is the last thing that the other side does to the struct; the wake after it uses
+ *   1. The exchange for ENDED is the last thing that the other side does to the struct; the wake after it uses
  *      the address alone.
- *   2. The store releases and the waiter's load acquires: the status, and whatever the operation wrote,
+ *   2. It releases and the waiter's load acquires: the status, and whatever the operation wrote,
  *      is seen by the waiter. Without it the status could be read stale.
- *   3. No sleep is missed: the platform's wait compares the word under the same lock as wake, so either
- *      it finds ENDED or it is woken.
+ *   3. No sleep is missed: the end and the going to sleep modify one word, so either the end finds PARKED, and
+ *      wakes, or the thread finds ENDED. The platform's wait compares the word under the same lock as wake, so
+ *      either it finds ENDED or it is woken.
+ *
+ * When the deadline has come, the thread asks the operation to stop, in the source of its own root, and then waits for
+ * the end, as before. The struct stays while it asks, for it is that thread's own. The asking is a frame, which
+ * this thread resumes:
+ *   4. what it ends inline is run here, at once, also where the thread is inside a coroutine: that one's resume loop
+ *      would come to it only when the coroutine has suspended, which waits for us.
  */
 #include "bide/sync_wait.h"
 
+#include "bide/errors.h"
 #include "bide/root.h"
 
-enum { RUNNING, ENDED };
+enum { RUNNING, PARKED, ENDED };
 
 typedef struct thread_waiter {
     bide_root root;
     bide_atomic(uint32_t) word;
+    bide_frame late; /* asks `root` to stop */
 } thread_waiter;
 
 static void thread_waiter_ended(bide_root *root)
 {
-    thread_waiter *waiter = bide_container_of(root, thread_waiter, root);
-    bide_atomic(uint32_t) *word = &waiter->word;
-    bide_atomic_store(word, ENDED, release); /* partner: the load below; see 1 and 2 */
-    bide_platform.wake(word, 1);
+    bide_atomic(uint32_t) *word = &bide_container_of(root, thread_waiter, root)->word;
+    /* release: 1 and 2, partners are the loads of has_ended. */
+    if (bide_atomic_exchange(word, ENDED, release) == PARKED)
+        bide_platform.wake(word, 1);
+}
+
+static bool has_ended(thread_waiter *waiter)
+{
+    return bide_atomic_load(&waiter->word, acquire) == ENDED; /* 2, partner is the exchange above */
+}
+
+/* ---- Looking ---- */
+
+#if BIDE_CHECK
+
+/* To the model checker a second look is like the first. */
+static bool look(thread_waiter *waiter)
+{
+    return has_ended(waiter);
+}
+
+#else
+
+/*
+ * How often a thread looks before it sleeps. It doubles when looking paid, and is halved when not; but now and then a
+ * thread looks as long as if it always paid: two threads that wait for each other would never find out by themselves
+ * that neither needs to sleep. Hints of the whole process, so all accesses are relaxed.
+ */
+enum { LOOKS_LEAST = 16, LOOKS_MOST = 2048, SLEEPS_TO_TRY = 256 };
+
+static bide_atomic(uint32_t) patience = LOOKS_MOST;
+static bide_atomic(uint32_t) sleeps;
+
+/* Has it ended? Looks for a while. */
+static bool look(thread_waiter *waiter)
+{
+    uint32_t usual = bide_atomic_load(&patience, relaxed);
+    bool is_trial = bide_atomic_load(&sleeps, relaxed) % SLEEPS_TO_TRY == 0;
+    uint32_t looks = is_trial ? LOOKS_MOST : usual;
+    for (uint32_t i = 0; i < looks; i++) {
+        if (has_ended(waiter)) {
+            if (usual < LOOKS_MOST)
+                bide_atomic_store(&patience, is_trial ? LOOKS_MOST : usual * 2, relaxed);
+            return true;
+        }
+        bide_cpu_relax();
+    }
+    if (usual > LOOKS_LEAST)
+        bide_atomic_store(&patience, usual / 2, relaxed);
+    bide_atomic_store(&sleeps, bide_atomic_load(&sleeps, relaxed) + 1, relaxed);
+    return false;
+}
+
+#endif
+
+/* ---- The deadline ---- */
+
+static bide_frame *late_step(bide_frame *frame, unsigned depth)
+{
+    thread_waiter *waiter = bide_container_of(frame, thread_waiter, late);
+    (void)depth;
+    bide_stop_request_with(&waiter->root.stop, -ETIMEDOUT);
+    return NULL;
+}
+
+static const bide_coroutine_code late_code = {late_step, "bide_sync_wait_until", __FILE__, NULL,
+                                              NULL};
+static const bide_point late_point = BIDE_POINT_START(&late_code);
+
+static void ask_to_stop(thread_waiter *waiter)
+{
+    waiter->late.awaiter.ops = &late_point.ops;
+    bide_resume(&waiter->late); /* 4 */
+}
+
+/* ---- Waiting ---- */
+
+static void sleep_until(thread_waiter *waiter, uint64_t deadline)
+{
+    uint32_t word = RUNNING;
+    /* relaxed: nothing is handed over; has_ended acquires. */
+    bide_atomic_compare_exchange(&waiter->word, &word, PARKED, relaxed, relaxed);
+    while (!has_ended(waiter)) {
+        if (bide_platform.wait(&waiter->word, PARKED, deadline) == -ETIMEDOUT) {
+            deadline = BIDE_FOREVER;
+            ask_to_stop(waiter);
+        }
+    }
+}
+
+/* Starts what was prepared, and waits for its end. */
+static void start_and_wait(thread_waiter *waiter, uint64_t deadline)
+{
+    /* Inside a coroutine, what is posted inline would wait for that one, and it for us: so not posted. */
+    if (waiter->root.frame.context->scheduler == &bide_inline_scheduler)
+        bide_resume(&waiter->root.frame);
+    else
+        bide_root_post(&waiter->root);
+    if (!has_ended(waiter) && !look(waiter))
+        sleep_until(waiter, deadline);
+}
+
+int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, uint64_t deadline)
+{
+    thread_waiter waiter;
+    bool has_deadline = deadline != BIDE_FOREVER;
+    if (context->scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
+        return bide_awaiter_resume(awaiter, awaiter->ops);
+    bide_atomic_init(&waiter.word, RUNNING);
+    bide_root_prepare(&waiter.root, context, awaiter, thread_waiter_ended, has_deadline);
+    if (has_deadline && bide_platform.now() >= deadline) {
+        bide_stop_request_with(&waiter.root.stop, -ETIMEDOUT);
+        deadline = BIDE_FOREVER;
+    }
+    start_and_wait(&waiter, deadline);
+    return waiter.root.status;
+}
+
+int bide_sync_wait_until(bide_awaiter *awaiter, uint64_t deadline)
+{
+    return bide_sync_wait_until_in(&bide_default_context, awaiter, deadline);
 }
 
 int bide_sync_wait_in(const bide_context *context, bide_awaiter *awaiter)
 {
-    thread_waiter waiter;
-    bide_atomic_init(&waiter.word, RUNNING);
-    /* Inside a coroutine, what is posted inline would wait for that one, and it for us: so not posted. */
-    if (context->scheduler == &bide_inline_scheduler)
-        bide_root_run(&waiter.root, context, awaiter, thread_waiter_ended);
-    else
-        bide_root_begin(&waiter.root, context, awaiter, thread_waiter_ended);
-    while (bide_atomic_load(&waiter.word, acquire) == RUNNING) /* partner: the store above */
-        bide_platform.wait(&waiter.word, RUNNING, BIDE_FOREVER);
-    return waiter.root.status;
+    return bide_sync_wait_until_in(context, awaiter, BIDE_FOREVER);
 }
 
 int bide_sync_wait(bide_awaiter *awaiter)
 {
-    return bide_sync_wait_in(&bide_default_context, awaiter);
+    return bide_sync_wait_until_in(&bide_default_context, awaiter, BIDE_FOREVER);
 }

@@ -6,10 +6,22 @@
  * A waiter pushes by a compare-exchange on the same word, so for each wait either the push comes first
  * and the exchange takes the waiter, or the exchange comes first and the push is refused: no wake-up is
  * lost and none is doubled.
+ *
+ * Closing is one of the same kind, and so is its argument.
  */
 #include "bide/event.h"
+
+#include "bide/stop.h"
 
 void bide_event_set(bide_event *event)
 {
     bide_wake_reversed(bide_waiter_list_shut(&event->waiters));
+}
+
+void bide_event_close(bide_event *event)
+{
+    bide_awaiter *newest = bide_waiter_list_shut_for_good(&event->waiters);
+    for (bide_awaiter *awaiter = newest; awaiter != NULL; awaiter = awaiter->link)
+        bide_awaiter_end_closed(awaiter);
+    bide_wake_reversed(newest);
 }

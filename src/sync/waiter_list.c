@@ -74,7 +74,7 @@ static bool begin_alone(sifting *s)
     bide_waiter_list *list = s->list;
     while ((bide_atomic_load(&list->word, relaxed) & BIDE_LIST_SIFTING_) != 0 ||
            !begin(s, bide_atomic_load(&list->word, relaxed))) {
-        if (!bide_waiter_list_word_has_waiters(bide_atomic_load(&list->word, relaxed)))
+        if (bide_waiter_list_word_is_idle(bide_atomic_load(&list->word, relaxed)))
             return false;
         bide_platform.yield();
     }

@@ -3,7 +3,7 @@
  * 64 KiB (or of the least that the system allows, if that is more). Built at -O0 and at -O3, with labels as values and in standard C, the library alike.
  */
 #define _GNU_SOURCE
-#include "testing.h"
+#include "small_stack.h"
 
 #include "bide/async_generator.h"
 #include "bide/event.h"
@@ -13,39 +13,10 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
-#include <limits.h>
-#include <pthread.h>
-
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SANITIZED 1
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || \
-    __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 enum {
-    /* A sanitizer's frames and its own calls are larger; a million frames would still not fit. */
-    STACK = SANITIZED ? 512 * 1024 : 64 * 1024,
     MILLION = 1000000,
     AWAITS = SANITIZED ? MILLION : 10 * MILLION,
 };
-
-static void on_a_small_stack(void *(*function)(void *))
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    size_t least = (size_t)PTHREAD_STACK_MIN;
-    assert_int_equal(pthread_attr_init(&attributes), 0);
-    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK < least ? least : STACK), 0);
-    assert_int_equal(pthread_create(&thread, &attributes, function, NULL), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    pthread_attr_destroy(&attributes);
-}
 
 /* What the functions on the small stack found. */
 static uint64_t found;
@@ -104,7 +75,7 @@ static void *await_in_a_loop(void *unused)
 static void ten_million_awaits_of_children_that_complete_at_once(void **state)
 {
     (void)state;
-    on_a_small_stack(await_in_a_loop);
+    on_a_small_stack(await_in_a_loop, NULL);
     assert_int_equal(found, AWAITS);
 }
 
@@ -196,7 +167,7 @@ static void *ping_pong(void *unused)
 static void two_coroutines_transfer_to_each_other(void **state)
 {
     (void)state;
-    on_a_small_stack(ping_pong);
+    on_a_small_stack(ping_pong, NULL);
     assert_true(found);
     assert_int_equal(counts[0], AWAITS * rounds() / 2);
     assert_int_equal(counts[1], AWAITS * rounds() / 2);
@@ -245,7 +216,7 @@ static void *await_a_chain(void *unused)
 static void a_chain_of_a_million_tasks_each_awaiting_the_next(void **state)
 {
     (void)state;
-    on_a_small_stack(await_a_chain);
+    on_a_small_stack(await_a_chain, NULL);
     assert_int_equal(found, chains() * MILLION);
 }
 
@@ -295,7 +266,7 @@ static void *end_a_suspended_chain(void *unused)
 static void a_suspended_chain_of_a_million_ends_from_one_wake(void **state)
 {
     (void)state;
-    on_a_small_stack(end_a_suspended_chain);
+    on_a_small_stack(end_a_suspended_chain, NULL);
     assert_int_equal(found, MILLION);
 }
 
@@ -344,7 +315,7 @@ static void *set_from_a_resumed_waiter(void *unused)
 static void a_million_waiters_on_one_event_set_by_a_resumed_waiter(void **state)
 {
     (void)state;
-    on_a_small_stack(set_from_a_resumed_waiter);
+    on_a_small_stack(set_from_a_resumed_waiter, NULL);
     assert_int_equal(found, MILLION + 1);
 }
 
@@ -370,7 +341,7 @@ static void *set_the_next_event_each(void *unused)
 static void a_chain_of_a_million_events_each_set_by_the_waiter_before(void **state)
 {
     (void)state;
-    on_a_small_stack(set_the_next_event_each);
+    on_a_small_stack(set_the_next_event_each, NULL);
     assert_int_equal(found, MILLION);
 }
 
@@ -417,7 +388,7 @@ static void *publish_from_a_resumed_waiter(void *unused)
 static void a_million_waiters_on_one_barrier_published_by_a_resumed_waiter(void **state)
 {
     (void)state;
-    on_a_small_stack(publish_from_a_resumed_waiter);
+    on_a_small_stack(publish_from_a_resumed_waiter, NULL);
     assert_int_equal(found, MILLION + 1);
 }
 
@@ -447,7 +418,7 @@ static void *take_from_a_generator(void *unused)
 static void ten_million_values_of_a_generator(void **state)
 {
     (void)state;
-    on_a_small_stack(take_from_a_generator);
+    on_a_small_stack(take_from_a_generator, NULL);
     assert_int_equal(found, AWAITS);
 }
 
@@ -503,7 +474,7 @@ static void *take_from_an_asynchronous_generator(void *unused)
 static void ten_million_values_of_an_asynchronous_generator(void **state)
 {
     (void)state;
-    on_a_small_stack(take_from_an_asynchronous_generator);
+    on_a_small_stack(take_from_an_asynchronous_generator, NULL);
     assert_int_equal(found, 3 * (uint64_t)AWAITS);
 }
 
@@ -565,14 +536,14 @@ static void *walk_and_destroy(void *unused)
 static void a_million_nested_generators(void **state)
 {
     (void)state;
-    on_a_small_stack(walk_to_the_end);
+    on_a_small_stack(walk_to_the_end, NULL);
     assert_int_equal(found, 3 * (uint64_t)MILLION + 10);
 }
 
 static void a_million_nested_generators_are_destroyed(void **state)
 {
     (void)state;
-    on_a_small_stack(walk_and_destroy);
+    on_a_small_stack(walk_and_destroy, NULL);
     assert_int_equal(found, 2 * (uint64_t)MILLION + 10);
 }
 

@@ -104,6 +104,34 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *b
     return &waiter->waiting.awaiter;
 }
 
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. *published, unless that is NULL, is what the waiter's member
+ * would be. See bide_sync_wait_until. Blocks.
+ */
+BIDE_INLINE int F_(_wait_until_published_blocking)(BARRIER_ *barrier, BIDE_SEQUENCE target,
+                                                   uint64_t deadline, BIDE_SEQUENCE *published)
+{
+    WAITER_ waiter;
+    int status =
+        bide_sync_wait_until(F_(_wait_until_published)(&waiter, barrier, target), deadline);
+    if (published != NULL)
+        *published = waiter.published;
+    return status;
+}
+
+/* See bide_sequence_barrier_destroy. */
+BIDE_INLINE void F_(_destroy_)(BARRIER_ *barrier, const char *what, const char *where,
+                               const char *file, unsigned line)
+{
+#if BIDE_DEBUG
+    if (!bide_waiter_list_word_is_idle(bide_atomic_load(&barrier->waiters.list.word, relaxed)))
+        bide_platform.misuse(what, where, file, line);
+#else
+    (void)barrier, (void)what, (void)where, (void)file, (void)line;
+#endif
+}
+
 #undef BARRIER_
 #undef WAITER_
 #undef F_

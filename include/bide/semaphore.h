@@ -1,0 +1,148 @@
+/*
+ * A semaphore: a number of permits, that are taken and given back. First come, first served, also by those who want
+ * many: who comes later and wants fewer waits behind them. Floor: sync.
+ *
+ * The value of its waiter queue is the number of free permits. The argument is the queue's (waiter_queue.h).
+ *
+ * Source: Edsger W. Dijkstra, "Cooperating sequential processes", 1965; several permits at a time as in Tokio's.
+ */
+#ifndef BIDE_SEMAPHORE_H
+#define BIDE_SEMAPHORE_H
+
+#include "bide/waiter_queue.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The greatest number of permits: 2^27 - 1, on every machine. */
+#define BIDE_SEMAPHORE_MOST (UINT32_MAX / BIDE_QUEUE_ONE)
+
+typedef struct bide_semaphore {
+    bide_waiter_queue queue;
+} bide_semaphore;
+
+/* One wait. The caller's, for the time of the wait. */
+typedef struct bide_semaphore_waiter {
+    bide_queue_waiter waiter; /* at the head: it is the awaiter */
+} bide_semaphore_waiter;
+
+extern const bide_queue_rules bide_semaphore_rules_;
+
+/*
+ * Makes a semaphore with so many free permits, at most BIDE_SEMAPHORE_MOST. Before it is shared. The memory may go
+ * when nobody waits and nobody will use it; also at once after a wait, whoever released what it took: releasing
+ * touches nothing once another can have the permits.
+ */
+BIDE_INLINE void bide_semaphore_init(bide_semaphore *semaphore, uint32_t permits)
+{
+    bide_waiter_queue_init(&semaphore->queue, (uintptr_t)permits * BIDE_QUEUE_ONE);
+}
+
+/* How many permits are free. Out of date at once. Any thread; wait-free; gives no order. */
+BIDE_INLINE uint32_t bide_semaphore_available(bide_semaphore *semaphore)
+{
+    return (uint32_t)(bide_atomic_load(&semaphore->queue.state, relaxed) / BIDE_QUEUE_ONE);
+}
+
+/* Takes `permits` if so many are free and nobody waits. False: it does not, or it is closed. Any thread; lock-free. */
+BIDE_INLINE bool bide_semaphore_try_acquire(bide_semaphore *semaphore, uint32_t permits)
+{
+    uintptr_t wanted = (uintptr_t)permits * BIDE_QUEUE_ONE;
+    /* relaxed: what is found is compared by what follows. */
+    uintptr_t state = bide_atomic_load(&semaphore->queue.state, relaxed);
+    while (BIDE_QUEUE_VALUE(state) == state && state >= wanted) {
+        /* acquire: partner is the release of whoever gave them back. */
+        if (bide_atomic_compare_exchange_weak(&semaphore->queue.state, &state, state - wanted,
+                                              acquire, relaxed))
+            return true;
+        bide_atomic_retry();
+    }
+    return false;
+}
+
+BIDE_INLINE bool bide_semaphore_ready_(bide_awaiter *awaiter)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    return bide_semaphore_try_acquire(bide_container_of(waiter->queue, bide_semaphore, queue),
+                                      waiter->wants);
+}
+
+BIDE_INLINE bide_frame *bide_semaphore_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_semaphore_rules_,
+                                     frame);
+}
+
+BIDE_INLINE int bide_semaphore_resume_(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
+{
+    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_semaphore_rules_);
+}
+
+BIDE_INLINE bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
+{
+    return bide_waiter_queue_withdraw(awaiter, &bide_semaphore_rules_);
+}
+
+/*
+ * Takes `permits`: waits until so many are free, and those who came before have had theirs. `waiter` is the
+ * caller's until the wait has ended. Ends with 0, and the caller has them all; or with -EPIPE if it was closed, or,
+ * cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and has none: permits that were handed over first count, later
+ * ones go to the next. Any thread; suspends if they cannot be had at once; lock-free.
+ */
+BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *waiter,
+                                                      bide_semaphore *semaphore, uint32_t permits)
+{
+    static const bide_awaiter_ops ops = {bide_semaphore_ready_,    bide_semaphore_suspend_,
+                                         bide_semaphore_resume_,   bide_semaphore_cancel_,
+                                         bide_semaphore_withdraw_, "bide_semaphore_acquire"};
+    waiter->waiter.awaiter.ops = &ops;
+    waiter->waiter.queue = &semaphore->queue;
+    waiter->waiter.wants = permits;
+    return &waiter->waiter.awaiter;
+}
+
+/* The same for one. */
+BIDE_INLINE bide_awaiter *bide_semaphore_acquire(bide_semaphore_waiter *waiter,
+                                                 bide_semaphore *semaphore)
+{
+    return bide_semaphore_acquire_many(waiter, semaphore, 1);
+}
+
+/*
+ * Gives `permits` back, or gives new ones; wakes those, in the order in which they came, who have what they wait for
+ * now. Any thread; does not suspend, and does not run them on the caller's stack while a coroutine is running on it.
+ * Lock-free. More than BIDE_SEMAPHORE_MOST free permits are misuse.
+ */
+void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits);
+
+/*
+ * Closes it: who waits, now and later, ends with -EPIPE, and nothing can be acquired any more. Any thread, more than
+ * once; does not suspend; lock-free.
+ */
+void bide_semaphore_close(bide_semaphore *semaphore);
+
+BIDE_INLINE void bide_semaphore_destroy_checked_(bide_semaphore *semaphore, const char *what,
+                                                 const char *function, const char *file,
+                                                 unsigned line)
+{
+    if (!bide_waiter_queue_is_idle(&semaphore->queue))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+#if BIDE_DEBUG
+#define bide_semaphore_destroy(semaphore) \
+    bide_semaphore_destroy_checked_(      \
+        (semaphore), BIDE_MISUSE_("a semaphore is destroyed that is waited for", #semaphore))
+#else
+#define bide_semaphore_destroy(semaphore) ((void)(semaphore))
+#endif
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,146 @@
+/*
+ * The queue behind everything that is handed from one to the next: mutex, semaphore, reader-writer lock, auto-reset
+ * event and their like. A number, what it means being the primitive's affair, and the operations that wait for it to
+ * be such that they may end: first come, first served. (What is told to all who wait at once has a waiter_list.)
+ * Floor: sync.
+ *
+ *     state     value | CLOSED | CANCEL | WAITING | NEW | SERVING
+ *     arrivals  those who have come since somebody served, newest first: a waiter_list that is never shut
+ *     line      those who were there before, oldest first; of whoever serves
+ *
+ *     SERVING   somebody serves: he alone has the line, and he alone takes from the value
+ *     NEW       somebody has arrived whom no server has seen yet
+ *     WAITING   (beside SERVING it says nothing) somebody is in the line or has arrived
+ *     CANCEL    one of those in line was asked to stop
+ *     CLOSED    nobody may wait any more; for good
+ *
+ *     take      no flag -> no flag, another value. The fast way: only while nobody waits and nobody serves
+ *     put       no flag, SERVING -> the same, another value.       WAITING -> SERVING, another value, and serves
+ *     enlist    pushes onto arrivals, then: no flag -> NEW, WAITING   WAITING, SERVING -> the same, NEW
+ *                                           no flag, and the value is such by now -> SERVING, and serves
+ *     cancel    SERVING -> the same, NEW, CANCEL                   WAITING -> SERVING, and serves
+ *     close     any -> the same, CLOSED                            WAITING -> SERVING, CLOSED, and serves
+ *     serve     takes the arrivals into the line, and from its front all whose time has come;
+ *               SERVING -> no flag, or WAITING. If the state has changed meanwhile: once more
+ *
+ * Threads: all of it from any thread. All are lock-free: who finds another serving leaves his wish in the state, and
+ * goes. (withdraw waits for its turn.)
+ *
+ * 1. No wish is missed. All of them are modifications of `state`, and so are a server's coming and leaving. A wish
+ *    that comes before the server's coming is acquired by it; one that comes between makes the leaving fail, and
+ *    is acquired as it is taken out; one that comes after finds nobody serving.
+ * 2. Who arrives pushes first and says NEW after, so by 1 the server that sees NEW (acquire; partner: enlist's release)
+ *    finds him in `arrivals`. A server may find him earlier: 6.
+ * 3. The line is handed from server to server: leaving releases, coming acquires.
+ * 4. What was written before a put is seen by whoever ends because of it: put releases; take, coming and leaving
+ *    acquire. Read-modify-writes in between continue the release sequence.
+ * 5. What a server takes from the value for those it ends it takes when it leaves, together. It may judge by a
+ *    value that is out of date: meanwhile only puts have changed it, and a put never makes impossible what was
+ *    possible before it (each primitive's rules keep to that); the difference that the server makes stays right.
+ * 6. A waiter may be taken, and its time have come, before its own suspend has done with the queue. So each has one
+ *    more word, `handshake`: who ends the wait swaps ENDED into it, suspend, when it is done, ARMED. Whoever comes
+ *    second resumes the coroutine: suspend by going on, the other by waking it. Both acquire and release: the results
+ *    are seen, and suspend's last use of the queue comes before the resumption.
+ * 7. The memory of a queue may go when every wait on it has ended and its users are done with it, however they know of
+ *    each other: a put is one read-modify-write, after which nothing is touched, or it serves, and then those whose
+ *    time has come are resumed, and the others may take anything, only after the server has left.
+ * 8. ABA: arrivals are pushed onto or taken whole (waiter_list.h, 1 and 2). The state is compared and exchanged by
+ *    those who conclude nothing from its not having changed, but for the leaving of the server, from that no wish is
+ *    in it: NEW, CANCEL and CLOSED are taken out by servers only, and a value that went up and down again was
+ *    nobody's wish, for nobody but the server takes while it serves.
+ */
+#ifndef BIDE_WAITER_QUEUE_H
+#define BIDE_WAITER_QUEUE_H
+
+#include "bide/waiter_list.h"
+
+BIDE_EXTERN_C_BEGIN
+
+enum {
+    BIDE_QUEUE_SERVING_ = 1,
+    BIDE_QUEUE_NEW_ = 2,
+    BIDE_QUEUE_WAITING_ = 4,
+    BIDE_QUEUE_CANCEL_ = 8,
+    BIDE_QUEUE_CLOSED_ = 16,
+    BIDE_QUEUE_ONE = 32 /* what a value of 1 is in the state */
+};
+
+/* A state without its flags: a multiple of BIDE_QUEUE_ONE. */
+#define BIDE_QUEUE_VALUE(state) ((uintptr_t)(state) & ~(uintptr_t)(BIDE_QUEUE_ONE - 1))
+
+/* The greatest value, in ones. */
+#define BIDE_QUEUE_MOST (UINTPTR_MAX / BIDE_QUEUE_ONE)
+
+typedef struct bide_waiter_queue {
+    bide_atomic(uintptr_t) state;
+    bide_waiter_list arrivals;
+    bide_awaiter_chain line; /* of the server */
+} bide_waiter_queue;
+
+/* One wait, at the head of a primitive's waiter. */
+typedef struct bide_queue_waiter {
+    bide_awaiter awaiter;
+    bide_waiter_queue *queue;
+    uint32_t wants; /* what the rules judge it by; constant while it waits */
+    bide_atomic(uint32_t) handshake;
+} bide_queue_waiter;
+
+/* What a primitive is. Constant. */
+typedef struct bide_queue_rules {
+    /*
+     * Is the value such that `waiter`, first in line, may end? Then takes from *value what it needs. A function of
+     * these two alone.
+     */
+    bool (*admit)(const bide_queue_waiter *waiter, uintptr_t *value);
+
+    /* `waiter` leaves the line without having been admitted: takes back what its coming has done to *value. NULL:
+     * nothing. */
+    void (*leave)(const bide_queue_waiter *waiter, uintptr_t *value);
+} bide_queue_rules;
+
+/* Makes a queue. Before it is shared. */
+BIDE_INLINE void bide_waiter_queue_init(bide_waiter_queue *queue, uintptr_t value)
+{
+    bide_atomic_init(&queue->state, value);
+    bide_waiter_list_init(&queue->arrivals, false);
+    queue->line.first = NULL;
+}
+
+/*
+ * One attempt to change the state from *state, whatever its flags, to `value`, which does not make impossible what was
+ * possible. Serves if somebody waits. False: the state is another, now in *state. Lock-free.
+ */
+bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rules,
+                           uintptr_t *state, uintptr_t value);
+
+/*
+ * The suspend of an operation that was not ready: enlists it, unless it is closed. Returns who runs next.
+ */
+bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queue_rules *rules,
+                                      bide_frame *frame);
+
+/*
+ * Its halves, for who has something to do in between, when the wait has begun but cannot have ended for the
+ * coroutine. After the second the waiter is not touched, unless it returns true: it has ended, and its frame is to go
+ * on at once.
+ */
+void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules *rules);
+bool bide_waiter_queue_arm(bide_queue_waiter *waiter);
+
+/* For the operations' `cancel` and `withdraw`. */
+void bide_waiter_queue_cancel(bide_waiter_queue *queue, const bide_queue_rules *rules);
+bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *rules);
+
+/* Closes it: who waits, now and later, ends with -EPIPE. Lock-free. */
+void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *rules);
+
+/* Does nobody wait? For debug builds' checks: it is out of date at once. */
+BIDE_INLINE bool bide_waiter_queue_is_idle(bide_waiter_queue *queue)
+{
+    return (bide_atomic_load(&queue->state, relaxed) &
+            (BIDE_QUEUE_SERVING_ | BIDE_QUEUE_WAITING_)) == 0;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,29 @@
+/* The slow half of the mutex. The argument: waiter_queue.h. */
+#include "bide/mutex.h"
+
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    (void)waiter;
+    if (*value != 0)
+        return false;
+    *value = BIDE_QUEUE_ONE;
+    return true;
+}
+
+const bide_queue_rules bide_mutex_rules_ = {admit, NULL};
+
+void bide_mutex_unlock_slow_(bide_mutex *mutex, uintptr_t state)
+{
+    do {
+        if (BIDE_UNLIKELY(BIDE_QUEUE_VALUE(state) == 0)) {
+            bide_platform.misuse("a mutex is unlocked that is not locked", __func__, __FILE__,
+                                 __LINE__);
+            return;
+        }
+    } while (!bide_waiter_queue_put(&mutex->queue, &bide_mutex_rules_, &state, 0));
+}
+
+void bide_mutex_close(bide_mutex *mutex)
+{
+    bide_waiter_queue_close(&mutex->queue, &bide_mutex_rules_);
+}

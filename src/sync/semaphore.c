@@ -1,0 +1,36 @@
+/* The slow half of the semaphore. The argument: waiter_queue.h. */
+#include "bide/semaphore.h"
+
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    uintptr_t wanted = (uintptr_t)waiter->wants * BIDE_QUEUE_ONE;
+    if (*value < wanted)
+        return false;
+    *value -= wanted;
+    return true;
+}
+
+const bide_queue_rules bide_semaphore_rules_ = {admit, NULL};
+
+void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
+{
+    bide_waiter_queue *queue = &semaphore->queue;
+    /* relaxed: what is found is compared by put. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    for (;;) {
+        uintptr_t free = BIDE_QUEUE_VALUE(state) / BIDE_QUEUE_ONE;
+        if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST - free)) {
+            bide_platform.misuse("a semaphore has too many permits", __func__, __FILE__, __LINE__);
+            return;
+        }
+        if (bide_waiter_queue_put(queue, &bide_semaphore_rules_, &state,
+                                  (free + permits) * BIDE_QUEUE_ONE))
+            return;
+        bide_atomic_retry();
+    }
+}
+
+void bide_semaphore_close(bide_semaphore *semaphore)
+{
+    bide_waiter_queue_close(&semaphore->queue, &bide_semaphore_rules_);
+}

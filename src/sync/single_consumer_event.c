@@ -1,0 +1,27 @@
+/*
+ * Closing an event for one waiter. States, orders and their numbers: single_consumer_event.h.
+ */
+#include "bide/single_consumer_event.h"
+
+void bide_single_consumer_close_(bide_single_consumer_word_ *state)
+{
+    uintptr_t word = BIDE_SINGLE_NOT_SET_;
+    uintptr_t closed = BIDE_SINGLE_CLOSED_;
+    /* release: 2, partners are the acquires of who finds it closed. acquire: 3, partner is enlist's release. */
+    while (!bide_atomic_compare_exchange(&state->word, &word, closed, acq_rel, relaxed)) {
+        if (word == BIDE_SINGLE_CLOSED_ || word == BIDE_SINGLE_SET_FOR_GOOD_)
+            return;
+        closed = word == BIDE_SINGLE_SET_ ? BIDE_SINGLE_SET_FOR_GOOD_ : BIDE_SINGLE_CLOSED_;
+    }
+    if (bide_single_consumer_is_waiter_(word)) {
+        bide_awaiter *awaiter = (bide_awaiter *)word;
+        bide_awaiter_end_closed(awaiter);
+        bide_wake_one(awaiter);
+    }
+}
+
+void bide_single_consumer_misused_(void)
+{
+    bide_platform.misuse("two wait at once on an event for one", "bide_single_consumer_event_wait",
+                         __FILE__, __LINE__);
+}

@@ -1,0 +1,240 @@
+/*
+ * The mutex: one at a time, in the order in which they came; keys; close; a million in line.
+ */
+#define _GNU_SOURCE
+#include "misuse.h"
+#include "sync/by_hand.h"
+
+#include "bide/handle.h"
+#include "bide/mutex.h"
+
+#if TESTING_HOSTED
+#include "small_stack.h"
+#endif
+
+/* A coroutine that locks, notes its name, and waits to be let go before it unlocks. */
+struct user {
+    bide_task task;
+    by_hand *by_hand;
+    bide_mutex *mutex;
+    bide_mutex_waiter lock;
+    char name;
+    int status;
+};
+
+bide_coroutine(user_body)
+{
+    bide_begin(user_body, struct user * self);
+    bide_await_status(self->status, bide_mutex_lock(&self->lock, self->mutex));
+    by_hand_note(self->by_hand, self->name);
+    bide_end();
+}
+
+static void begin(struct user *self, by_hand *by_hand, bide_mutex *mutex, char name)
+{
+    self->by_hand = by_hand;
+    self->mutex = mutex;
+    self->name = name;
+    self->status = 1;
+    bide_task_init(&self->task, &user_body);
+    by_hand_begin(by_hand, &self->task);
+}
+
+static void it_is_free_at_first_and_after_unlocking(void **state)
+{
+    (void)state;
+    bide_mutex mutex;
+    bide_mutex_waiter one, two;
+    bide_mutex_init(&mutex);
+    assert_false(bide_mutex_is_locked(&mutex));
+    assert_true(bide_mutex_try_lock(&one, &mutex));
+    assert_true(bide_mutex_is_locked(&mutex));
+    assert_false(bide_mutex_try_lock(&two, &mutex));
+    bide_mutex_unlock(&one);
+    assert_false(bide_mutex_is_locked(&mutex));
+    assert_true(bide_mutex_try_lock(&two, &mutex));
+    bide_mutex_unlock(&two);
+    bide_mutex_destroy(&mutex);
+}
+
+static void it_is_handed_over_in_the_order_of_arrival(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_mutex mutex;
+    struct user users[5];
+    by_hand_init(&by_hand);
+    bide_mutex_init(&mutex);
+    for (int i = 0; i < 5; i++)
+        begin(&users[i], &by_hand, &mutex, (char)('a' + i));
+    by_hand_assert_trace(&by_hand, "a");
+    for (int i = 0; i < 4; i++) {
+        bide_mutex_waiter other;
+        bide_mutex_unlock(&users[i].lock);
+        /* It is the next one's already, though that one has not run. */
+        assert_true(bide_mutex_is_locked(&mutex));
+        assert_false(bide_mutex_try_lock(&other, &mutex));
+        assert_int_equal(by_hand_run(&by_hand), 1);
+        assert_int_equal(users[i + 1].status, 0);
+    }
+    by_hand_assert_trace(&by_hand, "bcde");
+    bide_mutex_unlock(&users[4].lock);
+    assert_int_equal(by_hand_run(&by_hand), 0);
+    assert_false(bide_mutex_is_locked(&mutex));
+    bide_mutex_destroy(&mutex);
+}
+
+static void closing_ends_those_in_line_and_those_who_come(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_mutex mutex;
+    struct user users[4];
+    bide_mutex_waiter other;
+    by_hand_init(&by_hand);
+    bide_mutex_init(&mutex);
+    for (int i = 0; i < 3; i++)
+        begin(&users[i], &by_hand, &mutex, (char)('a' + i));
+    bide_mutex_close(&mutex);
+    bide_mutex_close(&mutex);
+    assert_int_equal(by_hand_run(&by_hand), 2);
+    by_hand_assert_trace(&by_hand, "abc");
+    assert_int_equal(users[0].status, 0);
+    assert_int_equal(users[1].status, -EPIPE);
+    assert_int_equal(users[2].status, -EPIPE);
+    begin(&users[3], &by_hand, &mutex, 'd');
+    assert_int_equal(users[3].status, -EPIPE);
+    assert_true(bide_mutex_is_locked(&mutex));
+    bide_mutex_unlock(&users[0].lock);
+    assert_false(bide_mutex_is_locked(&mutex));
+    assert_false(bide_mutex_try_lock(&other, &mutex));
+    bide_mutex_destroy(&mutex);
+}
+
+static void a_destroyed_coroutine_leaves_the_line(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_mutex mutex;
+    struct user users[3];
+    by_hand_init(&by_hand);
+    bide_mutex_init(&mutex);
+    for (int i = 0; i < 3; i++)
+        begin(&users[i], &by_hand, &mutex, (char)('a' + i));
+    bide_destroy(&users[1].task.frame);
+    bide_mutex_unlock(&users[0].lock);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "ac");
+    bide_mutex_unlock(&users[2].lock);
+}
+
+#if BIDE_DEBUG && TESTING_HOSTED
+static void unlock_with_another_key(void)
+{
+    bide_mutex mutex;
+    bide_mutex_waiter one, two = {.mutex = &mutex};
+    bide_mutex_init(&mutex);
+    bide_mutex_try_lock(&one, &mutex);
+    bide_mutex_unlock(&two);
+}
+
+static void unlock_twice(void)
+{
+    bide_mutex mutex;
+    bide_mutex_waiter one;
+    bide_mutex_init(&mutex);
+    bide_mutex_try_lock(&one, &mutex);
+    bide_mutex_unlock(&one);
+    bide_mutex_unlock(&one);
+}
+
+static void destroy_what_is_locked(void)
+{
+    bide_mutex mutex;
+    bide_mutex_waiter one;
+    bide_mutex_init(&mutex);
+    bide_mutex_try_lock(&one, &mutex);
+    bide_mutex_destroy(&mutex);
+}
+
+static void misuse_is_told_with_object_and_caller(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(unlock_with_another_key,
+                                     "a mutex is unlocked that this has not locked: &two",
+                                     "unlock_with_another_key"));
+    assert_true(misuse_aborts_naming(unlock_twice, "&one", "unlock_twice"));
+    assert_true(misuse_aborts_naming(destroy_what_is_locked,
+                                     "a mutex is destroyed that is in use: &mutex",
+                                     "destroy_what_is_locked"));
+}
+#endif
+
+/* ---- A million in line, on a small stack ---- */
+
+#if TESTING_HOSTED
+static uint32_t locked;
+
+struct link {
+    bide_task task;
+    bide_mutex *mutex;
+    bide_mutex_waiter lock;
+};
+
+bide_coroutine(link_body)
+{
+    bide_begin(link_body, struct link * self);
+    bide_try(bide_mutex_lock(&self->lock, self->mutex));
+    locked++;
+    bide_mutex_unlock(&self->lock); /* wakes the next */
+    bide_end();
+}
+
+enum { MILLION = 1000000 };
+
+static void *wake_a_chain(void *argument)
+{
+    struct link *links = argument;
+    bide_mutex mutex;
+    bide_mutex_waiter first;
+    bide_mutex_init(&mutex);
+    bide_mutex_try_lock(&first, &mutex);
+    for (int i = 0; i < MILLION; i++) {
+        links[i].mutex = &mutex;
+        bide_task_init(&links[i].task, &link_body);
+        links[i].task.frame.context = &bide_default_context;
+        links[i].task.frame.awaiter.frame = NULL;
+        bide_resume(&links[i].task.frame);
+    }
+    bide_mutex_unlock(&first);
+    return NULL;
+}
+
+static void a_million_in_line_each_wakes_the_next_on_a_small_stack(void **state)
+{
+    (void)state;
+    struct link *links = calloc(MILLION, sizeof *links);
+    assert_non_null(links);
+    locked = 0;
+    on_a_small_stack(wake_a_chain, links);
+    assert_int_equal(locked, MILLION);
+    free(links);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_free_at_first_and_after_unlocking),
+        cmocka_unit_test(it_is_handed_over_in_the_order_of_arrival),
+        cmocka_unit_test(closing_ends_those_in_line_and_those_who_come),
+        cmocka_unit_test(a_destroyed_coroutine_leaves_the_line),
+#if BIDE_DEBUG && TESTING_HOSTED
+        cmocka_unit_test(misuse_is_told_with_object_and_caller),
+#endif
+#if TESTING_HOSTED
+        cmocka_unit_test(a_million_in_line_each_wakes_the_next_on_a_small_stack),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/*
+ * The semaphore: permits in the order of arrival, several at a time; cancellation and closing in line.
+ */
+#include "misuse.h"
+#include "sync/by_hand.h"
+
+#include "bide/handle.h"
+#include "bide/semaphore.h"
+#include "bide/stop.h"
+
+/* A coroutine in a source of its own that acquires, and notes its name. */
+struct user {
+    bide_task task;
+    by_hand *by_hand;
+    bide_semaphore *semaphore;
+    bide_semaphore_waiter wait;
+    bide_context context;
+    bide_stop_source stop;
+    uint32_t permits;
+    char name;
+    int status;
+};
+
+bide_coroutine(user_body)
+{
+    bide_begin(user_body, struct user * self);
+    bide_await_status(self->status,
+                      bide_semaphore_acquire_many(&self->wait, self->semaphore, self->permits));
+    by_hand_note(self->by_hand, self->name);
+    bide_end();
+}
+
+static void begin(struct user *self, by_hand *by_hand, bide_semaphore *semaphore, uint32_t permits,
+                  char name)
+{
+    self->by_hand = by_hand;
+    self->semaphore = semaphore;
+    self->permits = permits;
+    self->name = name;
+    self->status = 1;
+    bide_stop_source_init(&self->stop);
+    self->context = by_hand->context;
+    self->context.stop = &self->stop;
+    bide_start(&self->task.frame, &user_body, &self->context);
+    bide_resume(&self->task.frame);
+}
+
+static void it_has_the_permits_that_it_was_made_with(void **state)
+{
+    (void)state;
+    bide_semaphore semaphore;
+    bide_semaphore_init(&semaphore, 3);
+    assert_int_equal(bide_semaphore_available(&semaphore), 3);
+    assert_true(bide_semaphore_try_acquire(&semaphore, 2));
+    assert_false(bide_semaphore_try_acquire(&semaphore, 2));
+    assert_true(bide_semaphore_try_acquire(&semaphore, 1));
+    assert_true(bide_semaphore_try_acquire(&semaphore, 0));
+    assert_false(bide_semaphore_try_acquire(&semaphore, 1));
+    bide_semaphore_release(&semaphore, 5);
+    assert_int_equal(bide_semaphore_available(&semaphore), 5);
+    bide_semaphore_destroy(&semaphore);
+}
+
+static void who_comes_first_is_served_first_however_much_he_wants(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_semaphore semaphore;
+    struct user users[4];
+    static const uint32_t permits[] = {1, 3, 1, 2};
+    by_hand_init(&by_hand);
+    bide_semaphore_init(&semaphore, 0);
+    for (int i = 0; i < 4; i++)
+        begin(&users[i], &by_hand, &semaphore, permits[i], (char)('a' + i));
+
+    bide_semaphore_release(&semaphore, 3);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "a");
+    assert_int_equal(bide_semaphore_available(&semaphore), 2);
+    assert_false(bide_semaphore_try_acquire(&semaphore, 1)); /* it would be out of turn */
+
+    bide_semaphore_release(&semaphore, 2);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "bc");
+    assert_int_equal(bide_semaphore_available(&semaphore), 0);
+
+    bide_semaphore_release(&semaphore, 9);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "d");
+    assert_int_equal(bide_semaphore_available(&semaphore), 7);
+}
+
+static void a_canceled_wait_takes_nothing_and_lets_the_next_go_on(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_semaphore semaphore;
+    struct user users[3];
+    static const uint32_t permits[] = {5, 1, 5};
+    by_hand_init(&by_hand);
+    bide_semaphore_init(&semaphore, 2);
+    for (int i = 0; i < 3; i++)
+        begin(&users[i], &by_hand, &semaphore, permits[i], (char)('a' + i));
+    assert_int_equal(by_hand_run(&by_hand), 0);
+    bide_stop_request_with(&users[0].stop, -ETIMEDOUT);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "ab");
+    assert_int_equal(users[0].status, -ETIMEDOUT);
+    assert_int_equal(users[1].status, 0);
+    assert_int_equal(bide_semaphore_available(&semaphore), 1);
+    bide_destroy(&users[2].task.frame);
+    assert_true(bide_semaphore_try_acquire(&semaphore, 1));
+}
+
+static void permits_that_were_handed_over_are_not_lost_to_a_request(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_semaphore semaphore;
+    struct user user;
+    by_hand_init(&by_hand);
+    bide_semaphore_init(&semaphore, 0);
+    begin(&user, &by_hand, &semaphore, 1, 'a');
+    bide_semaphore_release(&semaphore, 1); /* posted, not run */
+    bide_stop_request(&user.stop);
+    by_hand_run(&by_hand);
+    assert_int_equal(user.status, 0);
+    assert_int_equal(bide_semaphore_available(&semaphore), 0);
+}
+
+static void closing_ends_all_who_wait_and_all_who_come(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_semaphore semaphore;
+    struct user users[3];
+    by_hand_init(&by_hand);
+    bide_semaphore_init(&semaphore, 1);
+    begin(&users[0], &by_hand, &semaphore, 2, 'a');
+    begin(&users[1], &by_hand, &semaphore, 1, 'b');
+    bide_semaphore_close(&semaphore);
+    by_hand_run(&by_hand);
+    begin(&users[2], &by_hand, &semaphore, 1, 'c');
+    by_hand_assert_trace(&by_hand, "abc");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(users[i].status, -EPIPE);
+    assert_int_equal(bide_semaphore_available(&semaphore), 1);
+    bide_semaphore_release(&semaphore, 1);
+    assert_false(bide_semaphore_try_acquire(&semaphore, 1));
+}
+
+#if BIDE_DEBUG && TESTING_HOSTED
+static void destroy_what_is_waited_for(void)
+{
+    by_hand by_hand;
+    bide_semaphore semaphore;
+    struct user user;
+    by_hand_init(&by_hand);
+    bide_semaphore_init(&semaphore, 0);
+    begin(&user, &by_hand, &semaphore, 1, 'a');
+    bide_semaphore_destroy(&semaphore);
+}
+
+static void release_too_many(void)
+{
+    bide_semaphore semaphore;
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
+    bide_semaphore_release(&semaphore, 1);
+}
+
+static void misuse_is_told_with_object_and_caller(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(destroy_what_is_waited_for, "&semaphore",
+                                     "destroy_what_is_waited_for"));
+    assert_true(misuse_aborts_naming(release_too_many, "too many permits", "semaphore"));
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_has_the_permits_that_it_was_made_with),
+        cmocka_unit_test(who_comes_first_is_served_first_however_much_he_wants),
+        cmocka_unit_test(a_canceled_wait_takes_nothing_and_lets_the_next_go_on),
+        cmocka_unit_test(permits_that_were_handed_over_are_not_lost_to_a_request),
+        cmocka_unit_test(closing_ends_all_who_wait_and_all_who_come),
+#if BIDE_DEBUG && TESTING_HOSTED
+        cmocka_unit_test(misuse_is_told_with_object_and_caller),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -2,6 +2,7 @@
  * The platform table for Linux: futexes, the monotonic clock, membarrier.
  */
 #define _GNU_SOURCE
+#include "bide/fence.h"
 #include "bide/platform.h"
 
 #include <errno.h>
@@ -97,10 +98,11 @@ static int linux_barrier(void)
     return error;
 }
 
-/* To register takes microseconds while the program has one thread, and tens of milliseconds later. */
-__attribute__((constructor)) static void register_early(void)
+/* To register takes microseconds while the program has one thread, and tens of milliseconds later; and light fences are
+ * full ones until a heavy one has succeeded. */
+__attribute__((constructor)) static void begin_with_a_heavy_fence(void)
 {
-    membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+    bide_atomic_fence_heavy();
 }
 
 const bide_platform_table bide_platform = {linux_wait,  linux_wake,   linux_now,

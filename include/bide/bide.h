@@ -20,6 +20,7 @@
 #include "bide/dump.h"
 #include "bide/errors.h"
 #include "bide/event.h"
+#include "bide/fence.h"
 #include "bide/frame.h"
 #include "bide/generator.h"
 #include "bide/handle.h"

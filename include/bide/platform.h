@@ -1,5 +1,5 @@
 /*
- * What the core asks of the system beneath it: a table of five functions, one for the whole program,
+ * What the core asks of the system beneath it: a table of six functions, one for the whole program,
  * chosen when it is linked. bide's library brings the table for Linux; a program for bare metal
  * defines its own. Floor: base.
  */
@@ -35,6 +35,13 @@ typedef struct bide_platform_table {
     /* A caller broke a rule of the library: says so in one line (what; where: a function or a
      * coroutine, its file and line) and does not return. */
     void (*misuse)(const char *what, const char *where, const char *file, unsigned line);
+
+    /*
+     * The caller, and every thread of the program that runs, passes a full fence between the call and the return, which
+     * is 0; a negative errno if the system offers no such thing. NULL: it does not. Where there is one processor and
+     * one address space, a function that returns 0 and does nothing. See fence.h.
+     */
+    int (*barrier)(void);
 } bide_platform_table;
 
 extern const bide_platform_table bide_platform;

@@ -24,54 +24,29 @@
  *
  * ---- No wake-up is lost, and no wait ends twice ----
  *
- * The publisher stores `published` and then looks at the list; a waiter enlists and then looks at
- * `published`. Neither sees the other only if both looks came too early, and one total order forbids it
- * (that of C++20 and RC11, which what compilers do keeps to; C11's own text says less where orders are
- * mixed on one word):
+ * The publisher stores `published` and then looks at the list; a waiter enlists and then looks at `published`. That
+ * neither misses the other is the list's argument (waiter_list.h, 8 to 11), with `published` as its number: publishing
+ * is a release store, a light fence and a load while nobody waits. Of the barrier's own:
  *
- *     publisher:  C  published.store(s, seq_cst)      waiter:  A  list.push(w, seq_cst)
- *                 D  list.load(seq_cst)                        B  published.load(seq_cst)
- *
- * 1. If B reads what was before C, then B comes before C in the single total order of seq_cst operations,
- *    so A before B before C before D, and D sees the push, or something later (a taker of the list).
- *    Weaker, D may be performed before C, or B before A: on x86 a plain store waits in the store
- *    buffer while D is done.
- * 2. The publisher looks (a load) before it takes (an exchange), so the line of the list stays shared
- *    while nobody waits. That is why C, D, A and B must all be seq_cst. Were the list exchanged
- *    unconditionally, no seq_cst would be needed at all: both sides would then modify the one word, and
- *    of two modifications one comes first. Push first: the exchange takes it. Exchange first: the push
- *    reads from it (or from a later modification, which continues its release sequence), and with
- *    push acquiring and exchange releasing, C happens before B even if both are relaxed. On x86 that
- *    is one locked instruction either way (the seq_cst store is one), but it is on the contended
- *    line, so looking is what is built.
- * 3. Whoever takes waiters to look at them sifts (waiter_list.h): the list says so until those whose number has
- *    not come are put back. So while somebody waits, D never finds the list empty, whoever holds the waiter, and the
- *    publisher either takes the list itself or asks the holder to look again, which then sees C. For the same reason a
- *    waiter that finds its number reached (B) while another sifts may leave its end to that one.
- * 4. close() shuts the list. A push that comes later is refused; whoever holds taken waiters is told so when it
+ * 1. Whoever takes waiters to look at them sifts (waiter_list.h): the list says so until those whose number has
+ *    not come are put back. So while somebody waits, the publisher never finds the list empty, whoever holds the waiter,
+ *    and either takes the list itself or asks the holder to look again, which then sees what was published.
+ * 2. close() shuts the list. A push that comes later is refused; whoever holds taken waiters is told so when it
  *    puts them back, and ends them with -EPIPE itself. So close needs no look at
- *    `published` that is ordered with C, except to tell who is reached: those it takes it judges by the
+ *    `published` that is ordered with the publisher's, except to tell who is reached: those it takes it judges by the
  *    value that it sees, and a publisher in another thread at that moment is concurrent.
- * 5. Seeing a number published means seeing what was written before: C releases (as seq_cst does), the
- *    loads in ready and B acquire. Whoever takes the list reads `published` after the take, and judges by
- *    that: among the taken may be one who enlisted after B, having seen a later number, and for whom
- *    B's number would lie more than half the range back. The take has acquired his push, so the load
- *    that follows cannot be older than what he saw.
- *
- * ---- Nothing is touched after the end ----
- *
- * 6. After A the waiter may be taken by another thread, and yet `suspend` goes on to look at the barrier (B) and maybe
- *    at the list: a handshake keeps the coroutine from going on meanwhile (waiter_list.h, 9).
- * 7. The link of a waiter that is put back is written before putting back releases it and read by the next
- *    taker after its acquire.
+ * 3. Seeing a number published means seeing what was written before: N releases, the loads in ready and B acquire.
+ *    Whoever takes the list reads `published` after the take, and judges by that: a waiter who enlisted having seen a
+ *    later number than the taker had would, by the taker's number, lie more than half the range back (waiter_list.h, 13).
+ * 4. Nothing of the barrier is touched after the end of a wait: waiter_list.h, 12.
  *
  * ABA: see waiter_list.h; the list is pushed onto or taken whole, so it does no harm.
  *
  * Layout: `published` and `waiters` have a cache line each. Publishing writes the first; waiters that
- * come and go write the second.
+ * come and go write the second, and publishers while they watch.
  *
- * Source: the seed article on the sequence barrier, after cppcoro's sequence_barrier; 2, 3, 4 and 6 are
- * answers to what they leave open.
+ * Source: the seed article on the sequence barrier, after cppcoro's sequence_barrier; 1 to 4 are answers to what they
+ * leave open.
  */
 #ifndef BIDE_SEQUENCE_BARRIER_H
 #define BIDE_SEQUENCE_BARRIER_H

@@ -26,13 +26,14 @@
  *    after P, and for both P must not precede C. Now what the members publish was published by `after` before. If
  *    he looked under the lock, that was before the joiner had it, so the joiner's R is ordered after. If not:
  *
- *        publisher:  S  after.published.store(C or later, seq_cst)
- *        looker:     F  loads C of the fixed members             joiner:  W  first.store(member, seq_cst)
- *                    H  first.load(seq_cst)                               R  after.published.load(seq_cst)
+ *        publisher:  S  after.published.store(C or later, release)
+ *        looker:     F  loads C of the fixed members, acquire    joiner:  W  first.store(member)
+ *                    L  light fence                                       X  heavy fence
+ *                    H  first.load                                        R  after.published.load
  *
  *    S happens before F (by way of the member that published C, and acquired it from `after`; or of the looker, who
- *    is the publisher), and F is before H. If H does not see W, then S, H, W, R is their order in the single total
- *    order of seq_cst operations, and R sees S, or something later. If it does see W, or anything of W's member, he
+ *    is the publisher), and F is before L. If H does not see W, then L comes before X (fence.h), and R, behind X, sees
+ *    S, which happens before L, or something later. If it does see W, or anything of W's member, he
  *    takes the lock, and so comes after the joining, and sees the joiner's P. F must come before H: in the other
  *    order everything could move on between the two. With no members at all everything counts as published, that is
  *    C is the target, and it is the producer's part that C does not lie ahead of the cursor: of what it has claimed

@@ -55,21 +55,54 @@
  *      that was published. No reason to remove a waiter is missed: who has one modifies the word after, and finds
  *      either the waiter there, or SIFTING, or that it has been taken to be ended.
  *
- * Those who look again. Some things come without the list: a number is stored, and then the list is looked at. Their
- * waiters look at the number when they have enlisted (bide_waiter_list_suspend):
- *   8. Announcer: N stores the number, D loads the word. Waiter: A pushes, B looks at the number. All four are seq_cst.
- *      If B reads what was before N, then B comes before N in their single total order, so A before B before N before
- *      D, and D sees the push, or something later: another who holds the waiter (SIFTING), or who has ended it.
- *   9. After A the waiter may be taken by another thread, and yet suspend goes on to look at the object. Would the
- *      coroutine be resumed meanwhile, it could end, and the object be freed under our feet. So each waiter has one
- *      more word: who ends the wait swaps ENDED into it, and suspend, when it is done with the object, swaps ARMED.
- *      Whoever comes second (and sees the other's word) resumes the coroutine: suspend by going on, the other by
- *      waking it. Both swaps acquire and release: the results that the ender wrote are seen by the suspender, and the
- *      suspender's last accesses to the object come before the resumption.
- *  10. Whoever takes waiters looks at the number after that, and judges by what it then sees: among them may be one who
+ * ---- Those who look again ----
+ *
+ * Some things come without the list: an announcer stores a number, and looks whether somebody waits. Its waiters look at
+ * the number when they have enlisted (bide_waiter_list_suspend). Neither must miss the other:
+ *
+ *     announcer:  N  store the number, release       waiter:  A  enlist, seq_cst
+ *                 L  light fence                               H  heavy fence, if he came onto EMPTY
+ *                 D  load the word                             B  look at the number, seq_cst
+ *                 F  full fence, and again,                    M  if he came onto EMPTY: modifies the word
+ *                    unless it was EMPTY or SHUT
+ *
+ * Announcing is frequent and waiting seldom, so while nobody waits the announcer has no full fence (fence.h). Where
+ * waits are frequent too the heavy fence would cost more than that saves, so such a list is biased one way or the other:
+ *
+ *     word   EMPTY     nobody waits; announcers do not look closely, so who enlists has to have the heavy fence
+ *            WATCHED   nobody waits; announcers look with a full fence, as they do while somebody waits
+ *
+ *            enlist: EMPTY, WATCHED, pointer -> pointer; beside SIFTING as above
+ *            put back: SIFTING -> WATCHED where other lists have EMPTY
+ *            announcer: WATCHED -> EMPTY, when it has been watched for nothing some times in a row
+ *
+ *   8. Who enlists onto anything but EMPTY (A, B) and an announcer that gets to F: two full fences, one on each side (A
+ *      and B are one). If B does not see N then F comes after A, and the look behind F finds the waiter, or something
+ *      later: another who holds him (SIFTING), or who has ended him.
+ *   9. Who enlists onto EMPTY and an announcer that looks at D only: if D does not see A then L comes before H, and B sees
+ *      N. If the announcer gets to F: as 8, H being a full fence too.
+ *  10. Who enlists onto anything but EMPTY, and an announcer whose D finds an EMPTY of before that (its F is not there):
+ *      of those that came since that EMPTY, the first came onto it, and his heavy fence H covers all of them. L comes
+ *      before H, as in 9, so whoever looks at the number after H sees N. The first modifies the word after H, always
+ *      (M). Who enlisted before M is in the chain that M takes, or with one who sifts, whom M tells to look again, or has
+ *      ended; in the first two cases he is looked at by somebody who comes after M. Who enlisted after M has acquired M
+ *      (A acquires, and between the two are only read-modify-writes), so his own look B comes after H.
+ *      If only the first is there at M, and is not due, there is nobody to look at, and M writes what is there.
+ *      M needs no order of its own to release H: H is in front of it, and a fence.
+ *  11. Only an announcer that saw WATCHED makes EMPTY of it, by a compare-exchange, so nobody has enlisted in between, and
+ *      nobody stays behind who relies on F. It publishes nothing: relaxed. (Nor is the count of how often the list was
+ *      watched for nothing anything but a hint.)
+ *  12. After A the waiter may be taken by another thread, and yet suspend goes on to look at the object. Would the
+ *      coroutine be resumed meanwhile, it could end, and the object be freed under our feet. So each waiter has one more
+ *      word: who ends the wait swaps ENDED into it, and suspend, when it is done with the object, swaps ARMED. Whoever
+ *      comes second (and sees the other's word) resumes the coroutine: suspend by going on, the other by waking it. Both
+ *      swaps acquire and release: the results that the ender wrote are seen by the suspender, and the suspender's last
+ *      accesses to the object come before the resumption.
+ *  13. Whoever takes waiters looks at the number after that, and judges by what it then sees: among them may be one who
  *      enlisted having seen a later number than the taker had. The take has acquired his push, so a look that follows
  *      cannot be older than what he saw. A waiter that is due (B) while another sifts leaves its end to that one, who
  *      is asked to look again (7).
+ * A biased list is not opened again once it is shut.
  *
  * The one sifting uses the list until it has put back, on behalf of one whose wait has not ended (who cancels it has
  * not returned), or as the one announcing, so the list may be freed when no wait is under way and nobody announces.
@@ -77,6 +110,7 @@
 #ifndef BIDE_WAITER_LIST_H
 #define BIDE_WAITER_LIST_H
 
+#include "bide/fence.h"
 #include "bide/frame.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -88,6 +122,7 @@ BIDE_EXTERN_C_BEGIN
 #define BIDE_LIST_TAGS_         ((uintptr_t)3)
 #define BIDE_LIST_REOPENED_     ((uintptr_t)4)
 #define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)8 | BIDE_LIST_SIFTING_)
+#define BIDE_LIST_WATCHED_      ((uintptr_t)12)
 #define BIDE_LIST_CLOSED        ((uintptr_t)4 | BIDE_LIST_SHUT)
 #define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)8 | BIDE_LIST_SHUT)
 
@@ -97,6 +132,18 @@ typedef struct bide_waiter_list {
 
 #define bide_waiter_list_init(list, shut) \
     bide_atomic_init(&(list)->word, (shut) ? BIDE_LIST_SHUT : BIDE_LIST_EMPTY)
+
+/* A list whose waiters look again: 8 to 13. Any number of announcers. */
+typedef struct bide_biased_list {
+    bide_waiter_list list;
+    bide_atomic(uint32_t) unneeded; /* how often in a row it was watched for nothing; a hint */
+} bide_biased_list;
+
+#define bide_biased_list_init(biased)                       \
+    do {                                                    \
+        bide_waiter_list_init(&(biased)->list, false);      \
+        bide_atomic_init(&(biased)->unneeded, (uint32_t)0); \
+    } while (0)
 
 /* Is a list with this word shut, or closed? */
 BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
@@ -114,7 +161,14 @@ BIDE_INLINE bool bide_waiter_list_word_is_set(uintptr_t word)
 /* Is it empty, or shut or closed, and does nobody sift: holds nobody a waiter of it that has not ended? */
 BIDE_INLINE bool bide_waiter_list_word_is_idle(uintptr_t word)
 {
-    return word == BIDE_LIST_EMPTY || (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT;
+    return word == BIDE_LIST_EMPTY || word == BIDE_LIST_WATCHED_ ||
+           (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT;
+}
+
+/* Are there waiters in it, or in the hands of one who may put them back? */
+BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
+{
+    return !bide_waiter_list_word_is_idle(word) && word != BIDE_LIST_SIFTING_SHUT_;
 }
 
 /*
@@ -165,7 +219,7 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     }
     if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
         return bide_waiter_list_cut_(head);
-    return head != BIDE_LIST_SHUT ? (bide_awaiter *)head : NULL;
+    return head > BIDE_LIST_WATCHED_ ? (bide_awaiter *)head : NULL;
 }
 
 /*
@@ -209,8 +263,7 @@ BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
  */
 typedef struct bide_sift_rules {
     /*
-     * Before waiters are looked at, each time: loads what they are judged by into `context`, with the order that 8 and
-     * 10 ask for. NULL: they are judged by nothing, and end when the list is shut, with what their `resume` says.
+     * Before waiters are looked at, each time: loads what they are judged by into `context`, seq_cst (B, and 13). NULL: they are judged by nothing, and end when the list is shut, with what their `resume` says.
      */
     void (*look)(void *context);
 
@@ -229,32 +282,41 @@ typedef struct bide_sift_rules {
 /* The rules where waiters are judged by nothing. */
 extern const bide_sift_rules bide_sift_canceled;
 
-/* The head of a waiter whose suspend looks again when it has enlisted: 8 and 9. */
+/* The head of a waiter whose suspend looks again when it has enlisted. */
 typedef struct bide_list_waiter {
     bide_awaiter awaiter;
     bide_atomic(uint32_t) handshake; /* between suspend and who ends the wait */
 } bide_list_waiter;
 
-/* Its states; see 9. */
+/* Its states; see 12. */
 enum { BIDE_WAIT_BEGUN_, BIDE_WAIT_ARMED_, BIDE_WAIT_ENDED_ };
 
 /*
- * The `suspend` of such a waiter: looks for a while (bide_look), enlists `own`, and looks again (8). Returns `frame` if
+ * The `suspend` of such a waiter: looks for a while (bide_look), enlists `own`, and looks again. Returns `frame` if
  * the wait has ended, or NULL. `rules` look again; `context` is for look.
  */
-bide_frame *bide_waiter_list_suspend(bide_waiter_list *list, bide_list_waiter *own,
+bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
                                      bide_frame *frame, const bide_sift_rules *rules,
                                      void *context);
 
 /*
- * Ends and wakes those that are due and those that were asked to stop; or asks who sifts already to look again. For
- * who has made known what waiters wait for. `word` is what the list's word was seen to be. Lock-free, and linear in
- * the waiters.
+ * For an announcer, who has just stored (release) what waiters look at: the word of the list. If it is more than
+ * BIDE_LIST_SHUT, bide_waiter_list_announce is to be called with it. Any thread; wait-free, and without a full fence.
  */
-void bide_waiter_list_sift(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
-                           void *context);
+BIDE_INLINE uintptr_t bide_biased_list_look(bide_biased_list *biased)
+{
+    bide_atomic_fence_light();                            /* L */
+    return bide_atomic_load(&biased->list.word, relaxed); /* D */
+}
 
-/* The same for `cancel`. */
+/*
+ * Ends and wakes those that are due and those that were asked to stop; or asks who sifts already to look again. Any
+ * thread; lock-free, and linear in the waiters.
+ */
+void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
+                               const bide_sift_rules *rules, void *context);
+
+/* The same for `cancel`: nothing has become due. */
 void bide_waiter_list_sift_canceled(bide_waiter_list *list, const bide_sift_rules *rules,
                                     void *context);
 

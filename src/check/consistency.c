@@ -71,7 +71,14 @@ static bool is_access(const event *e)
 
 static bool is_sc_fence(const event *e)
 {
-    return e->kind == EVENT_FENCE && e->order == bide_check_seq_cst_;
+    return e->kind == EVENT_FENCE && e->order >= bide_check_seq_cst_;
+}
+
+/* Does it count that the one comes before the other? For a light fence, only if the other is heavy. */
+static bool counts(const event *x, const event *y)
+{
+    return (x->order != bide_check_light_ || y->order == bide_check_heavy_) &&
+           (y->order != bide_check_light_ || x->order == bide_check_heavy_);
 }
 
 /* For two accesses of one location: does x come before y by what was read and how stores stand? */
@@ -214,7 +221,7 @@ static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
     size_t *sc = scratch(sc_count * sizeof *sc);
     size_t m = 0;
     for (size_t i = 0; i < n; i++) {
-        if (r.events[i]->order == bide_check_seq_cst_)
+        if (r.events[i]->order >= bide_check_seq_cst_)
             sc[m++] = i;
     }
     bool *edges = scratch(m * m * sizeof *edges);
@@ -229,7 +236,7 @@ static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
                 edge = has(ends, y) && share_one(&r.scb[y * r.words], beginnings, r.words);
             if (!edge && a != b && is_sc_fence(r.events[sc[a]]) && is_sc_fence(r.events[sc[b]]))
                 edge = fences_ordered(&r, g, sc[a], sc[b], beginnings);
-            edges[a * m + b] = edge;
+            edges[a * m + b] = edge && counts(r.events[sc[a]], r.events[sc[b]]);
         }
     }
     return is_acyclic(edges, m, scratch(m * sizeof(bool)));
@@ -272,7 +279,7 @@ static bool is_acyclic_without_fences(const graph *g, size_t m)
     size_t i = 0;
     for (unsigned t = 1; t < LAST; t++) {
         for (unsigned j = 0; j < g->threads[t].count; j++) {
-            if (g->threads[t].events[j].order == bide_check_seq_cst_)
+            if (g->threads[t].events[j].order >= bide_check_seq_cst_)
                 sc[i++] = (reference){(uint16_t)t, (uint16_t)j};
         }
     }
@@ -291,7 +298,7 @@ bool is_sc_consistent(const graph *g)
         n += g->threads[t].count;
         for (unsigned i = 0; i < g->threads[t].count; i++) {
             const event *e = &g->threads[t].events[i];
-            sc_count += e->order == bide_check_seq_cst_;
+            sc_count += e->order >= bide_check_seq_cst_;
             has_fences = has_fences || is_sc_fence(e);
         }
     }

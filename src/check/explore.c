@@ -116,12 +116,13 @@ static event *begin_clocks(graph *g, reference self)
 
 static bool acquires(int order)
 {
-    return order == bide_check_acquire_ || order >= bide_check_acq_rel_;
+    return order == bide_check_acquire_ ||
+           (order >= bide_check_acq_rel_ && order != bide_check_light_);
 }
 
 static bool releases(int order)
 {
-    return order >= bide_check_release_;
+    return order >= bide_check_release_ && order != bide_check_light_;
 }
 
 static bool wait_is_over(const operation *op, uint64_t value)

@@ -44,6 +44,13 @@ known_operation *orders_known(unsigned *count)
 static unsigned weaker(step_kind step, int order, bool is_load_only, uint8_t out[2])
 {
     switch (order) {
+    case bide_check_heavy_:
+        out[0] = bide_check_seq_cst_;
+        out[1] = bide_check_light_;
+        return 2;
+    case bide_check_light_:
+        out[0] = bide_check_relaxed_;
+        return 1;
     case bide_check_seq_cst_:
         out[0] = is_load_only         ? bide_check_acquire_
                  : step == STEP_STORE ? bide_check_release_
@@ -102,7 +109,8 @@ void orders_restore(void)
 
 const char *order_name(int order)
 {
-    static const char *const names[] = {"relaxed", "acquire", "release", "acq_rel", "seq_cst"};
+    static const char *const names[] = {"relaxed", "acquire", "release", "acq_rel",
+                                        "seq_cst", "light",   "heavy"};
     return names[order];
 }
 

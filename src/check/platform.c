@@ -157,7 +157,7 @@ static void check_misuse(const char *what, const char *where, const char *file, 
 }
 
 const bide_platform_table bide_platform = {check_wait, check_wake, check_now, check_yield,
-                                           check_misuse};
+                                           check_misuse, NULL};
 
 /* More than one, so that threads look for work before they sleep: once, which shows all that a second look could. */
 unsigned bide_processors_(void);

@@ -1,12 +1,14 @@
 /*
- * The platform table for Linux: futexes, the monotonic clock.
+ * The platform table for Linux: futexes, the monotonic clock, membarrier.
  */
 #define _GNU_SOURCE
+#include "bide/fence.h"
 #include "bide/platform.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,5 +84,26 @@ static void linux_misuse(const char *what, const char *where, const char *file, 
     abort();
 }
 
-const bide_platform_table bide_platform = {linux_wait, linux_wake, linux_now, linux_yield,
-                                           linux_misuse};
+static int membarrier(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0) == 0 ? 0 : -errno;
+}
+
+/* Linux 4.14. To register is allowed more than once; a program that forked is registered as its parent was. */
+static int linux_barrier(void)
+{
+    int error = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    if (error == -EPERM && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
+        error = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    return error;
+}
+
+/* To register takes microseconds while the program has one thread, and tens of milliseconds later; and light fences are
+ * full ones until a heavy one has succeeded. */
+__attribute__((constructor)) static void begin_with_a_heavy_fence(void)
+{
+    bide_atomic_fence_heavy();
+}
+
+const bide_platform_table bide_platform = {linux_wait,  linux_wake,   linux_now,
+                                           linux_yield, linux_misuse, linux_barrier};

@@ -5,7 +5,7 @@
 #define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
 #define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
 
-/* What a sifter judges by: argument 5. */
+/* What a sifter judges by: argument 3. */
 typedef struct F_(_sifter) {
     BARRIER_ *barrier;
     BIDE_SEQUENCE published;
@@ -34,7 +34,7 @@ static const bide_sift_rules F_(_rules) = {F_(_look), F_(_is_due), F_(_end), tru
 void F_(_wake_)(BARRIER_ *barrier, uintptr_t word)
 {
     F_(_sifter) sifter = {barrier, 0};
-    bide_waiter_list_sift(&barrier->waiters, word, &F_(_rules), &sifter);
+    bide_waiter_list_announce(&barrier->waiters, word, &F_(_rules), &sifter);
 }
 
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
@@ -48,19 +48,19 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
     F_(_sifter) sifter = {((WAITER_ *)(void *)awaiter)->barrier, 0};
-    bide_waiter_list_sift_canceled(&sifter.barrier->waiters, &F_(_rules), &sifter);
+    bide_waiter_list_sift_canceled(&sifter.barrier->waiters.list, &F_(_rules), &sifter);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
     F_(_sifter) sifter = {((WAITER_ *)(void *)awaiter)->barrier, 0};
-    return bide_waiter_list_sift_out(&sifter.barrier->waiters, awaiter, &F_(_rules), &sifter);
+    return bide_waiter_list_sift_out(&sifter.barrier->waiters.list, awaiter, &F_(_rules), &sifter);
 }
 
 void F_(_close)(BARRIER_ *barrier)
 {
     F_(_sifter) sifter = {barrier, 0};
-    bide_waiter_list_close(&barrier->waiters, &F_(_rules), &sifter);
+    bide_waiter_list_close(&barrier->waiters.list, &F_(_rules), &sifter);
 }
 
 #undef BARRIER_

@@ -25,14 +25,15 @@ static void F_(_link)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier)
     bide_event_init(&member->left, false);
     if (next != NULL)
         next->before = member;
-    bide_atomic_store(&group->first, member, seq_cst); /* W */
+    bide_atomic_store(&group->first, member, relaxed); /* W; whoever acts on it takes the lock */
 }
 
 BIDE_SEQUENCE F_(_join)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier, BARRIER_ *after)
 {
     lock_take(&group->lock);
     F_(_link)(group, member, barrier);
-    BIDE_SEQUENCE start = bide_atomic_load(&after->published, seq_cst); /* R */
+    bide_atomic_fence_heavy();                                          /* X; partner: L */
+    BIDE_SEQUENCE start = bide_atomic_load(&after->published, acquire); /* R */
     BARRIER_F_(_init)(barrier, start);
     lock_free(&group->lock);
     return start;
@@ -43,6 +44,7 @@ BIDE_SEQUENCE F_(_join_from)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier,
 {
     lock_take(&group->lock);
     F_(_link)(group, member, barrier);
+    bide_atomic_fence_heavy();            /* X; partner: L */
     BIDE_SEQUENCE from = start(argument); /* R */
     BARRIER_F_(_init)(barrier, from);
     lock_free(&group->lock);
@@ -136,7 +138,8 @@ static void F_(_look_at)(VIEW_ *view, BIDE_SEQUENCE target, BARRIER_ *barrier, M
     bool closed = false;
     if (behind != 0) {
         /* acquire: partner is the closing's release, so that what was published before it is seen then. */
-        closed = bide_waiter_list_word_is_shut(bide_atomic_load(&barrier->waiters.word, acquire));
+        closed =
+            bide_waiter_list_word_is_shut(bide_atomic_load(&barrier->waiters.list.word, acquire));
         last = BARRIER_F_(_last_published)(barrier); /* F */
         behind = TRAIT_(_distance)(last, target);
     }
@@ -166,8 +169,9 @@ static bool F_(_turn)(WAITER_ *self, int *status)
     MEMBER_ *left = NULL;
     for (size_t i = 0; i < group->count; i++)
         F_(_look_at)(&view, target, group->fixed[i], NULL);
+    bide_atomic_fence_light(); /* L; partner: X */
     if (self->held != NULL ||
-        bide_atomic_load(&group->first, seq_cst) != NULL) { /* H; acquire: 2 */
+        bide_atomic_load(&group->first, acquire) != NULL) { /* H; acquire: 2 */
         lock_take(&group->lock);
         if (self->held != NULL)
             left = F_(_release)(self->held);

@@ -50,8 +50,7 @@ typedef struct sifting {
 static bool begin(sifting *s, uintptr_t word)
 {
     bide_waiter_list *list = s->list;
-    for (bool again = false; word != BIDE_LIST_EMPTY && !bide_waiter_list_word_is_shut(word);
-         again = true) {
+    for (bool again = false; bide_waiter_list_word_has_waiters(word); again = true) {
         if ((word & BIDE_LIST_SIFTING_) != 0) {
             /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
             if (bide_atomic_compare_exchange(&list->word, &word, word | BIDE_LIST_AGAIN_, release,
@@ -101,6 +100,13 @@ static void let_go_of_kept(sifting *s)
     s->kept.first = NULL;
 }
 
+static uintptr_t what_stays(const sifting *s)
+{
+    if (s->kept.first != NULL)
+        return (uintptr_t)s->kept.first;
+    return s->rules->looks_again ? BIDE_LIST_WATCHED_ : BIDE_LIST_EMPTY;
+}
+
 /*
  * Puts back what is kept. True: done. False: look at `taken` again, which has what was kept, and what has come since.
  * Lock-free, but linear in what has come since.
@@ -114,8 +120,7 @@ static bool put_back(sifting *s)
     for (bool again = false;;) {
         if (word == BIDE_LIST_SIFTING_) {
             /* release: 6. */
-            if (bide_atomic_compare_exchange(&list->word, &word, (uintptr_t)s->kept.first, release,
-                                             relaxed))
+            if (bide_atomic_compare_exchange(&list->word, &word, what_stays(s), release, relaxed))
                 return true;
         } else if (word == BIDE_LIST_SIFTING_SHUT_) {
             /* acquire: 5. */
@@ -220,7 +225,7 @@ static bool sift(sifting *s, const bide_awaiter *withdrawn)
 }
 
 /*
- * Finishes the handshake (9) of each of those that have ended but `own`, and keeps only those that are to be woken:
+ * Finishes the handshake (12) of each of those that have ended but `own`, and keeps only those that are to be woken:
  * whose suspend has armed them. The others' suspends will go on by themselves. Returns whether `own` was among them.
  */
 static bool shake_hands(bide_awaiter_chain *ended, const bide_awaiter *own)
@@ -269,12 +274,6 @@ static bool sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rul
     return wake_ended(&s, own);
 }
 
-void bide_waiter_list_sift(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
-                           void *context)
-{
-    sift_for(list, word, rules, context, NULL);
-}
-
 void bide_waiter_list_sift_canceled(bide_waiter_list *list, const bide_sift_rules *rules,
                                     void *context)
 {
@@ -303,24 +302,115 @@ void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules
     wake_ended(&s, NULL);
 }
 
-bide_frame *bide_waiter_list_suspend(bide_waiter_list *list, bide_list_waiter *own,
+/* ---- Biased lists ---- */
+
+/* How often in a row announcers watch for nothing before they stop: about what a heavy fence costs. */
+#if BIDE_CHECK
+enum { UNNEEDED_MOST = 2 };
+#else
+enum { UNNEEDED_MOST = 64 };
+#endif
+
+/*
+ * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10. Whatever the word is, it is
+ * modified: who enlisted before that is taken, or the one sifting looks at him again; who comes later comes after the
+ * fence. If there is nobody but `own`, and it is not due, nobody needs to be looked at.
+ */
+static bool begin_after_fence(sifting *s, const bide_awaiter *own)
+{
+    uintptr_t alone = is_due(s, own) ? BIDE_LIST_EMPTY : (uintptr_t)own;
+    bide_waiter_list *list = s->list;
+    uintptr_t word = (uintptr_t)own;
+    for (bool again = false; !bide_waiter_list_word_is_shut(word); again = true) {
+        if (bide_waiter_list_word_has_waiters(word) && (word & BIDE_LIST_SIFTING_) == 0 &&
+            word != alone) {
+            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+                                             relaxed)) { /* 4 */
+                s->taken = (bide_awaiter *)word;
+                return true;
+            }
+        } else {
+            uintptr_t same = (word & BIDE_LIST_SIFTING_) != 0 ? word | BIDE_LIST_AGAIN_ : word;
+            /* relaxed: the fence in front of it releases, 7 and 10. */
+            if (bide_atomic_compare_exchange(&list->word, &word, same, relaxed, relaxed))
+                return false;
+        }
+        if (again)
+            bide_atomic_retry();
+    }
+    return false;
+}
+
+/* Enlists a waiter; *onto is the word that he came onto. False: the list is shut. */
+static bool enlist(bide_waiter_list *list, bide_awaiter *awaiter, uintptr_t *onto)
+{
+    uintptr_t word = bide_atomic_load(&list->word, acquire);
+    for (bool again = false; !bide_waiter_list_word_is_shut(word); again = true) {
+        uintptr_t older = word == BIDE_LIST_WATCHED_ ? 0 : word & ~BIDE_LIST_TAGS_;
+        awaiter->link = (bide_awaiter *)older;
+        /* A; partner: F. Acquire if it fails: 3. */
+        if (bide_atomic_compare_exchange(&list->word, &word,
+                                         (uintptr_t)awaiter | (word & BIDE_LIST_TAGS_), seq_cst,
+                                         acquire)) {
+            *onto = word;
+            return true;
+        }
+        if (again)
+            bide_atomic_retry();
+    }
+    return false;
+}
+
+/* The list is watched and nobody is there. After long enough it is no longer watched: true, unless somebody has come. */
+static bool watch_for_nothing(bide_biased_list *biased, uintptr_t *word)
+{
+    uint32_t unneeded = bide_atomic_load(&biased->unneeded, relaxed) + 1;
+    /* relaxed: 11. */
+    if (unneeded >= UNNEEDED_MOST &&
+        !bide_atomic_compare_exchange(&biased->list.word, word, BIDE_LIST_EMPTY, relaxed, relaxed))
+        return false;
+    bide_atomic_store(&biased->unneeded, unneeded < UNNEEDED_MOST ? unneeded : 0, relaxed);
+    return true;
+}
+
+void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
+                               const bide_sift_rules *rules, void *context)
+{
+    bide_atomic_fence(seq_cst); /* F: 8; partners: A and B, H */
+    if (word == BIDE_LIST_WATCHED_) {
+        word = bide_atomic_load(&biased->list.word, relaxed);
+        if (word == BIDE_LIST_WATCHED_ && watch_for_nothing(biased, &word))
+            return;
+    }
+    bide_atomic_store(&biased->unneeded, 0, relaxed);
+    sift_for(&biased->list, word, rules, context, NULL);
+}
+
+bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
                                      bide_frame *frame, const bide_sift_rules *rules, void *context)
 {
+    bide_waiter_list *list = &biased->list;
     bide_awaiter *awaiter = &own->awaiter;
     if (bide_look(awaiter, frame))
         return frame;
     sifting s = sifting_of(list, rules, context);
     bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);
-    bool pushed;
-    bide_waiter_list_push(list, awaiter, awaiter, seq_cst, pushed); /* 8 */
-    look(&s);
-    if (!pushed) {
-        end_shut(&s, awaiter); /* what came before the shutting was acquired by the push: 3 */
+    uintptr_t onto;
+    if (!enlist(list, awaiter, &onto)) {
+        look(&s);
+        end_shut(&s, awaiter); /* what came before the shutting was acquired: 3 */
         return frame;
     }
-    if (is_due(&s, awaiter) && sift_for(list, (uintptr_t)awaiter, rules, context, awaiter))
-        return frame;
-    /* From here on neither the list nor what is beside it is touched (9). */
+    if (onto == BIDE_LIST_EMPTY)
+        bide_atomic_fence_heavy(); /* H; partner: L */
+    look(&s);                      /* B */
+    if (onto == BIDE_LIST_EMPTY ? begin_after_fence(&s, awaiter)
+                                : is_due(&s, awaiter) && begin(&s, (uintptr_t)awaiter)) {
+        sift(&s, NULL);
+        if (wake_ended(&s, awaiter))
+            return frame;
+    }
+    /* From here on neither the list nor what is beside it is touched (12). */
     if (bide_atomic_exchange(&own->handshake, BIDE_WAIT_ARMED_, acq_rel) == BIDE_WAIT_ENDED_)
         return frame;
     return NULL;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The core needs a compiler and five functions of a platform table, nothing else: freestanding_test.sh ROOT.
+# The core needs a compiler and six functions of a platform table, nothing else: freestanding_test.sh ROOT.
 #
 #   1. Its sources compile without a hosted C library, by each compiler that is here, in both variants of
 #      the bodies, without a warning.

@@ -6,7 +6,7 @@
 
 static const char kind_letters[] = "RWXACcF";
 static const char location_letters[] = "xyzw";
-static const char *const order_names[] = {"rlx", "acq", "rel", "ar", "sc"};
+static const char *const order_names[] = {"rlx", "acq", "rel", "ar", "sc", "light", "heavy"};
 
 bool litmus_is_compare_exchange(litmus_kind kind)
 {

@@ -10,7 +10,7 @@
  *     A x 1 rlx          fetch_add
  *     C x 0 1 ar rlx     compare_exchange of 0 by 1; the order if it fails
  *     c x 0 1 ar rlx     compare_exchange_weak
- *     F sc               fence
+ *     F sc               fence; also `light` and `heavy`
  *
  * In front of it may stand `init:` (see `initialised`), `C++20:` (its release sequences) and `spurious N:` (so often each thread's weak
  * compare-exchanges may fail for no reason; otherwise never).
@@ -43,6 +43,8 @@ typedef enum litmus_order {
     LITMUS_REL,
     LITMUS_AR,
     LITMUS_SC,
+    LITMUS_LIGHT, /* of fences */
+    LITMUS_HEAVY,
     LITMUS_ORDERS
 } litmus_order;
 

@@ -25,10 +25,11 @@ static uint32_t up_to(uint64_t *random, uint32_t most)
  */
 typedef struct style {
     uint32_t locations;
-    uint32_t sc;    /* of 8 operations are seq_cst whatever they are */
-    bool is_strong; /* the others are never relaxed */
-    bool is_simple; /* loads and stores only; so there can be more of them */
-    bool is_fenced; /* there is a seq_cst fence behind most of them */
+    uint32_t sc;        /* of 8 operations are seq_cst whatever they are */
+    bool is_strong;     /* the others are never relaxed */
+    bool is_simple;     /* loads and stores only; so there can be more of them */
+    bool is_fenced;     /* there is a seq_cst fence behind most of them */
+    bool is_asymmetric; /* which is light or heavy */
 } style;
 
 static litmus_kind random_kind(uint64_t *random, bool is_simple)
@@ -47,10 +48,16 @@ static litmus_order random_order(uint64_t *random, bool reads, bool writes)
 {
     litmus_order order;
     do
-        order = (litmus_order)up_to(random, LITMUS_ORDERS - 1);
+        order = (litmus_order)up_to(random, LITMUS_SC);
     while ((order == LITMUS_ACQ && !reads) || (order == LITMUS_REL && !writes) ||
            (order == LITMUS_AR && !(reads && writes)));
     return order;
+}
+
+static litmus_order asymmetric_order(uint64_t *random)
+{
+    static const litmus_order orders[] = {LITMUS_LIGHT, LITMUS_LIGHT, LITMUS_HEAVY, LITMUS_SC};
+    return orders[up_to(random, sizeof orders / sizeof orders[0] - 1)];
 }
 
 static litmus_op random_op(uint64_t *random, const style *style)
@@ -64,6 +71,8 @@ static litmus_op random_op(uint64_t *random, const style *style)
     while (style->is_strong && op.order == LITMUS_RLX);
     if (up_to(random, 7) < style->sc)
         op.order = LITMUS_SC;
+    if (is_fence && style->is_asymmetric)
+        op.order = asymmetric_order(random);
     if (op.kind != LITMUS_LOAD && !is_fence)
         op.value = op.kind == LITMUS_FETCH_ADD ? up_to(random, 2) : up_to(random, 3);
     if (litmus_is_compare_exchange(op.kind)) {
@@ -82,10 +91,12 @@ static void add_op(litmus_program *program, uint32_t thread, litmus_op op)
 /* Any operations, anywhere. */
 static void fill(litmus_program *program, uint64_t *random, const style *style)
 {
-    static const litmus_op fence = {.kind = LITMUS_FENCE, .order = LITMUS_SC};
+    litmus_op fence = {.kind = LITMUS_FENCE, .order = LITMUS_SC};
     uint32_t left = 4 + up_to(random, style->is_simple ? 7 : 5);
     for (uint32_t t = 0; left != 0; left--) {
         add_op(program, t, random_op(random, style));
+        if (style->is_asymmetric)
+            fence.order = asymmetric_order(random);
         if (style->is_fenced && up_to(random, 3) != 0)
             add_op(program, t, fence);
         t = up_to(random, 1) != 0 ? t : (t + 1) % program->threads;
@@ -131,6 +142,7 @@ static void random_program(litmus_program *program, uint64_t *random)
             .is_strong = up_to(random, 3) == 0,
             .is_simple = up_to(random, 1) != 0,
             .is_fenced = up_to(random, 3) == 0,
+            .is_asymmetric = up_to(random, 1) != 0,
         };
         if (up_to(random, 2) != 0)
             fill(program, random, &style);

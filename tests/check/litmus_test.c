@@ -52,6 +52,31 @@ static const known table[] = {
     {"SB, compare-exchanges that fail, seq_cst", "W x 1 sc; C y 5 6 rlx sc | W y 1 sc; C x 5 6 rlx sc", "*-*- 11", "0-0- 11"},
     {"SB, compare-exchanges that fail, relaxed", "W x 1 sc; C y 5 6 sc rlx | W y 1 sc; C x 5 6 sc rlx", "*-*- 11", ""},
 
+/* ---- Asymmetric fences: a light and a heavy one order each other, and nothing else does with a light one ---- */
+    {"SB, light and heavy", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
+    {"SB, two heavy", "W x 1 rlx; F heavy; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
+    {"SB, heavy and a seq_cst fence", "W x 1 rlx; F sc; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
+    {"SB, heavy and seq_cst accesses", "W x 1 sc; R y sc | W y 1 rlx; F heavy; R x rlx", SB_SOME},
+    {"SB, two light", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F light; R x rlx", SB_ALL},
+    {"SB, light and a seq_cst fence", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F sc; R x rlx", SB_ALL},
+    {"SB, light and seq_cst accesses", "W x 1 rlx; F light; R y rlx | W y 1 sc; R x sc", SB_ALL},
+    {"SB, heavy too early", "W x 1 rlx; F light; R y rlx | F heavy; W y 1 rlx; R x rlx", SB_ALL},
+    {"SB, light too late", "W x 1 rlx; R y rlx; F light | W y 1 rlx; F heavy; R x rlx", SB_ALL},
+    {"SB of three, one heavy", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F light; R z rlx | W z 1 rlx; F heavy; R x rlx", "*** 111", ""},
+    {"SB of three, two heavy", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; R z rlx | W z 1 rlx; F heavy; R x rlx", "*** 111", "000 111"},
+    {"SB of three, light, seq_cst, heavy", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F sc; R z rlx | W z 1 rlx; F heavy; R x rlx", "*** 111", ""},
+    {"SB of three, heavy between a seq_cst and a light", "W x 1 rlx; F sc; R y rlx | W y 1 rlx; F heavy; R z rlx | W z 1 rlx; F light; R x rlx", "*** 111", ""},
+    {"SB of four, heavy and light by turns", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; R z rlx | W z 1 rlx; F light; R w rlx | W w 1 rlx; F heavy; R x rlx", "**** 1111", "0000 1111"},
+    /* What was seen after a message from behind the heavy fence counts as behind it. */
+    {"SB, heavy, then a message to who looks", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; W z 1 rel | R z acq; R x rlx", "*** 111", "010 111"},
+    {"SB, heavy, then a relaxed message", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; W z 1 rlx | R z rlx; R x rlx", "*** 111", ""},
+    {"MP, light in place of release", "W x 1 rlx; F light; W y 1 rlx | R y acq; R x rlx", "** 11", ""},
+    {"MP, light and heavy", "W x 1 rlx; F light; W y 1 rlx | R y rlx; F heavy; R x rlx", "** 11", "10 11"},
+    {"MP, heavy fences", "W x 1 rlx; F heavy; W y 1 rlx | R y rlx; F heavy; R x rlx", "** 11", "10 11"},
+    {"IRIW, light and heavy", "W x 1 rlx | W y 1 rlx | R x rlx; F light; R y rlx | R y rlx; F heavy; R x rlx", "**** 11", "1010 11"},
+    {"2+2W, light and heavy", "W x 1 rlx; F light; W y 2 rlx | W y 1 rlx; F heavy; W x 2 rlx", "12, 21, 22", ""},
+    {"2+2W, two light", "W x 1 rlx; F light; W y 2 rlx | W y 1 rlx; F light; W x 2 rlx", "11, 12, 21, 22", ""},
+
 /* ---- Message passing: x is the message, y says that it is there ---- */
 #define MP_ALL  "** 11", ""
 #define MP_SOME "** 11", "10 11"

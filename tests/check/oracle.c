@@ -11,9 +11,13 @@
  *     psc_base = ([E sc] | [F sc]; hb?); scb; ([E sc] | hb?; [F sc])
  *     psc_F    = [F sc]; (hb | hb; eco; hb); [F sc]
  *
+ * where [F sc] is the light and the heavy fences (fence.h) too, and for those
+ *
+ *     psc          = (psc_base | psc_F) & (heavy * sc | sc * heavy | (sc \ light) * (sc \ light))
+ *
  *     COHERENCE    hb; eco? is irreflexive
  *     ATOMICITY    rmw & (rb; mo) is empty
- *     SC           psc_base | psc_F is acyclic
+ *     SC           psc is acyclic
  *     NO-THIN-AIR  sb | rf is acyclic
  *
  * A read-modify-write is a read and a write, related by rmw. The first event of each location is the write of
@@ -60,7 +64,8 @@ static event events[MOST_EVENTS];
 static unsigned count;
 static unsigned writer[MOST_EVENTS]; /* for each read, whom it reads */
 static relation sb, rf, rmw, mo, hb;
-static set all, reads, writes, firsts, fences, seq_csts;
+static set all, reads, writes, firsts, fences;
+static set seq_csts;                 /* the fences that are light or heavy too */
 static set at[LITMUS_LOCATIONS + 1]; /* the last is empty */
 static relation same_location;
 
@@ -178,13 +183,13 @@ static bool is_acyclic(relation r)
 
 static bool is_release(const event *e)
 {
-    return e->type != READ && e->order >= LITMUS_REL;
+    return e->type != READ && e->order >= LITMUS_REL && e->order != LITMUS_LIGHT;
 }
 
 static bool is_acquire(const event *e)
 {
     return e->type != WRITE &&
-           (e->order == LITMUS_ACQ || e->order == LITMUS_AR || e->order == LITMUS_SC);
+           (e->order == LITMUS_ACQ || (e->order >= LITMUS_AR && e->order != LITMUS_LIGHT));
 }
 
 static set events_that(bool (*are)(const event *e))
@@ -234,6 +239,16 @@ static bool is_atomic(void)
     return is_empty(intersect(rmw, compose(reads_before(), mo)));
 }
 
+static bool is_light(const event *e)
+{
+    return e->order == LITMUS_LIGHT;
+}
+
+static bool is_heavy(const event *e)
+{
+    return e->order == LITMUS_HEAVY;
+}
+
 static bool is_sequentially_consistent(void)
 {
     set sc_fences = seq_csts & fences;
@@ -247,7 +262,10 @@ static bool is_sequentially_consistent(void)
     relation psc_base = compose3(begin, scb, end);
     relation around = unite(hb, compose3(hb, extended_coherence_order(), hb));
     relation psc_fences = between(sc_fences, around, sc_fences);
-    return is_acyclic(unite(psc_base, psc_fences));
+    set light = events_that(is_light), heavy = events_that(is_heavy);
+    relation psc = unite(psc_base, psc_fences);
+    relation counted = unite(between(heavy, psc, seq_csts), between(seq_csts, psc, heavy));
+    return is_acyclic(unite(counted, between(seq_csts & ~light, psc, seq_csts & ~light)));
 }
 
 /* ---- A candidate that satisfies them ---- */
@@ -381,7 +399,7 @@ static unsigned add_event(event_type type, litmus_order order, uint32_t thread, 
     *(type == READ ? &reads : type == WRITE ? &writes : &fences) |= self;
     if (thread == LITMUS_THREADS)
         firsts |= self;
-    else if (order == LITMUS_SC)
+    else if (order >= LITMUS_SC)
         seq_csts |= self;
     if (type != FENCE)
         at[location] |= self;

@@ -43,10 +43,16 @@ static void setup_one(void *p)
     setup_for(p, 1, 2, 3);
 }
 
+/* The one slot is full. */
 static void setup_two(void *p)
 {
-    setup_for(p, 2, 1, 2);
-    ((state *)p)->never_ends = true;
+    state *s = p;
+    bide_claim8 claim;
+    setup_for(s, 2, 1, 2);
+    s->never_ends = true;
+    bide_check_await(bide_single_producer_sequencer8_claim_up_to(&claim, &s->sequencer, 1));
+    *bide_ring_at(&s->ring, claim.first) = 1;
+    bide_single_producer_sequencer8_publish_range(&s->sequencer, claim.first, 1);
 }
 
 /* ---- The producer: one slot at a time, and as many as are free ---- */
@@ -88,21 +94,26 @@ bide_coroutine(producer_body)
     bide_end();
 }
 
-static void produce(state *s, unsigned most)
+static void produce(state *s, unsigned most, unsigned produced)
 {
-    struct producer producer = {.state = s, .most = most};
+    struct producer producer = {.state = s, .most = most, .produced = produced};
     int status = bide_check_await(bide_task_init(&producer.task, &producer_body));
     bide_check_assert(status == 0 || status == -EPIPE);
 }
 
 static void produce_one_by_one(void *p)
 {
-    produce(p, 1);
+    produce(p, 1, 0);
+}
+
+static void produce_second(void *p)
+{
+    produce(p, 1, 1);
 }
 
 static void produce_at_once(void *p)
 {
-    produce(p, MOST_SLOTS);
+    produce(p, MOST_SLOTS, 0);
 }
 
 /* ---- Consumers: everything, in order, each once ---- */
@@ -167,6 +178,7 @@ static const bide_check_scenario one_at_a_time = {
     .setup = setup_one,
     .threads = {produce_one_by_one, consume_all},
     .never_spurious = true,
+    .preemptions = 2,
 };
 
 static const bide_check_scenario at_once = {
@@ -193,7 +205,7 @@ static const bide_check_scenario two_consumers = {
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
-    .threads = {produce_one_by_one, consume_one, consume_one_too},
+    .threads = {produce_second, consume_one, consume_one_too},
     .never_spurious = true,
 
 };

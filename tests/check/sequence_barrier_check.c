@@ -121,28 +121,13 @@ static const bide_check_scenario one_waiter = {
     .threads = {publish_two, wait_for_second},
 };
 
-static const bide_check_scenario two_waiters = {
-    .name = "two_wait_on_both_sides_of_what_is_published",
+static const bide_check_scenario two_for_one = {
+    .name = "two_wait_for_one",
     .never_spurious = true,
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
-    .threads = {publish_two, wait_for_first, wait_for_second},
-};
-
-static void setup_at_255(void *p)
-{
-    setup(p);
-    publish(p, 254);
-}
-
-static const bide_check_scenario around = {
-    .name = "two_wait_around_the_wrap",
-    .never_spurious = true,
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup_at_255,
-    .threads = {publish_around, wait_for_second, wait_past_the_wrap},
+    .threads = {publish_one, wait_for_first, wait_for_first},
 };
 
 static const bide_check_scenario closed = {
@@ -281,6 +266,7 @@ static const bide_check_scenario freed = {
 struct early {
     bide_task task;
     state *state;
+    uint8_t target;
     bide_sequence_waiter8 wait;
     int status;
 };
@@ -289,10 +275,19 @@ bide_coroutine(early_body)
 {
     bide_begin(early_body, struct early * self);
     bide_await_status(self->status, bide_sequence_barrier8_wait_until_published(
-                                        &self->wait, &self->state->barrier, 254));
+                                        &self->wait, &self->state->barrier, self->target));
     if (self->status == 0)
-        bide_check_assert(*data_of(self->state, 254) == 1);
+        bide_check_assert(*data_of(self->state, self->target) == 1);
     bide_end();
+}
+
+static void begin_early(state *s, int i, uint8_t target, const bide_context *context)
+{
+    struct early *early = s->early[i] = bide_check_alloc(sizeof *early);
+    early->state = s;
+    early->target = target;
+    bide_start(&early->task.frame, &early_body, context);
+    bide_resume(&early->task.frame);
 }
 
 static void setup_early(void *p)
@@ -301,18 +296,16 @@ static void setup_early(void *p)
     setup(p);
     bide_stop_source_init(&s->stop);
     s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
-    for (int i = 0; i < 2; i++) {
-        struct early *early = s->early[i] = bide_check_alloc(sizeof *early);
-        early->state = s;
-        bide_start(&early->task.frame, &early_body, i == 0 ? &s->context : &bide_default_context);
-        bide_resume(&early->task.frame);
-    }
+    begin_early(s, 0, 254, &s->context);
+    begin_early(s, 1, 254, &bide_default_context);
 }
 
 static void finish_early(void *p)
 {
     state *s = p;
     for (int i = 0; i < 2; i++) {
+        if (s->early[i] == NULL)
+            continue;
         bide_check_assert(bide_done(&s->early[i]->task.frame));
         bide_check_free(s->early[i]);
     }
@@ -332,19 +325,61 @@ static const bide_check_scenario closed_while_sifted = {
     .finish = finish_early,
 };
 
+/* ---- One waits since the setup; another comes, and enlists before him, or after the wrap ---- */
+
+static void setup_one_early(void *p)
+{
+    setup(p);
+    begin_early(p, 0, 254, &bide_default_context);
+}
+
+static void setup_one_at_255(void *p)
+{
+    setup(p);
+    publish(p, 254);
+    begin_early(p, 0, 255, &bide_default_context);
+}
+
+/* Nobody waits, but somebody has: the list is watched. */
+static void setup_watched(void *p)
+{
+    setup_one_early(p);
+    publish(p, 254);
+}
+
+static const bide_check_scenario two_waiters = {
+    .name = "two_wait_on_both_sides_of_what_is_published",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_early,
+    .threads = {publish_two, wait_for_second},
+    .finish = finish_early,
+};
+
+static const bide_check_scenario around = {
+    .name = "two_wait_around_the_wrap",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_at_255,
+    .threads = {publish_around, wait_past_the_wrap},
+    .finish = finish_early,
+};
+
+static const bide_check_scenario watched = {
+    .name = "one_waits_again_where_somebody_has_waited",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_watched,
+    .threads = {publish_around, wait_past_the_wrap},
+    .finish = finish_early,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one_waiter,
-        &freed,
-        &closed_by_another,
-        &closed_while_taken,
-        &closed_while_sifted,
-        &two_waiters,
-        &around,
-        &closed,
-        &far_apart,
-        NULL,
+        &one_waiter,  &freed,  &closed_by_another, &closed_while_taken, &closed_while_sifted,
+        &two_waiters, &around, &watched,           &two_for_one,        &closed,
+        &far_apart,   NULL,
     };
     static const char *const files[] = {"sequence_barrier_template.h", "sequence_barrier_slow.h",
                                         "waiter_list.h", NULL};

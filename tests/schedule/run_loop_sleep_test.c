@@ -57,7 +57,7 @@ static void misuse(const char *what, const char *where, const char *file, unsign
     abort();
 }
 
-const bide_platform_table bide_platform = {look_instead, note_wake, no_time, yield, misuse};
+const bide_platform_table bide_platform = {look_instead, note_wake, no_time, yield, misuse, NULL};
 
 static void a_parked_loop_sleeps_on_the_word_that_a_post_wakes(void **state)
 {

@@ -435,7 +435,7 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
         awaiter->frame = &probe.frame;
         bide_atomic_init(&waiter.waiting.handshake, BIDE_WAIT_BEGUN_);
         bool pushed;
-        bide_waiter_list_push(&barrier.waiters, awaiter, awaiter, seq_cst, pushed);
+        bide_waiter_list_push(&barrier.waiters.list, awaiter, awaiter, seq_cst, pushed);
         assert_true(pushed);
         if (closing)
             F_(_close)(&barrier);
@@ -553,8 +553,8 @@ static void CASE_(_no_wake_up_is_lost)(void **state)
         bool ended_once = probe_ended(&probe) + (ended ? 1 : 0) == 1;
         if (!ended_once) {
             /* Lost: it must not stay in the list, for its memory goes. */
-            bide_waiter_list_shut(&race.barrier.waiters);
-            bide_waiter_list_reopen(&race.barrier.waiters);
+            bide_waiter_list_shut(&race.barrier.waiters.list);
+            bide_waiter_list_reopen(&race.barrier.waiters.list);
         }
         wrong_ends += !ended_once;
         wrong_values += ended_once && (waiter.published != sequence ||

@@ -34,7 +34,7 @@ static void step(void);
 /* The list of waiters too is made once more. */
 #define bide_waiter_list_cut_          stepped_cut
 #define bide_waiter_list_suspend       stepped_suspend
-#define bide_waiter_list_sift          stepped_sift
+#define bide_waiter_list_announce      stepped_announce
 #define bide_waiter_list_sift_canceled stepped_sift_canceled
 #define bide_waiter_list_sift_out      stepped_sift_out
 #define bide_waiter_list_close         stepped_close

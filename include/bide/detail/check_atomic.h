@@ -26,7 +26,10 @@ enum {
     bide_check_acquire_,
     bide_check_release_,
     bide_check_acq_rel_,
-    bide_check_seq_cst_
+    bide_check_seq_cst_,
+    /* of fences only: the halves of an asymmetric one (fence.h) */
+    bide_check_light_,
+    bide_check_heavy_
 };
 
 #define BIDE_ORDER_(order) bide_check_##order##_

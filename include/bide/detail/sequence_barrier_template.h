@@ -9,7 +9,7 @@ typedef struct BARRIER_ {
     /* the publisher writes it, everybody reads it */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(BIDE_SEQUENCE) published;
     /* who waits writes it, the publisher reads it */
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_waiter_list waiters;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_biased_list waiters;
 } BARRIER_;
 
 /* One wait. The caller's until the wait has ended; then `published` is its result. */
@@ -37,7 +37,7 @@ bool F_(_withdraw_)(bide_awaiter *awaiter);
 BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
 {
     bide_atomic_init(&barrier->published, initial);
-    bide_waiter_list_init(&barrier->waiters, false);
+    bide_biased_list_init(&barrier->waiters);
 }
 
 /*
@@ -46,20 +46,20 @@ BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_last_published)(BARRIER_ *barrier)
 {
-    return bide_atomic_load(&barrier->published, acquire); /* argument 5 */
+    return bide_atomic_load(&barrier->published, acquire); /* argument 3 */
 }
 
 /*
  * Publishes `sequence`, and with it all before it: those who wait for it or less are woken, each on its
  * own scheduler, in the order in which they came. The one publisher only; less than half the range ahead of the last.
- * Does not suspend. Wait-free while nobody waits (one seq_cst store and one load); otherwise lock-free,
- * and linear in the waiters.
+ * Does not suspend. Wait-free while nobody waits (a store and a load, or, for a while after somebody has waited, a full
+ * fence too); otherwise lock-free, and linear in the waiters.
  */
 BIDE_INLINE void F_(_publish)(BARRIER_ *barrier, BIDE_SEQUENCE sequence)
 {
-    bide_atomic_store(&barrier->published, sequence, seq_cst);          /* C */
-    uintptr_t word = bide_atomic_load(&barrier->waiters.word, seq_cst); /* D */
-    if (word > BIDE_LIST_SHUT)
+    bide_atomic_store(&barrier->published, sequence, release); /* N */
+    uintptr_t word = bide_biased_list_look(&barrier->waiters);
+    if (BIDE_UNLIKELY(word > BIDE_LIST_SHUT))
         F_(_wake_)(barrier, word);
 }
 
@@ -89,7 +89,8 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
  * of the last published sequence by 1 to half the range has been published already.
  * Ends with 0, or -EPIPE if the barrier was closed before `target`, or, cut short, with -ECANCELED or
  * -ETIMEDOUT (stop.h); `published` is then the last that was seen.
- * Any thread; suspends if `target` is not published; lock-free.
+ * Any thread; suspends if `target` is not published; lock-free, but for the system call of a heavy fence (fence.h) if
+ * nobody has waited for some time.
  */
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *barrier,
                                                     BIDE_SEQUENCE target)
@@ -124,7 +125,7 @@ BIDE_INLINE void F_(_destroy_)(BARRIER_ *barrier, const char *what, const char *
                                const char *file, unsigned line)
 {
 #if BIDE_DEBUG
-    if (!bide_waiter_list_word_is_idle(bide_atomic_load(&barrier->waiters.word, relaxed)))
+    if (!bide_waiter_list_word_is_idle(bide_atomic_load(&barrier->waiters.list.word, relaxed)))
         bide_platform.misuse(what, where, file, line);
 #else
     (void)barrier, (void)what, (void)where, (void)file, (void)line;

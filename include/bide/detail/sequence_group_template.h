@@ -87,7 +87,7 @@ BIDE_SEQUENCE F_(_join)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier, BARRI
  * The same where what is published is not known by a barrier: begins at what start(argument) returns, which is
  * called under the group's lock, so does not block nor use the group. It must not lie before what any member has
  * published already, nor before what a producer may have overwritten already: the last sequence that was claimed is
- * right if each claim is made by a seq_cst operation on what `start` then loads by a seq_cst one (argument 1).
+ * right, whatever the orders of the claim and of that load (argument 1).
  */
 BIDE_SEQUENCE F_(_join_from)(GROUP_ *group, MEMBER_ *member, BARRIER_ *barrier,
                              BIDE_SEQUENCE (*start)(void *argument), void *argument);
@@ -168,7 +168,8 @@ BIDE_INLINE bool F_(_is_published)(GROUP_ *group, BIDE_SEQUENCE target, BIDE_SEQ
         if (past < least)
             least = past;
     }
-    if (BIDE_UNLIKELY(bide_atomic_load(&group->first, seq_cst) != NULL) && /* H; acquire: 2 */
+    bide_atomic_fence_light();                                             /* L; partner: X */
+    if (BIDE_UNLIKELY(bide_atomic_load(&group->first, acquire) != NULL) && /* H; acquire: 2 */
         !F_(_joined_have_published_)(group, target, &least))
         return false;
     *published = F_(_past_)(target, least);

@@ -1,0 +1,235 @@
+/*
+ * A list whose waiters look again and whose announcers look without a fence, by itself: two flags, each of which is
+ * set once, and waiters for either.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/event.h"
+#include "bide/handle.h"
+#include "bide/task.h"
+#include "bide/waiter_list.h"
+
+#include <errno.h>
+
+enum { FLAGS = 2 };
+
+typedef struct state {
+    bide_biased_list waiters;
+    bide_atomic(uint32_t) flags[FLAGS];
+    int data[FLAGS]; /* written before the flag is set */
+    int reason;      /* before the list is shut */
+    struct state *allocated;
+    bide_event ended; /* the wait on it */
+} state;
+
+typedef struct waiter {
+    bide_list_waiter waiting;
+    state *state;
+    unsigned flag;
+} waiter;
+
+typedef struct sifter {
+    state *state;
+    bool seen[FLAGS];
+} sifter;
+
+static void look(void *context)
+{
+    sifter *s = context;
+    for (unsigned i = 0; i < FLAGS; i++)
+        s->seen[i] = bide_atomic_load(&s->state->flags[i], seq_cst) != 0;
+}
+
+static bool is_due(const void *context, const bide_awaiter *awaiter)
+{
+    return ((const sifter *)context)->seen[((const waiter *)(const void *)awaiter)->flag];
+}
+
+static const bide_sift_rules rules = {look, is_due, NULL, true};
+
+static void set(state *s, unsigned flag)
+{
+    s->data[flag] = 1;
+    bide_atomic_store(&s->flags[flag], 1, release);
+    uintptr_t word = bide_biased_list_look(&s->waiters);
+    sifter context = {s, {false, false}};
+    if (word > BIDE_LIST_SHUT)
+        bide_waiter_list_announce(&s->waiters, word, &rules, &context);
+}
+
+static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    waiter *own = (waiter *)(void *)awaiter;
+    sifter context = {own->state, {false, false}};
+    return bide_waiter_list_suspend(&own->state->waiters, &own->waiting, frame, &rules, &context);
+}
+
+static int resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+static void cancel(bide_awaiter *awaiter)
+{
+    (void)awaiter; /* it may end otherwise than its own resume says; but nobody asks it to stop */
+}
+
+/* (without a look before it enlists: there is one after that) */
+static bide_awaiter *flag_wait(waiter *own, state *s, unsigned flag)
+{
+    static const bide_awaiter_ops ops = {NULL, suspend, resume, cancel, NULL, "flag"};
+    own->state = s;
+    own->flag = flag;
+    own->waiting.awaiter.ops = &ops;
+    return &own->waiting.awaiter;
+}
+
+static void wait_for(state *s, unsigned flag)
+{
+    waiter own;
+    bide_awaiter *awaiter = flag_wait(&own, s, flag);
+    bide_check_await(awaiter);
+    int status = awaiter->ops->resume(awaiter);
+    bide_check_assert(status == 0 || status == -EPIPE);
+    bide_check_assert(status == 0 ? s->data[flag] == 1 : s->reason == 1);
+}
+
+static void close_it(void *p)
+{
+    state *s = p;
+    sifter context = {s, {false, false}};
+    s->reason = 1;
+    bide_waiter_list_close(&s->waiters.list, &rules, &context);
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_biased_list_init(&s->waiters);
+    bide_atomic_init(&s->flags[0], 0);
+    bide_atomic_init(&s->flags[1], 0);
+}
+
+/* Somebody has waited before; the next announcement, or the one after it, is the last to watch. */
+static void setup_watched(void *p)
+{
+    state *s = p;
+    setup(s);
+    bide_atomic_init(&s->waiters.list.word, BIDE_LIST_WATCHED_);
+    bide_atomic_init(&s->waiters.unneeded, bide_check_choose(2));
+}
+
+static void set_first(void *p)
+{
+    set(p, 0);
+}
+
+static void set_second(void *p)
+{
+    set(p, 1);
+}
+
+static void set_both(void *p)
+{
+    set(p, 0);
+    set(p, 1);
+}
+
+static void wait_for_first(void *p)
+{
+    wait_for(p, 0);
+}
+
+static void wait_for_second(void *p)
+{
+    wait_for(p, 1);
+}
+
+static void wait_for_both(void *p)
+{
+    wait_for(p, 0);
+    wait_for(p, 1);
+}
+
+/* ---- Nothing is touched after the end ---- */
+
+static void setup_allocated(void *p)
+{
+    state *s = p;
+    s->allocated = bide_check_alloc(sizeof *s->allocated);
+    setup(s->allocated);
+    bide_event_init(&s->ended, false);
+}
+
+/* A coroutine, so that it goes on in whichever thread ends its wait. */
+struct teller {
+    bide_task task;
+    state *state;
+    waiter wait;
+};
+
+bide_coroutine(teller_body)
+{
+    bide_begin(teller_body, struct teller * self);
+    bide_await(flag_wait(&self->wait, self->state->allocated, 0));
+    bide_event_set(&self->state->ended);
+    bide_end();
+}
+
+static void wait_and_tell(void *p)
+{
+    struct teller teller = {.state = p};
+    bide_check_await(bide_task_init(&teller.task, &teller_body));
+}
+
+/* Sets the flag, and frees the list once the wait has ended. */
+static void set_and_free(void *p)
+{
+    state *s = p;
+    bide_event_waiter wait;
+    set(s->allocated, 0);
+    bide_check_await(bide_event_wait(&wait, &s->ended));
+    bide_check_free(s->allocated);
+}
+
+#define SCENARIO(variable, title, ...)            \
+    static const bide_check_scenario variable = { \
+        .name = title,                            \
+        .size = sizeof(state),                    \
+        .cxx20_release_sequences = true,          \
+        __VA_ARGS__,                              \
+    }
+
+SCENARIO(one, "one_waits_and_one_sets", .setup = setup, .threads = {set_first, wait_for_first});
+SCENARIO(freed, "the_list_is_freed_once_the_wait_has_ended", .setup = setup_allocated,
+         .threads = {set_and_free, wait_and_tell});
+SCENARIO(one_of_two, "one_waits_for_the_second_flag", .setup = setup,
+         .threads = {set_both, wait_for_second});
+SCENARIO(twice, "one_waits_twice", .setup = setup, .threads = {set_both, wait_for_both});
+SCENARIO(watched, "one_waits_while_the_list_is_watched", .setup = setup_watched,
+         .threads = {set_both, wait_for_second});
+SCENARIO(behind, "another_enlists_behind_the_first", .setup = setup,
+         .threads = {set_first, wait_for_first, wait_for_first});
+SCENARIO(two_watched, "two_wait_while_the_list_is_watched", .setup = setup_watched,
+         .threads = {set_first, wait_for_first, wait_for_first});
+SCENARIO(closed, "one_waits_while_another_sets_and_a_third_closes", .setup = setup,
+         .threads = {set_first, wait_for_first, close_it});
+SCENARIO(let_go, "one_who_stays_is_let_go_by_another_who_closes", .setup = setup,
+         .threads = {set_first, wait_for_second, close_it});
+SCENARIO(two_setters, "two_set_and_one_waits_for_both", .setup = setup,
+         .threads = {set_first, set_second, wait_for_both});
+SCENARIO(two_setters_watched, "two_set_and_one_waits_while_the_list_is_watched",
+         .setup = setup_watched, .threads = {set_first, set_second, wait_for_second});
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &one,     &freed,       &one_of_two,          &twice,
+        &watched, &behind,      &two_watched,         &closed,
+        &let_go,  &two_setters, &two_setters_watched, NULL,
+    };
+    static const char *const files[] = {"waiter_list.h", "waiter_list.c", "biased_list_check.c",
+                                        NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

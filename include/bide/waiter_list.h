@@ -87,7 +87,8 @@
  *      (M). Who enlisted before M is in the chain that M takes, or with one who sifts, whom M tells to look again, or has
  *      ended; in the first two cases he is looked at by somebody who comes after M. Who enlisted after M has acquired M
  *      (A acquires, and between the two are only read-modify-writes), so his own look B comes after H.
- *      If only the first is there at M, and is not due, there is nobody to look at, and M writes what is there.
+ *      So M takes the chain even if only the first is there, and was not due: another announcer, who has no heavy fence,
+ *      may have looked at him before M, and have missed what a third had announced with a light one.
  *      M needs no order of its own to release H: H is in front of it, and a fence.
  *  11. Only an announcer that saw WATCHED makes EMPTY of it, by a compare-exchange, so nobody has enlisted in between, and
  *      nobody stays behind who relies on F. It publishes nothing: relaxed. (Nor is the count of how often the list was

@@ -24,7 +24,7 @@ int F_(_init)(SEQUENCER_ *sequencer, SLOT_ *slots, BIDE_SEQUENCE size, GROUP_ *g
     bide_atomic_init(&sequencer->next, (COUNTER_)((COUNTER_)initial + 1));
     bide_atomic_init(&sequencer->consumed, (COUNTER_)initial);
     turn_init(&sequencer->turn);
-    bide_waiter_list_init(&sequencer->readers, false);
+    bide_biased_list_init(&sequencer->readers);
     for (BIDE_SEQUENCE i = 0; i < size; i++) { /* as the lap before would have left them */
         BIDE_SEQUENCE sequence = (BIDE_SEQUENCE)(initial - i);
         bide_atomic_init(&slots[sequence & (BIDE_SEQUENCE)(size - 1)], sequence);
@@ -75,7 +75,7 @@ static const bide_sift_rules F_(_rules) = {NULL, F_(_is_due), F_(_end), true};
 
 void F_(_wake_)(SEQUENCER_ *sequencer, uintptr_t word)
 {
-    bide_waiter_list_sift(&sequencer->readers, word, &F_(_rules), &sequencer);
+    bide_waiter_list_announce(&sequencer->readers, word, &F_(_rules), &sequencer);
 }
 
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
@@ -89,13 +89,13 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
     SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    bide_waiter_list_sift_canceled(&sequencer->readers, &F_(_rules), &sequencer);
+    bide_waiter_list_sift_canceled(&sequencer->readers.list, &F_(_rules), &sequencer);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
     SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    return bide_waiter_list_sift_out(&sequencer->readers, awaiter, &F_(_rules), &sequencer);
+    return bide_waiter_list_sift_out(&sequencer->readers.list, awaiter, &F_(_rules), &sequencer);
 }
 
 void F_(_close)(SEQUENCER_ *sequencer)
@@ -105,11 +105,13 @@ void F_(_close)(SEQUENCER_ *sequencer)
     do {
         if ((COUNTER_)(next - 1 - consumed) >= CLOSED_)
             return;
-        /* release (as seq_cst is): partners are all acquires of who ends because of it. */
+        /* release: partners are all acquires of who ends because of it; N, of 8. */
     } while (!bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + CLOSED_),
-                                                seq_cst, relaxed)); /* C, of 8 */
+                                                release, relaxed));
     turn_close(&sequencer->turn);
-    F_(_wake_)(sequencer, bide_atomic_load(&sequencer->readers.word, seq_cst)); /* D */
+    uintptr_t word = bide_biased_list_look(&sequencer->readers); /* L, D */
+    if (word > BIDE_LIST_SHUT)
+        F_(_wake_)(sequencer, word);
 }
 
 /* ---- A claim that waits: 4 and 9 ---- */

@@ -314,16 +314,14 @@ enum { UNNEEDED_MOST = 64 };
 /*
  * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10. Whatever the word is, it is
  * modified: who enlisted before that is taken, or the one sifting looks at him again; who comes later comes after the
- * fence. If there is nobody but `own`, and it is not due, nobody needs to be looked at.
+ * fence.
  */
 static bool begin_after_fence(sifting *s, const bide_awaiter *own)
 {
-    uintptr_t alone = is_due(s, own) ? BIDE_LIST_EMPTY : (uintptr_t)own;
     bide_waiter_list *list = s->list;
     uintptr_t word = (uintptr_t)own;
     for (bool again = false; !bide_waiter_list_word_is_shut(word); again = true) {
-        if (bide_waiter_list_word_has_waiters(word) && (word & BIDE_LIST_SIFTING_) == 0 &&
-            word != alone) {
+        if (bide_waiter_list_word_has_waiters(word) && (word & BIDE_LIST_SIFTING_) == 0) {
             if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
                                              relaxed)) { /* 4 */
                 s->taken = (bide_awaiter *)word;

@@ -27,7 +27,7 @@ typedef struct SEQUENCER_ {
     bide_atomic(COUNTER_) consumed;
     bide_claim_turn_ turn;
     /* consumers that wait write it, publishers read it */
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_waiter_list readers;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_biased_list readers;
 } SEQUENCER_;
 
 /* One claim. The caller's until it has ended; then it holds `count` slots from `first` on. */
@@ -85,8 +85,8 @@ BIDE_INLINE void F_(_put_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_SEQU
                           release);
     }
     bide_atomic_store(&sequencer->slots[first & mask], (BIDE_SEQUENCE)(first + mark),
-                      seq_cst);                                           /* C */
-    uintptr_t word = bide_atomic_load(&sequencer->readers.word, seq_cst); /* D */
+                      release);                                  /* N */
+    uintptr_t word = bide_biased_list_look(&sequencer->readers); /* L, D */
     if (word > BIDE_LIST_SHUT)
         F_(_wake_)(sequencer, word);
 }
@@ -392,7 +392,8 @@ BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const ch
                                const char *file, unsigned line)
 {
     if (BIDE_DEBUG && (bide_mutex_is_locked(&sequencer->turn.mutex) ||
-                       bide_atomic_load(&sequencer->readers.word, relaxed) != BIDE_LIST_EMPTY))
+                       bide_waiter_list_word_has_waiters(
+                           bide_atomic_load(&sequencer->readers.list.word, relaxed))))
         bide_platform.misuse(what, function, file, line);
 }
 

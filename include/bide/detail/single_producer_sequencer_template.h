@@ -268,7 +268,7 @@ BIDE_INLINE bool F_(_is_closed)(SEQUENCER_ *sequencer)
 {
     /* acquire: partner is the shutting. */
     return bide_waiter_list_word_is_shut(
-        bide_atomic_load(&sequencer->cursor->waiters.word, acquire));
+        bide_atomic_load(&sequencer->cursor->waiters.list.word, acquire));
 }
 
 /*
@@ -293,7 +293,8 @@ BIDE_INLINE int F_(_drain_blocking)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer
 BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const char *function,
                                const char *file, unsigned line)
 {
-    if (BIDE_DEBUG && bide_atomic_load(&sequencer->cursor->waiters.word, relaxed) > BIDE_LIST_SHUT)
+    if (BIDE_DEBUG && bide_waiter_list_word_has_waiters(
+                          bide_atomic_load(&sequencer->cursor->waiters.list.word, relaxed)))
         bide_platform.misuse(what, function, file, line);
 }
 

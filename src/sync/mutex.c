@@ -10,7 +10,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-const bide_queue_rules bide_mutex_rules_ = {admit, NULL};
+const bide_queue_rules bide_mutex_rules_ = {.admit = admit};
 
 void bide_mutex_unlock_slow_(bide_mutex *mutex, uintptr_t state)
 {

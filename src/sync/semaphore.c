@@ -10,7 +10,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-const bide_queue_rules bide_semaphore_rules_ = {admit, NULL};
+const bide_queue_rules bide_semaphore_rules_ = {.admit = admit};
 
 void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
 {

@@ -30,6 +30,7 @@
 #ifndef BIDE_CYCLIC_BARRIER_H
 #define BIDE_CYCLIC_BARRIER_H
 
+#include "bide/errors.h"
 #include "bide/sync_wait.h"
 #include "bide/waiter_queue.h"
 
@@ -84,31 +85,39 @@ BIDE_INLINE void bide_cyclic_barrier_init_(bide_cyclic_barrier *barrier, uint32_
     bide_cyclic_barrier_init_(barrier, parties,    \
                               BIDE_MISUSE_("a barrier has too many parties", #barrier))
 
-/* Arrives, and drops out after that if `drops`. False: it is closed, and nothing has happened. Misuse: none is lacking.
- * `phase` of *token is set in any case. */
-bool bide_cyclic_barrier_arrive_(bide_cyclic_barrier *barrier, bool drops,
-                                 bide_cyclic_barrier_token *token);
-
 /*
- * One party arrives. If it is the last, the phase is complete, the next has begun, and those who wait are woken, in the
- * order in which they came, each on its own scheduler; it sees what was written before the other arrivals. Of a closed
- * barrier nothing but the phase is told. Touches nothing afterwards. Any thread; does not suspend, and does not run
- * them on the caller's stack while a coroutine is running on it. Lock-free; the last, linear in the waiters.
+ * Arrives, and drops out after that if `drops`. 0; -EPIPE, and nothing has happened: it is closed; -EINVAL: all have
+ * arrived, which is misuse. The phase of *token is set in any case.
  */
-BIDE_INLINE bide_cyclic_barrier_token bide_cyclic_barrier_arrive(bide_cyclic_barrier *barrier)
+int bide_cyclic_barrier_arrive_(bide_cyclic_barrier *barrier, bool drops,
+                                bide_cyclic_barrier_token *token);
+
+BIDE_INLINE bide_cyclic_barrier_token
+bide_cyclic_barrier_arrive_checked_(bide_cyclic_barrier *barrier, bool drops, const char *what,
+                                    const char *function, const char *file, unsigned line)
 {
     bide_cyclic_barrier_token token;
-    bide_cyclic_barrier_arrive_(barrier, false, &token);
+    if (BIDE_UNLIKELY(bide_cyclic_barrier_arrive_(barrier, drops, &token) == -EINVAL))
+        bide_platform.misuse(what, function, file, line);
     return token;
 }
 
+/*
+ * One party arrives; returns its token. If it is the last, the phase is complete, the next has begun, and those who wait
+ * are woken, in the order in which they came, each on its own scheduler; it sees what was written before the other
+ * arrivals. At a closed barrier it does nothing, and is never the last. Touches nothing afterwards. Any thread; does not
+ * suspend, and does not run them on the caller's stack while a coroutine is running on it. Lock-free; the last, linear
+ * in the waiters.
+ */
+#define bide_cyclic_barrier_arrive(barrier) \
+    bide_cyclic_barrier_arrive_checked_(    \
+        barrier, false, BIDE_MISUSE_("more arrive at a barrier than it has parties", #barrier))
+
 /* The same, and from the next phase on there is one party less. Returns whether it was the last. */
-BIDE_INLINE bool bide_cyclic_barrier_arrive_and_drop(bide_cyclic_barrier *barrier)
-{
-    bide_cyclic_barrier_token token;
-    bide_cyclic_barrier_arrive_(barrier, true, &token);
-    return token.is_last;
-}
+#define bide_cyclic_barrier_arrive_and_drop(barrier)                                            \
+    (bide_cyclic_barrier_arrive_checked_(                                                       \
+         barrier, true, BIDE_MISUSE_("more arrive at a barrier than it has parties", #barrier)) \
+         .is_last)
 
 /* Is the phase of `token` complete? What was written before its arrivals is then visible. Any thread; wait-free. */
 BIDE_INLINE bool bide_cyclic_barrier_try_wait(bide_cyclic_barrier *barrier,

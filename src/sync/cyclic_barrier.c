@@ -65,22 +65,19 @@ static bool arrive_once(bide_waiter_queue *queue, bool drops, uintptr_t *state, 
                                         value | (*state & (BIDE_QUEUE_ONE - 1)), acq_rel, relaxed);
 }
 
-bool bide_cyclic_barrier_arrive_(bide_cyclic_barrier *barrier, bool drops,
-                                 bide_cyclic_barrier_token *token)
+int bide_cyclic_barrier_arrive_(bide_cyclic_barrier *barrier, bool drops,
+                                bide_cyclic_barrier_token *token)
 {
     /* relaxed: what is found is compared by what follows. */
     uintptr_t state = bide_atomic_load(&barrier->queue.state, relaxed);
     for (;;) {
         *token = (bide_cyclic_barrier_token){phase_in(state), false};
         if ((state & BIDE_QUEUE_CLOSED_) != 0)
-            return false;
-        if (BIDE_UNLIKELY(lacking_in(state) == 0)) {
-            bide_platform.misuse("more arrive at a barrier than it has parties", __func__, __FILE__,
-                                 __LINE__);
-            return false;
-        }
+            return -EPIPE;
+        if (BIDE_UNLIKELY(lacking_in(state) == 0))
+            return -EINVAL;
         if (arrive_once(&barrier->queue, drops, &state, &token->is_last))
-            return true;
+            return 0;
         bide_atomic_retry();
     }
 }
@@ -122,7 +119,12 @@ static bide_frame *arrive_and_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_cyclic_barrier *barrier =
         bide_container_of(waiter->waiter.queue, bide_cyclic_barrier, queue);
     bide_cyclic_barrier_token token;
-    if (!bide_cyclic_barrier_arrive_(barrier, false, &token)) {
+    int status = bide_cyclic_barrier_arrive_(barrier, false, &token);
+    if (BIDE_UNLIKELY(status == -EINVAL)) {
+        bide_platform.misuse("more arrive at a barrier than it has parties",
+                             "bide_cyclic_barrier_arrive_and_wait", __FILE__, __LINE__);
+    }
+    if (status != 0) {
         bide_awaiter_end_closed(awaiter);
         return frame;
     }

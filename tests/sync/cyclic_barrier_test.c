@@ -296,6 +296,13 @@ static void more_than_none_arrive(void)
     bide_cyclic_barrier_arrive(&none);
 }
 
+static void more_than_none_meet(void)
+{
+    bide_cyclic_barrier none;
+    bide_cyclic_barrier_init(&none, 0);
+    bide_cyclic_barrier_arrive_and_wait_blocking(&none, BIDE_FOREVER);
+}
+
 #if BIDE_DEBUG
 static void destroy_it_while_it_is_awaited(void)
 {
@@ -315,8 +322,11 @@ static void misuse_is_told(void **state)
     assert_true(misuse_aborts_naming(too_many_parties, "a barrier has too many parties: &large",
                                      "too_many_parties"));
     assert_true(misuse_aborts_naming(more_than_none_arrive,
+                                     "more arrive at a barrier than it has parties: &none",
+                                     "more_than_none_arrive"));
+    assert_true(misuse_aborts_naming(more_than_none_meet,
                                      "more arrive at a barrier than it has parties",
-                                     "bide_cyclic_barrier_arrive"));
+                                     "bide_cyclic_barrier_arrive_and_wait"));
 #if BIDE_DEBUG
     assert_true(misuse_aborts_naming(destroy_it_while_it_is_awaited,
                                      "a barrier is destroyed that is waited at: &precious",

@@ -13,8 +13,8 @@
  *     all    ends the waits of all that have begun; nothing is remembered
  *
  * A wait begins when bide_notify_wait is called, not when it is awaited: so in the loop above, whoever first makes the
- * change and then notifies all does not go unheard. That one is notified is never lost either: if the wait that it would
- * end is cut short at the same time, the next in line has it. The other way round there may be one more than needed:
+ * change and then notifies all does not go unheard. That one is notified is not lost either: if the wait that it would
+ * end is cut short at the same time, or its coroutine is destroyed before it runs, the next in line has it. The other way round there may be one more than needed:
  * while another thread is ending waits, what comes is counted, and settled only when it has done. Then, where one is
  * notified twice although nobody waits, and two waits begin, all in that moment, both may end; and who was notified
  * with all may leave behind the one who was notified alone. So look again after a wait, as above.
@@ -109,10 +109,8 @@ BIDE_INLINE void bide_notify_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_notify_rules_);
 }
 
-BIDE_INLINE bool bide_notify_withdraw_(bide_awaiter *awaiter)
-{
-    return bide_waiter_queue_withdraw(awaiter, &bide_notify_rules_);
-}
+/* Who is destroyed after he alone was notified has another notified. */
+bool bide_notify_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Begins a wait, which is then to be awaited (or forgotten). `waiter` is the caller's until it has ended. Ends with 0;

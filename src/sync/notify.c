@@ -53,6 +53,16 @@ void bide_notify_all(bide_notify *notify)
     }
 }
 
+bool bide_notify_withdraw_(bide_awaiter *awaiter)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    if (bide_waiter_queue_withdraw(awaiter, &bide_notify_rules_))
+        return true;
+    if (!is_due(waiter, bide_atomic_load(&waiter->queue->state, relaxed)))
+        bide_notify_one(bide_container_of(waiter->queue, bide_notify, queue));
+    return false;
+}
+
 void bide_notify_close(bide_notify *notify)
 {
     bide_waiter_queue_close(&notify->queue, &bide_notify_rules_);

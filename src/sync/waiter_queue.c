@@ -20,13 +20,32 @@ static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
 
 /* ---- Serving ---- */
 
-static void take_arrivals(bide_waiter_queue *queue)
+/* Puts those from `oldest` on into the line, each where it belongs. */
+static void line_up(bide_waiter_queue *queue, const bide_queue_rules *rules, bide_awaiter *oldest)
+{
+    while (oldest != NULL) {
+        bide_awaiter *next = oldest->link;
+        oldest->link = NULL;
+        if (rules->goes_first(waiter_of(oldest)))
+            bide_awaiter_chain_prepend(&queue->line, oldest);
+        else
+            bide_awaiter_chain_append(&queue->line, oldest, oldest);
+        oldest = next;
+    }
+}
+
+static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rules)
 {
     /* acquire: partner is the push's release (waiter_list.h, 3). */
     bide_awaiter *newest =
         (bide_awaiter *)bide_atomic_exchange(&queue->arrivals.word, BIDE_LIST_EMPTY, acquire);
-    if (newest != NULL)
-        bide_awaiter_chain_append(&queue->line, bide_awaiter_reverse(newest), newest);
+    if (newest == NULL)
+        return;
+    bide_awaiter *oldest = bide_awaiter_reverse(newest);
+    if (rules->goes_first != NULL)
+        line_up(queue, rules, oldest);
+    else
+        bide_awaiter_chain_append(&queue->line, oldest, newest);
 }
 
 /* One time of serving. */
@@ -37,7 +56,7 @@ typedef struct serving {
     bool found;              /* it was in line, and is not any more */
     uintptr_t taken;         /* from the value, for those that were admitted: 5 */
     bide_awaiter_chain
-        leaving; /* asked to stop; out of the line, unless they are due before the server leaves */
+        leaving; /* were asked to stop; not in line, but not ended: they may be due */
     bide_awaiter_chain ended;
 } serving;
 
@@ -152,7 +171,9 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
         uintptr_t value = BIDE_QUEUE_VALUE(state) - s->taken;
         leave_again(s, &value);
         if ((wishes & NEW) != 0)
-            take_arrivals(queue);
+            take_arrivals(queue, s->rules);
+        if (s->rules->admits_canceled)
+            admit(s, &value, false);
         if ((wishes & CANCEL) != 0 || (s->withdrawn != NULL && !s->found))
             sweep(s, &value);
         admit(s, &value, (state & CLOSED) != 0);

@@ -122,6 +122,26 @@ static void a_destroyed_coroutine_leaves_the_line(void **state)
     bide_auto_event_destroy(&event);
 }
 
+static void a_set_that_a_destroyed_coroutine_was_handed_goes_to_the_next(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_auto_event event;
+    user users[2];
+    by_hand_init(&by_hand);
+    bide_auto_event_init(&event, false);
+    users_begin(users, 2, &by_hand, wait_for, &event);
+    bide_auto_event_set(&event); /* posted, not run */
+    bide_destroy(&users[0].task.frame);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "b");
+    user_begin(&users[0], &by_hand, wait_for, &event, 'a');
+    bide_auto_event_set(&event);
+    bide_destroy(&users[0].task.frame);
+    assert_true(bide_auto_event_try_wait(&event));
+    assert_false(bide_auto_event_try_wait(&event));
+}
+
 static void closing_ends_who_waits_but_a_set_that_is_left_lets_one_pass(void **state)
 {
     (void)state;
@@ -325,6 +345,7 @@ int main(void)
         cmocka_unit_test(reset_forgets_the_set),
         cmocka_unit_test(who_is_cut_short_takes_no_set),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_line),
+        cmocka_unit_test(a_set_that_a_destroyed_coroutine_was_handed_goes_to_the_next),
         cmocka_unit_test(closing_ends_who_waits_but_a_set_that_is_left_lets_one_pass),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),

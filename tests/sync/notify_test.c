@@ -147,6 +147,12 @@ static void a_destroyed_coroutine_leaves_the_line(void **state)
     bide_notify_all(&notify);
     bide_destroy(&users[2].task.frame); /* it has ended, and has not run */
     assert_int_equal(by_hand_run(&by_hand), 0);
+    assert_false(bide_notify_try_wait(&notify)); /* all is not remembered */
+    users_begin(users, 2, &by_hand, wait_for, &notify);
+    bide_notify_one(&notify);
+    bide_destroy(&users[0].task.frame);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "b"); /* what the other was notified for */
     bide_notify_destroy(&notify);
 }
 

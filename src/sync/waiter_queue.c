@@ -91,7 +91,7 @@ static void leave_again(serving *s, uintptr_t *value)
             append(&s->leaving, a);
         }
     }
-    if (s->found && !is_due(s, s->withdrawn, now))
+    if (s->found)
         leave(s, s->withdrawn, value);
 }
 
@@ -102,13 +102,11 @@ static void sweep(serving *s, uintptr_t *value)
     uintptr_t now = *value;
     s->queue->line.first = NULL;
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&line)) != NULL;) {
-        bool due = is_due(s, a, now);
         if (a == s->withdrawn) {
             a->link = NULL;
             s->found = true;
-            if (!due)
-                leave(s, a, value);
-        } else if (due) {
+            leave(s, a, value);
+        } else if (is_due(s, a, now)) {
             append(&s->ended, a);
         } else if (bide_awaiter_is_canceled(a)) {
             leave(s, a, value);

@@ -222,6 +222,21 @@ static const bide_check_scenario closed = {
     .finish = finish_closed,
 };
 
+static void notify_one_and_close(void *p)
+{
+    notify_one(p);
+    close_it(p);
+}
+
+static const bide_check_scenario closed_after = {
+    .name = "what_came_before_the_close_lets_one_pass",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {notify_one_and_close, wait_for_it},
+    .finish = finish_nothing_left,
+};
+
 /* ---- All ---- */
 
 static void set_and_notify_all(void *p)
@@ -304,14 +319,22 @@ static const bide_check_scenario late = {
     .finish = finish_nothing_left,
 };
 
+/* The rest of a suspend that has found neither that it is ready nor that it is closed. */
+static bide_frame *suspend_late(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    bide_waiter_queue_enlist(waiter, &bide_notify_rules_);
+    return bide_waiter_queue_arm(waiter) ? frame : NULL;
+}
+
 /* It comes to a line in which somebody waits since a later phase. */
 static void setup_late(void *p)
 {
-    static const bide_awaiter_ops not_ready = {
-        NULL, bide_notify_suspend_, bide_notify_resume_, NULL, NULL, "late"};
+    static const bide_awaiter_ops late_ops = {NULL, suspend_late, bide_notify_resume_,
+                                              NULL, NULL,         "late"};
     state *s = p;
     setup_begun(p);
-    s->begun.waiter.awaiter.ops = &not_ready;
+    s->begun.waiter.awaiter.ops = &late_ops;
     notify_all(p);
     enlist(p, 0);
 }
@@ -344,6 +367,20 @@ static const bide_check_scenario late_and_one = {
     .setup = setup_late,
     .threads = {wait_as_begun, notify_one},
     .finish = finish_late_and_one,
+};
+
+static void finish_late_and_closed(void *p)
+{
+    bide_check_assert(end_of(p, 0) == -EPIPE);
+}
+
+static const bide_check_scenario late_and_closed = {
+    .name = "who_is_late_in_line_has_been_notified_before_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_late,
+    .threads = {wait_as_begun, close_it},
+    .finish = finish_late_and_closed,
 };
 
 /* A wait that begins after all were notified is not ended by that. */
@@ -505,12 +542,19 @@ static void reset_and_set(void *p)
     set_it(p);
 }
 
+static void finish_reset_beside(void *p)
+{
+    uintptr_t state_left = bide_atomic_load(&((state *)p)->event.notify.queue.state, relaxed);
+    bide_check_assert(state_left == 0 || state_left == BIDE_QUEUE_ONE);
+}
+
 static const bide_check_scenario reset_beside = {
     .name = "it_is_reset_while_one_waits",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {set_it, wait_for_event, reset_and_set},
+    .finish = finish_reset_beside,
 };
 
 /* ---- The memory goes as soon as it may ---- */
@@ -553,11 +597,13 @@ int main(int argc, char **argv)
         &canceled_alone,
         &remembered,
         &closed,
+        &closed_after,
         &all,
         &all_canceled,
         &late,
         &late_beside,
         &late_and_one,
+        &late_and_closed,
         &not_remembered,
         &lock,
         &reset,

@@ -396,7 +396,7 @@ static bool storm_is_good(storm *storm)
 
 static void each_locks_it_or_is_told_why_not(void **state)
 {
-    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good};
+    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good, NULL};
     (void)state;
     storm_run(&kind);
 }

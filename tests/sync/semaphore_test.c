@@ -230,7 +230,7 @@ static bool storm_is_good(storm *storm)
 
 static void no_permit_is_lost_or_had_twice(void **state)
 {
-    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good};
+    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good, NULL};
     (void)state;
     storm_run(&kind);
 }

@@ -129,7 +129,7 @@ static inline void *storm_close(void *argument)
     uint64_t random = storm->seed + 3;
     for (uint32_t round = 0; round < storm->rounds; round++) {
         meet(&storm->meeting);
-        random_moment(&random, 300);
+        random_moment(&random, 120);
         if (testing_random(&random) % 4 == 0)
             storm->kind->close(storm);
         meet(&storm->meeting);

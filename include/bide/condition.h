@@ -2,8 +2,9 @@
  * A condition variable: coroutines that hold a mutex wait, without it, until they are notified. Floor: sync.
  *
  *     bide_try(bide_mutex_lock(&self->lock, &queue->mutex));
- *     while (queue->count == 0)
- *         bide_try(bide_condition_wait(&self->wait, &queue->filled, &self->lock));     // finally: unlock if locked
+ *     self->status = 0;
+ *     while (self->status == 0 && queue->count == 0)
+ *         bide_await_status(self->status, bide_condition_wait(&self->wait, &queue->filled, &self->lock));
  *     ...
  *     bide_mutex_unlock(&self->lock);
  *

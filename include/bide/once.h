@@ -55,7 +55,8 @@ BIDE_INLINE bool bide_once_is_done(bide_once *once)
     /* acquire: partner is the release of bide_once_end, or, where that serves, of its leaving; until then nobody says
      * that it is done. */
     uintptr_t state = bide_atomic_load(&once->queue.state, acquire);
-    return BIDE_LIKELY((state & (BIDE_ONCE_DONE_ | BIDE_QUEUE_SERVING_)) == BIDE_ONCE_DONE_);
+    return BIDE_LIKELY((state & ((uintptr_t)BIDE_ONCE_DONE_ | BIDE_QUEUE_SERVING_)) ==
+                       BIDE_ONCE_DONE_);
 }
 
 /* The rest of begin's ready: it is not done. Does the caller run it? */

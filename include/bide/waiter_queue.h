@@ -33,7 +33,8 @@
  *    finds him in `arrivals`. A server may find him earlier: 6.
  * 3. The line is handed from server to server: leaving releases, coming acquires.
  * 4. What was written before a put is seen by whoever ends because of it: put releases; take, coming and leaving
- *    acquire. Read-modify-writes in between continue the release sequence.
+ *    acquire. Read-modify-writes in between continue the release sequence. (A put that serves shows its value at
+ *    once, and releases when it leaves. So who reads the value to conclude something from it looks for SERVING too.)
  * 5. What a server takes from the value for those it ends it takes when it leaves, together. It may judge by a
  *    value that is out of date: meanwhile only puts have changed it, and a put never makes impossible what was
  *    possible before it (each primitive's rules keep to that); the difference that the server makes stays right.

@@ -30,6 +30,7 @@
 #include "bide/mutex.h"
 #include "bide/notify.h"
 #include "bide/once.h"
+#include "bide/multi_producer_sequencer.h"
 #include "bide/platform.h"
 #include "bide/pollable.h"
 #include "bide/recursive_generator.h"

@@ -34,7 +34,8 @@
  *    finds him in `arrivals`. A server may find him earlier: 6.
  * 3. The line is handed from server to server: leaving releases, coming acquires.
  * 4. What was written before a put is seen by whoever ends because of it: put releases; take, coming and leaving
- *    acquire. Read-modify-writes in between continue the release sequence.
+ *    acquire. Read-modify-writes in between continue the release sequence. (A put that serves shows its value at
+ *    once, so it releases at once.)
  * 5. What a server takes from the value for those it ends it takes when it leaves, together. It may judge by a
  *    value that is out of date: meanwhile only puts have changed it, and a put never makes impossible what was
  *    possible before it (each primitive's rules keep to that); the difference that the server makes stays right.
@@ -144,8 +145,12 @@ typedef struct bide_queue_rules {
     /* Does `waiter`, which has come, stand in front of all who wait? A function of it alone. NULL: nobody does. */
     bool (*goes_first)(const bide_queue_waiter *waiter);
 
-    /* Whose time has come ends so although it was asked to stop by the time that this is seen: so what is put is for
-     * those in front of the line at that moment, and goes to nobody behind them. */
+    /*
+     * What is put is for those who wait at that moment, whoever of them is asked to stop, and for nobody who comes
+     * later. So whose time has come ends so although he was asked to stop by the time that it is seen; and who leaves
+     * does so when the server does: if something was put meanwhile, he is there again, in front of the line. (When
+     * it is closed nothing may be put.)
+     */
     bool admits_canceled;
 } bide_queue_rules;
 

@@ -56,7 +56,7 @@ typedef struct serving {
     bool found;              /* it was in line, and is not any more */
     uintptr_t taken;         /* from the value, for those that were admitted: 5 */
     bide_awaiter_chain
-        leaving; /* were asked to stop; not in line, but not ended: they may be due */
+        leaving; /* not in line any more, unless something comes before the server leaves */
     bide_awaiter_chain ended;
 } serving;
 
@@ -77,12 +77,21 @@ static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
     bide_awaiter_chain_append(chain, awaiter, awaiter);
 }
 
-/* Judges anew, by the value that is there by now, those that were about to leave. */
-static void leave_again(serving *s, uintptr_t *value)
+/*
+ * Judges anew, by the value that is there by now, those that were about to leave. Returns CANCEL if they are in line
+ * again, to be looked for there.
+ */
+static uintptr_t leave_again(serving *s, uintptr_t *value)
 {
     bide_awaiter_chain chain = s->leaving;
     uintptr_t now = *value;
     s->leaving.first = NULL;
+    if (chain.first != NULL && s->rules->admits_canceled) {
+        if (s->queue->line.first != NULL)
+            bide_awaiter_chain_append(&chain, s->queue->line.first, s->queue->line.last);
+        s->queue->line = chain;
+        return CANCEL;
+    }
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&chain)) != NULL;) {
         if (is_due(s, a, now)) {
             append(&s->ended, a);
@@ -91,24 +100,19 @@ static void leave_again(serving *s, uintptr_t *value)
             append(&s->leaving, a);
         }
     }
-    if (s->found)
-        leave(s, s->withdrawn, value);
+    return 0;
 }
 
-/* Removes from the line those that are due, those that were asked to stop, and who is to be withdrawn. */
+/* Removes from the line those that are due, those that were asked to stop, and the one that is withdrawn. */
 static void sweep(serving *s, uintptr_t *value)
 {
     bide_awaiter_chain line = s->queue->line;
     uintptr_t now = *value;
     s->queue->line.first = NULL;
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&line)) != NULL;) {
-        if (a == s->withdrawn) {
-            a->link = NULL;
-            s->found = true;
-            leave(s, a, value);
-        } else if (is_due(s, a, now)) {
+        if (is_due(s, a, now)) {
             append(&s->ended, a);
-        } else if (bide_awaiter_is_canceled(a)) {
+        } else if (a == s->withdrawn || bide_awaiter_is_canceled(a)) {
             leave(s, a, value);
             append(&s->leaving, a);
         } else {
@@ -140,13 +144,19 @@ static void admit(serving *s, uintptr_t *value, bool closed)
 /* The server has left: those that were leaving have ended, in front of the others. */
 static void end_leaving(serving *s)
 {
-    if (s->leaving.first == NULL)
-        return;
-    for (bide_awaiter *a = s->leaving.first; a != NULL; a = a->link)
-        bide_awaiter_end_canceled(a);
-    if (s->ended.first != NULL)
-        bide_awaiter_chain_append(&s->leaving, s->ended.first, s->ended.last);
-    s->ended = s->leaving;
+    bide_awaiter_chain others = s->ended;
+    s->ended.first = NULL;
+    for (bide_awaiter *a; (a = bide_awaiter_chain_take(&s->leaving)) != NULL;) {
+        if (a == s->withdrawn) {
+            a->link = NULL;
+            s->found = true;
+        } else {
+            bide_awaiter_end_canceled(a);
+            append(&s->ended, a);
+        }
+    }
+    if (others.first != NULL)
+        bide_awaiter_chain_append(&s->ended, others.first, others.last);
 }
 
 /* With what state the server leaves, if it has changed nothing but the value to `value`. */
@@ -167,14 +177,16 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
     bide_waiter_queue *queue = s->queue;
     for (;;) {
         uintptr_t value = BIDE_QUEUE_VALUE(state) - s->taken;
-        leave_again(s, &value);
+        bool closed = (state & CLOSED) != 0;
+        wishes |= leave_again(s, &value);
         if ((wishes & NEW) != 0)
             take_arrivals(queue, s->rules);
         if (s->rules->admits_canceled)
             admit(s, &value, false);
-        if ((wishes & CANCEL) != 0 || (s->withdrawn != NULL && !s->found))
+        if ((wishes & CANCEL) != 0)
             sweep(s, &value);
-        admit(s, &value, (state & CLOSED) != 0);
+        if (closed || !s->rules->admits_canceled)
+            admit(s, &value, closed);
 
         uintptr_t left = left_with(s, state, value);
         /* release: 3. acquire: 4, of all that has been put meanwhile. */
@@ -344,7 +356,7 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
             state = bide_atomic_load(&queue->state, relaxed);
             /* acquire: 2 and 3. */
         } else if (bide_atomic_compare_exchange(&queue->state, &state, serving, acquire, relaxed)) {
-            serve(&s, serving, state & (NEW | CANCEL));
+            serve(&s, serving, (state & NEW) | CANCEL);
             hand_over(s.ended.first);
             return s.found;
         }

@@ -2,8 +2,9 @@
  * A condition variable: coroutines that hold a mutex wait, without it, until they are notified. Floor: sync.
  *
  *     bide_try(bide_mutex_lock(&self->lock, &queue->mutex));
- *     while (queue->count == 0)
- *         bide_try(bide_condition_wait(&self->wait, &queue->filled, &self->lock));     // finally: unlock if locked
+ *     self->status = 0;
+ *     while (self->status == 0 && queue->count == 0)
+ *         bide_await_status(self->status, bide_condition_wait(&self->wait, &queue->filled, &self->lock));
  *     ...
  *     bide_mutex_unlock(&self->lock);
  *
@@ -26,9 +27,9 @@
  * 2. A notification is for those who were counted when it came, and nobody else: they are the first in the line,
  *    because they were counted and enlisted in the same order, that in which they had the mutex; and who comes later
  *    does not change how many are notified. Where nobody waits there is nothing to notify.
- * 3. Among those who were notified, and who have not been told so, one may be asked to stop. He ends with 0 all the same
- *    (admits_canceled); so what was for him goes to nobody who came later. Who is asked before a notification comes
- *    leaves the line, and it goes to the next.
+ * 3. Who was notified may be asked to stop before he is told. He ends with 0 all the same, so what was for him goes to
+ *    nobody who came later; and a leaving that is not yet in the value is undone when a notification comes first
+ *    (admits_canceled). Who has left before a notification comes is not counted, and it goes to the next.
  *
  * To count oneself changes the value beside a server, as a put does, and makes nothing possible or impossible (5 in
  * waiter_queue.h).

@@ -52,8 +52,11 @@ BIDE_INLINE void bide_once_init(bide_once *once)
 /* Is it done? What was written by who ran it is then visible. Any thread; wait-free. */
 BIDE_INLINE bool bide_once_is_done(bide_once *once)
 {
-    /* acquire: partner is the release of bide_once_end. */
-    return BIDE_LIKELY((bide_atomic_load(&once->queue.state, acquire) & BIDE_ONCE_DONE_) != 0);
+    /* acquire: partner is the release of bide_once_end, or, where that serves, of its leaving; until then nobody says
+     * that it is done. */
+    uintptr_t state = bide_atomic_load(&once->queue.state, acquire);
+    return BIDE_LIKELY((state & ((uintptr_t)BIDE_ONCE_DONE_ | BIDE_QUEUE_SERVING_)) ==
+                       BIDE_ONCE_DONE_);
 }
 
 /* The rest of begin's ready: it is not done. Does the caller run it? */

@@ -43,7 +43,9 @@ static void notify(bide_waiter_queue *queue, uintptr_t most)
     /* relaxed: who was counted before is seen, by way of the mutex or whatever told the caller; 1. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     for (;;) {
-        uintptr_t not_yet = waiting_in(state) - notified_in(state);
+        bool closed =
+            (state & BIDE_QUEUE_CLOSED_) != 0; /* then all who wait end, and are told that */
+        uintptr_t not_yet = closed ? 0 : waiting_in(state) - notified_in(state);
         uintptr_t count = not_yet < most ? not_yet : most;
         if (count == 0 || bide_waiter_queue_put(queue, &rules, &state,
                                                 BIDE_QUEUE_VALUE(state) + count * ONE_NOTIFIED))

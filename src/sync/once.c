@@ -27,7 +27,7 @@ bool bide_once_try_run_(bide_once *once)
     return bide_atomic_compare_exchange(&once->queue.state, &state, RUNS, acquire, relaxed);
 }
 
-static bool is_done(bide_waiter_queue *queue)
+static bool was_done(bide_waiter_queue *queue)
 {
     /* relaxed: who was admitted knows; and nobody but who runs it says so. */
     return (bide_atomic_load(&queue->state, relaxed) & DONE) != 0;
@@ -50,7 +50,7 @@ bide_frame *bide_once_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 int bide_once_waited_(bide_awaiter *awaiter)
 {
     bide_once_waiter *waiter = (bide_once_waiter *)(void *)awaiter;
-    waiter->runs = !is_done(waiter->waiter.queue);
+    waiter->runs = !was_done(waiter->waiter.queue);
     return 0;
 }
 
@@ -64,7 +64,7 @@ bool bide_once_withdraw_(bide_awaiter *awaiter)
     bide_once_waiter *waiter = (bide_once_waiter *)(void *)awaiter;
     if (bide_waiter_queue_withdraw(awaiter, &rules))
         return true;
-    if (!is_done(waiter->waiter.queue))
+    if (!was_done(waiter->waiter.queue))
         bide_once_end_(waiter, false);
     return false;
 }
@@ -72,13 +72,16 @@ bool bide_once_withdraw_(bide_awaiter *awaiter)
 void bide_once_end_(bide_once_waiter *waiter, bool done)
 {
     bide_waiter_queue *queue = waiter->waiter.queue;
-    uintptr_t state = RUNS;
+    /* relaxed: what is found is compared by put. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     waiter->runs = false;
-    while (!bide_waiter_queue_put(queue, &rules, &state, done ? DONE : (uintptr_t)0)) {
+    for (;;) {
         if (BIDE_UNLIKELY((state & RUNS) == 0)) {
             bide_platform.misuse("a once is ended that nobody runs", __func__, __FILE__, __LINE__);
             return;
         }
+        if (bide_waiter_queue_put(queue, &rules, &state, done ? DONE : (uintptr_t)0))
+            return;
         bide_atomic_retry();
     }
 }

@@ -33,7 +33,8 @@ void bide_rw_lock_unlock_slow_(bide_waiter_queue *queue, uintptr_t state, uintpt
 void bide_rw_lock_downgrade_(bide_rw_lock_waiter *waiter)
 {
     bide_waiter_queue *queue = waiter->waiter.queue;
-    uintptr_t state = WRITER;
+    /* relaxed: what is found is compared by put. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     waiter->holds = BIDE_RW_LOCK_READS_;
     while (!bide_waiter_queue_put(queue, &bide_rw_lock_rules_, &state, READER))
         bide_atomic_retry();

@@ -466,8 +466,8 @@ static bool storm_settles(storm *storm)
 
 static void no_notification_is_lost(void **state)
 {
-    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good,
-                                    storm_settles};
+    static const storm_kind kind = {&storm_body,   storm_init, storm_end,
+                                    storm_is_good, NULL,       storm_settles};
     (void)state;
     storm_run(&kind);
 }

@@ -277,6 +277,17 @@ bide_coroutine(storm_body)
     bide_end();
 }
 
+static int storm_block(storm *storm, uint64_t deadline)
+{
+    bide_mutex_waiter lock;
+    int status = bide_mutex_lock_blocking(&lock, &storm->object, deadline);
+    if (status == 0) {
+        storm_write(storm, 20);
+        bide_mutex_unlock(&lock);
+    }
+    return status;
+}
+
 static void storm_init(storm *storm)
 {
     bide_mutex_init(&storm->object);
@@ -290,13 +301,14 @@ static void storm_end(storm *storm)
 
 static bool storm_is_good(storm *storm)
 {
-    return storm->data[0] == storm_count(storm, 0) && !bide_mutex_is_locked(&storm->object) &&
-           bide_waiter_queue_is_idle(&storm->object.queue);
+    return storm->data[0] == storm_count(storm, 0) + (storm->blocked == 0) &&
+           !bide_mutex_is_locked(&storm->object) && bide_waiter_queue_is_idle(&storm->object.queue);
 }
 
 static void each_locks_it_or_is_told_why_not(void **state)
 {
-    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good, NULL};
+    static const storm_kind kind = {&storm_body,   storm_init,  storm_end,
+                                    storm_is_good, storm_block, NULL};
     (void)state;
     storm_run(&kind);
 }

@@ -374,6 +374,17 @@ bide_coroutine(storm_body)
     bide_end();
 }
 
+static int storm_block(storm *storm, uint64_t deadline)
+{
+    bide_rw_lock_waiter lock;
+    int status = bide_rw_lock_write_blocking(&lock, &storm->object, deadline);
+    if (status == 0) {
+        storm_write(storm, 20);
+        bide_rw_lock_unlock(&lock);
+    }
+    return status;
+}
+
 static void storm_init(storm *storm)
 {
     bide_rw_lock_init(&storm->object);
@@ -387,7 +398,7 @@ static void storm_end(storm *storm)
 
 static bool storm_is_good(storm *storm)
 {
-    int written = 0;
+    int written = storm->blocked == 0;
     for (int i = 0; i < STORM_USERS; i++)
         written += storm->users[i].status == 0 && storm->users[i].kind % 5 < 2;
     return storm->data[0] == written && !bide_rw_lock_is_locked(&storm->object) &&
@@ -396,7 +407,8 @@ static bool storm_is_good(storm *storm)
 
 static void each_locks_it_or_is_told_why_not(void **state)
 {
-    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good, NULL};
+    static const storm_kind kind = {&storm_body,   storm_init,  storm_end,
+                                    storm_is_good, storm_block, NULL};
     (void)state;
     storm_run(&kind);
 }

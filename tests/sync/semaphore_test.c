@@ -212,6 +212,16 @@ bide_coroutine(storm_body)
     bide_end();
 }
 
+static int storm_block(storm *storm, uint64_t deadline)
+{
+    int status = bide_semaphore_acquire_blocking(&storm->object, STORM_PERMITS, deadline);
+    if (status == 0) {
+        storm_write(storm, 20);
+        bide_semaphore_release(&storm->object, STORM_PERMITS);
+    }
+    return status;
+}
+
 static void storm_init(storm *storm)
 {
     bide_semaphore_init(&storm->object, STORM_PERMITS);
@@ -230,7 +240,8 @@ static bool storm_is_good(storm *storm)
 
 static void no_permit_is_lost_or_had_twice(void **state)
 {
-    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good, NULL};
+    static const storm_kind kind = {&storm_body,   storm_init,  storm_end,
+                                    storm_is_good, storm_block, NULL};
     (void)state;
     storm_run(&kind);
 }

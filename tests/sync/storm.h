@@ -1,6 +1,6 @@
 /*
  * A storm over one primitive, with four threads: two begin coroutines that each wait for it once, one asks some of them
- * to stop, one closes it now and then. Each round has an object of its own; at its end each wait must have ended once,
+ * to stop, one waits itself until a deadline, and closes it now and then. Each round has an object of its own; at its end each wait must have ended once,
  * and the object must be free. The test defines STORM_OBJECT and STORM_WAITER, and says the rest in a storm_kind.
  */
 #ifndef BIDE_TESTS_STORM_H
@@ -33,6 +33,9 @@ typedef struct storm_kind {
     void (*close)(storm *storm);
     bool (*is_good)(storm *storm); /* after a round */
 
+    /* A thread waits until `deadline`, and does what the coroutines do; returns what its wait ended with. NULL: none. */
+    int (*block)(storm *storm, uint64_t deadline);
+
     /* When all threads are done: is it as it should be? Then ends those that still wait. NULL: nobody does. */
     bool (*settles)(storm *storm);
 } storm_kind;
@@ -43,8 +46,9 @@ struct storm {
     uint32_t rounds;
     uint64_t seed;
     STORM_OBJECT object;
-    int data[2]; /* for who has it alone: equal, otherwise */
-    bide_atomic(uint32_t) inside;
+    int data[2];                  /* for who has it alone: equal, otherwise */
+    int blocked;                  /* what `block` returned in this round */
+    bide_atomic(uint32_t) inside; /* who has it alone */
     bide_atomic(uint32_t) wrong;
     bide_atomic(uint32_t) ended;
     storm_user users[STORM_USERS];
@@ -77,7 +81,7 @@ static inline void storm_write(storm *storm, uint32_t section)
     bide_atomic_fetch_sub(&storm->inside, 1, relaxed);
 }
 
-/* How many ended with `status`. */
+/* How many coroutines ended with `status`. */
 static inline int storm_count(const storm *storm, int status)
 {
     int count = 0;
@@ -129,7 +133,10 @@ static inline void *storm_close(void *argument)
     uint64_t random = storm->seed + 3;
     for (uint32_t round = 0; round < storm->rounds; round++) {
         meet(&storm->meeting);
-        random_moment(&random, 300);
+        random_moment(&random, 120);
+        if (storm->kind->block != NULL)
+            storm->blocked =
+                storm->kind->block(storm, bide_platform.now() + testing_random(&random) % 20000);
         if (testing_random(&random) % 4 == 0)
             storm->kind->close(storm);
         meet(&storm->meeting);

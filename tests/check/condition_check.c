@@ -1,0 +1,313 @@
+/*
+ * The condition: nothing is lost between the unlocking and the wait, notifications that race with those who come, with
+ * cancellation and with closing. (What it has from its queue is checked in waiter_queue_check.c.)
+ */
+#include "bide/check.h"
+#include "bide/condition.h"
+#include "bide/errors.h"
+#include "bide/handle.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+/* A coroutine that waits since the setup. */
+struct early {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    struct state *state;
+    bide_mutex_waiter lock;
+    bide_condition_waiter wait;
+    int status;
+};
+
+typedef struct state {
+    bide_mutex mutex;
+    bide_condition condition;
+    bide_condition *allocated;
+    struct early *early[2];
+    int tokens;
+} state;
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_mutex_init(&s->mutex);
+    bide_condition_init(&s->condition);
+}
+
+static void finish_free(void *p)
+{
+    state *s = p;
+    bide_mutex_waiter lock;
+    bide_check_assert(bide_mutex_try_lock(&lock, &s->mutex));
+    bide_check_assert(BIDE_QUEUE_VALUE(bide_atomic_load(&s->condition.queue.state, relaxed)) == 0);
+    bide_check_assert(bide_waiter_queue_is_idle(&s->condition.queue));
+}
+
+/* ---- Tokens are brought and taken ---- */
+
+static void bring(void *p)
+{
+    state *s = p;
+    bide_mutex_waiter lock;
+    bide_check_assert(bide_check_await(bide_mutex_lock(&lock, &s->mutex)) == 0);
+    s->tokens++;
+    bide_mutex_unlock(&lock);
+    bide_condition_notify_one(&s->condition);
+}
+
+static void bring_inside(void *p)
+{
+    state *s = p;
+    bide_mutex_waiter lock;
+    bide_check_assert(bide_check_await(bide_mutex_lock(&lock, &s->mutex)) == 0);
+    s->tokens++;
+    bide_condition_notify_all(&s->condition);
+    bide_mutex_unlock(&lock);
+}
+
+static void take(void *p)
+{
+    state *s = p;
+    bide_mutex_waiter lock;
+    bide_condition_waiter wait;
+    bide_check_assert(bide_check_await(bide_mutex_lock(&lock, &s->mutex)) == 0);
+    while (s->tokens == 0) {
+        bide_check_assert(bide_check_await(bide_condition_wait(&wait, &s->condition, &lock)) == 0);
+        bide_check_assert(wait.is_locked);
+    }
+    s->tokens--;
+    bide_mutex_unlock(&lock);
+}
+
+static const bide_check_scenario brought = {
+    .name = "one_takes_what_another_brings",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {bring, take},
+    .finish = finish_free,
+};
+
+static const bide_check_scenario brought_inside = {
+    .name = "one_takes_what_another_brings_and_tells_with_the_mutex",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {bring_inside, take},
+    .finish = finish_free,
+};
+
+/* ---- Some wait already ---- */
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_try(bide_mutex_lock(&self->lock, &self->state->mutex));
+    bide_await_status(self->status,
+                      bide_condition_wait(&self->wait, &self->state->condition, &self->lock));
+    bide_check_assert(self->wait.is_locked);
+    self->state->tokens--;
+    bide_mutex_unlock(&self->lock);
+    bide_end();
+}
+
+static void enlist(state *s, int index)
+{
+    struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
+    bide_stop_source_init(&early->stop);
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->state = s;
+    early->status = 1;
+    bide_start(&early->task.frame, &early_body, &early->context);
+    bide_resume(&early->task.frame);
+}
+
+static void setup_one(void *p)
+{
+    setup(p);
+    enlist(p, 0);
+}
+
+static void setup_two(void *p)
+{
+    setup_one(p);
+    enlist(p, 1);
+}
+
+static void notify_one(void *p)
+{
+    bide_condition_notify_one(&((state *)p)->condition);
+}
+
+static void notify_all(void *p)
+{
+    bide_condition_notify_all(&((state *)p)->condition);
+}
+
+static void stop_first(void *p)
+{
+    bide_stop_request(&((state *)p)->early[0]->stop);
+}
+
+static void close_it(void *p)
+{
+    bide_condition_close(&((state *)p)->condition);
+}
+
+static int end_of(state *s, int index)
+{
+    struct early *early = s->early[index];
+    bide_check_assert(bide_done(&early->task.frame));
+    int status = early->status;
+    bide_check_free(early);
+    return status;
+}
+
+/* One of the two has it; the other was canceled, or has got what was for the first. */
+static void finish_one_notified(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    if (first == 0) {
+        bide_check_assert(!bide_done(&s->early[1]->task.frame));
+        bide_condition_notify_one(&s->condition);
+    }
+    bide_check_assert(end_of(s, 1) == 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario canceled = {
+    .name = "the_first_is_asked_to_stop_or_is_told_and_otherwise_the_second",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_one, stop_first},
+    .finish = finish_one_notified,
+};
+
+static void finish_two_told(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    bide_check_assert(end_of(s, 1) == 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario canceled_of_all = {
+    .name = "all_are_told_and_the_first_is_asked_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_all, stop_first},
+    .finish = finish_two_told,
+};
+
+/* Who comes after a notification is not woken by it, wherever it has gone. */
+static void notify_and_wait(void *p)
+{
+    state *s = p;
+    notify_all(p);
+    enlist(s, 1);
+}
+
+static void finish_late(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    bide_check_assert(!bide_done(&s->early[1]->task.frame));
+    bide_condition_notify_one(&s->condition);
+    bide_check_assert(end_of(s, 1) == 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario late = {
+    .name = "who_notifies_and_waits_is_not_woken_by_himself",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {notify_and_wait, stop_first},
+    .finish = finish_late,
+};
+
+static void finish_closed(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -EPIPE);
+    bide_check_assert(end_of(s, 1) == -EPIPE);
+    finish_free(p);
+}
+
+static const bide_check_scenario closed = {
+    .name = "one_is_told_and_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_one, close_it},
+    .finish = finish_closed,
+};
+
+static void finish_canceled_and_closed(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == -ECANCELED || first == -EPIPE);
+    bide_check_assert(end_of(s, 1) == -EPIPE);
+    finish_free(p);
+}
+
+static const bide_check_scenario canceled_and_closed = {
+    .name = "the_first_is_asked_to_stop_and_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {stop_first, close_it},
+    .finish = finish_canceled_and_closed,
+};
+
+static void write_and_close(void *p)
+{
+    state *s = p;
+    s->early[0] = NULL;
+    bide_condition_close(&s->condition);
+}
+
+static void wait_and_see_why(void *p)
+{
+    state *s = p;
+    bide_mutex_waiter lock;
+    bide_condition_waiter wait;
+    bide_check_assert(bide_check_await(bide_mutex_lock(&lock, &s->mutex)) == 0);
+    bide_check_assert(bide_check_await(bide_condition_wait(&wait, &s->condition, &lock)) == -EPIPE);
+    bide_check_assert(s->early[0] == NULL);
+    bide_mutex_unlock(&lock);
+}
+
+static const bide_check_scenario closed_with_reason = {
+    .name = "who_finds_it_closed_sees_what_came_before",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {write_and_close, wait_and_see_why},
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &brought,
+        &brought_inside,
+        &canceled,
+        &canceled_of_all,
+        &late,
+        &closed,
+        &canceled_and_closed,
+        &closed_with_reason,
+        NULL,
+    };
+    static const char *const files[] = {"condition.h", "condition.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

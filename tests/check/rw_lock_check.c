@@ -1,0 +1,303 @@
+/*
+ * The reader-writer lock: readers and writers at once, downgrading, hand-overs that race with cancellation and closing,
+ * and memory that goes as soon as it may. (What it has from its queue is checked in waiter_queue_check.c.)
+ */
+#include "bide/check.h"
+#include "bide/errors.h"
+#include "bide/handle.h"
+#include "bide/rw_lock.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+/* A coroutine that has enlisted in the setup. */
+struct early {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    struct state *state;
+    bide_rw_lock_waiter lock;
+    bool writes;
+    int status;
+};
+
+typedef struct state {
+    bide_rw_lock lock;
+    bide_rw_lock_waiter holder;
+    bide_rw_lock *allocated;
+    struct early *early[2];
+    int data;
+    int users;
+} state;
+
+static void setup(void *p)
+{
+    bide_rw_lock_init(&((state *)p)->lock);
+}
+
+static void finish_free(void *p)
+{
+    bide_rw_lock_waiter lock;
+    bide_check_assert(bide_rw_lock_try_write(&lock, &((state *)p)->lock));
+}
+
+static void read_it(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    bide_check_assert(bide_check_await(bide_rw_lock_read(&lock, &s->lock)) == 0);
+    bide_check_assert(s->data >= 0);
+    bide_rw_lock_unlock(&lock);
+}
+
+static void try_to_read(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    if (bide_rw_lock_try_read(&lock, &s->lock)) {
+        bide_check_assert(s->data >= 0);
+        bide_rw_lock_unlock(&lock);
+    }
+}
+
+static void write_it(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    bide_check_assert(bide_check_await(bide_rw_lock_write(&lock, &s->lock)) == 0);
+    s->data++;
+    bide_rw_lock_unlock(&lock);
+}
+
+static void write_and_read(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    bide_check_assert(bide_check_await(bide_rw_lock_write(&lock, &s->lock)) == 0);
+    int data = ++s->data;
+    bide_rw_lock_downgrade(&lock);
+    bide_check_assert(s->data == data);
+    bide_rw_lock_unlock(&lock);
+}
+
+static const bide_check_scenario written_and_read = {
+    .name = "one_writes_and_one_reads",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {write_it, read_it},
+    .finish = finish_free,
+};
+
+static const bide_check_scenario read_by_two = {
+    .name = "one_writes_and_two_try_to_read",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {write_it, try_to_read, try_to_read},
+    .finish = finish_free,
+};
+
+static const bide_check_scenario downgraded = {
+    .name = "who_has_written_reads_on",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {write_and_read, read_it},
+    .finish = finish_free,
+};
+
+static const bide_check_scenario downgraded_and_written = {
+    .name = "who_has_written_reads_on_before_another_writes",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {write_and_read, write_it},
+    .finish = finish_free,
+};
+
+/* ---- One has it, others are in line ---- */
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    if (self->writes)
+        bide_await_status(self->status, bide_rw_lock_write(&self->lock, &self->state->lock));
+    else
+        bide_await_status(self->status, bide_rw_lock_read(&self->lock, &self->state->lock));
+    if (self->status == 0) {
+        if (self->writes)
+            self->state->data++;
+        else
+            bide_check_assert(self->state->data >= 0);
+        bide_rw_lock_unlock(&self->lock);
+    }
+    bide_end();
+}
+
+static void enlist(state *s, int index, bool writes)
+{
+    struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
+    bide_stop_source_init(&early->stop);
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->state = s;
+    early->writes = writes;
+    early->status = 1;
+    bide_start(&early->task.frame, &early_body, &early->context);
+    bide_resume(&early->task.frame);
+}
+
+/* It is read, a writer waits, and a reader behind it. */
+static void setup_line(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_check_assert(bide_rw_lock_try_read(&s->holder, &s->lock));
+    enlist(s, 0, true);
+    enlist(s, 1, false);
+}
+
+static void unlock_it(void *p)
+{
+    bide_rw_lock_unlock(&((state *)p)->holder);
+}
+
+static void stop_first(void *p)
+{
+    bide_stop_request(&((state *)p)->early[0]->stop);
+}
+
+static void close_it(void *p)
+{
+    bide_rw_lock_close(&((state *)p)->lock);
+}
+
+static void finish_one(state *s, int index, int otherwise)
+{
+    struct early *early = s->early[index];
+    bide_check_assert(bide_done(&early->task.frame));
+    bide_check_assert(early->status == 0 || early->status == otherwise);
+    bide_check_free(early);
+}
+
+static void finish_canceled(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->data == (s->early[0]->status == 0));
+    finish_one(s, 0, -ECANCELED);
+    finish_one(s, 1, 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario canceled = {
+    .name = "the_writer_in_line_is_asked_to_stop_and_the_reader_goes_on",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_line,
+    .threads = {unlock_it, stop_first},
+    .finish = finish_canceled,
+};
+
+static void finish_closed(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    finish_one(s, 0, -EPIPE);
+    finish_one(s, 1, -EPIPE);
+    bide_check_assert(!bide_rw_lock_is_locked(&s->lock));
+    bide_check_assert(bide_check_await(bide_rw_lock_read(&lock, &s->lock)) == -EPIPE);
+}
+
+static const bide_check_scenario closed = {
+    .name = "it_is_closed_while_it_is_handed_over",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_line,
+    .threads = {unlock_it, close_it},
+    .finish = finish_closed,
+};
+
+/* It is written, and two readers wait. */
+static void setup_readers(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_check_assert(bide_rw_lock_try_write(&s->holder, &s->lock));
+    enlist(s, 0, false);
+    enlist(s, 1, false);
+}
+
+static void downgrade_it(void *p)
+{
+    state *s = p;
+    s->data = 1;
+    bide_rw_lock_downgrade(&s->holder);
+    bide_check_assert(s->data == 1);
+    bide_rw_lock_unlock(&s->holder);
+}
+
+static void finish_readers(void *p)
+{
+    state *s = p;
+    finish_one(s, 0, -ECANCELED);
+    finish_one(s, 1, 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario downgraded_with_line = {
+    .name = "the_readers_in_line_go_on_with_who_has_written",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_readers,
+    .threads = {downgrade_it, stop_first, try_to_read},
+    .finish = finish_readers,
+};
+
+/* ---- The memory goes as soon as it may ---- */
+
+static void setup_allocated(void *p)
+{
+    state *s = p;
+    s->allocated = bide_check_alloc(sizeof *s->allocated);
+    bide_rw_lock_init(s->allocated);
+    s->users = 2;
+}
+
+/* The last user frees it, right after it has unlocked it. */
+static void use_and_free(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    bide_check_await(bide_rw_lock_write(&lock, s->allocated));
+    bool last = --s->users == 0;
+    bide_rw_lock_unlock(&lock);
+    if (last)
+        bide_check_free(s->allocated);
+}
+
+static void read_and_use_and_free(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    bide_check_await(bide_rw_lock_read(&lock, s->allocated));
+    bide_rw_lock_unlock(&lock);
+    use_and_free(p);
+}
+
+static const bide_check_scenario freed = {
+    .name = "the_last_to_unlock_it_frees_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_allocated,
+    .threads = {use_and_free, read_and_use_and_free},
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &written_and_read,       &read_by_two, &downgraded,
+        &downgraded_and_written, &canceled,    &closed,
+        &downgraded_with_line,   &freed,       NULL,
+    };
+    static const char *const files[] = {"rw_lock.h", "rw_lock.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -1,0 +1,14 @@
+/* The rows, by family. */
+#ifndef BIDE_TESTS_PRIMITIVES_ROWS_H
+#define BIDE_TESTS_PRIMITIVES_ROWS_H
+
+#include "sync/primitives.h"
+
+extern const primitive primitive_event, primitive_single_consumer_event,
+    primitive_single_consumer_auto_reset_event;
+extern const primitive primitive_mutex, primitive_semaphore, primitive_semaphore_of_two;
+extern const primitive primitive_sequence_barrier8, primitive_sequence_barrier,
+    primitive_sequence_group, primitive_claim;
+extern const primitive primitive_shared_task;
+
+#endif

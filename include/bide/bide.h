@@ -24,6 +24,7 @@
 #include "bide/inspect.h"
 #include "bide/mutex.h"
 #include "bide/platform.h"
+#include "bide/pollable.h"
 #include "bide/recursive_generator.h"
 #include "bide/ring.h"
 #include "bide/root.h"
@@ -49,5 +50,6 @@
 #include "bide/waiter_list.h"
 #include "bide/waiter_queue.h"
 #include "bide/when.h"
+#include "bide/with_stop.h"
 
 #endif

@@ -62,7 +62,7 @@ static bool look(thread_waiter *waiter)
  * thread looks as long as if it always paid: two threads that wait for each other would never find out by themselves
  * that neither needs to sleep. Hints of the whole process, so all accesses are relaxed.
  */
-enum { LOOKS_LEAST = 16, LOOKS_MOST = 2048, SLEEPS_TO_TRY = 64 };
+enum { LOOKS_LEAST = 16, LOOKS_MOST = 2048, SLEEPS_TO_TRY = 256 };
 
 static bide_atomic(uint32_t) patience = LOOKS_MOST;
 static bide_atomic(uint32_t) sleeps;

@@ -15,7 +15,7 @@ cd "$root" || exit 1
 
 tests='base/sequence coroutine/body coroutine/coroutine_type coroutine/create coroutine/generator
     coroutine/handle coroutine/inspect coroutine/scope coroutine/task coroutine/when sync/event
-    sync/sequence_barrier'
+    sync/event_close sync/sequence_barrier sync/single_consumer_event'
 # FAILING (failing_test.c) and what is then to be read.
 failures='1:failing_test.c:[0-9]*:.1.is.2 2:deadlock 3:ended.already 4:met.a.fault'
 

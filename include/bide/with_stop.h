@@ -1,0 +1,38 @@
+/*
+ * An operation under a stop source of the caller's choice, in place of its context's. Floor: coroutine.
+ *
+ *     bide_await_status(status, bide_with_stop(&self->limited, &server->draining, accept(&self->accept)));
+ *     bide_await(bide_with_stop(&self->sheltered, NULL, flush(&self->flush)));    // is never asked to stop
+ *
+ * Source: the cancellation tokens that cppcoro's operations take as a parameter; asyncio's shield.
+ */
+#ifndef BIDE_WITH_STOP_H
+#define BIDE_WITH_STOP_H
+
+#include "bide/stop.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* One operation under another source. The caller's, for the time of the wait. */
+typedef struct bide_with_stop_operation {
+    bide_awaiter awaiter;
+    bide_awaiter *inner;
+    bide_stop_source *token; /* or NULL */
+    int status;
+    bide_frame frame; /* awaits `inner` */
+    bide_context context;
+    bide_stop_source source; /* attached to `token` */
+} bide_with_stop_operation;
+
+/*
+ * Runs `inner` (a task, or any operation) in the awaiting coroutine's context, but for its stop source: it is asked to
+ * stop when `token` is, which any number of operations may share; when the context's source is asked, it is not. With
+ * NULL for `token` it never is. Ends when `inner` has ended, with its status. `operation` is the caller's until then;
+ * `token` outlives it. Any thread; suspends if `inner` does; blocks as bide_stop_source_attach does.
+ */
+bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
+                             bide_awaiter *inner);
+
+BIDE_EXTERN_C_END
+
+#endif

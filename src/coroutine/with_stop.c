@@ -1,0 +1,71 @@
+/* An operation under another stop source: a small coroutine with a context of its own. One thread at a time has it. */
+#include "bide/with_stop.h"
+
+#include "inside.h"
+
+#include "bide/handle.h"
+
+static bide_with_stop_operation *operation_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_with_stop_operation, awaiter);
+}
+
+static void detach(bide_with_stop_operation *operation)
+{
+    if (operation->token != NULL)
+        bide_stop_source_detach(&operation->source);
+}
+
+static bide_frame *step(bide_frame *frame, unsigned depth)
+{
+    bide_with_stop_operation *operation = bide_container_of(frame, bide_with_stop_operation, frame);
+    (void)depth;
+    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+    detach(operation);
+    frame->awaiter.ops = &bide_point_finished.ops;
+    return operation->awaiter.frame;
+}
+
+static const bide_coroutine_code code = {step, "bide_with_stop", __FILE__, NULL, NULL};
+static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
+
+static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_with_stop_operation *operation = operation_of(awaiter);
+    operation->context = *frame->context;
+    operation->context.stop = NULL;
+    if (operation->token != NULL) {
+        operation->context.stop = &operation->source;
+        bide_stop_source_init(&operation->source);
+        bide_stop_source_attach(&operation->source, operation->token);
+    }
+    operation->frame.awaiter.ops = &at_await.ops;
+    operation->frame.awaiter.frame = frame;
+    operation->frame.context = &operation->context;
+    return bide_frame_await(&operation->frame, operation->inner);
+}
+
+static int resume(bide_awaiter *awaiter)
+{
+    return operation_of(awaiter)->status;
+}
+
+static bool withdraw(bide_awaiter *awaiter)
+{
+    bide_with_stop_operation *operation = operation_of(awaiter);
+    if (bide_done(&operation->frame))
+        return false;
+    bide_destroy(&operation->frame);
+    detach(operation);
+    return true;
+}
+
+bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
+                             bide_awaiter *inner)
+{
+    static const bide_awaiter_ops ops = {NULL, suspend, resume, NULL, withdraw, "bide_with_stop"};
+    operation->awaiter.ops = &ops;
+    operation->inner = inner;
+    operation->token = token;
+    return &operation->awaiter;
+}

@@ -87,10 +87,7 @@ BIDE_INLINE void bide_mutex_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_mutex_rules_);
 }
 
-BIDE_INLINE bool bide_mutex_withdraw_(bide_awaiter *awaiter)
-{
-    return bide_waiter_queue_withdraw(awaiter, &bide_mutex_rules_);
-}
+bool bide_mutex_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Locks `mutex`: waits until it is handed over, in the order in which they came. `waiter` is the caller's until the

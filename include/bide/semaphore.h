@@ -83,10 +83,7 @@ BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_semaphore_rules_);
 }
 
-BIDE_INLINE bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
-{
-    return bide_waiter_queue_withdraw(awaiter, &bide_semaphore_rules_);
-}
+bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Takes `permits`: waits until so many are free, and those who came before have had theirs. `waiter` is the

@@ -23,6 +23,14 @@ void bide_mutex_unlock_slow_(bide_mutex *mutex, uintptr_t state)
     } while (!bide_waiter_queue_put(&mutex->queue, &bide_mutex_rules_, &state, 0));
 }
 
+bool bide_mutex_withdraw_(bide_awaiter *awaiter)
+{
+    if (bide_waiter_queue_withdraw(awaiter, &bide_mutex_rules_))
+        return true;
+    bide_mutex_unlock_((bide_mutex_waiter *)(void *)awaiter); /* it was handed over, to nobody */
+    return false;
+}
+
 void bide_mutex_close(bide_mutex *mutex)
 {
     bide_waiter_queue_close(&mutex->queue, &bide_mutex_rules_);

@@ -30,6 +30,16 @@ void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
     }
 }
 
+bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    if (bide_waiter_queue_withdraw(awaiter, &bide_semaphore_rules_))
+        return true;
+    /* Its permits were handed over, to nobody. */
+    bide_semaphore_release(bide_container_of(waiter->queue, bide_semaphore, queue), waiter->wants);
+    return false;
+}
+
 void bide_semaphore_close(bide_semaphore *semaphore)
 {
     bide_waiter_queue_close(&semaphore->queue, &bide_semaphore_rules_);

@@ -480,6 +480,26 @@ static void one_that_was_cut_short_or_closed_may_be_destroyed_before_it_runs(voi
     }
 }
 
+static void destroyed_after_it_was_woken_the_next_has_what_it_was_handed(void **state)
+{
+    for (int at_once = 0; at_once < 2; at_once++) {
+        struct fixture f;
+        fixture_init(&f, state);
+        begin_all(&f);
+        f.primitive->wake(f.object);
+        bide_destroy(&f.users[0].task.frame);
+        if (at_once && f.most > 1) /* it was handed on already; this one, too, has not run */
+            bide_destroy(&f.users[1].task.frame);
+        assert_int_equal(f.users[0].ends, 0);
+        if (f.most == 1)
+            assert_int_equal(begin_user(&f)->status, 0);
+        run_and_hand_on(&f);
+        for (int i = 1; i < f.begun; i++)
+            assert_int_equal(f.users[i].ends, i > 1 || !at_once || f.most == 1);
+        fixture_end(&f);
+    }
+}
+
 /* ---- Deadlines ---- */
 
 /* A coroutine on a run loop that waits until a deadline. */
@@ -862,6 +882,7 @@ static const struct {
     CASE(the_first_end_is_the_only_one, CLOSES),
     CASE(a_destroyed_coroutine_leaves_and_the_others_keep_their_order, ANY),
     CASE(one_that_was_cut_short_or_closed_may_be_destroyed_before_it_runs, ANY),
+    CASE(destroyed_after_it_was_woken_the_next_has_what_it_was_handed, ANY),
     CASE(when_its_deadline_has_passed_it_ends_and_the_next_has_what_there_is, ANY),
     CASE(woken_before_its_deadline_it_ends_and_so_does_the_deadline, ANY),
     CASE(a_thread_waits_until_it_is_woken_or_it_is_closed, ANY),

@@ -539,10 +539,12 @@ static bide_awaiter *hurried_init(struct hurried *self, const primitive *p, void
 /* Nothing of it is left. */
 static void hurried_end(struct hurried *self, bide_run_loop *loop)
 {
-    assert_true(primitive_free_waiter(self->primitive, self->waiter));
+    int status = self->status;
     assert_true(self->primitive->is_idle(self->object));
     assert_true(bide_run_loop_next_deadline(loop) == BIDE_FOREVER);
-    assert_int_equal(bide_run_loop_run_ready(loop), 0);
+    bide_run_loop_run_ready(loop);
+    assert_int_equal(self->status, status);
+    assert_true(primitive_free_waiter(self->primitive, self->waiter));
 }
 
 static void when_its_deadline_has_passed_it_ends_and_the_next_has_what_there_is(void **state)
@@ -585,6 +587,32 @@ static void woken_before_its_deadline_it_ends_and_so_does_the_deadline(void **st
         bide_run_loop_run_ready(&loop);
         assert_int_equal(hurried.status, closed ? -EPIPE : 0);
         hurried_end(&hurried, &loop);
+        primitive_free_object(p, object);
+    }
+}
+
+static void destroyed_under_a_deadline_it_leaves_what_there_is_to_the_next(void **state)
+{
+    const primitive *p = *state;
+    for (int woken = 0; woken < 2; woken++) {
+        void *object = primitive_new_object(p);
+        bide_run_loop loop;
+        struct hurried hurried, next;
+        bide_run_loop_init(&loop);
+        bide_start(&hurried.task.frame, &hurried_body, &loop.context);
+        hurried_init(&hurried, p, object, bide_platform.now() + UINT64_C(3600000000000));
+        bide_resume(&hurried.task.frame);
+        if (woken)
+            p->wake(object);
+        bide_destroy(&hurried.task.frame);
+        assert_int_equal(hurried.status, WAITS);
+        primitive_retire_waiter(p, hurried.waiter);
+        hurried_end(&hurried, &loop);
+        if (!woken)
+            p->wake(object);
+        bide_run_loop_wait(&loop, hurried_init(&next, p, object, BIDE_FOREVER));
+        assert_int_equal(next.status, 0);
+        hurried_end(&next, &loop);
         primitive_free_object(p, object);
     }
 }
@@ -885,6 +913,7 @@ static const struct {
     CASE(destroyed_after_it_was_woken_the_next_has_what_it_was_handed, ANY),
     CASE(when_its_deadline_has_passed_it_ends_and_the_next_has_what_there_is, ANY),
     CASE(woken_before_its_deadline_it_ends_and_so_does_the_deadline, ANY),
+    CASE(destroyed_under_a_deadline_it_leaves_what_there_is_to_the_next, ANY),
     CASE(a_thread_waits_until_it_is_woken_or_it_is_closed, ANY),
     CASE(a_thread_waits_until_its_deadline, ANY),
     CASE(a_million_of_whom_each_wakes_the_next, ANY),

@@ -262,8 +262,8 @@ void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *r
     while ((state & CLOSED) == 0) {
         if ((state & (WAITING | SERVING)) == WAITING) {
             uintptr_t serving = BIDE_QUEUE_VALUE(state) | CLOSED | SERVING;
-            /* acquire: 2 and 3. (The leaving releases.) */
-            if (bide_atomic_compare_exchange(&queue->state, &state, serving, acquire, relaxed)) {
+            /* acquire: 2 and 3. release: as below; who comes while this serves finds CLOSED too. */
+            if (bide_atomic_compare_exchange(&queue->state, &state, serving, acq_rel, relaxed)) {
                 serve_and_wake(queue, rules, serving, state);
                 return;
             }

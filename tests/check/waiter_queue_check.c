@@ -323,6 +323,21 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, lock_or_see_why},
 };
 
+static void finish_held_and_closed(void *p)
+{
+    finish_one(p, 0, -EPIPE);
+}
+
+/* Who comes finds it closed before the closer has served the one in line. */
+static const bide_check_scenario held_and_closed_with_reason = {
+    .name = "who_finds_it_closed_while_one_is_in_line_sees_what_came_before",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_held,
+    .threads = {write_and_close, lock_or_see_why},
+    .finish = finish_held_and_closed,
+};
+
 /* ---- The memory goes as soon as it may ---- */
 
 static void setup_allocated(void *p)
@@ -498,6 +513,7 @@ int main(int argc, char **argv)
         &closed,
         &closed_by_third,
         &closed_with_reason,
+        &held_and_closed_with_reason,
         &freed,
         &freed_semaphore,
         &freed_elsewhere,

@@ -18,9 +18,10 @@
 #include "bide/frame.h"
 
 enum {
-    IN_ORDER = 1,  /* who came first ends first */
-    HAS_KEY = 2,   /* the waiter of a wait that ended with 0 stays until hand_on */
-    STAYS_HAD = 4, /* what could be had before the close can still be had */
+    IN_ORDER = 1,           /* who came first ends first */
+    HAS_KEY = 2,            /* the waiter of a wait that ended with 0 stays until hand_on */
+    STAYS_HAD = 4,          /* what could be had before the close can still be had */
+    COUNTS_WHEN_CLOSED = 8, /* what is handed on after the close is there, in free_tokens */
 };
 
 typedef struct primitive {
@@ -51,7 +52,7 @@ typedef struct primitive {
     /* Is nobody in any list? */
     bool (*is_idle)(void *object);
 
-    /* How many tokens are there to be had? Nobody uses it now; if it was closed only where it STAYS_HAD. */
+    /* How many tokens are there to be had? Nobody uses it now; if it was closed only where it COUNTS_WHEN_CLOSED. */
     unsigned (*free_tokens)(void *object);
 
     /* The end of its life. */

@@ -55,7 +55,9 @@ struct storm {
     uint32_t woken, closed;
     struct wait waits[WAITS];
     unsigned count;
-    bide_atomic(uint32_t) over; /* coroutines */
+    bide_atomic(
+        uint32_t) begun; /* coroutines; or more, if a thread blocks for as long as it takes */
+    bide_atomic(uint32_t) over;
     bide_atomic(uint32_t) holding;
     uint32_t held; /* plain; of who has the token, where there is one */
 
@@ -75,10 +77,13 @@ struct waiting_thread {
     pthread_t id;
 };
 
-static void expect(struct storm *s, bool condition)
+/* Threads do not assert: they note where something was wrong, and the first of these is printed. */
+#define expect(s, condition) expect_at(s, condition, __LINE__)
+
+static void expect_at(struct storm *s, bool condition, unsigned line)
 {
-    if (!condition)
-        bide_atomic_fetch_add(&s->wrong, 1, relaxed);
+    if (!condition && bide_atomic_fetch_add(&s->wrong, 1, relaxed) == 0)
+        printf("# not so in round %u: line %u\n", s->round, line);
 }
 
 /* ---- Waiting ---- */
@@ -175,6 +180,8 @@ static void wait_blocking(struct waiting_thread *self, bool may_be_forever)
     uint64_t deadline = bide_platform.now() + number / 8 % 30000;
     if (number % 4 == 0)
         deadline = may_be_forever ? BIDE_FOREVER : 0;
+    if (deadline == BIDE_FOREVER)
+        bide_atomic_fetch_add(&s->begun, WAITS, relaxed);
     int status = primitive_wait_blocking(p, waiter, s->object, deadline);
     count_end(s, status, status == -ETIMEDOUT && bide_platform.now() >= deadline);
     if (status == 0)
@@ -199,6 +206,7 @@ static void wait_in_coroutines(struct waiting_thread *self)
         random_moment(&self->random, 40);
         bide_start(&wait->task.frame, &wait_body, &wait->context);
         bide_resume(&wait->task.frame);
+        bide_atomic_fetch_add(&s->begun, 1, relaxed);
     }
     if (s->count > 1 && testing_random(&self->random) % 4 == 0)
         wait_blocking(self, false);
@@ -224,6 +232,16 @@ static void wait_for_a_round(struct waiting_thread *self)
 
 /* ---- Ending waits ---- */
 
+/* Lets a random moment pass; or so many waits begin, however threads are scheduled. */
+static void let_some_begin(struct storm *s, uint64_t *random)
+{
+    uint64_t number = testing_random(random);
+    uint32_t spins = 0;
+    while (number % 2 == 0 && bide_atomic_load(&s->begun, relaxed) < number / 2 % (s->count + 1))
+        wait_a_moment(&spins);
+    random_moment(random, 200);
+}
+
 static void close_object(struct storm *s)
 {
     s->closed = s->round;
@@ -239,7 +257,7 @@ static void *waker(void *argument)
     uint64_t random = s->seed + 1;
     for (uint32_t round = 0; round < s->rounds; round++) {
         meet(&s->meeting);
-        random_moment(&random, 200);
+        let_some_begin(s, &random);
         s->woken = s->wakes ? s->round : 0;
         uint64_t close_at = testing_random(&random) % (wakes + 1);
         for (unsigned i = 0; i <= wakes; i++) {
@@ -277,7 +295,7 @@ static void *asker(void *argument)
         bool asked[WAITS] = {false};
         meet(&s->meeting);
         for (uint64_t times = testing_random(&random) % 4; times != 0; times--) {
-            random_moment(&random, 200);
+            let_some_begin(s, &random);
             ask(s, asked, testing_random(&random));
         }
         if (s->closer == THE_ASKER)
@@ -300,6 +318,7 @@ static void begin_round(struct storm *s, uint32_t round, uint64_t *random)
     s->wakes = (s->closer != THE_WAKER && s->closer != THE_ASKER) || number / 4 % 4 != 0;
     s->count = p->most_waiting == 0 ? WAITS : (number / 16 % 3 != 0);
     bide_stop_source_init(&s->stop);
+    bide_atomic_init(&s->begun, 0);
     bide_atomic_init(&s->over, 0);
     bide_atomic_init(&s->holding, 0);
     for (unsigned i = 0; i < WAITS; i++) {

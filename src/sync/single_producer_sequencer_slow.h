@@ -9,7 +9,7 @@
 #define BODY_            BIDE_CONCAT2(claim_body, BIDE_SEQUENCE_BITS)
 #define F_(name)         BIDE_CONCAT3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
 
-int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, const GROUP_ *gate, BIDE_SEQUENCE size)
+int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, GROUP_ *gate, BIDE_SEQUENCE size)
 {
     if (size == 0 || size > (BIDE_SEQUENCE)-1 / 2 + 1)
         return -EINVAL;

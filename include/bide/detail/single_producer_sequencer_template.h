@@ -10,7 +10,7 @@
 
 typedef struct SEQUENCER_ {
     BARRIER_ *cursor;
-    const GROUP_ *gate;
+    GROUP_ *gate;
     BIDE_SEQUENCE size;
     BIDE_SEQUENCE next;     /* the next to be claimed */
     BIDE_SEQUENCE consumed; /* what the slowest consumer had done with when last looked at */
@@ -33,7 +33,7 @@ extern const bide_coroutine_code F_(_claim_code_);
  * initialised alike, with the sequence before the first to be claimed. Returns 0, or -EINVAL (as a plain
  * negative number in <errno.h>'s terms) if size is 0 or more than half the range.
  */
-int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, const GROUP_ *gate, BIDE_SEQUENCE size);
+int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, GROUP_ *gate, BIDE_SEQUENCE size);
 
 /*
  * Takes up to `most` free slots without waiting. Returns how many, from *first on; 0 if none is free.

@@ -1,0 +1,355 @@
+/*
+ * The barrier group, 8 bits wide, around the wrap: members that join and leave while others look at it and wait for it. A
+ * slot is plain memory, so that one which is written while a joiner may still read it is a race.
+ */
+#include "bide/check.h"
+#include "bide/handle.h"
+#include "bide/sequence_group.h"
+#include "bide/task.h"
+
+#include <errno.h>
+
+enum { BEGINNING = 253, FIRST = 254 };
+
+/* One who joins; allocated, so that what touches it after it has left is found. */
+typedef struct visitor {
+    bide_sequence_group_member8 member;
+    bide_sequence_barrier8 barrier;
+} visitor;
+
+typedef struct state {
+    bide_sequence_barrier8 cursor;
+    bide_sequence_barrier8 fixed;
+    bide_sequence_barrier8 *members[1];
+    bide_sequence_group8 group;
+    visitor *visitors[2]; /* who have joined in the setup */
+    int slot;             /* of FIRST, and of what comes a lap later */
+    struct early *early;
+} state;
+
+static void setup_for(state *s, unsigned fixed, unsigned joined)
+{
+    bide_sequence_barrier8_init(&s->cursor, BEGINNING);
+    bide_sequence_barrier8_init(&s->fixed, BEGINNING);
+    s->members[0] = &s->fixed;
+    bide_sequence_group8_init(&s->group, s->members, fixed);
+    for (unsigned i = 0; i < joined; i++) {
+        s->visitors[i] = bide_check_alloc(sizeof *s->visitors[i]);
+        bide_sequence_group8_join(&s->group, &s->visitors[i]->member, &s->visitors[i]->barrier,
+                                  &s->cursor);
+    }
+}
+
+static void setup_fixed(void *p)
+{
+    setup_for(p, 1, 0);
+}
+
+static void setup_one(void *p)
+{
+    setup_for(p, 0, 1);
+}
+
+static void setup_fixed_and_one(void *p)
+{
+    setup_for(p, 1, 1);
+}
+
+static void setup_two(void *p)
+{
+    setup_for(p, 0, 2);
+}
+
+/* ---- Who joins while the ring runs ---- */
+
+static void publish_first(state *s)
+{
+    s->slot = 1;
+    bide_sequence_barrier8_publish(&s->cursor, FIRST);
+}
+
+/* Writes the slot again, which is for whoever the group has waited for to allow. */
+static void write_next_lap(state *s)
+{
+    s->slot = 2;
+}
+
+static bool look_for_first(state *s)
+{
+    uint8_t published;
+    bool all = bide_sequence_group8_is_published(&s->group, FIRST, &published);
+    bide_check_assert(!all || !bide_sequence8_precedes(published, FIRST));
+    return all;
+}
+
+static int wait_for_first(state *s)
+{
+    bide_sequence_group_waiter8 wait;
+    int status =
+        bide_check_await(bide_sequence_group8_wait_until_published(&wait, &s->group, FIRST));
+    bide_check_assert((status == 0) == !bide_sequence8_precedes(wait.published, FIRST));
+    return status;
+}
+
+/* The fixed member reads on the producer's thread. */
+static void produce_and_look(void *p)
+{
+    state *s = p;
+    publish_first(s);
+    bide_sequence_barrier8_publish(&s->fixed, FIRST);
+    if (look_for_first(s))
+        write_next_lap(s);
+}
+
+static void look_only(void *p)
+{
+    if (look_for_first(p))
+        write_next_lap(p);
+}
+
+static void wait_and_write(void *p)
+{
+    bide_check_assert(wait_for_first(p) == 0);
+    write_next_lap(p);
+}
+
+static void publish_both(void *p)
+{
+    state *s = p;
+    publish_first(s);
+    bide_sequence_barrier8_publish(&s->fixed, FIRST);
+}
+
+/* What comes after its start it can read, if it is there, until it says that it has. */
+static void visit(state *s, bool says_so)
+{
+    visitor own;
+    uint8_t start = bide_sequence_group8_join(&s->group, &own.member, &own.barrier, &s->cursor);
+    bide_check_assert(start == BEGINNING || start == FIRST);
+    if (start == BEGINNING && bide_sequence_barrier8_last_published(&s->cursor) == FIRST) {
+        bide_check_assert(s->slot == 1);
+        if (says_so)
+            bide_sequence_barrier8_publish(&own.barrier, FIRST);
+    }
+    bide_sequence_group_leaver8 leaver;
+    bide_check_assert(
+        bide_check_await(bide_sequence_group8_leave(&leaver, &s->group, &own.member)) == 0);
+}
+
+static void visit_and_say(void *p)
+{
+    visit(p, true);
+}
+
+static void visit_and_leave(void *p)
+{
+    visit(p, false);
+}
+
+static const bide_check_scenario joins_beside_fixed = {
+    .name = "who_joins_is_seen_or_begins_after_what_the_look_saw",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_fixed,
+    .threads = {produce_and_look, visit_and_say},
+};
+
+/* What he read is seen to be read by whoever does not find him any more. */
+static const bide_check_scenario leaves_beside_fixed = {
+    .name = "who_has_left_has_done_with_what_it_read",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_fixed,
+    .threads = {produce_and_look, visit_and_leave},
+};
+
+/* A third looks, who has not published himself. */
+static const bide_check_scenario third_looks = {
+    .name = "a_third_looks_while_one_joins",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_fixed,
+    .threads = {publish_both, look_only, visit_and_leave},
+    .never_spurious = true,
+};
+
+static const bide_check_scenario third_waits = {
+    .name = "a_third_waits_while_one_joins",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_fixed,
+    .threads = {publish_both, wait_and_write, visit_and_leave},
+    .never_spurious = true,
+};
+
+/* ---- Who leaves while it is waited for ---- */
+
+static void leave_and_free(state *s, unsigned which)
+{
+    visitor *v = s->visitors[which];
+    bide_sequence_group_leaver8 leaver;
+    bide_check_assert(
+        bide_check_await(bide_sequence_group8_leave(&leaver, &s->group, &v->member)) == 0);
+    bide_check_free(v);
+}
+
+static void leave_first(void *p)
+{
+    leave_and_free(p, 0);
+}
+
+static void leave_second(void *p)
+{
+    leave_and_free(p, 1);
+}
+
+static void publish_and_leave(void *p)
+{
+    state *s = p;
+    bide_sequence_barrier8_publish(&s->visitors[0]->barrier, FIRST);
+    leave_and_free(s, 0);
+}
+
+static void wait_to_the_end(void *p)
+{
+    bide_check_assert(wait_for_first(p) == 0);
+}
+
+/* One that waits since the setup: it goes on in whichever thread ends that. */
+struct early {
+    bide_task task;
+    state *state;
+    bide_sequence_group_waiter8 wait;
+    int status;
+};
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_await_status(self->status, bide_sequence_group8_wait_until_published(
+                                        &self->wait, &self->state->group, FIRST));
+    bide_end();
+}
+
+static void setup_one_and_early(void *p)
+{
+    state *s = p;
+    setup_one(s);
+    s->early = bide_check_alloc(sizeof *s->early);
+    s->early->state = s;
+    bide_start(&s->early->task.frame, &early_body, &bide_default_context);
+    bide_resume(&s->early->task.frame);
+}
+
+static void finish_early(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->early->task.frame) && s->early->status == 0);
+    bide_check_free(s->early);
+}
+
+static void publish_fixed(void *p)
+{
+    bide_sequence_barrier8_publish(&((state *)p)->fixed, FIRST);
+}
+
+static const bide_check_scenario leaves_while_waited_for = {
+    .name = "a_wait_ends_when_the_one_member_leaves_and_is_freed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {wait_to_the_end, leave_first},
+};
+
+static const bide_check_scenario publishes_and_leaves = {
+    .name = "a_member_publishes_and_leaves_and_is_freed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {wait_to_the_end, publish_and_leave},
+    .never_spurious = true,
+};
+
+static const bide_check_scenario two_wait = {
+    .name = "two_wait_for_the_one_who_leaves",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_and_early,
+    .threads = {wait_to_the_end, leave_first},
+    .finish = finish_early,
+    .never_spurious = true,
+};
+
+static const bide_check_scenario both_leave = {
+    .name = "both_members_leave_while_one_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {wait_to_the_end, leave_first, leave_second},
+    .never_spurious = true,
+    .preemptions = 1,
+};
+
+static const bide_check_scenario turns = {
+    .name = "a_wait_turns_from_who_leaves_to_who_publishes",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_fixed_and_one,
+    .threads = {wait_to_the_end, leave_first, publish_fixed},
+    .never_spurious = true,
+    .preemptions = 3,
+};
+
+/* ---- Who closes and stays ---- */
+
+static void publish_fixed_and_close(void *p)
+{
+    publish_fixed(p);
+    bide_sequence_barrier8_close(&((state *)p)->fixed);
+}
+
+static void close_fixed(void *p)
+{
+    bide_sequence_barrier8_close(&((state *)p)->fixed);
+}
+
+static void wait_in_vain(void *p)
+{
+    bide_check_assert(wait_for_first(p) == -EPIPE);
+}
+
+static const bide_check_scenario publishes_and_closes = {
+    .name = "what_was_published_before_the_closing_counts",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_fixed,
+    .threads = {wait_to_the_end, publish_fixed_and_close},
+};
+
+static const bide_check_scenario closes = {
+    .name = "a_member_that_closes_ends_the_wait",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_fixed,
+    .threads = {wait_in_vain, close_fixed},
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &joins_beside_fixed,
+        &leaves_beside_fixed,
+        &leaves_while_waited_for,
+        &publishes_and_leaves,
+        &publishes_and_closes,
+        &closes,
+        &third_looks,
+        &third_waits,
+        &turns,
+        &both_leave,
+        &two_wait,
+        NULL,
+    };
+    static const char *const files[] = {"sequence_group_template.h", "sequence_group_slow.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -1,0 +1,174 @@
+/* For one type of sequence. The model, the argument and the letters are in multi_producer_sequencer.h. */
+
+#define GROUP_         BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define GROUP_F_(name) BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define SLOT_          BIDE_CONCAT2(bide_sequence_slot, BIDE_SEQUENCE_BITS)
+#define SEQUENCER_     BIDE_CONCAT2(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS)
+#define CLAIM_         BIDE_CONCAT2(bide_multi_producer_claim, BIDE_SEQUENCE_BITS)
+#define WAITER_        BIDE_CONCAT2(bide_multi_producer_waiter, BIDE_SEQUENCE_BITS)
+#define COUNTER_       BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
+#define CLOSED_        ((COUNTER_)((COUNTER_)-1 / 2 + 1))
+#define BODY_          BIDE_CONCAT2(multi_producer_claim_body, BIDE_SEQUENCE_BITS)
+#define F_(name)       BIDE_CONCAT3(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS, name)
+#define TRAIT_(name)   BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
+
+int F_(_init)(SEQUENCER_ *sequencer, SLOT_ *slots, BIDE_SEQUENCE size, GROUP_ *gate,
+              BIDE_SEQUENCE initial)
+{
+    const BIDE_SEQUENCE quarter = (BIDE_SEQUENCE)((BIDE_SEQUENCE)-1 / 4 + 1);
+    if (size == 0 || (size & (size - 1)) != 0 || size > quarter)
+        return -EINVAL;
+    sequencer->gate = gate;
+    sequencer->slots = slots;
+    sequencer->size = size;
+    bide_atomic_init(&sequencer->next, (COUNTER_)((COUNTER_)initial + 1));
+    bide_atomic_init(&sequencer->consumed, (COUNTER_)initial);
+    turn_init(&sequencer->turn);
+    bide_waiter_list_init(&sequencer->readers, false);
+    for (BIDE_SEQUENCE i = 0; i < size; i++) { /* as the lap before would have left them */
+        BIDE_SEQUENCE sequence = (BIDE_SEQUENCE)(initial - i);
+        bide_atomic_init(&slots[sequence & (BIDE_SEQUENCE)(size - 1)], sequence);
+    }
+    return 0;
+}
+
+/* ---- Those who wait for what is published; the rules of the list's sifters: 6 ---- */
+
+/* Is everything up to `sequence` published, from what is known on? Each slot is a B. */
+static BIDE_SEQUENCE F_(_walk)(SEQUENCER_ *sequencer, const WAITER_ *waiter)
+{
+    BIDE_SEQUENCE mask = (BIDE_SEQUENCE)(sequencer->size - 1);
+    BIDE_SEQUENCE next = (BIDE_SEQUENCE)(waiter->known + 1);
+    for (BIDE_SEQUENCE left = sequencer->size; left != 0; left--, next++) {
+        BIDE_SEQUENCE last = bide_atomic_load(&sequencer->slots[next & mask], seq_cst); /* B */
+        if (!F_(_says_published_)(last, next))
+            break;
+    }
+    return (BIDE_SEQUENCE)(next - 1);
+}
+
+static bool F_(_is_due)(const void *context, const bide_awaiter *awaiter)
+{
+    SEQUENCER_ *sequencer = *(SEQUENCER_ *const *)context;
+    const WAITER_ *waiter = (const WAITER_ *)(const void *)awaiter;
+    BIDE_SEQUENCE published = F_(_walk)(sequencer, waiter);
+    if (!TRAIT_(_precedes)(published, waiter->target))
+        return true;
+    /* As in _look_at_end_; seq_cst: B, of 8. */
+    COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire);
+    COUNTER_ next = bide_atomic_load(&sequencer->next, seq_cst);
+    return (COUNTER_)(next - 1 - consumed) >= CLOSED_ &&
+           (BIDE_SEQUENCE)(published + 1) == (BIDE_SEQUENCE)(next - CLOSED_);
+}
+
+static void F_(_end)(void *context, bide_awaiter *awaiter)
+{
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    waiter->published = F_(_last_published_after)(*(SEQUENCER_ **)context, waiter->known);
+    /* Who is due short of his target is so because nothing follows. Who is not due ends otherwise, whatever is said
+     * here. */
+    if (TRAIT_(_precedes)(waiter->published, waiter->target))
+        bide_awaiter_end_closed(awaiter);
+}
+
+static const bide_sift_rules F_(_rules) = {NULL, F_(_is_due), F_(_end), true};
+
+void F_(_wake_)(SEQUENCER_ *sequencer, uintptr_t word)
+{
+    bide_waiter_list_sift(&sequencer->readers, word, &F_(_rules), &sequencer);
+}
+
+bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
+{
+    WAITER_ *own = (WAITER_ *)(void *)awaiter;
+    SEQUENCER_ *sequencer = own->sequencer;
+    return bide_waiter_list_suspend(&sequencer->readers, &own->waiting, frame, &F_(_rules),
+                                    &sequencer);
+}
+
+void F_(_cancel_)(bide_awaiter *awaiter)
+{
+    SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
+    bide_waiter_list_sift_canceled(&sequencer->readers, &F_(_rules), &sequencer);
+}
+
+bool F_(_withdraw_)(bide_awaiter *awaiter)
+{
+    SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
+    return bide_waiter_list_sift_out(&sequencer->readers, awaiter, &F_(_rules), &sequencer);
+}
+
+void F_(_close)(SEQUENCER_ *sequencer)
+{
+    COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire); /* as in _take_ */
+    COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
+    do {
+        if ((COUNTER_)(next - 1 - consumed) >= CLOSED_)
+            return;
+        /* release (as seq_cst is): partners are all acquires of who ends because of it. */
+    } while (!bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + CLOSED_),
+                                                seq_cst, relaxed)); /* C, of 8 */
+    turn_close(&sequencer->turn);
+    F_(_wake_)(sequencer, bide_atomic_load(&sequencer->readers.word, seq_cst)); /* D */
+}
+
+/* ---- A claim that waits: 4 and 9 ---- */
+
+static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
+const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_),
+                                              "bide_multi_producer_claim", __FILE__,
+                                              &BIDE_CONCAT2(BODY_, _type_), NULL};
+
+/* Waits until the slot of the next sequence is free. */
+static bide_awaiter *F_(_wait_at_gate)(CLAIM_ *claim)
+{
+    SEQUENCER_ *sequencer = claim->sequencer;
+    BIDE_SEQUENCE end;
+    F_(_look_at_end_)(sequencer, &end);
+    return GROUP_F_(_wait_until_published)(&claim->wait, sequencer->gate,
+                                           (BIDE_SEQUENCE)(end - sequencer->size));
+}
+
+bide_body(BODY_)
+{
+    bide_begin(BODY_, CLAIM_ * self);
+    self->stage = IN_LINE;
+    bide_try(bide_mutex_lock(&self->turn, &self->sequencer->turn.mutex));
+    self->stage = FIRST;
+    while ((self->count = F_(_take_)(self->sequencer, self->most, &self->first)) == 0) {
+        int status;
+        bool open;
+        self->context = bide_this_context();
+        if (F_(_is_closed)(self->sequencer) ||
+            !turn_begin(&self->sequencer->turn, bide_this_frame()))
+            bide_return(-EPIPE);
+        self->stage = WAITS_AT_GATE;
+        bide_await_status(status, F_(_wait_at_gate)(self));
+        self->stage = FIRST;
+        open = turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
+        if (!open)
+            bide_return(-EPIPE);
+        if (status < 0)
+            bide_return(status);
+    }
+    bide_finally();
+    if (self->stage == WAITS_AT_GATE) /* it is destroyed there */
+        turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
+    if (self->stage != IN_LINE)
+        bide_mutex_unlock(&self->turn);
+    bide_end();
+}
+
+#undef GROUP_
+#undef GROUP_F_
+#undef SLOT_
+#undef SEQUENCER_
+#undef CLAIM_
+#undef WAITER_
+#undef COUNTER_
+#undef CLOSED_
+#undef BODY_
+#undef F_
+#undef TRAIT_

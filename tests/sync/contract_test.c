@@ -11,9 +11,12 @@
 
 #include "bide/deadline.h"
 #include "bide/handle.h"
+#include "bide/pollable.h"
 #include "bide/run_loop.h"
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
+
+#include <poll.h>
 
 enum { USERS = 5, WAITS = 1 /* the status of a wait that has not ended */ };
 
@@ -336,7 +339,7 @@ static void asked_after_it_was_woken_it_has_what_it_was_handed_or_the_next_has(v
     f.primitive->wake(f.object);
     bide_stop_request(&f.users[0].stop);
     by_hand_run(&f.by_hand);
-    if ((f.primitive->traits & IN_ORDER) != 0)
+    if ((f.primitive->traits & HANDED) != 0)
         assert_int_equal(f.users[0].status, 0);
     assert_int_equal(f.users[0].ends, 1);
     if (f.users[0].status != 0)
@@ -401,8 +404,10 @@ static void closed_after_it_was_woken_it_has_what_it_was_handed(void **state)
     f.primitive->wake(f.object);
     f.primitive->close(f.object);
     by_hand_run(&f.by_hand);
-    if ((f.primitive->traits & IN_ORDER) != 0)
+    if ((f.primitive->traits & HANDED) != 0)
         assert_int_equal(f.users[0].status, 0);
+    else
+        assert_int_equal(f.users[0].status, -EPIPE);
     for (int i = 1; i < f.most; i++)
         assert_int_equal(f.users[i].status, f.primitive->tokens != 0 ? -EPIPE : 0);
     fixture_end(&f);
@@ -432,8 +437,12 @@ static void the_first_end_is_the_only_one(void **state)
         if (order == 1)
             f.primitive->close(f.object);
         by_hand_run(&f.by_hand);
-        for (int i = 0; i < f.most; i++)
-            assert_int_equal(f.users[i].status, order == 0 ? -EPIPE : -ECANCELED);
+        for (int i = 0; i < f.most; i++) {
+            bool was_closed = f.users[i].status == -EPIPE;
+            assert_true(was_closed || f.users[i].status == -ECANCELED);
+            if ((f.primitive->traits & HANDED) != 0)
+                assert_int_equal(was_closed, order == 0);
+        }
         fixture_end(&f);
     }
 }
@@ -452,7 +461,10 @@ static void a_destroyed_coroutine_leaves_and_the_others_keep_their_order(void **
         if (most == 1)
             assert_true(p->is_idle(f.object));
         bide_stop_request(&f.users[which].stop);
-        assert_int_equal(by_hand_run(&f.by_hand), 0);
+        int resumed = by_hand_run(&f.by_hand);
+        if ((p->traits & HANDED) != 0)
+            assert_int_equal(resumed, 0);
+        assert_ended(&f, "");
         p->wake(f.object);
         run_and_hand_on(&f);
         assert_ended(&f, names_of(most, f.users[which].name));
@@ -690,6 +702,92 @@ static void a_thread_waits_until_its_deadline(void **state)
     primitive_free_object(p, object);
 }
 
+/* ---- In somebody else's event loop ---- */
+
+struct polled {
+    const primitive *primitive;
+    void *object;
+    void *waiter;
+    bide_pollable pollable;
+};
+
+static void polled_begin(struct polled *self, void **state)
+{
+    self->primitive = *state;
+    self->object = primitive_new_object(self->primitive);
+    self->waiter = primitive_new_waiter(self->primitive);
+    assert_int_equal(bide_pollable_init(&self->pollable), 0);
+}
+
+static void polled_start(struct polled *self)
+{
+    int status = WAITS;
+    bide_pollable_start(&self->pollable, NULL, self->primitive->begin(self->waiter, self->object));
+    assert_int_equal(bide_pollable_finish(&self->pollable, &status), -EINPROGRESS);
+    assert_int_equal(status, WAITS);
+}
+
+static bool polled_is_readable(struct polled *self)
+{
+    struct pollfd fd = {.fd = bide_pollable_fd(&self->pollable), .events = POLLIN};
+    return poll(&fd, 1, 0) == 1;
+}
+
+/* It has ended, and its descriptor says so; what it has is handed on. */
+static void polled_end(struct polled *self, int expected)
+{
+    const primitive *p = self->primitive;
+    int status = WAITS;
+    assert_true(polled_is_readable(self));
+    assert_int_equal(bide_pollable_finish(&self->pollable, &status), 0);
+    assert_int_equal(status, expected);
+    assert_false(polled_is_readable(self));
+    if (status == 0 && p->hand_on != NULL)
+        p->hand_on(self->object, self->waiter);
+    primitive_retire_waiter(p, self->waiter);
+    assert_true(p->is_idle(self->object));
+    bide_pollable_destroy(&self->pollable);
+    primitive_free_object(p, self->object);
+    assert_true(primitive_free_waiter(p, self->waiter));
+}
+
+static void a_descriptor_is_readable_when_it_is_woken_or_closed(void **state)
+{
+    for (int closed = 0; closed <= (((const primitive *)*state)->close != NULL); closed++) {
+        struct polled polled;
+        polled_begin(&polled, state);
+        polled_start(&polled);
+        assert_false(polled_is_readable(&polled));
+        if (closed)
+            polled.primitive->close(polled.object);
+        else
+            polled.primitive->wake(polled.object);
+        polled_end(&polled, closed ? -EPIPE : 0);
+    }
+}
+
+static void a_descriptor_is_readable_when_it_is_cut_short(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        struct polled polled;
+        polled_begin(&polled, state);
+        polled_start(&polled);
+        bide_pollable_cancel(&polled.pollable, reasons[i]);
+        polled.primitive->wake(polled.object); /* too late */
+        polled_end(&polled, reasons[i]);
+    }
+}
+
+static void a_descriptor_is_readable_at_once_when_it_is_ready(void **state)
+{
+    struct polled polled;
+    polled_begin(&polled, state);
+    polled.primitive->wake(polled.object);
+    bide_pollable_start(&polled.pollable, NULL,
+                        polled.primitive->begin(polled.waiter, polled.object));
+    polled_end(&polled, 0);
+}
+
 /* ---- A million, on a small stack ---- */
 
 /* (a sanitizer makes memory and time larger; a hundred thousand frames would not fit its stack either) */
@@ -916,6 +1014,9 @@ static const struct {
     CASE(destroyed_under_a_deadline_it_leaves_what_there_is_to_the_next, ANY),
     CASE(a_thread_waits_until_it_is_woken_or_it_is_closed, ANY),
     CASE(a_thread_waits_until_its_deadline, ANY),
+    CASE(a_descriptor_is_readable_when_it_is_woken_or_closed, ANY),
+    CASE(a_descriptor_is_readable_when_it_is_cut_short, ANY),
+    CASE(a_descriptor_is_readable_at_once_when_it_is_ready, ANY),
     CASE(a_million_of_whom_each_wakes_the_next, ANY),
     CASE(a_million_who_are_woken_at_once, MANY | ALL),
     CASE(a_million_who_are_closed_at_once, MANY | CLOSES),

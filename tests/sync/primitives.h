@@ -18,10 +18,11 @@
 #include "bide/frame.h"
 
 enum {
-    IN_ORDER = 1,           /* who came first ends first */
-    HAS_KEY = 2,            /* the waiter of a wait that ended with 0 stays until hand_on */
-    STAYS_HAD = 4,          /* what could be had before the close can still be had */
-    COUNTS_WHEN_CLOSED = 8, /* what is handed on after the close is there, in free_tokens */
+    IN_ORDER = 1,            /* who came first ends first */
+    HANDED = 2,              /* it has ended when it is woken or closed, not when it runs */
+    HAS_KEY = 4,             /* the waiter of a wait that ended with 0 stays until hand_on */
+    STAYS_HAD = 8,           /* what could be had before the close can still be had */
+    COUNTS_WHEN_CLOSED = 16, /* what is handed on after the close is there, in free_tokens */
 };
 
 typedef struct primitive {

@@ -31,6 +31,8 @@ const primitive *const primitives[] = {
     &primitive_sequence_barrier,
     &primitive_sequence_group,
     &primitive_claim,
+    &primitive_multi_claim,
+    &primitive_multi_reader,
     &primitive_shared_task,
 };
 const size_t primitives_count = sizeof primitives / sizeof primitives[0];

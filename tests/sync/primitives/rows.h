@@ -8,7 +8,7 @@ extern const primitive primitive_event, primitive_single_consumer_event,
     primitive_single_consumer_auto_reset_event;
 extern const primitive primitive_mutex, primitive_semaphore, primitive_semaphore_of_two;
 extern const primitive primitive_sequence_barrier8, primitive_sequence_barrier,
-    primitive_sequence_group, primitive_claim;
+    primitive_sequence_group, primitive_claim, primitive_multi_claim, primitive_multi_reader;
 extern const primitive primitive_shared_task;
 
 #endif

@@ -1,6 +1,7 @@
 /* What waits for numbers. */
 #include "rows.h"
 
+#include "bide/multi_producer_sequencer.h"
 #include "bide/sequence_barrier.h"
 #include "bide/sequence_group.h"
 #include "bide/single_producer_sequencer.h"
@@ -52,7 +53,7 @@ const primitive primitive_sequence_barrier8 = {
     .name = "sequence barrier of 8 bits",
     .object_size = sizeof(bide_sequence_barrier8),
     .waiter_size = sizeof(bide_sequence_waiter8),
-    .traits = IN_ORDER | STAYS_HAD,
+    .traits = IN_ORDER | HANDED | STAYS_HAD,
     .init = barrier8_init,
     .begin = barrier8_begin,
     .wait_blocking = barrier8_wait_blocking,
@@ -102,7 +103,7 @@ const primitive primitive_sequence_barrier = {
     .name = "sequence barrier",
     .object_size = sizeof(bide_sequence_barrier),
     .waiter_size = sizeof(bide_sequence_waiter),
-    .traits = IN_ORDER | STAYS_HAD,
+    .traits = IN_ORDER | HANDED | STAYS_HAD,
     .init = barrier_init,
     .begin = barrier_begin,
     .wait_blocking = barrier_wait_blocking,
@@ -166,7 +167,7 @@ const primitive primitive_sequence_group = {
     .name = "sequence group",
     .object_size = sizeof(pair),
     .waiter_size = sizeof(bide_sequence_group_waiter),
-    .traits = IN_ORDER | STAYS_HAD,
+    .traits = IN_ORDER | HANDED | STAYS_HAD,
     .init = group_init,
     .begin = group_begin,
     .wake = group_wake,
@@ -201,6 +202,12 @@ static void claim_init(void *object)
 static bide_awaiter *claim_begin(void *waiter, void *object)
 {
     return bide_single_producer_sequencer_claim_one(waiter, &((full_ring *)object)->sequencer);
+}
+
+static int claim_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    return bide_single_producer_sequencer_claim_one_blocking(
+        waiter, &((full_ring *)object)->sequencer, deadline);
 }
 
 static void claim_wake(void *object)
@@ -245,15 +252,156 @@ const primitive primitive_claim = {
     .name = "single-producer sequencer's claim",
     .object_size = sizeof(full_ring),
     .waiter_size = sizeof(bide_claim),
-    .traits = IN_ORDER | HAS_KEY | STAYS_HAD,
+    .traits = IN_ORDER | HANDED | HAS_KEY | STAYS_HAD,
     .tokens = 1,
     .most_waiting = 1,
     .init = claim_init,
     .begin = claim_begin,
+    .wait_blocking = claim_blocking,
     .wake = claim_wake,
     .hand_on = claim_hand_on,
     .close = claim_close,
     .is_idle = claim_is_idle,
     .free_tokens = claim_free_tokens,
     .destroy = claim_destroy,
+};
+
+/* ---- The same with many producers ---- */
+
+typedef struct shared_ring {
+    bide_sequence_barrier consumed;
+    bide_multi_producer_sequencer sequencer;
+    bide_sequence_barrier *gate_members[1];
+    bide_sequence_group gate;
+    bide_sequence_slot slots[1];
+} shared_ring;
+
+static void empty_ring_init(void *object)
+{
+    PRIMITIVE_OBJECT(shared_ring, ring);
+    barrier_init(&ring->consumed);
+    ring->gate_members[0] = &ring->consumed;
+    bide_sequence_group_init(&ring->gate, ring->gate_members, 1);
+    if (bide_multi_producer_sequencer_init(&ring->sequencer, ring->slots, 1, &ring->gate,
+                                           bide_sequence_initial()) != 0)
+        abort();
+}
+
+/* False: it was closed. */
+static bool claim_and_publish(shared_ring *ring)
+{
+    size_t first;
+    if (bide_multi_producer_sequencer_try_claim(&ring->sequencer, 1, &first) == 0)
+        return false;
+    bide_multi_producer_sequencer_publish(&ring->sequencer, first);
+    return true;
+}
+
+static void multi_init(void *object)
+{
+    empty_ring_init(object);
+    if (!claim_and_publish(object))
+        abort();
+}
+
+static bide_awaiter *multi_begin(void *waiter, void *object)
+{
+    return bide_multi_producer_sequencer_claim_one(waiter, &((shared_ring *)object)->sequencer);
+}
+
+static int multi_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    return bide_multi_producer_sequencer_claim_one_blocking(
+        waiter, &((shared_ring *)object)->sequencer, deadline);
+}
+
+static void multi_wake(void *object)
+{
+    barrier_wake(&((shared_ring *)object)->consumed);
+}
+
+static void multi_hand_on(void *object, void *waiter)
+{
+    PRIMITIVE_OBJECT(shared_ring, ring);
+    PRIMITIVE_WAITER(bide_multi_producer_claim, claim);
+    size_t sequence = claim->first;
+    bide_multi_producer_sequencer_publish(&ring->sequencer, sequence);
+    bide_sequence_barrier_publish(&ring->consumed, sequence);
+}
+
+static void multi_close(void *object)
+{
+    bide_multi_producer_sequencer_close(&((shared_ring *)object)->sequencer);
+}
+
+static bool multi_is_idle(void *object)
+{
+    PRIMITIVE_OBJECT(shared_ring, ring);
+    return !bide_mutex_is_locked(&ring->sequencer.turn.mutex) &&
+           bide_waiter_queue_is_idle(&ring->sequencer.turn.mutex.queue) &&
+           barrier_is_idle(&ring->consumed) && list_is_idle(&ring->sequencer.readers);
+}
+
+static unsigned multi_free_tokens(void *object)
+{
+    size_t first;
+    return (unsigned)bide_multi_producer_sequencer_try_claim(&((shared_ring *)object)->sequencer, 1,
+                                                             &first);
+}
+
+static void multi_destroy(void *object)
+{
+    PRIMITIVE_OBJECT(shared_ring, ring);
+    bide_multi_producer_sequencer_destroy(&ring->sequencer);
+    barrier_destroy(&ring->consumed);
+}
+
+const primitive primitive_multi_claim = {
+    .name = "multi-producer sequencer's claim",
+    .object_size = sizeof(shared_ring),
+    .waiter_size = sizeof(bide_multi_producer_claim),
+    .traits = IN_ORDER | HAS_KEY,
+    .tokens = 1,
+    .init = multi_init,
+    .begin = multi_begin,
+    .wait_blocking = multi_blocking,
+    .wake = multi_wake,
+    .hand_on = multi_hand_on,
+    .close = multi_close,
+    .is_idle = multi_is_idle,
+    .free_tokens = multi_free_tokens,
+    .destroy = multi_destroy,
+};
+
+/* ---- Its readers: they wait for the first that is claimed, which they are woken by ---- */
+
+static bide_awaiter *reader_begin(void *waiter, void *object)
+{
+    return bide_multi_producer_sequencer_wait_until_published(
+        waiter, &((shared_ring *)object)->sequencer, 0, bide_sequence_initial());
+}
+
+static int reader_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    return bide_multi_producer_sequencer_wait_until_published_blocking(
+        waiter, &((shared_ring *)object)->sequencer, 0, bide_sequence_initial(), deadline);
+}
+
+static void reader_wake(void *object)
+{
+    claim_and_publish(object);
+}
+
+const primitive primitive_multi_reader = {
+    .name = "multi-producer sequencer's reader",
+    .object_size = sizeof(shared_ring),
+    .waiter_size = sizeof(bide_multi_producer_waiter),
+    .traits = IN_ORDER | HANDED | STAYS_HAD,
+    .init = empty_ring_init,
+    .begin = reader_begin,
+    .wait_blocking = reader_blocking,
+    .wake = reader_wake,
+    .close = multi_close,
+    .is_idle = multi_is_idle,
+    .destroy = multi_destroy,
 };

@@ -96,6 +96,13 @@ typedef struct bide_queue_rules {
     /* `waiter` leaves the line without having been admitted: takes back what its coming has done to *value. NULL:
      * nothing. */
     void (*leave)(const bide_queue_waiter *waiter, uintptr_t *value);
+
+    /* Does `waiter`, which has come, stand in front of all who wait? A function of it alone. NULL: nobody does. */
+    bool (*goes_first)(const bide_queue_waiter *waiter);
+
+    /* Whose time has come ends so although it was asked to stop by the time that this is seen: so what is put is for
+     * those in front of the line at that moment, and goes to nobody behind them. */
+    bool admits_canceled;
 } bide_queue_rules;
 
 /* Makes a queue. Before it is shared. */

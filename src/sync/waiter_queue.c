@@ -20,13 +20,32 @@ static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
 
 /* ---- Serving ---- */
 
-static void take_arrivals(bide_waiter_queue *queue)
+/* Puts those from `oldest` on into the line, each where it belongs. */
+static void line_up(bide_waiter_queue *queue, const bide_queue_rules *rules, bide_awaiter *oldest)
+{
+    while (oldest != NULL) {
+        bide_awaiter *next = oldest->link;
+        oldest->link = NULL;
+        if (rules->goes_first(waiter_of(oldest)))
+            bide_awaiter_chain_prepend(&queue->line, oldest);
+        else
+            bide_awaiter_chain_append(&queue->line, oldest, oldest);
+        oldest = next;
+    }
+}
+
+static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rules)
 {
     /* acquire: partner is the push's release (waiter_list.h, 3). */
     bide_awaiter *newest =
         (bide_awaiter *)bide_atomic_exchange(&queue->arrivals.word, BIDE_LIST_EMPTY, acquire);
-    if (newest != NULL)
-        bide_awaiter_chain_append(&queue->line, bide_awaiter_reverse(newest), newest);
+    if (newest == NULL)
+        return;
+    bide_awaiter *oldest = bide_awaiter_reverse(newest);
+    if (rules->goes_first != NULL)
+        line_up(queue, rules, oldest);
+    else
+        bide_awaiter_chain_append(&queue->line, oldest, newest);
 }
 
 /* Removes from the line `withdrawn`, and those that were asked to stop, to `ended`. True if `withdrawn` was there. */
@@ -89,7 +108,9 @@ static bool serve(bide_waiter_queue *queue, const bide_queue_rules *rules, uintp
     for (;;) {
         uintptr_t value = BIDE_QUEUE_VALUE(state) - taken;
         if ((wishes & NEW) != 0)
-            take_arrivals(queue);
+            take_arrivals(queue, rules);
+        if (rules->admits_canceled)
+            admit(queue, rules, &value, false, ended);
         if ((wishes & CANCEL) != 0 || (withdrawn != NULL && !found))
             found = sweep(queue, rules, &value, withdrawn, ended) || found;
         admit(queue, rules, &value, (state & CLOSED) != 0, ended);

@@ -11,13 +11,14 @@
  *     SERVING   somebody serves: he alone has the line, and he alone takes from the value
  *     NEW       somebody has arrived whom no server has seen yet
  *     WAITING   (beside SERVING it says nothing) somebody is in the line or has arrived
- *     CANCEL    one of those in line was asked to stop
+ *     CANCEL    one of those in line was asked to stop, or is due out of turn
  *     CLOSED    nobody may wait any more; for good
  *
  *     take      no flag -> no flag, another value. The fast way: only while nobody waits and nobody serves
  *     put       no flag, SERVING -> the same, another value.       WAITING -> SERVING, another value, and serves
  *     enlist    pushes onto arrivals, then: no flag -> NEW, WAITING   WAITING, SERVING -> the same, NEW
  *                                           no flag, and the value is such by now -> SERVING, and serves
+ *                                           due by now: as cancel
  *     cancel    SERVING -> the same, NEW, CANCEL                   WAITING -> SERVING, and serves
  *     close     any -> the same, CLOSED                            WAITING -> SERVING, CLOSED, and serves
  *     serve     takes the arrivals into the line, and from its front all whose time has come;
@@ -37,6 +38,7 @@
  * 5. What a server takes from the value for those it ends it takes when it leaves, together. It may judge by a
  *    value that is out of date: meanwhile only puts have changed it, and a put never makes impossible what was
  *    possible before it (each primitive's rules keep to that); the difference that the server makes stays right.
+ *    Who leaves the line, leaves it as the server leaves: if he is due by the value of that moment, he does not.
  * 6. A waiter may be taken, and its time have come, before its own suspend has done with the queue. So each has one
  *    more word, `handshake`: who ends the wait swaps ENDED into it, suspend, when it is done, ARMED. Whoever comes
  *    second resumes the coroutine: suspend by going on, the other by waking it. Both acquire and release: the results
@@ -48,6 +50,10 @@
  *    those who conclude nothing from its not having changed, but for the leaving of the server, from that no wish is
  *    in it: NEW, CANCEL and CLOSED are taken out by servers only, and a value that went up and down again was
  *    nobody's wish, for nobody but the server takes while it serves.
+ * 9. Some wait for a number to pass (phase, in the value), and no place in line matters to them. A line is in the order
+ *    of those numbers but for who has pushed late: he sees that he is due as he says that he is there (his saying it
+ *    is a modification of the state, so it sees the last), and has the whole line looked through. One who has said it
+ *    before he was due stands before all who wait for later ones: they have read the state after that.
  */
 #ifndef BIDE_WAITER_QUEUE_H
 #define BIDE_WAITER_QUEUE_H
@@ -70,6 +76,34 @@ enum {
 
 /* The greatest value, in ones. */
 #define BIDE_QUEUE_MOST (UINTPTR_MAX / BIDE_QUEUE_ONE)
+
+/*
+ * For values that have a number, and above it a phase, which counts how often something has happened that ends all
+ * waits; it wraps around. A wait is for the phase that it found to be past.
+ */
+enum {
+    BIDE_QUEUE_NUMBER_BITS = (sizeof(uintptr_t) * CHAR_BIT - 5) / 2,
+    BIDE_QUEUE_PHASE_BITS_BELOW = 5 + BIDE_QUEUE_NUMBER_BITS
+};
+#define BIDE_QUEUE_NUMBER_MOST (((uintptr_t)1 << BIDE_QUEUE_NUMBER_BITS) - 1)
+#define BIDE_QUEUE_PHASE_ONE   ((uintptr_t)1 << BIDE_QUEUE_PHASE_BITS_BELOW)
+
+BIDE_INLINE uintptr_t bide_queue_number(uintptr_t state)
+{
+    return state / BIDE_QUEUE_ONE & BIDE_QUEUE_NUMBER_MOST;
+}
+
+BIDE_INLINE uint32_t bide_queue_phase(uintptr_t state)
+{
+    return (uint32_t)(state >> BIDE_QUEUE_PHASE_BITS_BELOW);
+}
+
+/* Is `phase` past in a state whose phase stands above so many bits? By no more than half of all phases. */
+BIDE_INLINE bool bide_queue_is_past(uintptr_t state, unsigned bits_below, uint32_t phase)
+{
+    uintptr_t distance = (state - ((uintptr_t)phase << bits_below)) >> bits_below;
+    return distance != 0 && distance <= UINTPTR_MAX >> bits_below >> 1;
+}
 
 typedef struct bide_waiter_queue {
     bide_atomic(uintptr_t) state;
@@ -97,6 +131,16 @@ typedef struct bide_queue_rules {
      * nothing. */
     void (*leave)(const bide_queue_waiter *waiter, uintptr_t *value);
 
+    /*
+     * Has what `waiter` waits for come, wherever in the line it stands? It takes nothing, and once true this stays so.
+     * Who waits so is admitted too when he is first, and does not leave. A function of these two alone. NULL: never.
+     */
+    bool (*is_due)(const bide_queue_waiter *waiter, uintptr_t value);
+
+    /* The server leaves, and nobody is in line: what becomes of the value? It admits nobody whom the other one did not.
+     * NULL: it stays. */
+    uintptr_t (*settle)(uintptr_t value);
+
     /* Does `waiter`, which has come, stand in front of all who wait? A function of it alone. NULL: nobody does. */
     bool (*goes_first)(const bide_queue_waiter *waiter);
 
@@ -121,7 +165,8 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
                            uintptr_t *state, uintptr_t value);
 
 /*
- * The suspend of an operation that was not ready: enlists it, unless it is closed. Returns who runs next.
+ * The suspend of an operation that was not ready: enlists it, unless the queue is closed; then what came before that is
+ * had, by `ready`, and otherwise it ends with -EPIPE. Returns who runs next.
  */
 bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queue_rules *rules,
                                       bide_frame *frame);

@@ -48,79 +48,142 @@ static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rule
         bide_awaiter_chain_append(&queue->line, oldest, newest);
 }
 
-/* Removes from the line `withdrawn`, and those that were asked to stop, to `ended`. True if `withdrawn` was there. */
-static bool sweep(bide_waiter_queue *queue, const bide_queue_rules *rules, uintptr_t *value,
-                  const bide_awaiter *withdrawn, bide_awaiter_chain *ended)
+/* One time of serving. */
+typedef struct serving {
+    bide_waiter_queue *queue;
+    const bide_queue_rules *rules;
+    bide_awaiter *withdrawn; /* to be removed, or NULL */
+    bool found;              /* it was in line, and is not any more */
+    uintptr_t taken;         /* from the value, for those that were admitted: 5 */
+    bide_awaiter_chain
+        leaving; /* were asked to stop; not in line, but not ended: they may be due */
+    bide_awaiter_chain ended;
+} serving;
+
+static bool is_due(const serving *s, bide_awaiter *awaiter, uintptr_t value)
 {
-    bide_awaiter_chain line = queue->line;
-    bool found = false;
-    queue->line.first = NULL;
-    for (bide_awaiter *a; (a = bide_awaiter_chain_take(&line)) != NULL;) {
-        bool is_withdrawn = a == withdrawn;
-        bool is_canceled = !is_withdrawn && bide_awaiter_is_canceled(a);
-        a->link = NULL;
-        if (!is_withdrawn && !is_canceled) {
-            bide_awaiter_chain_append(&queue->line, a, a);
-            continue;
-        }
-        if (rules->leave != NULL)
-            rules->leave(waiter_of(a), value);
-        if (is_canceled) {
-            bide_awaiter_end_canceled(a);
-            bide_awaiter_chain_append(ended, a, a);
-        }
-        found = found || is_withdrawn;
-    }
-    return found;
+    return s->rules->is_due != NULL && s->rules->is_due(waiter_of(awaiter), value);
 }
 
-/* Moves from the front of the line to `ended` all whose time has come; if it is closed, the others too. */
-static void admit(bide_waiter_queue *queue, const bide_queue_rules *rules, uintptr_t *value,
-                  bool closed, bide_awaiter_chain *ended)
+static void leave(const serving *s, bide_awaiter *awaiter, uintptr_t *value)
+{
+    if (s->rules->leave != NULL)
+        s->rules->leave(waiter_of(awaiter), value);
+}
+
+static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+{
+    awaiter->link = NULL;
+    bide_awaiter_chain_append(chain, awaiter, awaiter);
+}
+
+/* Judges anew, by the value that is there by now, those that were about to leave. */
+static void leave_again(serving *s, uintptr_t *value)
+{
+    bide_awaiter_chain chain = s->leaving;
+    uintptr_t now = *value;
+    s->leaving.first = NULL;
+    for (bide_awaiter *a; (a = bide_awaiter_chain_take(&chain)) != NULL;) {
+        if (is_due(s, a, now)) {
+            append(&s->ended, a);
+        } else {
+            leave(s, a, value);
+            append(&s->leaving, a);
+        }
+    }
+    if (s->found && !is_due(s, s->withdrawn, now))
+        leave(s, s->withdrawn, value);
+}
+
+/* Removes from the line those that are due, those that were asked to stop, and who is to be withdrawn. */
+static void sweep(serving *s, uintptr_t *value)
+{
+    bide_awaiter_chain line = s->queue->line;
+    uintptr_t now = *value;
+    s->queue->line.first = NULL;
+    for (bide_awaiter *a; (a = bide_awaiter_chain_take(&line)) != NULL;) {
+        bool due = is_due(s, a, now);
+        if (a == s->withdrawn) {
+            a->link = NULL;
+            s->found = true;
+            if (!due)
+                leave(s, a, value);
+        } else if (due) {
+            append(&s->ended, a);
+        } else if (bide_awaiter_is_canceled(a)) {
+            leave(s, a, value);
+            append(&s->leaving, a);
+        } else {
+            append(&s->queue->line, a);
+        }
+    }
+}
+
+/* Takes from the front of the line all whose time has come; if it is closed, the others too. */
+static void admit(serving *s, uintptr_t *value, bool closed)
 {
     bide_awaiter *a;
+    uintptr_t before = *value;
     bool refused = false;
-    while ((a = queue->line.first) != NULL) {
-        refused = refused || !rules->admit(waiter_of(a), value);
+    while ((a = s->queue->line.first) != NULL) {
+        refused = refused || !s->rules->admit(waiter_of(a), value);
         if (refused && !closed)
-            return;
-        if (refused) {
-            if (rules->leave != NULL)
-                rules->leave(waiter_of(a), value);
+            break;
+        s->queue->line.first = a->link;
+        if (refused && !is_due(s, a, *value)) {
+            leave(s, a, value);
             bide_awaiter_end_closed(a);
         }
-        queue->line.first = a->link;
-        a->link = NULL;
-        bide_awaiter_chain_append(ended, a, a);
+        append(&s->ended, a);
     }
+    s->taken += before - *value;
+}
+
+/* The server has left: those that were leaving have ended, in front of the others. */
+static void end_leaving(serving *s)
+{
+    if (s->leaving.first == NULL)
+        return;
+    for (bide_awaiter *a = s->leaving.first; a != NULL; a = a->link)
+        bide_awaiter_end_canceled(a);
+    if (s->ended.first != NULL)
+        bide_awaiter_chain_append(&s->leaving, s->ended.first, s->ended.last);
+    s->ended = s->leaving;
+}
+
+/* With what state the server leaves, if it has changed nothing but the value to `value`. */
+static uintptr_t left_with(const serving *s, uintptr_t state, uintptr_t value)
+{
+    if (s->queue->line.first != NULL)
+        return value | (state & CLOSED) | WAITING;
+    return (s->rules->settle != NULL ? s->rules->settle(value) : value) | (state & CLOSED);
 }
 
 /*
  * Serves, and leaves. `state` is what the server has put, with SERVING; `wishes` (NEW, CANCEL) what it has taken out
- * of it. Those that have ended are in `ended`, in the order in which they came. Returns whether `withdrawn` was there.
- * The queue is not touched afterwards.
+ * of it. Those that have ended are in `ended`, in the order in which they came, but first those that were asked to
+ * stop. The queue is not touched afterwards.
  */
-static bool serve(bide_waiter_queue *queue, const bide_queue_rules *rules, uintptr_t state,
-                  uintptr_t wishes, const bide_awaiter *withdrawn, bide_awaiter_chain *ended)
+static void serve(serving *s, uintptr_t state, uintptr_t wishes)
 {
-    uintptr_t taken = 0; /* from the value: 5 */
-    bool found = false;
+    bide_waiter_queue *queue = s->queue;
     for (;;) {
-        uintptr_t value = BIDE_QUEUE_VALUE(state) - taken;
+        uintptr_t value = BIDE_QUEUE_VALUE(state) - s->taken;
+        leave_again(s, &value);
         if ((wishes & NEW) != 0)
-            take_arrivals(queue, rules);
-        if (rules->admits_canceled)
-            admit(queue, rules, &value, false, ended);
-        if ((wishes & CANCEL) != 0 || (withdrawn != NULL && !found))
-            found = sweep(queue, rules, &value, withdrawn, ended) || found;
-        admit(queue, rules, &value, (state & CLOSED) != 0, ended);
-        taken = BIDE_QUEUE_VALUE(state) - value;
+            take_arrivals(queue, s->rules);
+        if (s->rules->admits_canceled)
+            admit(s, &value, false);
+        if ((wishes & CANCEL) != 0 || (s->withdrawn != NULL && !s->found))
+            sweep(s, &value);
+        admit(s, &value, (state & CLOSED) != 0);
 
-        uintptr_t left =
-            value | (state & CLOSED) | (queue->line.first != NULL ? WAITING : (uintptr_t)0);
+        uintptr_t left = left_with(s, state, value);
         /* release: 3. acquire: 4, of all that has been put meanwhile. */
-        if (bide_atomic_compare_exchange(&queue->state, &state, left, acq_rel, relaxed))
-            return found;
+        if (bide_atomic_compare_exchange(&queue->state, &state, left, acq_rel, relaxed)) {
+            end_leaving(s);
+            return;
+        }
         wishes = state & (NEW | CANCEL);
         if (wishes != 0) {
             /* acquire: 2, of those that have come since; and why they were asked to stop. */
@@ -129,6 +192,12 @@ static bool serve(bide_waiter_queue *queue, const bide_queue_rules *rules, uintp
             state &= ~(NEW | CANCEL);
         }
     }
+}
+
+static serving serving_of(bide_waiter_queue *queue, const bide_queue_rules *rules,
+                          bide_awaiter *withdrawn)
+{
+    return (serving){queue, rules, withdrawn, false, 0, {NULL, NULL}, {NULL, NULL}};
 }
 
 /* Finishes the handshakes (6) of those that have ended: wakes whose suspend is done with the queue. */
@@ -151,9 +220,9 @@ static void hand_over(bide_awaiter *ended)
 static void serve_and_wake(bide_waiter_queue *queue, const bide_queue_rules *rules, uintptr_t state,
                            uintptr_t wishes)
 {
-    bide_awaiter_chain ended = {NULL, NULL};
-    serve(queue, rules, state, wishes & (NEW | CANCEL), NULL, &ended);
-    hand_over(ended.first);
+    serving s = serving_of(queue, rules, NULL);
+    serve(&s, state, wishes & (NEW | CANCEL));
+    hand_over(s.ended.first);
 }
 
 bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rules,
@@ -162,8 +231,8 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
     uintptr_t found = *state;
     if ((found & (WAITING | SERVING)) == WAITING) {
         uintptr_t serving = value | (found & CLOSED) | SERVING;
-        /* acquire: 1, 2 and 3. (The leaving releases what was written before.) */
-        if (!bide_atomic_compare_exchange(&queue->state, state, serving, acquire, relaxed))
+        /* acquire: 1, 2 and 3. release: 4, for who reads the value before the server has left. */
+        if (!bide_atomic_compare_exchange(&queue->state, state, serving, acq_rel, relaxed))
             return false;
         serve_and_wake(queue, rules, serving, found);
         return true;
@@ -175,12 +244,33 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
 
 /* ---- Waiting ---- */
 
-/* Says that somebody has arrived. */
-static bool announce(bide_waiter_queue *queue, uintptr_t *state)
+/* Says that somebody has arrived: `wishes`. */
+static bool announce(bide_waiter_queue *queue, uintptr_t *state, uintptr_t wishes)
 {
     /* release: 2 */
-    return bide_atomic_compare_exchange(&queue->state, state, *state | NEW | WAITING, release,
+    return bide_atomic_compare_exchange(&queue->state, state, *state | WAITING | wishes, release,
                                         relaxed);
+}
+
+/* The same, and serves him if that is to be done. False: the state is another, now in *state. */
+static bool arrive(bide_queue_waiter *waiter, const bide_queue_rules *rules, uintptr_t *state)
+{
+    bide_waiter_queue *queue = waiter->queue;
+    uintptr_t found = *state;
+    uintptr_t value = BIDE_QUEUE_VALUE(found);
+    bool due = rules->is_due != NULL && rules->is_due(waiter, value); /* perhaps out of turn: 9 */
+    bool serves = (found & SERVING) == 0 &&
+                  (due || ((found & WAITING) == 0 &&
+                           ((found & CLOSED) != 0 || rules->admit(waiter, &value))));
+    uintptr_t wishes = due ? NEW | CANCEL : NEW;
+    uintptr_t serving = (found | SERVING) & ~(NEW | CANCEL | WAITING);
+    if (!serves)
+        return announce(queue, state, wishes);
+    /* acquire: 3 and 4. */
+    if (!bide_atomic_compare_exchange(&queue->state, state, serving, acquire, relaxed))
+        return false;
+    serve_and_wake(queue, rules, serving, found | wishes);
+    return true;
 }
 
 void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules *rules)
@@ -195,22 +285,8 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules 
 
     /* relaxed: what is found is compared by what follows. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    for (;;) {
-        uintptr_t value = BIDE_QUEUE_VALUE(state);
-        bool serves = (state & (WAITING | SERVING)) == 0 &&
-                      ((state & CLOSED) != 0 || rules->admit(waiter, &value));
-        if (serves) {
-            /* acquire: 3 and 4. */
-            if (bide_atomic_compare_exchange(&queue->state, &state, state | SERVING, acquire,
-                                             relaxed)) {
-                serve_and_wake(queue, rules, state | SERVING, NEW);
-                return;
-            }
-        } else if (announce(queue, &state)) {
-            return;
-        }
+    while (!arrive(waiter, rules, &state))
         bide_atomic_retry();
-    }
 }
 
 bool bide_waiter_queue_arm(bide_queue_waiter *waiter)
@@ -224,7 +300,8 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queu
 {
     /* acquire: partner is the closing's release; what was written before it is seen. */
     if ((bide_atomic_load(&waiter->queue->state, acquire) & CLOSED) != 0) {
-        bide_awaiter_end_closed(&waiter->awaiter);
+        if (!bide_awaiter_ready(&waiter->awaiter, waiter->awaiter.ops))
+            bide_awaiter_end_closed(&waiter->awaiter);
         return frame;
     }
     if (bide_look(&waiter->awaiter, frame))
@@ -260,7 +337,7 @@ void bide_waiter_queue_cancel(bide_waiter_queue *queue, const bide_queue_rules *
 bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *rules)
 {
     bide_waiter_queue *queue = waiter_of(awaiter)->queue;
-    bide_awaiter_chain ended = {NULL, NULL};
+    serving s = serving_of(queue, rules, awaiter);
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     while ((state & (WAITING | SERVING)) != 0) {
         uintptr_t serving = (state | SERVING) & ~(NEW | CANCEL | WAITING);
@@ -269,9 +346,9 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
             state = bide_atomic_load(&queue->state, relaxed);
             /* acquire: 2 and 3. */
         } else if (bide_atomic_compare_exchange(&queue->state, &state, serving, acquire, relaxed)) {
-            bool found = serve(queue, rules, serving, state & (NEW | CANCEL), awaiter, &ended);
-            hand_over(ended.first);
-            return found;
+            serve(&s, serving, state & (NEW | CANCEL));
+            hand_over(s.ended.first);
+            return s.found;
         }
     }
     return false;
@@ -283,7 +360,7 @@ void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *r
     while ((state & CLOSED) == 0) {
         if ((state & (WAITING | SERVING)) == WAITING) {
             uintptr_t serving = BIDE_QUEUE_VALUE(state) | CLOSED | SERVING;
-            /* acquire: 2 and 3. release: as below; who comes while this serves finds CLOSED too. */
+            /* acquire: 2 and 3. release: as below. */
             if (bide_atomic_compare_exchange(&queue->state, &state, serving, acq_rel, relaxed)) {
                 serve_and_wake(queue, rules, serving, state);
                 return;

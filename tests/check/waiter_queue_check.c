@@ -323,19 +323,19 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, lock_or_see_why},
 };
 
-static void finish_held_and_closed(void *p)
+/* The same while the closing ends one in line. */
+static void finish_closed_held(void *p)
 {
     finish_one(p, 0, -EPIPE);
 }
 
-/* Who comes finds it closed before the closer has served the one in line. */
-static const bide_check_scenario held_and_closed_with_reason = {
-    .name = "who_finds_it_closed_while_one_is_in_line_sees_what_came_before",
+static const bide_check_scenario closed_held_with_reason = {
+    .name = "who_finds_it_being_closed_sees_what_came_before",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
     .threads = {write_and_close, lock_or_see_why},
-    .finish = finish_held_and_closed,
+    .finish = finish_closed_held,
 };
 
 /* ---- The memory goes as soon as it may ---- */
@@ -513,7 +513,7 @@ int main(int argc, char **argv)
         &closed,
         &closed_by_third,
         &closed_with_reason,
-        &held_and_closed_with_reason,
+        &closed_held_with_reason,
         &freed,
         &freed_semaphore,
         &freed_elsewhere,
@@ -531,6 +531,8 @@ int main(int argc, char **argv)
         {"announce", "compare_exchange", "&queue->state", "relaxed",
          "the push, which comes before it, would have to read from the exchange that comes after: "
          "C11 allows it, the checker's model does not"},
+        {"bide_waiter_queue_put", "compare_exchange", "&queue->state", "acquire",
+         "no mutex and no semaphore looks at the value beside a server; for who does, see notify"},
         {NULL, NULL, NULL, NULL, NULL},
     };
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});

@@ -1,0 +1,181 @@
+/*
+ * A wait group: counts what is under way, up and down; who waits, waits until nothing is. It may be used again and
+ * again, also while somebody waits. Floor: sync.
+ *
+ *     bide_wait_group_add(&group, 1);     // before it is begun; each says bide_wait_group_done(&group) at its end
+ *     ...
+ *     bide_try(bide_wait_group_wait(&self->wait, &group));
+ *
+ * A wait ends when the count is zero, or has been since it began: so it ends with the first zero, even if somebody adds
+ * again before the waiter has noticed. It begins when bide_wait_group_wait is called. Whoever adds from zero while
+ * another waits breaks no rule; that one waits for these too, or not, as its beginning comes later or sooner.
+ *
+ * The value of its waiter queue is the count, and a phase, to which each zero adds 1. The argument is the queue's
+ * (waiter_queue.h). What was written before each `done` that led to the zero is seen after the wait: each releases, all
+ * modifications are read-modify-writes, and whoever finds the zero, or the later phase, acquires.
+ *
+ * Source: sync.WaitGroup of Go, without its rule that a group is used again only when all waits have returned.
+ */
+#ifndef BIDE_WAIT_GROUP_H
+#define BIDE_WAIT_GROUP_H
+
+#include "bide/sync_wait.h"
+#include "bide/waiter_queue.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The greatest count: 2^29 - 1 where a word has 64 bits, 2^13 - 1 where it has 32. */
+#define BIDE_WAIT_GROUP_MOST ((uint32_t)BIDE_QUEUE_NUMBER_MOST)
+
+typedef struct bide_wait_group {
+    bide_waiter_queue queue;
+} bide_wait_group;
+
+/* One wait. The caller's, for the time of the wait. */
+typedef struct bide_wait_group_waiter {
+    bide_queue_waiter waiter; /* at the head: it is the awaiter; wants: the phase that is to pass */
+} bide_wait_group_waiter;
+
+extern const bide_queue_rules bide_wait_group_rules_;
+
+/*
+ * Makes a group of none. Before it is shared. The memory may go when every wait has ended and it is zero; right after
+ * the last wait: who was done touches nothing once that can have ended.
+ */
+BIDE_INLINE void bide_wait_group_init(bide_wait_group *group)
+{
+    bide_waiter_queue_init(&group->queue, 0);
+}
+
+/* How many are under way. Out of date at once. Any thread; wait-free; gives no order. */
+BIDE_INLINE uint32_t bide_wait_group_count(bide_wait_group *group)
+{
+    return (uint32_t)bide_queue_number(bide_atomic_load(&group->queue.state, relaxed));
+}
+
+/* Is none under way? What was written before they were done is then visible. Any thread; wait-free. */
+BIDE_INLINE bool bide_wait_group_try_wait(bide_wait_group *group)
+{
+    /* acquire: partner is done's release. */
+    return bide_queue_number(bide_atomic_load(&group->queue.state, acquire)) == 0;
+}
+
+BIDE_INLINE void bide_wait_group_add_(bide_wait_group *group, uint32_t count, const char *what,
+                                      const char *function, const char *file, unsigned line)
+{
+    /* relaxed: it makes nothing known; what it adds comes before its done by the order of whoever begins it. */
+    uintptr_t before =
+        bide_atomic_fetch_add(&group->queue.state, (uintptr_t)count * BIDE_QUEUE_ONE, relaxed);
+    if (BIDE_UNLIKELY(count > BIDE_QUEUE_NUMBER_MOST - bide_queue_number(before)))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/* `count` more are under way; more than BIDE_WAIT_GROUP_MOST is misuse. Any thread; wait-free. */
+#define bide_wait_group_add(group, count) \
+    bide_wait_group_add_(group, count, BIDE_MISUSE_("a wait group has too many", #group))
+
+/* All but what the macro knows: the count is zero already if it returns false. */
+bool bide_wait_group_done_(bide_wait_group *group);
+
+BIDE_INLINE void bide_wait_group_done_checked_(bide_wait_group *group, const char *what,
+                                               const char *function, const char *file,
+                                               unsigned line)
+{
+    if (BIDE_UNLIKELY(!bide_wait_group_done_(group)))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/*
+ * One of them is done; if it was the last, all who wait are woken, in the order in which they came, each on its own
+ * scheduler. Touches nothing afterwards. More than were added is misuse. Any thread; does not suspend, and does not run
+ * them on the caller's stack while a coroutine is running on it. Lock-free; at zero, linear in the waiters.
+ */
+#define bide_wait_group_done(group)      \
+    bide_wait_group_done_checked_(group, \
+                                  BIDE_MISUSE_("more are done than a wait group has", #group))
+
+BIDE_INLINE bool bide_wait_group_ready_(bide_awaiter *awaiter)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    /* acquire: partner is done's release. */
+    uintptr_t state = bide_atomic_load(&waiter->queue->state, acquire);
+    return bide_queue_number(state) == 0 ||
+           bide_queue_is_past(state, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants);
+}
+
+BIDE_INLINE bide_frame *bide_wait_group_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_wait_group_rules_,
+                                     frame);
+}
+
+BIDE_INLINE int bide_wait_group_resume_(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+BIDE_INLINE void bide_wait_group_cancel_(bide_awaiter *awaiter)
+{
+    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue,
+                             &bide_wait_group_rules_);
+}
+
+BIDE_INLINE bool bide_wait_group_withdraw_(bide_awaiter *awaiter)
+{
+    return bide_waiter_queue_withdraw(awaiter, &bide_wait_group_rules_);
+}
+
+/*
+ * Begins a wait until the count is zero, which is then to be awaited (or forgotten). `waiter` is the caller's until it
+ * has ended. Ends with 0; or with -EPIPE if it was closed and had not been zero, or, cut short, with -ECANCELED or
+ * -ETIMEDOUT (stop.h). Any thread; suspends if it is not zero; lock-free.
+ */
+BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
+                                               bide_wait_group *group)
+{
+    static const bide_awaiter_ops ops = {bide_wait_group_ready_,    bide_wait_group_suspend_,
+                                         bide_wait_group_resume_,   bide_wait_group_cancel_,
+                                         bide_wait_group_withdraw_, "bide_wait_group_wait"};
+    uintptr_t state = bide_atomic_load(&group->queue.state, relaxed);
+    waiter->waiter.awaiter.ops = &ops;
+    waiter->waiter.queue = &group->queue;
+    /* At zero it has ended already: with the phase before. */
+    waiter->waiter.wants =
+        bide_queue_phase(state - (bide_queue_number(state) == 0 ? BIDE_QUEUE_PHASE_ONE : 0));
+    return &waiter->waiter.awaiter;
+}
+
+/* The same for a plain thread, until `deadline`: see bide_event_wait_blocking. */
+BIDE_INLINE int bide_wait_group_wait_blocking(bide_wait_group *group, uint64_t deadline)
+{
+    bide_wait_group_waiter waiter;
+    return bide_sync_wait_until(bide_wait_group_wait(&waiter, group), deadline);
+}
+
+/*
+ * Closes it: who waits, now and later, ends with -EPIPE, but at zero with 0. It counts on. Any thread, more than once;
+ * does not suspend; lock-free.
+ */
+void bide_wait_group_close(bide_wait_group *group);
+
+BIDE_INLINE void bide_wait_group_destroy_checked_(bide_wait_group *group, const char *what,
+                                                  const char *function, const char *file,
+                                                  unsigned line)
+{
+    if (!bide_waiter_queue_is_idle(&group->queue))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */
+#if BIDE_DEBUG
+#define bide_wait_group_destroy(group) \
+    bide_wait_group_destroy_checked_(  \
+        (group), BIDE_MISUSE_("a wait group is destroyed that is waited on", #group))
+#else
+#define bide_wait_group_destroy(group) ((void)(group))
+#endif
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,166 @@
+/*
+ * Arriving at a barrier, and waiting there. The argument: cyclic_barrier.h and waiter_queue.h.
+ *
+ * Who completes a phase changes the value at once, whoever serves. So a server may judge by a value in which the phase
+ * was not complete, and let somebody leave; the queue has him judged again before he has left.
+ */
+#include "bide/cyclic_barrier.h"
+
+#include "bide/stop.h"
+
+#define PARTY ((uintptr_t)BIDE_QUEUE_ONE << BIDE_CYCLIC_BARRIER_BITS_)
+#define PHASE ((uintptr_t)1 << BIDE_CYCLIC_BARRIER_BELOW_)
+
+static uintptr_t lacking_in(uintptr_t state)
+{
+    return state / BIDE_QUEUE_ONE & BIDE_CYCLIC_BARRIER_MOST;
+}
+
+static uintptr_t parties_in(uintptr_t state)
+{
+    return state / PARTY & BIDE_CYCLIC_BARRIER_MOST;
+}
+
+static uint32_t phase_in(uintptr_t state)
+{
+    return (uint32_t)(state >> BIDE_CYCLIC_BARRIER_BELOW_);
+}
+
+/* ---- Rules ---- */
+
+static bool is_due(const bide_queue_waiter *waiter, uintptr_t value)
+{
+    return bide_queue_is_past(value, BIDE_CYCLIC_BARRIER_BELOW_,
+                              waiter->wants & ~BIDE_CYCLIC_BARRIER_BACK_);
+}
+
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    return is_due(waiter, *value);
+}
+
+static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    if ((waiter->wants & BIDE_CYCLIC_BARRIER_BACK_) != 0)
+        *value += BIDE_QUEUE_ONE;
+}
+
+const bide_queue_rules bide_cyclic_barrier_rules_ = {
+    .admit = admit, .leave = leave, .is_due = is_due};
+
+/* ---- Arriving ---- */
+
+/* One attempt, at a barrier that is not closed. False: the state is another. */
+static bool arrive_once(bide_waiter_queue *queue, bool drops, uintptr_t *state, bool *is_last)
+{
+    uintptr_t value = BIDE_QUEUE_VALUE(*state) - BIDE_QUEUE_ONE - (drops ? PARTY : 0);
+    *is_last = lacking_in(value) == 0;
+    if (*is_last)
+        value += PHASE + parties_in(value) * BIDE_QUEUE_ONE;
+    if (*is_last && (*state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) == BIDE_QUEUE_WAITING_)
+        return bide_waiter_queue_put(queue, &bide_cyclic_barrier_rules_, state, value);
+    /* release: partners are the acquires of whoever finds the phase complete. acquire: for the last one, the
+     * arrivals before. */
+    return bide_atomic_compare_exchange(&queue->state, state,
+                                        value | (*state & (BIDE_QUEUE_ONE - 1)), acq_rel, relaxed);
+}
+
+int bide_cyclic_barrier_arrive_(bide_cyclic_barrier *barrier, bool drops,
+                                bide_cyclic_barrier_token *token)
+{
+    /* relaxed: what is found is compared by what follows. */
+    uintptr_t state = bide_atomic_load(&barrier->queue.state, relaxed);
+    for (;;) {
+        *token = (bide_cyclic_barrier_token){phase_in(state), false};
+        if ((state & BIDE_QUEUE_CLOSED_) != 0)
+            return -EPIPE;
+        if (BIDE_UNLIKELY(lacking_in(state) == 0))
+            return -EINVAL;
+        if (arrive_once(&barrier->queue, drops, &state, &token->is_last))
+            return 0;
+        bide_atomic_retry();
+    }
+}
+
+/* ---- Waiting ---- */
+
+static bool is_complete(bide_awaiter *awaiter)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    /* acquire: partner is the arrivals' release. */
+    return is_due(waiter, bide_atomic_load(&waiter->queue->state, acquire));
+}
+
+static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter,
+                                     &bide_cyclic_barrier_rules_, frame);
+}
+
+/* If nobody else is lacking, arrives. */
+static bool arrive_as_last(bide_awaiter *awaiter)
+{
+    bide_cyclic_barrier_waiter *waiter = (bide_cyclic_barrier_waiter *)(void *)awaiter;
+    bide_waiter_queue *queue = waiter->waiter.queue;
+    /* relaxed: what is found is compared by what follows. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    while (lacking_in(state) == 1 && (state & BIDE_QUEUE_CLOSED_) == 0) {
+        if (arrive_once(queue, false, &state, &waiter->is_last))
+            return true;
+        bide_atomic_retry();
+    }
+    return false;
+}
+
+/* Arrives; from then on it is a wait for that phase. */
+static bide_frame *arrive_and_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_cyclic_barrier_waiter *waiter = (bide_cyclic_barrier_waiter *)(void *)awaiter;
+    bide_cyclic_barrier *barrier =
+        bide_container_of(waiter->waiter.queue, bide_cyclic_barrier, queue);
+    bide_cyclic_barrier_token token;
+    int status = bide_cyclic_barrier_arrive_(barrier, false, &token);
+    if (BIDE_UNLIKELY(status == -EINVAL)) {
+        bide_platform.misuse("more arrive at a barrier than it has parties",
+                             "bide_cyclic_barrier_arrive_and_wait", __FILE__, __LINE__);
+    }
+    if (status != 0) {
+        bide_awaiter_end_closed(awaiter);
+        return frame;
+    }
+    waiter->is_last = token.is_last;
+    if (token.is_last)
+        return frame;
+    waiter->waiter.wants = token.phase | BIDE_CYCLIC_BARRIER_BACK_;
+    awaiter->ops = &bide_cyclic_barrier_wait_ops_;
+    return suspend(awaiter, frame);
+}
+
+static int resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+static void cancel(bide_awaiter *awaiter)
+{
+    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue,
+                             &bide_cyclic_barrier_rules_);
+}
+
+static bool withdraw(bide_awaiter *awaiter)
+{
+    return bide_waiter_queue_withdraw(awaiter, &bide_cyclic_barrier_rules_);
+}
+
+const bide_awaiter_ops bide_cyclic_barrier_wait_ops_ = {
+    is_complete, suspend, resume, cancel, withdraw, "bide_cyclic_barrier_wait"};
+
+const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_ = {
+    arrive_as_last, arrive_and_suspend, resume,
+    cancel,         withdraw,           "bide_cyclic_barrier_arrive_and_wait"};
+
+void bide_cyclic_barrier_close(bide_cyclic_barrier *barrier)
+{
+    bide_waiter_queue_close(&barrier->queue, &bide_cyclic_barrier_rules_);
+}

@@ -1,0 +1,86 @@
+/* The slow half of notify, and of the auto-reset event. The argument: waiter_queue.h. */
+#include "bide/auto_event.h"
+
+static bool is_due(const bide_queue_waiter *waiter, uintptr_t value)
+{
+    return bide_queue_is_past(value, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants);
+}
+
+/* Who was notified with all takes nothing: what one was notified for is then the next one's. */
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    if (is_due(waiter, *value))
+        return true;
+    if (bide_queue_number(*value) == 0)
+        return false;
+    *value -= BIDE_QUEUE_ONE;
+    return true;
+}
+
+/* Nobody waits: what is left is remembered once. */
+static uintptr_t settle(uintptr_t value)
+{
+    uintptr_t number = bide_queue_number(value);
+    return number > 1 ? value - (number - 1) * BIDE_QUEUE_ONE : value;
+}
+
+const bide_queue_rules bide_notify_rules_ = {.admit = admit, .is_due = is_due, .settle = settle};
+
+void bide_notify_one(bide_notify *notify)
+{
+    /* relaxed: what is found is compared by put. */
+    uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
+    while ((state & BIDE_QUEUE_CLOSED_) == 0) {
+        /* While somebody serves, how many wait is known to him alone. */
+        uintptr_t most = (state & BIDE_QUEUE_SERVING_) != 0 ? BIDE_QUEUE_NUMBER_MOST : 1;
+        uintptr_t more = bide_queue_number(state) < most ? BIDE_QUEUE_ONE : 0;
+        if (bide_waiter_queue_put(&notify->queue, &bide_notify_rules_, &state,
+                                  BIDE_QUEUE_VALUE(state) + more))
+            return;
+        bide_atomic_retry();
+    }
+}
+
+void bide_notify_all(bide_notify *notify)
+{
+    /* relaxed: what is found is compared by put. */
+    uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
+    while ((state & BIDE_QUEUE_CLOSED_) == 0) {
+        if (bide_waiter_queue_put(&notify->queue, &bide_notify_rules_, &state,
+                                  BIDE_QUEUE_VALUE(state) + BIDE_QUEUE_PHASE_ONE))
+            return;
+        bide_atomic_retry();
+    }
+}
+
+bool bide_notify_withdraw_(bide_awaiter *awaiter)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    if (bide_waiter_queue_withdraw(awaiter, &bide_notify_rules_))
+        return true;
+    if (!is_due(waiter, bide_atomic_load(&waiter->queue->state, relaxed)))
+        bide_notify_one(bide_container_of(waiter->queue, bide_notify, queue));
+    return false;
+}
+
+void bide_notify_close(bide_notify *notify)
+{
+    bide_waiter_queue_close(&notify->queue, &bide_notify_rules_);
+}
+
+void bide_auto_event_reset(bide_auto_event *event)
+{
+    bide_waiter_queue *queue = &event->notify.queue;
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    while (bide_queue_number(state) != 0 && (state & BIDE_QUEUE_CLOSED_) == 0) {
+        uintptr_t reset = state - bide_queue_number(state) * BIDE_QUEUE_ONE;
+        if ((state & BIDE_QUEUE_SERVING_) != 0) {
+            /* What is there may be for those in line. */
+            bide_platform.yield();
+            state = bide_atomic_load(&queue->state, relaxed);
+            /* acquire: partner is set's release. */
+        } else if (bide_atomic_compare_exchange(&queue->state, &state, reset, acquire, relaxed)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,42 @@
+/* The slow half of the wait group. The argument: waiter_queue.h. */
+#include "bide/wait_group.h"
+
+static bool is_due(const bide_queue_waiter *waiter, uintptr_t value)
+{
+    return bide_queue_is_past(value, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants);
+}
+
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    return is_due(waiter, *value);
+}
+
+const bide_queue_rules bide_wait_group_rules_ = {.admit = admit, .is_due = is_due};
+
+bool bide_wait_group_done_(bide_wait_group *group)
+{
+    bide_waiter_queue *queue = &group->queue;
+    /* relaxed: what is found is compared by what follows. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    for (;;) {
+        uintptr_t number = bide_queue_number(state);
+        if (number == 0)
+            return false;
+        if (number == 1) {
+            if (bide_waiter_queue_put(queue, &bide_wait_group_rules_, &state,
+                                      BIDE_QUEUE_VALUE(state) - BIDE_QUEUE_ONE +
+                                          BIDE_QUEUE_PHASE_ONE))
+                return true;
+            /* release: partners are the acquires of whoever finds the zero that comes. */
+        } else if (bide_atomic_compare_exchange(&queue->state, &state, state - BIDE_QUEUE_ONE,
+                                                release, relaxed)) {
+            return true;
+        }
+        bide_atomic_retry();
+    }
+}
+
+void bide_wait_group_close(bide_wait_group *group)
+{
+    bide_waiter_queue_close(&group->queue, &bide_wait_group_rules_);
+}

@@ -1,0 +1,571 @@
+/*
+ * Notify and the auto-reset event: hand-overs that race with cancellation, closing and each other; waits that begin
+ * while all are notified; and memory that goes as soon as it may.
+ */
+#include "bide/auto_event.h"
+#include "bide/check.h"
+#include "bide/errors.h"
+#include "bide/handle.h"
+#include "bide/notify.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+/* A coroutine that waits since the setup. */
+struct early {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    bide_notify *notify;
+    bide_notify_waiter wait;
+    int status;
+};
+
+typedef struct state {
+    bide_notify notify;
+    bide_auto_event event;
+    bide_notify *allocated;
+    struct early *early[2];
+    int data;
+    bide_atomic(uint32_t) flag;
+    bide_atomic(uint32_t) passed;
+    bide_notify_waiter begun; /* in the setup */
+} state;
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_notify_init(&s->notify);
+    bide_auto_event_init(&s->event, false);
+    bide_atomic_init(&s->flag, 0);
+    bide_atomic_init(&s->passed, 0);
+}
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_await_status(self->status, bide_notify_wait(&self->wait, self->notify));
+    bide_end();
+}
+
+static void enlist(state *s, int index)
+{
+    struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
+    bide_stop_source_init(&early->stop);
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->notify = &s->notify;
+    early->status = 1;
+    bide_start(&early->task.frame, &early_body, &early->context);
+    bide_resume(&early->task.frame);
+}
+
+static int end_of(state *s, int index)
+{
+    int status = s->early[index]->status;
+    if (status == 1)
+        bide_destroy(&s->early[index]->task.frame);
+    bide_check_free(s->early[index]);
+    return status;
+}
+
+static void setup_one(void *p)
+{
+    setup(p);
+    enlist(p, 0);
+}
+
+static void setup_two(void *p)
+{
+    setup_one(p);
+    enlist(p, 1);
+}
+
+static void notify_one(void *p)
+{
+    bide_notify_one(&((state *)p)->notify);
+}
+
+static void notify_all(void *p)
+{
+    bide_notify_all(&((state *)p)->notify);
+}
+
+static void stop_first(void *p)
+{
+    bide_stop_request(&((state *)p)->early[0]->stop);
+}
+
+static void close_it(void *p)
+{
+    bide_notify_close(&((state *)p)->notify);
+}
+
+static void wait_for_it(void *p)
+{
+    state *s = p;
+    bide_notify_waiter wait;
+    bide_check_assert(bide_check_await(bide_notify_wait(&wait, &s->notify)) == 0);
+}
+
+/* ---- One ---- */
+
+static void write_and_notify_one(void *p)
+{
+    ((state *)p)->data = 1;
+    notify_one(p);
+}
+
+static void wait_and_read(void *p)
+{
+    wait_for_it(p);
+    bide_check_assert(((state *)p)->data == 1);
+}
+
+static void finish_nothing_left(void *p)
+{
+    bide_check_assert(!bide_notify_try_wait(&((state *)p)->notify));
+}
+
+static const bide_check_scenario one = {
+    .name = "one_waits_and_one_is_notified",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {write_and_notify_one, wait_and_read},
+    .finish = finish_nothing_left,
+};
+
+static void finish_two(void *p)
+{
+    bide_check_assert(end_of(p, 0) == 0 && end_of(p, 1) == 0);
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario two = {
+    .name = "two_wait_and_two_are_notified_at_once",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_one, notify_one},
+    .finish = finish_two,
+};
+
+/* One of the two has it: the first, if he is not gone. */
+static void finish_canceled(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    int second = end_of(s, 1);
+    bide_check_assert((first == 0 && second == 1) || (first == -ECANCELED && second == 0));
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario canceled = {
+    .name = "the_first_is_asked_to_stop_as_it_is_notified",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_one, stop_first},
+    .finish = finish_canceled,
+};
+
+/* Nobody else waits: it is remembered. */
+static void finish_canceled_alone(void *p)
+{
+    state *s = p;
+    bool is_left = bide_notify_try_wait(&s->notify);
+    int status = end_of(s, 0);
+    bide_check_assert(is_left ? status == -ECANCELED : status == 0);
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario canceled_alone = {
+    .name = "the_only_one_is_asked_to_stop_as_it_is_notified",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {notify_one, stop_first},
+    .finish = finish_canceled_alone,
+};
+
+/* Two notify, one waits: one is remembered, no more. */
+static void finish_remembered(void *p)
+{
+    state *s = p;
+    bide_check_assert(end_of(s, 0) == 0);
+    bide_check_assert(bide_notify_try_wait(&s->notify));
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario remembered = {
+    .name = "three_are_notified_where_one_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {notify_one, notify_one, notify_one},
+    .finish = finish_remembered,
+};
+
+static void finish_closed(void *p)
+{
+    state *s = p;
+    int status = end_of(s, 0);
+    bide_check_assert(status == 0 || status == -EPIPE);
+    bide_check_assert(!bide_notify_try_wait(&s->notify));
+}
+
+static const bide_check_scenario closed = {
+    .name = "it_is_closed_as_one_is_notified",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {notify_one, close_it},
+    .finish = finish_closed,
+};
+
+/* ---- All ---- */
+
+static void set_and_notify_all(void *p)
+{
+    state *s = p;
+    s->data = 1;
+    bide_atomic_store(&s->flag, 1, relaxed);
+    bide_notify_all(&s->notify);
+}
+
+/* As in the head of notify.h: the wait begins, then it looks. */
+static void look_and_wait(void *p)
+{
+    state *s = p;
+    bide_notify_waiter wait;
+    bide_awaiter *changed = bide_notify_wait(&wait, &s->notify);
+    if (bide_atomic_load(&s->flag, relaxed) == 0) {
+        bide_check_assert(bide_check_await(changed) == 0);
+        bide_check_assert(s->data == 1);
+    }
+}
+
+static const bide_check_scenario all = {
+    .name = "who_looks_after_the_wait_has_begun_misses_nothing",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {set_and_notify_all, look_and_wait, look_and_wait},
+    .finish = finish_nothing_left,
+};
+
+static void finish_all(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    bide_check_assert(end_of(s, 1) == 0);
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario all_canceled = {
+    .name = "all_are_notified_as_the_first_is_asked_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_all, stop_first},
+    .finish = finish_all,
+};
+
+/* Its wait has begun before all are notified; those that come after that do not stand in its way. */
+static void setup_begun(void *p)
+{
+    setup(p);
+    bide_notify_wait(&((state *)p)->begun, &((state *)p)->notify);
+}
+
+static void wait_as_begun(void *p)
+{
+    bide_check_assert(bide_check_await(&((state *)p)->begun.waiter.awaiter) == 0);
+}
+
+static void notify_all_and_wait(void *p)
+{
+    notify_all(p);
+    wait_for_it(p); /* is ended by the one that follows */
+}
+
+static void notify_one_once_begun_has_passed(void *p)
+{
+    wait_as_begun(p);
+    notify_one(p);
+}
+
+static const bide_check_scenario late = {
+    .name = "who_is_late_in_line_is_notified_with_all",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_begun,
+    .threads = {notify_all_and_wait, notify_one_once_begun_has_passed},
+    .finish = finish_nothing_left,
+};
+
+/* It comes to a line in which somebody waits since a later phase. */
+static void setup_late(void *p)
+{
+    static const bide_awaiter_ops not_ready = {
+        NULL, bide_notify_suspend_, bide_notify_resume_, NULL, NULL, "late"};
+    state *s = p;
+    setup_begun(p);
+    s->begun.waiter.awaiter.ops = &not_ready;
+    notify_all(p);
+    enlist(p, 0);
+}
+
+static void finish_late_beside(void *p)
+{
+    bide_check_assert(end_of(p, 0) == -ECANCELED);
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario late_beside = {
+    .name = "who_is_late_in_line_has_been_notified_while_another_leaves",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_late,
+    .threads = {wait_as_begun, stop_first},
+    .finish = finish_late_beside,
+};
+
+static void finish_late_and_one(void *p)
+{
+    bide_check_assert(end_of(p, 0) == 0);
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario late_and_one = {
+    .name = "who_is_late_in_line_takes_nothing_from_who_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_late,
+    .threads = {wait_as_begun, notify_one},
+    .finish = finish_late_and_one,
+};
+
+/* A wait that begins after all were notified is not ended by that. */
+static void notify_the_other_later(void *p)
+{
+    state *s = p;
+    if (bide_atomic_load(&s->flag, acquire) == 1) {
+        s->data = 8;
+        bide_notify_all(&s->notify);
+    } else {
+        bide_notify_close(&s->notify);
+    }
+}
+
+static void notify_all_and_wait_for_another(void *p)
+{
+    state *s = p;
+    bide_notify_waiter wait;
+    notify_all(p);
+    bide_awaiter *next = bide_notify_wait(&wait, &s->notify);
+    bide_atomic_store(&s->flag, 1, release);
+    int status = bide_check_await(next);
+    bide_check_assert(status == -EPIPE || s->data == 8);
+}
+
+static void finish_not_remembered(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    int second = end_of(s, 1);
+    bide_check_assert(first == 0 || first == -ECANCELED || first == -EPIPE);
+    bide_check_assert(second == 0 || second == -EPIPE);
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario not_remembered = {
+    .name = "a_wait_that_begins_after_all_were_notified_waits_for_the_next",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_all_and_wait_for_another, notify_the_other_later, stop_first},
+    .finish = finish_not_remembered,
+};
+
+/* ---- An event: reset, and a lock made of it ---- */
+
+static void set_it(void *p)
+{
+    bide_auto_event_set(&((state *)p)->event);
+}
+
+static void setup_set(void *p)
+{
+    setup(p);
+    set_it(p);
+}
+
+static void lock_by_it(void *p)
+{
+    state *s = p;
+    bide_auto_event_waiter wait;
+    bide_check_assert(bide_check_await(bide_auto_event_wait(&wait, &s->event)) == 0);
+    s->data++;
+    bide_auto_event_set(&s->event);
+}
+
+static void finish_lock(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->data == 2);
+    bide_check_assert(bide_auto_event_try_wait(&s->event));
+    bide_check_assert(!bide_auto_event_try_wait(&s->event));
+}
+
+static const bide_check_scenario lock = {
+    .name = "an_event_that_is_set_again_by_who_has_waited_is_a_lock",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_set,
+    .threads = {lock_by_it, lock_by_it},
+    .finish = finish_lock,
+};
+
+static void write_and_set(void *p)
+{
+    state *s = p;
+    bide_atomic_store(&s->flag, 1, relaxed);
+    bide_auto_event_set(&s->event);
+}
+
+/* Who resets it and sees nothing announced is woken later. */
+static void reset_look_and_wait(void *p)
+{
+    state *s = p;
+    bide_auto_event_waiter wait;
+    bide_auto_event_reset(&s->event);
+    if (bide_atomic_load(&s->flag, relaxed) == 0)
+        bide_check_assert(bide_check_await(bide_auto_event_wait(&wait, &s->event)) == 0);
+}
+
+static const bide_check_scenario reset = {
+    .name = "who_resets_it_sees_what_was_announced",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {write_and_set, reset_look_and_wait},
+};
+
+static void wait_for_event(void *p)
+{
+    state *s = p;
+    bide_auto_event_waiter wait;
+    bide_check_assert(bide_check_await(bide_auto_event_wait(&wait, &s->event)) == 0);
+}
+
+static void reset_it(void *p)
+{
+    bide_auto_event_reset(&((state *)p)->event);
+}
+
+static void set_until_it_has_passed(void *p)
+{
+    state *s = p;
+    bide_auto_event_set(&s->event);
+    bide_auto_event_set(&s->event);
+}
+
+/* Two sets and one reset: one at least is left, or has come while it was waited for. */
+static void wait_or_not(void *p)
+{
+    state *s = p;
+    if (bide_auto_event_try_wait(&s->event))
+        bide_atomic_fetch_add(&s->passed, 1, relaxed);
+}
+
+static void finish_reset(void *p)
+{
+    state *s = p;
+    uint32_t passed = bide_atomic_load(&s->passed, relaxed);
+    if (bide_auto_event_try_wait(&s->event))
+        passed++;
+    bide_check_assert(passed <= 2);
+    bide_check_assert(!bide_auto_event_try_wait(&s->event));
+}
+
+static const bide_check_scenario reset_and_tried = {
+    .name = "it_is_set_twice_reset_and_tried",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {set_until_it_has_passed, reset_it, wait_or_not},
+    .finish = finish_reset,
+};
+
+/* A set that a waiter is to have is not taken away: it ends, or the last set comes after the reset. */
+static void reset_and_set(void *p)
+{
+    reset_it(p);
+    set_it(p);
+}
+
+static const bide_check_scenario reset_beside = {
+    .name = "it_is_reset_while_one_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {set_it, wait_for_event, reset_and_set},
+};
+
+/* ---- The memory goes as soon as it may ---- */
+
+static void setup_allocated(void *p)
+{
+    state *s = p;
+    setup(p);
+    s->allocated = bide_check_alloc(sizeof *s->allocated);
+    bide_notify_init(s->allocated);
+}
+
+static void notify_allocated(void *p)
+{
+    bide_notify_one(((state *)p)->allocated);
+}
+
+static void wait_and_free(void *p)
+{
+    state *s = p;
+    bide_notify_waiter wait;
+    bide_check_assert(bide_check_await(bide_notify_wait(&wait, s->allocated)) == 0);
+    bide_check_free(s->allocated);
+}
+
+static const bide_check_scenario freed = {
+    .name = "who_has_waited_frees_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_allocated,
+    .threads = {notify_allocated, wait_and_free},
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const scenarios[] = {
+        &one,
+        &two,
+        &canceled,
+        &canceled_alone,
+        &remembered,
+        &closed,
+        &all,
+        &all_canceled,
+        &late,
+        &late_beside,
+        &late_and_one,
+        &not_remembered,
+        &lock,
+        &reset,
+        &reset_and_tried,
+        &reset_beside,
+        &freed,
+        NULL,
+    };
+    static const char *const files[] = {"notify.h", "notify.c", "auto_event.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){scenarios, files, NULL});
+}

@@ -34,6 +34,18 @@ const primitive *const primitives[] = {
     &primitive_multi_claim,
     &primitive_multi_reader,
     &primitive_shared_task,
+    &primitive_rw_lock_write,
+    &primitive_rw_lock_read,
+    &primitive_barging_mutex,
+    &primitive_once,
+    &primitive_once_in_vain,
+    &primitive_condition,
+    &primitive_auto_event,
+    &primitive_notify_one,
+    &primitive_notify_all,
+    &primitive_latch,
+    &primitive_wait_group,
+    &primitive_cyclic_barrier,
 };
 const size_t primitives_count = sizeof primitives / sizeof primitives[0];
 

@@ -24,6 +24,11 @@ static bide_awaiter *mutex_begin(void *waiter, void *object)
     return bide_mutex_lock(waiter, &((locked_mutex *)object)->mutex);
 }
 
+static int mutex_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    return bide_mutex_lock_blocking(waiter, &((locked_mutex *)object)->mutex, deadline);
+}
+
 static void mutex_wake(void *object)
 {
     bide_mutex_unlock(&((locked_mutex *)object)->first);
@@ -66,6 +71,7 @@ const primitive primitive_mutex = {
     .tokens = 1,
     .init = mutex_init,
     .begin = mutex_begin,
+    .wait_blocking = mutex_blocking,
     .wake = mutex_wake,
     .hand_on = mutex_hand_on,
     .close = mutex_close,
@@ -84,6 +90,18 @@ static void semaphore_init(void *object)
 static bide_awaiter *semaphore_begin(void *waiter, void *object)
 {
     return bide_semaphore_acquire(waiter, object);
+}
+
+static int semaphore_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    (void)waiter;
+    return bide_semaphore_acquire_blocking(object, 1, deadline);
+}
+
+static int two_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    (void)waiter;
+    return bide_semaphore_acquire_blocking(object, 2, deadline);
 }
 
 static bide_awaiter *two_begin(void *waiter, void *object)
@@ -149,6 +167,7 @@ const primitive primitive_semaphore = {
     .tokens = 3,
     .init = semaphore_init,
     .begin = semaphore_begin,
+    .wait_blocking = semaphore_blocking,
     .wake = semaphore_wake,
     .hand_on = semaphore_hand_on,
     .close = semaphore_close,
@@ -165,6 +184,7 @@ const primitive primitive_semaphore_of_two = {
     .tokens = 2,
     .init = semaphore_init,
     .begin = two_begin,
+    .wait_blocking = two_blocking,
     .wake = two_wake,
     .hand_on = two_hand_on,
     .close = semaphore_close,

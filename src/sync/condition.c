@@ -31,6 +31,9 @@ static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     (void)waiter;
     *value -= ONE_WAITING;
+    /* It was notified when the server had seen already that it is asked to stop: so nobody was there to be notified. */
+    if (notified_in(*value) > waiting_in(*value))
+        *value -= ONE_NOTIFIED;
 }
 
 static const bide_queue_rules rules = {.admit = admit, .leave = leave, .admits_canceled = true};

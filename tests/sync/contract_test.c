@@ -1,7 +1,7 @@
 /*
- * The contract that all waits share, shown for each primitive (primitives.h): a wait takes a stop token and a deadline;
- * it ends exactly once, with 0, -ECANCELED, -ETIMEDOUT or -EPIPE; after that nothing refers to it; what was to be had is
- * had by who waits, or by the next, and never lost.
+ * The contract that all waits share, shown for each primitive (primitives.h): a wait takes a stop token and a
+ * deadline; it ends exactly once, with 0, -ECANCELED, -ETIMEDOUT or -EPIPE; after that nothing refers to it; what was
+ * to be had is had by who waits, or by the next, and never lost.
  */
 #define _GNU_SOURCE
 #include "small_stack.h"

@@ -5,8 +5,8 @@
  *
  * A primitive lets waits end in one of two ways:
  *
- *     one by one   there are so many tokens. A wait that ends with 0 has one, and hands it on, to the next. So no wake-up
- *                  is ever in vain, and tokens can be counted: a mutex has one token, a semaphore many
+ *     one by one   there are so many tokens. A wait that ends with 0 has one, and hands it on, to the next. So no
+ *                  wake-up is ever in vain, and tokens can be counted: a mutex has one token, a semaphore many
  *     all          once it is woken, all waits end, and all that come: an event, a number that is published
  */
 #ifndef BIDE_TESTS_PRIMITIVES_H

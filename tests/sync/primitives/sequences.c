@@ -6,8 +6,10 @@
 #include "bide/sequence_group.h"
 #include "bide/single_producer_sequencer.h"
 
-static bool list_is_idle(bide_waiter_list *list)
+/* A list of waiters, or what has one at its head. */
+static bool list_is_idle(void *waiters)
 {
+    bide_waiter_list *list = waiters;
     return bide_waiter_list_word_is_idle(bide_atomic_load(&list->word, relaxed));
 }
 

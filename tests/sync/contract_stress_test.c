@@ -1,7 +1,7 @@
 /*
  * The contract that all waits share (contract_test.c) at random, with four threads, for each primitive (primitives.h):
- * two wait, with coroutines on a run loop and inline and by blocking, with and without deadlines; one wakes; one asks to
- * stop; one of these two closes. Each wait ends once, and for a reason; tokens are neither lost nor doubled; nothing
+ * two wait, with coroutines on a run loop and inline and by blocking, with and without deadlines; one wakes; one asks
+ * to stop; one of these two closes. Each wait ends once, and for a reason; tokens are neither lost nor doubled; nothing
  * refers to a waiter after its wait; nobody is left in any list. A test that hangs has found one who is left waiting.
  * BIDE_ROUNDS times as many rounds.
  */

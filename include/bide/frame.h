@@ -85,7 +85,8 @@ typedef struct bide_awaiter_ops {
     /*
      * The coroutine that waits is destroyed, and nobody ends the operation at the same time: removes it
      * from wherever it is enlisted. On a thread of its scheduler. True: nothing refers to it any more. False:
-     * it has ended, and has been handed to its scheduler. NULL: it cannot be withdrawn.
+     * it has ended, and has been handed to its scheduler; what it took nobody will have, so it has given that back, or
+     * to the next. NULL: it cannot be withdrawn.
      */
     bool (*withdraw)(bide_awaiter *awaiter);
 

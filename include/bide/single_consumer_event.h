@@ -330,6 +330,15 @@ BIDE_INLINE bide_frame *bide_single_consumer_auto_reset_event_suspend_(bide_awai
     return NULL;
 }
 
+BIDE_INLINE bool bide_single_consumer_auto_reset_event_withdraw_(bide_awaiter *awaiter)
+{
+    if (bide_single_consumer_withdraw_(awaiter))
+        return true;
+    /* The set was handed over, to nobody. */
+    bide_single_consumer_set_(bide_single_consumer_of_(awaiter), BIDE_SINGLE_NOT_SET_);
+    return false;
+}
+
 /*
  * Waits for a set, and takes it. `waiter` is the caller's until the wait has ended. Ends with 0, or with -EPIPE if it
  * is closed and no set is left, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then it took none. Any thread,
@@ -343,7 +352,7 @@ bide_single_consumer_auto_reset_event_wait(bide_single_consumer_auto_reset_event
                                          bide_single_consumer_auto_reset_event_suspend_,
                                          bide_single_consumer_resume_,
                                          bide_single_consumer_cancel_,
-                                         bide_single_consumer_withdraw_,
+                                         bide_single_consumer_auto_reset_event_withdraw_,
                                          "bide_single_consumer_auto_reset_event_wait"};
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }

@@ -184,7 +184,8 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queu
 void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules *rules);
 bool bide_waiter_queue_arm(bide_queue_waiter *waiter);
 
-/* For the operations' `cancel` and `withdraw`. */
+/* For the operations' `cancel` and `withdraw`. When the latter says false, and what the operation has taken is not to
+ * be lost, the primitive gives it back. */
 void bide_waiter_queue_cancel(bide_waiter_queue *queue, const bide_queue_rules *rules);
 bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *rules);
 

@@ -33,7 +33,17 @@ static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
     *value -= ONE_WAITING;
 }
 
-static const bide_queue_rules rules = {.admit = admit, .leave = leave, .admits_canceled = true};
+/* Who leaves is counted until the server has left; what was notified meanwhile, and nobody in line has had, was for him,
+ * who is not there any more. */
+static uintptr_t settle(uintptr_t value)
+{
+    uintptr_t waiting = waiting_in(value);
+    uintptr_t notified = notified_in(value);
+    return notified > waiting ? value - (notified - waiting) * ONE_NOTIFIED : value;
+}
+
+static const bide_queue_rules rules = {
+    .admit = admit, .leave = leave, .admits_canceled = true, .settle = settle};
 
 /* ---- Notifying ---- */
 

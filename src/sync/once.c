@@ -33,18 +33,13 @@ static bool was_done(bide_waiter_queue *queue)
     return (bide_atomic_load(&queue->state, relaxed) & DONE) != 0;
 }
 
-/* Without a look whether it is closed: if it is done too, it is done. */
 bide_frame *bide_once_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
     static const bide_awaiter_ops waiting = {bide_once_ready_,    bide_once_suspend_,
                                              bide_once_waited_,   bide_once_cancel_,
                                              bide_once_withdraw_, "bide_once_begin"};
-    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
-    if (bide_look(awaiter, frame))
-        return frame;
     awaiter->ops = &waiting;
-    bide_waiter_queue_enlist(waiter, &rules);
-    return bide_waiter_queue_arm(waiter) ? frame : NULL;
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &rules, frame);
 }
 
 int bide_once_waited_(bide_awaiter *awaiter)

@@ -1,0 +1,18 @@
+/* The rows, by family. */
+#ifndef BIDE_TESTS_PRIMITIVES_ROWS_H
+#define BIDE_TESTS_PRIMITIVES_ROWS_H
+
+#include "sync/primitives.h"
+
+extern const primitive primitive_event, primitive_single_consumer_event,
+    primitive_single_consumer_auto_reset_event;
+extern const primitive primitive_mutex, primitive_semaphore, primitive_semaphore_of_two;
+extern const primitive primitive_sequence_barrier8, primitive_sequence_barrier,
+    primitive_sequence_group, primitive_claim, primitive_multi_claim, primitive_multi_reader;
+extern const primitive primitive_shared_task;
+extern const primitive primitive_rw_lock_write, primitive_rw_lock_read, primitive_barging_mutex,
+    primitive_once, primitive_once_in_vain, primitive_condition;
+extern const primitive primitive_auto_event, primitive_notify_one, primitive_notify_all,
+    primitive_latch, primitive_wait_group, primitive_cyclic_barrier;
+
+#endif

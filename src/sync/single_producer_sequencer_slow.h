@@ -9,17 +9,35 @@
 #define BODY_            BIDE_CONCAT2(claim_body, BIDE_SEQUENCE_BITS)
 #define F_(name)         BIDE_CONCAT3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
 
-int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, const GROUP_ *gate, BIDE_SEQUENCE size)
+int F_(_init)(SEQUENCER_ *sequencer, BARRIER_ *cursor, GROUP_ *gate, BIDE_SEQUENCE size)
 {
     if (size == 0 || size > (BIDE_SEQUENCE)-1 / 2 + 1)
         return -EINVAL;
     BIDE_SEQUENCE last = BARRIER_F_(_last_published)(cursor);
     sequencer->cursor = cursor;
     sequencer->gate = gate;
+    sequencer->markers = NULL;
     sequencer->size = size;
     sequencer->next = (BIDE_SEQUENCE)(last + 1);
     sequencer->consumed = last;
+    sequencer->closed = false;
     return 0;
+}
+
+int F_(_set_markers)(SEQUENCER_ *sequencer, uint8_t *markers)
+{
+    if ((sequencer->size & (BIDE_SEQUENCE)(sequencer->size - 1)) != 0)
+        return -EINVAL;
+    sequencer->markers = markers;
+    F_(_clear_markers_)(sequencer, 0, sequencer->size);
+    return 0;
+}
+
+void F_(_close)(SEQUENCER_ *sequencer)
+{
+    sequencer->closed = true;
+    sequencer->consumed = (BIDE_SEQUENCE)(sequencer->next - 1 - sequencer->size);
+    BARRIER_F_(_close)(sequencer->cursor);
 }
 
 static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
@@ -31,11 +49,14 @@ const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide
 bide_body(BODY_)
 {
     bide_begin(BODY_, CLAIM_ * self);
-    bide_try(GROUP_F_(_wait_until_published)(
-        &self->wait, self->sequencer->gate,
-        (BIDE_SEQUENCE)(self->sequencer->next - self->sequencer->size)));
-    self->sequencer->consumed = self->wait.published;
-    self->count = F_(_try_claim)(self->sequencer, self->most, &self->first);
+    do {
+        if (self->sequencer->closed)
+            bide_return(-EPIPE);
+        bide_try(GROUP_F_(_wait_until_published)(
+            &self->wait, self->sequencer->gate,
+            (BIDE_SEQUENCE)(self->sequencer->next - self->sequencer->size)));
+        self->count = F_(_try_claim)(self->sequencer, self->most, &self->first);
+    } while (self->count == 0);
     bide_end();
 }
 

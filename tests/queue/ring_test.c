@@ -1,5 +1,5 @@
 /*
- * A ring over the caller's memory: which counts it takes, and which slot a sequence has when it wraps.
+ * A ring over the caller's memory: which counts it takes, which slot a sequence has when it wraps, and batches.
  */
 #include "testing.h"
 
@@ -114,6 +114,75 @@ static void a_ring_of_structs_keeps_what_is_written_until_it_comes_round(void **
     assert_ptr_equal(bide_ring_at(&ring, sequence), bide_ring_at(&ring, (uint8_t)254));
 }
 
+/* From each place, of each length, a batch is one span or two, which cover its slots in order. */
+static void a_batch_is_one_span_or_two(void **state)
+{
+    (void)state;
+    uint32_t memory[16];
+    number_ring ring;
+    for (size_t size = 1; size <= 16; size *= 2) {
+        assert_true(bide_ring_init(&ring, memory, size));
+        for (unsigned start = 0; start < 300; start++) {
+            for (size_t count = 0; count <= size; count++) {
+                uint8_t sequence = (uint8_t)start;
+                size_t left = count, spans = 0;
+                uint32_t *slots = NULL;
+                for (size_t span; (span = bide_ring_span(&ring, sequence, left, &slots)) != 0;
+                     left -= span) {
+                    spans++;
+                    for (size_t i = 0; i < span; i++, sequence++) {
+                        assert_ptr_equal(&slots[i], bide_ring_at(&ring, sequence));
+                        assert_true(&slots[i] < memory + size);
+                    }
+                }
+                assert_true(left == 0);
+                assert_true(spans == (count == 0                             ? 0
+                                      : (start & (size - 1)) + count <= size ? 1
+                                                                             : 2));
+            }
+        }
+    }
+}
+
+static void a_span_ends_where_the_memory_does(void **state)
+{
+    (void)state;
+    uint32_t memory[8];
+    uint32_t *slots;
+    number_ring ring;
+    assert_true(bide_ring_init(&ring, memory, 8));
+    assert_true(bide_ring_span(&ring, SIZE_MAX - 1, 5, &slots) == 2);
+    assert_ptr_equal(slots, &memory[6]);
+    assert_true(bide_ring_span(&ring, (uint16_t)65533, SIZE_MAX, &slots) == 3);
+    assert_ptr_equal(slots, &memory[5]);
+    assert_true(bide_ring_span(&ring, 0u, SIZE_MAX, &slots) == 8);
+    assert_ptr_equal(slots, &memory[0]);
+}
+
+static void what_is_written_as_a_batch_is_read_as_one(void **state)
+{
+    (void)state;
+    uint32_t memory[8] = {0};
+    number_ring ring;
+    assert_true(bide_ring_init(&ring, memory, 8));
+    uint32_t number = 0;
+    for (unsigned start = 0; start < 300; start++) {
+        for (size_t count = 0; count <= 8; count++) {
+            uint32_t from[8], to[9] = {0};
+            for (size_t i = 0; i < count; i++)
+                from[i] = ++number;
+            to[count] = 77;
+            bide_ring_write(&ring, (uint8_t)start, from, count);
+            bide_ring_read(&ring, (uint8_t)start, to, count);
+            for (size_t i = 0; i < count; i++) {
+                assert_int_equal(to[i], from[i]);
+                assert_int_equal(*bide_ring_at(&ring, (uint8_t)(start + i)), from[i]);
+            }
+            assert_int_equal(to[count], 77);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +192,9 @@ int main(void)
         cmocka_unit_test(a_ring_of_one_has_one_slot),
         cmocka_unit_test(slots_follow_each_other_where_the_sequence_wraps),
         cmocka_unit_test(a_ring_of_structs_keeps_what_is_written_until_it_comes_round),
+        cmocka_unit_test(a_batch_is_one_span_or_two),
+        cmocka_unit_test(a_span_ends_where_the_memory_does),
+        cmocka_unit_test(what_is_written_as_a_batch_is_read_as_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #define BARRIER_WAITER_  BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
 #define GROUP_           BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
 #define GROUP_F_(name)   BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define GROUP_WAITER_    BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
 #define SEQUENCER_       BIDE_CONCAT2(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS)
 #define CLAIM_           BIDE_CONCAT2(bide_claim, BIDE_SEQUENCE_BITS)
 #define F_(name)         BIDE_CONCAT3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
@@ -475,6 +476,176 @@ static void CASE_(_close_ends_the_consumer_when_it_has_drained_the_ring)(void **
     assert_true(waiter.published == 1);
 }
 
+/* At every fill level, wherever the ring begins; also with one slot free. */
+static void CASE_(_any_available_is_right_at_every_fill_level)(void **state)
+{
+    (void)state;
+    for (BIDE_SEQUENCE size = 1; size <= 13; size++) {
+        for (unsigned start = 0; start < 260; start++) {
+            CASE_(_fixture) f;
+            BIDE_SEQUENCE initial = (BIDE_SEQUENCE)(start - 130u), first = 0;
+            CASE_(_init)(&f, initial, size);
+            for (BIDE_SEQUENCE used = 0; used < size; used++) {
+                assert_true(F_(_any_available)(&f.sequencer));
+                assert_true(F_(_try_claim)(&f.sequencer, 1, &first) == 1);
+            }
+            assert_false(F_(_any_available)(&f.sequencer));
+            F_(_publish)(&f.sequencer, first);
+            for (BIDE_SEQUENCE done = 1; done <= size; done++) {
+                BARRIER_F_(_publish)(&f.consumed, (BIDE_SEQUENCE)(initial + done));
+                assert_true(F_(_any_available)(&f.sequencer));
+                assert_true(F_(_try_claim)(&f.sequencer, size, &first) == 1);
+                assert_false(F_(_any_available)(&f.sequencer));
+            }
+        }
+    }
+}
+
+static void CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    CASE_(_claim) claim;
+    BIDE_SEQUENCE first = 0;
+    bide_stop_source stop;
+    for (int how = 0; how < 3; how++) {
+        CASE_(_init)(&f, (BIDE_SEQUENCE)-2, 1);
+        bide_stop_source_init(&stop);
+        f.by_hand.context.stop = &stop;
+        assert_true(F_(_try_claim)(&f.sequencer, 1, &first) == 1);
+        F_(_publish)(&f.sequencer, first);
+        CASE_(_begin_claim)(&claim, &f, 0);
+        if (how == 0)
+            bide_stop_request(&stop);
+        else if (how == 1)
+            bide_stop_request_with(&stop, -ETIMEDOUT);
+        else
+            bide_destroy(&claim.task.frame);
+        by_hand_run(&f.by_hand);
+        if (how < 2) {
+            assert_true(bide_done(&claim.task.frame));
+            assert_int_equal(claim.status, how == 0 ? -ECANCELED : -ETIMEDOUT);
+            assert_true(claim.claim.count == 0);
+        }
+        BARRIER_F_(_publish)(&f.consumed, first);
+        assert_int_equal(by_hand_run(&f.by_hand), 0);
+        assert_true(F_(_try_claim)(&f.sequencer, 1, &first) == 1);
+        assert_true(first == 0);
+    }
+}
+
+static void CASE_(_what_is_given_back_is_claimed_again)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    BIDE_SEQUENCE first = 0;
+    CASE_(_init)(&f, (BIDE_SEQUENCE)-3, 8);
+    assert_true(F_(_try_claim)(&f.sequencer, 6, &first) == 6); /* -2 to 3 */
+    F_(_publish)(&f.sequencer, (BIDE_SEQUENCE)-2);
+    F_(_give_back)(&f.sequencer, 3);
+    F_(_publish)(&f.sequencer, 0);
+    F_(_give_back)(&f.sequencer, 0);
+    assert_true(F_(_try_claim)(&f.sequencer, 8, &first) == 5);
+    assert_true(first == 1);
+    F_(_give_back)(&f.sequencer, 5);
+    BARRIER_F_(_publish)(&f.consumed, 0);
+    assert_true(F_(_try_claim)(&f.sequencer, 8, &first) == 8);
+    assert_true(first == 1);
+    assert_false(F_(_any_available)(&f.sequencer));
+}
+
+static void CASE_(_abandoned_slots_are_gone_past)(void **state)
+{
+    (void)state;
+    uint64_t random = 3;
+    uint8_t markers[16];
+    for (BIDE_SEQUENCE size = 1; size <= 16; size = (BIDE_SEQUENCE)(size * 2)) {
+        CASE_(_fixture) f;
+        BIDE_SEQUENCE known = (BIDE_SEQUENCE)-1000;
+        CASE_(_init)(&f, known, size);
+        memset(markers, 1, sizeof markers);
+        assert_int_equal(F_(_set_markers)(&f.sequencer, markers), 0);
+        for (int lap = 0; lap < 300; lap++) {
+            uint64_t abandoned = testing_random(&random);
+            BIDE_SEQUENCE first = 0;
+            assert_true(F_(_try_claim)(&f.sequencer, size, &first) == size);
+            for (BIDE_SEQUENCE i = 0; i < size; i++) {
+                if ((abandoned >> i & 1) != 0)
+                    F_(_abandon)(&f.sequencer, (BIDE_SEQUENCE)(first + i), 1);
+                else
+                    F_(_publish)(&f.sequencer, (BIDE_SEQUENCE)(first + i));
+                assert_true(F_(_last_published_after)(&f.sequencer, known) ==
+                            (BIDE_SEQUENCE)(first + i));
+                assert_true(F_(_is_published)(&f.sequencer, (BIDE_SEQUENCE)(first + i)));
+                assert_false(F_(_is_published)(&f.sequencer, (BIDE_SEQUENCE)(first + i + 1)));
+            }
+            for (BIDE_SEQUENCE i = 0; i < size; i++)
+                assert_int_equal(F_(_is_abandoned)(&f.sequencer, (BIDE_SEQUENCE)(first + i)),
+                                 abandoned >> i & 1);
+            known = (BIDE_SEQUENCE)(known + size);
+            BARRIER_F_(_publish)(&f.consumed, known);
+        }
+    }
+    CASE_(_fixture) f;
+    CASE_(_init)(&f, 0, 3);
+    assert_int_equal(F_(_set_markers)(&f.sequencer, markers), -EINVAL);
+    assert_false(F_(_is_abandoned)(&f.sequencer, 0)); /* there are none */
+}
+
+static void CASE_(_after_close_no_claim_succeeds_and_what_is_published_is_read)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    CASE_(_claim) claim;
+    BARRIER_WAITER_ wait;
+    GROUP_WAITER_ drained;
+    BIDE_SEQUENCE first = 0;
+    CASE_(_init)(&f, (BIDE_SEQUENCE)-2, 8);
+    assert_true(F_(_try_claim)(&f.sequencer, 4, &first) == 4); /* -1 to 2 */
+    F_(_publish_range)(&f.sequencer, first, 3);
+    assert_false(F_(_is_closed)(&f.sequencer));
+    F_(_close)(&f.sequencer);
+    F_(_close)(&f.sequencer);
+    assert_true(F_(_is_closed)(&f.sequencer));
+    F_(_give_back)(&f.sequencer, 1);
+    for (BIDE_SEQUENCE most = 1; most < 20; most++)
+        assert_true(F_(_try_claim)(&f.sequencer, most, &first) == 0);
+    assert_false(F_(_any_available)(&f.sequencer));
+    CASE_(_begin_claim)(&claim, &f, 0);
+    assert_true(bide_done(&claim.task.frame));
+    assert_int_equal(claim.status, -EPIPE);
+    assert_true(claim.claim.count == 0);
+    for (BIDE_SEQUENCE i = 0; i < 3; i++) {
+        assert_int_equal(F_(_wait_until_published_blocking)(&wait, &f.sequencer,
+                                                            (BIDE_SEQUENCE)(i - 1),
+                                                            (BIDE_SEQUENCE)(i - 2), 0),
+                         0);
+        assert_true(wait.published == 1);
+        assert_int_equal(F_(_drain_blocking)(&drained, &f.sequencer, 0), -ETIMEDOUT);
+        BARRIER_F_(_publish)(&f.consumed, (BIDE_SEQUENCE)(i - 1));
+    }
+    assert_int_equal(F_(_wait_until_published_blocking)(&wait, &f.sequencer, 2, 1, BIDE_FOREVER),
+                     -EPIPE);
+    assert_int_equal(F_(_drain_blocking)(&drained, &f.sequencer, BIDE_FOREVER), 0);
+    F_(_destroy)(&f.sequencer);
+}
+
+static void CASE_(_a_blocking_claim_ends_with_its_deadline)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    CLAIM_ claim;
+    CASE_(_init)(&f, (BIDE_SEQUENCE)-1, 2);
+    assert_int_equal(F_(_claim_up_to_blocking)(&claim, &f.sequencer, 5, 0), 0);
+    assert_true(claim.first == 0 && claim.count == 2);
+    assert_int_equal(F_(_claim_one_blocking)(&claim, &f.sequencer, 0), -ETIMEDOUT);
+    assert_true(claim.count == 0);
+    F_(_publish)(&f.sequencer, 1);
+    BARRIER_F_(_publish)(&f.consumed, 0);
+    assert_int_equal(F_(_claim_one_blocking)(&claim, &f.sequencer, BIDE_FOREVER), 0);
+    assert_true(claim.first == 2 && claim.count == 1);
+}
+
 static int CASE_(_run)(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +661,12 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_values_come_in_order_through_many_wraps_in_one_thread)),
         TESTING_CASE(CASE_(_values_come_in_order_through_many_wraps_between_two_threads)),
         TESTING_CASE(CASE_(_close_ends_the_consumer_when_it_has_drained_the_ring)),
+        TESTING_CASE(CASE_(_any_available_is_right_at_every_fill_level)),
+        TESTING_CASE(CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)),
+        TESTING_CASE(CASE_(_what_is_given_back_is_claimed_again)),
+        TESTING_CASE(CASE_(_abandoned_slots_are_gone_past)),
+        TESTING_CASE(CASE_(_after_close_no_claim_succeeds_and_what_is_published_is_read)),
+        TESTING_CASE(CASE_(_a_blocking_claim_ends_with_its_deadline)),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
@@ -499,6 +676,7 @@ static int CASE_(_run)(void)
 #undef BARRIER_WAITER_
 #undef GROUP_
 #undef GROUP_F_
+#undef GROUP_WAITER_
 #undef SEQUENCER_
 #undef CLAIM_
 #undef F_

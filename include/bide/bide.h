@@ -23,6 +23,7 @@
 #include "bide/handle.h"
 #include "bide/inspect.h"
 #include "bide/mutex.h"
+#include "bide/multi_producer_sequencer.h"
 #include "bide/platform.h"
 #include "bide/recursive_generator.h"
 #include "bide/ring.h"

@@ -1,0 +1,399 @@
+/* The multi-producer sequencer for one type of sequence; the model and the argument are in
+ * multi_producer_sequencer.h. */
+
+#define GROUP_         BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define GROUP_F_(name) BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define GROUP_WAITER_  BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
+#define SLOT_          BIDE_CONCAT2(bide_sequence_slot, BIDE_SEQUENCE_BITS)
+#define SEQUENCER_     BIDE_CONCAT2(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS)
+#define CLAIM_         BIDE_CONCAT2(bide_multi_producer_claim, BIDE_SEQUENCE_BITS)
+#define WAITER_        BIDE_CONCAT2(bide_multi_producer_waiter, BIDE_SEQUENCE_BITS)
+#define COUNTER_       BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
+#define F_(name)       BIDE_CONCAT3(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS, name)
+#define TRAIT_(name)   BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
+#define HALF_          ((BIDE_SEQUENCE)((BIDE_SEQUENCE)((BIDE_SEQUENCE)-1) / 2 + 1))
+
+/* What was published last in a slot. */
+typedef bide_atomic(BIDE_SEQUENCE) SLOT_;
+
+typedef struct SEQUENCER_ {
+    /* constant while shared, but for `closed` */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) GROUP_ *gate;
+    SLOT_ *slots;
+    BIDE_SEQUENCE size;
+    bide_atomic(uint32_t) closed;
+    /* who claims writes these */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(COUNTER_) next;
+    bide_atomic(COUNTER_) consumed;
+    bide_claim_turn_ turn;
+    /* consumers that wait write it, publishers read it */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_waiter_list readers;
+} SEQUENCER_;
+
+/* One claim. The caller's until it has ended; then it holds `count` slots from `first` on. */
+typedef struct CLAIM_ {
+    bide_frame frame;
+    SEQUENCER_ *sequencer;
+    BIDE_SEQUENCE most;
+    BIDE_SEQUENCE first;
+    BIDE_SEQUENCE count;
+    uint8_t stage;               /* of a claim that waits: how far it has come */
+    const bide_context *context; /* its own, while it waits at the gate */
+    bide_mutex_waiter turn;
+    GROUP_WAITER_ wait;
+} CLAIM_;
+
+/* One wait of a consumer. The caller's until it has ended; then `published` is its result. */
+typedef struct WAITER_ {
+    bide_list_waiter waiting; /* the head */
+    SEQUENCER_ *sequencer;
+    BIDE_SEQUENCE target;
+    BIDE_SEQUENCE known;     /* known to be published when the wait began */
+    BIDE_SEQUENCE published; /* with all before it, when the wait ended */
+} WAITER_;
+
+extern const bide_coroutine_code F_(_claim_code_);
+
+/* The slow halves, in src/sync/multi_producer_sequencer.c. */
+void F_(_wake_)(SEQUENCER_ *sequencer, uintptr_t word);
+bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame);
+void F_(_cancel_)(bide_awaiter *awaiter);
+bool F_(_withdraw_)(bide_awaiter *awaiter);
+
+/*
+ * Makes a sequencer over a ring of `size` slots. `slots` is an array of as many words, the caller's, which must outlive
+ * it; they are initialised here. `gate` is the caller's: the barriers on which the last consumers publish what they
+ * have done with; they begin, as the sequencer does, at `initial`, the sequence before the first that will be
+ * claimed. Returns 0, or -EINVAL if size is no power of two or more than a quarter of the range. Before it is shared.
+ * A sequencer is aligned to BIDE_CACHE_LINE, and so is what contains one. The memory may go when no claim and no wait
+ * is under way and nobody calls any of these on it.
+ */
+int F_(_init)(SEQUENCER_ *sequencer, SLOT_ *slots, BIDE_SEQUENCE size, GROUP_ *gate,
+              BIDE_SEQUENCE initial);
+
+/* ---- Publishing ---- */
+
+/* Stores `count` numbers from `first` on, each plus `mark`, in their slots, the first last, and wakes who waits: 5. */
+BIDE_INLINE void F_(_put_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_SEQUENCE count,
+                           BIDE_SEQUENCE mark)
+{
+    BIDE_SEQUENCE mask = (BIDE_SEQUENCE)(sequencer->size - 1);
+    for (BIDE_SEQUENCE i = (BIDE_SEQUENCE)(count - 1); i != 0; i--) {
+        BIDE_SEQUENCE sequence = (BIDE_SEQUENCE)(first + i);
+        /* release: who asks for this one only acquires it, _is_published. */
+        bide_atomic_store(&sequencer->slots[sequence & mask], (BIDE_SEQUENCE)(sequence + mark),
+                          release);
+    }
+    bide_atomic_store(&sequencer->slots[first & mask], (BIDE_SEQUENCE)(first + mark),
+                      seq_cst);                                           /* C */
+    uintptr_t word = bide_atomic_load(&sequencer->readers.word, seq_cst); /* D */
+    if (word > BIDE_LIST_SHUT)
+        F_(_wake_)(sequencer, word);
+}
+
+/* Does the word of its slot say that `sequence` is published, or abandoned? */
+BIDE_INLINE bool F_(_says_published_)(BIDE_SEQUENCE word, BIDE_SEQUENCE sequence)
+{
+    return ((BIDE_SEQUENCE)(word - sequence) & (HALF_ - 1)) == 0;
+}
+
+/* Is this one published, or abandoned? What was written before is visible. Of those that the caller holds the
+ * producers back from, or that lie less than size ahead of them. Any thread; wait-free. */
+BIDE_INLINE bool F_(_is_published)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence)
+{
+    BIDE_SEQUENCE mask = (BIDE_SEQUENCE)(sequencer->size - 1);
+    /* acquire: partners are the stores of _put_. */
+    return F_(_says_published_)(bide_atomic_load(&sequencer->slots[sequence & mask], acquire),
+                                sequence);
+}
+
+/* Are `count` from `first` on claimed, and none of them published? */
+BIDE_INLINE bool F_(_are_claimed_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_SEQUENCE count)
+{
+    /* relaxed: the caller's claim has modified it. */
+    BIDE_SEQUENCE next = (BIDE_SEQUENCE)bide_atomic_load(&sequencer->next, relaxed);
+    BIDE_SEQUENCE behind = (BIDE_SEQUENCE)(next - first);
+    bool claimed = count != 0 && behind <= sequencer->size && count <= behind;
+    for (BIDE_SEQUENCE i = 0; claimed && i < count; i++)
+        claimed = !F_(_is_published)(sequencer, (BIDE_SEQUENCE)(first + i));
+    return claimed;
+}
+
+/*
+ * Publishes `count` sequences from `first` on, at least one, which the caller has claimed: all of a claim, or a part,
+ * in any order. Consumers see them when all before them are published too; whose target is reached by that is woken, on
+ * his own scheduler, in the order in which they came. Any thread, so not only the one that claimed. Does not suspend.
+ * Wait-free while no consumer waits (one store a slot, the last seq_cst, and one load); otherwise lock-free, and
+ * linear in the waiters. To publish what is not claimed, or published already, is misuse, which is caught where
+ * BIDE_DEBUG is 1. Behind the macros _publish and _publish_range.
+ */
+BIDE_INLINE void F_(_publish_range_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first,
+                                     BIDE_SEQUENCE count, const char *what, const char *function,
+                                     const char *file, unsigned line)
+{
+    if (BIDE_DEBUG && BIDE_UNLIKELY(!F_(_are_claimed_)(sequencer, first, count)))
+        bide_platform.misuse(what, function, file, line);
+    else
+        F_(_put_)(sequencer, first, count, 0);
+}
+
+/*
+ * Gives up `count` claimed sequences from `first` on, without having filled their slots: consumers find them abandoned
+ * (_is_abandoned) and go past. Otherwise as publishing them. Behind the macro _abandon.
+ */
+BIDE_INLINE void F_(_abandon_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_SEQUENCE count,
+                               const char *what, const char *function, const char *file,
+                               unsigned line)
+{
+    if (BIDE_DEBUG && BIDE_UNLIKELY(!F_(_are_claimed_)(sequencer, first, count)))
+        bide_platform.misuse(what, function, file, line);
+    else
+        F_(_put_)(sequencer, first, count, HALF_);
+}
+
+/* ---- Claiming ---- */
+
+/* Is at least one slot free, so that a claim of one need not wait (but for those who wait already)? False once it is
+ * closed. Out of date at once, if others claim. Any thread; lock-free. */
+BIDE_INLINE bool F_(_any_available)(SEQUENCER_ *sequencer)
+{
+    if (bide_atomic_load(&sequencer->closed, relaxed) != 0)
+        return false;
+    COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
+    for (;;) {
+        BIDE_SEQUENCE consumed;
+        bool free = GROUP_F_(_is_published)(
+            sequencer->gate, (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - sequencer->size), &consumed);
+        COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
+        if (now == next)
+            return free;
+        next = now;
+    }
+}
+
+/* Takes up to `most` slots that are free, whoever waits; 0 if none is, or it is closed. See 1 to 3 and 7. */
+BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
+                                     BIDE_SEQUENCE *first)
+{
+    const BIDE_SEQUENCE size = sequencer->size;
+    /* relaxed: the exchange says whether it is the newest. */
+    COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
+    while (bide_atomic_load(&sequencer->closed, relaxed) == 0) {
+        /* acquire: 3, partner is the store below. */
+        COUNTER_ used = (COUNTER_)(next - 1 - bide_atomic_load(&sequencer->consumed, acquire));
+        bool looked = false;
+        if (BIDE_UNLIKELY(used != 0 && (used > size || size - used < most))) {
+            /* Not enough that is known to be free: look at the gate, which may have moved. */
+            BIDE_SEQUENCE consumed;
+            BIDE_SEQUENCE needed = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - size);
+            if (!GROUP_F_(_is_published)(sequencer->gate, needed, &consumed)) {
+                COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
+                if (now == next)
+                    return 0;
+                next = now; /* what was looked at is another's by now */
+                continue;
+            }
+            used = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - 1 - consumed);
+            looked = true;
+        }
+        BIDE_SEQUENCE available = (BIDE_SEQUENCE)(size - used);
+        BIDE_SEQUENCE count = most < available ? most : available;
+        /* acquire: 7, partner is the closer's modification. */
+        if (bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + count),
+                                              acquire, relaxed)) {
+            if (looked) /* release: 3, partner is the load above. */
+                bide_atomic_store(&sequencer->consumed, (COUNTER_)(next - 1 - used), release);
+            *first = (BIDE_SEQUENCE)next;
+            if (BIDE_LIKELY(bide_atomic_load(&sequencer->closed, relaxed) == 0))
+                return count;
+            F_(_put_)(sequencer, (BIDE_SEQUENCE)next, count, HALF_); /* 7 */
+            return 0;
+        }
+        bide_atomic_retry();
+    }
+    return 0;
+}
+
+/*
+ * Takes up to `most` free slots, 1 or more, without waiting. Returns how many, from *first on; 0 if none is free,
+ * if others wait for one, or if it is closed. What is taken is to be published or abandoned. Any thread; lock-free.
+ */
+BIDE_INLINE BIDE_SEQUENCE F_(_try_claim)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
+                                         BIDE_SEQUENCE *first)
+{
+    if (BIDE_UNLIKELY(bide_mutex_is_locked(&sequencer->turn.mutex)))
+        return 0;
+    return F_(_take_)(sequencer, most, first);
+}
+
+BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
+{
+    CLAIM_ *claim = (CLAIM_ *)(void *)awaiter;
+    claim->count = F_(_try_claim)(claim->sequencer, claim->most, &claim->first);
+    if (BIDE_UNLIKELY(claim->count == 0))
+        return false;
+    claim->frame.error = 0;
+    return true;
+}
+
+/*
+ * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while none is, first come,
+ * first served. Afterwards claim->first and claim->count say which; they are to be published or abandoned, all of them,
+ * else no consumer gets past. `claim` is the caller's until the wait has ended. Ends with 0; or with -EPIPE if the
+ * sequencer was closed, or a consumer at the gate has closed its barrier, so that no slot will become free; or, cut
+ * short, with -ECANCELED or -ETIMEDOUT (stop.h). With anything but 0 nothing is claimed, and count is 0. Any
+ * thread; suspends while the ring is full; lock-free.
+ */
+BIDE_INLINE bide_awaiter *F_(_claim_up_to)(CLAIM_ *claim, SEQUENCER_ *sequencer, BIDE_SEQUENCE most)
+{
+    static const bide_point start = BIDE_POINT_START_READY(F_(_claim_ready_), &F_(_claim_code_));
+    claim->frame.awaiter.ops = &start.ops;
+    claim->sequencer = sequencer;
+    claim->most = most;
+    return &claim->frame.awaiter;
+}
+
+/* The same for one slot, claim->first. */
+BIDE_INLINE bide_awaiter *F_(_claim_one)(CLAIM_ *claim, SEQUENCER_ *sequencer)
+{
+    return F_(_claim_up_to)(claim, sequencer, 1);
+}
+
+/* The same from a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns the status. */
+BIDE_INLINE int F_(_claim_up_to_blocking)(CLAIM_ *claim, SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
+                                          uint64_t deadline)
+{
+    return bide_sync_wait_until(F_(_claim_up_to)(claim, sequencer, most), deadline);
+}
+
+BIDE_INLINE int F_(_claim_one_blocking)(CLAIM_ *claim, SEQUENCER_ *sequencer, uint64_t deadline)
+{
+    return F_(_claim_up_to_blocking)(claim, sequencer, 1, deadline);
+}
+
+/* ---- Consuming ---- */
+
+/*
+ * Was this one, which is published, abandoned, so that there is nothing in its slot? By who holds the producers back
+ * from it. Wait-free.
+ */
+BIDE_INLINE bool F_(_is_abandoned)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence)
+{
+    BIDE_SEQUENCE mask = (BIDE_SEQUENCE)(sequencer->size - 1);
+    /* relaxed: the caller has seen it published. */
+    return bide_atomic_load(&sequencer->slots[sequence & mask], relaxed) != sequence;
+}
+
+/*
+ * The last of those that are published from `last_known`, which is, on without a gap; `last_known` itself if the next
+ * is not. What was written before is visible. The caller holds the producers back from what comes after `last_known`,
+ * as a consumer at the gate does, or one on which those at the gate wait. Any thread; wait-free.
+ */
+BIDE_INLINE BIDE_SEQUENCE F_(_last_published_after)(SEQUENCER_ *sequencer, BIDE_SEQUENCE last_known)
+{
+    BIDE_SEQUENCE next = (BIDE_SEQUENCE)(last_known + 1);
+    /* (no more than the ring has, even if the caller holds nobody back) */
+    for (BIDE_SEQUENCE left = sequencer->size; left != 0 && F_(_is_published)(sequencer, next);
+         left--)
+        next++;
+    return (BIDE_SEQUENCE)(next - 1);
+}
+
+BIDE_INLINE bool F_(_ready_)(bide_awaiter *awaiter)
+{
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    waiter->published = F_(_last_published_after)(waiter->sequencer, waiter->known);
+    return !TRAIT_(_precedes)(waiter->published, waiter->target);
+}
+
+BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0; /* who ends otherwise has other operations: stop.h */
+}
+
+/*
+ * Waits until all from `last_known`, which is published, to `target` are. `waiter` is the caller's until the wait has
+ * ended; its member `published` is then what _last_published_after gives at that moment, `target` or later. The caller
+ * holds the producers back as there; `target` lies at most size ahead, else it waits for ever.
+ * Ends with 0; or with -EPIPE when the sequencer was closed, all that was ever claimed is published, and `target` is
+ * not among it: nothing comes after `published`; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and
+ * `published` is then the last that was seen. Any thread; suspends if `target` is not published; lock-free.
+ */
+BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, SEQUENCER_ *sequencer,
+                                                    BIDE_SEQUENCE target, BIDE_SEQUENCE last_known)
+{
+    static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
+                                         F_(_resume_),   F_(_cancel_),
+                                         F_(_withdraw_), "bide_multi_producer_sequencer_wait"};
+    waiter->waiting.awaiter.ops = &ops;
+    waiter->sequencer = sequencer;
+    waiter->target = target;
+    waiter->known = last_known;
+    return &waiter->waiting.awaiter;
+}
+
+/* The same from a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns the status. */
+BIDE_INLINE int F_(_wait_until_published_blocking)(WAITER_ *waiter, SEQUENCER_ *sequencer,
+                                                   BIDE_SEQUENCE target, BIDE_SEQUENCE last_known,
+                                                   uint64_t deadline)
+{
+    return bide_sync_wait_until(F_(_wait_until_published)(waiter, sequencer, target, last_known),
+                                deadline);
+}
+
+/* ---- The end ---- */
+
+/*
+ * Ends claiming: every claim, those that wait too, ends with -EPIPE from now on. What is claimed already can, and must,
+ * still be published or abandoned; consumers read it, and then their waits end with -EPIPE. Any thread, more than
+ * once; does not suspend; lock-free, and linear in the waiters.
+ */
+void F_(_close)(SEQUENCER_ *sequencer);
+
+/* Was it closed? Any thread; wait-free. */
+BIDE_INLINE bool F_(_is_closed)(SEQUENCER_ *sequencer)
+{
+    /* acquire: partner is the release of close; what was written before it is visible. */
+    return (bide_atomic_load(&sequencer->closed, acquire) & BIDE_SEQUENCER_CLOSED_) != 0;
+}
+
+/*
+ * Waits until the consumers at the gate have done with everything that was claimed before this: after a close, with all
+ * there is. Ends as a wait on the group does: with 0, or -EPIPE if one of them has closed its barrier before, or
+ * as it was cut short. `waiter` is the caller's until then. Any thread; suspends if they have not; lock-free.
+ */
+BIDE_INLINE bide_awaiter *F_(_drain)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer)
+{
+    /* relaxed: what the caller knows to be claimed is. */
+    BIDE_SEQUENCE next = (BIDE_SEQUENCE)bide_atomic_load(&sequencer->next, relaxed);
+    return GROUP_F_(_wait_until_published)(waiter, sequencer->gate, (BIDE_SEQUENCE)(next - 1));
+}
+
+/* The same from a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns the status. */
+BIDE_INLINE int F_(_drain_blocking)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer, uint64_t deadline)
+{
+    return bide_sync_wait_until(F_(_drain)(waiter, sequencer), deadline);
+}
+
+/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. Behind the macro
+ * _destroy. */
+BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const char *function,
+                               const char *file, unsigned line)
+{
+    if (BIDE_DEBUG && (bide_mutex_is_locked(&sequencer->turn.mutex) ||
+                       bide_atomic_load(&sequencer->readers.word, relaxed) != BIDE_LIST_EMPTY))
+        bide_platform.misuse(what, function, file, line);
+}
+
+#undef GROUP_
+#undef GROUP_F_
+#undef GROUP_WAITER_
+#undef SLOT_
+#undef SEQUENCER_
+#undef CLAIM_
+#undef WAITER_
+#undef COUNTER_
+#undef F_
+#undef TRAIT_
+#undef HALF_

@@ -1,0 +1,147 @@
+/*
+ * A multi-producer sequencer: hands out the slots of a ring to any number of producers, in order, and none that a
+ * consumer may still read. They may be published in any order; consumers see them in the order of their numbers.
+ * Floor: sync.
+ *
+ * For each type of sequence there is a set of the same types and functions, as in sequence.h. Their contracts stand
+ * once, in detail/multi_producer_sequencer_template.h.
+ *
+ *              consumed (gate)         last published                  next
+ *     ... free | in the consumers' hands      | claimed, some published | free ...
+ *              <------------------------ at most `size` ---------------->
+ *
+ *     slots[]     one word a slot: the number that was published there last. So s is published if the word at
+ *                 s % size is s, abandoned if it is s + half the range, and otherwise neither: it then has the number
+ *                 of an earlier lap, s - size, or s - size + half. (size is at most a quarter of the range, so that
+ *                 these four differ.)
+ *     next        the next number to be claimed. In a wider word, where there is one; its low bits are the sequence
+ *     consumed    what the gate had published when somebody last looked, as wide; a hint
+ *     closed      CLOSING, then CLOSED too
+ *     readers     the consumers that wait, each for its target (waiter_list.h)
+ *     turn        the claims that wait
+ *
+ *     claim       take a number whose slot is free; where none is, line up, wait at the gate, and take it then
+ *     publish     write the number to its slot, wake who waits for it
+ *     abandon     the same with the other number: consumers skip it. Who has claimed does one or the other
+ *     close       no claim succeeds any more; what is claimed may still be published, and is read
+ *
+ * A claim takes its number when its slot is free, never before. So one that is cut short leaves nothing, and nobody
+ * waits for a number whose producer has gone. (cppcoro's producers take it before they wait, and cannot give it back.)
+ *
+ * ---- Claiming ----
+ *
+ * 1. Of those who find the same `next` one succeeds, by a compare-exchange. He has looked at `consumed`, or at the
+ *    gate, after he had read `next`; had anybody claimed since, the exchange would fail. So what he saw free is free,
+ *    and his.
+ * 2. That needs that `next` does not come back to the same value meanwhile. With 8 or 16 bits alone it would, as
+ *    soon as the thread is preempted between the two while others claim 256 or 65536 times. Hence the wider word: of
+ *    pointer size or that of the sequence. It comes back after 2^64 claims; where words have 32 bits, after 2^32, all
+ *    within one preemption. `consumed` is as wide, so a thread that writes an old one late makes the ring look
+ *    fuller than it is, never emptier; who is not satisfied looks at the gate itself.
+ * 3. A slot may be written after what its readers have read: they publish on the gate's barriers (release), the claimer
+ *    acquires that from the gate, or from `consumed`, which is released by who acquired it.
+ * 4. First come, first served: who does not get a slot at once locks the mutex in `turn`, which is first in, first out,
+ *    and waits at the gate when he has it. Nobody claims past them: while it is locked the fast path is shut. So of
+ *    many claims that wait one is woken when a slot becomes free. (Who looked at the lock just before may still claim;
+ *    so the one at the gate looks again.)
+ *
+ * ---- Publishing: no wake-up is lost ----
+ *
+ * The publisher stores in the slot and then looks at the list of readers; a reader enlists and then looks at the slots,
+ * which is the sequence barrier's argument (sequence_barrier.h, 1 to 3), with letters alike:
+ *
+ *     publisher:  C  slot.store(s, seq_cst)       reader:  A  readers.push(w, seq_cst)
+ *                 D  readers.load(seq_cst)                 B  slot.load(seq_cst), from the one after `known` on
+ *
+ * 5. Of a range the first is stored last, by C, and the others before, with release. A reader walks up from what it
+ *    knows; it stops at the first slot that is not published. That one is not inside a range of which it has seen or
+ *    known the first (having acquired that, it sees the others), so it was or will be stored by a C, or not at all.
+ * 6. Whoever sifts judges each waiter by its own (target, known), walking again, and puts back who stays. So
+ *    nobody is resumed before all up to its target is published, however often it was looked at. (cppcoro resumes some
+ *    too early when a list is put back: its issue 217.)
+ *
+ * ---- Closing ----
+ *
+ * 7. close() sets CLOSING, then modifies `next` (adding nothing, with release), then sets CLOSED. A claim acquires by
+ *    its exchange, and then looks: if it came after the modification it sees CLOSING, and abandons at once what it
+ *    took. If it came before, then whoever acquires CLOSED finds `next` past it. So a reader that sees CLOSED and
+ *    everything published up to `next` knows that nothing follows: it ends with -EPIPE. If something is claimed still,
+ *    it waits for that.
+ * 8. CLOSED is to the readers as a publish: set by C, seen by B.
+ * 9. The one that waits at the gate does so in the stop source of `turn`, below its own. FREE -> AT_GATE is released
+ *    with the source, and close() acquires it: AT_GATE -> CLOSED, and asks the source to stop. No other claim uses the
+ *    source after that, and while close() does the sequencer stays; so nobody has to wait for close(). Those behind get
+ *    their turn one after the other, and find it closed.
+ *
+ * Source: the disruptor's multi-producer sequencer; cppcoro's multi_producer_sequencer; the seed article.
+ */
+#ifndef BIDE_MULTI_PRODUCER_SEQUENCER_H
+#define BIDE_MULTI_PRODUCER_SEQUENCER_H
+
+#include "bide/mutex.h"
+#include "bide/sequence_group.h"
+#include "bide/stop.h"
+#include "bide/sync_wait.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* The bits of `closed`; see 7. */
+enum { BIDE_SEQUENCER_CLOSING_ = 1, BIDE_SEQUENCER_CLOSED_ = 2 };
+
+/* The claims that wait: the one that has the mutex does so at the gate; see 4 and 9. */
+typedef struct bide_claim_turn_ {
+    bide_mutex mutex;
+    bide_atomic(uint32_t) state; /* FREE, AT_GATE, CLOSED */
+    bide_context context;        /* of the one at the gate, with `source`; of who has the mutex */
+    bide_stop_source source;
+} bide_claim_turn_;
+
+/* The word of `next`. */
+#define BIDE_COUNTER_8_        uintptr_t
+#define BIDE_COUNTER_16_       uintptr_t
+#define BIDE_COUNTER_32_       uintptr_t
+#define BIDE_COUNTER_64_       uint64_t
+#define BIDE_COUNTER__         size_t
+#define BIDE_COUNTER_OF_(bits) BIDE_CONCAT3(BIDE_COUNTER_, bits, _)
+
+#define BIDE_SEQUENCE_TEMPLATE "bide/detail/multi_producer_sequencer_template.h"
+#include "bide/detail/each_sequence.h"
+
+/*
+ * Those that tell of misuse with what the caller wrote, for each type of sequence. Their contracts are in the template,
+ * at _publish_range_, _abandon_ and _destroy_.
+ */
+#define BIDE_MULTI_PUT_(name, sequencer, first, count) \
+    bide_multi_producer_sequencer##name(               \
+        (sequencer), (first), (count),                 \
+        BIDE_MISUSE_("a sequence is published that is not claimed, or was published", #sequencer))
+#define BIDE_MULTI_DESTROY_(name, sequencer) \
+    bide_multi_producer_sequencer##name(     \
+        (sequencer), BIDE_MISUSE_("a sequencer is destroyed that is in use", #sequencer))
+
+/* clang-format off */
+#define bide_multi_producer_sequencer8_publish(s, n)              BIDE_MULTI_PUT_(8_publish_range_, s, n, 1)
+#define bide_multi_producer_sequencer8_publish_range(s, n, count) BIDE_MULTI_PUT_(8_publish_range_, s, n, count)
+#define bide_multi_producer_sequencer8_abandon(s, n, count)       BIDE_MULTI_PUT_(8_abandon_, s, n, count)
+#define bide_multi_producer_sequencer8_destroy(s)                 BIDE_MULTI_DESTROY_(8_destroy_, s)
+#define bide_multi_producer_sequencer16_publish(s, n)              BIDE_MULTI_PUT_(16_publish_range_, s, n, 1)
+#define bide_multi_producer_sequencer16_publish_range(s, n, count) BIDE_MULTI_PUT_(16_publish_range_, s, n, count)
+#define bide_multi_producer_sequencer16_abandon(s, n, count)       BIDE_MULTI_PUT_(16_abandon_, s, n, count)
+#define bide_multi_producer_sequencer16_destroy(s)                 BIDE_MULTI_DESTROY_(16_destroy_, s)
+#define bide_multi_producer_sequencer32_publish(s, n)              BIDE_MULTI_PUT_(32_publish_range_, s, n, 1)
+#define bide_multi_producer_sequencer32_publish_range(s, n, count) BIDE_MULTI_PUT_(32_publish_range_, s, n, count)
+#define bide_multi_producer_sequencer32_abandon(s, n, count)       BIDE_MULTI_PUT_(32_abandon_, s, n, count)
+#define bide_multi_producer_sequencer32_destroy(s)                 BIDE_MULTI_DESTROY_(32_destroy_, s)
+#define bide_multi_producer_sequencer64_publish(s, n)              BIDE_MULTI_PUT_(64_publish_range_, s, n, 1)
+#define bide_multi_producer_sequencer64_publish_range(s, n, count) BIDE_MULTI_PUT_(64_publish_range_, s, n, count)
+#define bide_multi_producer_sequencer64_abandon(s, n, count)       BIDE_MULTI_PUT_(64_abandon_, s, n, count)
+#define bide_multi_producer_sequencer64_destroy(s)                 BIDE_MULTI_DESTROY_(64_destroy_, s)
+#define bide_multi_producer_sequencer_publish(s, n)              BIDE_MULTI_PUT_(_publish_range_, s, n, 1)
+#define bide_multi_producer_sequencer_publish_range(s, n, count) BIDE_MULTI_PUT_(_publish_range_, s, n, count)
+#define bide_multi_producer_sequencer_abandon(s, n, count)       BIDE_MULTI_PUT_(_abandon_, s, n, count)
+#define bide_multi_producer_sequencer_destroy(s)                 BIDE_MULTI_DESTROY_(_destroy_, s)
+/* clang-format on */
+
+BIDE_EXTERN_C_END
+
+#endif

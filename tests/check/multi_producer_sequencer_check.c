@@ -1,0 +1,430 @@
+/*
+ * The multi-producer sequencer, 8 bits wide, around the wrap: several who claim and publish, who reads, who closes. A
+ * ring's slot is plain memory, so a slot that is written while it may still be read, or read before it is written, is
+ * a race.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/handle.h"
+#include "bide/multi_producer_sequencer.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+#include <errno.h>
+
+enum { FIRST = 255, SIZE = 2 };
+
+typedef struct state {
+    bide_sequence_barrier8 consumed;
+    bide_sequence_barrier8 *members[1];
+    bide_sequence_group8 gate;
+    bide_sequence_slot8 words[SIZE];
+    bide_multi_producer_sequencer8 sequencer;
+    int slots[SIZE];
+    int claimed
+        [2]; /* of two producers: did the claim succeed? Looked at by who knows that they have ended */
+    int reason; /* why it was closed: written before that */
+    bide_stop_source stop;
+    bide_context context; /* with it */
+    struct early *early[2];
+} state;
+
+static void setup_size(state *s, uint8_t size)
+{
+    bide_sequence_barrier8_init(&s->consumed, FIRST - 1);
+    s->members[0] = &s->consumed;
+    bide_sequence_group8_init(&s->gate, s->members, 1);
+    bide_check_assert(bide_multi_producer_sequencer8_init(&s->sequencer, s->words, size, &s->gate,
+                                                          FIRST - 1) == 0);
+}
+
+static void setup_two(void *p)
+{
+    setup_size(p, 2);
+}
+
+static void setup_one(void *p)
+{
+    setup_size(p, 1);
+}
+
+static int *slot_of(state *s, uint8_t sequence)
+{
+    return &s->slots[sequence & (uint8_t)(s->sequencer.size - 1)];
+}
+
+/* Claims one without waiting, fills it and publishes; false if there was none. */
+static bool try_to_produce(state *s)
+{
+    uint8_t sequence;
+    if (bide_multi_producer_sequencer8_try_claim(&s->sequencer, 1, &sequence) == 0)
+        return false;
+    *slot_of(s, sequence) = sequence + 1000;
+    bide_multi_producer_sequencer8_publish(&s->sequencer, sequence);
+    return true;
+}
+
+static void produce_at_once(void *p)
+{
+    bide_check_assert(try_to_produce(p));
+}
+
+/* The same, waiting. */
+static int produce(state *s)
+{
+    bide_multi_producer_claim8 claim;
+    int status = bide_check_await(bide_multi_producer_sequencer8_claim_one(&claim, &s->sequencer));
+    bide_check_assert((claim.count == 1) == (status == 0));
+    if (status == 0) {
+        *slot_of(s, claim.first) = claim.first + 1000;
+        bide_multi_producer_sequencer8_publish(&s->sequencer, claim.first);
+    }
+    return status;
+}
+
+static void produce_waiting(void *p)
+{
+    bide_check_assert(produce(p) == 0);
+}
+
+/* Claims, fills and publishes two as one. */
+static void produce_range(void *p)
+{
+    state *s = p;
+    uint8_t first;
+    bide_check_assert(bide_multi_producer_sequencer8_try_claim(&s->sequencer, 2, &first) == 2);
+    for (uint8_t i = 0; i < 2; i++)
+        *slot_of(s, (uint8_t)(first + i)) = (uint8_t)(first + i) + 1000;
+    bide_multi_producer_sequencer8_publish_range(&s->sequencer, first, 2);
+}
+
+/* Waits for `target`, and reads all that there is. */
+static int read_until(state *s, uint8_t target, uint8_t known, uint8_t *published)
+{
+    bide_multi_producer_waiter8 wait;
+    int status = bide_check_await(
+        bide_multi_producer_sequencer8_wait_until_published(&wait, &s->sequencer, target, known));
+    bide_check_assert(status == -EPIPE ||
+                      (status == 0 && !bide_sequence8_precedes(wait.published, target)));
+    for (uint8_t next = (uint8_t)(known + 1); next != (uint8_t)(wait.published + 1); next++) {
+        if (!bide_multi_producer_sequencer8_is_abandoned(&s->sequencer, next))
+            bide_check_assert(*slot_of(s, next) == next + 1000);
+    }
+    *published = wait.published;
+    return status;
+}
+
+static void read_first(void *p)
+{
+    uint8_t published;
+    bide_check_assert(read_until(p, FIRST, FIRST - 1, &published) == 0);
+}
+
+static void read_second(void *p)
+{
+    uint8_t published;
+    bide_check_assert(read_until(p, (uint8_t)(FIRST + 1), FIRST - 1, &published) == 0);
+}
+
+/* One after the other, giving back each slot. */
+static void read_one_by_one(void *p)
+{
+    state *s = p;
+    uint8_t published = FIRST - 1;
+    for (int i = 0; i < 2; i++) {
+        bide_check_assert(read_until(s, (uint8_t)(published + 1), published, &published) == 0);
+        bide_sequence_barrier8_publish(&s->consumed, published);
+        if (published == (uint8_t)(FIRST + 1))
+            break;
+    }
+}
+
+/* ---- Publishing in any order ---- */
+
+static const bide_check_scenario any_order = {
+    .name = "two_publish_and_one_waits_for_both",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {produce_at_once, produce_at_once, read_second},
+    .never_spurious = true,
+};
+
+static const bide_check_scenario range = {
+    .name = "one_publishes_two_at_once_and_another_waits_for_the_second",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {produce_range, read_second},
+};
+
+static const bide_check_scenario two_readers = {
+    .name = "two_wait_on_both_sides_of_what_is_published",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {produce_range, read_first, read_second},
+    .never_spurious = true,
+};
+
+static void look_at_second(void *p)
+{
+    state *s = p;
+    uint8_t second = (uint8_t)(FIRST + 1);
+    if (bide_multi_producer_sequencer8_is_published(&s->sequencer, second))
+        bide_check_assert(*slot_of(s, second) == second + 1000);
+}
+
+static const bide_check_scenario inside_range = {
+    .name = "who_asks_for_one_inside_a_range_may_read_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {produce_range, look_at_second},
+};
+
+/* ---- Claiming ---- */
+
+/* One slot: the second that claims waits until the first's is read, lined up or at the gate. */
+static const bide_check_scenario one_slot = {
+    .name = "two_claim_the_one_slot_and_its_reader_gives_it_back",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {produce_waiting, produce_waiting, read_one_by_one},
+    .never_spurious = true,
+};
+
+/* Both slots are read while two claim: one looks at the gate, the other may go by what that one saw. */
+static void setup_full(void *p)
+{
+    setup_two(p);
+    produce_range(p);
+}
+
+static void read_both(void *p)
+{
+    state *s = p;
+    uint8_t published;
+    bide_check_assert(read_until(s, (uint8_t)(FIRST + 1), FIRST - 1, &published) == 0);
+    bide_sequence_barrier8_publish(&s->consumed, published);
+}
+
+static void produce_if_there_is_one(void *p)
+{
+    try_to_produce(p);
+}
+
+static const bide_check_scenario hint = {
+    .name = "two_claim_what_a_reader_gives_back",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_full,
+    .threads = {read_both, produce_if_there_is_one, produce_if_there_is_one},
+    .never_spurious = true,
+};
+
+/* ---- Closing ---- */
+
+static void close_it(void *p)
+{
+    state *s = p;
+    s->reason = 1;
+    bide_multi_producer_sequencer8_close(&s->sequencer);
+}
+
+static void produce_or_find_it_closed(void *p)
+{
+    state *s = p;
+    int status = produce(s);
+    bide_check_assert(status == 0 || status == -EPIPE);
+    s->claimed[0] = status == 0;
+}
+
+/* Reads everything until it is closed. Whoever published before that, it was read. */
+static void read_all(void *p)
+{
+    state *s = p;
+    uint8_t published = FIRST - 1;
+    int seen = 0;
+    while (read_until(s, (uint8_t)(published + 1), published, &published) == 0)
+        bide_sequence_barrier8_publish(&s->consumed, published);
+    bide_check_assert(s->reason == 1);
+    for (uint8_t i = FIRST; i != (uint8_t)(published + 1); i++)
+        seen += !bide_multi_producer_sequencer8_is_abandoned(&s->sequencer, i);
+    s->claimed[1] = seen;
+}
+
+static void all_was_read(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->claimed[0] == s->claimed[1]);
+}
+
+static const bide_check_scenario closed = {
+    .name = "one_closes_while_another_claims_and_publishes",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {produce_or_find_it_closed, close_it, read_all},
+    .finish = all_was_read,
+    .never_spurious = true,
+};
+
+static void setup_full_one(void *p)
+{
+    setup_one(p);
+    produce_at_once(p);
+}
+
+static void produce_in_vain(void *p)
+{
+    bide_check_assert(produce(p) == -EPIPE);
+    bide_check_assert(((state *)p)->reason == 1);
+}
+
+static const bide_check_scenario closed_at_gate = {
+    .name = "one_closes_while_two_wait_for_a_slot",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_full_one,
+    .threads = {produce_in_vain, produce_in_vain, close_it},
+    .never_spurious = true,
+};
+
+/* The claim at the gate finds its slot free, or itself asked to end by the one who closes, or both. */
+static void read_the_one(void *p)
+{
+    state *s = p;
+    uint8_t published;
+    bide_check_assert(read_until(s, FIRST, FIRST - 1, &published) == 0);
+    bide_sequence_barrier8_publish(&s->consumed, FIRST);
+}
+
+static void produce_or_know_why_not(void *p)
+{
+    state *s = p;
+    int status = produce(s);
+    bide_check_assert(status == 0 || (status == -EPIPE && s->reason == 1));
+}
+
+static const bide_check_scenario closed_while_freed = {
+    .name = "one_closes_while_a_slot_becomes_free",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_full_one,
+    .threads = {produce_or_know_why_not, close_it, read_the_one},
+    .never_spurious = true,
+};
+
+/* ---- Claims that are asked to stop ----
+ *
+ * Two wait since the setup: one at the gate, in a source of its own, and one behind it. */
+
+struct early {
+    bide_task task;
+    state *state;
+    bide_multi_producer_claim8 claim;
+    int status;
+};
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_await_status(self->status, bide_multi_producer_sequencer8_claim_one(
+                                        &self->claim, &self->state->sequencer));
+    if (self->status == 0)
+        *slot_of(self->state, self->claim.first) = 0;
+    bide_end();
+}
+
+static void setup_early(void *p)
+{
+    state *s = p;
+    setup_full_one(p);
+    bide_stop_source_init(&s->stop);
+    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        struct early *early = s->early[i] = bide_check_alloc(sizeof *early);
+        early->state = s;
+        bide_start(&early->task.frame, &early_body, i == 0 ? &s->context : &bide_default_context);
+        bide_resume(&early->task.frame);
+        bide_check_assert(!bide_done(&early->task.frame));
+    }
+}
+
+static void ask_to_stop(void *p)
+{
+    bide_stop_request(&((state *)p)->stop);
+}
+
+static void both_have_ended(state *s)
+{
+    for (int i = 0; i < 2; i++) {
+        bide_check_assert(bide_done(&s->early[i]->task.frame));
+        bide_check_assert((s->early[i]->claim.count == 1) == (s->early[i]->status == 0));
+        bide_check_free(s->early[i]);
+    }
+}
+
+static void both_end_in_vain(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[0]->status == -EPIPE || s->early[0]->status == -ECANCELED);
+    bide_check_assert(s->early[1]->status == -EPIPE);
+    both_have_ended(s);
+}
+
+static const bide_check_scenario closed_while_asked = {
+    .name = "one_closes_while_another_asks_the_first_in_line_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_early,
+    .threads = {ask_to_stop, close_it},
+    .finish = both_end_in_vain,
+};
+
+/* The slot is the first's, or he is cut short and it is the second's. */
+static void one_has_the_slot(void *p)
+{
+    state *s = p;
+    if (s->early[0]->status == 0) {
+        bide_check_assert(!bide_done(&s->early[1]->task.frame));
+        bide_multi_producer_sequencer8_close(&s->sequencer);
+        bide_check_assert(s->early[1]->status == -EPIPE);
+    } else {
+        bide_check_assert(s->early[0]->status == -ECANCELED && s->early[1]->status == 0);
+    }
+    both_have_ended(s);
+}
+
+static const bide_check_scenario freed_while_asked = {
+    .name = "a_slot_becomes_free_while_another_asks_the_first_in_line_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_early,
+    .threads = {ask_to_stop, read_the_one},
+    .finish = one_has_the_slot,
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &inside_range,
+        &range,
+        &any_order,
+        &two_readers,
+        &hint,
+        &closed_at_gate,
+        &closed_while_asked,
+        &freed_while_asked,
+        &closed_while_freed,
+        &closed,
+        &one_slot,
+        NULL,
+    };
+    static const char *const files[] = {"multi_producer_sequencer_template.h",
+                                        "multi_producer_sequencer_slow.h",
+                                        "multi_producer_sequencer.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

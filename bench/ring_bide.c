@@ -31,7 +31,7 @@ struct shared {
     size_t batch;
     struct stage first;
     struct stage last;
-    bide_sequence_barrier cursor;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_sequence_barrier cursor;
     bide_single_producer_sequencer single;
     bide_multi_producer_sequencer multi;
 };
@@ -53,7 +53,7 @@ struct consumer {
     bide_sequence_waiter wait;
     bide_multi_producer_waiter multi_wait;
     bide_sequence_group_waiter group_wait;
-    bide_sequence_barrier consumed;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_sequence_barrier consumed;
 };
 
 static inline size_t producer_most(const struct producer *self)

@@ -18,6 +18,7 @@
 #ifndef BIDE_MUTEX_H
 #define BIDE_MUTEX_H
 
+#include "bide/sync_wait.h"
 #include "bide/waiter_queue.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -87,10 +88,8 @@ BIDE_INLINE void bide_mutex_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_mutex_rules_);
 }
 
-BIDE_INLINE bool bide_mutex_withdraw_(bide_awaiter *awaiter)
-{
-    return bide_waiter_queue_withdraw(awaiter, &bide_mutex_rules_);
-}
+/* What was handed over to one who is destroyed goes to the next. */
+bool bide_mutex_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Locks `mutex`: waits until it is handed over, in the order in which they came. `waiter` is the caller's until the
@@ -106,6 +105,16 @@ BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex 
     waiter->waiter.awaiter.ops = &ops;
     waiter->mutex = mutex;
     return &waiter->waiter.awaiter;
+}
+
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ */
+BIDE_INLINE int bide_mutex_lock_blocking(bide_mutex_waiter *waiter, bide_mutex *mutex,
+                                         uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_mutex_lock(waiter, mutex), deadline);
 }
 
 /* Is it locked? Out of date at once, but for who holds it. Any thread; wait-free; gives no order. */

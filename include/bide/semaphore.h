@@ -9,6 +9,7 @@
 #ifndef BIDE_SEMAPHORE_H
 #define BIDE_SEMAPHORE_H
 
+#include "bide/sync_wait.h"
 #include "bide/waiter_queue.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -83,10 +84,8 @@ BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_semaphore_rules_);
 }
 
-BIDE_INLINE bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
-{
-    return bide_waiter_queue_withdraw(awaiter, &bide_semaphore_rules_);
-}
+/* What was handed over to one who is destroyed goes to the next. */
+bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Takes `permits`: waits until so many are free, and those who came before have had theirs. `waiter` is the
@@ -111,6 +110,17 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire(bide_semaphore_waiter *waiter,
                                                  bide_semaphore *semaphore)
 {
     return bide_semaphore_acquire_many(waiter, semaphore, 1);
+}
+
+/*
+ * The same as acquire_many for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER):
+ * returns what the wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ */
+BIDE_INLINE int bide_semaphore_acquire_blocking(bide_semaphore *semaphore, uint32_t permits,
+                                                uint64_t deadline)
+{
+    bide_semaphore_waiter waiter;
+    return bide_sync_wait_until(bide_semaphore_acquire_many(&waiter, semaphore, permits), deadline);
 }
 
 /*

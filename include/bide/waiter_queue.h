@@ -96,6 +96,17 @@ typedef struct bide_queue_rules {
     /* `waiter` leaves the line without having been admitted: takes back what its coming has done to *value. NULL:
      * nothing. */
     void (*leave)(const bide_queue_waiter *waiter, uintptr_t *value);
+
+    /* Does `waiter`, which has come, stand in front of all who wait? A function of it alone. NULL: nobody does. */
+    bool (*goes_first)(const bide_queue_waiter *waiter);
+
+    /*
+     * What is put is for those who wait at that moment, whoever of them is asked to stop, and for nobody who comes
+     * later. So whose time has come ends so although he was asked to stop by the time that it is seen; and who leaves
+     * does so when the server does: if something was put meanwhile, he is there again, in front of the line. (When
+     * it is closed nothing may be put.)
+     */
+    bool admits_canceled;
 } bide_queue_rules;
 
 /* Makes a queue. Before it is shared. */

@@ -10,7 +10,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-const bide_queue_rules bide_semaphore_rules_ = {admit, NULL};
+const bide_queue_rules bide_semaphore_rules_ = {.admit = admit};
 
 void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
 {
@@ -28,6 +28,15 @@ void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
             return;
         bide_atomic_retry();
     }
+}
+
+bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
+{
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    if (bide_waiter_queue_withdraw(awaiter, &bide_semaphore_rules_))
+        return true;
+    bide_semaphore_release(bide_container_of(waiter->queue, bide_semaphore, queue), waiter->wants);
+    return false;
 }
 
 void bide_semaphore_close(bide_semaphore *semaphore)

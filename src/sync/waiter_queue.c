@@ -20,39 +20,73 @@ static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
 
 /* ---- Serving ---- */
 
-static void take_arrivals(bide_waiter_queue *queue)
+/* Puts those from `oldest` on into the line, each where it belongs. */
+static void line_up(bide_waiter_queue *queue, const bide_queue_rules *rules, bide_awaiter *oldest)
+{
+    while (oldest != NULL) {
+        bide_awaiter *next = oldest->link;
+        oldest->link = NULL;
+        if (rules->goes_first(waiter_of(oldest)))
+            bide_awaiter_chain_prepend(&queue->line, oldest);
+        else
+            bide_awaiter_chain_append(&queue->line, oldest, oldest);
+        oldest = next;
+    }
+}
+
+static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rules)
 {
     /* acquire: partner is the push's release (waiter_list.h, 3). */
     bide_awaiter *newest =
         (bide_awaiter *)bide_atomic_exchange(&queue->arrivals.word, BIDE_LIST_EMPTY, acquire);
-    if (newest != NULL)
-        bide_awaiter_chain_append(&queue->line, bide_awaiter_reverse(newest), newest);
+    if (newest == NULL)
+        return;
+    bide_awaiter *oldest = bide_awaiter_reverse(newest);
+    if (rules->goes_first != NULL)
+        line_up(queue, rules, oldest);
+    else
+        bide_awaiter_chain_append(&queue->line, oldest, newest);
 }
 
-/* Removes from the line `withdrawn`, and those that were asked to stop, to `ended`. True if `withdrawn` was there. */
-static bool sweep(bide_waiter_queue *queue, const bide_queue_rules *rules, uintptr_t *value,
-                  const bide_awaiter *withdrawn, bide_awaiter_chain *ended)
+/* Moves from the line to `swept` the one that is withdrawn, and those that were asked to stop. */
+static void sweep(bide_waiter_queue *queue, const bide_queue_rules *rules, uintptr_t *value,
+                  const bide_awaiter *withdrawn, bide_awaiter_chain *swept)
 {
     bide_awaiter_chain line = queue->line;
-    bool found = false;
     queue->line.first = NULL;
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&line)) != NULL;) {
-        bool is_withdrawn = a == withdrawn;
-        bool is_canceled = !is_withdrawn && bide_awaiter_is_canceled(a);
+        bool leaves = a == withdrawn || bide_awaiter_is_canceled(a);
         a->link = NULL;
-        if (!is_withdrawn && !is_canceled) {
-            bide_awaiter_chain_append(&queue->line, a, a);
-            continue;
-        }
-        if (rules->leave != NULL)
+        if (leaves && rules->leave != NULL)
             rules->leave(waiter_of(a), value);
-        if (is_canceled) {
-            bide_awaiter_end_canceled(a);
-            bide_awaiter_chain_append(ended, a, a);
-        }
-        found = found || is_withdrawn;
+        bide_awaiter_chain_append(leaves ? swept : &queue->line, a, a);
+    }
+}
+
+/* They have left. True if `withdrawn` is among them. */
+static bool end_swept(bide_awaiter_chain *swept, const bide_awaiter *withdrawn,
+                      bide_awaiter_chain *ended)
+{
+    bool found = false;
+    for (bide_awaiter *a; (a = bide_awaiter_chain_take(swept)) != NULL;) {
+        a->link = NULL;
+        found = found || a == withdrawn;
+        if (a == withdrawn)
+            continue;
+        bide_awaiter_end_canceled(a);
+        bide_awaiter_chain_append(ended, a, a);
     }
     return found;
+}
+
+/* They have not, after all. */
+static void put_back(bide_waiter_queue *queue, bide_awaiter_chain *swept)
+{
+    bide_awaiter_chain line = queue->line;
+    queue->line = *swept;
+    if (line.first != NULL)
+        bide_awaiter_chain_append(&queue->line, line.first, line.last);
+    swept->first = NULL;
 }
 
 /* Moves from the front of the line to `ended` all whose time has come; if it is closed, the others too. */
@@ -86,26 +120,39 @@ static bool serve(bide_waiter_queue *queue, const bide_queue_rules *rules, uintp
 {
     uintptr_t taken = 0; /* from the value: 5 */
     bool found = false;
+    bide_awaiter_chain swept = {NULL, NULL};
     for (;;) {
         uintptr_t value = BIDE_QUEUE_VALUE(state) - taken;
+        bool closed = (state & CLOSED) != 0;
         if ((wishes & NEW) != 0)
-            take_arrivals(queue);
+            take_arrivals(queue, rules);
+        if (rules->admits_canceled) {
+            admit(queue, rules, &value, false, ended);
+            taken = BIDE_QUEUE_VALUE(state) - value;
+        }
         if ((wishes & CANCEL) != 0 || (withdrawn != NULL && !found))
-            found = sweep(queue, rules, &value, withdrawn, ended) || found;
-        admit(queue, rules, &value, (state & CLOSED) != 0, ended);
-        taken = BIDE_QUEUE_VALUE(state) - value;
+            sweep(queue, rules, &value, withdrawn, &swept);
+        if (!rules->admits_canceled || closed) {
+            found = end_swept(&swept, withdrawn, ended) || found;
+            admit(queue, rules, &value, closed, ended);
+            taken = BIDE_QUEUE_VALUE(state) - value;
+        }
 
         uintptr_t left =
             value | (state & CLOSED) | (queue->line.first != NULL ? WAITING : (uintptr_t)0);
         /* release: 3. acquire: 4, of all that has been put meanwhile. */
         if (bide_atomic_compare_exchange(&queue->state, &state, left, acq_rel, relaxed))
-            return found;
+            return end_swept(&swept, withdrawn, ended) || found;
         wishes = state & (NEW | CANCEL);
         if (wishes != 0) {
             /* acquire: 2, of those that have come since; and why they were asked to stop. */
             state = bide_atomic_fetch_and(&queue->state, ~(NEW | CANCEL), acquire);
             wishes = state & (NEW | CANCEL);
             state &= ~(NEW | CANCEL);
+        }
+        if (swept.first != NULL) {
+            put_back(queue, &swept);
+            wishes |= CANCEL;
         }
     }
 }

@@ -1,5 +1,6 @@
 /*
- * The mutex: one at a time, in the order in which they came; keys; close; a million in line.
+ * The mutex: one at a time, in the order in which they came; keys; close; a million in line; and at
+ * random, with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -9,7 +10,10 @@
 #include "bide/mutex.h"
 
 #if TESTING_HOSTED
+#define STORM_OBJECT bide_mutex
+#define STORM_WAITER bide_mutex_waiter
 #include "small_stack.h"
+#include "sync/storm.h"
 #endif
 
 /* A coroutine that locks, notes its name, and waits to be let go before it unlocks. */
@@ -128,6 +132,44 @@ static void a_destroyed_coroutine_leaves_the_line(void **state)
     bide_mutex_unlock(&users[2].lock);
 }
 
+static void what_was_handed_over_to_a_destroyed_coroutine_goes_to_the_next(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_mutex mutex;
+    struct user users[3];
+    by_hand_init(&by_hand);
+    bide_mutex_init(&mutex);
+    for (int i = 0; i < 3; i++)
+        begin(&users[i], &by_hand, &mutex, (char)('a' + i));
+    bide_mutex_unlock(&users[0].lock); /* b has it, and has not run */
+    bide_destroy(&users[1].task.frame);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "ac");
+    bide_mutex_unlock(&users[2].lock);
+    bide_mutex_destroy(&mutex);
+}
+
+#if TESTING_HOSTED
+static void a_thread_locks_it_until_a_deadline(void **state)
+{
+    (void)state;
+    bide_mutex mutex;
+    bide_mutex_waiter one, two;
+    bide_mutex_init(&mutex);
+    assert_int_equal(bide_mutex_lock_blocking(&one, &mutex, 0), 0);
+    assert_int_equal(bide_mutex_lock_blocking(&two, &mutex, 0), -ETIMEDOUT);
+    assert_int_equal(bide_mutex_lock_blocking(&two, &mutex, bide_platform.now() + 1000000),
+                     -ETIMEDOUT);
+    bide_mutex_unlock(&one);
+    assert_int_equal(bide_mutex_lock_blocking(&two, &mutex, BIDE_FOREVER), 0);
+    bide_mutex_close(&mutex);
+    assert_int_equal(bide_mutex_lock_blocking(&one, &mutex, BIDE_FOREVER), -EPIPE);
+    bide_mutex_unlock(&two);
+    bide_mutex_destroy(&mutex);
+}
+#endif
+
 #if BIDE_DEBUG && TESTING_HOSTED
 static void unlock_with_another_key(void)
 {
@@ -220,6 +262,44 @@ static void a_million_in_line_each_wakes_the_next_on_a_small_stack(void **state)
     assert_int_equal(locked, MILLION);
     free(links);
 }
+
+/* ---- At random, with threads ---- */
+
+bide_coroutine(storm_body)
+{
+    bide_begin(storm_body, storm_user * self);
+    bide_await_status(self->status, bide_mutex_lock(&self->waiter, &self->storm->object));
+    if (self->status == 0) {
+        storm_write(self->storm, self->section);
+        bide_mutex_unlock(&self->waiter);
+    }
+    storm_ended(self->storm);
+    bide_end();
+}
+
+static void storm_init(storm *storm)
+{
+    bide_mutex_init(&storm->object);
+    storm->data[0] = storm->data[1] = 0;
+}
+
+static void storm_end(storm *storm)
+{
+    bide_mutex_close(&storm->object);
+}
+
+static bool storm_is_good(storm *storm)
+{
+    return storm->data[0] == storm_count(storm, 0) && !bide_mutex_is_locked(&storm->object) &&
+           bide_waiter_queue_is_idle(&storm->object.queue);
+}
+
+static void each_locks_it_or_is_told_why_not(void **state)
+{
+    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good, NULL};
+    (void)state;
+    storm_run(&kind);
+}
 #endif
 
 int main(void)
@@ -229,11 +309,14 @@ int main(void)
         cmocka_unit_test(it_is_handed_over_in_the_order_of_arrival),
         cmocka_unit_test(closing_ends_those_in_line_and_those_who_come),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_line),
+        cmocka_unit_test(what_was_handed_over_to_a_destroyed_coroutine_goes_to_the_next),
 #if BIDE_DEBUG && TESTING_HOSTED
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
 #endif
 #if TESTING_HOSTED
+        cmocka_unit_test(a_thread_locks_it_until_a_deadline),
         cmocka_unit_test(a_million_in_line_each_wakes_the_next_on_a_small_stack),
+        cmocka_unit_test(each_locks_it_or_is_told_why_not),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

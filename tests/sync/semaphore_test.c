@@ -8,6 +8,12 @@
 #include "bide/semaphore.h"
 #include "bide/stop.h"
 
+#if TESTING_HOSTED
+#define STORM_OBJECT bide_semaphore
+#define STORM_WAITER bide_semaphore_waiter
+#include "sync/storm.h"
+#endif
+
 /* A coroutine in a source of its own that acquires, and notes its name. */
 struct user {
     bide_task task;
@@ -149,6 +155,87 @@ static void closing_ends_all_who_wait_and_all_who_come(void **state)
     assert_false(bide_semaphore_try_acquire(&semaphore, 1));
 }
 
+static void permits_that_were_handed_over_to_a_destroyed_coroutine_go_to_the_next(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_semaphore semaphore;
+    struct user users[2];
+    by_hand_init(&by_hand);
+    bide_semaphore_init(&semaphore, 0);
+    begin(&users[0], &by_hand, &semaphore, 3, 'a');
+    begin(&users[1], &by_hand, &semaphore, 2, 'b');
+    bide_semaphore_release(&semaphore, 4); /* a has three, and has not run */
+    bide_destroy(&users[0].task.frame);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "b");
+    assert_int_equal(bide_semaphore_available(&semaphore), 2);
+    bide_semaphore_destroy(&semaphore);
+}
+
+#if TESTING_HOSTED
+static void a_thread_acquires_until_a_deadline(void **state)
+{
+    (void)state;
+    bide_semaphore semaphore;
+    bide_semaphore_init(&semaphore, 2);
+    assert_int_equal(bide_semaphore_acquire_blocking(&semaphore, 3, 0), -ETIMEDOUT);
+    assert_int_equal(bide_semaphore_acquire_blocking(&semaphore, 3, bide_platform.now() + 1000000),
+                     -ETIMEDOUT);
+    assert_int_equal(bide_semaphore_acquire_blocking(&semaphore, 2, 0), 0);
+    bide_semaphore_release(&semaphore, 1);
+    assert_int_equal(bide_semaphore_acquire_blocking(&semaphore, 1, BIDE_FOREVER), 0);
+    bide_semaphore_close(&semaphore);
+    assert_int_equal(bide_semaphore_acquire_blocking(&semaphore, 1, BIDE_FOREVER), -EPIPE);
+    bide_semaphore_destroy(&semaphore);
+}
+
+/* ---- At random, with threads ---- */
+
+enum { STORM_PERMITS = 5 };
+
+/* Takes 1 to 4 of five; who takes more than half is alone among those who do. */
+bide_coroutine(storm_body)
+{
+    bide_begin(storm_body, storm_user * self);
+    bide_await_status(self->status, bide_semaphore_acquire_many(&self->waiter, &self->storm->object,
+                                                                1 + self->kind % 4));
+    if (self->status == 0) {
+        uint32_t permits = 1 + self->kind % 4;
+        if (permits > STORM_PERMITS / 2)
+            storm_write(self->storm, self->section);
+        else
+            storm_pass(self->section);
+        bide_semaphore_release(&self->storm->object, permits);
+    }
+    storm_ended(self->storm);
+    bide_end();
+}
+
+static void storm_init(storm *storm)
+{
+    bide_semaphore_init(&storm->object, STORM_PERMITS);
+}
+
+static void storm_end(storm *storm)
+{
+    bide_semaphore_close(&storm->object);
+}
+
+static bool storm_is_good(storm *storm)
+{
+    return bide_semaphore_available(&storm->object) == STORM_PERMITS &&
+           bide_waiter_queue_is_idle(&storm->object.queue);
+}
+
+static void no_permit_is_lost_or_had_twice(void **state)
+{
+    static const storm_kind kind = {&storm_body, storm_init, storm_end, storm_is_good, NULL};
+    (void)state;
+    storm_run(&kind);
+}
+#endif
+
 #if BIDE_DEBUG && TESTING_HOSTED
 static void destroy_what_is_waited_for(void)
 {
@@ -185,6 +272,11 @@ int main(void)
         cmocka_unit_test(a_canceled_wait_takes_nothing_and_lets_the_next_go_on),
         cmocka_unit_test(permits_that_were_handed_over_are_not_lost_to_a_request),
         cmocka_unit_test(closing_ends_all_who_wait_and_all_who_come),
+        cmocka_unit_test(permits_that_were_handed_over_to_a_destroyed_coroutine_go_to_the_next),
+#if TESTING_HOSTED
+        cmocka_unit_test(a_thread_acquires_until_a_deadline),
+        cmocka_unit_test(no_permit_is_lost_or_had_twice),
+#endif
 #if BIDE_DEBUG && TESTING_HOSTED
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
 #endif

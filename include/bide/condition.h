@@ -1,0 +1,151 @@
+/*
+ * A condition variable: coroutines that hold a mutex wait, without it, until they are notified. Floor: sync.
+ *
+ *     bide_try(bide_mutex_lock(&self->lock, &queue->mutex));
+ *     while (queue->count == 0)
+ *         bide_try(bide_condition_wait(&self->wait, &queue->filled, &self->lock));     // finally: unlock if locked
+ *     ...
+ *     bide_mutex_unlock(&self->lock);
+ *
+ *     wait: enlists, unlocks the mutex, is notified, locks the mutex again
+ *
+ * First come, first served. No wake-up is spurious: a wait ends because it was notified, or cut short, or because of the
+ * closing. Yet look again at what was waited for: between the notification and the locking others may have had the
+ * mutex. All who wait at one time use one mutex.
+ *
+ * The value of its waiter queue is two numbers: how many wait, and how many of those have been notified and are not yet
+ * taken out of the line.
+ *
+ *     begin        waiting + 1, by who holds the mutex; then enlists, and only then unlocks it
+ *     notify_one   notified + 1, unless that would be more than wait. notify_all: notified = waiting
+ *     serve        the first in line goes on if notified is not 0; both - 1
+ *     leave        waiting - 1
+ *
+ * 1. No notification is lost between the unlocking and the wait: who notifies after the mutex was unlocked finds the
+ *    waiter counted.
+ * 2. A notification is for those who were counted when it came, and nobody else: they are the first in the line,
+ *    because they were counted and enlisted in the same order, that in which they had the mutex; and who comes later
+ *    does not change how many are notified. Where nobody waits there is nothing to notify.
+ * 3. Who was notified may be asked to stop before he is told. He ends with 0 all the same, so what was for him goes to
+ *    nobody who came later; and a leaving that is not yet in the value is undone when a notification comes first
+ *    (admits_canceled). Who has left before a notification comes is not counted, and it goes to the next.
+ *
+ * To count oneself changes the value beside a server, as a put does, and makes nothing possible or impossible (5 in
+ * waiter_queue.h).
+ *
+ * Source: C. A. R. Hoare, "Monitors: an operating system structuring concept", 1974; the rules are those of POSIX.
+ */
+#ifndef BIDE_CONDITION_H
+#define BIDE_CONDITION_H
+
+#include "bide/mutex.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* How many may wait at one time: 2^29 - 1, or, where pointers have 32 bits, 2^13 - 1. */
+#define BIDE_CONDITION_BITS_ ((sizeof(uintptr_t) * 8 - 5) / 2)
+#define BIDE_CONDITION_MOST  (((uintptr_t)1 << BIDE_CONDITION_BITS_) - 1)
+
+typedef struct bide_condition {
+    bide_waiter_queue queue;
+} bide_condition;
+
+/* One wait. The caller's, for the time of the wait. */
+typedef struct bide_condition_waiter {
+    bide_awaiter awaiter;
+    bool is_locked; /* after the wait: is the mutex? */
+    int status;
+    bide_mutex_waiter *lock;
+    bide_frame frame; /* waits in line, and then for the mutex */
+    bide_queue_waiter wait;
+} bide_condition_waiter;
+
+/* Makes a condition. Before it is shared. The memory may go when nobody waits, and nobody calls any of these on it. */
+BIDE_INLINE void bide_condition_init(bide_condition *condition)
+{
+    bide_waiter_queue_init(&condition->queue, 0);
+}
+
+bide_awaiter *bide_condition_wait_(bide_condition_waiter *waiter, bide_condition *condition,
+                                   bide_mutex_waiter *lock);
+
+BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *waiter,
+                                                       bide_condition *condition,
+                                                       bide_mutex_waiter *lock, const char *what,
+                                                       const char *function, const char *file,
+                                                       unsigned line)
+{
+    if (BIDE_UNLIKELY(!bide_mutex_is_locked(lock->mutex) || lock->mutex->holder != lock))
+        bide_platform.misuse(what, function, file, line);
+    return bide_condition_wait_(waiter, condition, lock);
+}
+
+/*
+ * Waits until it is notified, without the mutex that was locked with `lock`, and locks that again. `waiter` is the
+ * caller's until the wait has ended, `lock` as ever. Ends with 0 when it was notified; or with -EPIPE if the condition
+ * was closed; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and then it has taken no notification. However it
+ * ends, the mutex is locked again: to wait for that cannot be cut short. Only if the mutex itself was closed it ends
+ * with -EPIPE without it; waiter->is_locked says so. Any thread; suspends, unless it is closed or asked to stop
+ * already. Lock-free but for the mutex.
+ *
+ * If the coroutine is destroyed while it waits, it does not have the mutex (is_locked is false), and a notification that
+ * it has not been told of goes to the next. Not to hold the mutex is misuse, which is caught where BIDE_DEBUG is 1.
+ */
+#if BIDE_DEBUG
+#define bide_condition_wait(waiter, condition, lock) \
+    bide_condition_wait_checked_(                    \
+        (waiter), (condition), (lock),               \
+        BIDE_MISUSE_("a condition is waited for without its mutex", #lock))
+#else
+#define bide_condition_wait(waiter, condition, lock) \
+    bide_condition_wait_((waiter), (condition), (lock))
+#endif
+
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come, and then the mutex is locked again too. See
+ * bide_sync_wait_until. Blocks.
+ */
+BIDE_INLINE int bide_condition_wait_blocking(bide_condition_waiter *waiter,
+                                             bide_condition *condition, bide_mutex_waiter *lock,
+                                             uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_condition_wait_(waiter, condition, lock), deadline);
+}
+
+/*
+ * Notifies who has waited longest; does nothing if nobody waits. With the mutex or without it. Any thread; does not
+ * suspend, and does not run him on the caller's stack while a coroutine is running on it. Lock-free.
+ */
+void bide_condition_notify_one(bide_condition *condition);
+
+/* The same for all who wait now; they go on, one after the other, in the order in which they came. */
+void bide_condition_notify_all(bide_condition *condition);
+
+/*
+ * Closes it: who waits, and who comes later, ends with -EPIPE, and has the mutex. Who was notified before ends with 0.
+ * Any thread, more than once; does not suspend; lock-free.
+ */
+void bide_condition_close(bide_condition *condition);
+
+BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, const char *what,
+                                                 const char *function, const char *file,
+                                                 unsigned line)
+{
+    if (BIDE_QUEUE_VALUE(bide_atomic_load(&condition->queue.state, relaxed)) != 0 ||
+        !bide_waiter_queue_is_idle(&condition->queue))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+#if BIDE_DEBUG
+#define bide_condition_destroy(condition) \
+    bide_condition_destroy_checked_(      \
+        (condition), BIDE_MISUSE_("a condition is destroyed that is waited for", #condition))
+#else
+#define bide_condition_destroy(condition) ((void)(condition))
+#endif
+
+BIDE_EXTERN_C_END
+
+#endif

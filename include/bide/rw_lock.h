@@ -1,0 +1,285 @@
+/*
+ * A reader-writer lock: many read at once, or one writes. First come, first served: a writer that waits holds off the
+ * readers that come after it, and readers that stand side by side in the line go on together. Floor: sync.
+ *
+ *     bide_try(bide_rw_lock_read(&self->lock, &table));
+ *     ...
+ *     bide_rw_lock_unlock(&self->lock);
+ *
+ *     free --read--> read by 1 --read--> read by 2 ...     free --write--> written
+ *     written --downgrade--> read by 1                     each --unlock--> the same the other way, or handed over
+ *
+ * Whoever holds it is known by its waiter, as with the mutex: `lock` above is the key, and stays where it is meanwhile.
+ * Neither starves: between two writers come only the readers that stood between them in the line. To lock it again what
+ * one holds already, to read too, waits for oneself if a writer stands between.
+ *
+ * The value of its waiter queue is a bit for the writer, and above it the number of readers. A reader without company
+ * locks and unlocks with one read-modify-write each, of one word. Many readers on many cores share that word's line:
+ * such a lock is for what is read for longer than a line takes from core to core. The argument is the queue's
+ * (waiter_queue.h); unlocking and downgrading only ever make more possible (5 there).
+ *
+ * Source: "Concurrent control with readers and writers" of Courtois, Heymans and Parnas, 1971; the fair line is that of
+ * Tokio's RwLock.
+ */
+#ifndef BIDE_RW_LOCK_H
+#define BIDE_RW_LOCK_H
+
+#include "bide/sync_wait.h"
+#include "bide/waiter_queue.h"
+
+BIDE_EXTERN_C_BEGIN
+
+enum {
+    BIDE_RW_LOCK_WRITER_ = BIDE_QUEUE_ONE,
+    BIDE_RW_LOCK_READER_ = 2 * BIDE_QUEUE_ONE /* one of them */
+};
+
+/* What a waiter wants, and what it holds. */
+enum { BIDE_RW_LOCK_NONE_, BIDE_RW_LOCK_READS_, BIDE_RW_LOCK_WRITES_ };
+
+typedef struct bide_rw_lock {
+    bide_waiter_queue queue;
+} bide_rw_lock;
+
+/* One locking. The caller's, from the beginning of the wait until it has failed, or the lock is unlocked. */
+typedef struct bide_rw_lock_waiter {
+    bide_queue_waiter waiter; /* at the head: it is the awaiter */
+    uint32_t holds;
+} bide_rw_lock_waiter;
+
+extern const bide_queue_rules bide_rw_lock_rules_;
+
+/*
+ * Makes a lock that is free. Before it is shared. The memory may go when it is free and nobody waits; also at once
+ * after an unlock, by whoever has it alone next: unlocking touches nothing once another can have it.
+ */
+BIDE_INLINE void bide_rw_lock_init(bide_rw_lock *lock)
+{
+    bide_waiter_queue_init(&lock->queue, 0);
+}
+
+/* Is it locked, to read or to write? Out of date at once, but for who holds it. Any thread; wait-free; no order. */
+BIDE_INLINE bool bide_rw_lock_is_locked(bide_rw_lock *lock)
+{
+    return BIDE_QUEUE_VALUE(bide_atomic_load(&lock->queue.state, relaxed)) != 0;
+}
+
+/* ---- Taking it at once ---- */
+
+BIDE_INLINE bool bide_rw_lock_take_read_(bide_waiter_queue *queue)
+{
+    /* relaxed: what is found is compared by what follows. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    /* neither a writer nor a flag */
+    while ((state & (BIDE_RW_LOCK_READER_ - 1)) == 0) {
+        /* acquire: partner is the release of the writers' unlocking and downgrading. */
+        if (bide_atomic_compare_exchange_weak(&queue->state, &state, state + BIDE_RW_LOCK_READER_,
+                                              acquire, relaxed))
+            return true;
+        bide_atomic_retry();
+    }
+    return false;
+}
+
+BIDE_INLINE bool bide_rw_lock_take_write_(bide_waiter_queue *queue)
+{
+    uintptr_t state = 0;
+    /* acquire: partner is the release of every unlocking. */
+    return bide_atomic_compare_exchange(&queue->state, &state, BIDE_RW_LOCK_WRITER_, acquire,
+                                        relaxed);
+}
+
+/* Takes it to read if nobody writes or waits. False: not so, or it is closed. Any thread; lock-free. */
+BIDE_INLINE bool bide_rw_lock_try_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
+{
+    bool took = bide_rw_lock_take_read_(&lock->queue);
+    waiter->waiter.queue = &lock->queue;
+    waiter->holds = took ? BIDE_RW_LOCK_READS_ : BIDE_RW_LOCK_NONE_;
+    return took;
+}
+
+/* Takes it to write if it is free and nobody waits. False: not so, or it is closed. Any thread; wait-free. */
+BIDE_INLINE bool bide_rw_lock_try_write(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
+{
+    bool took = bide_rw_lock_take_write_(&lock->queue);
+    waiter->waiter.queue = &lock->queue;
+    waiter->holds = took ? BIDE_RW_LOCK_WRITES_ : BIDE_RW_LOCK_NONE_;
+    return took;
+}
+
+/* ---- Waiting for it ---- */
+
+BIDE_INLINE bool bide_rw_lock_read_ready_(bide_awaiter *awaiter)
+{
+    return bide_rw_lock_take_read_(((bide_queue_waiter *)(void *)awaiter)->queue);
+}
+
+BIDE_INLINE bool bide_rw_lock_write_ready_(bide_awaiter *awaiter)
+{
+    return bide_rw_lock_take_write_(((bide_queue_waiter *)(void *)awaiter)->queue);
+}
+
+BIDE_INLINE bide_frame *bide_rw_lock_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_rules_,
+                                     frame);
+}
+
+BIDE_INLINE int bide_rw_lock_resume_(bide_awaiter *awaiter)
+{
+    bide_rw_lock_waiter *waiter = (bide_rw_lock_waiter *)(void *)awaiter;
+    waiter->holds = waiter->waiter.wants;
+    return 0;
+}
+
+BIDE_INLINE void bide_rw_lock_cancel_(bide_awaiter *awaiter)
+{
+    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_rw_lock_rules_);
+}
+
+/* What was handed over to one who is destroyed goes to the next. */
+bool bide_rw_lock_withdraw_(bide_awaiter *awaiter);
+
+BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
+                                              uint32_t wants, const bide_awaiter_ops *ops)
+{
+    waiter->waiter.awaiter.ops = ops;
+    waiter->waiter.queue = &lock->queue;
+    waiter->waiter.wants = wants;
+    waiter->holds = BIDE_RW_LOCK_NONE_;
+    return &waiter->waiter.awaiter;
+}
+
+/*
+ * Locks `lock` to read, beside others who do: waits while somebody writes, and for those who came before. `waiter` is
+ * the caller's until it is unlocked. Ends with 0, and the caller has it; or with -EPIPE if it was closed, or, cut
+ * short, with -ECANCELED or -ETIMEDOUT (stop.h), and has it not: a hand-over that came first counts, one that comes
+ * later goes to the next. Any thread; suspends if it cannot be had at once; lock-free.
+ */
+BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
+{
+    static const bide_awaiter_ops ops = {bide_rw_lock_read_ready_, bide_rw_lock_suspend_,
+                                         bide_rw_lock_resume_,     bide_rw_lock_cancel_,
+                                         bide_rw_lock_withdraw_,   "bide_rw_lock_read"};
+    return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
+}
+
+/* The same to write, alone. */
+BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
+{
+    static const bide_awaiter_ops ops = {bide_rw_lock_write_ready_, bide_rw_lock_suspend_,
+                                         bide_rw_lock_resume_,      bide_rw_lock_cancel_,
+                                         bide_rw_lock_withdraw_,    "bide_rw_lock_write"};
+    return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_WRITES_, &ops);
+}
+
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ */
+BIDE_INLINE int bide_rw_lock_read_blocking(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
+                                           uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_rw_lock_read(waiter, lock), deadline);
+}
+
+BIDE_INLINE int bide_rw_lock_write_blocking(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
+                                            uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_rw_lock_write(waiter, lock), deadline);
+}
+
+/* ---- Giving it back ---- */
+
+/* The rest of unlock: somebody waits or reads too, or it is closed. */
+void bide_rw_lock_unlock_slow_(bide_waiter_queue *queue, uintptr_t state, uintptr_t held);
+
+BIDE_INLINE void bide_rw_lock_unlock_(bide_rw_lock_waiter *waiter)
+{
+    bide_waiter_queue *queue = waiter->waiter.queue;
+    uintptr_t held = BIDE_RW_LOCK_WRITER_;
+    uintptr_t state = BIDE_RW_LOCK_WRITER_;
+    if (waiter->holds != BIDE_RW_LOCK_WRITES_) {
+        held = BIDE_RW_LOCK_READER_;
+        /* relaxed: what is found is compared. (A writer knows what there is if nobody waits.) */
+        state = bide_atomic_load(&queue->state, relaxed);
+    }
+    waiter->holds = BIDE_RW_LOCK_NONE_;
+    /* release: partners are the acquires of whoever locks it next. */
+    if (BIDE_UNLIKELY(
+            (state & (BIDE_QUEUE_ONE - 1)) != 0 ||
+            !bide_atomic_compare_exchange(&queue->state, &state, state - held, release, relaxed)))
+        bide_rw_lock_unlock_slow_(queue, state, held);
+}
+
+void bide_rw_lock_downgrade_(bide_rw_lock_waiter *waiter);
+
+BIDE_INLINE void bide_rw_lock_unlock_checked_(bide_rw_lock_waiter *waiter, const char *what,
+                                              const char *function, const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(waiter->holds == BIDE_RW_LOCK_NONE_))
+        bide_platform.misuse(what, function, file, line);
+    else
+        bide_rw_lock_unlock_(waiter);
+}
+
+BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, const char *what,
+                                                 const char *function, const char *file,
+                                                 unsigned line)
+{
+    if (BIDE_UNLIKELY(waiter->holds != BIDE_RW_LOCK_WRITES_))
+        bide_platform.misuse(what, function, file, line);
+    else
+        bide_rw_lock_downgrade_(waiter);
+}
+
+/*
+ * Unlocks what was locked with `waiter`; those whose turn it is have it from now on, and are woken on their schedulers.
+ * Any thread (but one at a time for a waiter). Does not suspend, and does not run the others on the caller's stack
+ * while a coroutine is running on it. Lock-free. To unlock what this waiter has not locked is misuse, which is caught
+ * where BIDE_DEBUG is 1.
+ *
+ * bide_rw_lock_downgrade: who writes reads from now on, and so do the readers that are next in line; no writer comes
+ * in between. As unlock otherwise.
+ */
+#if BIDE_DEBUG
+#define bide_rw_lock_unlock(waiter) \
+    bide_rw_lock_unlock_checked_(   \
+        (waiter),                   \
+        BIDE_MISUSE_("a reader-writer lock is unlocked that this has not locked", #waiter))
+#define bide_rw_lock_downgrade(waiter)                                                       \
+    bide_rw_lock_downgrade_checked_(                                                         \
+        (waiter),                                                                            \
+        BIDE_MISUSE_("a reader-writer lock is downgraded that this has not locked to write", \
+                     #waiter))
+#else
+#define bide_rw_lock_unlock(waiter)    bide_rw_lock_unlock_(waiter)
+#define bide_rw_lock_downgrade(waiter) bide_rw_lock_downgrade_(waiter)
+#endif
+
+/*
+ * Closes it: who waits, and who locks it later, ends with -EPIPE. Who holds it unlocks it as ever. Any thread, more
+ * than once; does not suspend; lock-free.
+ */
+void bide_rw_lock_close(bide_rw_lock *lock);
+
+BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *what,
+                                               const char *function, const char *file,
+                                               unsigned line)
+{
+    if (bide_rw_lock_is_locked(lock) || !bide_waiter_queue_is_idle(&lock->queue))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is locked or waited for. */
+#if BIDE_DEBUG
+#define bide_rw_lock_destroy(lock) \
+    bide_rw_lock_destroy_checked_( \
+        (lock), BIDE_MISUSE_("a reader-writer lock is destroyed that is in use", #lock))
+#else
+#define bide_rw_lock_destroy(lock) ((void)(lock))
+#endif
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,224 @@
+/* The slow half of the barging mutex. The argument, with its numbers: barging_mutex.h, and waiter_queue.h. */
+#include "bide/barging_mutex.h"
+
+#include "bide/handle.h"
+#include "bide/stop.h"
+
+#define LOCKED     ((uintptr_t)BIDE_BARGING_LOCKED_)
+#define PENDING    ((uintptr_t)BIDE_BARGING_PENDING_)
+#define HANDS_OVER ((uintptr_t)BIDE_BARGING_HANDS_OVER_)
+
+typedef bide_barging_mutex_waiter waiter_type;
+
+/* ---- Rules ---- */
+
+static bool is_handed_over(const bide_queue_waiter *waiter)
+{
+    return waiter->wants > BIDE_BARGING_LOSSES;
+}
+
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    if ((*value & (LOCKED | PENDING)) != 0)
+        return false;
+    if (is_handed_over(waiter))
+        *value = (*value & ~HANDS_OVER) | LOCKED;
+    else
+        *value |= PENDING;
+    return true;
+}
+
+static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    if (is_handed_over(waiter))
+        *value &= ~HANDS_OVER;
+}
+
+static bool goes_first(const bide_queue_waiter *waiter)
+{
+    return waiter->wants != 0;
+}
+
+static const bide_queue_rules rules = {.admit = admit, .leave = leave, .goes_first = goes_first};
+
+/* ---- Giving it back ---- */
+
+void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
+{
+    bide_atomic(uintptr_t) *word = &mutex->queue.state;
+    for (;;) {
+        if (BIDE_UNLIKELY((state & LOCKED) == 0)) {
+            bide_platform.misuse("a barging mutex is unlocked that is not locked", __func__,
+                                 __FILE__, __LINE__);
+            return;
+        }
+        uintptr_t value = BIDE_QUEUE_VALUE(state) & ~LOCKED;
+        if ((state & PENDING) != 0) {
+            /* release: partners are the acquires of whoever locks it next. */
+            if (bide_atomic_compare_exchange(word, &state, state & ~LOCKED, release, relaxed))
+                return;
+        } else if (bide_waiter_queue_put(&mutex->queue, &rules, &state, value)) {
+            return;
+        }
+        bide_atomic_retry();
+    }
+}
+
+/* Nobody is on his way any more; the next may have to be woken. */
+static void end_pending(waiter_type *waiter)
+{
+    bide_waiter_queue *queue = &waiter->mutex->queue;
+    waiter->is_pending = false;
+    /* relaxed: what is found is compared by put. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    while (!bide_waiter_queue_put(queue, &rules, &state, BIDE_QUEUE_VALUE(state) & ~PENDING))
+        bide_atomic_retry();
+}
+
+/* ---- One wait in line ---- */
+
+static waiter_type *waiter_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, waiter_type, wait.awaiter);
+}
+
+/* Competes. */
+static bool wait_ready(bide_awaiter *awaiter)
+{
+    waiter_type *waiter = waiter_of(awaiter);
+    uintptr_t pending = waiter->is_pending ? PENDING : (uintptr_t)0;
+    waiter->has_it = bide_barging_mutex_take_(&waiter->mutex->queue, pending, pending);
+    waiter->is_pending = waiter->is_pending && !waiter->has_it;
+    return waiter->has_it;
+}
+
+/* It has lost too often: the next is to be its own. False: it has got it after all. */
+static bool ask_for_hand_over(waiter_type *waiter)
+{
+    bide_waiter_queue *queue = &waiter->mutex->queue;
+    while (!wait_ready(&waiter->wait.awaiter)) {
+        /* relaxed: what is found is compared by what follows. */
+        uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+        /* relaxed: a wish that counts when PENDING is taken off, which releases; 3. */
+        if ((state & BIDE_BARGING_TAKEN_) != 0 &&
+            bide_atomic_compare_exchange(&queue->state, &state, state | HANDS_OVER, relaxed,
+                                         relaxed))
+            return true;
+    }
+    return false;
+}
+
+static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    waiter_type *waiter = waiter_of(awaiter);
+    bide_queue_waiter *wait = &waiter->wait;
+    /* acquire: partner is the closing's release; what was written before it is seen. */
+    if ((bide_atomic_load(&wait->queue->state, acquire) & BIDE_QUEUE_CLOSED_) != 0) {
+        bide_awaiter_end_closed(awaiter);
+        return frame;
+    }
+    if (bide_look(awaiter, frame))
+        return frame;
+    if (waiter->is_pending) {
+        wait->wants++;
+        if (is_handed_over(wait) && !ask_for_hand_over(waiter))
+            return frame;
+    }
+    bide_waiter_queue_enlist(wait, &rules);
+    if (waiter->is_pending)
+        end_pending(waiter); /* 2 */
+    return bide_waiter_queue_arm(wait) ? frame : NULL;
+}
+
+/* It has it, or has been woken to compete. */
+static int wait_resume(bide_awaiter *awaiter)
+{
+    waiter_type *waiter = waiter_of(awaiter);
+    if (!waiter->has_it) {
+        waiter->has_it = is_handed_over(&waiter->wait);
+        waiter->is_pending = !waiter->has_it;
+    }
+    return 0;
+}
+
+static void wait_cancel(bide_awaiter *awaiter)
+{
+    bide_waiter_queue_cancel(waiter_of(awaiter)->wait.queue, &rules);
+}
+
+/* What was handed over to one who is destroyed, or announced to him, goes to the next. */
+static bool wait_withdraw(bide_awaiter *awaiter)
+{
+    waiter_type *waiter = waiter_of(awaiter);
+    if (bide_waiter_queue_withdraw(awaiter, &rules))
+        return true;
+    if (is_handed_over(&waiter->wait))
+        bide_barging_mutex_unlock_(waiter);
+    else
+        end_pending(waiter);
+    return false;
+}
+
+static const bide_awaiter_ops wait_ops = {wait_ready,  wait_suspend,  wait_resume,
+                                          wait_cancel, wait_withdraw, "bide_barging_mutex_lock"};
+
+/* ---- One waits in line, again and again ---- */
+
+static bide_frame *lock_step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code lock_code = {lock_step, "bide_barging_mutex_lock", __FILE__, NULL,
+                                              NULL};
+static const bide_point lock_waits = BIDE_POINT(&lock_code, NULL, 0, BIDE_AT_AWAIT);
+
+static bide_frame *lock_wait(waiter_type *waiter)
+{
+    waiter->wait.awaiter.ops = &wait_ops;
+    return bide_frame_await(&waiter->frame, &waiter->wait.awaiter);
+}
+
+static bide_frame *lock_step(bide_frame *frame, unsigned depth)
+{
+    waiter_type *waiter = bide_container_of(frame, waiter_type, frame);
+    bide_awaiter *wait = &waiter->wait.awaiter;
+    (void)depth;
+    for (;;) {
+        waiter->status = bide_awaiter_resume(wait, wait->ops);
+        if (waiter->status < 0 || waiter->has_it)
+            break;
+        bide_frame *next = lock_wait(waiter);
+        if (next != frame)
+            return next;
+    }
+    if (waiter->is_pending)
+        end_pending(waiter);
+    frame->awaiter.ops = &bide_point_finished.ops;
+    return waiter->awaiter.frame;
+}
+
+bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    waiter_type *waiter = (waiter_type *)(void *)awaiter;
+    waiter->has_it = false;
+    waiter->is_pending = false;
+    waiter->wait.queue = &waiter->mutex->queue;
+    waiter->wait.wants = 0;
+    waiter->frame.awaiter.ops = &lock_waits.ops;
+    waiter->frame.awaiter.frame = frame;
+    waiter->frame.context = frame->context;
+    bide_frame *next = lock_wait(waiter);
+    return next == &waiter->frame ? lock_step(next, 0) : next;
+}
+
+bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)
+{
+    bide_frame *frame = &((waiter_type *)(void *)awaiter)->frame;
+    if (bide_done(frame))
+        return false;
+    bide_destroy(frame);
+    return true;
+}
+
+void bide_barging_mutex_close(bide_barging_mutex *mutex)
+{
+    bide_waiter_queue_close(&mutex->queue, &rules);
+}

@@ -1,0 +1,212 @@
+/* The condition: counting, waiting, notifying. The argument, with its numbers: condition.h, and waiter_queue.h. */
+#include "bide/condition.h"
+
+#include "bide/handle.h"
+#include "bide/stop.h"
+
+/* The two numbers of the value. */
+#define ONE_WAITING  ((uintptr_t)BIDE_QUEUE_ONE)
+#define ONE_NOTIFIED (ONE_WAITING << BIDE_CONDITION_BITS_)
+
+static uintptr_t waiting_in(uintptr_t state)
+{
+    return state / ONE_WAITING & BIDE_CONDITION_MOST;
+}
+
+static uintptr_t notified_in(uintptr_t state)
+{
+    return state / ONE_NOTIFIED & BIDE_CONDITION_MOST;
+}
+
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    (void)waiter;
+    if (notified_in(*value) == 0)
+        return false;
+    *value -= ONE_WAITING + ONE_NOTIFIED;
+    return true;
+}
+
+static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    (void)waiter;
+    *value -= ONE_WAITING;
+}
+
+static const bide_queue_rules rules = {.admit = admit, .leave = leave, .admits_canceled = true};
+
+/* ---- Notifying ---- */
+
+/* Notifies as many as wait, at most `most`. */
+static void notify(bide_waiter_queue *queue, uintptr_t most)
+{
+    /* relaxed: who was counted before is seen, by way of the mutex or whatever told the caller; 1. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    for (;;) {
+        bool closed =
+            (state & BIDE_QUEUE_CLOSED_) != 0; /* then all who wait end, and are told that */
+        uintptr_t not_yet = closed ? 0 : waiting_in(state) - notified_in(state);
+        uintptr_t count = not_yet < most ? not_yet : most;
+        if (count == 0 || bide_waiter_queue_put(queue, &rules, &state,
+                                                BIDE_QUEUE_VALUE(state) + count * ONE_NOTIFIED))
+            return;
+        bide_atomic_retry();
+    }
+}
+
+void bide_condition_notify_one(bide_condition *condition)
+{
+    notify(&condition->queue, 1);
+}
+
+void bide_condition_notify_all(bide_condition *condition)
+{
+    notify(&condition->queue, BIDE_CONDITION_MOST);
+}
+
+void bide_condition_close(bide_condition *condition)
+{
+    bide_waiter_queue_close(&condition->queue, &rules);
+}
+
+/* ---- Waiting in line ---- */
+
+static bide_condition_waiter *waiter_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_condition_waiter, wait.awaiter);
+}
+
+/* False: it is closed. */
+static bool count_in(bide_waiter_queue *queue)
+{
+    for (;;) {
+        /* acquire: partner is the closing's release; what was written before it is seen. */
+        uintptr_t state = bide_atomic_load(&queue->state, acquire);
+        if ((state & BIDE_QUEUE_CLOSED_) != 0)
+            return false;
+        if (BIDE_UNLIKELY(waiting_in(state) == BIDE_CONDITION_MOST))
+            bide_platform.misuse("too many wait for a condition", __func__, __FILE__, __LINE__);
+        /* relaxed: it is the mutex that shows it to who notifies, and arriving what releases the waiter; 1. */
+        if (bide_atomic_compare_exchange(&queue->state, &state, state + ONE_WAITING, relaxed,
+                                         relaxed))
+            return true;
+        bide_atomic_retry();
+    }
+}
+
+static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_condition_waiter *waiter = waiter_of(awaiter);
+    if (!count_in(waiter->wait.queue)) {
+        bide_awaiter_end_closed(awaiter);
+        return frame;
+    }
+    bide_waiter_queue_enlist(&waiter->wait, &rules);
+    waiter->is_locked = false;
+    bide_mutex_unlock_(waiter->lock);
+    return bide_waiter_queue_arm(&waiter->wait) ? frame : NULL;
+}
+
+static int wait_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+static void wait_cancel(bide_awaiter *awaiter)
+{
+    bide_waiter_queue_cancel(waiter_of(awaiter)->wait.queue, &rules);
+}
+
+static bool wait_withdraw(bide_awaiter *awaiter)
+{
+    bide_waiter_queue *queue = waiter_of(awaiter)->wait.queue;
+    if (bide_waiter_queue_withdraw(awaiter, &rules))
+        return true;
+    notify(queue, 1);
+    return false;
+}
+
+static const bide_awaiter_ops wait_ops = {NULL,        wait_suspend,  wait_resume,
+                                          wait_cancel, wait_withdraw, "bide_condition_wait"};
+
+/* ---- ... and then for the mutex ---- */
+
+static bide_frame *condition_step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code condition_code = {condition_step, "bide_condition_wait", __FILE__,
+                                                   NULL, NULL};
+static const bide_point waits = BIDE_POINT(&condition_code, NULL, 0, BIDE_AT_AWAIT);
+static const bide_point locks = BIDE_POINT(&condition_code, NULL, 1, BIDE_AT_AWAIT);
+
+/* Waits, and no request cuts it short: the operation is not shown to the stop source. */
+static bide_frame *await_unstoppable(bide_frame *frame, bide_awaiter *awaiter)
+{
+    frame->awaiter.link = awaiter;
+    awaiter->frame = frame;
+    return awaiter->ops->ready(awaiter) ? frame : awaiter->ops->suspend(awaiter, frame);
+}
+
+/* The first time it has waited, the second time it has locked. */
+static bide_frame *condition_step(bide_frame *frame, unsigned depth)
+{
+    bide_condition_waiter *waiter = bide_container_of(frame, bide_condition_waiter, frame);
+    bide_awaiter *wait = &waiter->wait.awaiter;
+    bide_awaiter *lock = &waiter->lock->waiter.awaiter;
+    (void)depth;
+    if (frame->awaiter.ops == &waits.ops) {
+        waiter->status = bide_awaiter_resume(wait, wait->ops);
+        if (!waiter->is_locked) {
+            frame->awaiter.ops = &locks.ops;
+            bide_mutex_lock(waiter->lock, waiter->lock->mutex);
+            bide_frame *next = await_unstoppable(frame, lock);
+            if (next != frame)
+                return next;
+        }
+    }
+    if (frame->awaiter.ops == &locks.ops) {
+        int status = bide_awaiter_resume(lock, lock->ops);
+        waiter->is_locked = status == 0;
+        if (status != 0)
+            waiter->status = status;
+    }
+    frame->awaiter.ops = &bide_point_finished.ops;
+    return waiter->awaiter.frame;
+}
+
+static bide_frame *condition_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_condition_waiter *waiter = bide_container_of(awaiter, bide_condition_waiter, awaiter);
+    waiter->frame.awaiter.ops = &waits.ops;
+    waiter->frame.awaiter.frame = frame;
+    waiter->frame.context = frame->context;
+    bide_frame *next = bide_frame_await(&waiter->frame, &waiter->wait.awaiter);
+    return next == &waiter->frame ? condition_step(next, 0) : next;
+}
+
+static int condition_resume(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_condition_waiter, awaiter)->status;
+}
+
+static bool condition_withdraw(bide_awaiter *awaiter)
+{
+    bide_frame *frame = &bide_container_of(awaiter, bide_condition_waiter, awaiter)->frame;
+    if (bide_done(frame))
+        return false;
+    bide_destroy(frame);
+    return true;
+}
+
+bide_awaiter *bide_condition_wait_(bide_condition_waiter *waiter, bide_condition *condition,
+                                   bide_mutex_waiter *lock)
+{
+    static const bide_awaiter_ops ops = {NULL, condition_suspend,  condition_resume,
+                                         NULL, condition_withdraw, "bide_condition_wait"};
+    waiter->awaiter.ops = &ops;
+    waiter->is_locked = true;
+    waiter->lock = lock;
+    waiter->wait.awaiter.ops = &wait_ops;
+    waiter->wait.queue = &condition->queue;
+    return &waiter->awaiter;
+}

@@ -1,0 +1,177 @@
+/* What is done once: the slow half, and operations that are. The argument: once.h, and waiter_queue.h. */
+#include "bide/once.h"
+
+#include "../coroutine/inside.h"
+
+#include "bide/handle.h"
+
+#define RUNS ((uintptr_t)BIDE_ONCE_RUNS_)
+#define DONE ((uintptr_t)BIDE_ONCE_DONE_)
+
+static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+{
+    (void)waiter;
+    if (*value == 0)
+        *value = RUNS;
+    else if (*value != DONE)
+        return false;
+    return true;
+}
+
+static const bide_queue_rules rules = {.admit = admit};
+
+bool bide_once_try_run_(bide_once *once)
+{
+    uintptr_t state = 0;
+    /* acquire: partner is the release of who has not got it done. */
+    return bide_atomic_compare_exchange(&once->queue.state, &state, RUNS, acquire, relaxed);
+}
+
+static bool is_done(bide_waiter_queue *queue)
+{
+    /* relaxed: who was admitted knows; and nobody but who runs it says so. */
+    return (bide_atomic_load(&queue->state, relaxed) & DONE) != 0;
+}
+
+/* Without a look whether it is closed: if it is done too, it is done. */
+bide_frame *bide_once_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    static const bide_awaiter_ops waiting = {bide_once_ready_,    bide_once_suspend_,
+                                             bide_once_waited_,   bide_once_cancel_,
+                                             bide_once_withdraw_, "bide_once_begin"};
+    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
+    if (bide_look(awaiter, frame))
+        return frame;
+    awaiter->ops = &waiting;
+    bide_waiter_queue_enlist(waiter, &rules);
+    return bide_waiter_queue_arm(waiter) ? frame : NULL;
+}
+
+int bide_once_waited_(bide_awaiter *awaiter)
+{
+    bide_once_waiter *waiter = (bide_once_waiter *)(void *)awaiter;
+    waiter->runs = !is_done(waiter->waiter.queue);
+    return 0;
+}
+
+void bide_once_cancel_(bide_awaiter *awaiter)
+{
+    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &rules);
+}
+
+bool bide_once_withdraw_(bide_awaiter *awaiter)
+{
+    bide_once_waiter *waiter = (bide_once_waiter *)(void *)awaiter;
+    if (bide_waiter_queue_withdraw(awaiter, &rules))
+        return true;
+    if (!is_done(waiter->waiter.queue))
+        bide_once_end_(waiter, false);
+    return false;
+}
+
+void bide_once_end_(bide_once_waiter *waiter, bool done)
+{
+    bide_waiter_queue *queue = waiter->waiter.queue;
+    uintptr_t state = RUNS;
+    waiter->runs = false;
+    while (!bide_waiter_queue_put(queue, &rules, &state, done ? DONE : (uintptr_t)0)) {
+        if (BIDE_UNLIKELY((state & RUNS) == 0)) {
+            bide_platform.misuse("a once is ended that nobody runs", __func__, __FILE__, __LINE__);
+            return;
+        }
+        bide_atomic_retry();
+    }
+}
+
+void bide_once_close(bide_once *once)
+{
+    bide_waiter_queue_close(&once->queue, &rules);
+}
+
+/* ---- An operation that is run once ---- */
+
+static bide_frame *run_step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code run_code = {run_step, "bide_once_run", __FILE__, NULL, NULL};
+static const bide_point run_begins = BIDE_POINT(&run_code, NULL, 0, BIDE_AT_AWAIT);
+static const bide_point run_runs = BIDE_POINT(&run_code, NULL, 1, BIDE_AT_AWAIT);
+
+static bide_once_operation *operation_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_once_operation, awaiter);
+}
+
+/* The first time it has begun, or is done; the second time `inner` has ended. */
+static bide_frame *run_step(bide_frame *frame, unsigned depth)
+{
+    bide_once_operation *operation = bide_container_of(frame, bide_once_operation, frame);
+    bide_awaiter *begin = &operation->begin.waiter.awaiter;
+    (void)depth;
+    if (frame->awaiter.ops == &run_begins.ops) {
+        operation->status = bide_awaiter_resume(begin, begin->ops);
+        if (operation->status == 0 && operation->begin.runs) {
+            frame->awaiter.ops = &run_runs.ops;
+            bide_frame *next = bide_frame_await(frame, operation->inner);
+            if (next != frame)
+                return next;
+        } else {
+            bide_abandon_(operation->inner);
+        }
+    }
+    if (frame->awaiter.ops == &run_runs.ops) {
+        operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+        bide_once_end_(&operation->begin, operation->status >= 0);
+    }
+    frame->awaiter.ops = &bide_point_finished.ops;
+    return operation->awaiter.frame;
+}
+
+static bool run_ready(bide_awaiter *awaiter)
+{
+    bide_once_operation *operation = operation_of(awaiter);
+    if (!bide_once_is_done(bide_container_of(operation->begin.waiter.queue, bide_once, queue)))
+        return false;
+    operation->status = 0;
+    bide_abandon_(operation->inner);
+    return true;
+}
+
+static bide_frame *run_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_once_operation *operation = operation_of(awaiter);
+    operation->frame.awaiter.ops = &run_begins.ops;
+    operation->frame.awaiter.frame = frame;
+    operation->frame.context = frame->context;
+    bide_frame *next = bide_frame_await(&operation->frame, &operation->begin.waiter.awaiter);
+    return next == &operation->frame ? run_step(next, 0) : next;
+}
+
+static int run_resume(bide_awaiter *awaiter)
+{
+    return operation_of(awaiter)->status;
+}
+
+static bool run_withdraw(bide_awaiter *awaiter)
+{
+    bide_once_operation *operation = operation_of(awaiter);
+    bide_frame *frame = &operation->frame;
+    if (bide_done(frame))
+        return false;
+    bool runs = frame->awaiter.ops == &run_runs.ops;
+    bide_destroy(frame);
+    if (runs)
+        bide_once_end_(&operation->begin, false);
+    else
+        bide_abandon_(operation->inner);
+    return true;
+}
+
+bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bide_awaiter *inner)
+{
+    static const bide_awaiter_ops ops = {run_ready, run_suspend,  run_resume,
+                                         NULL,      run_withdraw, "bide_once_run"};
+    operation->awaiter.ops = &ops;
+    operation->inner = inner;
+    bide_once_begin(&operation->begin, once);
+    return &operation->awaiter;
+}

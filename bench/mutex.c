@@ -4,6 +4,7 @@
  * than who had it before, a hand-over.
  *
  * bide              coroutines, on a run loop a thread
+ * bide-barging      the same with the mutex that is not handed over
  * bide-try          uncontended: try_lock instead of lock
  * pthread           threads, one each; there is another thread while one alone locks it, so that the C library does not
  *                   leave out its locked instructions
@@ -19,6 +20,7 @@
 #include "loops.h"
 #include "mutex_contest.h"
 
+#include "bide/barging_mutex.h"
 #include "bide/coroutine.h"
 #include "bide/mutex.h"
 #include "bide/task.h"
@@ -37,6 +39,8 @@ struct locker {
     bide_task task;
     bide_mutex mutex;
     bide_mutex_waiter lock;
+    bide_barging_mutex barging;
+    bide_barging_mutex_waiter barging_lock;
     uint64_t left;
     uint64_t count;
 };
@@ -48,6 +52,17 @@ bide_coroutine(locker_body)
         bide_try(bide_mutex_lock(&self->lock, &self->mutex));
         self->count++;
         bide_mutex_unlock(&self->lock);
+    }
+    bide_end();
+}
+
+bide_coroutine(barging_locker_body)
+{
+    bide_begin(barging_locker_body, struct locker * self);
+    for (; self->left != 0; self->left--) {
+        bide_try(bide_barging_mutex_lock(&self->barging_lock, &self->barging));
+        self->count++;
+        bide_barging_mutex_unlock(&self->barging_lock);
     }
     bide_end();
 }
@@ -75,6 +90,7 @@ static uint64_t run_bide(const void *body)
 {
     struct locker locker = {.left = TIMES};
     bide_mutex_init(&locker.mutex);
+    bide_barging_mutex_init(&locker.barging);
     bide_sync_wait(bide_task_init(&locker.task, body));
     return check_count(locker.count);
 }
@@ -111,6 +127,7 @@ static void uncontended(void)
 {
     const bench_subject subjects[] = {
         {"bide", run_bide, &locker_body, UNCONTENDED},
+        {"bide-barging", run_bide, &barging_locker_body, UNCONTENDED},
         {"bide-try", run_bide, &trier_body, UNCONTENDED},
         {"pthread", run_pthread, NULL, UNCONTENDED},
 #if BENCH_GXX
@@ -132,6 +149,8 @@ struct contender {
     bide_task task;
     bide_mutex *mutex;
     bide_mutex_waiter lock;
+    bide_barging_mutex *barging;
+    bide_barging_mutex_waiter barging_lock;
     struct mutex_contest *contest;
     unsigned who;
 };
@@ -148,21 +167,46 @@ bide_coroutine(contender_body)
     bide_end();
 }
 
-static void contend_bide(struct mutex_contest *contest)
+bide_coroutine(barging_contender_body)
+{
+    bide_begin(barging_contender_body, struct contender * self);
+    while (mutex_contest_goes_on(self->contest)) {
+        bide_try(bide_barging_mutex_lock(&self->barging_lock, self->barging));
+        mutex_contest_inside(self->contest, self->who);
+        bide_barging_mutex_unlock(&self->barging_lock);
+        mutex_contest_outside(self->contest);
+    }
+    bide_end();
+}
+
+static void contend(struct mutex_contest *contest, const bide_point *body)
 {
     static struct contender contenders[MUTEX_PARTIES];
     static bench_party parties[MUTEX_PARTIES];
     static bide_mutex mutex;
+    static bide_barging_mutex barging;
     bide_mutex_init(&mutex);
+    bide_barging_mutex_init(&barging);
     for (unsigned i = 0; i < MUTEX_PARTIES; i++) {
         struct contender *contender = &contenders[i];
         contender->mutex = &mutex;
+        contender->barging = &barging;
         contender->contest = contest;
         contender->who = i;
-        parties[i].awaiter = bide_task_init(&contender->task, &contender_body);
+        parties[i].awaiter = bide_task_init(&contender->task, body);
         parties[i].loop = i % BENCH_LOOPS;
     }
     bench_loops_run(parties, MUTEX_PARTIES, BENCH_LOOKS);
+}
+
+static void contend_bide(struct mutex_contest *contest)
+{
+    contend(contest, &contender_body);
+}
+
+static void contend_barging(struct mutex_contest *contest)
+{
+    contend(contest, &barging_contender_body);
 }
 
 struct thread {
@@ -238,9 +282,11 @@ static void contended(unsigned outside)
     enum { MOST_SUBJECTS = 8 };
     static struct figures figures[MOST_SUBJECTS];
     static void (*const run_bide_contest)(struct mutex_contest *) = contend_bide;
+    static void (*const run_barging_contest)(struct mutex_contest *) = contend_barging;
     static void (*const run_pthread_contest)(struct mutex_contest *) = contend_pthread;
     static const struct contended_subject subjects[] = {
         {"bide", "", &run_bide_contest},
+        {"bide-barging", "", &run_barging_contest},
         {"pthread", "", &run_pthread_contest},
 #if BENCH_GXX
         {"cxx20-mutex-g++", ", \"resumed\": \"inline\"", &peer_mutex_gxx.contend_inline},

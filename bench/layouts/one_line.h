@@ -12,4 +12,4 @@
 #undef BIDE_CACHE_LINE
 #define BIDE_CACHE_LINE 64
 
-BIDE_STATIC_ASSERT(sizeof(bide_sequence_barrier) <= 2 * sizeof(void *), "a barrier is its two words");
+BIDE_STATIC_ASSERT(sizeof(bide_sequence_barrier) < BIDE_CACHE_LINE, "a barrier is on one line");

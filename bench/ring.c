@@ -94,9 +94,9 @@ RUN_CXX(run_clang_queued, peer_ring_clang, run_queued)
     }
 /* In batches of 1, 10 and 256; the items in millions. */
 #define SUBJECTS(name, run, topology, named, placement, threads, placed, n1, n10, n256)        \
-    SUBJECT(name, run, topology, named, placement, threads, placed, 1, n1 * 1000000ULL),       \
-        SUBJECT(name, run, topology, named, placement, threads, placed, 10, n10 * 1000000ULL), \
-        SUBJECT(name, run, topology, named, placement, threads, placed, 256, n256 * 1000000ULL)
+    SUBJECT(name, run, topology, named, placement, threads, placed, 1, (n1)*1000000ULL),       \
+        SUBJECT(name, run, topology, named, placement, threads, placed, 10, (n10)*1000000ULL), \
+        SUBJECT(name, run, topology, named, placement, threads, placed, 256, (n256)*1000000ULL)
 #define BIDE(topology, named, placement, threads, placed, n1, n10, n256) \
     SUBJECTS("bide", ring_bide_run, topology, named, placement, threads, placed, n1, n10, n256)
 #define CXX(name, run, resumed, n1, n10, n256)                                                   \
@@ -137,7 +137,7 @@ static const bench_subject subjects_1_2_1[] = {
     BIDE(RING_1_2_1, "1-2-1", RING_DEALT, 2, DEALT, 3, 15, 20),
 };
 
-#define ALL(subjects) subjects, sizeof subjects / sizeof subjects[0]
+#define ALL(subjects) (subjects), sizeof(subjects) / sizeof((subjects)[0])
 
 static const struct {
     const char *name;

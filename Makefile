@@ -39,7 +39,7 @@ check-long: ## the same with more compilers, checkers and processors, the long t
 
 bench: ## run every benchmark, or BENCH=name; stdout holds only JSON lines
 	@scripts/install.sh bench
-	@{ $(BUILD); } >&2
+	@{ $(BUILD) && meson compile -C build layout; } >&2
 	@scripts/bench.sh $(BENCH)
 
 install: meson ## install under PREFIX (/usr/local), below DESTDIR if given

@@ -1,9 +1,12 @@
 #define _GNU_SOURCE
 #include "bench.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_ROUNDS = 99, MOST_SUBJECTS = 64 };
 
@@ -24,6 +27,45 @@ double bench_median(double *values, size_t count)
 {
     qsort(values, count, sizeof values[0], compare);
     return values[count / 2];
+}
+
+double bench_quantile(double *values, size_t count, double part)
+{
+    qsort(values, count, sizeof values[0], compare);
+    size_t index = (size_t)(part * (double)count);
+    return values[index < count ? index : count - 1];
+}
+
+double bench_cpu_now(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3;
+}
+
+void bench_place_thread(unsigned index)
+{
+    cpu_set_t processors;
+    if (getenv("BENCH_PIN") == NULL)
+        return;
+    CPU_ZERO(&processors);
+    CPU_SET(index % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &processors);
+    sched_setaffinity(0, sizeof processors, &processors);
+}
+
+void bench_fail(const char *bench, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", bench, what);
+    exit(1);
+}
+
+pthread_t bench_start_thread(void *(*function)(void *argument), void *argument)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, function, argument) != 0)
+        bench_fail("bench", "no thread can be started");
+    return thread;
 }
 
 void bench_print(const char *bench, const char *subject, double value, const char *unit,

@@ -8,6 +8,9 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include "place_thread.h"
+
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +31,18 @@ void bench_run(const char *bench, enum bench_unit unit, const bench_subject *sub
  * `count` values, which it sorts. */
 double bench_now(void);
 double bench_median(double *values, size_t count);
+
+/* The value below which `part` (0 to 1) of the `count` values lie; sorts them too. */
+double bench_quantile(double *values, size_t count, double part);
+
+/* The processor time that this process has taken, in nanoseconds. */
+double bench_cpu_now(void);
+
+/* Says what is wrong, and exits. */
+_Noreturn void bench_fail(const char *bench, const char *what);
+
+/* Runs the function in a thread; join it by pthread_join. */
+pthread_t bench_start_thread(void *(*function)(void *argument), void *argument);
 
 /* Prints one line for a figure of a benchmark's own. */
 void bench_print(const char *bench, const char *subject, double value, const char *unit,

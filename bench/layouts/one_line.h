@@ -1,0 +1,15 @@
+/*
+ * To be included before everything else: a sequence barrier has both of its words on one cache line, while everything
+ * else is laid out as ever.
+ */
+#include "bide/sequence.h"
+#include "bide/sync_wait.h"
+#include "bide/waiter_list.h"
+
+#undef BIDE_CACHE_LINE
+#define BIDE_CACHE_LINE 8
+#include "bide/sequence_barrier.h"
+#undef BIDE_CACHE_LINE
+#define BIDE_CACHE_LINE 64
+
+BIDE_STATIC_ASSERT(sizeof(bide_sequence_barrier) < BIDE_CACHE_LINE, "a barrier is on one line");

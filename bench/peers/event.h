@@ -1,0 +1,28 @@
+/* The C++20 peer: two coroutines that hand a turn to each other by two auto-reset events. */
+#ifndef BENCH_PEERS_EVENT_H
+#define BENCH_PEERS_EVENT_H
+
+#include <stdint.h>
+
+#include "both.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Each does so many round trips, and returns how many turns the second has had. */
+struct peer_event {
+    uint64_t (*resumed_inline)(
+        uint64_t round_trips); /* a set resumes who waits on its own stack; one thread */
+    uint64_t (*on_a_loop)(
+        uint64_t round_trips); /* a set posts who waits to an event loop; one thread */
+    uint64_t (*on_two_loops)(uint64_t round_trips); /* the same, a loop and a thread each */
+};
+
+extern const struct peer_event peer_event_gxx, peer_event_clang;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,28 @@
+/* The C++20 peers: a mutex for coroutines of cppcoro's kind, and std::mutex. */
+#ifndef BENCH_PEERS_MUTEX_H
+#define BENCH_PEERS_MUTEX_H
+
+#include "../mutex_contest.h"
+#include "both.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct peer_mutex {
+    /* A coroutine locks and unlocks it so many times; returns how often it had it. */
+    uint64_t (*coroutine)(uint64_t times);
+    uint64_t (*std_mutex)(uint64_t times);
+    /* Four coroutines, two on each of two threads: who is handed the mutex goes on there and then, on the thread of who
+     * unlocks it; or on the loop of its own thread. */
+    void (*contend_inline)(struct mutex_contest *contest);
+    void (*contend_on_loops)(struct mutex_contest *contest);
+};
+
+extern const struct peer_mutex peer_mutex_gxx, peer_mutex_clang;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -29,7 +29,8 @@ static char *dump(void)
     assert_non_null(file);
     assert_int_equal(bide_dump(file), 0);
     fclose(file);
-    return text;
+    fclose(file);
+    assert_non_null(text);
 }
 
 static void assert_contains(const char *text, const char *expected)

@@ -137,9 +137,10 @@ bide_body(BODY_)
 {
     bide_begin(BODY_, CLAIM_ * self);
     self->stage = IN_LINE;
+    bide_atomic_fetch_add(&self->sequencer->turn.lined, 1, relaxed);
     bide_try(bide_mutex_lock(&self->turn, &self->sequencer->turn.mutex));
     self->stage = FIRST;
-    while ((self->count = F_(_take_)(self->sequencer, self->most, &self->first)) == 0) {
+    while ((self->count = F_(_take_)(self->sequencer, self->most, &self->first, true)) == 0) {
         int status;
         bool open;
         self->context = bide_this_context();
@@ -158,6 +159,7 @@ bide_body(BODY_)
     bide_finally();
     if (self->stage == WAITS_AT_GATE) /* it is destroyed there */
         turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
+    bide_atomic_fetch_sub(&self->sequencer->turn.lined, 1, relaxed);
     if (self->stage != IN_LINE)
         bide_mutex_unlock(&self->turn);
     bide_end();

@@ -278,6 +278,36 @@ static void CASE_(_waiting_claims_are_served_in_order_and_one_is_woken_for_one_s
     assert_true(CASE_(_try)(&f, 2) == 2); /* nobody waits any more */
 }
 
+/* Who waits has his slot kept for him; what is free beyond that is had at once, by those who have not waited. */
+static void CASE_(_a_claim_goes_past_a_line_only_if_slots_are_left_for_all_in_it)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    CASE_(_claim) claims[2], late;
+    BIDE_SEQUENCE first;
+    CASE_(_init)(&f, S_(-3), 8);
+    assert_true(CASE_(_try)(&f, 8) == 8); /* -2 to 5 */
+    F_(_publish_range)(&f.sequencer, S_(-2), 8);
+    for (int i = 0; i < 2; i++)
+        CASE_(_begin_claim)(&claims[i], &f, (char)('a' + i), 0);
+    BARRIER_F_(_publish)(&f.consumed, S_(-1)); /* two: for the two that wait */
+    assert_true(CASE_(_try)(&f, 1) == 0);
+    BARRIER_F_(_publish)(&f.consumed, 3); /* six */
+    assert_int_equal(f.by_hand.posted, 1);
+    CASE_(_begin_claim)(&late, &f, 'z', 0);
+    CASE_(_assert_claimed)(&late, 6, 1);
+    assert_true(F_(_try_claim)(&f.sequencer, S_(-1), &first) == 3);
+    assert_true(first == 7);
+    assert_true(CASE_(_try)(&f, 1) == 0);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "zab");
+    CASE_(_assert_claimed)(&claims[0], 10, 1);
+    CASE_(_assert_claimed)(&claims[1], 11, 1);
+    F_(_publish_range)(&f.sequencer, 6, 6);
+    CASE_(_consume)(&f, 4); /* nobody waits any more */
+    assert_true(CASE_(_try)(&f, 1) == 1);
+}
+
 /* Which of those that wait: the one at the gate, or those behind it. Nothing stays claimed, and the others go on. */
 static void CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)(void **state)
 {
@@ -849,6 +879,7 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)),
         TESTING_CASE(CASE_(_any_available_is_right_at_every_fill_level)),
         TESTING_CASE(CASE_(_waiting_claims_are_served_in_order_and_one_is_woken_for_one_slot)),
+        TESTING_CASE(CASE_(_a_claim_goes_past_a_line_only_if_slots_are_left_for_all_in_it)),
         TESTING_CASE(CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)),
         TESTING_CASE(CASE_(_a_claim_that_is_cut_short_while_its_slot_is_freed_loses_no_slot)),
         TESTING_CASE(CASE_(_a_gate_that_closes_ends_all_claims_that_wait)),

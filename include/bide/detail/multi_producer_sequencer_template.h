@@ -183,9 +183,19 @@ BIDE_INLINE bool F_(_any_available)(SEQUENCER_ *sequencer)
     }
 }
 
-/* Takes up to `most` slots that are free, whoever waits; 0 if none is, or it is closed. See 1 to 3 and 7. */
+/* Of `size` slots `used` are not free, and `kept` of the others are for others: how many are left? */
+BIDE_INLINE BIDE_SEQUENCE F_(_beyond_)(BIDE_SEQUENCE size, COUNTER_ used, uint32_t kept)
+{
+    BIDE_SEQUENCE free = (BIDE_SEQUENCE)(used < size ? size - used : 0);
+    return (BIDE_SEQUENCE)(kept < free ? free - kept : 0);
+}
+
+/*
+ * Takes up to `most` slots that are free, whoever waits if it `has_turn`, else so that all in line are left one each;
+ * 0 if there is none, or it is closed. See 1 to 4 and 7.
+ */
 BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
-                                     BIDE_SEQUENCE *first)
+                                     BIDE_SEQUENCE *first, bool has_turn)
 {
     const BIDE_SEQUENCE size = sequencer->size;
     /* acquire: 3 and 7, partner is the store below. */
@@ -194,24 +204,27 @@ BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
     COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
     for (;;) {
         COUNTER_ used = (COUNTER_)(next - 1 - consumed);
+        /* relaxed: 4; who begins after another has lined up sees that one. */
+        uint32_t kept = has_turn ? 0 : bide_atomic_load(&sequencer->turn.lined, relaxed);
+        BIDE_SEQUENCE available = F_(_beyond_)(size, used, kept);
         bool looked = false;
-        if (BIDE_UNLIKELY(used != 0 && (used > size || size - used < most))) {
+        if (BIDE_UNLIKELY(available < most && used != 0)) {
             /* Not enough that is known to be free: look at the gate, which may have moved. */
             BIDE_SEQUENCE last;
             BIDE_SEQUENCE needed = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - size);
             if (used >= CLOSED_)
                 return 0;
-            if (!GROUP_F_(_is_published)(sequencer->gate, needed, &last)) {
-                COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
-                if (now == next)
-                    return 0;
-                next = now; /* what was looked at is another's by now */
-                continue;
-            }
-            used = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - 1 - last);
-            looked = true;
+            looked = GROUP_F_(_is_published)(sequencer->gate, needed, &last);
+            used = looked ? (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - 1 - last) : size;
+            available = F_(_beyond_)(size, used, kept);
         }
-        BIDE_SEQUENCE available = (BIDE_SEQUENCE)(size - used);
+        if (BIDE_UNLIKELY(available == 0)) {
+            COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
+            if (now == next)
+                return 0;
+            next = now; /* what was looked at is another's by now */
+            continue;
+        }
         BIDE_SEQUENCE count = most < available ? most : available;
         if (bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + count),
                                               relaxed, relaxed)) {
@@ -225,15 +238,13 @@ BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
 }
 
 /*
- * Takes up to `most` free slots, 1 or more, without waiting. Returns how many, from *first on; 0 if none is free,
- * if others wait for one, or if it is closed. What is taken is to be published or abandoned. Any thread; lock-free.
+ * Takes up to `most` free slots, 1 or more, without waiting. Returns how many, from *first on; 0 if no more are free
+ * than there are claims that wait, or if it is closed. What is taken is to be published or abandoned. Any thread; lock-free.
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_try_claim)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
                                          BIDE_SEQUENCE *first)
 {
-    if (BIDE_UNLIKELY(bide_mutex_is_locked(&sequencer->turn.mutex)))
-        return 0;
-    return F_(_take_)(sequencer, most, first);
+    return F_(_take_)(sequencer, most, first, false);
 }
 
 BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
@@ -247,8 +258,8 @@ BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
 }
 
 /*
- * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while none is, first come,
- * first served. Afterwards claim->first and claim->count say which; they are to be published or abandoned, all of them,
+ * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while none is but for those
+ * who wait already, who are served in the order in which they came (4). Afterwards claim->first and claim->count say which; they are to be published or abandoned, all of them,
  * else no consumer gets past. `claim` is the caller's until the wait has ended. Ends with 0; or with -EPIPE if the
  * sequencer was closed, or a consumer at the gate has closed its barrier, so that no slot will become free; or, cut
  * short, with -ECANCELED or -ETIMEDOUT (stop.h). With anything but 0 nothing is claimed, and count is 0. Any
@@ -391,7 +402,7 @@ BIDE_INLINE int F_(_drain_blocking)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer
 BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const char *function,
                                const char *file, unsigned line)
 {
-    if (BIDE_DEBUG && (bide_mutex_is_locked(&sequencer->turn.mutex) ||
+    if (BIDE_DEBUG && (bide_atomic_load(&sequencer->turn.lined, relaxed) != 0 ||
                        bide_waiter_list_word_has_waiters(
                            bide_atomic_load(&sequencer->readers.list.word, relaxed))))
         bide_platform.misuse(what, function, file, line);

@@ -81,6 +81,24 @@
  *    source after that, and while close() does the sequencer stays; so nobody has to wait for close(). Those behind get
  *    their turn one after the other, and find it closed.
  *
+ * ---- Joining the gate ----
+ *
+ * 11. A joiner begins after P, the last that is claimed when it is linked to the gate, behind a heavy fence X. No
+ *     producer writes over what comes after P before the joiner allows it: whoever claims goes by what the gate had
+ *     published at some look, his own or, through `consumed`, which he acquires, another's: by some C. If that look
+ *     saw the joiner it saw P. If not, the light fence in it came before X (sequence_group.h, 1), and before the look
+ *     there was the claim of C: a fixed member has published C, having acquired it from a slot, which was released by
+ *     who had claimed it. So the load of `next` behind X sees that claim, or a later one, and C is not after P.
+ *     A fixed member there must be: its C is published with all before it. A joiner's barrier stands at P from the
+ *     beginning, where some may still be about to be written; if the gate were all joiners, those slots would be
+ *     claimed again.
+ * 12. P, and what comes before it, may not be published yet; nobody waits for that who has joined after it. He walks
+ *     from P + 1 on, which begins a claim, so no range reaches over it (5). What lies in the slot of s, after P and up
+ *     to P + size, is then perhaps the number of two laps before, s - 2 size, since s - size may be claimed and not
+ *     published; not of three: s - size was claimed by a C not before s - 2 size, and by 11 what was written before
+ *     that look is seen behind X. It differs from s, and from s + half, if size is at most an eighth of the range. With
+ *     a quarter it would be s + half: abandoned.
+ *
  * Source: the disruptor's multi-producer sequencer; cppcoro's multi_producer_sequencer; the seed article.
  */
 #ifndef BIDE_MULTI_PRODUCER_SEQUENCER_H

@@ -1,6 +1,8 @@
 /* For one type of sequence. The model, the argument and the letters are in multi_producer_sequencer.h. */
 
 #define GROUP_         BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define BARRIER_       BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define MEMBER_        BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
 #define GROUP_F_(name) BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
 #define SLOT_          BIDE_CONCAT2(bide_sequence_slot, BIDE_SEQUENCE_BITS)
 #define SEQUENCER_     BIDE_CONCAT2(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS)
@@ -114,6 +116,24 @@ void F_(_close)(SEQUENCER_ *sequencer)
         F_(_wake_)(sequencer, word);
 }
 
+/* ---- Joining: 11 and 12 ---- */
+
+static BIDE_SEQUENCE F_(_last_claimed)(void *sequencer)
+{
+    BIDE_SEQUENCE end;
+    F_(_look_at_end_)(sequencer, &end); /* R of sequence_group.h */
+    return (BIDE_SEQUENCE)(end - 1);
+}
+
+int F_(_join)(SEQUENCER_ *sequencer, MEMBER_ *member, BARRIER_ *barrier, BIDE_SEQUENCE *start)
+{
+    const BIDE_SEQUENCE eighth = (BIDE_SEQUENCE)((BIDE_SEQUENCE)-1 / 8 + 1);
+    if (sequencer->gate->count == 0 || sequencer->size > eighth)
+        return -EINVAL;
+    *start = GROUP_F_(_join_from)(sequencer->gate, member, barrier, F_(_last_claimed), sequencer);
+    return 0;
+}
+
 /* ---- A claim that waits: 4 and 9 ---- */
 
 static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
@@ -167,6 +187,8 @@ bide_body(BODY_)
 
 #undef GROUP_
 #undef GROUP_F_
+#undef BARRIER_
+#undef MEMBER_
 #undef SLOT_
 #undef SEQUENCER_
 #undef CLAIM_

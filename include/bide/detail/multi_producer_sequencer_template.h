@@ -2,6 +2,8 @@
  * multi_producer_sequencer.h. */
 
 #define GROUP_         BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define BARRIER_       BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define MEMBER_        BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
 #define GROUP_F_(name) BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
 #define GROUP_WAITER_  BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
 #define SLOT_          BIDE_CONCAT2(bide_sequence_slot, BIDE_SEQUENCE_BITS)
@@ -306,8 +308,8 @@ BIDE_INLINE bool F_(_is_abandoned)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence
 }
 
 /*
- * The last of those that are published from `last_known`, which is, on without a gap; `last_known` itself if the next
- * is not. What was written before is visible. The caller holds the producers back from what comes after `last_known`,
+ * The last of those that are published from `last_known` on without a gap; `last_known` itself if the next is not. That
+ * one is published, or is where the caller has joined. What was written before is visible. The caller holds the producers back from what comes after `last_known`,
  * as a consumer at the gate does, or one on which those at the gate wait. Any thread; wait-free.
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_last_published_after)(SEQUENCER_ *sequencer, BIDE_SEQUENCE last_known)
@@ -334,7 +336,7 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until all from `last_known`, which is published, to `target` are. `waiter` is the caller's until the wait has
+ * Waits until all from `last_known`, which is published, or where the caller has joined, to `target` are. `waiter` is the caller's until the wait has
  * ended; its member `published` is then what _last_published_after gives at that moment, `target` or later. The caller
  * holds the producers back as there; `target` lies at most size ahead, else it waits for ever.
  * Ends with 0; or with -EPIPE when the sequencer was closed, all that was ever claimed is published, and `target` is
@@ -362,6 +364,19 @@ BIDE_INLINE int F_(_wait_until_published_blocking)(WAITER_ *waiter, SEQUENCER_ *
     return bide_sync_wait_until(F_(_wait_until_published)(waiter, sequencer, target, last_known),
                                 deadline);
 }
+
+/*
+ * Joins the gate while the ring runs: makes `barrier` a member, and *start the last sequence that is claimed, which it
+ * has from the beginning. The joiner gets everything that is claimed later, each once: it waits for *start + 1, with
+ * *start as the last that is known, though that may not be published yet, and publishes on `barrier` what it has done
+ * with. It leaves by leaving the gate (sequence_group.h, where `member` and `barrier` are explained too).
+ *
+ * Returns 0; or -EINVAL, and nothing is done, if the gate has no fixed member, or the size is more than an eighth of
+ * the range: 11, 12. It joins the gate only, no group that the gate comes after: who comes after those that have joined
+ * may think published what they have begun behind. Any thread, at any time, also once it is closed: then nothing
+ * comes. Does not suspend; blocks as joining a group does.
+ */
+int F_(_join)(SEQUENCER_ *sequencer, MEMBER_ *member, BARRIER_ *barrier, BIDE_SEQUENCE *start);
 
 /* ---- The end ---- */
 
@@ -411,6 +426,8 @@ BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const ch
 #undef GROUP_
 #undef GROUP_F_
 #undef GROUP_WAITER_
+#undef BARRIER_
+#undef MEMBER_
 #undef SLOT_
 #undef SEQUENCER_
 #undef CLAIM_

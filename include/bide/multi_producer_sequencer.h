@@ -18,7 +18,7 @@
  *                 than the sequence, where there is one; its low bits are the sequence
  *     consumed    what the gate had published when somebody last looked, as wide; a hint
  *     readers     the consumers that wait, each for its target (waiter_list.h)
- *     turn        the claims that wait
+ *     turn        the claims that wait, and how many they are
  *
  *     claim       take a number whose slot is free; where none is, line up, wait at the gate, and take it then
  *     publish     write the number to its slot, wake who waits for it
@@ -40,10 +40,17 @@
  *    fuller than it is, never emptier; who is not satisfied looks at the gate itself.
  * 3. A slot may be written after what its readers have read: they publish on the gate's barriers (release), the claimer
  *    acquires that from the gate, or from `consumed`, which is released by who acquired it.
- * 4. First come, first served: who does not get a slot at once locks the mutex in `turn`, which is first in, first out,
- *    and waits at the gate when he has it. Nobody claims past them: while it is locked the fast path is shut. So of
- *    many claims that wait one is woken when a slot becomes free. (Who looked at the lock just before may still claim;
- *    so the one at the gate looks again.)
+ * 4. First come, first served: who does not get a slot at once counts itself in `lined`, locks the mutex in `turn`,
+ *    which is first in, first out, and waits at the gate when he has it; then he takes what is free, and hands the mutex
+ *    on. So of many claims that wait one is woken when a slot becomes free. Nobody else takes a slot unless more are
+ *    free, in the same look, than there are claims in line, and he leaves one for each. So nobody in line waits because
+ *    of one who came later, and none starves, whatever the others take. (Who looked at `lined` just before may still
+ *    claim; so the one at the gate looks again.) The numbers need not be in that order: where there is enough for all,
+ *    one claims at once though those in line have not run yet to take theirs. If he had to go behind them the line
+ *    would never end: each would be back at its end before the mutex has come through to him, suspended at every
+ *    claim, however empty the ring.
+ *    `lined` orders nothing: that what is taken is free rests on 1 to 3. It is too high for a moment, of those who
+ *    have just got theirs: that sends one more to the line, where each looks for himself.
  *
  * ---- Publishing: no wake-up is lost ----
  *
@@ -74,6 +81,24 @@
  *    source after that, and while close() does the sequencer stays; so nobody has to wait for close(). Those behind get
  *    their turn one after the other, and find it closed.
  *
+ * ---- Joining the gate ----
+ *
+ * 11. A joiner begins after P, the last that is claimed when it is linked to the gate, behind a heavy fence X. No
+ *     producer writes over what comes after P before the joiner allows it: whoever claims goes by what the gate had
+ *     published at some look, his own or, through `consumed`, which he acquires, another's: by some C. If that look
+ *     saw the joiner it saw P. If not, the light fence in it came before X (sequence_group.h, 1), and before the look
+ *     there was the claim of C: a fixed member has published C, having acquired it from a slot, which was released by
+ *     who had claimed it. So the load of `next` behind X sees that claim, or a later one, and C is not after P.
+ *     A fixed member there must be: its C is published with all before it. A joiner's barrier stands at P from the
+ *     beginning, where some may still be about to be written; if the gate were all joiners, those slots would be
+ *     claimed again.
+ * 12. P, and what comes before it, may not be published yet; nobody waits for that who has joined after it. He walks
+ *     from P + 1 on, which begins a claim, so no range reaches over it (5). What lies in the slot of s, after P and up
+ *     to P + size, is then perhaps the number of two laps before, s - 2 size, since s - size may be claimed and not
+ *     published; not of three: s - size was claimed by a C not before s - 2 size, and by 11 what was written before
+ *     that look is seen behind X. It differs from s, and from s + half, if size is at most an eighth of the range. With
+ *     a quarter it would be s + half: abandoned.
+ *
  * Source: the disruptor's multi-producer sequencer; cppcoro's multi_producer_sequencer; the seed article.
  */
 #ifndef BIDE_MULTI_PRODUCER_SEQUENCER_H
@@ -88,6 +113,7 @@ BIDE_EXTERN_C_BEGIN
 
 /* The claims that wait: the one that has the mutex does so at the gate; see 4 and 9. */
 typedef struct bide_claim_turn_ {
+    bide_atomic(uint32_t) lined; /* how many; also who has just got his */
     bide_mutex mutex;
     bide_atomic(uint32_t) state; /* FREE, AT_GATE, CLOSED */
     bide_context context;        /* of the one at the gate, with `source`; of who has the mutex */

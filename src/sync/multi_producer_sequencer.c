@@ -14,6 +14,7 @@ enum { IN_LINE, FIRST, WAITS_AT_GATE };
 
 static void turn_init(bide_claim_turn_ *turn)
 {
+    bide_atomic_init(&turn->lined, 0);
     bide_mutex_init(&turn->mutex);
     bide_atomic_init(&turn->state, FREE);
     bide_stop_source_init(&turn->source);

@@ -1,6 +1,8 @@
 /* For one type of sequence. The model, the argument and the letters are in multi_producer_sequencer.h. */
 
 #define GROUP_         BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define BARRIER_       BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define MEMBER_        BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
 #define GROUP_F_(name) BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
 #define SLOT_          BIDE_CONCAT2(bide_sequence_slot, BIDE_SEQUENCE_BITS)
 #define SEQUENCER_     BIDE_CONCAT2(bide_multi_producer_sequencer, BIDE_SEQUENCE_BITS)
@@ -114,6 +116,24 @@ void F_(_close)(SEQUENCER_ *sequencer)
         F_(_wake_)(sequencer, word);
 }
 
+/* ---- Joining: 11 and 12 ---- */
+
+static BIDE_SEQUENCE F_(_last_claimed)(void *sequencer)
+{
+    BIDE_SEQUENCE end;
+    F_(_look_at_end_)(sequencer, &end); /* R of sequence_group.h */
+    return (BIDE_SEQUENCE)(end - 1);
+}
+
+int F_(_join)(SEQUENCER_ *sequencer, MEMBER_ *member, BARRIER_ *barrier, BIDE_SEQUENCE *start)
+{
+    const BIDE_SEQUENCE eighth = (BIDE_SEQUENCE)((BIDE_SEQUENCE)-1 / 8 + 1);
+    if (sequencer->gate->count == 0 || sequencer->size > eighth)
+        return -EINVAL;
+    *start = GROUP_F_(_join_from)(sequencer->gate, member, barrier, F_(_last_claimed), sequencer);
+    return 0;
+}
+
 /* ---- A claim that waits: 4 and 9 ---- */
 
 static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
@@ -137,9 +157,10 @@ bide_body(BODY_)
 {
     bide_begin(BODY_, CLAIM_ * self);
     self->stage = IN_LINE;
+    bide_atomic_fetch_add(&self->sequencer->turn.lined, 1, relaxed);
     bide_try(bide_mutex_lock(&self->turn, &self->sequencer->turn.mutex));
     self->stage = FIRST;
-    while ((self->count = F_(_take_)(self->sequencer, self->most, &self->first)) == 0) {
+    while ((self->count = F_(_take_)(self->sequencer, self->most, &self->first, true)) == 0) {
         int status;
         bool open;
         self->context = bide_this_context();
@@ -158,6 +179,7 @@ bide_body(BODY_)
     bide_finally();
     if (self->stage == WAITS_AT_GATE) /* it is destroyed there */
         turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
+    bide_atomic_fetch_sub(&self->sequencer->turn.lined, 1, relaxed);
     if (self->stage != IN_LINE)
         bide_mutex_unlock(&self->turn);
     bide_end();
@@ -165,6 +187,8 @@ bide_body(BODY_)
 
 #undef GROUP_
 #undef GROUP_F_
+#undef BARRIER_
+#undef MEMBER_
 #undef SLOT_
 #undef SEQUENCER_
 #undef CLAIM_

@@ -490,6 +490,88 @@ static const bide_check_scenario freed_while_asked = {
     .finish = one_has_the_slot,
 };
 
+/* ---- Going past the line ----
+ *
+ * One waits, both slots become free: another may take one, and leaves the other. */
+
+static void setup_one_early(void *p)
+{
+    state *s = p;
+    setup_full(p);
+    struct early *early = s->early[0] = bide_check_alloc(sizeof *early);
+    early->state = s;
+    bide_start(&early->task.frame, &early_body, &bide_default_context);
+    bide_resume(&early->task.frame);
+    bide_check_assert(!bide_done(&early->task.frame));
+}
+
+static void produce_past_the_line(void *p)
+{
+    state *s = p;
+    uint8_t first;
+    uint8_t count = bide_multi_producer_sequencer8_try_claim(&s->sequencer, 2, &first);
+    for (uint8_t i = 0; i < count; i++)
+        *slot_of(s, (uint8_t)(first + i)) = 1;
+    s->claimed[0] = count;
+}
+
+static void the_early_one_has_his(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->claimed[0] <= 1 && bide_done(&s->early[0]->task.frame));
+    bide_check_assert(s->early[0]->status == 0 && s->early[0]->claim.count == 1);
+    bide_check_free(s->early[0]);
+}
+
+static const bide_check_scenario past_the_line = {
+    .name = "who_does_not_wait_leaves_a_slot_to_the_one_who_does",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_early,
+    .threads = {read_both, produce_past_the_line},
+    .finish = the_early_one_has_his,
+};
+
+/* ---- Joining ----
+ *
+ * The fixed member reads on the producer's thread, and the one slot is claimed again as soon as the gate lets it. */
+
+static void produce_twice_and_consume(void *p)
+{
+    state *s = p;
+    produce_at_once(p);
+    bide_sequence_barrier8_publish(&s->consumed, FIRST);
+    try_to_produce(p);
+}
+
+/* What comes after its start it may read, if it is there. */
+static void join_and_read(void *p)
+{
+    state *s = p;
+    bide_sequence_group_member8 member;
+    bide_sequence_barrier8 own;
+    uint8_t start;
+    bide_check_assert(bide_multi_producer_sequencer8_join(&s->sequencer, &member, &own, &start) ==
+                      0);
+    uint8_t next = (uint8_t)(start + 1);
+    bide_check_assert((uint8_t)(start - (FIRST - 1)) <= 2);
+    if (bide_multi_producer_sequencer8_is_published(&s->sequencer, next)) {
+        bide_check_assert(*slot_of(s, next) == next + 1000);
+        bide_sequence_barrier8_publish(&own, next);
+    }
+    bide_sequence_group_leaver8 leaver;
+    bide_check_assert(bide_check_await(bide_sequence_group8_leave(&leaver, &s->gate, &member)) ==
+                      0);
+}
+
+static const bide_check_scenario joins = {
+    .name = "what_comes_after_the_start_of_who_joins_is_not_written_over",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {produce_twice_and_consume, join_and_read},
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -498,6 +580,8 @@ int main(int argc, char **argv)
         &any_order,
         &two_readers,
         &hint,
+        &past_the_line,
+        &joins,
         &closed_at_gate,
         &closed_while_asked,
         &freed_while_asked,

@@ -3,6 +3,7 @@
 #define BARRIER_         BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
 #define BARRIER_F_(name) BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
 #define GROUP_           BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define MEMBER_          BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
 #define GROUP_F_(name)   BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
 #define GROUP_WAITER_    BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
 #define SLOT_            BIDE_CONCAT2(bide_sequence_slot, BIDE_SEQUENCE_BITS)
@@ -278,6 +279,36 @@ static void CASE_(_waiting_claims_are_served_in_order_and_one_is_woken_for_one_s
     assert_true(CASE_(_try)(&f, 2) == 2); /* nobody waits any more */
 }
 
+/* Who waits has his slot kept for him; what is free beyond that is had at once, by those who have not waited. */
+static void CASE_(_a_claim_goes_past_a_line_only_if_slots_are_left_for_all_in_it)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    CASE_(_claim) claims[2], late;
+    BIDE_SEQUENCE first = 0;
+    CASE_(_init)(&f, S_(-3), 8);
+    assert_true(CASE_(_try)(&f, 8) == 8); /* -2 to 5 */
+    F_(_publish_range)(&f.sequencer, S_(-2), 8);
+    for (int i = 0; i < 2; i++)
+        CASE_(_begin_claim)(&claims[i], &f, (char)('a' + i), 0);
+    BARRIER_F_(_publish)(&f.consumed, S_(-1)); /* two: for the two that wait */
+    assert_true(CASE_(_try)(&f, 1) == 0);
+    BARRIER_F_(_publish)(&f.consumed, 3); /* six */
+    assert_int_equal(f.by_hand.posted, 1);
+    CASE_(_begin_claim)(&late, &f, 'z', 0);
+    CASE_(_assert_claimed)(&late, 6, 1);
+    assert_true(F_(_try_claim)(&f.sequencer, S_(-1), &first) == 3);
+    assert_true(first == 7);
+    assert_true(CASE_(_try)(&f, 1) == 0);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "zab");
+    CASE_(_assert_claimed)(&claims[0], 10, 1);
+    CASE_(_assert_claimed)(&claims[1], 11, 1);
+    F_(_publish_range)(&f.sequencer, 6, 6);
+    CASE_(_consume)(&f, 4); /* nobody waits any more */
+    assert_true(CASE_(_try)(&f, 1) == 1);
+}
+
 /* Which of those that wait: the one at the gate, or those behind it. Nothing stays claimed, and the others go on. */
 static void CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)(void **state)
 {
@@ -527,6 +558,95 @@ static void CASE_(_abandoned_slots_are_gone_past)(void **state)
             CASE_(_consume)(&f, known);
         }
     }
+}
+
+/* ---- Joining ---- */
+
+/* Wherever the ring begins, and however many of those before the start are not published yet, or never will be. */
+static void CASE_(_who_joins_gets_what_is_claimed_later_and_nothing_before)(void **state)
+{
+    (void)state;
+    const BIDE_SEQUENCE sizes[] = {1, 2, 8, 32}; /* an eighth, of 8 bits */
+    for (int i = 0; i < 4; i++) {
+        for (unsigned initial = 0; initial < 260; initial += 1 + initial % 7) {
+            const BIDE_SEQUENCE size = sizes[i];
+            CASE_(_fixture) f;
+            CASE_(_reader) reader;
+            MEMBER_ member;
+            BARRIER_ barrier;
+            BIDE_SEQUENCE last = S_(initial - 130u), start, first = 0;
+            CASE_(_init)(&f, last, size);
+            for (int lap = 0; lap < 3;
+                 lap++) { /* as words of laps before there is something else each time */
+                assert_true(CASE_(_try)(&f, size) == size);
+                if (lap == 1)
+                    F_(_abandon)(&f.sequencer, S_(last + 1), size);
+                else
+                    F_(_publish_range)(&f.sequencer, S_(last + 1), size);
+                last = S_(last + size);
+                CASE_(_consume)(&f, last);
+                /* All of the next lap is claimed, nothing published. */
+                assert_true(CASE_(_try)(&f, size) == size);
+                assert_int_equal(F_(_join)(&f.sequencer, &member, &barrier, &start), 0);
+                assert_true(start == S_(last + size));
+                assert_true(F_(_last_published_after)(&f.sequencer, start) == start);
+                CASE_(_begin_reader)(&reader, &f, 'r', S_(start + 1), start);
+                assert_false(bide_done(&reader.task.frame));
+                F_(_publish_range)(&f.sequencer, S_(last + 1), size);
+                last = start;
+                CASE_(_consume)(&f, last);
+                assert_false(bide_done(&reader.task.frame));
+                /* What is claimed then it gets, and holds the producers back. */
+                assert_true(F_(_try_claim)(&f.sequencer, size, &first) == size);
+                assert_true(first == S_(start + 1));
+                F_(_publish_range)(&f.sequencer, first, size);
+                by_hand_run(&f.by_hand);
+                CASE_(_assert_read)(&reader, 0, S_(start + size));
+                last = S_(start + size);
+                CASE_(_consume)(&f, last);
+                assert_true(CASE_(_try)(&f, 1) == 0);
+                BARRIER_F_(_publish)(&barrier, S_(start + 1));
+                assert_true(F_(_any_available)(&f.sequencer));
+                assert_true(GROUP_F_(_try_leave)(&f.gate, &member));
+            }
+        }
+    }
+}
+
+static void CASE_(_who_joins_what_is_closed_finds_that_nothing_comes)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    CASE_(_reader) reader;
+    MEMBER_ member;
+    BARRIER_ barrier;
+    BIDE_SEQUENCE start;
+    CASE_(_init)(&f, S_(-2), 4);
+    assert_true(CASE_(_try)(&f, 3) == 3);
+    F_(_close)(&f.sequencer);
+    assert_int_equal(F_(_join)(&f.sequencer, &member, &barrier, &start), 0);
+    assert_true(start == 1);
+    CASE_(_begin_reader)(&reader, &f, 'r', 2, start);
+    by_hand_run(&f.by_hand);
+    CASE_(_assert_read)(&reader, -EPIPE, 1);
+    assert_true(GROUP_F_(_try_leave)(&f.gate, &member));
+}
+
+static void CASE_(_nobody_joins_where_numbers_or_members_do_not_suffice)(void **state)
+{
+    (void)state;
+    CASE_(_fixture) f;
+    MEMBER_ member;
+    BARRIER_ barrier;
+    BIDE_SEQUENCE start;
+    if (sizeof(BIDE_SEQUENCE) == 1) {
+        CASE_(_init)(&f, S_(-2), QUARTER_);
+        assert_int_equal(F_(_join)(&f.sequencer, &member, &barrier, &start), -EINVAL);
+    }
+    CASE_(_init)(&f, S_(-2), 4);
+    GROUP_F_(_init)(&f.gate, NULL, 0);
+    assert_int_equal(F_(_join)(&f.sequencer, &member, &barrier, &start), -EINVAL);
+    assert_null(bide_atomic_load(&f.gate.first, relaxed));
 }
 
 /* ---- The end ---- */
@@ -849,6 +969,7 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)),
         TESTING_CASE(CASE_(_any_available_is_right_at_every_fill_level)),
         TESTING_CASE(CASE_(_waiting_claims_are_served_in_order_and_one_is_woken_for_one_slot)),
+        TESTING_CASE(CASE_(_a_claim_goes_past_a_line_only_if_slots_are_left_for_all_in_it)),
         TESTING_CASE(CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)),
         TESTING_CASE(CASE_(_a_claim_that_is_cut_short_while_its_slot_is_freed_loses_no_slot)),
         TESTING_CASE(CASE_(_a_gate_that_closes_ends_all_claims_that_wait)),
@@ -858,6 +979,9 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_no_wait_ends_early_when_a_batch_is_put_back)),
         TESTING_CASE(CASE_(_a_canceled_wait_ends_and_the_others_stay)),
         TESTING_CASE(CASE_(_abandoned_slots_are_gone_past)),
+        TESTING_CASE(CASE_(_who_joins_gets_what_is_claimed_later_and_nothing_before)),
+        TESTING_CASE(CASE_(_who_joins_what_is_closed_finds_that_nothing_comes)),
+        TESTING_CASE(CASE_(_nobody_joins_where_numbers_or_members_do_not_suffice)),
         TESTING_CASE(CASE_(_after_close_what_is_claimed_is_still_published_and_read)),
         TESTING_CASE(CASE_(_close_ends_claims_and_waits_that_wait_for_nothing)),
         TESTING_CASE(CASE_(_drain_waits_for_the_consumers)),
@@ -875,6 +999,7 @@ static int CASE_(_run)(void)
 #undef GROUP_
 #undef GROUP_F_
 #undef GROUP_WAITER_
+#undef MEMBER_
 #undef SLOT_
 #undef SEQUENCER_
 #undef CLAIM_

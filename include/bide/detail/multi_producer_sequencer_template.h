@@ -2,6 +2,8 @@
  * multi_producer_sequencer.h. */
 
 #define GROUP_         BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define BARRIER_       BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define MEMBER_        BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
 #define GROUP_F_(name) BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
 #define GROUP_WAITER_  BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
 #define SLOT_          BIDE_CONCAT2(bide_sequence_slot, BIDE_SEQUENCE_BITS)
@@ -183,9 +185,19 @@ BIDE_INLINE bool F_(_any_available)(SEQUENCER_ *sequencer)
     }
 }
 
-/* Takes up to `most` slots that are free, whoever waits; 0 if none is, or it is closed. See 1 to 3 and 7. */
+/* Of `size` slots `used` are not free, and `kept` of the others are for others: how many are left? */
+BIDE_INLINE BIDE_SEQUENCE F_(_beyond_)(BIDE_SEQUENCE size, COUNTER_ used, uint32_t kept)
+{
+    BIDE_SEQUENCE free = (BIDE_SEQUENCE)(used < size ? size - used : 0);
+    return (BIDE_SEQUENCE)(kept < free ? free - kept : 0);
+}
+
+/*
+ * Takes up to `most` slots that are free, whoever waits if it `has_turn`, else so that all in line are left one each;
+ * 0 if there is none, or it is closed. See 1 to 4 and 7.
+ */
 BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
-                                     BIDE_SEQUENCE *first)
+                                     BIDE_SEQUENCE *first, bool has_turn)
 {
     const BIDE_SEQUENCE size = sequencer->size;
     /* acquire: 3 and 7, partner is the store below. */
@@ -194,24 +206,27 @@ BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
     COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
     for (;;) {
         COUNTER_ used = (COUNTER_)(next - 1 - consumed);
+        /* relaxed: 4; who begins after another has lined up sees that one. */
+        uint32_t kept = has_turn ? 0 : bide_atomic_load(&sequencer->turn.lined, relaxed);
+        BIDE_SEQUENCE available = F_(_beyond_)(size, used, kept);
         bool looked = false;
-        if (BIDE_UNLIKELY(used != 0 && (used > size || size - used < most))) {
+        if (BIDE_UNLIKELY(available < most && used != 0)) {
             /* Not enough that is known to be free: look at the gate, which may have moved. */
             BIDE_SEQUENCE last;
             BIDE_SEQUENCE needed = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - size);
             if (used >= CLOSED_)
                 return 0;
-            if (!GROUP_F_(_is_published)(sequencer->gate, needed, &last)) {
-                COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
-                if (now == next)
-                    return 0;
-                next = now; /* what was looked at is another's by now */
-                continue;
-            }
-            used = (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - 1 - last);
-            looked = true;
+            looked = GROUP_F_(_is_published)(sequencer->gate, needed, &last);
+            used = looked ? (BIDE_SEQUENCE)((BIDE_SEQUENCE)next - 1 - last) : size;
+            available = F_(_beyond_)(size, used, kept);
         }
-        BIDE_SEQUENCE available = (BIDE_SEQUENCE)(size - used);
+        if (BIDE_UNLIKELY(available == 0)) {
+            COUNTER_ now = bide_atomic_load(&sequencer->next, relaxed);
+            if (now == next)
+                return 0;
+            next = now; /* what was looked at is another's by now */
+            continue;
+        }
         BIDE_SEQUENCE count = most < available ? most : available;
         if (bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + count),
                                               relaxed, relaxed)) {
@@ -225,15 +240,13 @@ BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
 }
 
 /*
- * Takes up to `most` free slots, 1 or more, without waiting. Returns how many, from *first on; 0 if none is free,
- * if others wait for one, or if it is closed. What is taken is to be published or abandoned. Any thread; lock-free.
+ * Takes up to `most` free slots, 1 or more, without waiting. Returns how many, from *first on; 0 if no more are free
+ * than there are claims that wait, or if it is closed. What is taken is to be published or abandoned. Any thread; lock-free.
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_try_claim)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
                                          BIDE_SEQUENCE *first)
 {
-    if (BIDE_UNLIKELY(bide_mutex_is_locked(&sequencer->turn.mutex)))
-        return 0;
-    return F_(_take_)(sequencer, most, first);
+    return F_(_take_)(sequencer, most, first, false);
 }
 
 BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
@@ -247,8 +260,8 @@ BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
 }
 
 /*
- * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while none is, first come,
- * first served. Afterwards claim->first and claim->count say which; they are to be published or abandoned, all of them,
+ * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while none is but for those
+ * who wait already, who are served in the order in which they came (4). Afterwards claim->first and claim->count say which; they are to be published or abandoned, all of them,
  * else no consumer gets past. `claim` is the caller's until the wait has ended. Ends with 0; or with -EPIPE if the
  * sequencer was closed, or a consumer at the gate has closed its barrier, so that no slot will become free; or, cut
  * short, with -ECANCELED or -ETIMEDOUT (stop.h). With anything but 0 nothing is claimed, and count is 0. Any
@@ -295,8 +308,8 @@ BIDE_INLINE bool F_(_is_abandoned)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence
 }
 
 /*
- * The last of those that are published from `last_known`, which is, on without a gap; `last_known` itself if the next
- * is not. What was written before is visible. The caller holds the producers back from what comes after `last_known`,
+ * The last of those that are published from `last_known` on without a gap; `last_known` itself if the next is not. That
+ * one is published, or is where the caller has joined. What was written before is visible. The caller holds the producers back from what comes after `last_known`,
  * as a consumer at the gate does, or one on which those at the gate wait. Any thread; wait-free.
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_last_published_after)(SEQUENCER_ *sequencer, BIDE_SEQUENCE last_known)
@@ -323,7 +336,7 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until all from `last_known`, which is published, to `target` are. `waiter` is the caller's until the wait has
+ * Waits until all from `last_known`, which is published, or where the caller has joined, to `target` are. `waiter` is the caller's until the wait has
  * ended; its member `published` is then what _last_published_after gives at that moment, `target` or later. The caller
  * holds the producers back as there; `target` lies at most size ahead, else it waits for ever.
  * Ends with 0; or with -EPIPE when the sequencer was closed, all that was ever claimed is published, and `target` is
@@ -351,6 +364,19 @@ BIDE_INLINE int F_(_wait_until_published_blocking)(WAITER_ *waiter, SEQUENCER_ *
     return bide_sync_wait_until(F_(_wait_until_published)(waiter, sequencer, target, last_known),
                                 deadline);
 }
+
+/*
+ * Joins the gate while the ring runs: makes `barrier` a member, and *start the last sequence that is claimed, which it
+ * has from the beginning. The joiner gets everything that is claimed later, each once: it waits for *start + 1, with
+ * *start as the last that is known, though that may not be published yet, and publishes on `barrier` what it has done
+ * with. It leaves by leaving the gate (sequence_group.h, where `member` and `barrier` are explained too).
+ *
+ * Returns 0; or -EINVAL, and nothing is done, if the gate has no fixed member, or the size is more than an eighth of
+ * the range: 11, 12. It joins the gate only, no group that the gate comes after: who comes after those that have joined
+ * may think published what they have begun behind. Any thread, at any time, also once it is closed: then nothing
+ * comes. Does not suspend; blocks as joining a group does.
+ */
+int F_(_join)(SEQUENCER_ *sequencer, MEMBER_ *member, BARRIER_ *barrier, BIDE_SEQUENCE *start);
 
 /* ---- The end ---- */
 
@@ -391,7 +417,7 @@ BIDE_INLINE int F_(_drain_blocking)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer
 BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const char *function,
                                const char *file, unsigned line)
 {
-    if (BIDE_DEBUG && (bide_mutex_is_locked(&sequencer->turn.mutex) ||
+    if (BIDE_DEBUG && (bide_atomic_load(&sequencer->turn.lined, relaxed) != 0 ||
                        bide_waiter_list_word_has_waiters(
                            bide_atomic_load(&sequencer->readers.list.word, relaxed))))
         bide_platform.misuse(what, function, file, line);
@@ -400,6 +426,8 @@ BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const ch
 #undef GROUP_
 #undef GROUP_F_
 #undef GROUP_WAITER_
+#undef BARRIER_
+#undef MEMBER_
 #undef SLOT_
 #undef SEQUENCER_
 #undef CLAIM_

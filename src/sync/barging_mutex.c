@@ -226,11 +226,14 @@ bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame
 
 bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)
 {
-    bide_frame *frame = &((waiter_type *)(void *)awaiter)->frame;
-    if (bide_done(frame))
-        return false;
-    bide_destroy(frame);
-    return true;
+    waiter_type *waiter = (waiter_type *)(void *)awaiter;
+    if (!bide_done(&waiter->frame)) {
+        bide_destroy(&waiter->frame);
+        return true;
+    }
+    if (waiter->status == 0)
+        bide_barging_mutex_unlock_(waiter);
+    return false;
 }
 
 void bide_barging_mutex_close(bide_barging_mutex *mutex)

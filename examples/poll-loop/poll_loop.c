@@ -55,7 +55,7 @@ static void run_loop(struct conversation *conversation, bide_pollable *pollable)
         /* The same again; but this time the other side has nothing to say. */
         bide_event_reset(&conversation->agreed);
         bide_pollable_start(pollable, NULL, bide_event_wait(&wait, &conversation->agreed));
-        bide_pollable_set_deadline(pollable, bide_platform.now() + 10 * 1000 * 1000);
+        bide_pollable_set_deadline(pollable, bide_platform.now() + 10000000);
     }
 }
 

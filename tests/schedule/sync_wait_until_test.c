@@ -296,7 +296,7 @@ static void signals_do_not_end_a_wait(void **state)
         disturber.event = is_set ? &event : NULL;
         bide_atomic_init(&disturber.has_ended, false);
         pthread_t thread = schedule_thread(disturb, &disturber);
-        uint64_t deadline = is_set ? in(UINT64_C(3600000000000)) : in(20 * SHORT);
+        uint64_t deadline = is_set ? in(UINT64_C(3600000000000)) : in((uint64_t)20 * SHORT);
         int status = bide_sync_wait_until(bide_event_wait(&wait, &event), deadline);
         bide_atomic_store(&disturber.has_ended, true, release);
         pthread_join(thread, NULL);
@@ -360,7 +360,7 @@ static void run_contest(const bide_context *context)
     struct contestant contestants[WAITERS];
     pthread_t threads[WAITERS];
     const char *more = getenv("BIDE_ROUNDS");
-    contest.rounds = ROUNDS * (more != NULL ? (unsigned)atoi(more) : 1);
+    contest.rounds = ROUNDS * (more != NULL ? (unsigned)strtoul(more, NULL, 10) : 1);
     contest.seed = testing_seed();
     uint64_t random = contest.seed;
     bide_event_init(&contest.event, false);

@@ -458,7 +458,7 @@ int main(void)
     struct CMUnitTest *tests = calloc(primitives_count, sizeof *tests);
     char(*names)[160] = calloc(primitives_count, sizeof *names);
     if (tests == NULL || names == NULL)
-        return 1;
+        abort();
     for (size_t i = 0; i < primitives_count; i++) {
         snprintf(names[i], sizeof names[i], "%s: at_random_each_wait_ends_once_and_nothing_is_lost",
                  primitives[i]->name);

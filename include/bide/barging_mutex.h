@@ -9,23 +9,27 @@
  * Which one to take. A mutex that is handed over (mutex.h) belongs to somebody who does not run yet, for as long as it
  * takes to wake him: thousands of cycles, while a section lasts tens; and all who want it meanwhile get in line too, so
  * once there is a line there is one for good (a convoy). Here whoever runs takes it at once, so that throughput stays
- * what it is without a line. The price is fairness: those who come late pass those who wait. It is bounded: who was
- * woken and has lost goes back to the front of the line, and who has lost BIDE_BARGING_LOSSES times is handed it when it
- * is unlocked next, before anybody else. Take mutex.h where order or the longest wait matters, or a section may
- * suspend, and this one where sections are short and there are many of them.
+ * what it is without a line. The price is fairness: those who come late pass those who wait. It is bounded twice: who
+ * was woken and has lost goes back to the front of the line, and who has lost BIDE_BARGING_LOSSES times is handed it
+ * when it is unlocked next, before anybody else; and when BIDE_BARGING_PASSES have passed one who was woken, however
+ * long his scheduler takes to run him, the last of them leaves it to him. Take mutex.h where order or the longest wait
+ * matters, or a section may suspend, and this one where sections are short and there are many of them.
  *
- * The value of its waiter queue is three bits:
+ * The value of its waiter queue is four bits:
  *
  *     LOCKED       somebody has it
  *     PENDING      one was woken and is on his way to compete: nobody else needs to be
  *     HANDS_OVER   the first in line, or who is about to be that, has lost so often that it is handed to him
+ *     RESERVED     (only beside PENDING) so many have passed who is PENDING that it is his when he comes
  *
- *     take         neither LOCKED, HANDS_OVER, SERVING nor CLOSED -> LOCKED; who was woken takes PENDING off with it.
- *                  The fast way, also while others wait
- *     unlock       LOCKED -> not. If somebody waits and nobody is PENDING: serves
+ *     take         neither LOCKED, HANDS_OVER, RESERVED, SERVING nor CLOSED -> LOCKED. The fast way, also while others
+ *                  wait. Who was woken takes PENDING and RESERVED off with it, and RESERVED does not keep him from it
+ *     unlock       LOCKED -> not. If one is PENDING: he was passed; too often: + RESERVED.
+ *                  If nobody is, and somebody waits: serves
  *     serve        not LOCKED, not PENDING: the first in line goes on: + PENDING, or, HANDS_OVER -> LOCKED
- *     lose         who was woken and could not take it: the last time + HANDS_OVER; enlists; - PENDING, and serves
- *     give up      who was woken and is asked to stop, or finds it closed, or is destroyed: - PENDING, and serves
+ *     lose         who was woken and could not take it: the last time + HANDS_OVER; enlists; then as giving up
+ *     give up      who was woken and is asked to stop, or finds it closed, or is destroyed: - PENDING, - RESERVED, and
+ *                  serves
  *
  * 1. Nobody is forgotten: when somebody is in line, and nobody serves, it is LOCKED or one is PENDING. Each of these
  *    ends by a put that serves, unless it ends by another's becoming so.
@@ -33,7 +37,14 @@
  *    up. So at most one goes to the front at a time; it keeps PENDING until it is enlisted.
  * 3. HANDS_OVER is set by the one who is PENDING, before he enlists. So whenever neither is PENDING nor LOCKED, he is
  *    the first in line, and the server gives it to him; or he has left the line, and has taken it off (leave).
- * 4. Nobody takes it while somebody serves. So what the server finds possible stays so, as the queue asks (5 and 7 in
+ * 4. RESERVED comes with PENDING and goes with it, so it is never anybody's who is not on his way; and since it is not
+ *    LOCKED beside it, nobody is to wait for but him.
+ * 5. Who is in line is passed a bounded number of times, whatever the schedulers do: each unlocking while he is there
+ *    finds one PENDING, and counts (`passed`), or makes one so, or hands it over. It is counted from one taking by
+ *    somebody who has waited to the next. In between PENDING comes anew only after a loss, of which each has but so
+ *    many, or after a giving up. So who never suspends between two lockings suspends at last, and whoever is to run
+ *    beside him is run.
+ * 6. Nobody takes it while somebody serves. So what the server finds possible stays so, as the queue asks (5 and 7 in
  *    waiter_queue.h), and whoever has it may free it: no server is left.
  *
  * Source: the wakes that compete are those of Go's sync.Mutex and of WebKit's ParkingLot; the hand-over after losses is
@@ -51,13 +62,17 @@ enum {
     BIDE_BARGING_LOCKED_ = BIDE_QUEUE_ONE,
     BIDE_BARGING_PENDING_ = 2 * BIDE_QUEUE_ONE,
     BIDE_BARGING_HANDS_OVER_ = 4 * BIDE_QUEUE_ONE,
+    BIDE_BARGING_RESERVED_ = 8 * BIDE_QUEUE_ONE,
 
     /* in none of these may it be taken */
-    BIDE_BARGING_TAKEN_ =
-        BIDE_BARGING_LOCKED_ | BIDE_BARGING_HANDS_OVER_ | BIDE_QUEUE_SERVING_ | BIDE_QUEUE_CLOSED_,
+    BIDE_BARGING_TAKEN_ = BIDE_BARGING_LOCKED_ | BIDE_BARGING_HANDS_OVER_ | BIDE_BARGING_RESERVED_ |
+                          BIDE_QUEUE_SERVING_ | BIDE_QUEUE_CLOSED_,
 
     /* How often one that was woken may find the mutex taken before it is handed to him. */
-    BIDE_BARGING_LOSSES = BIDE_CHECK ? 1 : 4
+    BIDE_BARGING_LOSSES = BIDE_CHECK ? 1 : 4,
+
+    /* How often it may be locked and unlocked before those who were woken, until it is left to one of them. */
+    BIDE_BARGING_PASSES = BIDE_CHECK ? 2 : 64
 };
 
 typedef struct bide_barging_mutex_waiter bide_barging_mutex_waiter;
@@ -65,6 +80,7 @@ typedef struct bide_barging_mutex_waiter bide_barging_mutex_waiter;
 typedef struct bide_barging_mutex {
     bide_waiter_queue queue;
     bide_barging_mutex_waiter *holder; /* who has locked it last; of the holder */
+    uint32_t passed; /* how often since somebody who waited has had it; of the holder */
 } bide_barging_mutex;
 
 /* One locking. The caller's, from the beginning of the wait until it has failed, or the mutex is unlocked. */
@@ -86,9 +102,10 @@ BIDE_INLINE void bide_barging_mutex_init(bide_barging_mutex *mutex)
 {
     bide_waiter_queue_init(&mutex->queue, 0);
     mutex->holder = NULL;
+    mutex->passed = 0;
 }
 
-/* Takes it if nobody has it, whoever waits; takes `without` off. */
+/* Takes it if nobody has it, whoever waits; takes `without` off, which does not keep him from it. */
 BIDE_INLINE bool bide_barging_mutex_take_(bide_waiter_queue *queue, uintptr_t state,
                                           uintptr_t without)
 {
@@ -98,7 +115,7 @@ BIDE_INLINE bool bide_barging_mutex_take_(bide_waiter_queue *queue, uintptr_t st
          again = true) {
         if (again)
             bide_atomic_retry();
-        if ((state & BIDE_BARGING_TAKEN_) != 0)
+        if ((state & BIDE_BARGING_TAKEN_ & ~without) != 0)
             return false;
     }
     return true;

@@ -29,7 +29,10 @@
  *    does not change how many are notified. Where nobody waits there is nothing to notify.
  * 3. Who was notified may be asked to stop before he is told. He ends with 0 all the same, so what was for him goes to
  *    nobody who came later; and a leaving that is not yet in the value is undone when a notification comes first
- *    (admits_canceled). Who has left before a notification comes is not counted, and it goes to the next.
+ *    (admits_canceled): he stands where he stood. Who has left before a notification comes is not counted, and it goes
+ *    to the next.
+ * 4. Only when a coroutine is destroyed that was notified, and has not been told, nobody knows any more who was counted
+ *    then: what was for it goes to who has waited longest, who may have come later. He looks again, as everybody does.
  *
  * To count oneself changes the value beside a server, as a put does, and makes nothing possible or impossible (5 in
  * waiter_queue.h).
@@ -90,7 +93,7 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
  * already. Lock-free but for the mutex.
  *
  * If the coroutine is destroyed while it waits, it does not have the mutex (is_locked is false), and a notification that
- * it has not been told of goes to the next. Not to hold the mutex is misuse, which is caught where BIDE_DEBUG is 1.
+ * it has not been told of goes to the next (4). Not to hold the mutex is misuse, which is caught where BIDE_DEBUG is 1.
  */
 #if BIDE_DEBUG
 #define bide_condition_wait(waiter, condition, lock) \

@@ -74,9 +74,10 @@ typedef struct bide_with_deadline_operation {
 /*
  * Runs `inner` (a task, or any operation) in the awaiting coroutine's context with a deadline: from `time` on
  * what it waits for ends with -ETIMEDOUT, as by bide_stop_request_with. Ends when `inner` has ended, with
- * its status, which is its own affair, or with -ENOTSUP at once, `inner` not begun, if the scheduler has no
- * timers. `operation` is the caller's until the wait has ended. Suspends if `inner` does; is cancelled as
- * `inner` is.
+ * its status, which is its own affair, or with -ENOTSUP at once, `inner` not begun, if that is not ready and the
+ * scheduler has no timers. `operation` is the caller's until the wait has ended. Suspends if `inner` does; is
+ * cancelled as `inner` is. If the coroutine is destroyed before it has been told of the end, what `inner` took is given
+ * back.
  */
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner);

@@ -116,7 +116,9 @@ typedef struct bide_waiter_queue {
 typedef struct bide_queue_waiter {
     bide_awaiter awaiter;
     bide_waiter_queue *queue;
-    uint32_t wants; /* what the rules judge it by; constant while it waits */
+    /* What the rules judge it by; constant while it waits. If they admit who is canceled: its place in line, of the
+     * server. */
+    uint32_t wants;
     bide_atomic(uint32_t) handshake;
 } bide_queue_waiter;
 
@@ -148,8 +150,8 @@ typedef struct bide_queue_rules {
     /*
      * What is put is for those who wait at that moment, whoever of them is asked to stop, and for nobody who comes
      * later. So whose time has come ends so although he was asked to stop by the time that it is seen; and who leaves
-     * does so when the server does: if something was put meanwhile, he is there again, in front of the line. (When
-     * it is closed nothing may be put.)
+     * does so when the server does: if something was put meanwhile, he is there again, where he stood. (When it is
+     * closed nothing may be put.)
      */
     bool admits_canceled;
 } bide_queue_rules;

@@ -19,6 +19,7 @@
 
 #include "inside.h"
 
+#include "bide/create.h"
 #include "bide/errors.h"
 #include "bide/handle.h"
 
@@ -145,7 +146,8 @@ static const bide_coroutine_code limited_code = {limited_step, "bide_with_deadli
 static const bide_point limited_inner = BIDE_POINT(&limited_code, NULL, 0, BIDE_AT_AWAIT);
 static const bide_point limited_end = BIDE_POINT(&limited_code, NULL, 1, BIDE_AT_AWAIT);
 
-/* The first time `inner` has ended, the second time the deadline. */
+/* The first time `inner` has ended, the second time the deadline. Only then the result is taken: until then what the
+ * operation took can still be given back. */
 static bide_frame *limited_step(bide_frame *frame, unsigned depth)
 {
     bide_with_deadline_operation *operation =
@@ -153,7 +155,6 @@ static bide_frame *limited_step(bide_frame *frame, unsigned depth)
     bide_awaiter *end = &operation->end.awaiter;
     (void)depth;
     if (frame->awaiter.ops == &limited_inner.ops) {
-        operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
         bide_deadline_end(&operation->end, &operation->deadline);
         frame->awaiter.ops = &limited_end.ops;
         bide_frame *next = bide_frame_await(frame, end);
@@ -161,28 +162,53 @@ static bide_frame *limited_step(bide_frame *frame, unsigned depth)
             return next;
     }
     bide_awaiter_resume(end, end->ops);
+    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
     frame->awaiter.ops = &bide_point_finished.ops;
     return operation->awaiter.frame;
+}
+
+/* What is ready needs no deadline. */
+static bool limited_ready(bide_awaiter *awaiter)
+{
+    bide_with_deadline_operation *operation =
+        bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
+    bide_awaiter *inner = operation->inner;
+    if (!bide_awaiter_ready(inner, inner->ops))
+        return false;
+    operation->status = bide_awaiter_resume(inner, inner->ops);
+    return true;
 }
 
 static bide_frame *limited_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_with_deadline_operation *operation =
         bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
+    bide_awaiter *inner = operation->inner;
     operation->status = bide_deadline_init(&operation->deadline, frame->context, operation->time);
     if (operation->status != 0) {
-        bide_abandon_(operation->inner);
+        bide_abandon_(inner);
         return frame;
     }
     operation->frame.awaiter.ops = &limited_inner.ops;
     operation->frame.awaiter.frame = frame;
     operation->frame.context = &operation->deadline.context;
-    return bide_frame_await(&operation->frame, operation->inner);
+    operation->frame.awaiter.link = inner;
+    inner->frame = &operation->frame;
+    return bide_awaiter_suspend(inner, inner->ops, &operation->frame);
 }
 
 static int limited_resume(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_with_deadline_operation, awaiter)->status;
+}
+
+/* It has ended, and nobody takes the result. */
+static void give_back(bide_awaiter *inner)
+{
+    if (bide_awaited_frame(inner) != NULL)
+        bide_awaiter_forget_(inner);
+    else if (inner->ops->withdraw != NULL)
+        inner->ops->withdraw(inner);
 }
 
 static bool limited_withdraw(bide_awaiter *awaiter)
@@ -192,6 +218,8 @@ static bool limited_withdraw(bide_awaiter *awaiter)
     if (bide_done(&operation->frame))
         return false;
     bool waits_for_end = operation->frame.awaiter.ops == &limited_end.ops;
+    if (waits_for_end)
+        give_back(operation->inner);
     bide_destroy(&operation->frame);
     return waits_for_end || end_here(&operation->deadline);
 }
@@ -199,8 +227,8 @@ static bool limited_withdraw(bide_awaiter *awaiter)
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner)
 {
-    static const bide_awaiter_ops ops = {NULL, limited_suspend,  limited_resume,
-                                         NULL, limited_withdraw, "bide_with_deadline"};
+    static const bide_awaiter_ops ops = {limited_ready, limited_suspend,  limited_resume,
+                                         NULL,          limited_withdraw, "bide_with_deadline"};
     operation->awaiter.ops = &ops;
     operation->inner = inner;
     operation->time = time;

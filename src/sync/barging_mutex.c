@@ -7,6 +7,7 @@
 #define LOCKED     ((uintptr_t)BIDE_BARGING_LOCKED_)
 #define PENDING    ((uintptr_t)BIDE_BARGING_PENDING_)
 #define HANDS_OVER ((uintptr_t)BIDE_BARGING_HANDS_OVER_)
+#define RESERVED   ((uintptr_t)BIDE_BARGING_RESERVED_)
 
 typedef bide_barging_mutex_waiter waiter_type;
 
@@ -46,6 +47,10 @@ static const bide_queue_rules rules = {.admit = admit, .leave = leave, .goes_fir
 void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
 {
     bide_atomic(uintptr_t) *word = &mutex->queue.state;
+    /* Only while it is still this one's: 5. */
+    uint32_t passed = mutex->passed;
+    if ((state & PENDING) != 0 && passed < BIDE_BARGING_PASSES)
+        mutex->passed = ++passed;
     for (;;) {
         if (BIDE_UNLIKELY((state & LOCKED) == 0)) {
             bide_platform.misuse("a barging mutex is unlocked that is not locked", __func__,
@@ -54,8 +59,10 @@ void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
         }
         uintptr_t value = BIDE_QUEUE_VALUE(state) & ~LOCKED;
         if ((state & PENDING) != 0) {
+            uintptr_t reserved = passed < BIDE_BARGING_PASSES ? (uintptr_t)0 : RESERVED;
+            uintptr_t unlocked = (state & ~LOCKED) | reserved;
             /* release: partners are the acquires of whoever locks it next. */
-            if (bide_atomic_compare_exchange(word, &state, state & ~LOCKED, release, relaxed))
+            if (bide_atomic_compare_exchange(word, &state, unlocked, release, relaxed))
                 return;
         } else if (bide_waiter_queue_put(&mutex->queue, &rules, &state, value)) {
             return;
@@ -71,7 +78,8 @@ static void end_pending(waiter_type *waiter)
     waiter->is_pending = false;
     /* relaxed: what is found is compared by put. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while (!bide_waiter_queue_put(queue, &rules, &state, BIDE_QUEUE_VALUE(state) & ~PENDING))
+    while (!bide_waiter_queue_put(queue, &rules, &state,
+                                  BIDE_QUEUE_VALUE(state) & ~(PENDING | RESERVED)))
         bide_atomic_retry();
 }
 
@@ -86,9 +94,14 @@ static waiter_type *waiter_of(bide_awaiter *awaiter)
 static bool wait_ready(bide_awaiter *awaiter)
 {
     waiter_type *waiter = waiter_of(awaiter);
-    uintptr_t pending = waiter->is_pending ? PENDING : (uintptr_t)0;
-    waiter->has_it = bide_barging_mutex_take_(&waiter->mutex->queue, pending, pending);
-    waiter->is_pending = waiter->is_pending && !waiter->has_it;
+    bide_barging_mutex *mutex = waiter->mutex;
+    if (!waiter->is_pending) {
+        waiter->has_it = bide_barging_mutex_take_(&mutex->queue, 0, 0);
+    } else if (bide_barging_mutex_take_(&mutex->queue, PENDING, PENDING | RESERVED)) {
+        waiter->has_it = true;
+        waiter->is_pending = false;
+        mutex->passed = 0;
+    }
     return waiter->has_it;
 }
 
@@ -100,7 +113,7 @@ static bool ask_for_hand_over(waiter_type *waiter)
         /* relaxed: what is found is compared by what follows. */
         uintptr_t state = bide_atomic_load(&queue->state, relaxed);
         /* relaxed: a wish that counts when PENDING is taken off, which releases; 3. */
-        if ((state & BIDE_BARGING_TAKEN_) != 0 &&
+        if ((state & BIDE_BARGING_TAKEN_ & ~RESERVED) != 0 &&
             bide_atomic_compare_exchange(&queue->state, &state, state | HANDS_OVER, relaxed,
                                          relaxed))
             return true;
@@ -137,6 +150,8 @@ static int wait_resume(bide_awaiter *awaiter)
     if (!waiter->has_it) {
         waiter->has_it = is_handed_over(&waiter->wait);
         waiter->is_pending = !waiter->has_it;
+        if (waiter->has_it)
+            waiter->mutex->passed = 0;
     }
     return 0;
 }
@@ -211,11 +226,14 @@ bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame
 
 bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)
 {
-    bide_frame *frame = &((waiter_type *)(void *)awaiter)->frame;
-    if (bide_done(frame))
-        return false;
-    bide_destroy(frame);
-    return true;
+    waiter_type *waiter = (waiter_type *)(void *)awaiter;
+    if (!bide_done(&waiter->frame)) {
+        bide_destroy(&waiter->frame);
+        return true;
+    }
+    if (waiter->status == 0)
+        bide_barging_mutex_unlock_(waiter);
+    return false;
 }
 
 void bide_barging_mutex_close(bide_barging_mutex *mutex)

@@ -201,11 +201,18 @@ static int condition_resume(bide_awaiter *awaiter)
 
 static bool condition_withdraw(bide_awaiter *awaiter)
 {
-    bide_frame *frame = &bide_container_of(awaiter, bide_condition_waiter, awaiter)->frame;
-    if (bide_done(frame))
-        return false;
-    bide_destroy(frame);
-    return true;
+    bide_condition_waiter *waiter = bide_container_of(awaiter, bide_condition_waiter, awaiter);
+    if (!bide_done(&waiter->frame)) {
+        bide_destroy(&waiter->frame);
+        return true;
+    }
+    if (waiter->status == 0)
+        notify(waiter->wait.queue, 1);
+    if (waiter->is_locked) {
+        waiter->is_locked = false;
+        bide_mutex_unlock_(waiter->lock);
+    }
+    return false;
 }
 
 bide_awaiter *bide_condition_wait_(bide_condition_waiter *waiter, bide_condition *condition,

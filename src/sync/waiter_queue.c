@@ -77,6 +77,19 @@ static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
     bide_awaiter_chain_append(chain, awaiter, awaiter);
 }
 
+/* Puts those that were about to leave back where they stood when the line was swept. */
+static void put_back(serving *s)
+{
+    bide_awaiter_chain others = s->queue->line;
+    s->queue->line.first = NULL;
+    while (others.first != NULL || s->leaving.first != NULL) {
+        bool other = s->leaving.first == NULL ||
+                     (others.first != NULL &&
+                      waiter_of(others.first)->wants < waiter_of(s->leaving.first)->wants);
+        append(&s->queue->line, bide_awaiter_chain_take(other ? &others : &s->leaving));
+    }
+}
+
 /*
  * Judges anew, by the value that is there by now, those that were about to leave. Returns CANCEL if they are in line
  * again, to be looked for there.
@@ -85,13 +98,11 @@ static uintptr_t leave_again(serving *s, uintptr_t *value)
 {
     bide_awaiter_chain chain = s->leaving;
     uintptr_t now = *value;
-    s->leaving.first = NULL;
     if (chain.first != NULL && s->rules->admits_canceled) {
-        if (s->queue->line.first != NULL)
-            bide_awaiter_chain_append(&chain, s->queue->line.first, s->queue->line.last);
-        s->queue->line = chain;
+        put_back(s);
         return CANCEL;
     }
+    s->leaving.first = NULL;
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&chain)) != NULL;) {
         if (is_due(s, a, now)) {
             append(&s->ended, a);
@@ -108,8 +119,11 @@ static void sweep(serving *s, uintptr_t *value)
 {
     bide_awaiter_chain line = s->queue->line;
     uintptr_t now = *value;
+    uint32_t place = 0;
     s->queue->line.first = NULL;
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&line)) != NULL;) {
+        if (s->rules->admits_canceled)
+            waiter_of(a)->wants = place++;
         if (is_due(s, a, now)) {
             append(&s->ended, a);
         } else if (a == s->withdrawn || bide_awaiter_is_canceled(a)) {

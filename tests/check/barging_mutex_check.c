@@ -129,6 +129,13 @@ static void unlock_and_try_again(void *p)
     try_to_lock(p);
 }
 
+/* So often that it is left to who was woken, whom the other thread is running. */
+static void pass(void *p)
+{
+    for (int i = 0; i < BIDE_BARGING_PASSES; i++)
+        try_to_lock(p);
+}
+
 static void stop_first(void *p)
 {
     bide_stop_request(&((state *)p)->early[0]->stop);
@@ -192,6 +199,25 @@ static const bide_check_scenario canceled_after_loss = {
     .setup = setup_held,
     .threads = {unlock_and_try_again, try_to_lock, stop_first},
     .finish = finish_canceled,
+};
+
+/* It is left to him, and he has it, or gives up, or asks for it all the same. */
+static const bide_check_scenario left = {
+    .name = "one_in_line_is_passed_and_it_is_left_to_him",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_held,
+    .threads = {unlock_it, pass},
+    .finish = finish_held,
+};
+
+static const bide_check_scenario left_and_canceled = {
+    .name = "the_first_in_line_is_passed_and_asked_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_held,
+    .threads = {unlock_it, pass, stop_first},
+    .finish = finish_two_held,
 };
 
 static void finish_closed(void *p)
@@ -268,8 +294,17 @@ static const bide_check_scenario freed = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &two_lock,           &tried, &lost, &canceled, &canceled_after_loss, &closed,
-        &closed_with_reason, &freed, NULL,
+        &two_lock,
+        &tried,
+        &lost,
+        &canceled,
+        &canceled_after_loss,
+        &left,
+        &left_and_canceled,
+        &closed,
+        &closed_with_reason,
+        &freed,
+        NULL,
     };
     static const char *const files[] = {"barging_mutex.h", "barging_mutex.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

@@ -24,7 +24,7 @@ typedef struct state {
     bide_mutex mutex;
     bide_condition condition;
     bide_condition *allocated;
-    struct early *early[2];
+    struct early *early[3];
     int tokens;
 } state;
 
@@ -233,6 +233,92 @@ static const bide_check_scenario late = {
     .finish = finish_late,
 };
 
+/* Two wait, and both leave, or one of them: what is notified is for them, the first first, and not for the third. */
+static void notify_one_and_wait(void *p)
+{
+    notify_one(p);
+    enlist(p, 2);
+}
+
+static void stop_second(void *p)
+{
+    bide_stop_request(&((state *)p)->early[1]->stop);
+}
+
+static void stop_both(void *p)
+{
+    stop_second(p);
+    stop_first(p);
+}
+
+/* The third has not been told. */
+static void finish_third(state *s)
+{
+    bide_check_assert(!bide_done(&s->early[2]->task.frame));
+    bide_condition_notify_one(&s->condition);
+    bide_check_assert(end_of(s, 2) == 0);
+    finish_free(s);
+}
+
+static void finish_both_left(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    int second = end_of(s, 1);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    bide_check_assert(second == 0 || second == -ECANCELED);
+    bide_check_assert(first != 0 || second != 0);
+    finish_third(s);
+}
+
+static const bide_check_scenario both_leave = {
+    .name = "two_are_asked_to_stop_and_one_is_told_but_not_who_comes_later",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_one_and_wait, stop_both},
+    .finish = finish_both_left,
+};
+
+static void finish_first_told(void *p)
+{
+    state *s = p;
+    bide_check_assert(end_of(s, 0) == 0);
+    bide_check_assert(end_of(s, 1) == -ECANCELED);
+    finish_third(s);
+}
+
+static const bide_check_scenario second_leaves = {
+    .name = "the_second_is_asked_to_stop_and_the_first_is_told",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_one_and_wait, stop_second},
+    .finish = finish_first_told,
+};
+
+static void finish_first_left(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    if (first == 0) {
+        bide_check_assert(!bide_done(&s->early[1]->task.frame));
+        bide_condition_notify_one(&s->condition);
+    }
+    bide_check_assert(end_of(s, 1) == 0);
+    finish_third(s);
+}
+
+static const bide_check_scenario first_leaves = {
+    .name = "the_first_is_asked_to_stop_and_the_second_is_told_but_not_who_comes_later",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {notify_one_and_wait, stop_first},
+    .finish = finish_first_left,
+};
+
 static void finish_closed(void *p)
 {
     state *s = p;
@@ -298,15 +384,9 @@ static const bide_check_scenario closed_with_reason = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &brought,
-        &brought_inside,
-        &canceled,
-        &canceled_of_all,
-        &late,
-        &closed,
-        &canceled_and_closed,
-        &closed_with_reason,
-        NULL,
+        &brought, &brought_inside,      &canceled,           &canceled_of_all,
+        &late,    &both_leave,          &first_leaves,       &second_leaves,
+        &closed,  &canceled_and_closed, &closed_with_reason, NULL,
     };
     static const char *const files[] = {"condition.h", "condition.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

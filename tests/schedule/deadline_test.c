@@ -4,7 +4,10 @@
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
+#include "sync/by_hand.h"
 
+#include "bide/barging_mutex.h"
+#include "bide/condition.h"
 #include "bide/deadline.h"
 #include "bide/handle.h"
 #include "bide/run_loop.h"
@@ -140,7 +143,7 @@ static void what_ends_before_its_deadline_ends_as_it_would_without(void **state)
     assert_int_equal(bide_run_loop_wait(&loop, bide_with_deadline(&operation, BIDE_FOREVER,
                                                                   bide_event_wait(&wait, &set))),
                      0);
-    assert_false(bide_stop_requested(&operation.deadline.source));
+    assert_true(bide_run_loop_next_deadline(&loop) == BIDE_FOREVER);
 }
 
 static void without_timers_it_ends_with_ENOTSUP(void **state)
@@ -331,6 +334,109 @@ static void a_coroutine_under_a_deadline_can_be_destroyed(void **state)
     }
 }
 
+/* Its timer is posted when the test says so. */
+struct timed_by_hand {
+    by_hand by_hand;
+    bide_timer *timer; /* that is set, or NULL */
+};
+
+static int timed_set(bide_scheduler *scheduler, bide_timer *timer)
+{
+    bide_container_of(scheduler, struct timed_by_hand, by_hand.scheduler)->timer = timer;
+    return 0;
+}
+
+static bool timed_clear(bide_scheduler *scheduler, bide_timer *timer)
+{
+    struct timed_by_hand *self =
+        bide_container_of(scheduler, struct timed_by_hand, by_hand.scheduler);
+    bool is_set = self->timer == timer;
+    self->timer = NULL;
+    return is_set;
+}
+
+struct locks {
+    bide_task task;
+    bide_with_deadline_operation operation;
+    bide_awaiter *lock;
+    int status;
+};
+
+bide_coroutine(locks_body)
+{
+    bide_begin(locks_body, struct locks * self);
+    bide_await_status(self->status, bide_with_deadline(&self->operation, 1, self->lock));
+    bide_end();
+}
+
+/* Suspends in it, which is ended by the caller, and is destroyed while it waits for its timer, which was posted. */
+static void begin_under_deadline(struct timed_by_hand *self, struct locks *locks)
+{
+    by_hand_init(&self->by_hand);
+    self->by_hand.scheduler.set_timer = timed_set;
+    self->by_hand.scheduler.clear_timer = timed_clear;
+    locks->status = 1;
+    bide_start(&locks->task.frame, &locks_body, &self->by_hand.context);
+    by_hand_begin(&self->by_hand, &locks->task);
+    assert_non_null(self->timer);
+}
+
+static void destroy_at_its_end(struct timed_by_hand *self, struct locks *locks)
+{
+    assert_int_equal(self->by_hand.posted, 1); /* what it waits for has ended */
+    bide_awaiter *timer = &self->timer->awaiter;
+    timer->link = NULL;
+    self->timer = NULL;
+    by_hand_post(&self->by_hand.scheduler, timer, timer);
+    bide_resume(bide_awaiter_chain_take(&self->by_hand.queue)->frame);
+    assert_int_equal(locks->status, 1);
+    bide_destroy(&locks->task.frame);
+    memset(locks, 0xff, sizeof *locks);
+    assert_int_equal(by_hand_run(&self->by_hand), 0);
+}
+
+static void
+what_was_taken_is_given_back_by_who_is_destroyed_before_his_deadline_has_ended(void **state)
+{
+    (void)state;
+    struct timed_by_hand timed;
+    struct locks locks;
+    bide_mutex mutex;
+    bide_mutex_waiter holder, lock;
+    bide_mutex_init(&mutex);
+    assert_true(bide_mutex_try_lock(&holder, &mutex));
+    locks.lock = bide_mutex_lock(&lock, &mutex);
+    begin_under_deadline(&timed, &locks);
+    bide_mutex_unlock(&holder);
+    assert_true(bide_mutex_is_locked(&mutex)); /* handed over */
+    destroy_at_its_end(&timed, &locks);
+    assert_false(bide_mutex_is_locked(&mutex));
+    bide_mutex_destroy(&mutex);
+
+    bide_barging_mutex barging;
+    bide_barging_mutex_waiter barging_holder, barging_lock;
+    bide_barging_mutex_init(&barging);
+    assert_true(bide_barging_mutex_try_lock(&barging_holder, &barging));
+    locks.lock = bide_barging_mutex_lock(&barging_lock, &barging);
+    begin_under_deadline(&timed, &locks);
+    bide_barging_mutex_unlock(&barging_holder);
+    destroy_at_its_end(&timed, &locks);
+    assert_false(bide_barging_mutex_is_locked(&barging));
+    bide_barging_mutex_destroy(&barging);
+
+    bide_condition condition;
+    bide_condition_waiter wait;
+    bide_condition_init(&condition);
+    assert_true(bide_mutex_try_lock(&lock, &mutex));
+    locks.lock = bide_condition_wait(&wait, &condition, &lock);
+    begin_under_deadline(&timed, &locks);
+    bide_condition_notify_one(&condition);
+    destroy_at_its_end(&timed, &locks);
+    assert_false(wait.is_locked);
+    assert_false(bide_mutex_is_locked(&mutex));
+    bide_condition_destroy(&condition);
+}
+
 /* ---- Many at once ---- */
 
 enum { RACERS = 8, ROUNDS = 300 };
@@ -445,6 +551,8 @@ int main(void)
         cmocka_unit_test(the_end_of_a_deadline_that_fires_right_now_is_awaited),
         cmocka_unit_test(a_deadline_can_be_ended_before_and_after_its_time_and_twice),
         cmocka_unit_test(a_coroutine_under_a_deadline_can_be_destroyed),
+        cmocka_unit_test(
+            what_was_taken_is_given_back_by_who_is_destroyed_before_his_deadline_has_ended),
         cmocka_unit_test(sleeps_and_deadlines_of_a_pool_race),
         cmocka_unit_test(sleeps_and_deadlines_of_a_loop_race),
     };

@@ -134,6 +134,137 @@ static void who_has_lost_often_enough_is_handed_it(void **state)
     fixture_end(&f, 0);
 }
 
+/* `count` lock and unlock it, one after the other, while one who was woken is not run. */
+static void pass(struct fixture *self, int count)
+{
+    bide_barging_mutex_waiter other;
+    for (int i = 0; i < count; i++) {
+        assert_true(bide_barging_mutex_try_lock(&other, &self->mutex));
+        bide_barging_mutex_unlock(&other);
+    }
+}
+
+static void who_was_woken_is_passed_so_often_and_then_it_is_left_to_him(void **state)
+{
+    (void)state;
+    struct fixture f;
+    bide_barging_mutex_waiter other;
+    fixture_init(&f);
+    for (int i = 0; i < 2; i++) { /* it is counted anew for each */
+        bide_barging_mutex_unlock(i == 0 ? &f.holder : &f.users[0].lock);
+        pass(&f, BIDE_BARGING_PASSES);
+        assert_false(bide_barging_mutex_is_locked(&f.mutex));
+        assert_false(bide_barging_mutex_try_lock(&other, &f.mutex));
+        assert_int_equal(f.by_hand.posted, i + 1);
+        by_hand_run(&f.by_hand);
+        by_hand_assert_trace(&f.by_hand, i == 0 ? "a" : "b");
+    }
+    fixture_end(&f, 1);
+    by_hand_assert_trace(&f.by_hand, "c");
+}
+
+static void who_comes_when_it_is_left_to_another_gets_in_line(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    bide_barging_mutex_unlock(&f.holder);
+    pass(&f, BIDE_BARGING_PASSES);
+    begin(&f.users[3], &f.by_hand, &f.mutex, 'd');
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "a");
+    for (int i = 0; i < 3; i++) {
+        bide_barging_mutex_unlock(&f.users[i].lock);
+        by_hand_run(&f.by_hand);
+    }
+    by_hand_assert_trace(&f.by_hand, "bcd");
+    bide_barging_mutex_unlock(&f.users[3].lock);
+    bide_barging_mutex_destroy(&f.mutex);
+}
+
+static void to_whom_it_is_left_has_it_although_asked_to_stop(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    bide_barging_mutex_unlock(&f.holder);
+    pass(&f, BIDE_BARGING_PASSES);
+    bide_stop_request(&f.users[0].stop);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "a");
+    fixture_end(&f, 0);
+}
+
+static void it_is_left_to_nobody_when_who_was_woken_is_destroyed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    bide_barging_mutex_unlock(&f.holder);
+    pass(&f, BIDE_BARGING_PASSES);
+    bide_destroy(&f.users[0].task.frame);
+    assert_int_equal(f.by_hand.posted, 2); /* b is on its way */
+    assert_true(bide_barging_mutex_try_lock(&f.holder, &f.mutex));
+    bide_barging_mutex_unlock(&f.holder);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "b");
+    fixture_end(&f, 1);
+}
+
+static void it_is_left_to_nobody_when_it_is_closed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    bide_barging_mutex_unlock(&f.holder);
+    pass(&f, BIDE_BARGING_PASSES);
+    bide_barging_mutex_close(&f.mutex);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(strlen(f.by_hand.trace), 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(f.users[i].status, -EPIPE);
+    bide_barging_mutex_destroy(&f.mutex);
+}
+
+/* Locks it again and again, and suspends nowhere else, until another has had it. */
+struct barger {
+    bide_task task;
+    struct fixture *fixture;
+    bide_barging_mutex_waiter lock;
+    int count;
+};
+
+enum { PATIENCE = 10 * (BIDE_BARGING_LOSSES + 2) * BIDE_BARGING_PASSES };
+
+bide_coroutine(barger_body)
+{
+    bide_begin(barger_body, struct barger * self);
+    while (self->fixture->by_hand.trace[0] == '\0' && self->count < PATIENCE) {
+        bide_try(bide_barging_mutex_lock(&self->lock, &self->fixture->mutex));
+        self->count++;
+        bide_barging_mutex_unlock(&self->lock);
+    }
+    bide_end();
+}
+
+static void who_never_suspends_in_between_suspends_at_last(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct barger barger = {.fixture = &f};
+    fixture_init(&f);
+    bide_barging_mutex_unlock(&f.holder);
+    bide_start(&barger.task.frame, &barger_body, &f.by_hand.context);
+    by_hand_begin(&f.by_hand, &barger.task);
+    assert_int_equal(barger.count, BIDE_BARGING_PASSES);
+    assert_false(bide_done(&barger.task.frame));
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "a");
+    fixture_end(&f, 0);
+    assert_true(bide_done(&barger.task.frame));
+    assert_int_equal(barger.count, BIDE_BARGING_PASSES + 1);
+}
+
 static void who_is_asked_to_stop_on_its_way_wakes_the_next(void **state)
 {
     (void)state;
@@ -385,6 +516,12 @@ int main(void)
         cmocka_unit_test(unlocking_frees_it_and_wakes_the_first_alone),
         cmocka_unit_test(who_comes_takes_it_before_who_was_woken),
         cmocka_unit_test(who_has_lost_often_enough_is_handed_it),
+        cmocka_unit_test(who_was_woken_is_passed_so_often_and_then_it_is_left_to_him),
+        cmocka_unit_test(who_comes_when_it_is_left_to_another_gets_in_line),
+        cmocka_unit_test(to_whom_it_is_left_has_it_although_asked_to_stop),
+        cmocka_unit_test(it_is_left_to_nobody_when_who_was_woken_is_destroyed),
+        cmocka_unit_test(it_is_left_to_nobody_when_it_is_closed),
+        cmocka_unit_test(who_never_suspends_in_between_suspends_at_last),
         cmocka_unit_test(who_is_asked_to_stop_on_its_way_wakes_the_next),
         cmocka_unit_test(who_is_asked_to_stop_and_finds_it_free_has_it),
         cmocka_unit_test(who_leaves_the_line_takes_its_hand_over_along),

@@ -10,6 +10,8 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
+#include "watched.h"
+
 #include <errno.h>
 
 enum { FIRST = 255, SIZE = 2 };
@@ -32,10 +34,12 @@ typedef struct state {
 static void setup_size(state *s, uint8_t size)
 {
     bide_sequence_barrier8_init(&s->consumed, FIRST - 1);
+    WATCH(&s->consumed.waiters);
     s->members[0] = &s->consumed;
     bide_sequence_group8_init(&s->gate, s->members, 1);
     bide_check_assert(bide_multi_producer_sequencer8_init(&s->sequencer, s->words, size, &s->gate,
                                                           FIRST - 1) == 0);
+    WATCH(&s->sequencer.readers);
 }
 
 static void setup_two(void *p)

@@ -8,6 +8,8 @@
 #include "bide/single_producer_sequencer.h"
 #include "bide/task.h"
 
+#include "watched.h"
+
 #include <errno.h>
 
 enum { MOST_SLOTS = 2, FIRST = 254 };
@@ -28,8 +30,10 @@ static void setup_for(state *s, unsigned consumers, unsigned slots, unsigned tot
 {
     s->total = total;
     bide_sequence_barrier8_init(&s->cursor, FIRST - 1);
+    WATCH(&s->cursor.waiters);
     for (unsigned i = 0; i < consumers; i++) {
         bide_sequence_barrier8_init(&s->consumed[i], FIRST - 1);
+        WATCH(&s->consumed[i].waiters);
         s->members[i] = &s->consumed[i];
     }
     bide_sequence_group8_init(&s->gate, s->members, consumers);

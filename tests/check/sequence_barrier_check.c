@@ -10,6 +10,8 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
+#include "watched.h"
+
 #include <errno.h>
 
 typedef struct state {
@@ -32,6 +34,7 @@ static void setup(void *p)
 {
     state *s = p;
     bide_sequence_barrier8_init(&s->barrier, 253);
+    WATCH(&s->barrier.waiters);
 }
 
 static void publish(state *s, uint8_t sequence)
@@ -166,6 +169,7 @@ static void setup_far(void *p)
 {
     state *s = p;
     bide_sequence_barrier8_init(&s->barrier, BEFORE);
+    WATCH(&s->barrier.waiters);
     bide_event_init(&s->ended, false);
 }
 

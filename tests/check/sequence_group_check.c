@@ -7,6 +7,8 @@
 #include "bide/sequence_group.h"
 #include "bide/task.h"
 
+#include "watched.h"
+
 #include <errno.h>
 
 enum { BEGINNING = 253, FIRST = 254 };
@@ -31,12 +33,15 @@ static void setup_for(state *s, unsigned fixed, unsigned joined)
 {
     bide_sequence_barrier8_init(&s->cursor, BEGINNING);
     bide_sequence_barrier8_init(&s->fixed, BEGINNING);
+    WATCH(&s->cursor.waiters);
+    WATCH(&s->fixed.waiters);
     s->members[0] = &s->fixed;
     bide_sequence_group8_init(&s->group, s->members, fixed);
     for (unsigned i = 0; i < joined; i++) {
         s->visitors[i] = bide_check_alloc(sizeof *s->visitors[i]);
         bide_sequence_group8_join(&s->group, &s->visitors[i]->member, &s->visitors[i]->barrier,
                                   &s->cursor);
+        WATCH(&s->visitors[i]->barrier.waiters);
     }
 }
 

@@ -9,6 +9,8 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
+#include "watched.h"
+
 #include <errno.h>
 
 struct waiter;
@@ -30,6 +32,7 @@ static void setup(void *p)
     state *s = p;
     bide_event_init(&s->event, false);
     bide_sequence_barrier8_init(&s->barrier, 0);
+    WATCH(&s->barrier.waiters);
     bide_stop_source_init(&s->stop);
     for (int i = 0; i < 2; i++) {
         bide_stop_source_init(&s->children[i]);

@@ -42,21 +42,28 @@ static void setup_for(state *s, unsigned consumers, unsigned slots, unsigned tot
     bide_check_assert(bide_ring_init(&s->ring, s->slots, slots));
 }
 
+static void produce_first(state *s)
+{
+    bide_claim8 claim;
+    bide_check_await(bide_single_producer_sequencer8_claim_up_to(&claim, &s->sequencer, 1));
+    *bide_ring_at(&s->ring, claim.first) = 1;
+    bide_single_producer_sequencer8_publish_range(&s->sequencer, claim.first, 1);
+}
+
+/* One of the two slots is full. */
 static void setup_one(void *p)
 {
     setup_for(p, 1, 2, 3);
+    produce_first(p);
 }
 
 /* The one slot is full. */
 static void setup_two(void *p)
 {
     state *s = p;
-    bide_claim8 claim;
     setup_for(s, 2, 1, 2);
     s->never_ends = true;
-    bide_check_await(bide_single_producer_sequencer8_claim_up_to(&claim, &s->sequencer, 1));
-    *bide_ring_at(&s->ring, claim.first) = 1;
-    bide_single_producer_sequencer8_publish_range(&s->sequencer, claim.first, 1);
+    produce_first(s);
 }
 
 /* ---- The producer: one slot at a time, and as many as are free ---- */
@@ -107,17 +114,12 @@ static void produce(state *s, unsigned most, unsigned produced)
 
 static void produce_one_by_one(void *p)
 {
-    produce(p, 1, 0);
-}
-
-static void produce_second(void *p)
-{
     produce(p, 1, 1);
 }
 
 static void produce_at_once(void *p)
 {
-    produce(p, MOST_SLOTS, 0);
+    produce(p, MOST_SLOTS, 1);
 }
 
 /* ---- Consumers: everything, in order, each once ---- */
@@ -209,9 +211,8 @@ static const bide_check_scenario two_consumers = {
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
-    .threads = {produce_second, consume_one, consume_one_too},
+    .threads = {produce_one_by_one, consume_one, consume_one_too},
     .never_spurious = true,
-
 };
 
 int main(int argc, char **argv)

@@ -26,7 +26,7 @@ typedef struct state {
     bide_sequence_group8 group;
     visitor *visitors[2]; /* who have joined in the setup */
     int slot;             /* of FIRST, and of what comes a lap later */
-    struct early *early;
+    struct early *early;  /* waits since the setup */
 } state;
 
 static void setup_for(state *s, unsigned fixed, unsigned joined)
@@ -112,12 +112,6 @@ static void look_only(void *p)
         write_next_lap(p);
 }
 
-static void wait_and_write(void *p)
-{
-    bide_check_assert(wait_for_first(p) == 0);
-    write_next_lap(p);
-}
-
 static void publish_both(void *p)
 {
     state *s = p;
@@ -178,12 +172,52 @@ static const bide_check_scenario third_looks = {
     .never_spurious = true,
 };
 
-static const bide_check_scenario third_waits = {
-    .name = "a_third_waits_while_one_joins",
+/* One that waits since the setup: it goes on in whichever thread ends that. */
+struct early {
+    bide_task task;
+    state *state;
+    bide_sequence_group_waiter8 wait;
+    int status;
+};
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_await_status(self->status, bide_sequence_group8_wait_until_published(
+                                        &self->wait, &self->state->group, FIRST));
+    if (self->status == 0)
+        write_next_lap(self->state);
+    bide_end();
+}
+
+static void begin_early(state *s)
+{
+    s->early = bide_check_alloc(sizeof *s->early);
+    s->early->state = s;
+    bide_start(&s->early->task.frame, &early_body, &bide_default_context);
+    bide_resume(&s->early->task.frame);
+}
+
+static void finish_early(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->early->task.frame) && s->early->status == 0);
+    bide_check_free(s->early);
+}
+
+static void setup_fixed_and_early(void *p)
+{
+    setup_fixed(p);
+    begin_early(p);
+}
+
+static const bide_check_scenario early_waits = {
+    .name = "one_who_waits_already_looks_again_while_one_joins",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup_fixed,
-    .threads = {publish_both, wait_and_write, visit_and_leave},
+    .setup = setup_fixed_and_early,
+    .threads = {publish_both, visit_and_leave},
+    .finish = finish_early,
     .never_spurious = true,
 };
 
@@ -220,37 +254,22 @@ static void wait_to_the_end(void *p)
     bide_check_assert(wait_for_first(p) == 0);
 }
 
-/* One that waits since the setup: it goes on in whichever thread ends that. */
-struct early {
-    bide_task task;
-    state *state;
-    bide_sequence_group_waiter8 wait;
-    int status;
-};
-
-bide_coroutine(early_body)
-{
-    bide_begin(early_body, struct early * self);
-    bide_await_status(self->status, bide_sequence_group8_wait_until_published(
-                                        &self->wait, &self->state->group, FIRST));
-    bide_end();
-}
-
 static void setup_one_and_early(void *p)
 {
-    state *s = p;
-    setup_one(s);
-    s->early = bide_check_alloc(sizeof *s->early);
-    s->early->state = s;
-    bide_start(&s->early->task.frame, &early_body, &bide_default_context);
-    bide_resume(&s->early->task.frame);
+    setup_one(p);
+    begin_early(p);
 }
 
-static void finish_early(void *p)
+static void setup_two_and_early(void *p)
 {
-    state *s = p;
-    bide_check_assert(bide_done(&s->early->task.frame) && s->early->status == 0);
-    bide_check_free(s->early);
+    setup_two(p);
+    begin_early(p);
+}
+
+static void setup_fixed_one_and_early(void *p)
+{
+    setup_fixed_and_one(p);
+    begin_early(p);
 }
 
 static void publish_fixed(void *p)
@@ -289,20 +308,20 @@ static const bide_check_scenario both_leave = {
     .name = "both_members_leave_while_one_waits",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup_two,
-    .threads = {wait_to_the_end, leave_first, leave_second},
+    .setup = setup_two_and_early,
+    .threads = {leave_first, leave_second},
+    .finish = finish_early,
     .never_spurious = true,
-    .preemptions = 1,
 };
 
 static const bide_check_scenario turns = {
     .name = "a_wait_turns_from_who_leaves_to_who_publishes",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup_fixed_and_one,
-    .threads = {wait_to_the_end, leave_first, publish_fixed},
+    .setup = setup_fixed_one_and_early,
+    .threads = {leave_first, publish_fixed},
+    .finish = finish_early,
     .never_spurious = true,
-    .preemptions = 3,
 };
 
 /* ---- Who closes and stays ---- */
@@ -349,7 +368,7 @@ int main(int argc, char **argv)
         &publishes_and_closes,
         &closes,
         &third_looks,
-        &third_waits,
+        &early_waits,
         &turns,
         &both_leave,
         &two_wait,

@@ -22,7 +22,8 @@ typedef struct visitor {
 typedef struct state {
     bide_sequence_barrier8 cursor;
     bide_sequence_barrier8 fixed;
-    bide_sequence_barrier8 *members[1];
+    bide_sequence_barrier8 other; /* fixed too, if there are two */
+    bide_sequence_barrier8 *members[2];
     bide_sequence_group8 group;
     visitor *visitors[2]; /* who have joined in the setup */
     int slot;             /* of FIRST, and of what comes a lap later */
@@ -34,7 +35,9 @@ static void setup_for(state *s, unsigned fixed, unsigned joined)
 {
     bide_sequence_barrier8_init(&s->cursor, BEGINNING);
     bide_sequence_barrier8_init(&s->fixed, BEGINNING);
+    bide_sequence_barrier8_init(&s->other, BEGINNING);
     s->members[0] = &s->fixed;
+    s->members[1] = &s->other;
     bide_sequence_group8_init(&s->group, s->members, fixed);
     for (unsigned i = 0; i < joined; i++) {
         s->visitors[i] = bide_check_alloc(sizeof *s->visitors[i]);
@@ -232,29 +235,86 @@ static const bide_check_scenario early_waits = {
     .never_spurious = true,
 };
 
-/* The look before the wait fails, and the next, with no fence in between but the group's own, does not. */
-static void produce_and_wait(void *p)
+/*
+ * Who has published passes a fence before it looks at anything else. So the group's own is needed where one publishes,
+ * another has seen that and says so, and a third sees what that one said, before the first has got to the fence.
+ */
+static void publish_cursor(void *p)
 {
-    state *s = p;
-    publish_first(s);
-    bide_check_assert(wait_for_first(s) == 0);
-    write_next_lap(s);
+    publish_first(p);
 }
 
-static void publish_fixed_and_visit(void *p)
+static void follow(state *s, bide_sequence_barrier8 *consumed)
 {
-    state *s = p;
-    bide_sequence_barrier8_publish(&s->fixed, FIRST);
-    visit(s, false);
+    if (bide_sequence_barrier8_last_published(&s->cursor) == FIRST)
+        bide_sequence_barrier8_publish(consumed, FIRST);
 }
 
-static const bide_check_scenario joins_beside_wait = {
-    .name = "who_joins_is_seen_or_begins_after_what_the_wait_saw",
+static void follow_fixed(void *p)
+{
+    state *s = p;
+    follow(s, &s->fixed);
+}
+
+static const bide_check_scenario fourth_looks = {
+    .name = "who_joins_is_seen_by_who_looks_at_who_follows",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup_fixed_watched,
-    .threads = {produce_and_wait, publish_fixed_and_visit},
+    .setup = setup_fixed,
+    .threads = {publish_cursor, follow_fixed, look_only, visit_and_leave},
     .never_spurious = true,
+};
+
+/* One waits, for the first of two, whom another publishes; so that he then looks at the second. */
+static void setup_two_fixed_and_early(void *p)
+{
+    state *s = p;
+    setup_for(s, 2, 0);
+    WATCH(&s->fixed.waiters);
+    s->visitors[0] = bide_check_alloc(sizeof *s->visitors[0]);
+    begin_early(s);
+}
+
+static void publish_fixed_only(void *p)
+{
+    bide_sequence_barrier8_publish(&((state *)p)->fixed, FIRST);
+}
+
+static void follow_other(void *p)
+{
+    state *s = p;
+    follow(s, &s->other);
+}
+
+/* Joins, and reads; leaves in the end. */
+static void join_and_read(void *p)
+{
+    state *s = p;
+    visitor *v = s->visitors[0];
+    uint8_t start = bide_sequence_group8_join(&s->group, &v->member, &v->barrier, &s->cursor);
+    if (start == BEGINNING && bide_sequence_barrier8_last_published(&s->cursor) == FIRST)
+        bide_check_assert(s->slot == 1);
+}
+
+/* (who follows may have seen nothing) */
+static void finish_two_fixed(void *p)
+{
+    state *s = p;
+    bide_sequence_barrier8_publish(&s->other, FIRST);
+    bide_check_assert(bide_sequence_group8_try_leave(&s->group, &s->visitors[0]->member));
+    bide_check_free(s->visitors[0]);
+    finish_early(s);
+}
+
+static const bide_check_scenario early_turns = {
+    .name = "who_joins_is_seen_by_who_waits_for_who_follows",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_fixed_and_early,
+    .threads = {publish_cursor, follow_other, publish_fixed_only, join_and_read},
+    .finish = finish_two_fixed,
+    .never_spurious = true,
+    .preemptions = 1, /* four threads are too many for all */
 };
 
 /* ---- Who leaves while it is waited for ---- */
@@ -405,7 +465,8 @@ int main(int argc, char **argv)
         &closes,
         &third_looks,
         &early_waits,
-        &joins_beside_wait,
+        &fourth_looks,
+        &early_turns,
         &turns,
         &both_leave,
         &two_wait,

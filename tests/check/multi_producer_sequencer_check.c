@@ -10,6 +10,8 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
+#include "watched.h"
+
 #include <errno.h>
 
 enum { FIRST = 255, SIZE = 2 };
@@ -21,21 +23,23 @@ typedef struct state {
     bide_sequence_slot8 words[SIZE];
     bide_multi_producer_sequencer8 sequencer;
     int slots[SIZE];
-    int claimed
-        [2]; /* of two producers: did the claim succeed? Looked at by who knows that they have ended */
-    int reason; /* why it was closed: written before that */
+    int claimed; /* did the claim succeed? Looked at when it has ended */
+    int reason;  /* why it was closed: written before that */
     bide_stop_source stop;
     bide_context context; /* with it */
     struct early *early[2];
+    struct early_reader *reader;
 } state;
 
 static void setup_size(state *s, uint8_t size)
 {
     bide_sequence_barrier8_init(&s->consumed, FIRST - 1);
+    WATCH(&s->consumed.waiters);
     s->members[0] = &s->consumed;
     bide_sequence_group8_init(&s->gate, s->members, 1);
     bide_check_assert(bide_multi_producer_sequencer8_init(&s->sequencer, s->words, size, &s->gate,
                                                           FIRST - 1) == 0);
+    WATCH(&s->sequencer.readers);
 }
 
 static void setup_two(void *p)
@@ -114,29 +118,72 @@ static int read_until(state *s, uint8_t target, uint8_t known, uint8_t *publishe
     return status;
 }
 
-static void read_first(void *p)
-{
-    uint8_t published;
-    bide_check_assert(read_until(p, FIRST, FIRST - 1, &published) == 0);
-}
-
 static void read_second(void *p)
 {
     uint8_t published;
     bide_check_assert(read_until(p, (uint8_t)(FIRST + 1), FIRST - 1, &published) == 0);
 }
 
-/* One after the other, giving back each slot. */
-static void read_one_by_one(void *p)
+/* One who reads since the setup, and goes on in whichever thread ends his wait: up to a number, or to the end. */
+struct early_reader {
+    bide_task task;
+    state *state;
+    bide_multi_producer_waiter8 wait;
+    uint8_t target;
+    bool to_the_end;
+    int status;
+    int seen; /* and not abandoned */
+};
+
+bide_coroutine(early_reader_body)
+{
+    bide_begin(early_reader_body, struct early_reader * self);
+    self->wait.published = FIRST - 1;
+    do {
+        bide_await_status(self->status, bide_multi_producer_sequencer8_wait_until_published(
+                                            &self->wait, &self->state->sequencer, self->target,
+                                            self->wait.published));
+        for (uint8_t next = (uint8_t)(self->wait.known + 1);
+             next != (uint8_t)(self->wait.published + 1); next++) {
+            if (!bide_multi_producer_sequencer8_is_abandoned(&self->state->sequencer, next)) {
+                bide_check_assert(*slot_of(self->state, next) == next + 1000);
+                self->seen++;
+            }
+        }
+        bide_sequence_barrier8_publish(&self->state->consumed, self->wait.published);
+        self->target = (uint8_t)(self->wait.published + 1);
+    } while (self->to_the_end && self->status == 0);
+    bide_end();
+}
+
+static void begin_reader(state *s, uint8_t target, bool to_the_end)
+{
+    struct early_reader *reader = s->reader = bide_check_alloc(sizeof *reader);
+    reader->state = s;
+    reader->target = target;
+    reader->to_the_end = to_the_end;
+    reader->seen = 0;
+    bide_start(&reader->task.frame, &early_reader_body, &bide_default_context);
+    bide_resume(&reader->task.frame);
+}
+
+static void setup_reader_of_second(void *p)
+{
+    setup_two(p);
+    begin_reader(p, (uint8_t)(FIRST + 1), false);
+}
+
+static void setup_reader_of_first(void *p)
+{
+    setup_two(p);
+    begin_reader(p, FIRST, false);
+}
+
+static void reader_has_read(void *p)
 {
     state *s = p;
-    uint8_t published = FIRST - 1;
-    for (int i = 0; i < 2; i++) {
-        bide_check_assert(read_until(s, (uint8_t)(published + 1), published, &published) == 0);
-        bide_sequence_barrier8_publish(&s->consumed, published);
-        if (published == (uint8_t)(FIRST + 1))
-            break;
-    }
+    bide_check_assert(bide_done(&s->reader->task.frame) && s->reader->status == 0);
+    bide_check_free(s->reader);
 }
 
 /* ---- Publishing in any order ---- */
@@ -145,8 +192,9 @@ static const bide_check_scenario any_order = {
     .name = "two_publish_and_one_waits_for_both",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup_two,
-    .threads = {produce_at_once, produce_at_once, read_second},
+    .setup = setup_reader_of_second,
+    .threads = {produce_at_once, produce_at_once},
+    .finish = reader_has_read,
     .never_spurious = true,
 };
 
@@ -162,8 +210,9 @@ static const bide_check_scenario two_readers = {
     .name = "two_wait_on_both_sides_of_what_is_published",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup_two,
-    .threads = {produce_range, read_first, read_second},
+    .setup = setup_reader_of_first,
+    .threads = {produce_range, read_second},
+    .finish = reader_has_read,
     .never_spurious = true,
 };
 
@@ -184,16 +233,6 @@ static const bide_check_scenario inside_range = {
 };
 
 /* ---- Claiming ---- */
-
-/* One slot: the second that claims waits until the first's is read, lined up or at the gate. */
-static const bide_check_scenario one_slot = {
-    .name = "two_claim_the_one_slot_and_its_reader_gives_it_back",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup_one,
-    .threads = {produce_waiting, produce_waiting, read_one_by_one},
-    .never_spurious = true,
-};
 
 /* Both slots are read while two claim: one looks at the gate, the other may go by what that one saw. */
 static void setup_full(void *p)
@@ -238,36 +277,82 @@ static void produce_or_find_it_closed(void *p)
     state *s = p;
     int status = produce(s);
     bide_check_assert(status == 0 || status == -EPIPE);
-    s->claimed[0] = status == 0;
+    s->claimed = status == 0;
 }
 
 /* Reads everything until it is closed. Whoever published before that, it was read. */
-static void read_all(void *p)
+static void setup_reader_of_all(void *p)
 {
-    state *s = p;
-    uint8_t published = FIRST - 1;
-    int seen = 0;
-    while (read_until(s, (uint8_t)(published + 1), published, &published) == 0)
-        bide_sequence_barrier8_publish(&s->consumed, published);
-    bide_check_assert(s->reason == 1);
-    for (uint8_t i = FIRST; i != (uint8_t)(published + 1); i++)
-        seen += !bide_multi_producer_sequencer8_is_abandoned(&s->sequencer, i);
-    s->claimed[1] = seen;
+    setup_two(p);
+    begin_reader(p, FIRST, true);
 }
 
 static void all_was_read(void *p)
 {
     state *s = p;
-    bide_check_assert(s->claimed[0] == s->claimed[1]);
+    bide_check_assert(bide_done(&s->reader->task.frame) && s->reader->status == -EPIPE);
+    bide_check_assert(s->reader->seen == s->claimed);
+    bide_check_free(s->reader);
 }
 
 static const bide_check_scenario closed = {
     .name = "one_closes_while_another_claims_and_publishes",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup_two,
-    .threads = {produce_or_find_it_closed, close_it, read_all},
+    .setup = setup_reader_of_all,
+    .threads = {produce_or_find_it_closed, close_it},
     .finish = all_was_read,
+    .never_spurious = true,
+};
+
+/* Who waits meets the closing, and another who publishes what was claimed before it. */
+static void setup_claimed(void *p)
+{
+    state *s = p;
+    uint8_t first;
+    setup_two(p);
+    bide_check_assert(bide_multi_producer_sequencer8_try_claim(&s->sequencer, 1, &first) == 1);
+}
+
+static void publish_and_close(void *p)
+{
+    state *s = p;
+    *slot_of(s, FIRST) = FIRST + 1000;
+    bide_multi_producer_sequencer8_publish(&s->sequencer, FIRST);
+    close_it(p);
+}
+
+static void close_and_publish(void *p)
+{
+    state *s = p;
+    close_it(p);
+    *slot_of(s, FIRST) = FIRST + 1000;
+    bide_multi_producer_sequencer8_publish(&s->sequencer, FIRST);
+}
+
+static void read_second_in_vain(void *p)
+{
+    state *s = p;
+    uint8_t published;
+    bide_check_assert(read_until(s, (uint8_t)(FIRST + 1), FIRST - 1, &published) == -EPIPE);
+    bide_check_assert(published == FIRST && s->reason == 1);
+}
+
+static const bide_check_scenario closed_after = {
+    .name = "one_publishes_and_closes_while_another_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_claimed,
+    .threads = {publish_and_close, read_second_in_vain},
+    .never_spurious = true,
+};
+
+static const bide_check_scenario closed_before = {
+    .name = "one_closes_and_publishes_while_another_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_claimed,
+    .threads = {close_and_publish, read_second_in_vain},
     .never_spurious = true,
 };
 
@@ -436,6 +521,66 @@ static void setup_early(void *p)
     }
 }
 
+/* One slot: one waits for it at the gate since the setup, another lines up behind him, or comes when he has it. */
+bide_coroutine(early_producer_body)
+{
+    bide_begin(early_producer_body, struct early * self);
+    bide_await_status(self->status, bide_multi_producer_sequencer8_claim_one(
+                                        &self->claim, &self->state->sequencer));
+    bide_check_assert(self->status == 0);
+    *slot_of(self->state, self->claim.first) = self->claim.first + 1000;
+    bide_multi_producer_sequencer8_publish(&self->state->sequencer, self->claim.first);
+    bide_end();
+}
+
+static void setup_early_producer(void *p)
+{
+    state *s = p;
+    setup_full_one(p);
+    struct early *early = s->early[0] = bide_check_alloc(sizeof *early);
+    early->state = s;
+    bide_start(&early->task.frame, &early_producer_body, &bide_default_context);
+    bide_resume(&early->task.frame);
+    bide_check_assert(!bide_done(&early->task.frame));
+}
+
+/* One after the other, giving back the slot. */
+static void read_two(void *p)
+{
+    state *s = p;
+    uint8_t published = FIRST - 1;
+    for (int i = 0; i < 2; i++) {
+        bide_check_assert(read_until(s, (uint8_t)(published + 1), published, &published) == 0);
+        bide_sequence_barrier8_publish(&s->consumed, published);
+    }
+}
+
+static void early_has_produced(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->early[0]->task.frame));
+    bide_check_free(s->early[0]);
+}
+
+static const bide_check_scenario one_slot = {
+    .name = "two_claim_the_one_slot_and_its_reader_gives_it_back",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_early_producer,
+    .threads = {produce_waiting, read_two},
+    .finish = early_has_produced,
+    .never_spurious = true,
+};
+
+static const bide_check_scenario at_gate = {
+    .name = "one_claims_the_one_slot_while_its_reader_gives_it_back",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_full_one,
+    .threads = {produce_waiting, read_the_one},
+    .never_spurious = true,
+};
+
 static void ask_to_stop(void *p)
 {
     bide_stop_request(&((state *)p)->stop);
@@ -589,6 +734,9 @@ int main(int argc, char **argv)
         &open_while_moving,
         &closed_while_moving,
         &waiting_while_moving,
+        &closed_after,
+        &closed_before,
+        &at_gate,
         &closed,
         &one_slot,
         NULL,

@@ -657,13 +657,13 @@ static void produce_past_the_line(void *p)
     uint8_t count = bide_multi_producer_sequencer8_try_claim(&s->sequencer, 2, &first);
     for (uint8_t i = 0; i < count; i++)
         *slot_of(s, (uint8_t)(first + i)) = 1;
-    s->claimed[0] = count;
+    s->claimed = count;
 }
 
 static void the_early_one_has_his(void *p)
 {
     state *s = p;
-    bide_check_assert(s->claimed[0] <= 1 && bide_done(&s->early[0]->task.frame));
+    bide_check_assert(s->claimed <= 1 && bide_done(&s->early[0]->task.frame));
     bide_check_assert(s->early[0]->status == 0 && s->early[0]->claim.count == 1);
     bide_check_free(s->early[0]);
 }

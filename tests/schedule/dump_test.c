@@ -29,8 +29,8 @@ static char *dump(void)
     assert_non_null(file);
     assert_int_equal(bide_dump(file), 0);
     fclose(file);
-    fclose(file);
     assert_non_null(text);
+    return text;
 }
 
 static void assert_contains(const char *text, const char *expected)

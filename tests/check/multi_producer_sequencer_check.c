@@ -198,6 +198,15 @@ static const bide_check_scenario any_order = {
     .never_spurious = true,
 };
 
+static const bide_check_scenario any_order_and_come = {
+    .name = "two_publish_while_one_comes_to_wait_for_both",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {produce_at_once, produce_at_once, read_second},
+    .never_spurious = true,
+};
+
 static const bide_check_scenario range = {
     .name = "one_publishes_two_at_once_and_another_waits_for_the_second",
     .size = sizeof(state),
@@ -734,6 +743,7 @@ int main(int argc, char **argv)
         &open_while_moving,
         &closed_while_moving,
         &waiting_while_moving,
+        &any_order_and_come,
         &closed_after,
         &closed_before,
         &at_gate,

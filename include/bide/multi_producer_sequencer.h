@@ -54,15 +54,13 @@
  *
  * ---- Publishing: no wake-up is lost ----
  *
- * The publisher stores in the slot and then looks at the list of readers; a reader enlists and then looks at the slots,
- * which is the sequence barrier's argument (sequence_barrier.h, 1 to 3), with letters alike:
+ * The publisher stores in the slot and then looks at the list of readers; a reader enlists and then looks at the slots.
+ * That neither misses the other is the list's argument, with its letters (waiter_list.h, 8 to 11): the number that is
+ * announced is the slot's.
  *
- *     publisher:  C  slot.store(s, seq_cst)       reader:  A  readers.push(w, seq_cst)
- *                 D  readers.load(seq_cst)                 B  slot.load(seq_cst), from the one after `known` on
- *
- * 5. Of a range the first is stored last, by C, and the others before, with release. A reader walks up from what it
+ * 5. Of a range the first is stored last, as N, and the others before, with release. A reader walks up from what it
  *    knows; it stops at the first slot that is not published. That one is not inside a range of which it has seen or
- *    known the first (having acquired that, it sees the others), so it was or will be stored by a C, or not at all.
+ *    known the first (having acquired that, it sees the others), so it was or will be stored as an N, or not at all.
  * 6. Whoever sifts judges each waiter by its own (target, known), walking again, and puts back who stays. So
  *    nobody is resumed before all up to its target is published, however often it was looked at. (cppcoro resumes some
  *    too early when a list is put back: its issue 217.)
@@ -75,7 +73,7 @@
  *    older. It may be newer; by half the range only if 2^31 or 2^63 are claimed between the two reads.) Thus one word
  *    says whether it is closed, and where all ends that was ever claimed. A reader that finds everything published up
  *    to there knows that nothing follows, and ends with -EPIPE. If something is claimed still, it waits for that.
- * 8. To the readers that is as a publish: C is the exchange of `next`, B the load of it.
+ * 8. To the readers that is as a publish: N is the exchange of `next`, B the load of it.
  * 9. The one that waits at the gate does so in the stop source of `turn`, below its own. FREE -> AT_GATE is released
  *    with the source, and close() acquires it: AT_GATE -> CLOSED, and asks the source to stop. No other claim uses the
  *    source after that, and while close() does the sequencer stays; so nobody has to wait for close(). Those behind get

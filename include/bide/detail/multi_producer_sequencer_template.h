@@ -140,7 +140,7 @@ BIDE_INLINE bool F_(_are_claimed_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, B
  * Publishes `count` sequences from `first` on, at least one, which the caller has claimed: all of a claim, or a part,
  * in any order. Consumers see them when all before them are published too; whose target is reached by that is woken, on
  * his own scheduler, in the order in which they came. Any thread, so not only the one that claimed. Does not suspend.
- * Wait-free while no consumer waits (one store a slot, the last seq_cst, and one load); otherwise lock-free, and
+ * Wait-free while no consumer waits (one store a slot and one load); otherwise lock-free, and
  * linear in the waiters. To publish what is not claimed, or published already, is misuse, which is caught where
  * BIDE_DEBUG is 1. Behind the macros _publish and _publish_range.
  */

@@ -186,7 +186,7 @@ valgrind_tests() { # NAME FOLDER
     again "$1" "$2" '' --no-suite long --no-suite once --no-suite examples \
         --no-suite check \
         --timeout-multiplier 10 \
-        --wrapper='valgrind -q --error-exitcode=99 --leak-check=full'
+        --wrapper="valgrind -q --error-exitcode=99 --leak-check=full --suppressions=$PWD/scripts/valgrind.supp"
 }
 
 # How much of the library all tests but the long ones run. No test itself, so nothing is

@@ -805,6 +805,7 @@ struct member {
 
 struct crowd {
     const primitive *primitive;
+    size_t count;
     size_t member_size;
     unsigned char *members;
     size_t object_size;
@@ -840,8 +841,9 @@ static void crowd_init(struct crowd *crowd, const primitive *p, size_t objects)
 {
     memset(crowd, 0, sizeof *crowd);
     crowd->primitive = p;
+    crowd->count = p->most_counted != 0 && p->most_counted < CROWD ? p->most_counted : CROWD;
     crowd->member_size = round_up(sizeof(struct member) + p->waiter_size, 16);
-    crowd->members = aligned_alloc(16, CROWD * crowd->member_size);
+    crowd->members = aligned_alloc(16, crowd->count * crowd->member_size);
     crowd->object_size = round_up(p->object_size, BIDE_CACHE_LINE);
     crowd->objects = aligned_alloc(BIDE_CACHE_LINE, objects * crowd->object_size);
     assert_non_null(crowd->members);
@@ -883,7 +885,7 @@ static void member_begins(struct crowd *crowd, size_t i, void *object, void *nex
 static size_t crowd_ended_otherwise(struct crowd *crowd, int status)
 {
     size_t otherwise = 0;
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < crowd->count; i++)
         otherwise += member_of(crowd, i)->status != status;
     return otherwise;
 }
@@ -892,12 +894,12 @@ static void *wake_a_chain(void *argument)
 {
     struct crowd *crowd = argument;
     bool one_object = crowd->primitive->hand_on != NULL && crowd->primitive->most_waiting == 0;
-    for (size_t i = 0; i < CROWD; i++) {
+    for (size_t i = 0; i < crowd->count; i++) {
         unsigned char *own = crowd->objects + i * crowd->object_size;
         if (one_object)
             member_begins(crowd, i, crowd->objects, NULL);
         else
-            member_begins(crowd, i, own, i + 1 < CROWD ? own + crowd->object_size : NULL);
+            member_begins(crowd, i, own, i + 1 < crowd->count ? own + crowd->object_size : NULL);
     }
     crowd->primitive->wake(crowd->objects);
     return NULL;
@@ -918,7 +920,7 @@ static void a_million_of_whom_each_wakes_the_next(void **state)
 static void *wake_all(void *argument)
 {
     struct crowd *crowd = argument;
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < crowd->count; i++)
         member_begins(crowd, i, crowd->objects, NULL);
     crowd->primitive->wake(crowd->objects);
     return NULL;
@@ -927,7 +929,7 @@ static void *wake_all(void *argument)
 static void *close_all(void *argument)
 {
     struct crowd *crowd = argument;
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < crowd->count; i++)
         member_begins(crowd, i, crowd->objects, NULL);
     crowd->primitive->close(crowd->objects);
     return NULL;
@@ -939,7 +941,7 @@ static void *stop_all(void *argument)
     bide_stop_source stop;
     bide_stop_source_init(&stop);
     crowd->stop = &stop;
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < crowd->count; i++)
         member_begins(crowd, i, crowd->objects, NULL);
     bide_stop_request(&stop);
     return NULL;
@@ -968,8 +970,8 @@ static void a_million_who_are_asked_to_stop_at_once(void **state)
 {
     struct crowd crowd;
     crowd_init(&crowd, *state, 1);
-    crowd.sources = calloc(CROWD, sizeof *crowd.sources);
-    crowd.contexts = calloc(CROWD, sizeof *crowd.contexts);
+    crowd.sources = calloc(crowd.count, sizeof *crowd.sources);
+    crowd.contexts = calloc(crowd.count, sizeof *crowd.contexts);
     assert_non_null(crowd.sources);
     assert_non_null(crowd.contexts);
     on_a_small_stack(stop_all, &crowd);

@@ -382,6 +382,7 @@ const primitive primitive_condition = {
     .name = "condition",
     .object_size = sizeof(monitor),
     .waiter_size = sizeof(monitor_wait),
+    .most_counted = BIDE_CONDITION_MOST,
     .traits = IN_ORDER | HANDED | STAYS_HAD,
     .init = monitor_init,
     .begin = monitor_begin,

@@ -31,7 +31,8 @@
  *    that comes before the server's coming is acquired by it; one that comes between makes the leaving fail, and
  *    is acquired as it is taken out; one that comes after finds nobody serving.
  * 2. Who arrives pushes first and says NEW after, so by 1 the server that sees NEW (acquire; partner: enlist's release)
- *    finds him in `arrivals`. A server may find him earlier: 6.
+ *    finds him in `arrivals`. A server may find him earlier: 6. Then NEW and WAITING say too much, until the next put,
+ *    which serves: as he did not find the value such that he could go, nobody can before that put.
  * 3. The line is handed from server to server: leaving releases, coming acquires.
  * 4. What was written before a put is seen by whoever ends because of it: put releases; take, coming and leaving
  *    acquire. Read-modify-writes in between continue the release sequence. (A put that serves shows its value at
@@ -194,11 +195,19 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
 /* Closes it: who waits, now and later, ends with -EPIPE. Lock-free. */
 void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *rules);
 
-/* Does nobody wait? For debug builds' checks: it is out of date at once. */
+/*
+ * Does nobody wait? For debug builds' checks, by who knows that nobody uses it. (WAITING may be left over from one who
+ * was served before he had said that he had come.)
+ */
 BIDE_INLINE bool bide_waiter_queue_is_idle(bide_waiter_queue *queue)
 {
-    return (bide_atomic_load(&queue->state, relaxed) &
-            (BIDE_QUEUE_SERVING_ | BIDE_QUEUE_WAITING_)) == 0;
+    /* relaxed: the caller has seen what was done with it. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    if ((state & BIDE_QUEUE_SERVING_) != 0)
+        return false;
+    return (state & BIDE_QUEUE_WAITING_) == 0 ||
+           (bide_atomic_load(&queue->arrivals.word, relaxed) == BIDE_LIST_EMPTY &&
+            queue->line.first == NULL);
 }
 
 BIDE_EXTERN_C_END

@@ -22,8 +22,9 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export MSAN_OPTIONS=halt_on_error=1:exit_code=99
 
 passed=0 failed=0 skipped=0
-output=$(mktemp) # of the step that is running
-trap 'rm -f "$output"' EXIT
+output=$(mktemp)   # of the step that is running
+failures=$(mktemp) # what failed in all of them, told again at the end
+trap 'rm -f "$output" "$failures"' EXIT
 
 # When told to stop, let the running step end, then report what has been counted.
 stopped=no
@@ -81,7 +82,7 @@ run() { # NAME FOLDER TEST-OPTION...
         cat "$output"
     fi
     if [ -f "$log" ]; then
-        read -r p f s < <(python3 scripts/count-tests.py "$log") || f=1
+        read -r p f s < <(python3 scripts/count-tests.py "$log" "$failures" "$name") || f=1
     fi
 
     if [ "$stopped" = yes ]; then
@@ -128,7 +129,7 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     if build "$@"; then
         run "$name" "$folder" "${tests[@]}"
     elif [ "$stopped" = no ]; then
-        echo "   $name: the build failed"
+        echo "   $name: the build failed" | tee -a "$failures"
         report "$name" 0 1 0
     fi
 }
@@ -167,7 +168,7 @@ again() { # NAME FOLDER WRAP TEST-OPTION...
     if build "$folder" gcc g++; then
         run "$name" "$folder" "$@"
     elif [ "$stopped" = no ]; then
-        echo "   $name: the build failed"
+        echo "   $name: the build failed" | tee -a "$failures"
         report "$name" 0 1 0
     fi
 }
@@ -259,6 +260,7 @@ if [ $long = yes ]; then
     coverage build/coverage
 fi
 
+cat "$failures"
 echo "$passed passed, $failed failed, $skipped skipped"
 
 [ "$stopped" = no ] || exit 143

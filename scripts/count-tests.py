@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Count the test cases in meson's testlog.json: prints "PASSED FAILED SKIPPED", and on
-stderr a line for each that was skipped.
+stderr a line for each that was skipped. With a second file, and a name for the run, it
+appends to that file what failed and the last lines that each wrote.
 
 A program that prints TAP counts each of its cases, any other test counts as one.
 A case that was planned but never reported counts as failed, and so does at least
@@ -15,6 +16,8 @@ import sys
 PLAN = re.compile(r"^1\.\.(\d+)", re.M)
 CASE = re.compile(r"^(not ok|ok)\b(.*)$", re.M)
 SKIP = re.compile(r"#\s*(skip|todo)\b", re.I)
+
+LINES_OF_FAILURE = 12
 
 GOOD = {"OK", "EXPECTEDFAIL", "IGNORED"}
 
@@ -64,15 +67,28 @@ def count_one(test):
     return passed, failed, skipped
 
 
+def tell_failure(file, run, test):
+    """Appends which test failed, and the end of what it wrote but for what passed."""
+    output = test.get("stdout", "") + test.get("stderr", "")
+    lines = [line for line in output.split("\n") if line and not line.startswith("ok ")]
+    print(f"== failed: {run}: {test['name']}: {test['result']}", file=file)
+    for line in lines[-LINES_OF_FAILURE:]:
+        print("   " + line[:200], file=file)
+
+
 def main():
     total = [0, 0, 0]
+    failures = open(sys.argv[2], "a", encoding="utf-8") if len(sys.argv) > 2 else None
     with open(sys.argv[1], encoding="utf-8", errors="replace") as log:
         for line in log:
             try:
                 test = json.loads(line)
             except json.JSONDecodeError:
                 continue  # blank, or cut off when the run was killed
-            total = [a + b for a, b in zip(total, count_one(test))]
+            counts = count_one(test)
+            total = [a + b for a, b in zip(total, counts)]
+            if counts[1] > 0 and failures:
+                tell_failure(failures, sys.argv[3], test)
     print(*total)
 
 

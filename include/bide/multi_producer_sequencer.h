@@ -79,6 +79,11 @@
  *    source after that, and while close() does the sequencer stays; so nobody has to wait for close(). Those behind get
  *    their turn one after the other, and find it closed.
  *
+ * 10. The one at the gate may be preempted before it has enlisted there, and others claim meanwhile, as many as they
+ *    like; with 8 or 16 bits a number that it had worked out before would then be that of another lap, ahead of all that
+ *    is published, and it would wait until the numbers have come round. So its target is not a number: it follows
+ *    `next`, which has the wider word, and whoever judges it looks there (sequence_barrier.h, 5).
+ *
  * ---- Joining the gate ----
  *
  * 11. A joiner begins after P, the last that is claimed when it is linked to the gate, behind a heavy fence X. No
@@ -117,14 +122,6 @@ typedef struct bide_claim_turn_ {
     bide_context context;        /* of the one at the gate, with `source`; of who has the mutex */
     bide_stop_source source;
 } bide_claim_turn_;
-
-/* The word of `next`. */
-#define BIDE_COUNTER_8_        uintptr_t
-#define BIDE_COUNTER_16_       uintptr_t
-#define BIDE_COUNTER_32_       uintptr_t
-#define BIDE_COUNTER_64_       uint64_t
-#define BIDE_COUNTER__         size_t
-#define BIDE_COUNTER_OF_(bits) BIDE_CONCAT3(BIDE_COUNTER_, bits, _)
 
 #define BIDE_SEQUENCE_TEMPLATE "bide/detail/multi_producer_sequencer_template.h"
 #include "bide/detail/each_sequence.h"

@@ -39,6 +39,14 @@
 #define BIDE_SIGNED__         ptrdiff_t /* size_t */
 #define BIDE_SIGNED_OF_(bits) BIDE_CONCAT3(BIDE_SIGNED_, bits, _)
 
+/* A counter of which a sequence is the low bits: as wide as a pointer, or as the sequence if that is wider. */
+#define BIDE_COUNTER_8_        uintptr_t
+#define BIDE_COUNTER_16_       uintptr_t
+#define BIDE_COUNTER_32_       uintptr_t
+#define BIDE_COUNTER_64_       uint64_t
+#define BIDE_COUNTER__         size_t
+#define BIDE_COUNTER_OF_(bits) BIDE_CONCAT3(BIDE_COUNTER_, bits, _)
+
 BIDE_EXTERN_C_BEGIN
 
 #define BIDE_SEQUENCE_TEMPLATE "bide/detail/sequence_template.h"

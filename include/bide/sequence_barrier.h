@@ -40,6 +40,17 @@
  *    later number than the taker had would, by the taker's number, lie more than half the range back (waiter_list.h, 13).
  * 4. Nothing of the barrier is touched after the end of a wait: waiter_list.h, 12.
  *
+ * 5. The target of a follower is a difference: of a counter `next`, of which the newest sequence to be published is not
+ *    more than `behind` - 1 before, and a constant `behind`; it waits for room, in a ring of so many slots. A number
+ *    worked out when the wait began would not do where numbers come round: before it is enlisted others may have moved
+ *    the counter, and then `published`, on by half the range. So who judges it loads `published` first, P, and then the
+ *    counter, N.
+ *    N is not before P + 1: who published P had acquired what was claimed up to there. Nor is it, if P is
+ *    the last that was published, after P + behind + 1; so it judges right. If N is further on than that, then more was
+ *    published than P, and who published it finds the follower in the list, or with who judges, and judges again.
+ *    So while it stays enlisted, the last that was published has left no room. To be told of room that is gone
+ *    again does no harm: it looks.
+ *
  * ABA: see waiter_list.h; the list is pushed onto or taken whole, so it does no harm.
  *
  * Layout: `published` and `waiters` have a cache line each. Publishing writes the first; waiters that

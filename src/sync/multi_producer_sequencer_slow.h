@@ -143,16 +143,6 @@ const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_),
                                               "bide_multi_producer_claim", __FILE__,
                                               &BIDE_CONCAT2(BODY_, _type_), NULL};
 
-/* Waits until the slot of the next sequence is free. */
-static bide_awaiter *F_(_wait_at_gate)(CLAIM_ *claim)
-{
-    SEQUENCER_ *sequencer = claim->sequencer;
-    BIDE_SEQUENCE end;
-    F_(_look_at_end_)(sequencer, &end);
-    return GROUP_F_(_wait_until_published)(&claim->wait, sequencer->gate,
-                                           (BIDE_SEQUENCE)(end - sequencer->size));
-}
-
 bide_body(BODY_)
 {
     bide_begin(BODY_, CLAIM_ * self);
@@ -168,7 +158,9 @@ bide_body(BODY_)
             !turn_begin(&self->sequencer->turn, bide_this_frame()))
             bide_return(-EPIPE);
         self->stage = WAITS_AT_GATE;
-        bide_await_status(status, F_(_wait_at_gate)(self));
+        bide_await_status(status, GROUP_F_(_follow_)(&self->wait, self->sequencer->gate,
+                                                     &self->sequencer->next, /* 10 */
+                                                     self->sequencer->size));
         self->stage = FIRST;
         open = turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
         if (!open)

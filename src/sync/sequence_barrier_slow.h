@@ -2,6 +2,8 @@
 
 #define BARRIER_     BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
 #define WAITER_      BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
+#define FOLLOWER_    BIDE_CONCAT2(bide_sequence_follower, BIDE_SEQUENCE_BITS)
+#define COUNTER_     BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
 #define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
 #define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
 
@@ -21,7 +23,9 @@ static bool F_(_is_due)(const void *context, const bide_awaiter *awaiter)
 {
     const F_(_sifter) *sifter = context;
     const WAITER_ *waiter = (const WAITER_ *)(const void *)awaiter;
-    return !TRAIT_(_precedes)(sifter->published, waiter->target);
+    BIDE_SEQUENCE target =
+        waiter->follows ? F_(_followed_)((const FOLLOWER_ *)(const void *)awaiter) : waiter->target;
+    return !TRAIT_(_precedes)(sifter->published, target);
 }
 
 static void F_(_end)(void *context, bide_awaiter *awaiter)
@@ -65,5 +69,7 @@ void F_(_close)(BARRIER_ *barrier)
 
 #undef BARRIER_
 #undef WAITER_
+#undef FOLLOWER_
+#undef COUNTER_
 #undef F_
 #undef TRAIT_

@@ -6,6 +6,7 @@
 #define GROUP_           BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
 #define MEMBER_          BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
 #define WAITER_          BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
+#define COUNTER_         BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
 #define VIEW_            BIDE_CONCAT2(group_view, BIDE_SEQUENCE_BITS)
 #define BODY_            BIDE_CONCAT2(group_body, BIDE_SEQUENCE_BITS)
 #define F_(name)         BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
@@ -164,7 +165,11 @@ static void F_(_look_at)(VIEW_ *view, BIDE_SEQUENCE target, BARRIER_ *barrier, M
 static bool F_(_turn)(WAITER_ *self, int *status)
 {
     GROUP_ *group = self->group;
-    BIDE_SEQUENCE target = self->target;
+    bide_atomic(COUNTER_) *counter = self->wait.counter;
+    /* relaxed: a hint for whom to wait; or it is loaded again. */
+    COUNTER_ followed = counter != NULL ? bide_atomic_load(counter, relaxed) : 0;
+    BIDE_SEQUENCE target =
+        counter != NULL ? (BIDE_SEQUENCE)(followed - self->wait.behind) : self->target;
     VIEW_ view = {.least = (BIDE_SEQUENCE)-1};
     MEMBER_ *left = NULL;
     for (size_t i = 0; i < group->count; i++)
@@ -191,7 +196,11 @@ static bool F_(_turn)(WAITER_ *self, int *status)
         return true;
     }
     self->published = view.closed ? view.at : F_(_past_)(target, view.least);
-    *status = view.closed ? -EPIPE : 0;
+    /* (Who follows looks again if the counter has moved: what he took for its target may be of another lap.) */
+    if (view.closed && (counter == NULL || bide_atomic_load(counter, relaxed) == followed))
+        *status = -EPIPE;
+    else
+        *status = 0;
     return false;
 }
 
@@ -203,16 +212,23 @@ static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task
 const bide_coroutine_code F_(_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_sequence_group_wait",
                                         __FILE__, &BIDE_CONCAT2(BODY_, _type_), NULL};
 
+static bide_awaiter *F_(_wait_for_slowest)(WAITER_ *self)
+{
+    if (self->wait.counter != NULL)
+        return BARRIER_F_(_follow_)(&self->wait, self->slowest, self->wait.counter,
+                                    self->wait.behind);
+    return BARRIER_F_(_wait_until_published)(&self->wait.wait, self->slowest, self->target);
+}
+
 bide_body(BODY_)
 {
     bide_begin(BODY_, WAITER_ * self);
     int status;
     self->held = NULL;
     while (F_(_turn)(self, &status)) {
-        bide_await_status(
-            status, BARRIER_F_(_wait_until_published)(&self->wait, self->slowest, self->target));
+        bide_await_status(status, F_(_wait_for_slowest)(self));
         if (status < 0 && status != -EPIPE) { /* closed: it may have left */
-            self->published = self->wait.published;
+            self->published = self->wait.wait.published;
             break;
         }
     }
@@ -229,12 +245,24 @@ bide_body(BODY_)
     bide_end();
 }
 
+bide_awaiter *F_(_follow_)(WAITER_ *waiter, GROUP_ *group, bide_atomic(COUNTER_) * counter,
+                           BIDE_SEQUENCE behind)
+{
+    static const bide_point start = BIDE_POINT_START(&F_(_code_));
+    waiter->frame.awaiter.ops = &start.ops;
+    waiter->group = group;
+    waiter->wait.counter = counter;
+    waiter->wait.behind = behind;
+    return &waiter->frame.awaiter;
+}
+
 #undef BARRIER_
 #undef BARRIER_F_
 #undef TRAIT_
 #undef GROUP_
 #undef MEMBER_
 #undef WAITER_
+#undef COUNTER_
 #undef VIEW_
 #undef BODY_
 #undef F_

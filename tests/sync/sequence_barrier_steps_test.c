@@ -46,9 +46,10 @@ static void step(void);
 
 #include <errno.h>
 
-#define BIDE_SIGNED__stepped_ int8_t
-#define BIDE_SEQUENCE         uint8_t
-#define BIDE_SEQUENCE_BITS    _stepped
+#define BIDE_SIGNED__stepped_  int8_t
+#define BIDE_COUNTER__stepped_ uintptr_t
+#define BIDE_SEQUENCE          uint8_t
+#define BIDE_SEQUENCE_BITS     _stepped
 #include "bide/detail/sequence_template.h"
 #include "bide/detail/sequence_barrier_template.h"
 #include "../src/sync/sequence_barrier_slow.h"
@@ -56,8 +57,8 @@ static void step(void);
 
 /* What a thread does to the barrier. Numbers are counted from where the course begins. */
 typedef struct action {
-    enum { NOTHING, PUBLISH, WAIT, CLOSE } kind;
-    uint8_t number;
+    enum { NOTHING, PUBLISH, WAIT, CLOSE, FOLLOW, TURN } kind;
+    uint8_t number; /* of FOLLOW the size of the ring; of TURN how many become free, and are claimed */
 } action;
 
 enum { ACTIONS_MOST = 4, WAITS_MOST = 8, STEPS_MOST = 40 };
@@ -88,6 +89,11 @@ static struct {
     bool closed;
     wait waits[WAITS_MOST];
     int wait_count;
+
+    bide_atomic(uintptr_t) next; /* to be claimed, where a follower waits */
+    bide_sequence_follower_stepped follower;
+    probe follows;
+    uint32_t follower_ended; /* at once */
 
     bool interruptible;   /* `call` runs, and no other */
     int steps;            /* of `call`, until now */
@@ -148,6 +154,18 @@ static void act(const action *action)
     case CLOSE:
         the.closed = true;
         bide_sequence_barrier_stepped_close(&the.barrier);
+        break;
+    case FOLLOW:
+        probe_init(&the.follows);
+        the.follower_ended = probe_await(
+            &the.follows, bide_sequence_barrier_stepped_follow_(&the.follower, &the.barrier,
+                                                                &the.next, action->number));
+        break;
+    case TURN:
+        for (int i = 0; i < action->number; i++) {
+            bide_sequence_barrier_stepped_publish(&the.barrier, ++the.published);
+            atomic_fetch_add(&the.next, 1);
+        }
         break;
     }
 }
@@ -322,6 +340,38 @@ static void a_close_can_be_interrupted_anywhere(void **state)
     RUN_COURSES(courses);
 }
 
+/* The ring is full, and turns while a follower is on its way into the list: as far as that it looks not full, by its
+ * numbers, too. It is told of the next that becomes free, if it was not before. */
+static void a_follower_misses_no_room_however_far_the_ring_turns(void **state)
+{
+    (void)state;
+    enum { SIZE = 64 };
+    uint32_t schedules = 0;
+    for (uint8_t turn = 0; turn < 255; turn++) {
+        const course course = {.call = {FOLLOW, SIZE}, .others = {{TURN, turn}, {TURN, turn}}};
+        for (int i = 0; i < ACTIONS_MOST; i++)
+            the.at[i] = 0;
+        do {
+            the.course = &course;
+            the.initial = the.published = turn;
+            the.steps = the.others_done = 0;
+            bide_sequence_barrier_stepped_init(&the.barrier, the.published);
+            atomic_init(&the.next, 256 + the.published + SIZE + 1U);
+            the.interruptible = true;
+            act(&course.call);
+            the.interruptible = false;
+            do_others(STEPS_MOST);
+            assert_int_equal(atomic_load(&the.next) % 256, (the.published + SIZE + 1) % 256);
+            if (turn == 0)
+                assert_int_equal(the.follower_ended + probe_ended(&the.follows), 0);
+            bide_sequence_barrier_stepped_publish(&the.barrier, ++the.published);
+            assert_int_equal(the.follower_ended + probe_ended(&the.follows), 1);
+            schedules++;
+        } while (next_schedule(&course, the.steps));
+    }
+    printf("# %u interleavings\n", schedules);
+}
+
 /* What another thread may do next; `published` is what it has published. */
 static action random_action(uint64_t *random, bool may_publish, uint8_t *published)
 {
@@ -361,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_wait_can_be_interrupted_anywhere),
         cmocka_unit_test(a_publish_can_be_interrupted_anywhere),
         cmocka_unit_test(a_close_can_be_interrupted_anywhere),
+        cmocka_unit_test(a_follower_misses_no_room_however_far_the_ring_turns),
         cmocka_unit_test(any_call_can_be_interrupted_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 
 #define BARRIER_     BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
 #define WAITER_      BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
+#define FOLLOWER_    BIDE_CONCAT2(bide_sequence_follower, BIDE_SEQUENCE_BITS)
+#define COUNTER_     BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
 #define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
 #define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
 
@@ -18,7 +20,15 @@ typedef struct WAITER_ {
     BARRIER_ *barrier;
     BIDE_SEQUENCE target;
     BIDE_SEQUENCE published; /* what was published when the wait ended */
+    bool follows;            /* it is a follower's */
 } WAITER_;
+
+/* A wait whose target follows a counter: what lies `behind` it, whenever somebody judges that. See argument 5. */
+typedef struct FOLLOWER_ {
+    WAITER_ wait; /* the head */
+    bide_atomic(COUNTER_) *counter;
+    BIDE_SEQUENCE behind;
+} FOLLOWER_;
 
 /* The slow halves, in src/sync/sequence_barrier.c. */
 void F_(_wake_)(BARRIER_ *barrier, uintptr_t word);
@@ -101,7 +111,29 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *b
     waiter->waiting.awaiter.ops = &ops;
     waiter->barrier = barrier;
     waiter->target = target;
+    waiter->follows = false;
     return &waiter->waiting.awaiter;
+}
+
+BIDE_INLINE BIDE_SEQUENCE F_(_followed_)(const FOLLOWER_ *waiter)
+{
+    /* relaxed: 5; what it must not be older than happened before. */
+    return (BIDE_SEQUENCE)(bide_atomic_load(waiter->counter, relaxed) - waiter->behind);
+}
+
+/*
+ * Waits until what lies `behind` the counter is published, or has been for a moment: the counter may have gone on.
+ * `counter` is another's, which changes it, and stays until the wait has ended. For who waits at a gate for room in a
+ * ring: argument 5 says what must hold. Otherwise as _wait_until_published.
+ */
+BIDE_INLINE bide_awaiter *F_(_follow_)(FOLLOWER_ *waiter, BARRIER_ *barrier,
+                                       bide_atomic(COUNTER_) * counter, BIDE_SEQUENCE behind)
+{
+    waiter->counter = counter;
+    waiter->behind = behind;
+    F_(_wait_until_published)(&waiter->wait, barrier, F_(_followed_)(waiter));
+    waiter->wait.follows = true;
+    return &waiter->wait.waiting.awaiter;
 }
 
 /*
@@ -134,5 +166,7 @@ BIDE_INLINE void F_(_destroy_)(BARRIER_ *barrier, const char *what, const char *
 
 #undef BARRIER_
 #undef WAITER_
+#undef FOLLOWER_
+#undef COUNTER_
 #undef F_
 #undef TRAIT_

@@ -6,6 +6,7 @@
 #define MEMBER_          BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
 #define LEAVER_          BIDE_CONCAT2(bide_sequence_group_leaver, BIDE_SEQUENCE_BITS)
 #define WAITER_          BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
+#define COUNTER_         BIDE_COUNTER_OF_(BIDE_SEQUENCE_BITS)
 #define F_(name)         BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
 
 /* One that has joined. The joiner's, until it has left. All but `left` is under the group's lock. */
@@ -33,7 +34,7 @@ typedef struct WAITER_ {
     BIDE_SEQUENCE published; /* what the slowest member had published */
     BARRIER_ *slowest;       /* the barrier that is waited for */
     MEMBER_ *held;           /* the member whose it is; NULL: a fixed one's, or none */
-    BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS) wait;
+    BIDE_CONCAT2(bide_sequence_follower, BIDE_SEQUENCE_BITS) wait; /* its counter: NULL, or what the target follows */
 } WAITER_;
 
 /* One leaving. The caller's until it has ended. */
@@ -201,13 +202,23 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, GROUP_ *gro
     waiter->frame.awaiter.ops = &start.ops;
     waiter->group = group;
     waiter->target = target;
+    waiter->wait.counter = NULL;
     return &waiter->frame.awaiter;
 }
+
+/*
+ * Waits until what lies `behind` the counter was published by every member, perhaps for a moment only. Ends with -EPIPE
+ * only if a member is closed that leaves no room. See _follow_ of the barrier; otherwise as above, but
+ * `published` says nothing.
+ */
+bide_awaiter *F_(_follow_)(WAITER_ *waiter, GROUP_ *group, bide_atomic(COUNTER_) * counter,
+                           BIDE_SEQUENCE behind);
 
 #undef BARRIER_
 #undef BARRIER_F_
 #undef GROUP_
 #undef MEMBER_
 #undef LEAVER_
+#undef COUNTER_
 #undef WAITER_
 #undef F_

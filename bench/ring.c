@@ -4,6 +4,7 @@
  *
  * bide                coroutines, on a run loop each thread. With more than two parties on two threads: the
  *                     producers on one and the consumers on the other ("apart"), or dealt to them in turn ("dealt")
+ * bide-spinning       the same, but the consumers spin a moment before they wait (bide/adaptive_spin.h)
  * mutex+cond          1-1: a ring under a mutex and two condition variables, two threads
  * cxx20-barrier-g++   1-1 on one thread: a minimal sequence barrier of cppcoro's kind, compiled by g++. Who waits is
  *                     "resumed" "inline", in publish, or "queued", when the publisher has suspended (as bide's)
@@ -87,18 +88,22 @@ RUN_CXX(run_clang_queued, peer_ring_clang, run_queued)
 #define PARAMS(topology, threads, placement, batch)                                            \
     "{\"topology\": \"" topology "\", \"threads\": " #threads placement ", \"batch\": " #batch \
     ", \"ring\": 16384}"
-#define SUBJECT(name, run, topology, named, placement, threads, placed, batch, items) \
-    {                                                                                 \
-        name, run, &(const struct ring_setting){topology, placement, batch, items},   \
-            PARAMS(named, threads, placed, batch)                                     \
+#define SUBJECT(name, run, topology, named, placement, threads, placed, batch, items)    \
+    {                                                                                    \
+        name, run,                                                                       \
+            &(const struct ring_setting){topology, placement, batch, (items)*1000000ULL, \
+                                         sizeof(name) == sizeof("bide-spinning")},       \
+            PARAMS(named, threads, placed, batch)                                        \
     }
 /* In batches of 1, 10 and 256; the items in millions. */
-#define SUBJECTS(name, run, topology, named, placement, threads, placed, n1, n10, n256)        \
-    SUBJECT(name, run, topology, named, placement, threads, placed, 1, (n1)*1000000ULL),       \
-        SUBJECT(name, run, topology, named, placement, threads, placed, 10, (n10)*1000000ULL), \
-        SUBJECT(name, run, topology, named, placement, threads, placed, 256, (n256)*1000000ULL)
-#define BIDE(topology, named, placement, threads, placed, n1, n10, n256) \
-    SUBJECTS("bide", ring_bide_run, topology, named, placement, threads, placed, n1, n10, n256)
+#define SUBJECTS(name, run, topology, named, placement, threads, placed, n1, n10, n256) \
+    SUBJECT(name, run, topology, named, placement, threads, placed, 1, n1),             \
+        SUBJECT(name, run, topology, named, placement, threads, placed, 10, n10),       \
+        SUBJECT(name, run, topology, named, placement, threads, placed, 256, n256)
+#define BIDE(topology, named, placement, threads, placed, n1, n10, n256)                          \
+    SUBJECTS("bide", ring_bide_run, topology, named, placement, threads, placed, n1, n10, n256),  \
+        SUBJECTS("bide-spinning", ring_bide_run, topology, named, placement, threads, placed, n1, \
+                 n10, n256)
 #define CXX(name, run, resumed, n1, n10, n256)                                                   \
     SUBJECTS(name, run, RING_1_1, "1-1", RING_TOGETHER, 1, ", \"resumed\": \"" resumed "\"", n1, \
              n10, n256)

@@ -29,6 +29,7 @@ struct shared {
     number_ring ring;
     uint64_t items;
     size_t batch;
+    bool spins;
     struct stage first;
     struct stage last;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_sequence_barrier cursor;
@@ -53,6 +54,7 @@ struct consumer {
     bide_sequence_waiter wait;
     bide_multi_producer_waiter multi_wait;
     bide_sequence_group_waiter group_wait;
+    bide_adaptive_spin spin;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_sequence_barrier consumed;
 };
 
@@ -113,6 +115,11 @@ bide_coroutine(consumer_body)
 {
     bide_begin(consumer_body, struct consumer * self);
     while (self->next < self->shared->items) {
+        if (self->shared->spins)
+            bide_spin_until(
+                &self->spin,
+                !bide_sequence_precedes(bide_sequence_barrier_last_published(&self->shared->cursor),
+                                        self->next));
         bide_try(bide_sequence_barrier_wait_until_published(&self->wait, &self->shared->cursor,
                                                             self->next));
         consume(self, self->wait.published);
@@ -124,6 +131,9 @@ bide_coroutine(multi_consumer_body)
 {
     bide_begin(multi_consumer_body, struct consumer * self);
     while (self->next < self->shared->items) {
+        if (self->shared->spins)
+            bide_spin_until(&self->spin, bide_multi_producer_sequencer_is_published(
+                                             &self->shared->multi, self->next));
         bide_try(bide_multi_producer_sequencer_wait_until_published(
             &self->multi_wait, &self->shared->multi, self->next, self->next - 1));
         consume(self, self->multi_wait.published);
@@ -136,6 +146,10 @@ bide_coroutine(later_consumer_body)
 {
     bide_begin(later_consumer_body, struct consumer * self);
     while (self->next < self->shared->items) {
+        if (self->shared->spins)
+            bide_spin_until(&self->spin,
+                            bide_sequence_group_is_published(&self->shared->first.group, self->next,
+                                                             &self->group_wait.published));
         bide_try(bide_sequence_group_wait_until_published(&self->group_wait,
                                                           &self->shared->first.group, self->next));
         consume(self, self->group_wait.published);
@@ -149,6 +163,7 @@ static bide_awaiter *init_consumer(struct consumer *consumer, struct shared *sha
     consumer->shared = shared;
     consumer->next = 0;
     consumer->sum = 0;
+    consumer->spin = (bide_adaptive_spin){0};
     bide_sequence_barrier_init(&consumer->consumed, bide_sequence_initial());
     stage->members[index] = &consumer->consumed;
     return bide_task_init(&consumer->task, body);
@@ -190,6 +205,7 @@ uint64_t ring_bide_run(const void *argument)
 
     shared.items = setting->items / producer_count * producer_count;
     shared.batch = setting->batch;
+    shared.spins = setting->spins;
     bide_ring_init(&shared.ring, numbers, BENCH_RING);
     bide_sequence_barrier_init(&shared.cursor, bide_sequence_initial());
 

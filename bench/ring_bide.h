@@ -10,6 +10,7 @@
 #ifndef BENCH_RING_BIDE_H
 #define BENCH_RING_BIDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct ring_setting {
     enum ring_placement placement;
     size_t batch;
     uint64_t items;
+    bool spins; /* consumers spin before they wait: bide/adaptive_spin.h */
 };
 
 /* For bench_run: the argument is a struct ring_setting. */

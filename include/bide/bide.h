@@ -5,6 +5,7 @@
 #ifndef BIDE_BIDE_H
 #define BIDE_BIDE_H
 
+#include "bide/adaptive_spin.h"
 #include "bide/allocator.h"
 #include "bide/async_generator.h"
 #include "bide/atomic.h"

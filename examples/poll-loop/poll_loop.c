@@ -1,7 +1,7 @@
 /*
- * A loop of one's own, around poll(2), that waits for a pipe, a coroutine's event and a deadline at once. The loop knows
- * nothing of coroutines but a descriptor; a thread at the other end of the pipe blocks on an event as if it were a
- * condition variable.
+ * A loop of one's own, around poll(2), that waits for a pipe, a coroutine's event and a deadline at once. The loop
+ * knows nothing of coroutines but a descriptor; a thread at the other end of the pipe blocks on an event as if it were
+ * a condition variable.
  */
 #include <bide/bide.h>
 #include <poll.h>

@@ -211,9 +211,9 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
 
 /*
  * Unlocks what was locked with `waiter`; if somebody waits, and nobody has been woken already, the first is, on his
- * scheduler. Any thread (but one at a time, as the holder). Does not suspend, and does not run the other on the caller's
- * stack while a coroutine is running on it. Lock-free. To unlock what this waiter has not locked is misuse, which is
- * caught where BIDE_DEBUG is 1.
+ * scheduler. Any thread (but one at a time, as the holder). Does not suspend, and does not run the other on the
+ * caller's stack while a coroutine is running on it. Lock-free. To unlock what this waiter has not locked is misuse,
+ * which is caught where BIDE_DEBUG is 1.
  */
 #if BIDE_DEBUG
 #define bide_barging_mutex_unlock(waiter) \

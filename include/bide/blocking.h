@@ -40,8 +40,8 @@ typedef struct bide_blocking_call {
  * Calls function(argument) on one of the threads, and ends with 0 when it has returned; results travel in
  * what `argument` points at. Calls begin in the order in which they were awaited. Cut short (stop.h) before a
  * thread has begun it, it is not made and ends with -ECANCELED or -ETIMEDOUT; after that it is not interrupted. A
- * coroutine that waits for a call that has begun cannot be destroyed. Any thread; suspends. To cut it short is linear in
- * the calls that are queued.
+ * coroutine that waits for a call that has begun cannot be destroyed. Any thread; suspends. To cut it short is linear
+ * in the calls that are queued.
  */
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
                                 void (*function)(void *argument), void *argument);
@@ -58,11 +58,11 @@ typedef struct bide_blocking_reader {
 /*
  * Reads up to `size` bytes from `fd`, where its offset is, into `buffer`, which is the operation's until it
  * has ended. Waits for at least one byte; result 0 is the end of the file (`size` is 1 or more). An
- * interrupted system call is begun again, and a descriptor in non-blocking mode is waited for. Ends with 0, or the negative errno that
- * is in `result` too (-ECANCELED after bide_blocking_interrupt: nothing was read then). Cut short as
- * bide_blocking_run, with -ECANCELED in `result`; a read that waits for data is ended by
- * bide_blocking_interrupt only. Any thread; suspends. One reader at a time on a descriptor: between the wait for data and the read, another might take
- * the data away, and then nothing interrupts the read.
+ * interrupted system call is begun again, and a descriptor in non-blocking mode is waited for. Ends with 0, or the
+ * negative errno that is in `result` too (-ECANCELED after bide_blocking_interrupt: nothing was read then). Cut short
+ * as bide_blocking_run, with -ECANCELED in `result`; a read that waits for data is ended by bide_blocking_interrupt
+ * only. Any thread; suspends. One reader at a time on a descriptor: between the wait for data and the read, another
+ * might take the data away, and then nothing interrupts the read.
  */
 bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
                                  void *buffer, size_t size);

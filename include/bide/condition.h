@@ -10,8 +10,8 @@
  *
  *     wait: enlists, unlocks the mutex, is notified, locks the mutex again
  *
- * First come, first served. No wake-up is spurious: a wait ends because it was notified, or cut short, or because of the
- * closing. Yet look again at what was waited for: between the notification and the locking others may have had the
+ * First come, first served. No wake-up is spurious: a wait ends because it was notified, or cut short, or because of
+ * the closing. Yet look again at what was waited for: between the notification and the locking others may have had the
  * mutex. All who wait at one time use one mutex.
  *
  * The value of its waiter queue is two numbers: how many wait, and how many of those have been notified and are not yet
@@ -92,8 +92,9 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
  * with -EPIPE without it; waiter->is_locked says so. Any thread; suspends, unless it is closed or asked to stop
  * already. Lock-free but for the mutex.
  *
- * If the coroutine is destroyed while it waits, it does not have the mutex (is_locked is false), and a notification that
- * it has not been told of goes to the next (4). Not to hold the mutex is misuse, which is caught where BIDE_DEBUG is 1.
+ * If the coroutine is destroyed while it waits, it does not have the mutex (is_locked is false), and a notification
+ * that it has not been told of goes to the next (4). Not to hold the mutex is misuse, which is caught where BIDE_DEBUG
+ * is 1.
  */
 #if BIDE_DEBUG
 #define bide_condition_wait(waiter, condition, lock) \

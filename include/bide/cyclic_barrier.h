@@ -103,11 +103,11 @@ bide_cyclic_barrier_arrive_checked_(bide_cyclic_barrier *barrier, bool drops, co
 }
 
 /*
- * One party arrives; returns its token. If it is the last, the phase is complete, the next has begun, and those who wait
- * are woken, in the order in which they came, each on its own scheduler; it sees what was written before the other
- * arrivals. At a closed barrier it does nothing, and is never the last. Touches nothing afterwards. Any thread; does not
- * suspend, and does not run them on the caller's stack while a coroutine is running on it. Lock-free; the last, linear
- * in the waiters.
+ * One party arrives; returns its token. If it is the last, the phase is complete, the next has begun, and those who
+ * wait are woken, in the order in which they came, each on its own scheduler; it sees what was written before the other
+ * arrivals. At a closed barrier it does nothing, and is never the last. Touches nothing afterwards. Any thread; does
+ * not suspend, and does not run them on the caller's stack while a coroutine is running on it. Lock-free; the last,
+ * linear in the waiters.
  */
 #define bide_cyclic_barrier_arrive(barrier) \
     bide_cyclic_barrier_arrive_checked_(    \

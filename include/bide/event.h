@@ -36,8 +36,8 @@ typedef struct bide_event_waiter {
 /*
  * Makes an event, set or not. Before it is shared. The memory may go when nobody waits and nobody calls
  * any of these on it; in particular right after the wait that its set or close has ended: these do not touch the
- * event once the waiters can see that it is set, or closed. (Another's wait that is being cut short is under way until it
- * has ended.)
+ * event once the waiters can see that it is set, or closed. (Another's wait that is being cut short is under way until
+ * it has ended.)
  */
 BIDE_INLINE void bide_event_init(bide_event *event, bool set)
 {

@@ -41,16 +41,15 @@
  * 3. A slot may be written after what its readers have read: they publish on the gate's barriers (release), the claimer
  *    acquires that from the gate, or from `consumed`, which is released by who acquired it.
  * 4. First come, first served: who does not get a slot at once counts itself in `lined`, locks the mutex in `turn`,
- *    which is first in, first out, and waits at the gate when he has it; then he takes what is free, and hands the mutex
- *    on. So of many claims that wait one is woken when a slot becomes free. Nobody else takes a slot unless more are
- *    free, in the same look, than there are claims in line, and he leaves one for each. So nobody in line waits because
- *    of one who came later, and none starves, whatever the others take. (Who looked at `lined` just before may still
- *    claim; so the one at the gate looks again.) The numbers need not be in that order: where there is enough for all,
- *    one claims at once though those in line have not run yet to take theirs. If he had to go behind them the line
- *    would never end: each would be back at its end before the mutex has come through to him, suspended at every
- *    claim, however empty the ring.
- *    `lined` orders nothing: that what is taken is free rests on 1 to 3. It is too high for a moment, of those who
- *    have just got theirs: that sends one more to the line, where each looks for himself.
+ *    which is first in, first out, and waits at the gate when he has it; then he takes what is free, and hands the
+ *    mutex on. So of many claims that wait one is woken when a slot becomes free. Nobody else takes a slot unless more
+ *    are free, in the same look, than there are claims in line, and he leaves one for each. So nobody in line waits
+ *    because of one who came later, and none starves, whatever the others take. (Who looked at `lined` just before may
+ *    still claim; so the one at the gate looks again.) The numbers need not be in that order: where there is enough for
+ *    all, one claims at once though those in line have not run yet to take theirs. If he had to go behind them the line
+ *    would never end: each would be back at its end before the mutex has come through to him, suspended at every claim,
+ *    however empty the ring. `lined` orders nothing: that what is taken is free rests on 1 to 3. It is too high for a
+ *    moment, of those who have just got theirs: that sends one more to the line, where each looks for himself.
  *
  * ---- Publishing: no wake-up is lost ----
  *
@@ -80,8 +79,8 @@
  *    their turn one after the other, and find it closed.
  *
  * 10. The one at the gate may be preempted before it has enlisted there, and others claim meanwhile, as many as they
- *    like; with 8 or 16 bits a number that it had worked out before would then be that of another lap, ahead of all that
- *    is published, and it would wait until the numbers have come round. So its target is not a number: it follows
+ *    like; with 8 or 16 bits a number that it had worked out before would then be that of another lap, ahead of all
+ *    that is published, and it would wait until the numbers have come round. So its target is not a number: it follows
  *    `next`, which has the wider word, and whoever judges it looks there (sequence_barrier.h, 5).
  *
  * ---- Joining the gate ----

@@ -14,10 +14,11 @@
  *
  * A wait begins when bide_notify_wait is called, not when it is awaited: so in the loop above, whoever first makes the
  * change and then notifies all does not go unheard. That one is notified is not lost either: if the wait that it would
- * end is cut short at the same time, or its coroutine is destroyed before it runs, the next in line has it. The other way round there may be one more than needed:
- * while another thread is ending waits, what comes is counted, and settled only when it has done. Then, where one is
- * notified twice although nobody waits, and two waits begin, all in that moment, both may end; and who was notified
- * with all may leave behind the one who was notified alone. So look again after a wait, as above.
+ * end is cut short at the same time, or its coroutine is destroyed before it runs, the next in line has it. The other
+ * way round there may be one more than needed: while another thread is ending waits, what comes is counted, and settled
+ * only when it has done. Then, where one is notified twice although nobody waits, and two waits begin, all in that
+ * moment, both may end; and who was notified with all may leave behind the one who was notified alone. So look again
+ * after a wait, as above.
  *
  * The value of its waiter queue is the number of waits that may end, at most 1 but while somebody serves; and a phase,
  * that notifying all adds 1 to. The argument is the queue's (waiter_queue.h).

@@ -12,9 +12,9 @@
  *     to be done --begin--> runs --end(done)--> done, for good
  *         ^-------end(not done)---'
  *
- * Who runs it and does not get it done (it has failed, or was cancelled or destroyed) ends it all the same, and then the
- * next in line runs it, or who comes next. So a failure is the affair of the one who ran it; nobody else is told. For an
- * operation whose failure is everybody's result there is shared_task.h.
+ * Who runs it and does not get it done (it has failed, or was cancelled or destroyed) ends it all the same, and then
+ * the next in line runs it, or who comes next. So a failure is the affair of the one who ran it; nobody else is told.
+ * For an operation whose failure is everybody's result there is shared_task.h.
  *
  * The value of its waiter queue is RUNS, DONE, or neither. Where it is done, begin is one load.
  *
@@ -125,10 +125,10 @@ BIDE_INLINE void bide_once_end_checked_(bide_once_waiter *waiter, bool done, con
 }
 
 /*
- * Ends the running that `waiter` has begun. `done`: all who wait go on, and nobody will run it again. Otherwise the next
- * in line runs it. Any thread; does not suspend, and does not run them on the caller's stack while a coroutine is
- * running on it. Lock-free. The once is not touched when they can go on. To end what this waiter does not run is misuse,
- * which is caught where BIDE_DEBUG is 1.
+ * Ends the running that `waiter` has begun. `done`: all who wait go on, and nobody will run it again. Otherwise the
+ * next in line runs it. Any thread; does not suspend, and does not run them on the caller's stack while a coroutine is
+ * running on it. Lock-free. The once is not touched when they can go on. To end what this waiter does not run is
+ * misuse, which is caught where BIDE_DEBUG is 1.
  */
 #if BIDE_DEBUG
 #define bide_once_end(waiter, done) \
@@ -173,8 +173,8 @@ typedef struct bide_once_operation {
 } bide_once_operation;
 
 /*
- * Runs `inner` (a task, or any operation) if nobody has: begin, `inner`, and end, done if it has ended with 0. Ends with
- * 0 when it is done, by whomever; with what `inner` ended with if the caller ran it in vain; otherwise as
+ * Runs `inner` (a task, or any operation) if nobody has: begin, `inner`, and end, done if it has ended with 0. Ends
+ * with 0 when it is done, by whomever; with what `inner` ended with if the caller ran it in vain; otherwise as
  * bide_once_begin. `inner` is not begun if it is not needed. If the caller is destroyed while `inner` runs, so is that,
  * and the next in line runs its own. `operation` is the caller's until the wait has ended. Suspends if `inner` does, or
  * somebody else's runs.

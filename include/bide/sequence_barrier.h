@@ -29,15 +29,16 @@
  * is a release store, a light fence and a load while nobody waits. Of the barrier's own:
  *
  * 1. Whoever takes waiters to look at them sifts (waiter_list.h): the list says so until those whose number has
- *    not come are put back. So while somebody waits, the publisher never finds the list empty, whoever holds the waiter,
- *    and either takes the list itself or asks the holder to look again, which then sees what was published.
+ *    not come are put back. So while somebody waits, the publisher never finds the list empty, whoever holds the
+ *    waiter, and either takes the list itself or asks the holder to look again, which then sees what was published.
  * 2. close() shuts the list. A push that comes later is refused; whoever holds taken waiters is told so when it
  *    puts them back, and ends them with -EPIPE itself. So close needs no look at
  *    `published` that is ordered with the publisher's, except to tell who is reached: those it takes it judges by the
  *    value that it sees, and a publisher in another thread at that moment is concurrent.
  * 3. Seeing a number published means seeing what was written before: N releases, the loads in ready and B acquire.
  *    Whoever takes the list reads `published` after the take, and judges by that: a waiter who enlisted having seen a
- *    later number than the taker had would, by the taker's number, lie more than half the range back (waiter_list.h, 13).
+ *    later number than the taker had would, by the taker's number, lie more than half the range back (waiter_list.h,
+ *    13).
  * 4. Nothing of the barrier is touched after the end of a wait: waiter_list.h, 12.
  *
  * 5. The target of a follower is a difference: of a counter `next`, of which the newest sequence to be published is not

@@ -64,8 +64,8 @@ static const bide_coroutine_type bide_shared_task_type = {
 /*
  * Makes `shared` a shared task at its start, to be run by `body` (the constant of a bide_shared_coroutine) in
  * `context` once it is awaited. Before it is shared. The frame and the context are the caller's. The frame
- * may go when nobody awaits it and it has not been started or has ended; in particular right after a wait that was not cut short. Does
- * not suspend; cannot fail. It may be initialised again then.
+ * may go when nobody awaits it and it has not been started or has ended; in particular right after a wait that was not
+ * cut short. Does not suspend; cannot fail. It may be initialised again then.
  */
 BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_point *body,
                                        const bide_context *context)

@@ -29,8 +29,8 @@
  * 1. All change one word, so for each wait either the set finds it there, or the wait finds what the set has left: no
  *    wake-up is lost, and none doubled. A wait is taken off the word once: by the set, the close, or its own being
  *    cut short, and whoever took it ends it. So nothing that is handed to it is lost by that.
- * 2. set and close release (partner: who finds the word so, resets it, or is woken), so what was written before is seen by
- *    who ends because of it; also where it is set already, for then the later set announces something too.
+ * 2. set and close release (partner: who finds the word so, resets it, or is woken), so what was written before is seen
+ *    by who ends because of it; also where it is set already, for then the later set announces something too.
  * 3. The wait releases its awaiter and the frame behind it, and set and close acquire that.
  * 4. To be cut short needs no order: who cancels has the operation by the order of its source (stop.h).
  * 5. ABA: a pointer says that this operation waits now, whenever it came, and its node is acquired with it.

@@ -48,8 +48,8 @@
  *   4. shut and sift acquire (partner: the release of push). All modifications after a push are
  *      exchanges, so they continue its release sequence: a taker synchronises with every push whose
  *      node it takes, not only with the newest.
- *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push, or opens the list again; the
- *      sifter that finds SIFTING_SHUT or REOPENED, and lets go of what it holds).
+ *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push, or opens the list again;
+ *      the sifter that finds SIFTING_SHUT or REOPENED, and lets go of what it holds).
  *   6. Putting back releases the links of what stays (partner: as 3).
  *   7. AGAIN is released and acquired by the sifter, which so sees why: the source that was asked to stop, the number
  *      that was published. No reason to remove a waiter is missed: who has one modifies the word after, and finds
@@ -57,8 +57,8 @@
  *
  * ---- Those who look again ----
  *
- * Some things come without the list: an announcer stores a number, and looks whether somebody waits. Its waiters look at
- * the number when they have enlisted (bide_waiter_list_suspend). Neither must miss the other:
+ * Some things come without the list: an announcer stores a number, and looks whether somebody waits. Its waiters look
+ * at the number when they have enlisted (bide_waiter_list_suspend). Neither must miss the other:
  *
  *     announcer:  N  store the number, release       waiter:  A  enlist, seq_cst
  *                 L  light fence                               H  heavy fence, if he came onto EMPTY
@@ -67,7 +67,8 @@
  *                    unless it was EMPTY or SHUT
  *
  * Announcing is frequent and waiting seldom, so while nobody waits the announcer has no full fence (fence.h). Where
- * waits are frequent too the heavy fence would cost more than that saves, so such a list is biased one way or the other:
+ * waits are frequent too the heavy fence would cost more than that saves, so such a list is biased one way or the
+ * other:
  *
  *     word   EMPTY     nobody waits; announcers do not look closely, so who enlists has to have the heavy fence
  *            WATCHED   nobody waits; announcers look with a full fence, as they do while somebody waits
@@ -79,26 +80,26 @@
  *   8. Who enlists onto anything but EMPTY (A, B) and an announcer that gets to F: two full fences, one on each side (A
  *      and B are one). If B does not see N then F comes after A, and the look behind F finds the waiter, or something
  *      later: another who holds him (SIFTING), or who has ended him.
- *   9. Who enlists onto EMPTY and an announcer that looks at D only: if D does not see A then L comes before H, and B sees
- *      N. If the announcer gets to F: as 8, H being a full fence too.
- *  10. Who enlists onto anything but EMPTY, and an announcer whose D finds an EMPTY of before that (its F is not there):
- *      of those that came since that EMPTY, the first came onto it, and his heavy fence H covers all of them. L comes
- *      before H, as in 9, so whoever looks at the number after H sees N. The first modifies the word after H, always
- *      (M). Who enlisted before M is in the chain that M takes, or with one who sifts, whom M tells to look again, or has
- *      ended; in the first two cases he is looked at by somebody who comes after M. Who enlisted after M has acquired M
- *      (A acquires, and between the two are only read-modify-writes), so his own look B comes after H.
- *      So M takes the chain even if only the first is there, and was not due: another announcer, who has no heavy fence,
- *      may have looked at him before M, and have missed what a third had announced with a light one.
- *      M needs no order of its own to release H: H is in front of it, and a fence.
- *  11. Only an announcer that saw WATCHED makes EMPTY of it, by a compare-exchange, so nobody has enlisted in between, and
- *      nobody stays behind who relies on F. It publishes nothing: relaxed. (Nor is the count of how often the list was
- *      watched for nothing anything but a hint.)
+ *   9. Who enlists onto EMPTY and an announcer that looks at D only: if D does not see A then L comes before H, and B
+ *      sees N. If the announcer gets to F: as 8, H being a full fence too.
+ *  10. Who enlists onto anything but EMPTY, and an announcer whose D finds an EMPTY of before that (its F is not
+ *      there): of those that came since that EMPTY, the first came onto it, and his heavy fence H covers all of them. L
+ *      comes before H, as in 9, so whoever looks at the number after H sees N. The first modifies the word after H,
+ *      always (M). Who enlisted before M is in the chain that M takes, or with one who sifts, whom M tells to look
+ *      again, or has ended; in the first two cases he is looked at by somebody who comes after M. Who enlisted after M
+ *      has acquired M (A acquires, and between the two are only read-modify-writes), so his own look B comes after H.
+ *      So M takes the chain even if only the first is there, and was not due: another announcer, who has no heavy
+ *      fence, may have looked at him before M, and have missed what a third had announced with a light one. M needs no
+ *      order of its own to release H: H is in front of it, and a fence.
+ *  11. Only an announcer that saw WATCHED makes EMPTY of it, by a compare-exchange, so nobody has enlisted in between,
+ *      and nobody stays behind who relies on F. It publishes nothing: relaxed. (Nor is the count of how often the list
+ *      was watched for nothing anything but a hint.)
  *  12. After A the waiter may be taken by another thread, and yet suspend goes on to look at the object. Would the
- *      coroutine be resumed meanwhile, it could end, and the object be freed under our feet. So each waiter has one more
- *      word: who ends the wait swaps ENDED into it, and suspend, when it is done with the object, swaps ARMED. Whoever
- *      comes second (and sees the other's word) resumes the coroutine: suspend by going on, the other by waking it. Both
- *      swaps acquire and release: the results that the ender wrote are seen by the suspender, and the suspender's last
- *      accesses to the object come before the resumption.
+ *      coroutine be resumed meanwhile, it could end, and the object be freed under our feet. So each waiter has one
+ *      more word: who ends the wait swaps ENDED into it, and suspend, when it is done with the object, swaps ARMED.
+ *      Whoever comes second (and sees the other's word) resumes the coroutine: suspend by going on, the other by waking
+ *      it. Both swaps acquire and release: the results that the ender wrote are seen by the suspender, and the
+ *      suspender's last accesses to the object come before the resumption.
  *  13. Whoever takes waiters looks at the number after that, and judges by what it then sees: among them may be one who
  *      enlisted having seen a later number than the taker had. The take has acquired his push, so a look that follows
  *      cannot be older than what he saw. A waiter that is due (B) while another sifts leaves its end to that one, who
@@ -264,7 +265,8 @@ BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
  */
 typedef struct bide_sift_rules {
     /*
-     * Before waiters are looked at, each time: loads what they are judged by into `context`, seq_cst (B, and 13). NULL: they are judged by nothing, and end when the list is shut, with what their `resume` says.
+     * Before waiters are looked at, each time: loads what they are judged by into `context`, seq_cst (B, and 13). NULL:
+     * they are judged by nothing, and end when the list is shut, with what their `resume` says.
      */
     void (*look)(void *context);
 

@@ -312,9 +312,9 @@ enum { UNNEEDED_MOST = 64 };
 #endif
 
 /*
- * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10. Whatever the word is, it is
- * modified: who enlisted before that is taken, or the one sifting looks at him again; who comes later comes after the
- * fence.
+ * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10. Whatever the word is,
+ * it is modified: who enlisted before that is taken, or the one sifting looks at him again; who comes later comes after
+ * the fence.
  */
 static bool begin_after_fence(sifting *s, const bide_awaiter *own)
 {
@@ -359,7 +359,8 @@ static bool enlist(bide_waiter_list *list, bide_awaiter *awaiter, uintptr_t *ont
     return false;
 }
 
-/* The list is watched and nobody is there. After long enough it is no longer watched: true, unless somebody has come. */
+/* The list is watched and nobody is there. After long enough it is no longer watched: true, unless somebody has
+ * come. */
 static bool watch_for_nothing(bide_biased_list *biased, uintptr_t *word)
 {
     uint32_t unneeded = bide_atomic_load(&biased->unneeded, relaxed) + 1;

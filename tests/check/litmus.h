@@ -12,8 +12,8 @@
  *     c x 0 1 ar rlx     compare_exchange_weak
  *     F sc               fence; also `light` and `heavy`
  *
- * In front of it may stand `init:` (see `initialised`), `C++20:` (its release sequences) and `spurious N:` (so often each thread's weak
- * compare-exchanges may fail for no reason; otherwise never).
+ * In front of it may stand `init:` (see `initialised`), `C++20:` (its release sequences) and `spurious N:` (so often
+ * each thread's weak compare-exchanges may fail for no reason; otherwise never).
  *
  * An outcome is what the loads read, thread by thread (`+` or `-` after it: a compare-exchange that succeeded or
  * failed), then the last value of each location: `10 11`. A number of two digits is in brackets.

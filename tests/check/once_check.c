@@ -1,6 +1,6 @@
 /*
- * Once: one runs it, whoever finds it done sees what was done, a turn that races with cancellation, closing and the next
- * who comes; and memory that goes as soon as it may.
+ * Once: one runs it, whoever finds it done sees what was done, a turn that races with cancellation, closing and the
+ * next who comes; and memory that goes as soon as it may.
  */
 #include "bide/check.h"
 #include "bide/errors.h"

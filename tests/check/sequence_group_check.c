@@ -1,6 +1,6 @@
 /*
- * The barrier group, 8 bits wide, around the wrap: members that join and leave while others look at it and wait for it. A
- * slot is plain memory, so that one which is written while a joiner may still read it is a race.
+ * The barrier group, 8 bits wide, around the wrap: members that join and leave while others look at it and wait for it.
+ * A slot is plain memory, so that one which is written while a joiner may still read it is a race.
  */
 #include "bide/check.h"
 #include "bide/handle.h"

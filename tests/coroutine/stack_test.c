@@ -1,6 +1,7 @@
 /*
  * The stack stays bounded whatever is awaited and woken: everything here runs on a thread with a stack of
- * 64 KiB (or of the least that the system allows, if that is more). Built at -O0 and at -O3, with labels as values and in standard C, the library alike.
+ * 64 KiB (or of the least that the system allows, if that is more). Built at -O0 and at -O3, with labels as values and
+ * in standard C, the library alike.
  */
 #define _GNU_SOURCE
 #include "small_stack.h"

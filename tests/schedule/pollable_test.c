@@ -306,8 +306,8 @@ static void misuse_is_told(void **state)
 /* ---- Several, ended by other threads ---- */
 
 /*
- * A loop with epoll and several pollables, each waiting for an event of its own, which threads set in random order; some
- * are canceled or have deadlines. Each ends once, and what was set is not lost.
+ * A loop with epoll and several pollables, each waiting for an event of its own, which threads set in random order;
+ * some are canceled or have deadlines. Each ends once, and what was set is not lost.
  */
 enum { POLLABLES = 8, SETTERS = 3, ENDS = 20000 };
 

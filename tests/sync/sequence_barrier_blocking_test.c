@@ -68,7 +68,8 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
 }
 #endif
 
-/* Three threads follow a publisher, each giving up every now and then, over numbers that wrap around again and again. */
+/* Three threads follow a publisher, each giving up every now and then, over numbers that wrap around again and
+ * again. */
 enum { FOLLOWERS = 3 };
 
 struct stress {

@@ -1,7 +1,8 @@
 /*
  * A storm over one primitive, with four threads: two begin coroutines that each wait for it once, one asks some of them
- * to stop, one waits itself until a deadline, and closes it now and then. Each round has an object of its own; at its end each wait must have ended once,
- * and the object must be free. The test defines STORM_OBJECT and STORM_WAITER, and says the rest in a storm_kind.
+ * to stop, one waits itself until a deadline, and closes it now and then. Each round has an object of its own; at its
+ * end each wait must have ended once, and the object must be free. The test defines STORM_OBJECT and STORM_WAITER, and
+ * says the rest in a storm_kind.
  */
 #ifndef BIDE_TESTS_STORM_H
 #define BIDE_TESTS_STORM_H
@@ -33,7 +34,8 @@ typedef struct storm_kind {
     void (*close)(storm *storm);
     bool (*is_good)(storm *storm); /* after a round */
 
-    /* A thread waits until `deadline`, and does what the coroutines do; returns what its wait ended with. NULL: none. */
+    /* A thread waits until `deadline`, and does what the coroutines do; returns what its wait ended with. NULL:
+     * none. */
     int (*block)(storm *storm, uint64_t deadline);
 
     /* When all threads are done: is it as it should be? Then ends those that still wait. NULL: nobody does. */

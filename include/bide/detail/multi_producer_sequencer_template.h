@@ -241,7 +241,8 @@ BIDE_INLINE BIDE_SEQUENCE F_(_take_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
 
 /*
  * Takes up to `most` free slots, 1 or more, without waiting. Returns how many, from *first on; 0 if no more are free
- * than there are claims that wait, or if it is closed. What is taken is to be published or abandoned. Any thread; lock-free.
+ * than there are claims that wait, or if it is closed. What is taken is to be published or abandoned. Any thread;
+ * lock-free.
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_try_claim)(SEQUENCER_ *sequencer, BIDE_SEQUENCE most,
                                          BIDE_SEQUENCE *first)
@@ -261,11 +262,11 @@ BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
 
 /*
  * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while none is but for those
- * who wait already, who are served in the order in which they came (4). Afterwards claim->first and claim->count say which; they are to be published or abandoned, all of them,
- * else no consumer gets past. `claim` is the caller's until the wait has ended. Ends with 0; or with -EPIPE if the
- * sequencer was closed, or a consumer at the gate has closed its barrier, so that no slot will become free; or, cut
- * short, with -ECANCELED or -ETIMEDOUT (stop.h). With anything but 0 nothing is claimed, and count is 0. Any
- * thread; suspends while the ring is full; lock-free.
+ * who wait already, who are served in the order in which they came (4). Afterwards claim->first and claim->count say
+ * which; they are to be published or abandoned, all of them, else no consumer gets past. `claim` is the caller's until
+ * the wait has ended. Ends with 0; or with -EPIPE if the sequencer was closed, or a consumer at the gate has closed its
+ * barrier, so that no slot will become free; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h). With anything but 0
+ * nothing is claimed, and count is 0. Any thread; suspends while the ring is full; lock-free.
  */
 BIDE_INLINE bide_awaiter *F_(_claim_up_to)(CLAIM_ *claim, SEQUENCER_ *sequencer, BIDE_SEQUENCE most)
 {
@@ -309,8 +310,9 @@ BIDE_INLINE bool F_(_is_abandoned)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence
 
 /*
  * The last of those that are published from `last_known` on without a gap; `last_known` itself if the next is not. That
- * one is published, or is where the caller has joined. What was written before is visible. The caller holds the producers back from what comes after `last_known`,
- * as a consumer at the gate does, or one on which those at the gate wait. Any thread; wait-free.
+ * one is published, or is where the caller has joined. What was written before is visible. The caller holds the
+ * producers back from what comes after `last_known`, as a consumer at the gate does, or one on which those at the gate
+ * wait. Any thread; wait-free.
  */
 BIDE_INLINE BIDE_SEQUENCE F_(_last_published_after)(SEQUENCER_ *sequencer, BIDE_SEQUENCE last_known)
 {
@@ -336,12 +338,12 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until all from `last_known`, which is published, or where the caller has joined, to `target` are. `waiter` is the caller's until the wait has
- * ended; its member `published` is then what _last_published_after gives at that moment, `target` or later. The caller
- * holds the producers back as there; `target` lies at most size ahead, else it waits for ever.
- * Ends with 0; or with -EPIPE when the sequencer was closed, all that was ever claimed is published, and `target` is
- * not among it: nothing comes after `published`; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and
- * `published` is then the last that was seen. Any thread; suspends if `target` is not published; lock-free.
+ * Waits until all from `last_known`, which is published, or where the caller has joined, to `target` are. `waiter` is
+ * the caller's until the wait has ended; its member `published` is then what _last_published_after gives at that
+ * moment, `target` or later. The caller holds the producers back as there; `target` lies at most size ahead, else it
+ * waits for ever. Ends with 0; or with -EPIPE when the sequencer was closed, all that was ever claimed is published,
+ * and `target` is not among it: nothing comes after `published`; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h),
+ * and `published` is then the last that was seen. Any thread; suspends if `target` is not published; lock-free.
  */
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, SEQUENCER_ *sequencer,
                                                     BIDE_SEQUENCE target, BIDE_SEQUENCE last_known)

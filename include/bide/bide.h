@@ -27,6 +27,7 @@
 #include "bide/frame.h"
 #include "bide/generator.h"
 #include "bide/handle.h"
+#include "bide/hazard.h"
 #include "bide/inspect.h"
 #include "bide/latch.h"
 #include "bide/mutex.h"

@@ -1,0 +1,153 @@
+/*
+ * Hazard pointers: when may memory go that others may be about to read? Not before nobody says that he reads it.
+ * For lock-free structures whose nodes are unlinked while others walk over them. Floor: queue.
+ *
+ *     domain    an array of seats, the caller's; a thread, or a coroutine, that takes part has one
+ *     seat      BIDE_HAZARDS hazards: what its owner says that it reads; and what it has retired
+ *     left      what those who have left had retired, and nobody has reclaimed yet
+ *
+ *     join        take a free seat                       leave      give it back, with all that it holds
+ *     protect     say that one reads what a pointer points to, and make sure that it did so afterwards
+ *     clear       one reads it no longer
+ *     retire      it is unlinked: nobody gets there any more who is not there yet. To be reclaimed some day
+ *     scan        reclaim what was retired and nobody protects. Done by retire, every so often
+ *
+ * A seat retires at most twice as many objects as there are hazards in the domain before it scans, and a scan leaves no
+ * more than there are hazards. So what is not reclaimed is bounded, 2 * hazards * seats and what has been left, whatever
+ * happens to a thread: one that stops for ever keeps what it protects, and what it has retired itself.
+ *
+ * ---- Nothing is reclaimed that somebody reads ----
+ *
+ *     reader:   S  hazard.store(p, release)            who retires:  U  unlinks p: source no longer holds it
+ *               L  light fence                                       X  heavy fence
+ *               R  source.load() is p still                          H  loads all hazards, acquire
+ *
+ * 1. If H does not see S, or anything later in that hazard, L comes before X (fence.h), so R sees U or what came later:
+ *    not p, unless p was linked again. That is done only with an object that was reclaimed, so by somebody who finds
+ *    the fence X of its reclaiming before; then S is seen by the next who retires it, by the same argument.
+ * 2. If H sees p, it stays. If it sees what came later in that hazard, NULL or another, the reader's accesses to p
+ *    happened before that store, which releases, and H acquires: so before the reclaiming.
+ *    So an object that is protected may be protected by another hazard too, without a look, before the first is cleared;
+ *    by one with a higher index, since they are loaded in that order.
+ * 3. `left` is pushed onto or taken whole, so ABA does it no harm (waiter_list.h says why). A push releases, a taker
+ *    acquires: the objects, and that they were unlinked before its X.
+ * 4. A seat is taken by a compare-exchange that acquires what the one who left it released: its list is empty then.
+ *
+ * Progress: join, clear, set and scan are wait-free, but for the calls of `reclaim` and for the system call of the heavy
+ * fence (fence.h); protect and leave are lock-free.
+ *
+ * Source: Michael, Hazard Pointers (2004); P2530; with the asymmetric fences of P1202.
+ */
+#ifndef BIDE_HAZARD_H
+#define BIDE_HAZARD_H
+
+#include "bide/fence.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* Of each seat. */
+enum { BIDE_HAZARDS = 4 };
+
+/* In an object that is retired. The caller's until then; the domain's until `reclaim` is called. */
+typedef struct bide_hazard_retired {
+    struct bide_hazard_retired *next;
+    void *object; /* what hazards point to */
+    void (*reclaim)(struct bide_hazard_retired *retired);
+} bide_hazard_retired;
+
+typedef struct bide_hazard_seat {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE)
+    bide_atomic(void *) hazards[BIDE_HAZARDS]; /* the owner writes, who scans reads */
+    bide_atomic(uint32_t) taken;
+    bide_hazard_retired *retired; /* the owner's, as is what follows */
+    size_t count;
+    bool scanning;
+} bide_hazard_seat;
+
+typedef struct bide_hazard_domain {
+    bide_hazard_seat *seats; /* constant while shared, as is `count` */
+    size_t count;
+    bide_atomic(bide_hazard_retired *) left;
+} bide_hazard_domain;
+
+/*
+ * Makes a domain of `count` seats, at least one, in an array of the caller's, which must outlive it and is aligned to
+ * BIDE_CACHE_LINE. Before it is shared.
+ */
+void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_t count);
+
+/*
+ * Reclaims everything that is left. Nobody has a seat any more, nor uses the domain; so nothing is protected. Then the
+ * memory may go.
+ */
+void bide_hazard_destroy(bide_hazard_domain *domain);
+
+/*
+ * Takes a seat; NULL if none is free. It is the caller's, one thread at a time, until it leaves. Any thread. Wait-free,
+ * linear in the seats.
+ */
+bide_hazard_seat *bide_hazard_join(bide_hazard_domain *domain);
+
+/*
+ * Gives the seat back: clears its hazards, scans, and leaves what others protect still to whoever scans next. The
+ * seat's owner. Lock-free.
+ */
+void bide_hazard_leave(bide_hazard_domain *domain, bide_hazard_seat *seat);
+
+/*
+ * Says that `object` is read, in hazard `index` (below BIDE_HAZARDS) in place of what it was before; NULL: nothing. It
+ * is protected if it is found, by a load after this, not to have been unlinked yet: for structures that find that out in
+ * a way of their own (a pointer with a mark, a link behind a link). The seat's owner; wait-free.
+ */
+BIDE_INLINE void bide_hazard_set(bide_hazard_seat *seat, size_t index, void *object)
+{
+    bide_atomic_store(&seat->hazards[index], object, release); /* S, 2 */
+    bide_atomic_fence_light();                                 /* L; partner: X */
+}
+
+/* Says that it is read no longer. The seat's owner; wait-free. */
+BIDE_INLINE void bide_hazard_clear(bide_hazard_seat *seat, size_t index)
+{
+    bide_atomic_store(&seat->hazards[index], NULL, release); /* 2 */
+}
+
+/*
+ * Loads what `source` points to, and protects it in hazard `index`: it can be read, what was written before it was
+ * stored there (released) is visible, and it is not reclaimed until the hazard is cleared or set to another. Who
+ * unlinks it from `source` changes `source`, and retires it after that. NULL if `source` holds that. The seat's
+ * owner; lock-free: again only if `source` has changed.
+ */
+BIDE_INLINE void *bide_hazard_protect(bide_hazard_seat *seat, size_t index,
+                                      bide_atomic(void *) * source)
+{
+    /* relaxed: only what R sees counts. */
+    void *object = bide_atomic_load(source, relaxed);
+    for (;;) {
+        bide_hazard_set(seat, index, object);
+        /* acquire: R; and the contract, partner is the caller's release. */
+        void *now = bide_atomic_load(source, acquire);
+        if (now == object)
+            return object;
+        object = now;
+    }
+}
+
+/*
+ * Gives `object` away, which the caller has unlinked, and nobody else retires: reclaim(retired) is called once nobody
+ * protects it, in this call or a later one of this seat, or of another when this one has left. `retired` is in the
+ * object, or stays as long. `reclaim` may retire others to the same seat, which a later scan looks at; it does not scan
+ * or leave. The seat's owner. Wait-free but for `reclaim`; constant time on the average.
+ */
+void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat *seat,
+                        bide_hazard_retired *retired, void *object,
+                        void (*reclaim)(bide_hazard_retired *retired));
+
+/*
+ * Reclaims what this seat, or one that has left, has retired and nobody protects. Returns how many are left. To be
+ * called to have memory back early. The seat's owner. Linear in the hazards and in what is retired.
+ */
+size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat);
+
+BIDE_EXTERN_C_END
+
+#endif

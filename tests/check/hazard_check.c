@@ -1,0 +1,205 @@
+/*
+ * Hazard pointers: one reads what another replaces and retires; a hazard that moves, and one that is set to another
+ * object; one who leaves what another reads.
+ */
+#include "bide/check.h"
+#include "bide/hazard.h"
+
+typedef struct object {
+    bide_hazard_retired retired;
+    int data;
+} object;
+
+typedef struct state {
+    bide_hazard_domain domain;
+    bide_hazard_seat seats[2];
+    bide_hazard_seat *early; /* since the setup */
+    bide_atomic(void *) source;
+    bide_atomic(void *) other;
+} state;
+
+static void reclaim(bide_hazard_retired *retired)
+{
+    object *object = retired->object;
+    bide_plain_store(&object->data, -1); /* (so that one who only wrote would be met too) */
+    bide_check_free(object);
+}
+
+static object *new_object(int data)
+{
+    object *object = bide_check_alloc(sizeof *object);
+    object->data = data;
+    return object;
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_hazard_init(&s->domain, s->seats, 2);
+    bide_atomic_init(&s->source, new_object(1));
+}
+
+static void finish(void *p)
+{
+    state *s = p;
+    void *last = bide_atomic_load(&s->source, relaxed);
+    if (last != NULL)
+        bide_check_free(last);
+    bide_hazard_destroy(&s->domain);
+}
+
+static void read_it(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_join(&s->domain);
+    bide_check_assert(seat != NULL);
+    object *object = bide_hazard_protect(seat, 0, &s->source);
+    if (object != NULL) {
+        int data = bide_plain_load(&object->data);
+        bide_check_assert(data == 1 || data == 2);
+    }
+    bide_hazard_leave(&s->domain, seat);
+}
+
+static void replace(state *s, bide_hazard_seat *seat, object *other)
+{
+    /* acq_rel: what is retired was made by who stored it; and who protects the other sees it. */
+    object *old = bide_atomic_exchange(&s->source, other, acq_rel);
+    if (old != NULL)
+        bide_hazard_retire(&s->domain, seat, &old->retired, old, reclaim);
+}
+
+static void replace_it(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_join(&s->domain);
+    replace(s, seat, new_object(2));
+    bide_hazard_leave(&s->domain, seat);
+}
+
+static const bide_check_scenario replaced = {
+    .name = "one_reads_what_another_retires",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {read_it, replace_it},
+    .finish = finish,
+};
+
+/* ---- Who has left it is not who reclaims it ---- */
+
+static void replace_and_replace(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_join(&s->domain);
+    replace(s, seat, new_object(2));
+    bide_hazard_leave(&s->domain, seat);
+    seat = bide_hazard_join(&s->domain); /* takes what was left */
+    replace(s, seat, NULL);
+    bide_hazard_leave(&s->domain, seat);
+}
+
+static const bide_check_scenario left = {
+    .name = "what_is_left_is_reclaimed_by_another",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {read_it, replace_and_replace},
+    .finish = finish,
+};
+
+static void remove_it(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_join(&s->domain);
+    replace(s, seat, NULL);
+    bide_hazard_leave(&s->domain, seat);
+}
+
+/* The setup's reader protects it, and two retire and leave; the second may reclaim what the first has left. */
+static void setup_reader(void *p)
+{
+    state *s = p;
+    bide_hazard_init(&s->domain, s->seats, 2);
+    bide_atomic_init(&s->source, new_object(1));
+    s->early = bide_hazard_join(&s->domain);
+    bide_check_assert(bide_hazard_protect(s->early, 0, &s->source) != NULL);
+}
+
+static void read_on_and_leave(void *p)
+{
+    state *s = p;
+    object *object = bide_atomic_load(&s->early->hazards[0], relaxed);
+    bide_check_assert(bide_plain_load(&object->data) == 1);
+    bide_hazard_leave(&s->domain, s->early);
+}
+
+static const bide_check_scenario leaves = {
+    .name = "the_reader_leaves_while_another_retires_and_leaves",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_reader,
+    .threads = {read_on_and_leave, remove_it},
+    .finish = finish,
+};
+
+/* ---- A hazard that moves ---- */
+
+static void move_and_read(void *p)
+{
+    state *s = p;
+    object *object = bide_atomic_load(&s->early->hazards[0], relaxed);
+    bide_hazard_set(s->early, 1, object);
+    bide_hazard_clear(s->early, 0);
+    bide_check_assert(bide_plain_load(&object->data) == 1);
+    bide_hazard_clear(s->early, 1);
+}
+
+static const bide_check_scenario moved = {
+    .name = "a_hazard_moves_to_a_higher_index",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_reader,
+    .threads = {move_and_read, remove_it},
+    .finish = finish,
+};
+
+/* ---- A hazard that is set to another ---- */
+
+static void setup_two(void *p)
+{
+    setup_reader(p);
+    bide_atomic_init(&((state *)p)->other, new_object(2));
+}
+
+static void read_and_read_the_other(void *p)
+{
+    state *s = p;
+    object *object = bide_atomic_load(&s->early->hazards[0], relaxed);
+    bide_check_assert(bide_plain_load(&object->data) == 1);
+    object = bide_hazard_protect(s->early, 0, &s->other);
+    bide_check_assert(bide_plain_load(&object->data) == 2);
+}
+
+static void finish_two(void *p)
+{
+    bide_check_free(bide_atomic_load(&((state *)p)->other, relaxed));
+    finish(p);
+}
+
+static const bide_check_scenario another = {
+    .name = "a_hazard_is_set_to_another_object",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {read_and_read_the_other, remove_it},
+    .finish = finish_two,
+};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&replaced, &left,    &leaves,
+                                                     &moved,    &another, NULL};
+    static const char *const files[] = {"hazard.h", "hazard.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -166,6 +166,6 @@ void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat *seat,
     seat->retired = retired;
     seat->count++;
     /* (not from a `reclaim`: a long chain of them would take a stack as long) */
-    if (seat->count >= 2 * BIDE_HAZARDS * domain->count && !seat->scanning)
+    if (seat->count >= 2 * (size_t)BIDE_HAZARDS * domain->count && !seat->scanning)
         bide_hazard_scan(domain, seat);
 }

@@ -567,7 +567,7 @@ static void when_its_deadline_has_passed_it_ends_and_the_next_has_what_there_is(
     struct hurried hurried;
     bide_run_loop_init(&loop);
     for (int i = 0; i < 2; i++) {
-        uint64_t deadline = i == 0 ? 0 : bide_platform.now() + 1000 * 1000;
+        uint64_t deadline = i == 0 ? 0 : bide_platform.now() + UINT64_C(1000000);
         bide_run_loop_wait(&loop, hurried_init(&hurried, p, object, deadline));
         assert_int_equal(hurried.status, -ETIMEDOUT);
         hurried_end(&hurried, &loop);
@@ -688,7 +688,7 @@ static void a_thread_waits_until_its_deadline(void **state)
     const primitive *p = *state;
     void *object = primitive_new_object(p);
     assert_int_equal(wait_as_thread(p, object, 0), -ETIMEDOUT);
-    assert_int_equal(wait_as_thread(p, object, bide_platform.now() + 1000 * 1000), -ETIMEDOUT);
+    assert_int_equal(wait_as_thread(p, object, bide_platform.now() + UINT64_C(1000000)), -ETIMEDOUT);
     assert_true(p->is_idle(object));
     p->wake(object);
     assert_int_equal(wait_as_thread(p, object, 0), 0);
@@ -1057,9 +1057,9 @@ int main(void)
 {
     struct CMUnitTest *tests = calloc(primitives_count * CASES, sizeof *tests);
     char(*names)[160] = calloc(primitives_count * CASES, sizeof *names);
-    if (tests == NULL || names == NULL)
-        return 1;
-    int failed = _cmocka_run_group_tests("contract", tests, all_tests(tests, names), NULL, NULL);
+    int failed = 1;
+    if (tests != NULL && names != NULL)
+        failed = _cmocka_run_group_tests("contract", tests, all_tests(tests, names), NULL, NULL);
     free(tests);
     free(names);
     return failed;

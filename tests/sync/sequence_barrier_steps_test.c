@@ -53,7 +53,7 @@ static void step(void);
 #include "bide/detail/sequence_template.h"
 #include "bide/detail/sequence_barrier_template.h"
 #include "../src/sync/sequence_barrier_slow.h"
-#include "../src/sync/waiter_list.c"
+#include "../src/sync/waiter_list.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* What a thread does to the barrier. Numbers are counted from where the course begins. */
 typedef struct action {

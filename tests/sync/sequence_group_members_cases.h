@@ -158,7 +158,7 @@ static void CASE_(_a_barrier_is_added_as_it_stands)(void **state)
     CASE_(_fixture) fixture;
     BIDE_SEQUENCE published;
     CASE_(_init)(&fixture, 9, 0);
-    for (int i = 0; i < CASE_(_most); i++) {
+    for (size_t i = 0; i < (size_t)CASE_(_most); i++) {
         BARRIER_F_(_init)(&fixture.barriers[i], (BIDE_SEQUENCE)(3 + i));
         F_(_add)(&fixture.group, &fixture.members[i], &fixture.barriers[i]);
     }
@@ -226,7 +226,7 @@ static void CASE_(_who_is_not_waited_for_leaves_at_once)(void **state)
         BIDE_SEQUENCE published;
         CASE_(_init)(&fixture, 10, 3);
         /* The first to leave has come as far as 11, the next 12, the last 13. */
-        for (int i = 0; i < 3; i++)
+        for (size_t i = 0; i < 3; i++)
             BARRIER_F_(_publish)(&fixture.barriers[orders[o][i]], (BIDE_SEQUENCE)(11 + i));
         for (int i = 0; i < 3; i++) {
             assert_true(F_(_is_published)(&fixture.group, 11, &published));
@@ -255,7 +255,7 @@ static void CASE_(_a_wait_turns_to_the_others_when_one_leaves)(void **state)
         CASE_(_leaving) leaving;
         CASE_(_init)(&fixture, (BIDE_SEQUENCE)-2, 2);
         BARRIER_F_(_publish)(&fixture.barriers[1], reached ? 3 : 0);
-        for (int i = 0; i < 2; i++)
+        for (size_t i = 0; i < 2; i++)
             CASE_(_begin)(&waits[i], &fixture, (BIDE_SEQUENCE)(1 + i));
         assert_false(F_(_try_leave)(&fixture.group, &fixture.members[0]));
         CASE_(_leave)(&leaving, &fixture, 0);

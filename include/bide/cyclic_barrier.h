@@ -70,10 +70,10 @@ BIDE_INLINE void bide_cyclic_barrier_init_(bide_cyclic_barrier *barrier, uint32_
                                            const char *what, const char *function, const char *file,
                                            unsigned line)
 {
-    uintptr_t value = ((uintptr_t)parties << BIDE_CYCLIC_BARRIER_BITS_ | parties) * BIDE_QUEUE_ONE;
+    uintptr_t start = ((uintptr_t)parties << BIDE_CYCLIC_BARRIER_BITS_ | parties) * BIDE_QUEUE_ONE;
     if (BIDE_UNLIKELY(parties > BIDE_CYCLIC_BARRIER_MOST))
         bide_platform.misuse(what, function, file, line);
-    bide_waiter_queue_init(&barrier->queue, value);
+    bide_waiter_queue_init(&barrier->queue, start);
 }
 
 /*

@@ -100,9 +100,8 @@ void bide_hazard_leave(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
     for (size_t i = 0; i < BIDE_HAZARDS; i++)
         bide_hazard_clear(seat, i);
-    bide_hazard_retired *last, *first;
     if (bide_hazard_scan(domain, seat) != 0) {
-        first = last = seat->retired;
+        bide_hazard_retired *first = seat->retired, *last = first;
         while (last->next != NULL)
             last = last->next;
         seat->retired = NULL;

@@ -77,7 +77,7 @@ static const bide_sift_rules F_(_rules) = {NULL, F_(_is_due), F_(_end), true};
 
 void F_(_wake_)(SEQUENCER_ *sequencer, uintptr_t word)
 {
-    bide_waiter_list_announce(&sequencer->readers, word, &F_(_rules), &sequencer);
+    bide_waiter_list_announce(&sequencer->readers, word, &F_(_rules), (void *)&sequencer);
 }
 
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
@@ -85,19 +85,20 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
     WAITER_ *own = (WAITER_ *)(void *)awaiter;
     SEQUENCER_ *sequencer = own->sequencer;
     return bide_waiter_list_suspend(&sequencer->readers, &own->waiting, frame, &F_(_rules),
-                                    &sequencer);
+                                    (void *)&sequencer);
 }
 
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
     SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    bide_waiter_list_sift_canceled(&sequencer->readers.list, &F_(_rules), &sequencer);
+    bide_waiter_list_sift_canceled(&sequencer->readers.list, &F_(_rules), (void *)&sequencer);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
     SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    return bide_waiter_list_sift_out(&sequencer->readers.list, awaiter, &F_(_rules), &sequencer);
+    return bide_waiter_list_sift_out(&sequencer->readers.list, awaiter, &F_(_rules),
+                                     (void *)&sequencer);
 }
 
 void F_(_close)(SEQUENCER_ *sequencer)

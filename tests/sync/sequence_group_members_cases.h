@@ -460,10 +460,10 @@ static void CASE_(_a_barrier_in_two_groups_leaves_both)(void **state)
     (void)state;
     CASE_(_fixture) fixtures[2];
     CASE_(_wait) waits[2];
-    MEMBER_ *second = &fixtures[1].members[0];
-    BARRIER_ *barrier = &fixtures[0].barriers[0];
     CASE_(_init)(&fixtures[0], 0, 1);
     CASE_(_init)(&fixtures[1], 0, 0);
+    MEMBER_ *second = &fixtures[1].members[0];
+    BARRIER_ *barrier = &fixtures[0].barriers[0];
     F_(_add)(&fixtures[1].group, second, barrier);
     for (int i = 0; i < 2; i++)
         CASE_(_begin)(&waits[i], &fixtures[i], 5);

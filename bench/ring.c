@@ -88,32 +88,32 @@ RUN_CXX(run_clang_queued, peer_ring_clang, run_queued)
 #define PARAMS(topology, threads, placement, batch)                                            \
     "{\"topology\": \"" topology "\", \"threads\": " #threads placement ", \"batch\": " #batch \
     ", \"ring\": 16384}"
-#define SUBJECT(name, run, topology, named, placement, threads, placed, batch, items)    \
-    {                                                                                    \
-        name, run,                                                                       \
-            &(const struct ring_setting){topology, placement, batch, (items)*1000000ULL, \
-                                         sizeof(name) == sizeof("bide-spinning")},       \
-            PARAMS(named, threads, placed, batch)                                        \
+#define SUBJECT(name, run, topology, named, placement, threads, placed, batch, items, spins)     \
+    {                                                                                            \
+        name, run,                                                                               \
+            &(const struct ring_setting){topology, placement, batch, (items)*1000000ULL, spins}, \
+            PARAMS(named, threads, placed, batch)                                                \
     }
 /* In batches of 1, 10 and 256; the items in millions. */
-#define SUBJECTS(name, run, topology, named, placement, threads, placed, n1, n10, n256) \
-    SUBJECT(name, run, topology, named, placement, threads, placed, 1, n1),             \
-        SUBJECT(name, run, topology, named, placement, threads, placed, 10, n10),       \
-        SUBJECT(name, run, topology, named, placement, threads, placed, 256, n256)
+#define SUBJECTS(name, run, topology, named, placement, threads, placed, n1, n10, n256, spins) \
+    SUBJECT(name, run, topology, named, placement, threads, placed, 1, n1, spins),             \
+        SUBJECT(name, run, topology, named, placement, threads, placed, 10, n10, spins),       \
+        SUBJECT(name, run, topology, named, placement, threads, placed, 256, n256, spins)
 #define BIDE(topology, named, placement, threads, placed, n1, n10, n256)                          \
-    SUBJECTS("bide", ring_bide_run, topology, named, placement, threads, placed, n1, n10, n256),  \
+    SUBJECTS("bide", ring_bide_run, topology, named, placement, threads, placed, n1, n10, n256,   \
+             false),                                                                              \
         SUBJECTS("bide-spinning", ring_bide_run, topology, named, placement, threads, placed, n1, \
-                 n10, n256)
+                 n10, n256, true)
 #define CXX(name, run, resumed, n1, n10, n256)                                                   \
     SUBJECTS(name, run, RING_1_1, "1-1", RING_TOGETHER, 1, ", \"resumed\": \"" resumed "\"", n1, \
-             n10, n256)
+             n10, n256, false)
 #define APART ", \"placement\": \"apart\""
 #define DEALT ", \"placement\": \"dealt\""
 
 static const bench_subject subjects_1_1[] = {
     BIDE(RING_1_1, "1-1", RING_TOGETHER, 1, "", 6, 30, 60),
     BIDE(RING_1_1, "1-1", RING_APART, 2, "", 6, 30, 40),
-    SUBJECTS("mutex+cond", run_locked, RING_1_1, "1-1", RING_APART, 2, "", 1, 10, 30),
+    SUBJECTS("mutex+cond", run_locked, RING_1_1, "1-1", RING_APART, 2, "", 1, 10, 30, false),
 #if BENCH_GXX
     CXX("cxx20-barrier-g++", run_gxx_inline, "inline", 2, 10, 40),
     CXX("cxx20-barrier-g++", run_gxx_queued, "queued", 6, 30, 60),

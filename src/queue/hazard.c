@@ -45,6 +45,14 @@ void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_
     }
 }
 
+/* Puts it on the seat's list. */
+static void keep(bide_hazard_seat *seat, bide_hazard_retired *retired)
+{
+    retired->next = seat->retired;
+    seat->retired = retired;
+    seat->count++;
+}
+
 /* Puts a list whose last is `last` in front of what is left. */
 static void leave_list(bide_hazard_domain *domain, bide_hazard_retired *first,
                        bide_hazard_retired *last)
@@ -66,9 +74,7 @@ static void take_left(bide_hazard_domain *domain, bide_hazard_seat *seat)
     bide_hazard_retired *next, *left = bide_atomic_exchange(&domain->left, NULL, acquire);
     for (; left != NULL; left = next) {
         next = left->next;
-        left->next = seat->retired;
-        seat->retired = left;
-        seat->count++;
+        keep(seat, left);
     }
 }
 
@@ -144,9 +150,7 @@ size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
     for (; retired != NULL; retired = next) {
         next = retired->next;
         if (filter_may_have(&filter, retired->object) && is_protected(domain, retired->object)) {
-            retired->next = seat->retired;
-            seat->retired = retired;
-            seat->count++;
+            keep(seat, retired);
         } else {
             retired->reclaim(retired);
         }
@@ -161,9 +165,7 @@ void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat *seat,
 {
     retired->object = object;
     retired->reclaim = reclaim;
-    retired->next = seat->retired;
-    seat->retired = retired;
-    seat->count++;
+    keep(seat, retired);
     /* (not from a `reclaim`: a long chain of them would take a stack as long) */
     if (seat->count >= 2 * (size_t)BIDE_HAZARDS * domain->count && !seat->scanning)
         bide_hazard_scan(domain, seat);

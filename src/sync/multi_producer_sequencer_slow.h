@@ -51,22 +51,24 @@ static BIDE_SEQUENCE F_(_walk)(SEQUENCER_ *sequencer, const WAITER_ *waiter)
 
 static bool F_(_is_due)(const void *context, const bide_awaiter *awaiter)
 {
-    SEQUENCER_ *sequencer = *(SEQUENCER_ *const *)context;
+    (void)context; /* there is none: each waiter has its sequencer */
     const WAITER_ *waiter = (const WAITER_ *)(const void *)awaiter;
+    SEQUENCER_ *sequencer = waiter->sequencer;
     BIDE_SEQUENCE published = F_(_walk)(sequencer, waiter);
     if (!TRAIT_(_precedes)(published, waiter->target))
         return true;
     /* As in _look_at_end_; seq_cst: B, of 8. */
     COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire);
     COUNTER_ next = bide_atomic_load(&sequencer->next, seq_cst);
-    return (COUNTER_)(next - 1 - consumed) >= CLOSED_ &&
+    return F_(_says_closed_)(next, consumed) &&
            (BIDE_SEQUENCE)(published + 1) == (BIDE_SEQUENCE)(next - CLOSED_);
 }
 
 static void F_(_end)(void *context, bide_awaiter *awaiter)
 {
+    (void)context;
     WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
-    waiter->published = F_(_last_published_after)(*(SEQUENCER_ **)context, waiter->known);
+    waiter->published = F_(_last_published_after)(waiter->sequencer, waiter->known);
     /* Who is due short of his target is so because nothing follows. Who is not due ends otherwise, whatever is said
      * here. */
     if (TRAIT_(_precedes)(waiter->published, waiter->target))
@@ -77,28 +79,26 @@ static const bide_sift_rules F_(_rules) = {NULL, F_(_is_due), F_(_end), true};
 
 void F_(_wake_)(SEQUENCER_ *sequencer, uintptr_t word)
 {
-    bide_waiter_list_announce(&sequencer->readers, word, &F_(_rules), (void *)&sequencer);
+    bide_waiter_list_announce(&sequencer->readers, word, &F_(_rules), NULL);
 }
 
 bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 {
     WAITER_ *own = (WAITER_ *)(void *)awaiter;
     SEQUENCER_ *sequencer = own->sequencer;
-    return bide_waiter_list_suspend(&sequencer->readers, &own->waiting, frame, &F_(_rules),
-                                    (void *)&sequencer);
+    return bide_waiter_list_suspend(&sequencer->readers, &own->waiting, frame, &F_(_rules), NULL);
 }
 
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
     SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    bide_waiter_list_sift_canceled(&sequencer->readers.list, &F_(_rules), (void *)&sequencer);
+    bide_waiter_list_sift_canceled(&sequencer->readers.list, &F_(_rules), NULL);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
     SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    return bide_waiter_list_sift_out(&sequencer->readers.list, awaiter, &F_(_rules),
-                                     (void *)&sequencer);
+    return bide_waiter_list_sift_out(&sequencer->readers.list, awaiter, &F_(_rules), NULL);
 }
 
 void F_(_close)(SEQUENCER_ *sequencer)
@@ -106,7 +106,7 @@ void F_(_close)(SEQUENCER_ *sequencer)
     COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire); /* as in _take_ */
     COUNTER_ next = bide_atomic_load(&sequencer->next, relaxed);
     do {
-        if ((COUNTER_)(next - 1 - consumed) >= CLOSED_)
+        if (F_(_says_closed_)(next, consumed))
             return;
         /* release: partners are all acquires of who ends because of it; N, of 8. */
     } while (!bide_atomic_compare_exchange_weak(&sequencer->next, &next, (COUNTER_)(next + CLOSED_),

@@ -109,6 +109,12 @@ BIDE_INLINE bool F_(_is_published)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence
                                 sequence);
 }
 
+/* Does `next` say that it is closed, beside a `consumed` that was loaded before it? See 7. */
+BIDE_INLINE bool F_(_says_closed_)(COUNTER_ next, COUNTER_ consumed)
+{
+    return (COUNTER_)(next - 1 - consumed) >= CLOSED_;
+}
+
 /*
  * Was it closed? *end is then, or otherwise, the first sequence that is not claimed. What was written before the
  * closing is visible.
@@ -119,7 +125,7 @@ BIDE_INLINE bool F_(_look_at_end_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE *end)
     COUNTER_ consumed = bide_atomic_load(&sequencer->consumed, acquire);
     /* acquire: partner is the release of close. */
     COUNTER_ next = bide_atomic_load(&sequencer->next, acquire);
-    bool closed = (COUNTER_)(next - 1 - consumed) >= CLOSED_;
+    bool closed = F_(_says_closed_)(next, consumed);
     *end = (BIDE_SEQUENCE)(closed ? next - CLOSED_ : next);
     return closed;
 }

@@ -213,7 +213,8 @@ unsigned bide_check_choose(unsigned count)
 
 unsigned bide_check_thread(void)
 {
-    return machine_is_running() ? machine_thread() : 0;
+    unsigned thread = machine_is_running() ? machine_thread() : SETUP;
+    return thread == LAST ? SETUP : thread;
 }
 
 void bide_check_fail_(bide_check_finding finding, const char *file, unsigned line,

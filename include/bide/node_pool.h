@@ -1,0 +1,171 @@
+/*
+ * Nodes of one size for linked lock-free structures, known by an index of 32 bits, so that an index and a count fit in
+ * one word. Floor: queue.
+ *
+ *     pool      chunks of nodes, from an allocator; and a list of batches of free nodes, which all share
+ *     cache     free nodes of one user: a thread, or a coroutine
+ *
+ *     get       a node, from the cache; from a batch of the list; from a new chunk
+ *     put       a node, into the cache; a batch onto the list when the cache holds two
+ *     trim      chunks whose nodes are all on the list are given back to the allocator
+ *
+ * There are never more than `maximum` nodes; a cache holds back at most 2 * BIDE_NODE_BATCH of those that are free. Of a
+ * chunk that was given back 12 bytes a node stay, its links, until the pool is destroyed.
+ *
+ * ---- The list of batches ----
+ *
+ *     shared    index of the first node of the first batch, 0: none; and how often the list has changed
+ *     links     of each node, outside of it: the next in its batch; of a batch's first, the next batch, and how many
+ *
+ * 1. Who takes a batch reads the next one's index and then exchanges `shared` if nothing has changed. In between the
+ *    batch may have been taken and be in use, or be given back: its links are read all the same, they are never freed,
+ *    and what was read counts for nothing since `shared` has changed. That it came back to the same value is what the
+ *    count is against (ABA): it would have to come round 2^32 changes between a load and an exchange.
+ * 2. A push releases on `shared` and a take acquires: the links of the batch, and all that was done with its nodes. What
+ *    changes `shared` is always a read-modify-write, so a take acquires from the push of every batch below too.
+ * 3. A chunk appears by a compare-exchange of its place from NULL, which releases the cleared memory; its nodes get
+ *    known to others through `shared`, or a structure that releases too, so who has an index may load the place relaxed.
+ *    Its place is cleared by one who trims, who has all its nodes; nobody else has an index of it.
+ * 4. One trims at a time: `trimming` is taken by an exchange that acquires, and given back by a release.
+ *
+ * Progress: get and put are lock-free but for the calls of the allocator: a thread that stops anywhere stops no other.
+ * Source: the seed's advice on lists of free nodes for each thread; Bonwick and Adams, Magazines and Vmem (2001).
+ */
+#ifndef BIDE_NODE_POOL_H
+#define BIDE_NODE_POOL_H
+
+#include "bide/allocator.h"
+#include "bide/atomic.h"
+#include "bide/errors.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* How many nodes go between a cache and the pool at once. */
+enum { BIDE_NODE_BATCH = 32 };
+
+typedef struct bide_node_batch_ {
+    bide_atomic(uint32_t) next; /* the next batch */
+    uint32_t count;             /* of nodes */
+} bide_node_batch_;
+
+typedef struct bide_node_links_ {
+    uint32_t *next;            /* for each node: the next in its batch, or cache; its owner's */
+    bide_node_batch_ *batches; /* for each node: of the batch whose first it is */
+} bide_node_links_;
+
+typedef struct bide_node_chunk_ {
+    bide_atomic(unsigned char *) nodes;    /* NULL: there is none */
+    bide_atomic(bide_node_links_ *) links; /* stay when the nodes are given back */
+    uint32_t found, first;                 /* of who trims */
+} bide_node_chunk_;
+
+typedef struct bide_node_pool {
+    bide_allocator *allocator; /* constant, as is what follows up to the chunks' contents */
+    size_t node_size;
+    uint32_t shift; /* log2 of the nodes in a chunk */
+    uint32_t chunks_count;
+    uint32_t maximum;
+    bide_node_chunk_ *chunks;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uint64_t) shared;
+    bide_atomic(uint32_t) trimming;
+} bide_node_pool;
+
+/* One user's free nodes; one thread at a time. */
+typedef struct bide_node_cache {
+    bide_node_pool *pool;
+    uint32_t loaded; /* a list */
+    uint32_t count;  /* of it */
+    uint32_t spare;  /* a list of BIDE_NODE_BATCH, or 0 */
+} bide_node_cache;
+
+/*
+ * Makes a pool of nodes of `node_size` bytes, aligned as the allocator does, at most `maximum` (1 to 2^31) of them, in
+ * chunks of `chunk_nodes` (a power of two, at least BIDE_NODE_BATCH). Takes a table of the chunks from `allocator`, and
+ * later the chunks; it outlives the pool, and is called by all who get nodes, so it is for any thread, unless all that is
+ * needed is reserved before. Returns 0, -EINVAL or -ENOMEM. Before it is shared.
+ */
+int bide_node_pool_init(bide_node_pool *pool, bide_allocator *allocator, size_t node_size,
+                        uint32_t chunk_nodes, uint32_t maximum);
+
+/* Gives all memory back, whoever holds nodes of it. Nobody uses the pool any more. */
+void bide_node_pool_destroy(bide_node_pool *pool);
+
+/*
+ * Sees to it that the pool has memory for `count` nodes at least. Returns 0 or -ENOMEM (so it has as many as it could
+ * get), which it is too if that is more than the maximum. Any thread; as lock-free as the allocator.
+ */
+int bide_node_pool_reserve(bide_node_pool *pool, size_t count);
+
+/*
+ * Gives the chunks back to the allocator whose nodes are all free and in no cache, and returns how many nodes that were.
+ * Any thread, while others use the pool: what they put meanwhile is not looked at; and while this holds the free nodes
+ * others may have to take new chunks, or be told -ENOMEM if there may be no more. If another trims already, 0. Linear in
+ * the nodes that are free.
+ */
+size_t bide_node_pool_trim(bide_node_pool *pool);
+
+/* For how many nodes there is memory now. Any thread; linear in the chunks. */
+size_t bide_node_pool_size(const bide_node_pool *pool);
+
+/* An empty cache. */
+BIDE_INLINE void bide_node_cache_init(bide_node_cache *cache, bide_node_pool *pool)
+{
+    cache->pool = pool;
+    cache->loaded = 0;
+    cache->count = 0;
+    cache->spare = 0;
+}
+
+/* Puts what the cache holds onto the pool's list. To be called before a cache goes. Its owner; lock-free. */
+void bide_node_cache_flush(bide_node_cache *cache);
+
+/* The memory of a node that the caller has, or may read. Any thread; wait-free. */
+BIDE_INLINE void *bide_node_at(const bide_node_pool *pool, uint32_t index)
+{
+    /* relaxed: 3. */
+    unsigned char *nodes = bide_atomic_load(&pool->chunks[index >> pool->shift].nodes, relaxed);
+    return nodes + (index & ((UINT32_C(1) << pool->shift) - 1)) * pool->node_size;
+}
+
+BIDE_INLINE uint32_t *bide_node_next_(const bide_node_pool *pool, uint32_t index)
+{
+    /* relaxed: as the nodes, 3. */
+    bide_node_links_ *links = bide_atomic_load(&pool->chunks[index >> pool->shift].links, relaxed);
+    return &links->next[index & ((UINT32_C(1) << pool->shift) - 1)];
+}
+
+/* Fills an empty list, or leaves it empty: no memory. */
+void bide_node_cache_fill_(bide_node_cache *cache);
+
+/* Makes room: the list is full. */
+void bide_node_cache_spill_(bide_node_cache *cache);
+
+/*
+ * A node for the caller, whatever it contains; 0: there is no memory, or no more nodes. The cache's owner. Lock-free but
+ * for the allocator; a few loads and stores but for one in BIDE_NODE_BATCH.
+ */
+BIDE_INLINE uint32_t bide_node_get(bide_node_cache *cache)
+{
+    if (BIDE_UNLIKELY(cache->count == 0))
+        bide_node_cache_fill_(cache);
+    uint32_t index = cache->loaded;
+    if (BIDE_LIKELY(index != 0)) {
+        cache->loaded = *bide_node_next_(cache->pool, index);
+        cache->count--;
+    }
+    return index;
+}
+
+/* Gives a node back, through any cache of its pool. The cache's owner. Lock-free; as cheap. */
+BIDE_INLINE void bide_node_put(bide_node_cache *cache, uint32_t index)
+{
+    if (BIDE_UNLIKELY(cache->count == BIDE_NODE_BATCH))
+        bide_node_cache_spill_(cache);
+    *bide_node_next_(cache->pool, index) = cache->loaded;
+    cache->loaded = index;
+    cache->count++;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,307 @@
+/*
+ * A queue of many producers and many consumers, unbounded and lock-free: a list of segments of cells, which are given out
+ * by fetch-and-add, so that nobody tries again because another was faster. Floor: queue.
+ *
+ *     typedef bide_segment_queue(struct job) job_queue;
+ *     bide_hazard_init(&domain, seats, 16);
+ *     bide_segment_queue_init(&queue, &domain, &bide_heap, 1024);
+ *     bide_hazard_seat *seat = bide_hazard_join(&domain);      // each thread has one
+ *     bide_segment_queue_push(&queue, seat, &job);
+ *     bide_segment_queue_pop(&queue, seat, &job);
+ *
+ *     head -> segment -> segment -> segment -> 0         next: 0, the next segment, or CLOSED
+ *                                   ^ tail
+ *     segment    pushed     how many cells producers were given; may go past the end; the top bit: CLOSED
+ *                popped     how many cells consumers were given; likewise
+ *                cells      EMPTY --its producer has put the element there--> FULL
+ *                           EMPTY --its consumer would not wait for that----> GIVEN_UP
+ *
+ *     push    take the next cell of tail's segment; fill it; EMPTY to FULL. If it was given up: another cell.
+ *             No cell is left: a new segment, with the element in it, behind the last; tail there
+ *     pop     if fewer were popped than pushed in head's segment, take the next cell; FULL: it is ours.
+ *             EMPTY: look a few times more, then give it up, and take another.
+ *             All cells were popped: head to the next segment, and retire this one
+ *     close   next of the last segment from 0 to CLOSED, so none follows; CLOSED into its pushed, so no cell is given
+ *
+ * Segments are protected by hazard pointers: a seat's hazard 0 by a push, 1 by a pop. They stay set from one call to the
+ * next, so a push or pop in the segment of the one before costs a load for it; a seat that rests keeps up to two
+ * segments, unless its owner clears them (bide_hazard_clear).
+ *
+ * 1. A segment appears in `next` by a compare-exchange that releases what is in it; in tail and head by others that
+ *    release it again. Who gets it there acquires.
+ * 2. A cell has one producer and one consumer. FULL is set by a compare-exchange that releases the element, and found by
+ *    an acquiring load or exchange; it is the last of that cell. Who gives a cell up reads nothing of it, and its
+ *    producer, who finds GIVEN_UP, has written an element that nobody reads.
+ * 3. A consumer takes a cell only if `pushed` was past it; more than one may have looked at the same, so a cell may be
+ *    taken that no producer has yet: it is given up, and its producer will take another.
+ * 4. Empty: `popped` is loaded (acquire), and then `pushed`, which is no more than that. Who raised popped had seen
+ *    pushed beyond it, and released that; so pushed is loaded no older, and when it was loaded each cell that a producer
+ *    had was some consumer's.
+ * 5. Tail leaves a segment before head does: who moves head has seen tail elsewhere, or moved it. So a segment that head
+ *    has left is in none of the two, and may be retired: by the one who moved head.
+ * 6. A hazard that was set and checked once protects as long as it is set: so if tail is found at what it holds already,
+ *    that is protected, even if in between it was elsewhere.
+ * 7. Closed: once CLOSED is in `pushed` no cell is given to be filled, and no segment follows. Who had a cell before
+ *    fills it, or finds it given up and then fails. Who fails takes his cells off again; a consumer may have taken them
+ *    meanwhile, and so get to the end of the segment: he has seen CLOSED then (acquire), or acquires from who has (4), so
+ *    he finds it in `next` too.
+ *
+ * Progress: lock-free, but for the allocator. (A cell that is filled too late costs its producer and its consumer one
+ * more try each, and the segment a cell; a new segment brings the element of its producer along, so one push ends at least
+ * with each.) Linearizable.
+ *
+ * `pushed` and `popped` are size_t: where that is 32 bits, 2^31 cells.
+ *
+ * Source: Correia and Ramalhete, FAAArrayQueue (2016), after Morrison and Afek, LCRQ (2013), and Yang and
+ * Mellor-Crummey (2016).
+ */
+#ifndef BIDE_SEGMENT_QUEUE_H
+#define BIDE_SEGMENT_QUEUE_H
+
+#include "bide/allocator.h"
+#include "bide/detail/element.h"
+#include "bide/errors.h"
+#include "bide/hazard.h"
+
+BIDE_EXTERN_C_BEGIN
+
+enum { BIDE_CELL_EMPTY_, BIDE_CELL_FULL_, BIDE_CELL_GIVEN_UP_ };
+
+/* In `pushed`. */
+#define BIDE_SEGMENT_CLOSED_ (SIZE_MAX / 2 + 1)
+
+/* What a cell is. Its type is known to macros only: functions take the sizes of a cell (`stride`) and an element. */
+#define BIDE_SEGMENT_CELL_(type)      \
+    struct {                          \
+        type element_;                \
+        bide_atomic(uint32_t) state_; \
+    }
+
+BIDE_INLINE bide_atomic(uint32_t) * bide_segment_state_(unsigned char *cell, size_t size)
+{
+    const size_t align = sizeof(uint32_t) - 1;
+    return (bide_atomic(uint32_t) *)(void *)(cell + ((size + align) & ~align));
+}
+
+typedef struct bide_segment_ {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) pushed;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) popped;
+    bide_atomic(size_t) seen; /* no more than `pushed`, so that consumers need not look there */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) next;
+    bide_hazard_retired retired;
+    bide_allocator *allocator; /* constant, as is what follows */
+    void *memory;              /* what the allocator gave */
+    size_t size;               /* of it */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) unsigned char cells[BIDE_CACHE_LINE]; /* at least */
+} bide_segment_;
+
+typedef struct bide_segment_queue_ {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) head;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) tail;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_hazard_domain *domain; /* constant, as is what follows */
+    bide_allocator *allocator;
+    size_t cells;        /* of a segment */
+    size_t stride, size; /* of a cell, of an element */
+} bide_segment_queue_;
+
+/* A queue of elements of `type`, aligned to BIDE_CACHE_LINE at most. Each use is a type of its own, to be named by a
+ * typedef. */
+#define bide_segment_queue(type)           \
+    struct {                               \
+        bide_segment_queue_ queue;         \
+        BIDE_SEGMENT_CELL_(type) * typed_; \
+    }
+
+#define BIDE_SEGMENT_STRIDE_(segmented) sizeof *(segmented)->typed_
+
+int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *domain,
+                             bide_allocator *allocator, size_t cells, size_t stride, size_t size);
+void bide_segment_queue_destroy_(bide_segment_queue_ *queue);
+void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *seat);
+
+/* The caller was given cells behind the end of the last segment, or of a closed one. NULL and 0 if there is another now,
+ * or -EPIPE or -ENOMEM; or a new one, to be linked with one element. */
+bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *last, size_t given,
+                                     size_t taken, int *status);
+
+/* Links it, its first element being written; or frees it, if there is another. */
+bool bide_segment_link_(bide_segment_queue_ *queue, bide_segment_ *last, bide_segment_ *fresh);
+
+/* Nothing is known to be left in the segment, `popped` having been found. 0 if there is something, with *limit; 1: look
+ * again, at another; -EAGAIN or -EPIPE. */
+int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment,
+                       size_t popped, size_t *limit);
+
+/* The cell was EMPTY when it was looked at. Is it FULL? Gives it up if not. */
+bool bide_segment_wait_(bide_atomic(uint32_t) * state);
+
+/* Loads head or tail, protected. The seat's owner. */
+BIDE_INLINE bide_segment_ *bide_segment_protect_(bide_hazard_seat *seat, size_t index,
+                                                 bide_atomic(void *) * source)
+{
+    /* relaxed, both: its own; and what is found at that was acquired when it was protected. */
+    void *held = bide_atomic_load(&seat->hazards[index], relaxed);
+    void *found = bide_atomic_load(source, relaxed);
+    if (BIDE_UNLIKELY(found != held)) /* 6 */
+        found = bide_hazard_protect(seat, index, source);
+    return (bide_segment_ *)found;
+}
+
+BIDE_INLINE ptrdiff_t bide_segment_queue_push_many_(bide_segment_queue_ *queue,
+                                                    bide_hazard_seat *seat, const void *from,
+                                                    size_t stride, size_t size, size_t count)
+{
+    const unsigned char *next = (const unsigned char *)from;
+    size_t left = count;
+    while (left != 0) {
+        bide_segment_ *segment = bide_segment_protect_(seat, 0, &queue->tail);
+        size_t given = bide_atomic_fetch_add(&segment->pushed, left, relaxed);
+        if (BIDE_LIKELY(given < queue->cells)) {
+            size_t end = left < queue->cells - given ? given + left : queue->cells;
+            for (; given < end; given++) {
+                unsigned char *cell = segment->cells + given * stride;
+                bide_atomic(uint32_t) *state = bide_segment_state_(cell, size);
+                uint32_t empty = BIDE_CELL_EMPTY_;
+                bide_element_copy_(cell, next, size);
+                /* release: 2, partners are the look at the cell and bide_segment_wait_. */
+                if (BIDE_LIKELY(bide_atomic_compare_exchange(state, &empty, BIDE_CELL_FULL_,
+                                                             release, relaxed))) {
+                    next += size;
+                    left--;
+                }
+            }
+            continue;
+        }
+        int status;
+        bide_segment_ *fresh = bide_segment_prepare_(queue, segment, given, left, &status);
+        if (fresh != NULL) {
+            bide_element_copy_(fresh->cells, next, size);
+            if (bide_segment_link_(queue, segment, fresh)) {
+                next += size;
+                left--;
+            }
+        } else if (status != 0) {
+            return left != count ? (ptrdiff_t)(count - left) : status;
+        }
+    }
+    return (ptrdiff_t)count;
+}
+
+/* Takes the elements of `count` cells, from `given` on, as far as they are FULL. Returns how many. */
+BIDE_INLINE size_t bide_segment_take_(bide_segment_ *segment, size_t given, size_t end,
+                                      unsigned char *to, size_t stride, size_t size)
+{
+    size_t taken = 0;
+    for (; given < end; given++) {
+        unsigned char *cell = segment->cells + given * stride;
+        bide_atomic(uint32_t) *state = bide_segment_state_(cell, size);
+        /* acquire: 2, partner is the push. */
+        if (BIDE_LIKELY(bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) ||
+            bide_segment_wait_(state)) {
+            bide_element_copy_(to + taken * size, cell, size);
+            taken++;
+        }
+    }
+    return taken;
+}
+
+BIDE_INLINE ptrdiff_t bide_segment_queue_pop_many_(bide_segment_queue_ *queue,
+                                                   bide_hazard_seat *seat, void *to, size_t stride,
+                                                   size_t size, size_t count, bool single)
+{
+    size_t done = 0;
+    while (done < count) {
+        /* (a single consumer is the only one who moves head) */
+        bide_segment_ *segment = single ? (bide_segment_ *)bide_atomic_load(&queue->head, relaxed)
+                                        : bide_segment_protect_(seat, 1, &queue->head);
+        size_t popped = bide_atomic_load(&segment->popped, acquire); /* 4 */
+        size_t limit = bide_atomic_load(&segment->seen, relaxed);    /* a hint */
+        if (popped >= limit) {
+            int status = bide_segment_look_(queue, seat, segment, popped, &limit);
+            if (status < 0)
+                return done != 0 ? (ptrdiff_t)done : status;
+            if (status != 0)
+                continue;
+        }
+        size_t wanted = count - done < limit - popped ? count - done : limit - popped;
+        size_t given = popped;
+        if (single)
+            bide_atomic_store(&segment->popped, popped + wanted, relaxed);
+        else
+            /* release: 4. */
+            given = bide_atomic_fetch_add(&segment->popped, wanted, release);
+        if (given < queue->cells) {
+            size_t end = wanted < queue->cells - given ? given + wanted : queue->cells;
+            done += bide_segment_take_(segment, given, end, (unsigned char *)to + done * size,
+                                       stride, size);
+        }
+    }
+    return (ptrdiff_t)count;
+}
+
+BIDE_INLINE int bide_segment_queue_one_(ptrdiff_t moved)
+{
+    return moved < 0 ? (int)moved : 0;
+}
+
+#define BIDE_SEGMENT_SIZE_(segmented) sizeof((segmented)->typed_->element_)
+
+/*
+ * Makes an empty queue: a segment of `cells` (1 to SIZE_MAX / 4) elements at a time, from `allocator`, which any thread
+ * calls that uses the queue; `domain` protects them, and who uses the queue has a seat in it. Both outlive the queue, and
+ * `allocator` the domain. Returns 0 or -ENOMEM: it needs a segment at once. Before it is shared.
+ */
+#define bide_segment_queue_init(segmented, domain, allocator, cells)              \
+    bide_segment_queue_init_(&(segmented)->queue, (domain), (allocator), (cells), \
+                             BIDE_SEGMENT_STRIDE_(segmented), BIDE_SEGMENT_SIZE_(segmented))
+
+/* Gives the segments back, with the elements that are in them. Nobody uses the queue any more. */
+#define bide_segment_queue_destroy(segmented) bide_segment_queue_destroy_(&(segmented)->queue)
+
+/*
+ * Puts a copy of the element that `from` points to at the end. Returns 0; -EPIPE, the queue is closed; or -ENOMEM.
+ * `seat` is the caller's, of the queue's domain. Any thread; does not suspend. Lock-free but for the allocator.
+ */
+#define bide_segment_queue_push(segmented, seat, from) \
+    bide_segment_queue_one_(bide_segment_queue_push_many(segmented, seat, from, 1))
+
+/*
+ * Takes the first element, to where `to` points. Returns 0; -EAGAIN, the queue is empty; or -EPIPE, it is, and closed.
+ * Otherwise as push.
+ */
+#define bide_segment_queue_pop(segmented, seat, to) \
+    bide_segment_queue_one_(bide_segment_queue_pop_many(segmented, seat, to, 1))
+
+/*
+ * Puts `count` elements of the array `from` at the end, side by side but for what comes between where a segment ends or
+ * a consumer was too fast; their cells are taken by one fetch-and-add. Returns how many, fewer if the queue was closed
+ * or memory was short meanwhile; 0 only if `count` is; or -EPIPE or -ENOMEM, and then none. As push.
+ */
+#define bide_segment_queue_push_many(segmented, seat, from, count)                  \
+    bide_segment_queue_push_many_(                                                  \
+        &(segmented)->queue, (seat), (1 ? (from) : &(segmented)->typed_->element_), \
+        BIDE_SEGMENT_STRIDE_(segmented), BIDE_SEGMENT_SIZE_(segmented), (count))
+
+/* Takes up to `count` elements to the array `to`, in order. Returns how many, 0 only if `count` is; or -EAGAIN or -EPIPE,
+ * and then none. As pop. */
+#define bide_segment_queue_pop_many(segmented, seat, to, count) \
+    BIDE_SEGMENT_POP_(segmented, seat, to, count, false)
+
+/* The same where there is one consumer, one thread at a time: without a fetch-and-add. Nobody else pops. */
+#define bide_segment_queue_pop_single(segmented, seat, to) \
+    bide_segment_queue_one_(bide_segment_queue_pop_many_single(segmented, seat, to, 1))
+#define bide_segment_queue_pop_many_single(segmented, seat, to, count) \
+    BIDE_SEGMENT_POP_(segmented, seat, to, count, true)
+
+#define BIDE_SEGMENT_POP_(segmented, seat, to, count, single)                     \
+    bide_segment_queue_pop_many_(                                                 \
+        &(segmented)->queue, (seat), (1 ? (to) : &(segmented)->typed_->element_), \
+        BIDE_SEGMENT_STRIDE_(segmented), BIDE_SEGMENT_SIZE_(segmented), (count), (single))
+
+/* Closes it for good: pushes fail from now on, what is in it may be taken. Any thread, more than once. Lock-free. */
+#define bide_segment_queue_close(segmented, seat) \
+    bide_segment_queue_close_(&(segmented)->queue, (seat))
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,336 @@
+/* Pools of nodes; the model, the argument and its numbers are in node_pool.h. */
+#include "bide/node_pool.h"
+
+/* ---- Places ---- */
+
+static uint32_t chunk_nodes_of(const bide_node_pool *pool)
+{
+    return UINT32_C(1) << pool->shift;
+}
+
+static size_t nodes_size(const bide_node_pool *pool)
+{
+    return chunk_nodes_of(pool) * pool->node_size;
+}
+
+static size_t links_size(const bide_node_pool *pool)
+{
+    return sizeof(bide_node_links_) +
+           chunk_nodes_of(pool) * (sizeof(bide_node_batch_) + sizeof(uint32_t));
+}
+
+static bide_node_batch_ *batch_at(const bide_node_pool *pool, uint32_t first)
+{
+    /* relaxed: 3. */
+    bide_node_links_ *links = bide_atomic_load(&pool->chunks[first >> pool->shift].links, relaxed);
+    return &links->batches[first & (chunk_nodes_of(pool) - 1)];
+}
+
+/* The nodes of a chunk are those from `first` on; 0 is none, and the last chunk may have fewer. */
+static uint32_t first_of(const bide_node_pool *pool, uint32_t chunk)
+{
+    return chunk == 0 ? 1 : chunk << pool->shift;
+}
+
+static uint32_t count_of(const bide_node_pool *pool, uint32_t chunk)
+{
+    uint32_t first = first_of(pool, chunk);
+    uint32_t end = (chunk + 1) << pool->shift;
+    return (end - 1 < pool->maximum ? end - 1 : pool->maximum) - first + 1;
+}
+
+/* ---- The list that all share ---- */
+
+static uint64_t changed(uint64_t shared, uint32_t first)
+{
+    return ((shared >> 32) + 1) << 32 | first;
+}
+
+/* Puts the batches from the one that begins with `first` to that which begins with `last` onto the list. */
+static void push_batches(bide_node_pool *pool, uint32_t first, uint32_t last)
+{
+    uint64_t shared = bide_atomic_load(&pool->shared, relaxed);
+    bide_node_batch_ *batch = batch_at(pool, last);
+    do
+        /* relaxed: 1, 2; it is shared by the exchange. */
+        bide_atomic_store(&batch->next, (uint32_t)shared, relaxed);
+    /* release: 2, partner is pop_batch. */
+    while (!bide_atomic_compare_exchange_weak(&pool->shared, &shared, changed(shared, first),
+                                              release, relaxed));
+}
+
+static void push_batch(bide_node_pool *pool, uint32_t first, uint32_t count)
+{
+    batch_at(pool, first)->count = count;
+    push_batches(pool, first, first);
+}
+
+/* The first node of a batch, which is the caller's now, or 0. */
+static uint32_t pop_batch(bide_node_pool *pool)
+{
+    /* acquire, here and if failed: the links of the first batch, 2; partner is push_batches. */
+    uint64_t shared = bide_atomic_load(&pool->shared, acquire);
+    for (;;) {
+        uint32_t first = (uint32_t)shared;
+        if (first == 0)
+            return 0;
+        /* relaxed: 1. */
+        uint32_t next = bide_atomic_load(&batch_at(pool, first)->next, relaxed);
+        /* acquire: if failed, as above; else it has been acquired already. */
+        if (bide_atomic_compare_exchange_weak(&pool->shared, &shared, changed(shared, next),
+                                              acquire, acquire))
+            return first;
+    }
+}
+
+/* ---- Chunks ---- */
+
+/* Sees to it that the place has links. False: no memory. */
+static bool ensure_links(bide_node_pool *pool, bide_node_chunk_ *chunk)
+{
+    /* acquire, here and if failed: what is in them; partner is the release. */
+    bide_node_links_ *links = bide_atomic_load(&chunk->links, acquire);
+    if (links != NULL)
+        return true;
+    size_t nodes = chunk_nodes_of(pool);
+    bide_node_links_ *fresh =
+        (bide_node_links_ *)pool->allocator->allocate(pool->allocator, links_size(pool));
+    if (fresh == NULL)
+        return false;
+    fresh->batches = (bide_node_batch_ *)(void *)(fresh + 1);
+    fresh->next = (uint32_t *)(void *)(fresh->batches + nodes);
+    for (size_t i = 0; i < nodes; i++)
+        bide_atomic_init(&fresh->batches[i].next, 0);
+    if (!bide_atomic_compare_exchange(&chunk->links, &links, fresh, release, acquire))
+        pool->allocator->deallocate(pool->allocator, fresh, links_size(pool));
+    return true;
+}
+
+/* Strings `count` nodes from `first` on to a batch. */
+static void string_batch(bide_node_pool *pool, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        *bide_node_next_(pool, first + i) = i + 1 < count ? first + i + 1 : 0;
+    batch_at(pool, first)->count = count;
+}
+
+/* Makes batches of a chunk's nodes, which are all the caller's. Returns the first, and shares the others. */
+static uint32_t make_batches(bide_node_pool *pool, uint32_t chunk)
+{
+    uint32_t first = first_of(pool, chunk);
+    uint32_t left = count_of(pool, chunk);
+    uint32_t mine = left < BIDE_NODE_BATCH ? left : BIDE_NODE_BATCH;
+    string_batch(pool, first, mine);
+    uint32_t shared = 0, last = 0;
+    for (uint32_t next = first + mine; (left -= mine) != 0; next += mine) {
+        mine = left < BIDE_NODE_BATCH ? left : BIDE_NODE_BATCH;
+        string_batch(pool, next, mine);
+        if (last == 0)
+            shared = next;
+        else
+            bide_atomic_store(&batch_at(pool, last)->next, next, relaxed); /* 2 */
+        last = next;
+    }
+    if (last != 0)
+        push_batches(pool, shared, last);
+    return first;
+}
+
+/* A batch from a new chunk, or 0: there are as many as there may be, or there is no memory. */
+static uint32_t grow(bide_node_pool *pool)
+{
+    unsigned char *fresh = NULL;
+    for (uint32_t i = 0; i < pool->chunks_count; i++) {
+        bide_node_chunk_ *chunk = &pool->chunks[i];
+        unsigned char *nodes = bide_atomic_load(&chunk->nodes, relaxed);
+        if (nodes != NULL)
+            continue;
+        if (fresh == NULL) {
+            fresh = (unsigned char *)pool->allocator->allocate(pool->allocator, nodes_size(pool));
+            if (fresh == NULL)
+                return 0;
+        }
+        if (!ensure_links(pool, chunk))
+            break;
+        /* relaxed, if it is the caller's: what it contains is shared with the indices, 3; acquire: it may have been given
+         * back by one who trimmed, and its links were that one's. */
+        if (bide_atomic_compare_exchange(&chunk->nodes, &nodes, fresh, acquire, relaxed))
+            return make_batches(pool, i);
+    }
+    if (fresh != NULL)
+        pool->allocator->deallocate(pool->allocator, fresh, nodes_size(pool));
+    return 0;
+}
+
+/* ---- Making and destroying ---- */
+
+int bide_node_pool_init(bide_node_pool *pool, bide_allocator *allocator, size_t node_size,
+                        uint32_t chunk_nodes, uint32_t maximum)
+{
+    const uint32_t most = UINT32_C(1) << 31;
+    const size_t align = BIDE_ALLOCATOR_ALIGN - 1;
+    if (chunk_nodes < BIDE_NODE_BATCH || (chunk_nodes & (chunk_nodes - 1)) != 0 ||
+        chunk_nodes > most || maximum == 0 || maximum > most || node_size == 0 ||
+        node_size > (SIZE_MAX - align) / chunk_nodes - align)
+        return -EINVAL;
+    pool->allocator = allocator;
+    pool->node_size = (node_size + align) & ~align;
+    pool->shift = 0;
+    while (UINT32_C(1) << pool->shift < chunk_nodes)
+        pool->shift++;
+    pool->maximum = maximum;
+    pool->chunks_count = (maximum >> pool->shift) + 1;
+    bide_atomic_init(&pool->shared, 0);
+    bide_atomic_init(&pool->trimming, 0);
+    pool->chunks = (bide_node_chunk_ *)allocator->allocate(allocator, pool->chunks_count *
+                                                                          sizeof *pool->chunks);
+    if (pool->chunks == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < pool->chunks_count; i++) {
+        bide_atomic_init(&pool->chunks[i].nodes, NULL);
+        bide_atomic_init(&pool->chunks[i].links, NULL);
+        pool->chunks[i].found = 0;
+        pool->chunks[i].first = 0;
+    }
+    return 0;
+}
+
+void bide_node_pool_destroy(bide_node_pool *pool)
+{
+    bide_allocator *allocator = pool->allocator;
+    for (uint32_t i = 0; i < pool->chunks_count; i++) {
+        /* relaxed: nobody uses the pool any more, so all of it was before. */
+        unsigned char *nodes = bide_atomic_load(&pool->chunks[i].nodes, relaxed);
+        bide_node_links_ *links = bide_atomic_load(&pool->chunks[i].links, relaxed);
+        if (nodes != NULL)
+            allocator->deallocate(allocator, nodes, nodes_size(pool));
+        if (links != NULL)
+            allocator->deallocate(allocator, links, links_size(pool));
+    }
+    allocator->deallocate(allocator, pool->chunks, pool->chunks_count * sizeof *pool->chunks);
+}
+
+size_t bide_node_pool_size(const bide_node_pool *pool)
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < pool->chunks_count; i++)
+        /* relaxed: only a number. */
+        if (bide_atomic_load(&pool->chunks[i].nodes, relaxed) != NULL)
+            size += count_of(pool, i);
+    return size;
+}
+
+int bide_node_pool_reserve(bide_node_pool *pool, size_t count)
+{
+    while (bide_node_pool_size(pool) < count) {
+        uint32_t first = grow(pool);
+        if (first == 0)
+            return -ENOMEM;
+        push_batches(pool, first, first);
+    }
+    return 0;
+}
+
+/* ---- Caches ---- */
+
+void bide_node_cache_fill_(bide_node_cache *cache)
+{
+    if (cache->spare != 0) {
+        cache->loaded = cache->spare;
+        cache->count = BIDE_NODE_BATCH;
+        cache->spare = 0;
+        return;
+    }
+    uint32_t first = pop_batch(cache->pool);
+    if (first == 0 && (first = grow(cache->pool)) == 0)
+        first = pop_batch(cache->pool); /* (another may have grown the last chunk) */
+    if (first != 0) {
+        cache->loaded = first;
+        cache->count = batch_at(cache->pool, first)->count;
+    }
+}
+
+void bide_node_cache_spill_(bide_node_cache *cache)
+{
+    if (cache->spare != 0)
+        push_batch(cache->pool, cache->spare, BIDE_NODE_BATCH);
+    cache->spare = cache->loaded;
+    cache->loaded = 0;
+    cache->count = 0;
+}
+
+void bide_node_cache_flush(bide_node_cache *cache)
+{
+    if (cache->spare != 0)
+        push_batch(cache->pool, cache->spare, BIDE_NODE_BATCH);
+    if (cache->count != 0)
+        push_batch(cache->pool, cache->loaded, cache->count);
+    bide_node_cache_init(cache, cache->pool);
+}
+
+/* ---- Giving memory back ---- */
+
+/* Sorts the nodes of the batches from `first` on by their chunks. */
+static void sort_nodes(bide_node_pool *pool, uint32_t first)
+{
+    while (first != 0) {
+        uint32_t next_batch = bide_atomic_load(&batch_at(pool, first)->next, relaxed); /* 2 */
+        for (uint32_t node = first, next; node != 0; node = next) {
+            bide_node_chunk_ *chunk = &pool->chunks[node >> pool->shift];
+            next = *bide_node_next_(pool, node);
+            *bide_node_next_(pool, node) = chunk->first;
+            chunk->first = node;
+            chunk->found++;
+        }
+        first = next_batch;
+    }
+}
+
+/* Shares the nodes again that were found of a chunk, or gives the chunk back if that were all. Returns how many nodes
+ * were given back. */
+static size_t settle(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all)
+{
+    uint32_t found = chunk->found;
+    uint32_t first = chunk->first;
+    chunk->found = 0;
+    chunk->first = 0;
+    if (found == all) {
+        unsigned char *nodes = bide_atomic_load(&chunk->nodes, relaxed); /* 3 */
+        /* release: who makes a chunk here uses the links; partner is grow. */
+        bide_atomic_store(&chunk->nodes, NULL, release);
+        pool->allocator->deallocate(pool->allocator, nodes, nodes_size(pool));
+        return found;
+    }
+    while (found != 0) {
+        uint32_t count = found < BIDE_NODE_BATCH ? found : BIDE_NODE_BATCH;
+        uint32_t last = first;
+        for (uint32_t i = 1; i < count; i++)
+            last = *bide_node_next_(pool, last);
+        uint32_t next = *bide_node_next_(pool, last);
+        *bide_node_next_(pool, last) = 0;
+        push_batch(pool, first, count);
+        first = next;
+        found -= count;
+    }
+    return 0;
+}
+
+size_t bide_node_pool_trim(bide_node_pool *pool)
+{
+    size_t given_back = 0;
+    /* acquire: 4. */
+    if (bide_atomic_exchange(&pool->trimming, 1, acquire) != 0)
+        return 0;
+    uint64_t shared = bide_atomic_load(&pool->shared, relaxed);
+    /* acquire: 2. */
+    while (!bide_atomic_compare_exchange_weak(&pool->shared, &shared, changed(shared, 0), acquire,
+                                              relaxed))
+        continue;
+    sort_nodes(pool, (uint32_t)shared);
+    /* The lowest last, so that they are used first, and others become free. */
+    for (uint32_t i = pool->chunks_count; i-- != 0;)
+        if (pool->chunks[i].found != 0)
+            given_back += settle(pool, &pool->chunks[i], count_of(pool, i));
+    bide_atomic_store(&pool->trimming, 0, release); /* 4 */
+    return given_back;
+}

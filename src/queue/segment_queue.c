@@ -1,0 +1,185 @@
+/* The segment queue's slow half; the model, the argument and its numbers are in segment_queue.h. */
+#include "bide/segment_queue.h"
+
+/* How often a consumer looks at a cell that its producer has not filled, before he gives it up. */
+#if BIDE_CHECK
+enum { LOOKS = 1 };
+#else
+enum { LOOKS = 200 };
+#endif
+
+/* In place of the next segment. */
+static bide_segment_ closed;
+
+/* ---- Segments ---- */
+
+static bide_segment_ *make(bide_segment_queue_ *queue)
+{
+    bide_allocator *allocator = queue->allocator;
+    size_t size = offsetof(bide_segment_, cells) + queue->cells * queue->stride + BIDE_CACHE_LINE;
+    unsigned char *memory = (unsigned char *)allocator->allocate(allocator, size);
+    if (memory == NULL)
+        return NULL;
+    size_t over = (uintptr_t)memory % BIDE_CACHE_LINE;
+    bide_segment_ *segment =
+        (bide_segment_ *)(void *)(memory + (over == 0 ? 0 : BIDE_CACHE_LINE - over));
+    bide_atomic_init(&segment->pushed, 0);
+    bide_atomic_init(&segment->popped, 0);
+    bide_atomic_init(&segment->seen, 0);
+    bide_atomic_init(&segment->next, NULL);
+    segment->allocator = allocator;
+    segment->memory = memory;
+    segment->size = size;
+    for (size_t i = 0; i < queue->cells; i++)
+        bide_atomic_init(bide_segment_state_(segment->cells + i * queue->stride, queue->size),
+                         BIDE_CELL_EMPTY_);
+    return segment;
+}
+
+static void unmake(bide_segment_ *segment)
+{
+    segment->allocator->deallocate(segment->allocator, segment->memory, segment->size);
+}
+
+static void reclaim(bide_hazard_retired *retired)
+{
+    unmake(bide_container_of(retired, bide_segment_, retired));
+}
+
+/* Moves tail from `last`, which the caller protects, to the next; unless that was done. */
+static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segment_ *next)
+{
+    void *expected = last;
+    /* release: 1. */
+    bide_atomic_compare_exchange(&queue->tail, &expected, next, release, relaxed);
+}
+
+/* ---- Pushing ---- */
+
+bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *last, size_t given,
+                                     size_t taken, int *status)
+{
+    bide_segment_ *next = &closed, *fresh = NULL;
+    *status = 0;
+    if ((given & BIDE_SEGMENT_CLOSED_) == 0)
+        /* acquire: 1, for move_tail. */
+        next = (bide_segment_ *)bide_atomic_load(&last->next, acquire);
+    if (next == &closed)
+        *status = -EPIPE;
+    else if (next != NULL)
+        move_tail(queue, last, next);
+    else if ((fresh = make(queue)) == NULL)
+        *status = -ENOMEM;
+    /* (so that who tries for ever does not make it run over; what is past the end stays there) */
+    if (*status != 0)
+        bide_atomic_fetch_sub(&last->pushed, taken, relaxed);
+    return fresh;
+}
+
+bool bide_segment_link_(bide_segment_queue_ *queue, bide_segment_ *last, bide_segment_ *fresh)
+{
+    void *next = NULL;
+    bide_atomic_init(&fresh->pushed, 1);
+    bide_atomic_init(bide_segment_state_(fresh->cells, queue->size), BIDE_CELL_FULL_);
+    /* release: 1; acquire if failed: 1, for move_tail. */
+    bool linked = bide_atomic_compare_exchange(&last->next, &next, fresh, release, acquire);
+    if (linked)
+        move_tail(queue, last, fresh);
+    else
+        unmake(fresh);
+    if (!linked && next != &closed)
+        move_tail(queue, last, (bide_segment_ *)next);
+    return linked;
+}
+
+void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *seat)
+{
+    for (;;) {
+        bide_segment_ *last = bide_segment_protect_(seat, 0, &queue->tail);
+        void *next = NULL;
+        /* acquire if failed: 1, for move_tail. */
+        if (bide_atomic_compare_exchange(&last->next, &next, &closed, acquire, acquire) ||
+            next == &closed) {
+            /* release: 7, partner is bide_segment_look_. */
+            bide_atomic_fetch_or(&last->pushed, BIDE_SEGMENT_CLOSED_, release);
+            return;
+        }
+        move_tail(queue, last, (bide_segment_ *)next);
+    }
+}
+
+/* ---- Popping ---- */
+
+bool bide_segment_wait_(bide_atomic(uint32_t) * state)
+{
+    for (int looks = 1; looks < LOOKS; looks++) {
+        bide_cpu_relax();
+        if (bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) /* 2 */
+            return true;
+    }
+    /* acquire: 2, partner is the push. */
+    return bide_atomic_exchange(state, BIDE_CELL_GIVEN_UP_, acquire) == BIDE_CELL_FULL_;
+}
+
+/* Moves head from `segment`, whose cells were all popped, to the next. 1, or -EAGAIN or -EPIPE if there is none. */
+static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment)
+{
+    /* acquire: 1. */
+    bide_segment_ *next = (bide_segment_ *)bide_atomic_load(&segment->next, acquire);
+    if (next == NULL)
+        return -EAGAIN;
+    if (next == &closed)
+        return -EPIPE;
+    /* 5 */
+    if (bide_atomic_load(&queue->tail, relaxed) == segment)
+        move_tail(queue, segment, next);
+    void *expected = segment;
+    /* release: 1. */
+    if (bide_atomic_compare_exchange(&queue->head, &expected, next, release, relaxed))
+        bide_hazard_retire(queue->domain, seat, &segment->retired, segment, reclaim);
+    return 1;
+}
+
+int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment,
+                       size_t popped, size_t *limit)
+{
+    if (popped >= queue->cells)
+        return move_head(queue, seat, segment);
+    size_t pushed = bide_atomic_load(&segment->pushed, acquire); /* 7 */
+    size_t cells = pushed & ~BIDE_SEGMENT_CLOSED_;
+    *limit = cells < queue->cells ? cells : queue->cells;
+    if (popped < *limit) {
+        bide_atomic_store(&segment->seen, *limit, relaxed);
+        return 0;
+    }
+    return (pushed & BIDE_SEGMENT_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
+}
+
+/* ---- The queue ---- */
+
+int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *domain,
+                             bide_allocator *allocator, size_t cells, size_t stride, size_t size)
+{
+    queue->domain = domain;
+    queue->allocator = allocator;
+    queue->cells = cells;
+    queue->stride = stride;
+    queue->size = size;
+    if (cells == 0 || cells > SIZE_MAX / 4 / stride)
+        return -EINVAL;
+    bide_segment_ *first = make(queue);
+    bide_atomic_init(&queue->head, first);
+    bide_atomic_init(&queue->tail, first);
+    return first != NULL ? 0 : -ENOMEM;
+}
+
+void bide_segment_queue_destroy_(bide_segment_queue_ *queue)
+{
+    /* relaxed: nobody uses the queue any more, so all of it was before. */
+    bide_segment_ *segment = (bide_segment_ *)bide_atomic_load(&queue->head, relaxed);
+    while (segment != NULL && segment != &closed) {
+        bide_segment_ *next = (bide_segment_ *)bide_atomic_load(&segment->next, relaxed);
+        unmake(segment);
+        segment = next;
+    }
+}

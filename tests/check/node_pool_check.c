@@ -1,0 +1,214 @@
+/*
+ * The pool of nodes: batches that are taken and put while others do, and come back as the first (ABA); chunks that two
+ * make at once; one who gives chunks back while others take nodes and put them.
+ */
+#include "queue_nodes.h"
+
+typedef struct state {
+    queue_nodes nodes;
+    uint32_t early[BIDE_CHECK_THREADS + 1]; /* a node of each, since the setup */
+    uint32_t got[BIDE_CHECK_THREADS + 1];
+} state;
+
+static void use(state *s, uint32_t index)
+{
+    /* plain: it is a race if another has it, or had it without saying so */
+    if (index != 0)
+        bide_plain_store((uint64_t *)bide_node_at(&s->nodes.pool, index), index);
+}
+
+static void get(void *p)
+{
+    state *s = p;
+    unsigned me = bide_check_thread();
+    s->got[me] = bide_node_get(nodes_cache(&s->nodes));
+    use(s, s->got[me]);
+}
+
+/* Gives all back at once that this thread has. */
+static void flush(void *p)
+{
+    state *s = p;
+    unsigned me = bide_check_thread();
+    use(s, s->early[me]);
+    if (s->early[me] != 0)
+        bide_node_put(nodes_cache(&s->nodes), s->early[me]);
+    bide_node_cache_flush(nodes_cache(&s->nodes));
+}
+
+/* Batches of one node, so that lists are short: each thread has one, in no list yet. */
+static void setup_apart(state *s, uint32_t maximum)
+{
+    nodes_init_pool(&s->nodes, sizeof(uint64_t), maximum);
+    for (unsigned i = 1; i <= BIDE_CHECK_THREADS; i++)
+        s->early[i] = bide_node_get(nodes_cache(&s->nodes));
+    /* what is left goes to a cache that nobody uses in the scenario */
+}
+
+static void share(state *s, unsigned thread)
+{
+    bide_node_put(&s->nodes.caches[thread], s->early[thread]);
+    bide_node_cache_flush(&s->nodes.caches[thread]);
+    s->early[thread] = 0;
+}
+
+/* Nobody has the node of another. */
+static void finish(void *p)
+{
+    state *s = p;
+    for (unsigned i = 1; i <= BIDE_CHECK_THREADS; i++) {
+        for (unsigned j = 1; j < i; j++)
+            bide_check_assert(s->got[i] == 0 || s->got[i] != s->got[j]);
+    }
+    bide_node_pool_destroy(&s->nodes.pool);
+}
+
+#define SCENARIO(id, text, ...)                                             \
+    static const bide_check_scenario id = {.name = text,                    \
+                                           .size = sizeof(state),           \
+                                           .cxx20_release_sequences = true, \
+                                           .finish = finish,                \
+                                           __VA_ARGS__}
+
+/* ---- Put and got ---- */
+
+static void setup_none(void *p)
+{
+    setup_apart(p, QUEUE_NODES - 1);
+}
+
+static void setup_one(void *p)
+{
+    setup_none(p);
+    share(p, 4);
+}
+
+static void setup_two(void *p)
+{
+    setup_one(p);
+    share(p, 3);
+}
+
+SCENARIO(handed, "what_one_gives_back_another_gets", .setup = setup_none, .threads = {flush, get});
+SCENARIO(both_put, "two_give_back_and_one_gets", .setup = setup_none,
+         .threads = {flush, flush, get});
+SCENARIO(both_get, "two_get", .setup = setup_two, .threads = {get, get});
+SCENARIO(last, "two_get_the_last", .setup = setup_one, .threads = {get, get});
+
+/* ---- ABA ---- */
+
+static void get_two_and_give_the_first_back(void *p)
+{
+    state *s = p;
+    unsigned me = bide_check_thread();
+    bide_node_cache *cache = nodes_cache(&s->nodes);
+    uint32_t first = bide_node_get(cache);
+    s->got[me] = bide_node_get(cache);
+    use(s, first);
+    use(s, s->got[me]);
+    if (first == 0)
+        return;
+    bide_node_put(cache, first);
+    bide_node_cache_flush(cache);
+}
+
+static void get_two(void *p)
+{
+    state *s = p;
+    get(p);
+    s->got[3] = bide_node_get(nodes_cache(&s->nodes)); /* (no thread has this number) */
+    use(s, s->got[3]);
+}
+
+SCENARIO(aba, "a_batch_comes_back_while_one_looks_at_it", .setup = setup_two,
+         .threads = {get_two, get_two_and_give_the_first_back});
+
+/* ---- Growing ---- */
+
+static void setup_empty(void *p)
+{
+    state *s = p;
+    nodes_init_pool(&s->nodes, sizeof(uint64_t), 2 * QUEUE_NODES - 1);
+}
+
+static void finish_grown(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->got[1] != 0 && s->got[2] != 0);
+    finish(p);
+}
+
+static const bide_check_scenario grown = {.name = "two_make_a_chunk",
+                                          .size = sizeof(state),
+                                          .cxx20_release_sequences = true,
+                                          .setup = setup_empty,
+                                          .threads = {get, get},
+                                          .finish = finish_grown};
+
+/* ---- Giving memory back ---- */
+
+static void trim(void *p)
+{
+    state *s = p;
+    bide_node_pool_trim(&s->nodes.pool);
+}
+
+static void trim_all(void *p)
+{
+    bide_check_assert(bide_node_pool_trim(&((state *)p)->nodes.pool) <= QUEUE_NODES - 1);
+}
+
+/* All nodes are in the pool's list, in one batch. */
+static void setup_all_free(void *p)
+{
+    state *s = p;
+    nodes_init_pool(&s->nodes, sizeof(uint64_t), QUEUE_NODES - 1);
+    bide_check_assert(bide_node_pool_reserve(&s->nodes.pool, QUEUE_NODES - 1) == 0);
+}
+
+static void finish_trimmed(void *p)
+{
+    state *s = p;
+    for (unsigned i = 1; i <= BIDE_CHECK_THREADS; i++) {
+        if (s->got[i] != 0)
+            bide_node_put(&s->nodes.caches[i], s->got[i]);
+        bide_node_cache_flush(&s->nodes.caches[i]);
+    }
+    /* whoever was first, all is given back in the end */
+    bide_node_pool_trim(&s->nodes.pool);
+    bide_check_assert(bide_node_pool_size(&s->nodes.pool) == 0);
+    bide_node_pool_destroy(&s->nodes.pool);
+}
+
+#define TRIMMED(id, text, ...)                                              \
+    static const bide_check_scenario id = {.name = text,                    \
+                                           .size = sizeof(state),           \
+                                           .cxx20_release_sequences = true, \
+                                           .finish = finish_trimmed,        \
+                                           __VA_ARGS__}
+
+TRIMMED(trim_get, "one_trims_while_one_gets", .setup = setup_all_free, .threads = {trim_all, get});
+TRIMMED(trim_trim, "two_trim", .setup = setup_all_free, .threads = {trim, trim});
+
+/* One has a node of it, and gives it back. */
+static void setup_one_is_used(void *p)
+{
+    state *s = p;
+    setup_all_free(p);
+    s->early[2] = bide_node_get(&s->nodes.caches[2]);
+}
+
+TRIMMED(trim_put, "one_trims_while_one_gives_back", .setup = setup_one_is_used,
+        .threads = {trim, flush});
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &handed, &both_put, &both_get, &last, &aba, &grown, &trim_get, &trim_trim, &trim_put, NULL};
+    static const char *const files[] = {"node_pool.h", "node_pool.c", NULL};
+    static const bide_check_reason reasons[] = {
+        {"pop_batch", "compare_exchange", "&pool->shared", "relaxed",
+         "C11 asks that the order if failed is no stronger"},
+        {0}};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});
+}

@@ -30,6 +30,7 @@
 #include "bide/hazard.h"
 #include "bide/inspect.h"
 #include "bide/latch.h"
+#include "bide/mpmc_ring.h"
 #include "bide/mutex.h"
 #include "bide/notify.h"
 #include "bide/once.h"

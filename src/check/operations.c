@@ -213,8 +213,7 @@ unsigned bide_check_choose(unsigned count)
 
 unsigned bide_check_thread(void)
 {
-    unsigned thread = machine_is_running() ? machine_thread() : SETUP;
-    return thread == LAST ? SETUP : thread;
+    return machine_is_running() && machine_thread() != LAST ? machine_thread() : 0;
 }
 
 void bide_check_fail_(bide_check_finding finding, const char *file, unsigned line,

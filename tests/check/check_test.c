@@ -445,6 +445,26 @@ static void choices_are_explored_before_and_after_the_threads(void **unused)
     bide_check_result_free(&r);
 }
 
+static void note_thread(void *p)
+{
+    (void)p;
+    bide_check_note("%u", bide_check_thread());
+}
+
+static void setup_and_finish_are_thread_0(void **unused)
+{
+    (void)unused;
+    SCENARIO(around, .setup = note_thread, .finish = note_thread);
+    SCENARIO(within, .threads = {note_thread});
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&around, &r), BIDE_CHECK_NOTHING);
+    assert_string_equal(r.outcomes[0], "0 0");
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&within, &r), BIDE_CHECK_NOTHING);
+    assert_string_equal(r.outcomes[0], "1");
+    bide_check_result_free(&r);
+}
+
 static void allocate(void *p)
 {
     ((state *)p)->block = bide_check_alloc(24);
@@ -1097,6 +1117,7 @@ int main(void)
         cmocka_unit_test(outcomes_are_sorted_and_counted),
         cmocka_unit_test(each_choice_is_explored_once),
         cmocka_unit_test(choices_are_explored_before_and_after_the_threads),
+        cmocka_unit_test(setup_and_finish_are_thread_0),
         cmocka_unit_test(a_leak_is_told_with_its_size),
         cmocka_unit_test(a_result_may_be_freed_twice),
         cmocka_unit_test(findings_have_names),

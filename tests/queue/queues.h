@@ -65,6 +65,20 @@ static inline bool queue_is_full(const queue_kind *kind, ptrdiff_t answer)
     return answer == (queue_is(kind, QUEUE_BOUNDED) ? -ENOBUFS : -ENOMEM);
 }
 
+/* Who uses a queue at a time. */
+typedef struct queue_crew {
+    unsigned producers, consumers;
+} queue_crew;
+
+static const queue_crew queue_crews[] = {{1, 1}, {2, 2}, {4, 1}, {1, 4}, {3, 3}};
+enum { QUEUE_CREWS = sizeof queue_crews / sizeof queue_crews[0] };
+
+static inline bool queue_allows(const queue_kind *kind, const queue_crew *crew)
+{
+    return (crew->producers == 1 || !queue_is(kind, QUEUE_ONE_PRODUCER)) &&
+           (crew->consumers == 1 || !queue_is(kind, QUEUE_ONE_CONSUMER));
+}
+
 /* Memory for a row, aligned to a cache line; free() takes it back. */
 static inline void *queue_memory(size_t size)
 {

@@ -209,6 +209,33 @@ static void mpmc_ring_destroy(void *queue)
 
 FUNCTIONS(mpmc_ring, mpmc_object)
 ROW(mpmc_ring, QUEUE_BOUNDED, 1, enter_nothing, leave_nothing);
+
+static int mpmc_ring_pop_single(void *queue, void *seat, uint64_t *value)
+{
+    (void)seat;
+    return bide_mpmc_ring_pop_single(&((mpmc_object *)queue)->queue, value);
+}
+
+static ptrdiff_t mpmc_ring_pop_many_single(void *queue, void *seat, uint64_t *values, size_t count)
+{
+    (void)seat;
+    return bide_mpmc_ring_pop_many_single(&((mpmc_object *)queue)->queue, values, count);
+}
+
+static const queue_kind mpmc_ring_single = {
+    .name = "mpmc_ring, one consumer",
+    .traits = QUEUE_BOUNDED | QUEUE_ONE_CONSUMER,
+    .slowness = 1,
+    .create = mpmc_ring_create,
+    .destroy = mpmc_ring_destroy,
+    .enter = enter_nothing,
+    .leave = leave_nothing,
+    .push = mpmc_ring_push,
+    .pop = mpmc_ring_pop_single,
+    .push_many = mpmc_ring_push_many,
+    .pop_many = mpmc_ring_pop_many_single,
+    .close = mpmc_ring_close,
+};
 #endif
 
 /* ---- bide's that take their nodes from a pool; a thread has a cache of them ---- */
@@ -335,7 +362,7 @@ const queue_kind *const queues[] = {
     &spsc_ring,
 #endif
 #if HAVE_MPMC_RING
-    &mpmc_ring,
+    &mpmc_ring,     &mpmc_ring_single,
 #endif
 #if HAVE_LINKED_QUEUE
     &linked_queue,
@@ -352,12 +379,14 @@ const size_t queues_count = sizeof queues / sizeof queues[0];
 /* A test for each case and each row that can have it. */
 int queue_cases_run(const char *group, const queue_case *cases, size_t count)
 {
+    const char *only = getenv("BIDE_QUEUE");
     struct CMUnitTest *tests = must(calloc(queues_count * count, sizeof *tests));
     char(*names)[160] = must(calloc(queues_count * count, sizeof *names));
     size_t made = 0;
     for (size_t i = 0; i < queues_count; i++) {
         for (size_t j = 0; j < count; j++) {
-            if (!queue_is(queues[i], cases[j].needs))
+            if (!queue_is(queues[i], cases[j].needs) ||
+                (only != NULL && strcmp(queues[i]->name, only) != 0))
                 continue;
             snprintf(names[made], sizeof names[made], "%s: %s", queues[i]->name, cases[j].name);
             tests[made] = (struct CMUnitTest)cmocka_unit_test_prestate(

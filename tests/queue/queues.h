@@ -24,6 +24,7 @@ enum {
     QUEUE_ONE_CONSUMER = 4, /* at a time */
     QUEUE_EXACT_EMPTY =
         8, /* -EAGAIN: it was empty, and not that a push under way holds up what is behind it */
+    QUEUE_ANY_ORDER = 16, /* a bag; only steps.h knows what to do with it */
 };
 
 enum { QUEUE_THREADS = 8 /* may take part at a time */ };
@@ -107,7 +108,8 @@ typedef struct queue_case {
     unsigned needs;                 /* traits */
 } queue_case;
 
-/* Runs each case for each row that can have it; the end of main. */
+/* Runs each case for each row that can have it, or for the one that BIDE_QUEUE, of the environment, names; the end of
+ * main. */
 int queue_cases_run(const char *group, const queue_case *cases, size_t count);
 
 #endif

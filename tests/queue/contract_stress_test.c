@@ -1,0 +1,56 @@
+/*
+ * The contract that all queues share (queues.h), with threads at random, shown for each: what they saw is what they could
+ * have seen of a queue that does everything at one moment (histories.h). BIDE_ROUNDS times as many rounds.
+ */
+#include "queue/histories.h"
+
+#if defined __SANITIZE_THREAD__
+#define SLOW 1
+#elif defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define SLOW 1
+#endif
+#endif
+#ifndef SLOW
+#define SLOW 0
+#endif
+
+/* (of each crew) */
+enum { ROUNDS = SLOW ? 15 : 40, OPERATIONS = 50, LONG = SLOW ? 1000 : 2000 };
+
+static bool run(const queue_kind *kind, uint32_t rounds, size_t operations, bool closes)
+{
+    uint64_t seed = testing_seed();
+    fflush(stdout); /* if it hangs */
+    return history_run(kind, rounds, operations, closes, seed);
+}
+
+static void what_threads_see_is_what_a_queue_does(void **state)
+{
+    assert_true(run(*state, rounds_of(ROUNDS), OPERATIONS, false));
+}
+
+static void what_threads_see_for_long_is_what_a_queue_does(void **state)
+{
+    assert_true(run(*state, 1, rounds_of(LONG), false));
+}
+
+static void closed_in_the_middle_it_gives_what_it_has_taken_and_ends(void **state)
+{
+    assert_true(run(*state, rounds_of(ROUNDS), OPERATIONS, true));
+}
+
+int main(void)
+{
+#define CASE(name)     \
+    {                  \
+#name, name, 0 \
+    }
+    static const queue_case cases[] = {
+        CASE(what_threads_see_is_what_a_queue_does),
+        CASE(what_threads_see_for_long_is_what_a_queue_does),
+        CASE(closed_in_the_middle_it_gives_what_it_has_taken_and_ends),
+    };
+#undef CASE
+    return queue_cases_run("contract_stress", cases, sizeof cases / sizeof cases[0]);
+}

@@ -1,0 +1,294 @@
+/*
+ * The checker of histories of a queue: looks for what no queue can have done. That these faults are all there are, so
+ * that a history without them is linearizable, is a theorem: Henzinger, Sezgin, Vafeiadis, Aspect-Oriented
+ * Linearizability Proofs (2013); Bouajjani, Emmi, Enea, Hamza, On Reducing Linearizability to State Reachability (2015).
+ * (For batches, whose elements are ordered though their stamps are the same, what is found is a fault, but it is not
+ * shown that every fault is found.)
+ *
+ * Below, "before" is what fifo_precedes says: it then is so by any choice of moments. A value that nobody popped is
+ * popped after everything else.
+ *
+ *     never pushed     a value is popped that nobody pushed
+ *     popped twice     two pops have the same
+ *     popped early     the pop ended before the push began
+ *     out of order     a was pushed before b, and b popped before a. By the moments of the pushes a stands in front of
+ *                      b, so it leaves first
+ *     not empty        all the time while somebody looked and found nothing, there was something: at every instant a
+ *                      value that had been pushed, and whose pop had not begun. It need not be one value all the time
+ */
+#include "queue/fifo_history.h"
+
+typedef struct element {
+    const fifo_operation *push;
+    const fifo_operation *pop; /* NULL: nobody has */
+} element;
+
+static uint64_t pop_began(const element *e)
+{
+    return e->pop != NULL ? e->pop->began : UINT64_MAX;
+}
+
+static uint64_t pop_ended(const element *e)
+{
+    return e->pop != NULL ? e->pop->ended : UINT64_MAX;
+}
+
+static int compare(uint64_t x, uint64_t y)
+{
+    return x < y ? -1 : x > y;
+}
+
+/* By value, pushes first. */
+static int by_value(const void *x, const void *y)
+{
+    const fifo_operation *a = *(const fifo_operation *const *)x;
+    const fifo_operation *b = *(const fifo_operation *const *)y;
+    return a->value != b->value ? compare(a->value, b->value) : (int)a->kind - (int)b->kind;
+}
+
+static int by_end_of_push(const void *x, const void *y)
+{
+    const element *a = x, *b = y;
+    return compare(a->push->ended, b->push->ended);
+}
+
+/* By the beginning, in a batch by the place. */
+static int by_beginning(const fifo_operation *a, const fifo_operation *b)
+{
+    return a->began != b->began ? compare(a->began, b->began) : compare((uintptr_t)a, (uintptr_t)b);
+}
+
+static int by_beginning_of_push(const void *x, const void *y)
+{
+    return by_beginning(((const element *)x)->push, ((const element *)y)->push);
+}
+
+static int by_beginning_of_pop(const void *x, const void *y)
+{
+    const element *a = x, *b = y;
+    if (a->pop == NULL || b->pop == NULL)
+        return (a->pop == NULL) - (b->pop == NULL);
+    return by_beginning(a->pop, b->pop);
+}
+
+static fifo_verdict fault(fifo_fault fault, const fifo_operation *first,
+                          const fifo_operation *second)
+{
+    return (fifo_verdict){fault, *first, *second};
+}
+
+static const fifo_verdict good;
+
+/* ---- One value ---- */
+
+/*
+ * Pairs each push with its pop; `sorted` by value, pushes first. All operations with one value are neighbours, the push
+ * in front: so a pop without one has none, and whatever follows a pair is one too many.
+ */
+static fifo_verdict pair(const fifo_operation *const *sorted, size_t count, element *elements,
+                         size_t *element_count)
+{
+    size_t pairs = 0;
+    for (size_t i = 0; i < count; i++) {
+        const fifo_operation *operation = sorted[i];
+        element *last = pairs != 0 ? &elements[pairs - 1] : NULL;
+        bool is_first = last == NULL || last->push->value != operation->value;
+        if (is_first && operation->kind == FIFO_POP)
+            return fault(FIFO_NEVER_PUSHED, operation, operation);
+        if (is_first) {
+            elements[pairs++] = (element){.push = operation};
+            continue;
+        }
+        if (operation->kind == FIFO_PUSH)
+            return fault(FIFO_PUSHED_TWICE, last->push, operation);
+        if (last->pop != NULL)
+            return fault(FIFO_POPPED_TWICE, last->pop, operation);
+        if (operation->ended < last->push->began)
+            return fault(FIFO_POPPED_EARLY, operation, last->push);
+        last->pop = operation;
+    }
+    *element_count = pairs;
+    return good;
+}
+
+/* ---- Two values ---- */
+
+static fifo_verdict out_of_order(const element *a, const element *b)
+{
+    return fault(FIFO_OUT_OF_ORDER, a->pop != NULL ? a->pop : a->push, b->pop);
+}
+
+/*
+ * Is there an a that was pushed before b, by the stamps, and b popped before a, by the stamps? Each b is looked at, in
+ * the order in which their pushes began. The a that were pushed before it are a beginning of those in the order in which
+ * their pushes ended, one that only grows; and of these one that is popped after b exists iff the one whose pop began
+ * last is one.
+ */
+static fifo_verdict check_order(const element *by_end, const element *by_begin, size_t count)
+{
+    const element *latest = NULL;
+    size_t before = 0;
+    for (size_t i = 0; i < count; i++) {
+        const element *b = &by_begin[i];
+        for (; before < count && by_end[before].push->ended < b->push->began; before++)
+            if (latest == NULL || pop_began(&by_end[before]) > pop_began(latest))
+                latest = &by_end[before];
+        if (latest != NULL && pop_ended(b) < pop_began(latest))
+            return out_of_order(latest, b);
+    }
+    return good;
+}
+
+static bool pops_precede(const element *x, const element *y)
+{
+    return x->pop != NULL && (y->pop == NULL || fifo_precedes(x->pop, y->pop));
+}
+
+/*
+ * The same where at least one of the two orders is that of a batch: each pair in each batch is looked at. That is not
+ * O(n log n) if batches are long. Elements of one batch are neighbours, in its order.
+ */
+static fifo_verdict check_push_batches(const element *sorted, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count && sorted[j].push->began == sorted[i].push->began; j++)
+            if (pops_precede(&sorted[j], &sorted[i]))
+                return out_of_order(&sorted[i], &sorted[j]);
+    return good;
+}
+
+static fifo_verdict check_pop_batches(const element *sorted, size_t count)
+{
+    for (size_t i = 0; i < count && sorted[i].pop != NULL; i++)
+        for (size_t j = i + 1; j < count && pop_began(&sorted[j]) == sorted[i].pop->began; j++)
+            if (fifo_precedes(sorted[j].push, sorted[i].push))
+                return out_of_order(&sorted[j], &sorted[i]);
+    return good;
+}
+
+/* ---- Nothing there ---- */
+
+/* From one stamp to another there was something at every instant. */
+typedef struct span {
+    uint64_t from, to;
+    const element *first;
+} span;
+
+/*
+ * A value is there for certain from the end of its push to the beginning of its pop. `sorted` by the former; where one
+ * begins before the last ends they are one span, so the spans are apart, and in order.
+ */
+static size_t make_spans(const element *sorted, size_t count, span *spans)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t from = sorted[i].push->ended, to = pop_began(&sorted[i]);
+        if (from >= to)
+            continue;
+        if (made == 0 || spans[made - 1].to < from)
+            spans[made++] = (span){from, to, &sorted[i]};
+        else if (spans[made - 1].to < to)
+            spans[made - 1].to = to;
+    }
+    return made;
+}
+
+/* Spans are apart, so whoever finds nothing is wrong iff he did so within one: it can only be the last that began before
+ * he did. */
+static fifo_verdict check_empty(const fifo_operation *empty, const span *spans, size_t count)
+{
+    size_t low = 0, high = count; /* those below `low` began before, those from `high` on did not */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (spans[middle].from < empty->began)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low != 0 && spans[low - 1].to > empty->ended)
+        return fault(FIFO_NOT_EMPTY, spans[low - 1].first->push, empty);
+    return good;
+}
+
+static fifo_verdict check_empties(const fifo_operation *operations, size_t count, const span *spans,
+                                  size_t span_count)
+{
+    fifo_verdict verdict = good;
+    for (size_t i = 0; i < count && verdict.fault == FIFO_GOOD; i++)
+        if (operations[i].kind == FIFO_EMPTY)
+            verdict = check_empty(&operations[i], spans, span_count);
+    return verdict;
+}
+
+/* ---- All ---- */
+
+static void *must(void *memory)
+{
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static fifo_verdict check_all(const fifo_operation *operations, size_t count,
+                              const fifo_operation **valued, element *by_end, element *other,
+                              span *spans)
+{
+    size_t with_value = 0, elements = 0;
+    for (size_t i = 0; i < count; i++)
+        if (operations[i].kind != FIFO_EMPTY)
+            valued[with_value++] = &operations[i];
+    qsort(valued, with_value, sizeof *valued, by_value);
+    fifo_verdict verdict = pair(valued, with_value, by_end, &elements);
+    if (verdict.fault != FIFO_GOOD)
+        return verdict;
+
+    memcpy(other, by_end, elements * sizeof *other);
+    qsort(by_end, elements, sizeof *by_end, by_end_of_push);
+    qsort(other, elements, sizeof *other, by_beginning_of_push);
+    verdict = check_order(by_end, other, elements);
+    if (verdict.fault == FIFO_GOOD)
+        verdict = check_push_batches(other, elements);
+    qsort(other, elements, sizeof *other, by_beginning_of_pop);
+    if (verdict.fault == FIFO_GOOD)
+        verdict = check_pop_batches(other, elements);
+    if (verdict.fault == FIFO_GOOD)
+        verdict = check_empties(operations, count, spans, make_spans(by_end, elements, spans));
+    return verdict;
+}
+
+fifo_verdict fifo_history_check(const fifo_operation *operations, size_t count)
+{
+    const fifo_operation **valued = must(calloc(count + 1, sizeof *valued));
+    element *by_end = must(calloc(count + 1, sizeof *by_end));
+    element *other = must(calloc(count + 1, sizeof *other));
+    span *spans = must(calloc(count + 1, sizeof *spans));
+    fifo_verdict verdict = check_all(operations, count, valued, by_end, other, spans);
+    free(valued);
+    free(by_end);
+    free(other);
+    free(spans);
+    return verdict;
+}
+
+static void print_operation(const fifo_operation *operation)
+{
+    static const char *const names[] = {"push", "pop", "pop of nothing,"};
+    printf("# %s", names[operation->kind]);
+    if (operation->kind != FIFO_EMPTY)
+        printf(" %#llx,", (unsigned long long)operation->value);
+    printf(" %llu to %llu\n", (unsigned long long)operation->began,
+           (unsigned long long)operation->ended);
+}
+
+void fifo_verdict_print(const fifo_verdict *verdict)
+{
+    static const char *const names[] = {
+        "good",         "pushed twice", "never pushed", "popped twice",
+        "popped early", "out of order", "not empty",
+    };
+    if (verdict->fault == FIFO_GOOD)
+        return;
+    printf("# %s:\n", names[verdict->fault]);
+    print_operation(&verdict->first);
+    print_operation(&verdict->second);
+}

@@ -1,0 +1,402 @@
+/*
+ * The table of queues. The first two are the reference: what anybody would write, under a mutex. What bide's queues
+ * need besides, pools and domains, is made here and nowhere else.
+ */
+#include "queue/queues.h"
+#include "queue/locked_queue.h"
+
+#if __has_include("bide/spsc_ring.h")
+#define HAVE_SPSC_RING 1
+#include "bide/spsc_ring.h"
+#endif
+#if __has_include("bide/mpmc_ring.h")
+#define HAVE_MPMC_RING 1
+#include "bide/mpmc_ring.h"
+#endif
+#if __has_include("bide/linked_queue.h")
+#define HAVE_LINKED_QUEUE 1
+#include "bide/linked_queue.h"
+#endif
+#if __has_include("bide/counted_queue.h")
+#define HAVE_COUNTED_QUEUE 1
+#include "bide/counted_queue.h"
+#endif
+#if __has_include("bide/segment_queue.h")
+#define HAVE_SEGMENT_QUEUE 1
+#include "bide/segment_queue.h"
+#endif
+
+static void *must(void *memory)
+{
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+/* For queues whose threads need nothing of their own. */
+static inline void *enter_nothing(void *queue)
+{
+    return queue;
+}
+
+static inline void leave_nothing(void *queue, void *seat)
+{
+    (void)queue;
+    (void)seat;
+}
+
+/* ---- The reference ---- */
+
+static void *locked_create(size_t capacity)
+{
+    return locked_queue_create(capacity, false);
+}
+
+static void *locked_create_unbounded(size_t capacity)
+{
+    return locked_queue_create(capacity, true);
+}
+
+static const queue_kind locked = {
+    .name = "locked",
+    .traits = QUEUE_BOUNDED | QUEUE_EXACT_EMPTY,
+    .slowness = 100,
+    .create = locked_create,
+    .destroy = locked_queue_destroy,
+    .enter = enter_nothing,
+    .leave = leave_nothing,
+    .push = locked_queue_push,
+    .pop = locked_queue_pop,
+    .push_many = locked_queue_push_many,
+    .pop_many = locked_queue_pop_many,
+    .close = locked_queue_close,
+};
+
+static const queue_kind locked_unbounded = {
+    .name = "locked, unbounded",
+    .traits = QUEUE_EXACT_EMPTY,
+    .slowness = 100,
+    .create = locked_create_unbounded,
+    .destroy = locked_queue_destroy,
+    .enter = enter_nothing,
+    .leave = leave_nothing,
+    .push = locked_queue_push,
+    .pop = locked_queue_pop,
+    .push_many = locked_queue_push_many,
+    .pop_many = locked_queue_pop_many,
+    .close = locked_queue_close,
+};
+
+/* ---- bide's ---- */
+
+/* The functions of a row, from bide's macros: `object` has the member `queue`. */
+#define FUNCTIONS(row, object)                                                               \
+    static int row##_push(void *queue, void *seat, const uint64_t *value)                    \
+    {                                                                                        \
+        (void)seat;                                                                          \
+        return bide_##row##_push(&((object *)queue)->queue, value);                          \
+    }                                                                                        \
+    static int row##_pop(void *queue, void *seat, uint64_t *value)                           \
+    {                                                                                        \
+        (void)seat;                                                                          \
+        return bide_##row##_pop(&((object *)queue)->queue, value);                           \
+    }                                                                                        \
+    static ptrdiff_t row##_push_many(void *queue, void *seat, const uint64_t *values,        \
+                                     size_t count)                                           \
+    {                                                                                        \
+        (void)seat;                                                                          \
+        return bide_##row##_push_many(&((object *)queue)->queue, values, count);             \
+    }                                                                                        \
+    static ptrdiff_t row##_pop_many(void *queue, void *seat, uint64_t *values, size_t count) \
+    {                                                                                        \
+        (void)seat;                                                                          \
+        return bide_##row##_pop_many(&((object *)queue)->queue, values, count);              \
+    }                                                                                        \
+    static void row##_close(void *queue)                                                     \
+    {                                                                                        \
+        bide_##row##_close(&((object *)queue)->queue);                                       \
+    }
+
+/* The same where a thread has a seat, or a cache. */
+#define FUNCTIONS_WITH_SEAT(row, object, seat_type)                                                \
+    static int row##_push(void *queue, void *seat, const uint64_t *value)                          \
+    {                                                                                              \
+        return bide_##row##_push(&((object *)queue)->queue, (seat_type *)seat, value);             \
+    }                                                                                              \
+    static int row##_pop(void *queue, void *seat, uint64_t *value)                                 \
+    {                                                                                              \
+        return bide_##row##_pop(&((object *)queue)->queue, (seat_type *)seat, value);              \
+    }                                                                                              \
+    static ptrdiff_t row##_push_many(void *queue, void *seat, const uint64_t *values,              \
+                                     size_t count)                                                 \
+    {                                                                                              \
+        return bide_##row##_push_many(&((object *)queue)->queue, (seat_type *)seat, values,        \
+                                      count);                                                      \
+    }                                                                                              \
+    static ptrdiff_t row##_pop_many(void *queue, void *seat, uint64_t *values, size_t count)       \
+    {                                                                                              \
+        return bide_##row##_pop_many(&((object *)queue)->queue, (seat_type *)seat, values, count); \
+    }                                                                                              \
+    static void row##_close(void *queue)                                                           \
+    {                                                                                              \
+        bide_##row##_close(&((object *)queue)->queue);                                             \
+    }
+
+#define ROW(row, row_traits, row_slowness, row_enter, row_leave) \
+    static const queue_kind row = {                              \
+        .name = #row,                                            \
+        .traits = (row_traits),                                  \
+        .slowness = (row_slowness),                              \
+        .create = row##_create,                                  \
+        .destroy = row##_destroy,                                \
+        .enter = (row_enter),                                    \
+        .leave = (row_leave),                                    \
+        .push = row##_push,                                      \
+        .pop = row##_pop,                                        \
+        .push_many = row##_push_many,                            \
+        .pop_many = row##_pop_many,                              \
+        .close = row##_close,                                    \
+    }
+
+#if HAVE_SPSC_RING
+typedef struct spsc_object {
+    bide_spsc_ring(uint64_t) queue;
+    uint64_t *memory;
+} spsc_object;
+
+static void *spsc_ring_create(size_t capacity)
+{
+    spsc_object *object = queue_memory(sizeof *object);
+    object->memory = must(calloc(capacity, sizeof *object->memory));
+    bide_spsc_ring_init(&object->queue, object->memory, capacity);
+    return object;
+}
+
+static void spsc_ring_destroy(void *queue)
+{
+    spsc_object *object = queue;
+    free(object->memory);
+    free(object);
+}
+
+FUNCTIONS(spsc_ring, spsc_object)
+ROW(spsc_ring, QUEUE_BOUNDED | QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER | QUEUE_EXACT_EMPTY, 1,
+    enter_nothing, leave_nothing);
+#endif
+
+#if HAVE_MPMC_RING
+typedef bide_mpmc_ring_slot(uint64_t) mpmc_slot;
+
+typedef struct mpmc_object {
+    bide_mpmc_ring(uint64_t) queue;
+    mpmc_slot *memory;
+} mpmc_object;
+
+static void *mpmc_ring_create(size_t capacity)
+{
+    mpmc_object *object = queue_memory(sizeof *object);
+    object->memory = must(calloc(capacity, sizeof *object->memory));
+    bide_mpmc_ring_init(&object->queue, object->memory, capacity);
+    return object;
+}
+
+static void mpmc_ring_destroy(void *queue)
+{
+    mpmc_object *object = queue;
+    free(object->memory);
+    free(object);
+}
+
+FUNCTIONS(mpmc_ring, mpmc_object)
+ROW(mpmc_ring, QUEUE_BOUNDED, 1, enter_nothing, leave_nothing);
+
+static int mpmc_ring_pop_single(void *queue, void *seat, uint64_t *value)
+{
+    (void)seat;
+    return bide_mpmc_ring_pop_single(&((mpmc_object *)queue)->queue, value);
+}
+
+static ptrdiff_t mpmc_ring_pop_many_single(void *queue, void *seat, uint64_t *values, size_t count)
+{
+    (void)seat;
+    return bide_mpmc_ring_pop_many_single(&((mpmc_object *)queue)->queue, values, count);
+}
+
+static const queue_kind mpmc_ring_single = {
+    .name = "mpmc_ring, one consumer",
+    .traits = QUEUE_BOUNDED | QUEUE_ONE_CONSUMER,
+    .slowness = 1,
+    .create = mpmc_ring_create,
+    .destroy = mpmc_ring_destroy,
+    .enter = enter_nothing,
+    .leave = leave_nothing,
+    .push = mpmc_ring_push,
+    .pop = mpmc_ring_pop_single,
+    .push_many = mpmc_ring_push_many,
+    .pop_many = mpmc_ring_pop_many_single,
+    .close = mpmc_ring_close,
+};
+#endif
+
+/* ---- bide's that take their nodes from a pool; a thread has a cache of them ---- */
+
+#if HAVE_LINKED_QUEUE || HAVE_COUNTED_QUEUE
+#define POOLED_QUEUE(row)                                                               \
+    typedef struct row##_object {                                                       \
+        bide_##row(uint64_t) queue;                                                     \
+        bide_node_pool pool;                                                            \
+        bide_node_cache first; /* whoever makes it */                                   \
+        void *memory;                                                                   \
+    } row##_object;                                                                     \
+                                                                                        \
+    static void *row##_create(size_t capacity)                                          \
+    {                                                                                   \
+        row##_object *object = queue_memory(sizeof *object);                            \
+        object->memory =                                                                \
+            make_pool(&object->pool, bide_##row##_node_size(&object->queue), capacity); \
+        bide_node_cache_init(&object->first, &object->pool);                            \
+        if (bide_##row##_init(&object->queue, &object->pool, &object->first) != 0)      \
+            abort();                                                                    \
+        return object;                                                                  \
+    }                                                                                   \
+                                                                                        \
+    static void row##_destroy(void *queue)                                              \
+    {                                                                                   \
+        row##_object *object = queue;                                                   \
+        bide_##row##_destroy(&object->queue, &object->first);                           \
+        bide_node_cache_destroy(&object->first);                                        \
+        end_pool(&object->pool, object->memory);                                        \
+        free(object);                                                                   \
+    }                                                                                   \
+                                                                                        \
+    static void *row##_enter(void *queue)                                               \
+    {                                                                                   \
+        row##_object *object = queue;                                                   \
+        bide_node_cache *cache = queue_memory(sizeof *cache);                           \
+        bide_node_cache_init(cache, &object->pool);                                     \
+        return cache;                                                                   \
+    }                                                                                   \
+                                                                                        \
+    static void row##_leave(void *queue, void *seat)                                    \
+    {                                                                                   \
+        (void)queue;                                                                    \
+        bide_node_cache_destroy(seat);                                                  \
+        free(seat);                                                                     \
+    }
+
+/* Nodes for `capacity` elements, for the queue itself, and for all threads' caches. */
+static void *make_pool(bide_node_pool *pool, size_t node_size, size_t capacity)
+{
+    size_t count = capacity + 64 * (QUEUE_THREADS + 1);
+    void *memory = queue_memory(count * node_size);
+    bide_node_pool_init(pool, memory, node_size, count);
+    return memory;
+}
+
+static void end_pool(bide_node_pool *pool, void *memory)
+{
+    bide_node_pool_destroy(pool);
+    free(memory);
+}
+#endif
+
+#if HAVE_LINKED_QUEUE
+POOLED_QUEUE(linked_queue)
+FUNCTIONS_WITH_SEAT(linked_queue, linked_queue_object, bide_node_cache)
+ROW(linked_queue, QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER | QUEUE_EXACT_EMPTY, 1,
+    linked_queue_enter, linked_queue_leave);
+#endif
+
+#if HAVE_COUNTED_QUEUE
+POOLED_QUEUE(counted_queue)
+FUNCTIONS_WITH_SEAT(counted_queue, counted_queue_object, bide_node_cache)
+ROW(counted_queue, QUEUE_EXACT_EMPTY, 10, counted_queue_enter, counted_queue_leave);
+#endif
+
+/* ---- bide's of segments; a thread has a hazard seat ---- */
+
+#if HAVE_SEGMENT_QUEUE
+typedef struct segment_object {
+    bide_segment_queue(uint64_t) queue;
+    bide_hazard_domain domain;
+    bide_hazard_seat seats[QUEUE_THREADS + 1];
+} segment_object;
+
+static void *segment_queue_create(size_t capacity)
+{
+    segment_object *object = queue_memory(sizeof *object);
+    (void)capacity;
+    bide_hazard_init(&object->domain, object->seats, QUEUE_THREADS + 1);
+    if (bide_segment_queue_init(&object->queue, &object->domain) != 0)
+        abort();
+    return object;
+}
+
+static void segment_queue_destroy(void *queue)
+{
+    segment_object *object = queue;
+    bide_segment_queue_destroy(&object->queue);
+    bide_hazard_destroy(&object->domain);
+    free(object);
+}
+
+static void *segment_queue_enter(void *queue)
+{
+    return must(bide_hazard_join(&((segment_object *)queue)->domain));
+}
+
+static void segment_queue_leave(void *queue, void *seat)
+{
+    bide_hazard_leave(&((segment_object *)queue)->domain, seat);
+}
+
+FUNCTIONS_WITH_SEAT(segment_queue, segment_object, bide_hazard_seat)
+ROW(segment_queue, QUEUE_EXACT_EMPTY, 1, segment_queue_enter, segment_queue_leave);
+#endif
+
+/* ---- The table ---- */
+
+const queue_kind *const queues[] = {
+    &locked,        &locked_unbounded,
+#if HAVE_SPSC_RING
+    &spsc_ring,
+#endif
+#if HAVE_MPMC_RING
+    &mpmc_ring,     &mpmc_ring_single,
+#endif
+#if HAVE_LINKED_QUEUE
+    &linked_queue,
+#endif
+#if HAVE_COUNTED_QUEUE
+    &counted_queue,
+#endif
+#if HAVE_SEGMENT_QUEUE
+    &segment_queue,
+#endif
+};
+const size_t queues_count = sizeof queues / sizeof queues[0];
+
+/* A test for each case and each row that can have it. */
+int queue_cases_run(const char *group, const queue_case *cases, size_t count)
+{
+    const char *only = getenv("BIDE_QUEUE");
+    struct CMUnitTest *tests = must(calloc(queues_count * count, sizeof *tests));
+    char(*names)[160] = must(calloc(queues_count * count, sizeof *names));
+    size_t made = 0;
+    for (size_t i = 0; i < queues_count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            if (!queue_is(queues[i], cases[j].needs) ||
+                (only != NULL && strcmp(queues[i]->name, only) != 0))
+                continue;
+            snprintf(names[made], sizeof names[made], "%s: %s", queues[i]->name, cases[j].name);
+            tests[made] = (struct CMUnitTest)cmocka_unit_test_prestate(
+                cases[j].function, (void *)(uintptr_t)queues[i]);
+            tests[made].name = names[made];
+            made++;
+        }
+    }
+    int failed = _cmocka_run_group_tests(group, tests, made, NULL, NULL);
+    free(tests);
+    free(names);
+    return failed;
+}

@@ -1,0 +1,108 @@
+/*
+ * What happens to the others if a thread stops in the middle of an operation, and never mind for how long? One thread,
+ * the victim, does one operation on a queue, and is parked before its n-th atomic operation, for each n until it ends by
+ * itself. Meanwhile one other, or two, push and pop: each of their operations must come to its end, with a right answer.
+ * Then the victim goes on. What all of them saw must be a history of a queue (fifo_history.h), and nothing is lost.
+ *
+ * An operation of the others that is held up would never end: so it is given so many atomic operations, and no time.
+ *
+ * Included before the headers and sources that are to be stepped through: from here on atomic operations call `step`
+ * first. So this is about the order of the steps, and nothing about memory orders.
+ */
+#ifndef BIDE_TESTS_STEPS_H
+#define BIDE_TESTS_STEPS_H
+
+#include "sync/meeting.h"
+#include "queue/fifo_history.h"
+
+#include <semaphore.h>
+
+enum { STEPS_MOST = 100000 /* of one operation, before it is held up */ };
+
+/* A thread, in an operation. */
+typedef struct stepper {
+    bool counts;
+    bool held_up;
+    uint32_t steps;   /* of this operation */
+    uint32_t park_at; /* before which step */
+    sem_t parked, go;
+    jmp_buf out; /* where it goes if it is held up */
+} stepper;
+
+static _Thread_local stepper *stepper_me;
+
+static void step(void)
+{
+    stepper *self = stepper_me;
+    if (self == NULL || !self->counts)
+        return;
+    uint32_t number = self->steps++;
+    if (number == self->park_at) {
+        sem_post(&self->parked);
+        while (sem_wait(&self->go) != 0)
+            ;
+    } else if (number >= STEPS_MOST) {
+        longjmp(self->out, 1);
+    }
+}
+
+static inline void stepper_init(stepper *self, uint32_t park_at)
+{
+    self->counts = self->held_up = false;
+    self->park_at = park_at;
+    assert_int_equal(sem_init(&self->parked, 0, 0), 0);
+    assert_int_equal(sem_init(&self->go, 0, 0), 0);
+}
+
+static inline void stepper_destroy(stepper *self)
+{
+    sem_destroy(&self->parked);
+    sem_destroy(&self->go);
+}
+
+/* False: it was held up. Then the queue is in no state to be used. */
+static inline bool stepper_try(stepper *self, void (*operation)(void *argument), void *argument)
+{
+    stepper_me = self;
+    self->steps = 0;
+    if (setjmp(self->out) != 0) {
+        self->counts = false;
+        self->held_up = true;
+        return false;
+    }
+    self->counts = true;
+    operation(argument);
+    self->counts = false;
+    return true;
+}
+
+#undef bide_atomic_load
+#undef bide_atomic_store
+#undef bide_atomic_exchange
+#undef bide_atomic_compare_exchange
+#undef bide_atomic_compare_exchange_weak
+#undef bide_atomic_fetch_add
+#undef bide_atomic_fetch_sub
+#undef bide_atomic_fetch_or
+#undef bide_atomic_fetch_and
+#define bide_atomic_load(object, order) (step(), atomic_load_explicit(object, BIDE_ORDER_(order)))
+#define bide_atomic_store(object, value, order) \
+    (step(), atomic_store_explicit(object, value, BIDE_ORDER_(order)))
+#define bide_atomic_exchange(object, value, order) \
+    (step(), atomic_exchange_explicit(object, value, BIDE_ORDER_(order)))
+#define bide_atomic_compare_exchange(object, expected, value, order, order_if_failed)             \
+    (step(), atomic_compare_exchange_strong_explicit(object, expected, value, BIDE_ORDER_(order), \
+                                                     BIDE_ORDER_(order_if_failed)))
+/* (one that fails for no reason would only change the numbers) */
+#define bide_atomic_compare_exchange_weak(object, expected, value, order, order_if_failed) \
+    bide_atomic_compare_exchange(object, expected, value, order, order_if_failed)
+#define bide_atomic_fetch_add(object, value, order) \
+    (step(), atomic_fetch_add_explicit(object, value, BIDE_ORDER_(order)))
+#define bide_atomic_fetch_sub(object, value, order) \
+    (step(), atomic_fetch_sub_explicit(object, value, BIDE_ORDER_(order)))
+#define bide_atomic_fetch_or(object, value, order) \
+    (step(), atomic_fetch_or_explicit(object, value, BIDE_ORDER_(order)))
+#define bide_atomic_fetch_and(object, value, order) \
+    (step(), atomic_fetch_and_explicit(object, value, BIDE_ORDER_(order)))
+
+#endif

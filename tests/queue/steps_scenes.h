@@ -1,0 +1,286 @@
+/*
+ * The scenes of steps.h: a queue in some state, a victim with an operation, others with theirs. Included when all that is
+ * stepped through is there.
+ */
+#ifndef BIDE_TESTS_STEPS_SCENES_H
+#define BIDE_TESTS_STEPS_SCENES_H
+
+#include "queue/queues.h"
+#include "queue/steps.h"
+
+typedef enum act { PUSH, POP, PUSH_MANY, POP_MANY, CLOSE, ACTS } act;
+
+enum { BATCH = 3, OTHERS = 2, STEPS_ELEMENTS = 8000 /* at most in one that is not bounded */ };
+
+typedef struct scene scene;
+
+/* A thread. */
+typedef struct actor {
+    scene *scene;
+    stepper stepper;
+    void *seat;
+    uint64_t random, value;
+    fifo_log log;
+    uint64_t began, ended;
+    act act; /* which operation it does */
+    uint64_t values[BATCH];
+    ptrdiff_t answer;
+    bool wrong;
+    pthread_t id;
+} actor;
+
+/* What the queue is like when the victim comes, and what others do. */
+typedef struct setting {
+    size_t capacity; /* of one that is bounded */
+    size_t elements; /* in it, less if it is bounded */
+    uint32_t work;   /* operations of another */
+} setting;
+
+struct scene {
+    const queue_kind *kind;
+    const setting *setting;
+    void *queue;
+    fifo_clock clock;
+    bool may_push, may_pop; /* others, while the victim is in its operation */
+    bool closes;            /* the victim does */
+    actor victim;
+    actor others[OTHERS]; /* the first is the main thread */
+};
+
+/* ---- What threads do ---- */
+
+static void do_act(void *argument)
+{
+    actor *self = argument;
+    const queue_kind *kind = self->scene->kind;
+    void *queue = self->scene->queue;
+    if (self->act == PUSH)
+        self->answer = kind->push(queue, self->seat, self->values);
+    else if (self->act == POP)
+        self->answer = kind->pop(queue, self->seat, self->values);
+    else if (self->act == PUSH_MANY)
+        self->answer = kind->push_many(queue, self->seat, self->values, BATCH);
+    else if (self->act == POP_MANY)
+        self->answer = kind->pop_many(queue, self->seat, self->values, BATCH);
+    else
+        kind->close(queue);
+}
+
+/* What was pushed, if it was; values are never pushed again. */
+static void note_push(actor *self)
+{
+    const queue_kind *kind = self->scene->kind;
+    if (self->answer > 0 && self->answer <= BATCH) {
+        fifo_log_add(&self->log, FIFO_PUSH, self->values, (size_t)self->answer, self->began,
+                     self->ended);
+        self->value += (uint64_t)self->answer;
+    } else if (self->answer == -EPIPE) {
+        self->wrong = self->wrong || !self->scene->closes;
+    } else {
+        self->wrong = self->wrong || !queue_is(kind, QUEUE_BOUNDED) || self->answer != -ENOBUFS;
+    }
+}
+
+static void note_pop(actor *self)
+{
+    if (self->answer > 0 && self->answer <= BATCH)
+        fifo_log_add(&self->log, FIFO_POP, self->values, (size_t)self->answer, self->began,
+                     self->ended);
+    else if (self->answer == -EPIPE ||
+             (self->answer == -EAGAIN && queue_is(self->scene->kind, QUEUE_EXACT_EMPTY)))
+        fifo_log_add(&self->log, FIFO_EMPTY, NULL, 1, self->began, self->ended);
+    self->wrong = self->wrong || self->answer > BATCH ||
+                  (self->answer <= 0 && self->answer != -EAGAIN &&
+                   (self->answer != -EPIPE || !self->scene->closes));
+}
+
+/* One operation, written down. False: it was held up. */
+static bool perform(actor *self, act act)
+{
+    self->act = act;
+    for (size_t i = 0; i < BATCH; i++)
+        self->values[i] = self->value + i;
+    self->began = fifo_stamp(&self->scene->clock);
+    if (!stepper_try(&self->stepper, do_act, self))
+        return false;
+    self->ended = fifo_stamp(&self->scene->clock);
+    if ((act == PUSH || act == POP) && self->answer == 0)
+        self->answer = 1;
+    if (act == PUSH || act == PUSH_MANY)
+        note_push(self);
+    else if (act == POP || act == POP_MANY)
+        note_pop(self);
+    return true;
+}
+
+static void *victim_runs(void *argument)
+{
+    actor *self = argument;
+    self->seat = self->scene->kind->enter(self->scene->queue);
+    perform(self, self->act);
+    self->scene->kind->leave(self->scene->queue, self->seat);
+    sem_post(&self->stepper.parked); /* if it was not parked */
+    return NULL;
+}
+
+/* Pushes and pops, as many as it may. The main thread has a seat already, and keeps it. */
+static void work(actor *self)
+{
+    const scene *scene = self->scene;
+    for (uint32_t i = 0; i < scene->setting->work; i++) {
+        uint64_t number = testing_random(&self->random);
+        bool push = scene->may_push && (!scene->may_pop || number / 2 % 2 == 0);
+        if (!push && !scene->may_pop)
+            return;
+        act act = number % 2 == 0 ? (push ? PUSH : POP) : (push ? PUSH_MANY : POP_MANY);
+        if (!perform(self, act))
+            return;
+    }
+}
+
+static void *other_runs(void *argument)
+{
+    actor *self = argument;
+    self->seat = self->scene->kind->enter(self->scene->queue);
+    work(self);
+    if (!self->stepper.held_up)
+        self->scene->kind->leave(self->scene->queue, self->seat);
+    return NULL;
+}
+
+/* ---- A scene ---- */
+
+static void actor_init(actor *self, scene *scene, unsigned number, uint32_t park_at)
+{
+    self->scene = scene;
+    self->value = (uint64_t)(number + 1) << 32;
+    self->random = number;
+    self->wrong = false;
+    self->log.count = 0;
+    if (self->log.operations == NULL) {
+        self->log.most = 40000;
+        self->log.operations = calloc(self->log.most, sizeof *self->log.operations);
+        assert_non_null(self->log.operations);
+    }
+    stepper_init(&self->stepper, park_at);
+}
+
+static void fill(scene *s)
+{
+    actor *main = &s->others[0];
+    main->seat = s->kind->enter(s->queue);
+    for (int i = 0; i < 5; i++) {
+        assert_true(perform(main, PUSH));
+        assert_true(perform(main, POP));
+    }
+    for (size_t i = 0; i < s->setting->elements; i++)
+        assert_true(perform(main, PUSH));
+}
+
+/* Nobody else is there. Is it a history of a queue, and nothing is left? Of a bag: in any order. */
+static bool ends_well(scene *s)
+{
+    static fifo_operation all[120000];
+    actor *actors[] = {&s->victim, &s->others[0], &s->others[1]};
+    actor *main = &s->others[0];
+    size_t count = 0, pushed = 0, popped = 0;
+    do
+        expect(perform(main, POP_MANY));
+    while (main->answer > 0);
+    for (int i = 0; i < 3; i++) {
+        expect(!actors[i]->wrong);
+        memcpy(&all[count], actors[i]->log.operations, actors[i]->log.count * sizeof *all);
+        count += actors[i]->log.count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pushed += all[i].kind == FIFO_PUSH;
+        popped += all[i].kind == FIFO_POP;
+    }
+    fifo_verdict verdict = fifo_history_check(all, count);
+    if (queue_is(s->kind, QUEUE_ANY_ORDER) && verdict.fault == FIFO_OUT_OF_ORDER)
+        verdict.fault = FIFO_GOOD;
+    fifo_verdict_print(&verdict);
+    expect(verdict.fault == FIFO_GOOD);
+    expect(pushed == popped);
+    return true;
+}
+
+typedef enum outcome { ENDED, PARKED, HELD_UP, WRONG } outcome;
+
+/* The victim is parked before step `park_at`. ENDED: it had none such. */
+static outcome play(const queue_kind *kind, const setting *setting, act act, uint32_t park_at,
+                    bool two)
+{
+    static scene s;
+    actor *victim = &s.victim, *main = &s.others[0], *other = &s.others[1];
+    bool pushes = act == PUSH || act == PUSH_MANY || act == CLOSE;
+    s.kind = kind;
+    s.setting = setting;
+    s.closes = act == CLOSE;
+    s.may_push = !pushes || !queue_is(kind, QUEUE_ONE_PRODUCER);
+    s.may_pop = (act != POP && act != POP_MANY) || !queue_is(kind, QUEUE_ONE_CONSUMER);
+    s.queue = kind->create(queue_is(kind, QUEUE_BOUNDED) ? setting->capacity : STEPS_ELEMENTS);
+    fifo_clock_init(&s.clock);
+    actor_init(victim, &s, 0, park_at);
+    actor_init(main, &s, 1, UINT32_MAX);
+    actor_init(other, &s, 2, UINT32_MAX);
+    fill(&s);
+    victim->act = act;
+    start_thread(&victim->id, victim_runs, victim);
+    sem_wait(&victim->stepper.parked);
+    if (two)
+        start_thread(&other->id, other_runs, other);
+    work(main);
+    if (two)
+        join_thread(other->id);
+    sem_post(&victim->stepper.go);
+    join_thread(victim->id);
+    bool parked = victim->stepper.steps > park_at;
+    bool held_up = victim->stepper.held_up || main->stepper.held_up || other->stepper.held_up;
+    outcome outcome = held_up ? HELD_UP : !ends_well(&s) ? WRONG : parked ? PARKED : ENDED;
+    if (!held_up)
+        kind->leave(s.queue, main->seat);
+    kind->destroy(s.queue);
+    stepper_destroy(&victim->stepper);
+    stepper_destroy(&main->stepper);
+    stepper_destroy(&other->stepper);
+    return outcome;
+}
+
+static const setting settings[] = {
+    {1, 0, 100}, {1, 1, 100}, {2, 1, 100}, {5, 3, 100}, {50, 40, 1500},
+};
+static const char *const act_names[ACTS] = {"push", "pop", "push many", "pop many", "close"};
+
+/* Every operation, and every step of it. HELD_UP or WRONG: that was found, and it goes no further. */
+static inline outcome play_all(const queue_kind *kind)
+{
+    uint32_t parked = 0, steps[ACTS] = {0};
+    bool alone = (kind->traits & (QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER)) != 0;
+    for (size_t i = 0; i < (size_t)ACTS * (sizeof settings / sizeof settings[0]) * 2; i++) {
+        act act = (enum act)(i % ACTS);
+        const setting *setting = &settings[i / ACTS / 2];
+        bool two = i / ACTS % 2 != 0;
+        if ((act == CLOSE && kind->close == NULL) || (two && alone))
+            continue;
+        for (uint32_t n = 0;; n++) {
+            outcome outcome = play(kind, setting, act, n, two);
+            if (outcome == HELD_UP || outcome == WRONG)
+                printf("# %s: %s, parked before step %u: %s\n", kind->name, act_names[act], n,
+                       outcome == HELD_UP ? "another is held up" : "not as it should be");
+            if (outcome == HELD_UP || outcome == WRONG)
+                return outcome;
+            if (outcome == ENDED)
+                break;
+            parked++;
+            steps[act] = n + 1 > steps[act] ? n + 1 : steps[act];
+        }
+    }
+    printf(
+        "# %s: parked %u times; at most %u steps to push, %u to pop, %u and %u many, %u to close\n",
+        kind->name, parked, steps[PUSH], steps[POP], steps[PUSH_MANY], steps[POP_MANY],
+        steps[CLOSE]);
+    return parked != 0 ? PARKED : ENDED;
+}
+
+#endif

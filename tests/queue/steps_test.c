@@ -1,0 +1,38 @@
+/*
+ * A thread that stops at any point of an operation on a queue stops nobody else (steps.h), for each queue; where its
+ * push is under way a ring says that there is nothing to take, or no room, but it says so. All of the table of queues is
+ * made once more here, with what it is made of, from sources that can be stepped through.
+ */
+#include "queue/steps.h"
+
+#include "queue/queues.c" /* NOLINT(bugprone-suspicious-include) */
+
+#if HAVE_SEGMENT_QUEUE
+#include "../src/queue/hazard.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+#if __has_include("../src/queue/node_pool.c")
+#include "../src/queue/node_pool.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+#if __has_include("../src/queue/counted_queue.c")
+#include "../src/queue/counted_queue.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+#if __has_include("../src/queue/segment_queue.c")
+#include "../src/queue/segment_queue.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+
+#include "queue/steps_scenes.h"
+
+/* (Under a mutex there are no steps: nobody parks there.) */
+static void a_thread_that_stops_stops_nobody(void **state)
+{
+    bool is_reference = *state == &locked || *state == &locked_unbounded;
+    assert_int_equal(play_all(*state), is_reference ? ENDED : PARKED);
+}
+
+int main(void)
+{
+    static const queue_case cases[] = {
+        {"a_thread_that_stops_stops_nobody", a_thread_that_stops_stops_nobody, 0},
+    };
+    return queue_cases_run("steps", cases, 1);
+}

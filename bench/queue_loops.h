@@ -1,0 +1,110 @@
+/*
+ * What a producer and a consumer of the benchmark `queue` do; included once for each queue, so there is no include
+ * guard. Before it, QUEUE is defined as the queue's prefix, and there are
+ *
+ *     QUEUE_handle                                          what a thread has of its own
+ *     void QUEUE_enter(handle *, void *queue, role)         at its start
+ *     void QUEUE_leave(handle *)                            at its end
+ *     bool QUEUE_push(handle *, uint64_t value)             false: there was no room
+ *     bool QUEUE_pop(handle *, uint64_t *to)                false: there was nothing
+ *     size_t QUEUE_push_many(handle *, const uint64_t *from, size_t count), QUEUE_pop_many(handle *, uint64_t *to, count)
+ *                                                           how many; of a queue that has no such functions they are made
+ *                                                           here, by a loop, if QUEUE_IN_ONES is defined
+ *
+ * In C++ it is the body of a class (peers/queue_loops.hpp), whose members have the same names without the prefix.
+ */
+#ifdef __cplusplus
+#define QUEUE_(name) name
+#else
+#define QUEUE_JOIN_(prefix, name) prefix##_##name
+#define QUEUE_JOIN(prefix, name)  QUEUE_JOIN_(prefix, name)
+#define QUEUE_(name)              QUEUE_JOIN(QUEUE, name)
+#endif
+
+#ifdef QUEUE_IN_ONES
+static inline size_t QUEUE_(push_many)(QUEUE_(handle) * handle, const uint64_t *from, size_t count)
+{
+    size_t done = 0;
+    while (done < count && QUEUE_(push)(handle, from[done]))
+        done++;
+    return done;
+}
+
+static inline size_t QUEUE_(pop_many)(QUEUE_(handle) * handle, uint64_t *to, size_t count)
+{
+    size_t done = 0;
+    while (done < count && QUEUE_(pop)(handle, &to[done]))
+        done++;
+    return done;
+}
+#endif
+
+static void QUEUE_(produce)(struct queue_run *run, uint64_t first, uint64_t count)
+{
+    QUEUE_(handle) handle;
+    uint64_t values[QUEUE_MOST_BATCH];
+    unsigned misses = 0;
+    QUEUE_(enter)(&handle, run->queue, QUEUE_PRODUCER);
+    if (run->batch == 1) {
+        for (uint64_t value = first; value != first + count; value++) {
+            while (!QUEUE_(push)(&handle, value))
+                queue_give_way(&misses);
+            misses = 0;
+        }
+    } else {
+        for (uint64_t sent = 0; sent < count;) {
+            size_t filled = 0;
+            for (; filled < run->batch && sent < count; filled++)
+                values[filled] = first + sent++;
+            for (size_t done = 0; done < filled;) {
+                size_t pushed = QUEUE_(push_many)(&handle, values + done, filled - done);
+                done += pushed;
+                if (pushed == 0)
+                    queue_give_way(&misses);
+                else
+                    misses = 0;
+            }
+        }
+    }
+    QUEUE_(leave)(&handle);
+}
+
+static uint64_t QUEUE_(consume)(struct queue_run *run)
+{
+    QUEUE_(handle) handle;
+    uint64_t values[QUEUE_MOST_BATCH];
+    uint64_t sum = 0, seen = 0;
+    unsigned misses = 0;
+    QUEUE_(enter)(&handle, run->queue, QUEUE_CONSUMER);
+    if (run->batch == 1) {
+        for (;;) {
+            uint64_t value;
+            if (QUEUE_(pop)(&handle, &value)) {
+                sum += value;
+                seen++;
+                misses = 0;
+            } else if (queue_is_over(run, &seen, &misses)) {
+                break;
+            }
+        }
+    } else {
+        for (;;) {
+            size_t popped = QUEUE_(pop_many)(&handle, values, run->batch);
+            for (size_t i = 0; i < popped; i++)
+                sum += values[i];
+            seen += popped;
+            if (popped != 0)
+                misses = 0;
+            else if (queue_is_over(run, &seen, &misses))
+                break;
+        }
+    }
+    QUEUE_(leave)(&handle);
+    return sum;
+}
+
+#undef QUEUE_
+#undef QUEUE_JOIN
+#undef QUEUE_JOIN_
+#undef QUEUE_IN_ONES
+#undef QUEUE

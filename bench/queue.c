@@ -1,15 +1,16 @@
 /*
  * 64-bit numbers through a queue, from producers to consumers, a thread each: one at a time, or in batches of 16.
  *
- * Each thread tries until it succeeds; in between it pauses the processor 16 times, then gives way to others, and so on.
- * A run is over when consumers have taken all that was to be pushed, and the sums are checked. The first run of each case
- * also finds how many elements make a run long enough; thread starts and the queue's making and end are in the figure.
+ * Each thread tries until it succeeds; in between it pauses the processor 16 times, then gives way to others, and so
+ * on. After a tenth of a second the producers end, and the consumers when all is taken; the sums are checked. (So much
+ * time rather than so many numbers: with more threads than processors some queues are a thousand times slower.) The
+ * start of the threads, and the queue's making and end, are in the figure.
  *
  * The threads are kept on their processors, whether or not BENCH_PIN is in the environment: two that the system puts on
  * one processor hand over a full ring at a turn, and nothing goes from cache to cache.
  *
  *     "placement"    "apart"   the producer on one processor, the consumer on the other
- *                    "dealt"   to two processors in turn, the producers from the first on, the consumers from the second
+ *                    "dealt"   to the processors in turn, producers from the first on, consumers from the second on
  *     "class"                  how many may push and pop (s: one, m: many); bounded, "capacity", or unbounded
  *
  * bide-...            queue_bide.c
@@ -34,6 +35,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST_PARTIES = 8, MOST_SUBJECTS = 64, ROUNDS = 9, SWEEP_ROUNDS = 3 };
 
@@ -82,8 +84,7 @@ struct cell {
     unsigned producers;
     unsigned consumers;
     size_t batch;
-    double duration;    /* of a run, about, in nanoseconds */
-    uint64_t *elements; /* of a run; 0: not known yet */
+    long duration; /* in nanoseconds: for so long they produce */
 };
 
 struct party {
@@ -93,7 +94,7 @@ struct party {
     unsigned place;
     uint64_t first; /* a producer's */
     uint64_t count;
-    uint64_t sum; /* a consumer's */
+    uint64_t sum; /* of what it pushed, or took */
 };
 
 static void *run_producer(void *argument)
@@ -101,7 +102,9 @@ static void *run_producer(void *argument)
     struct party *self = argument;
     bench_place_thread(self->place);
     pthread_barrier_wait(self->start);
-    self->subject->produce(self->run, self->first, self->count);
+    self->count = self->subject->produce(self->run, self->first);
+    self->sum = self->first * self->count + self->count * (self->count - 1) / 2;
+    queue_end_producer(self->run, self->count);
     return NULL;
 }
 
@@ -114,14 +117,16 @@ static void *run_consumer(void *argument)
     return NULL;
 }
 
-static void run_elements(const struct cell *cell, uint64_t elements)
+static uint64_t run_cell(const void *argument)
 {
-    struct queue_run run = {.batch = cell->batch, .elements = elements};
+    const struct cell *cell = argument;
+    const struct timespec duration = {.tv_nsec = cell->duration};
+    struct queue_run run = {.batch = cell->batch, .producing = cell->producers};
     struct party parties[2 * MOST_PARTIES];
     pthread_t threads[2 * MOST_PARTIES];
     pthread_barrier_t start;
     unsigned count = cell->producers + cell->consumers;
-    uint64_t sent = 0, sum = 0;
+    uint64_t pushed = 0, left = 0;
 
     run.queue = cell->subject->create(cell->producers, cell->consumers);
     if (run.queue == NULL || pthread_barrier_init(&start, NULL, count) != 0)
@@ -129,44 +134,21 @@ static void run_elements(const struct cell *cell, uint64_t elements)
     for (unsigned i = 0; i < count; i++) {
         bool produces = i < cell->producers;
         unsigned place = produces ? i : i - cell->producers + 1;
-        parties[i] = (struct party){cell->subject, &run, &start, place, sent, 0, 0};
-        if (produces)
-            parties[i].count = (elements - sent) / (cell->producers - i);
-        sent += parties[i].count;
+        parties[i] = (struct party){cell->subject, &run, &start, place, (uint64_t)i << 40, 0, 0};
         threads[i] = bench_start_thread(produces ? run_producer : run_consumer, &parties[i]);
     }
+    nanosleep(&duration, NULL);
+    __atomic_store_n(&run.stops, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
-        sum += parties[i].sum;
+        pushed += parties[i].count;
+        left += i < cell->producers ? parties[i].sum : -parties[i].sum;
     }
     pthread_barrier_destroy(&start);
     cell->subject->destroy(run.queue);
-    if (sum != elements * (elements - 1) / 2)
+    if (left != 0 || pushed == 0)
         bench_fail("queue", cell->subject->name);
-}
-
-/* How many elements take about as long as a run should. */
-static uint64_t find_elements(const struct cell *cell)
-{
-    const uint64_t least = UINT64_C(1) << 14, most = UINT64_C(1) << 25;
-    for (uint64_t elements = least;; elements *= 4) {
-        double begun = bench_now();
-        run_elements(cell, elements);
-        double took = bench_now() - begun;
-        if (took < cell->duration / 4 && elements < most)
-            continue;
-        double wanted = (double)elements * cell->duration / took;
-        return wanted > (double)most ? most : (uint64_t)wanted + 1;
-    }
-}
-
-static uint64_t run_cell(const void *argument)
-{
-    const struct cell *cell = argument;
-    if (*cell->elements == 0)
-        *cell->elements = find_elements(cell);
-    run_elements(cell, *cell->elements);
-    return *cell->elements;
+    return pushed;
 }
 
 /* ---- All of them ---- */
@@ -182,7 +164,7 @@ static bool allows(const struct queue_subject *subject, unsigned producers, unsi
 struct choice {
     const char *name; /* how the subjects' names begin */
     int rounds;
-    double duration;
+    long duration;
 };
 
 static void run_cells(const struct choice *choice, unsigned producers, unsigned consumers,
@@ -191,7 +173,6 @@ static void run_cells(const struct choice *choice, unsigned producers, unsigned 
     static struct cell cells[MOST_SUBJECTS];
     static bench_subject subjects[MOST_SUBJECTS];
     static char params[MOST_SUBJECTS][200];
-    static uint64_t elements[MOST_SUBJECTS];
     size_t count = 0;
 
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
@@ -209,9 +190,7 @@ static void run_cells(const struct choice *choice, unsigned producers, unsigned 
                      "\"placement\": \"%s\"%s}",
                      producers, consumers, batch, kinds[subject->kind].name,
                      producers + consumers == 2 ? "apart" : "dealt", capacity);
-            elements[count] = 0;
-            cells[count] = (struct cell){subject, producers,        consumers,
-                                         batch,   choice->duration, &elements[count]};
+            cells[count] = (struct cell){subject, producers, consumers, batch, choice->duration};
             subjects[count] =
                 (bench_subject){subject->name, run_cell, &cells[count], params[count]};
             count++;
@@ -237,13 +216,13 @@ int main(int argc, char **argv)
         bench_fail("queue", "there is no such subject");
     setenv("BENCH_PIN", "1", 1);
     if (sweeps) {
-        const struct choice choice = {name, SWEEP_ROUNDS, 40e6};
+        const struct choice choice = {name, SWEEP_ROUNDS, 40000000};
         for (size_t batch = 1; batch <= QUEUE_MOST_BATCH; batch *= QUEUE_MOST_BATCH)
             for (unsigned producers = 1; producers <= MOST_PARTIES; producers *= 2)
                 for (unsigned consumers = 1; consumers <= MOST_PARTIES; consumers *= 2)
                     run_cells(&choice, producers, consumers, batch);
     } else {
-        const struct choice choice = {name, ROUNDS, 100e6};
+        const struct choice choice = {name, ROUNDS, 100000000};
         for (unsigned parties = 1; parties <= 2; parties++)
             for (size_t batch = 1; batch <= QUEUE_MOST_BATCH; batch *= QUEUE_MOST_BATCH)
                 run_cells(&choice, parties, parties, batch);

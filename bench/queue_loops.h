@@ -7,9 +7,10 @@
  *     void QUEUE_leave(handle *)                            at its end
  *     bool QUEUE_push(handle *, uint64_t value)             false: there was no room
  *     bool QUEUE_pop(handle *, uint64_t *to)                false: there was nothing
- *     size_t QUEUE_push_many(handle *, const uint64_t *from, size_t count), QUEUE_pop_many(handle *, uint64_t *to, count)
- *                                                           how many; of a queue that has no such functions they are made
- *                                                           here, by a loop, if QUEUE_IN_ONES is defined
+ *     size_t QUEUE_push_many(handle *, const uint64_t *from, size_t count)
+ *     size_t QUEUE_pop_many(handle *, uint64_t *to, size_t count)
+ *                                                           how many. A queue that has no such functions defines
+ *                                                           QUEUE_IN_ONES instead: a loop
  *
  * In C++ it is the body of a class (peers/queue_loops.hpp), whose members have the same names without the prefix.
  */
@@ -39,46 +40,46 @@ static inline size_t QUEUE_(pop_many)(QUEUE_(handle) * handle, uint64_t *to, siz
 }
 #endif
 
-static void QUEUE_(produce)(struct queue_run *run, uint64_t first, uint64_t count)
+static uint64_t QUEUE_(produce)(struct queue_run *run, uint64_t first)
 {
     QUEUE_(handle) handle;
     uint64_t values[QUEUE_MOST_BATCH];
+    uint64_t value = first;
     unsigned misses = 0;
     QUEUE_(enter)(&handle, run->queue, QUEUE_PRODUCER);
     if (run->batch == 1) {
-        for (uint64_t value = first; value != first + count; value++) {
+        for (; !queue_stops(run); value++) {
             while (!QUEUE_(push)(&handle, value))
                 queue_give_way(&misses);
             misses = 0;
         }
     } else {
-        for (uint64_t sent = 0; sent < count;) {
-            size_t filled = 0;
-            for (; filled < run->batch && sent < count; filled++)
-                values[filled] = first + sent++;
-            for (size_t done = 0; done < filled;) {
-                size_t pushed = QUEUE_(push_many)(&handle, values + done, filled - done);
+        while (!queue_stops(run)) {
+            for (size_t i = 0; i < run->batch; i++)
+                values[i] = value++;
+            for (size_t done = 0; done < run->batch;) {
+                size_t pushed = QUEUE_(push_many)(&handle, values + done, run->batch - done);
                 done += pushed;
-                if (pushed == 0)
-                    queue_give_way(&misses);
-                else
+                if (pushed != 0)
                     misses = 0;
+                else
+                    queue_give_way(&misses);
             }
         }
     }
     QUEUE_(leave)(&handle);
+    return value - first;
 }
 
 static uint64_t QUEUE_(consume)(struct queue_run *run)
 {
     QUEUE_(handle) handle;
     uint64_t values[QUEUE_MOST_BATCH];
-    uint64_t sum = 0, seen = 0;
+    uint64_t value = 0, sum = 0, seen = 0;
     unsigned misses = 0;
     QUEUE_(enter)(&handle, run->queue, QUEUE_CONSUMER);
     if (run->batch == 1) {
         for (;;) {
-            uint64_t value;
             if (QUEUE_(pop)(&handle, &value)) {
                 sum += value;
                 seen++;

@@ -25,13 +25,14 @@ enum {
     QUEUE_LINE = 64,
 };
 
-/* One run: what its threads share. */
+/* One run: what its threads share. The numbers are atomic. */
 struct queue_run {
-    void *queue;       /* constant, as are the next two */
-    size_t batch;      /* 1: a push and a pop for each element */
-    uint64_t elements; /* of all producers together */
-    BIDE_ALIGNAS(QUEUE_LINE)
-    uint64_t taken; /* atomic: by consumers, counted when they find nothing */
+    void *queue;                                 /* constant, as is `batch` */
+    size_t batch;                                /* 1: a push and a pop for each element */
+    BIDE_ALIGNAS(QUEUE_LINE) unsigned stops;     /* 1 when producers are to end */
+    BIDE_ALIGNAS(QUEUE_LINE) unsigned producing; /* how many have not ended */
+    uint64_t pushed;                             /* by those who have */
+    uint64_t taken;                              /* by consumers, counted when they find nothing */
 };
 
 enum queue_role { QUEUE_PRODUCER, QUEUE_CONSUMER };
@@ -51,9 +52,9 @@ struct queue_subject {
     enum queue_kind kind;
     void *(*create)(unsigned producers, unsigned consumers); /* NULL if there is no memory */
     void (*destroy)(void *queue);                            /* it is empty, and nobody uses it */
-    /* On a thread of its own: pushes `count` numbers from `first` on. */
-    void (*produce)(struct queue_run *run, uint64_t first, uint64_t count);
-    /* The same: pops until all elements of the run are taken; returns the sum of those that it took. */
+    /* On a thread of its own: pushes numbers from `first` on until the run stops; returns how many. */
+    uint64_t (*produce)(struct queue_run *run, uint64_t first);
+    /* The same: pops until producers have ended and all is taken; returns the sum of what it took. */
     uint64_t (*consume)(struct queue_run *run);
 };
 
@@ -95,7 +96,20 @@ static inline void queue_give_way(unsigned *misses)
     sched_yield();
 }
 
-/* The same for a consumer, who has popped *seen elements that are not counted yet. True: all are taken. */
+static inline bool queue_stops(const struct queue_run *run)
+{
+    return __atomic_load_n(&run->stops, __ATOMIC_RELAXED) != 0;
+}
+
+/* A producer has ended, who has pushed so many. */
+static inline void queue_end_producer(struct queue_run *run, uint64_t pushed)
+{
+    __atomic_fetch_add(&run->pushed, pushed, __ATOMIC_RELAXED);
+    /* release: partner is queue_is_over; who sees that nobody produces sees what was pushed. */
+    __atomic_fetch_sub(&run->producing, 1, __ATOMIC_RELEASE);
+}
+
+/* What queue_give_way does, for a consumer, who has popped *seen elements not counted yet. True: it is over. */
 static inline bool queue_is_over(struct queue_run *run, uint64_t *seen, unsigned *misses)
 {
     if (queue_still_pauses(misses))
@@ -104,7 +118,10 @@ static inline bool queue_is_over(struct queue_run *run, uint64_t *seen, unsigned
     if (*seen != 0)
         __atomic_fetch_add(&run->taken, *seen, __ATOMIC_RELAXED);
     *seen = 0;
-    if (__atomic_load_n(&run->taken, __ATOMIC_RELAXED) == run->elements)
+    /* acquire: partner is queue_end_producer. */
+    if (__atomic_load_n(&run->producing, __ATOMIC_ACQUIRE) == 0 &&
+        __atomic_load_n(&run->taken, __ATOMIC_RELAXED) ==
+            __atomic_load_n(&run->pushed, __ATOMIC_RELAXED))
         return true;
     sched_yield();
     return false;

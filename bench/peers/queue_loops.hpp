@@ -3,7 +3,8 @@
 //     queue                                a type; a run's queue is one
 //     handle(queue &, queue_role)
 //     bool push(uint64_t), bool pop(uint64_t &)
-//     size_t push_many(const uint64_t *from, size_t count), size_t pop_many(uint64_t *to, size_t count), or neither: in ones
+//     size_t push_many(const uint64_t *from, size_t count)
+//     size_t pop_many(uint64_t *to, size_t count)           or neither of the two: then a loop
 #ifndef BENCH_PEERS_QUEUE_LOOPS_HPP
 #define BENCH_PEERS_QUEUE_LOOPS_HPP
 

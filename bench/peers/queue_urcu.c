@@ -2,8 +2,8 @@
  * Userspace RCU's queues, inlined. Their nodes are the user's: here from malloc, one an element, as they have no
  * batches either.
  *
- *     urcu-wfcqueue    wait-free to push. Who pops frees the node at once. Many consumers pop under its lock, one ("-single")
- *                      needs none
+ *     urcu-wfcqueue    wait-free to push. Who pops frees the node at once. Many consumers pop under its lock; one, in
+ *                      "-single", without
  *     urcu-lfqueue     lock-free. Pushed and popped inside a read-side section; a node is freed by call_rcu, whose
  *                      thread runs beside the others. A run ends when it has caught up
  */

@@ -2,7 +2,7 @@
 """A picture of what `queue sweep` prints: a row for bounded and for unbounded queues, in ones and in batches.
 
 On the left, one producer and one consumer: a bar a queue, which also says its colour. To the right, how those that
-allow it fare with more threads.
+allow it fare with more threads; a line that ends at the bottom goes on below.
 
 Usage: build/bench/queue sweep | bench/plot_queue.py > bench/queue.svg
 """
@@ -16,6 +16,7 @@ OURS = ["#d62728", "#8c1d18", "#ff7f0e"]
 OTHERS = ["#1f77b4", "#2ca02c", "#9467bd", "#17becf", "#7f7f7f", "#bcbd22", "#e377c2", "#8c564b", "#3f4f9f"]
 ONE_ONLY = "#c4c4c4"
 THREADS = [1, 2, 4, 8]
+LEAST = 0.1
 
 # What grows: its title, what is below it, and (producers, consumers) for n threads.
 WAYS = [
@@ -79,8 +80,8 @@ def bars(left, top, row, styles):
 
 
 def ticks(low, high):
-    """1, 3, 10, 30 and so on, from the last below `low` to the first above `high`."""
-    values = [10.0**e * f for e in range(-2, 5) for f in (1, 3)]
+    """1, 3, 10, 30 and so on, from the last below `low`, but LEAST at least, to the first above `high`."""
+    values = [LEAST * 10**e * f for e in range(6) for f in (1, 3)]
     first = max([i for i, v in enumerate(values) if v <= low], default=0)
     last = min([i for i, v in enumerate(values) if v >= high], default=len(values) - 1)
     return values[first:last + 1]
@@ -91,7 +92,7 @@ def lines(left, top, row, styles, way, scale):
         return left + WIDTH * THREADS.index(n) / (len(THREADS) - 1)
 
     def y(value):
-        return top + HEIGHT * (1 - math.log(value / scale[0]) / math.log(scale[-1] / scale[0]))
+        return top + HEIGHT * (1 - math.log(max(value / scale[0], 1)) / math.log(scale[-1] / scale[0]))
 
     out = []
     for value in scale:
@@ -108,7 +109,8 @@ def lines(left, top, row, styles, way, scale):
             path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
             out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}">'
                        f"<title>{subject}</title></polyline>")
-            out += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{width + 0.5}" fill="{colour}"/>' for a, b in points]
+            out += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{width + 0.5}" fill="{colour}"/>'
+                    for a, b in points if b < top + HEIGHT]
     return out
 
 

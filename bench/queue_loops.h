@@ -43,7 +43,6 @@ static inline size_t QUEUE_(pop_many)(QUEUE_(handle) * handle, uint64_t *to, siz
 static uint64_t QUEUE_(produce)(struct queue_run *run, uint64_t first)
 {
     QUEUE_(handle) handle;
-    uint64_t values[QUEUE_MOST_BATCH];
     uint64_t value = first;
     unsigned misses = 0;
     QUEUE_(enter)(&handle, run->queue, QUEUE_PRODUCER);
@@ -54,6 +53,7 @@ static uint64_t QUEUE_(produce)(struct queue_run *run, uint64_t first)
             misses = 0;
         }
     } else {
+        uint64_t values[QUEUE_MOST_BATCH];
         while (!queue_stops(run)) {
             for (size_t i = 0; i < run->batch; i++)
                 values[i] = value++;
@@ -74,7 +74,6 @@ static uint64_t QUEUE_(produce)(struct queue_run *run, uint64_t first)
 static uint64_t QUEUE_(consume)(struct queue_run *run)
 {
     QUEUE_(handle) handle;
-    uint64_t values[QUEUE_MOST_BATCH];
     uint64_t value = 0, sum = 0, seen = 0;
     unsigned misses = 0;
     QUEUE_(enter)(&handle, run->queue, QUEUE_CONSUMER);
@@ -89,6 +88,7 @@ static uint64_t QUEUE_(consume)(struct queue_run *run)
             }
         }
     } else {
+        uint64_t values[QUEUE_MOST_BATCH];
         for (;;) {
             size_t popped = QUEUE_(pop_many)(&handle, values, run->batch);
             for (size_t i = 0; i < popped; i++)

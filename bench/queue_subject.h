@@ -66,11 +66,11 @@ struct queue_subject {
 
 /* For the loops, of a queue where a thread has nothing of its own: the handle is a pointer to the queue. */
 #define QUEUE_POINTER_HANDLE(prefix, type)                                                 \
-    typedef type *prefix##_handle;                                                         \
+    typedef __typeof__(type) *prefix##_handle;                                             \
     static void prefix##_enter(prefix##_handle *handle, void *queue, enum queue_role role) \
     {                                                                                      \
         (void)role;                                                                        \
-        *handle = (type *)queue;                                                           \
+        *handle = queue;                                                                   \
     }                                                                                      \
     static void prefix##_leave(prefix##_handle *handle)                                    \
     {                                                                                      \

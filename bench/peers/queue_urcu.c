@@ -7,7 +7,7 @@
  *     urcu-lfqueue     lock-free. Pushed and popped inside a read-side section; a node is freed by call_rcu, whose
  *                      thread runs beside the others. A run ends when it has caught up
  */
-#define _LGPL_SOURCE
+#define _LGPL_SOURCE /* NOLINT(bugprone-reserved-identifier): urcu's name */
 #include <urcu.h>
 #include <urcu/rculfqueue.h>
 #include <urcu/wfcqueue.h>

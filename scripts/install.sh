@@ -26,6 +26,8 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
 bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's own, for the peers in C++20.
 newer='clang-19'
+# The queues that bide's are measured beside.
+queues='libboost-dev libck-dev libconcurrentqueue-dev libreaderwriterqueue-dev libtbb-dev liburcu-dev'
 
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'
@@ -41,7 +43,7 @@ build) packages=$build commands=$build_commands ;;
 demo) packages=$demo commands=$demo_commands ;;
 check) packages=$check commands=$check_commands ;;
 check-long) packages=$long commands=$long_commands optional=$matrix ;;
-bench) packages=$bench commands=$bench_commands optional=$newer ;;
+bench) packages=$bench commands=$bench_commands optional="$newer $queues" ;;
 *)
     echo "usage: scripts/install.sh build|demo|check|check-long|bench"
     exit 2

@@ -1,0 +1,267 @@
+/*
+ * bide's queues in the benchmark `queue`: those whose headers are there.
+ *
+ *     bide-spsc                    spsc_ring.h
+ *     bide-mpmc, bide-mpmc-single  mpmc_ring.h; the latter's only consumer pops without a compare-exchange
+ *     bide-linked                  linked_queue.h
+ *     bide-counted                 counted_queue.h
+ *     bide-segment                 segment_queue.h
+ */
+#include "queue_subject.h"
+
+/* How many of a batch were moved, by what push_many and pop_many answer. */
+static inline size_t moved(ptrdiff_t answer)
+{
+    return answer < 0 ? 0 : (size_t)answer;
+}
+
+/* The functions of a queue whose handle is a pointer to a struct that has it as `queue`. `pop` and `pop_many` are those
+ * of its functions that pop. */
+#define RING_FUNCTIONS(prefix, api, pop, pop_many)                                              \
+    static inline bool prefix##_push(prefix##_handle *handle, uint64_t value)                   \
+    {                                                                                           \
+        return api##_push(&(*handle)->queue, &value) == 0;                                      \
+    }                                                                                           \
+    static inline size_t prefix##_push_many(prefix##_handle *handle, const uint64_t *from,      \
+                                            size_t count)                                       \
+    {                                                                                           \
+        return moved(api##_push_many(&(*handle)->queue, from, count));                          \
+    }                                                                                           \
+    static inline bool prefix##_pop(prefix##_handle *handle, uint64_t *to)                      \
+    {                                                                                           \
+        return api##_##pop(&(*handle)->queue, to) == 0;                                         \
+    }                                                                                           \
+    static inline size_t prefix##_pop_many(prefix##_handle *handle, uint64_t *to, size_t count) \
+    {                                                                                           \
+        return moved(api##_##pop_many(&(*handle)->queue, to, count));                           \
+    }
+
+/* The same of a queue whose functions take something of the thread's beside it: `own`. */
+#define NODE_FUNCTIONS(prefix, api, own)                                                        \
+    static inline bool prefix##_push(prefix##_handle *handle, uint64_t value)                   \
+    {                                                                                           \
+        return api##_push(&handle->of->queue, own, &value) == 0;                                \
+    }                                                                                           \
+    static inline size_t prefix##_push_many(prefix##_handle *handle, const uint64_t *from,      \
+                                            size_t count)                                       \
+    {                                                                                           \
+        return moved(api##_push_many(&handle->of->queue, own, from, count));                    \
+    }                                                                                           \
+    static inline bool prefix##_pop(prefix##_handle *handle, uint64_t *to)                      \
+    {                                                                                           \
+        return api##_pop(&handle->of->queue, own, to) == 0;                                     \
+    }                                                                                           \
+    static inline size_t prefix##_pop_many(prefix##_handle *handle, uint64_t *to, size_t count) \
+    {                                                                                           \
+        return moved(api##_pop_many(&handle->of->queue, own, to, count));                       \
+    }
+
+/* ---- Rings ---- */
+
+#if BENCH_BIDE_SPSC_RING
+#include "bide/spsc_ring.h"
+
+struct spsc {
+    bide_spsc_ring(uint64_t) queue;
+    BIDE_ALIGNAS(QUEUE_LINE) uint64_t memory[QUEUE_CAPACITY];
+};
+
+static void *spsc_create(unsigned producers, unsigned consumers)
+{
+    (void)producers, (void)consumers;
+    struct spsc *spsc = queue_allocate(sizeof *spsc);
+    if (spsc != NULL)
+        bide_spsc_ring_init(&spsc->queue, spsc->memory, QUEUE_CAPACITY);
+    return spsc;
+}
+
+static void spsc_destroy(void *queue)
+{
+    free(queue);
+}
+
+QUEUE_POINTER_HANDLE(spsc, struct spsc)
+RING_FUNCTIONS(spsc, bide_spsc_ring, pop, pop_many)
+#define QUEUE spsc
+#include "queue_loops.h"
+#endif
+
+#if BENCH_BIDE_MPMC_RING
+#include "bide/mpmc_ring.h"
+
+struct mpmc {
+    bide_mpmc_ring(uint64_t) queue;
+    BIDE_ALIGNAS(QUEUE_LINE) bide_mpmc_ring_slot(uint64_t) memory[QUEUE_CAPACITY];
+};
+
+static void *mpmc_create(unsigned producers, unsigned consumers)
+{
+    (void)producers, (void)consumers;
+    struct mpmc *mpmc = queue_allocate(sizeof *mpmc);
+    if (mpmc != NULL)
+        bide_mpmc_ring_init(&mpmc->queue, mpmc->memory, QUEUE_CAPACITY);
+    return mpmc;
+}
+
+static void mpmc_destroy(void *queue)
+{
+    free(queue);
+}
+
+QUEUE_POINTER_HANDLE(mpmc, struct mpmc)
+RING_FUNCTIONS(mpmc, bide_mpmc_ring, pop, pop_many)
+#define QUEUE mpmc
+#include "queue_loops.h"
+
+QUEUE_POINTER_HANDLE(mpmc_single, struct mpmc)
+RING_FUNCTIONS(mpmc_single, bide_mpmc_ring, pop_single, pop_many_single)
+#define QUEUE mpmc_single
+#include "queue_loops.h"
+#endif
+
+/* ---- Queues of nodes from a pool ---- */
+
+#if BENCH_BIDE_LINKED_QUEUE || BENCH_BIDE_COUNTED_QUEUE
+#include "bide/node_pool.h"
+
+/* TO ADAPT to bide/node_pool.h: how a pool of a queue's nodes, and a thread's cache of it, begin and end. */
+#define POOL_BEGIN(pool, queue)  bide_node_pool_init((pool), queue)
+#define POOL_END(pool)           bide_node_pool_destroy(pool)
+#define CACHE_BEGIN(cache, pool) bide_node_cache_init((cache), (pool))
+#define CACHE_END(cache)         bide_node_cache_destroy(cache)
+
+#define POOLED(prefix, api)                                                                \
+    struct prefix {                                                                        \
+        BIDE_ALIGNAS(QUEUE_LINE) api(uint64_t) queue;                                      \
+        BIDE_ALIGNAS(QUEUE_LINE) bide_node_pool pool;                                      \
+        bide_node_cache cache; /* of who makes and destroys the queue */                   \
+    };                                                                                     \
+                                                                                           \
+    static void *prefix##_create(unsigned producers, unsigned consumers)                   \
+    {                                                                                      \
+        (void)producers, (void)consumers;                                                  \
+        struct prefix *made = queue_allocate(sizeof *made);                                \
+        if (made == NULL)                                                                  \
+            return NULL;                                                                   \
+        POOL_BEGIN(&made->pool, &made->queue);                                             \
+        CACHE_BEGIN(&made->cache, &made->pool);                                            \
+        return api##_init(&made->queue, &made->pool, &made->cache) == 0 ? made : NULL;     \
+    }                                                                                      \
+                                                                                           \
+    static void prefix##_destroy(void *queue)                                              \
+    {                                                                                      \
+        struct prefix *made = queue;                                                       \
+        api##_destroy(&made->queue, &made->cache);                                         \
+        CACHE_END(&made->cache);                                                           \
+        POOL_END(&made->pool);                                                             \
+        free(made);                                                                        \
+    }                                                                                      \
+                                                                                           \
+    typedef struct prefix##_handle {                                                       \
+        struct prefix *of;                                                                 \
+        bide_node_cache cache;                                                             \
+    } prefix##_handle;                                                                     \
+                                                                                           \
+    static void prefix##_enter(prefix##_handle *handle, void *queue, enum queue_role role) \
+    {                                                                                      \
+        (void)role;                                                                        \
+        handle->of = queue;                                                                \
+        CACHE_BEGIN(&handle->cache, &handle->of->pool);                                    \
+    }                                                                                      \
+                                                                                           \
+    static void prefix##_leave(prefix##_handle *handle)                                    \
+    {                                                                                      \
+        CACHE_END(&handle->cache);                                                         \
+    }                                                                                      \
+                                                                                           \
+    NODE_FUNCTIONS(prefix, api, &handle->cache)
+#endif
+
+#if BENCH_BIDE_LINKED_QUEUE
+#include "bide/linked_queue.h"
+
+POOLED(linked, bide_linked_queue)
+#define QUEUE linked
+#include "queue_loops.h"
+#endif
+
+#if BENCH_BIDE_COUNTED_QUEUE
+#include "bide/counted_queue.h"
+
+POOLED(counted, bide_counted_queue)
+#define QUEUE counted
+#include "queue_loops.h"
+#endif
+
+/* ---- Queue of segments ---- */
+
+#if BENCH_BIDE_SEGMENT_QUEUE
+#include "bide/segment_queue.h"
+
+enum { MOST_SEATS = 32 };
+
+struct segment {
+    BIDE_ALIGNAS(QUEUE_LINE) bide_segment_queue(uint64_t) queue;
+    bide_hazard_domain domain;
+    bide_hazard_seat seats[MOST_SEATS];
+};
+
+/* TO ADAPT to bide/segment_queue.h: init and destroy. */
+static void *segment_create(unsigned producers, unsigned consumers)
+{
+    struct segment *segment = queue_allocate(sizeof *segment);
+    if (segment == NULL)
+        return NULL;
+    bide_hazard_init(&segment->domain, segment->seats, producers + consumers);
+    return bide_segment_queue_init(&segment->queue, &segment->domain) == 0 ? segment : NULL;
+}
+
+static void segment_destroy(void *queue)
+{
+    struct segment *segment = queue;
+    bide_segment_queue_destroy(&segment->queue);
+    bide_hazard_destroy(&segment->domain);
+    free(segment);
+}
+
+typedef struct segment_handle {
+    struct segment *of;
+    bide_hazard_seat *seat;
+} segment_handle;
+
+static void segment_enter(segment_handle *handle, void *queue, enum queue_role role)
+{
+    (void)role;
+    handle->of = queue;
+    handle->seat = bide_hazard_join(&handle->of->domain);
+}
+
+static void segment_leave(segment_handle *handle)
+{
+    bide_hazard_leave(&handle->of->domain, handle->seat);
+}
+
+NODE_FUNCTIONS(segment, bide_segment_queue, handle->seat)
+#define QUEUE segment
+#include "queue_loops.h"
+#endif
+
+const struct queue_subject queues_bide[] = {
+#if BENCH_BIDE_SPSC_RING
+    QUEUE_SUBJECT("bide-spsc", QUEUE_SPSC_BOUNDED, spsc, spsc),
+#endif
+#if BENCH_BIDE_MPMC_RING
+    QUEUE_SUBJECT("bide-mpmc-single", QUEUE_MPSC_BOUNDED, mpmc, mpmc_single),
+    QUEUE_SUBJECT("bide-mpmc", QUEUE_MPMC_BOUNDED, mpmc, mpmc),
+#endif
+#if BENCH_BIDE_LINKED_QUEUE
+    QUEUE_SUBJECT("bide-linked", QUEUE_SPSC_UNBOUNDED, linked, linked),
+#endif
+#if BENCH_BIDE_COUNTED_QUEUE
+    QUEUE_SUBJECT("bide-counted", QUEUE_MPMC_UNBOUNDED, counted, counted),
+#endif
+#if BENCH_BIDE_SEGMENT_QUEUE
+    QUEUE_SUBJECT("bide-segment", QUEUE_MPMC_UNBOUNDED, segment, segment),
+#endif
+    {0},
+};

@@ -58,7 +58,6 @@ static inline size_t moved(ptrdiff_t answer)
 
 /* ---- Rings ---- */
 
-#if BENCH_BIDE_SPSC_RING
 #include "bide/spsc_ring.h"
 
 struct spsc {
@@ -84,9 +83,7 @@ QUEUE_POINTER_HANDLE(spsc, struct spsc)
 RING_FUNCTIONS(spsc, bide_spsc_ring, pop, pop_many)
 #define QUEUE spsc
 #include "queue_loops.h"
-#endif
 
-#if BENCH_BIDE_MPMC_RING
 #include "bide/mpmc_ring.h"
 
 struct mpmc {
@@ -117,88 +114,77 @@ QUEUE_POINTER_HANDLE(mpmc_single, struct mpmc)
 RING_FUNCTIONS(mpmc_single, bide_mpmc_ring, pop_single, pop_many_single)
 #define QUEUE mpmc_single
 #include "queue_loops.h"
-#endif
 
 /* ---- Queues of nodes from a pool ---- */
 
-#if BENCH_BIDE_LINKED_QUEUE || BENCH_BIDE_COUNTED_QUEUE
 #include "bide/node_pool.h"
 
-/* TO ADAPT to bide/node_pool.h: how a pool of a queue's nodes, and a thread's cache of it, begin and end. */
-#define POOL_BEGIN(pool, queue)  bide_node_pool_init((pool), queue)
-#define POOL_END(pool)           bide_node_pool_destroy(pool)
-#define CACHE_BEGIN(cache, pool) bide_node_cache_init((cache), (pool))
-#define CACHE_END(cache)         bide_node_cache_destroy(cache)
+enum { CHUNK_NODES = 1024, MOST_NODES = 1 << 24 };
 
-#define POOLED(prefix, api)                                                                \
-    struct prefix {                                                                        \
-        BIDE_ALIGNAS(QUEUE_LINE) api(uint64_t) queue;                                      \
-        BIDE_ALIGNAS(QUEUE_LINE) bide_node_pool pool;                                      \
-        bide_node_cache cache; /* of who makes and destroys the queue */                   \
-    };                                                                                     \
-                                                                                           \
-    static void *prefix##_create(unsigned producers, unsigned consumers)                   \
-    {                                                                                      \
-        (void)producers, (void)consumers;                                                  \
-        struct prefix *made = queue_allocate(sizeof *made);                                \
-        if (made == NULL)                                                                  \
-            return NULL;                                                                   \
-        POOL_BEGIN(&made->pool, &made->queue);                                             \
-        CACHE_BEGIN(&made->cache, &made->pool);                                            \
-        return api##_init(&made->queue, &made->pool, &made->cache) == 0 ? made : NULL;     \
-    }                                                                                      \
-                                                                                           \
-    static void prefix##_destroy(void *queue)                                              \
-    {                                                                                      \
-        struct prefix *made = queue;                                                       \
-        api##_destroy(&made->queue, &made->cache);                                         \
-        CACHE_END(&made->cache);                                                           \
-        POOL_END(&made->pool);                                                             \
-        free(made);                                                                        \
-    }                                                                                      \
-                                                                                           \
-    typedef struct prefix##_handle {                                                       \
-        struct prefix *of;                                                                 \
-        bide_node_cache cache;                                                             \
-    } prefix##_handle;                                                                     \
-                                                                                           \
-    static void prefix##_enter(prefix##_handle *handle, void *queue, enum queue_role role) \
-    {                                                                                      \
-        (void)role;                                                                        \
-        handle->of = queue;                                                                \
-        CACHE_BEGIN(&handle->cache, &handle->of->pool);                                    \
-    }                                                                                      \
-                                                                                           \
-    static void prefix##_leave(prefix##_handle *handle)                                    \
-    {                                                                                      \
-        CACHE_END(&handle->cache);                                                         \
-    }                                                                                      \
-                                                                                           \
+#define POOLED(prefix, api)                                                                      \
+    struct prefix {                                                                              \
+        BIDE_ALIGNAS(QUEUE_LINE) api(uint64_t) queue;                                            \
+        BIDE_ALIGNAS(QUEUE_LINE) bide_node_pool pool;                                            \
+        bide_node_cache cache; /* of who makes and destroys the queue */                         \
+    };                                                                                           \
+                                                                                                 \
+    static void *prefix##_create(unsigned producers, unsigned consumers)                         \
+    {                                                                                            \
+        (void)producers, (void)consumers;                                                        \
+        struct prefix *made = queue_allocate(sizeof *made);                                      \
+        if (made == NULL)                                                                        \
+            return NULL;                                                                         \
+        if (bide_node_pool_init(&made->pool, &bide_heap, api##_node_size(uint64_t), CHUNK_NODES, \
+                                MOST_NODES) != 0)                                                \
+            return NULL;                                                                         \
+        bide_node_cache_init(&made->cache, &made->pool);                                         \
+        return api##_init(&made->queue, &made->cache) == 0 ? made : NULL;                        \
+    }                                                                                            \
+                                                                                                 \
+    static void prefix##_destroy(void *queue)                                                    \
+    {                                                                                            \
+        struct prefix *made = queue;                                                             \
+        api##_destroy(&made->queue, &made->cache);                                               \
+        bide_node_pool_destroy(&made->pool);                                                     \
+        free(made);                                                                              \
+    }                                                                                            \
+                                                                                                 \
+    typedef struct prefix##_handle {                                                             \
+        struct prefix *of;                                                                       \
+        bide_node_cache cache;                                                                   \
+    } prefix##_handle;                                                                           \
+                                                                                                 \
+    static void prefix##_enter(prefix##_handle *handle, void *queue, enum queue_role role)       \
+    {                                                                                            \
+        (void)role;                                                                              \
+        handle->of = queue;                                                                      \
+        bide_node_cache_init(&handle->cache, &handle->of->pool);                                 \
+    }                                                                                            \
+                                                                                                 \
+    static void prefix##_leave(prefix##_handle *handle)                                          \
+    {                                                                                            \
+        bide_node_cache_flush(&handle->cache);                                                   \
+    }                                                                                            \
+                                                                                                 \
     NODE_FUNCTIONS(prefix, api, &handle->cache)
-#endif
 
-#if BENCH_BIDE_LINKED_QUEUE
 #include "bide/linked_queue.h"
 
 POOLED(linked, bide_linked_queue)
 #define QUEUE linked
 #include "queue_loops.h"
-#endif
 
-#if BENCH_BIDE_COUNTED_QUEUE
 #include "bide/counted_queue.h"
 
 POOLED(counted, bide_counted_queue)
 #define QUEUE counted
 #include "queue_loops.h"
-#endif
 
 /* ---- Queue of segments ---- */
 
-#if BENCH_BIDE_SEGMENT_QUEUE
 #include "bide/segment_queue.h"
 
-enum { MOST_SEATS = 32 };
+enum { MOST_SEATS = 32, SEGMENT_CELLS = 1024 };
 
 struct segment {
     BIDE_ALIGNAS(QUEUE_LINE) bide_segment_queue(uint64_t) queue;
@@ -206,14 +192,16 @@ struct segment {
     bide_hazard_seat seats[MOST_SEATS];
 };
 
-/* TO ADAPT to bide/segment_queue.h: init and destroy. */
 static void *segment_create(unsigned producers, unsigned consumers)
 {
     struct segment *segment = queue_allocate(sizeof *segment);
     if (segment == NULL)
         return NULL;
     bide_hazard_init(&segment->domain, segment->seats, producers + consumers);
-    return bide_segment_queue_init(&segment->queue, &segment->domain) == 0 ? segment : NULL;
+    return bide_segment_queue_init(&segment->queue, &segment->domain, &bide_heap, SEGMENT_CELLS) ==
+                   0
+               ? segment
+               : NULL;
 }
 
 static void segment_destroy(void *queue)
@@ -244,24 +232,13 @@ static void segment_leave(segment_handle *handle)
 NODE_FUNCTIONS(segment, bide_segment_queue, handle->seat)
 #define QUEUE segment
 #include "queue_loops.h"
-#endif
 
 const struct queue_subject queues_bide[] = {
-#if BENCH_BIDE_SPSC_RING
     QUEUE_SUBJECT("bide-spsc", QUEUE_SPSC_BOUNDED, spsc, spsc),
-#endif
-#if BENCH_BIDE_MPMC_RING
     QUEUE_SUBJECT("bide-mpmc-single", QUEUE_MPSC_BOUNDED, mpmc, mpmc_single),
     QUEUE_SUBJECT("bide-mpmc", QUEUE_MPMC_BOUNDED, mpmc, mpmc),
-#endif
-#if BENCH_BIDE_LINKED_QUEUE
     QUEUE_SUBJECT("bide-linked", QUEUE_SPSC_UNBOUNDED, linked, linked),
-#endif
-#if BENCH_BIDE_COUNTED_QUEUE
     QUEUE_SUBJECT("bide-counted", QUEUE_MPMC_UNBOUNDED, counted, counted),
-#endif
-#if BENCH_BIDE_SEGMENT_QUEUE
     QUEUE_SUBJECT("bide-segment", QUEUE_MPMC_UNBOUNDED, segment, segment),
-#endif
     {0},
 };

@@ -14,7 +14,7 @@ static uint32_t index_of(uint64_t word)
     return (uint32_t)word;
 }
 
-static uint64_t count_of(uint64_t word)
+static uint64_t references_of(uint64_t word)
 {
     return word >> 32;
 }
@@ -69,7 +69,7 @@ static bool advance(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t
     while (index_of(found) == index) {
         /* release: 2. (Nothing to acquire: nobody gives a reference back through tail before it is closed.) */
         if (bide_atomic_compare_exchange_weak(&queue->tail, &found, next, release, relaxed)) {
-            add_references(cache, index, count_of(found) - mine - ROLE);
+            add_references(cache, index, references_of(found) - mine - ROLE);
             return true;
         }
         if (index_of(found) == index)
@@ -169,7 +169,7 @@ int bide_counted_queue_take_(bide_counted_queue_ *queue, bide_node_cache *cache,
         do {
             /* acq_rel: 2 and 3. */
             if (bide_atomic_compare_exchange_weak(&queue->head, &found, next, acq_rel, relaxed)) {
-                add_references(cache, index, count_of(found) - 1 - ROLE);
+                add_references(cache, index, references_of(found) - 1 - ROLE);
                 *taken = next;
                 return 0;
             }

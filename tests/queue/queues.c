@@ -5,26 +5,11 @@
 #include "queue/queues.h"
 #include "queue/locked_queue.h"
 
-#if __has_include("bide/spsc_ring.h")
-#define HAVE_SPSC_RING 1
-#include "bide/spsc_ring.h"
-#endif
-#if __has_include("bide/mpmc_ring.h")
-#define HAVE_MPMC_RING 1
-#include "bide/mpmc_ring.h"
-#endif
-#if __has_include("bide/linked_queue.h")
-#define HAVE_LINKED_QUEUE 1
-#include "bide/linked_queue.h"
-#endif
-#if __has_include("bide/counted_queue.h")
-#define HAVE_COUNTED_QUEUE 1
 #include "bide/counted_queue.h"
-#endif
-#if __has_include("bide/segment_queue.h")
-#define HAVE_SEGMENT_QUEUE 1
+#include "bide/linked_queue.h"
+#include "bide/mpmc_ring.h"
 #include "bide/segment_queue.h"
-#endif
+#include "bide/spsc_ring.h"
 
 static void *must(void *memory)
 {
@@ -136,10 +121,6 @@ static const queue_kind locked_unbounded = {
     static ptrdiff_t row##_pop_many(void *queue, void *seat, uint64_t *values, size_t count)       \
     {                                                                                              \
         return bide_##row##_pop_many(&((object *)queue)->queue, (seat_type *)seat, values, count); \
-    }                                                                                              \
-    static void row##_close(void *queue)                                                           \
-    {                                                                                              \
-        bide_##row##_close(&((object *)queue)->queue);                                             \
     }
 
 #define ROW(row, row_traits, row_slowness, row_enter, row_leave) \
@@ -158,7 +139,6 @@ static const queue_kind locked_unbounded = {
         .close = row##_close,                                    \
     }
 
-#if HAVE_SPSC_RING
 typedef struct spsc_object {
     bide_spsc_ring(uint64_t) queue;
     uint64_t *memory;
@@ -182,9 +162,7 @@ static void spsc_ring_destroy(void *queue)
 FUNCTIONS(spsc_ring, spsc_object)
 ROW(spsc_ring, QUEUE_BOUNDED | QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER | QUEUE_EXACT_EMPTY, 1,
     enter_nothing, leave_nothing);
-#endif
 
-#if HAVE_MPMC_RING
 typedef bide_mpmc_ring_slot(uint64_t) mpmc_slot;
 
 typedef struct mpmc_object {
@@ -236,98 +214,99 @@ static const queue_kind mpmc_ring_single = {
     .pop_many = mpmc_ring_pop_many_single,
     .close = mpmc_ring_close,
 };
-#endif
 
 /* ---- bide's that take their nodes from a pool; a thread has a cache of them ---- */
 
-#if HAVE_LINKED_QUEUE || HAVE_COUNTED_QUEUE
-#define POOLED_QUEUE(row)                                                               \
-    typedef struct row##_object {                                                       \
-        bide_##row(uint64_t) queue;                                                     \
-        bide_node_pool pool;                                                            \
-        bide_node_cache first; /* whoever makes it */                                   \
-        void *memory;                                                                   \
-    } row##_object;                                                                     \
-                                                                                        \
-    static void *row##_create(size_t capacity)                                          \
-    {                                                                                   \
-        row##_object *object = queue_memory(sizeof *object);                            \
-        object->memory =                                                                \
-            make_pool(&object->pool, bide_##row##_node_size(&object->queue), capacity); \
-        bide_node_cache_init(&object->first, &object->pool);                            \
-        if (bide_##row##_init(&object->queue, &object->pool, &object->first) != 0)      \
-            abort();                                                                    \
-        return object;                                                                  \
-    }                                                                                   \
-                                                                                        \
-    static void row##_destroy(void *queue)                                              \
-    {                                                                                   \
-        row##_object *object = queue;                                                   \
-        bide_##row##_destroy(&object->queue, &object->first);                           \
-        bide_node_cache_destroy(&object->first);                                        \
-        end_pool(&object->pool, object->memory);                                        \
-        free(object);                                                                   \
-    }                                                                                   \
-                                                                                        \
-    static void *row##_enter(void *queue)                                               \
-    {                                                                                   \
-        row##_object *object = queue;                                                   \
-        bide_node_cache *cache = queue_memory(sizeof *cache);                           \
-        bide_node_cache_init(cache, &object->pool);                                     \
-        return cache;                                                                   \
-    }                                                                                   \
-                                                                                        \
-    static void row##_leave(void *queue, void *seat)                                    \
-    {                                                                                   \
-        (void)queue;                                                                    \
-        bide_node_cache_destroy(seat);                                                  \
-        free(seat);                                                                     \
+/* (no queue of the tests ever holds so many) */
+enum { CHUNK_NODES = 64, MOST_NODES = 1 << 22 };
+
+#define POOLED_QUEUE(row)                                                                    \
+    typedef struct row##_object {                                                            \
+        bide_##row(uint64_t) queue;                                                          \
+        bide_node_pool pool;                                                                 \
+        bide_node_cache first; /* whoever makes it */                                        \
+    } row##_object;                                                                          \
+                                                                                             \
+    static void *row##_create(size_t capacity)                                               \
+    {                                                                                        \
+        row##_object *object = queue_memory(sizeof *object);                                 \
+        (void)capacity;                                                                      \
+        if (bide_node_pool_init(&object->pool, &bide_heap, bide_##row##_node_size(uint64_t), \
+                                CHUNK_NODES, MOST_NODES) != 0)                               \
+            abort();                                                                         \
+        bide_node_cache_init(&object->first, &object->pool);                                 \
+        if (bide_##row##_init(&object->queue, &object->first) != 0)                          \
+            abort();                                                                         \
+        return object;                                                                       \
+    }                                                                                        \
+                                                                                             \
+    /* All nodes are there again: the memory goes back to the last byte. */                  \
+    static void row##_destroy(void *queue)                                                   \
+    {                                                                                        \
+        row##_object *object = queue;                                                        \
+        bide_##row##_destroy(&object->queue, &object->first);                                \
+        bide_node_cache_flush(&object->first);                                               \
+        bide_node_pool_trim(&object->pool);                                                  \
+        if (bide_node_pool_size(&object->pool) != 0)                                         \
+            abort();                                                                         \
+        bide_node_pool_destroy(&object->pool);                                               \
+        free(object);                                                                        \
+    }                                                                                        \
+                                                                                             \
+    static void *row##_enter(void *queue)                                                    \
+    {                                                                                        \
+        row##_object *object = queue;                                                        \
+        bide_node_cache *cache = queue_memory(sizeof *cache);                                \
+        bide_node_cache_init(cache, &object->pool);                                          \
+        return cache;                                                                        \
+    }                                                                                        \
+                                                                                             \
+    static void row##_leave(void *queue, void *seat)                                         \
+    {                                                                                        \
+        (void)queue;                                                                         \
+        bide_node_cache_flush(seat);                                                         \
+        free(seat);                                                                          \
     }
 
-/* Nodes for `capacity` elements, for the queue itself, and for all threads' caches. */
-static void *make_pool(bide_node_pool *pool, size_t node_size, size_t capacity)
-{
-    size_t count = capacity + 64 * (QUEUE_THREADS + 1);
-    void *memory = queue_memory(count * node_size);
-    bide_node_pool_init(pool, memory, node_size, count);
-    return memory;
-}
-
-static void end_pool(bide_node_pool *pool, void *memory)
-{
-    bide_node_pool_destroy(pool);
-    free(memory);
-}
-#endif
-
-#if HAVE_LINKED_QUEUE
 POOLED_QUEUE(linked_queue)
 FUNCTIONS_WITH_SEAT(linked_queue, linked_queue_object, bide_node_cache)
+
+static void linked_queue_close(void *queue)
+{
+    bide_linked_queue_close(&((linked_queue_object *)queue)->queue);
+}
+
 ROW(linked_queue, QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER | QUEUE_EXACT_EMPTY, 1,
     linked_queue_enter, linked_queue_leave);
-#endif
 
-#if HAVE_COUNTED_QUEUE
 POOLED_QUEUE(counted_queue)
 FUNCTIONS_WITH_SEAT(counted_queue, counted_queue_object, bide_node_cache)
+
+static void counted_queue_close(void *queue)
+{
+    bide_node_cache *cache = counted_queue_enter(queue);
+    bide_counted_queue_close(&((counted_queue_object *)queue)->queue, cache);
+    counted_queue_leave(queue, cache);
+}
+
 ROW(counted_queue, QUEUE_EXACT_EMPTY, 10, counted_queue_enter, counted_queue_leave);
-#endif
 
 /* ---- bide's of segments; a thread has a hazard seat ---- */
 
-#if HAVE_SEGMENT_QUEUE
+enum { CELLS = 16, SEATS = QUEUE_THREADS + 2 }; /* (one for who closes) */
+
 typedef struct segment_object {
     bide_segment_queue(uint64_t) queue;
     bide_hazard_domain domain;
-    bide_hazard_seat seats[QUEUE_THREADS + 1];
+    bide_hazard_seat seats[SEATS];
 } segment_object;
 
 static void *segment_queue_create(size_t capacity)
 {
     segment_object *object = queue_memory(sizeof *object);
     (void)capacity;
-    bide_hazard_init(&object->domain, object->seats, QUEUE_THREADS + 1);
-    if (bide_segment_queue_init(&object->queue, &object->domain) != 0)
+    bide_hazard_init(&object->domain, object->seats, SEATS);
+    if (bide_segment_queue_init(&object->queue, &object->domain, &bide_heap, CELLS) != 0)
         abort();
     return object;
 }
@@ -350,29 +329,50 @@ static void segment_queue_leave(void *queue, void *seat)
     bide_hazard_leave(&((segment_object *)queue)->domain, seat);
 }
 
+static void segment_queue_close(void *queue)
+{
+    bide_hazard_seat *seat = segment_queue_enter(queue);
+    bide_segment_queue_close(&((segment_object *)queue)->queue, seat);
+    segment_queue_leave(queue, seat);
+}
+
 FUNCTIONS_WITH_SEAT(segment_queue, segment_object, bide_hazard_seat)
 ROW(segment_queue, QUEUE_EXACT_EMPTY, 1, segment_queue_enter, segment_queue_leave);
-#endif
+
+static int segment_queue_pop_single(void *queue, void *seat, uint64_t *value)
+{
+    return bide_segment_queue_pop_single(&((segment_object *)queue)->queue,
+                                         (bide_hazard_seat *)seat, value);
+}
+
+static ptrdiff_t segment_queue_pop_many_single(void *queue, void *seat, uint64_t *values,
+                                               size_t count)
+{
+    return bide_segment_queue_pop_many_single(&((segment_object *)queue)->queue,
+                                              (bide_hazard_seat *)seat, values, count);
+}
+
+static const queue_kind segment_queue_single = {
+    .name = "segment_queue, one consumer",
+    .traits = QUEUE_EXACT_EMPTY | QUEUE_ONE_CONSUMER,
+    .slowness = 1,
+    .create = segment_queue_create,
+    .destroy = segment_queue_destroy,
+    .enter = segment_queue_enter,
+    .leave = segment_queue_leave,
+    .push = segment_queue_push,
+    .pop = segment_queue_pop_single,
+    .push_many = segment_queue_push_many,
+    .pop_many = segment_queue_pop_many_single,
+    .close = segment_queue_close,
+};
 
 /* ---- The table ---- */
 
 const queue_kind *const queues[] = {
-    &locked,        &locked_unbounded,
-#if HAVE_SPSC_RING
-    &spsc_ring,
-#endif
-#if HAVE_MPMC_RING
-    &mpmc_ring,     &mpmc_ring_single,
-#endif
-#if HAVE_LINKED_QUEUE
-    &linked_queue,
-#endif
-#if HAVE_COUNTED_QUEUE
-    &counted_queue,
-#endif
-#if HAVE_SEGMENT_QUEUE
-    &segment_queue,
-#endif
+    &locked,        &locked_unbounded, &spsc_ring,
+    &mpmc_ring,     &mpmc_ring_single, &linked_queue,
+    &counted_queue, &segment_queue,    &segment_queue_single,
 };
 const size_t queues_count = sizeof queues / sizeof queues[0];
 

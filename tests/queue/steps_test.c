@@ -7,18 +7,10 @@
 
 #include "queue/queues.c" /* NOLINT(bugprone-suspicious-include) */
 
-#if HAVE_SEGMENT_QUEUE
-#include "../src/queue/hazard.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
-#if __has_include("../src/queue/node_pool.c")
-#include "../src/queue/node_pool.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
-#if __has_include("../src/queue/counted_queue.c")
+#include "../src/queue/hazard.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "../src/queue/node_pool.c"     /* NOLINT(bugprone-suspicious-include) */
 #include "../src/queue/counted_queue.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
-#if __has_include("../src/queue/segment_queue.c")
 #include "../src/queue/segment_queue.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
 
 #include "queue/steps_scenes.h"
 

@@ -24,6 +24,7 @@
 #include "bide/dump.h"
 #include "bide/errors.h"
 #include "bide/event.h"
+#include "bide/event_count.h"
 #include "bide/fence.h"
 #include "bide/frame.h"
 #include "bide/generator.h"

@@ -1,0 +1,328 @@
+/*
+ * The event count: items that one takes, or waits for, while others bring them; watched or not. Nobody waits for what is
+ * there, and none is lost with one who is asked to stop or destroyed.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/event_count.h"
+#include "bide/handle.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+typedef struct taking {
+    bide_retry retry;
+    bide_atomic(uint32_t) * items;
+} taking;
+
+struct state;
+
+/* A coroutine that waits since the setup. */
+struct early {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    struct state *state;
+    unsigned index;
+    int status;
+    int ended;
+};
+
+typedef struct state {
+    bide_event_count event_count;
+    bide_atomic(uint32_t) items;
+    bide_atomic(uint32_t) waits; /* somebody does */
+    bool unwatched_and_seen;
+    uint32_t data[2];            /* what was brought with each, plain */
+    taking takings[2];
+    int statuses[2];
+    struct early early[2];
+} state;
+
+static int attempt(bide_retry *retry)
+{
+    taking *taking = bide_container_of(retry, struct taking, retry);
+    uint32_t items = bide_atomic_load(taking->items, relaxed);
+    while (items != 0) {
+        /* acquire: what was brought with it. */
+        if (bide_atomic_compare_exchange(taking->items, &items, items - 1, acquire, relaxed))
+            return 0;
+        bide_atomic_retry();
+    }
+    return -EAGAIN;
+}
+
+static bool is_possible(bide_retry *retry)
+{
+    return bide_atomic_load(bide_container_of(retry, taking, retry)->items, relaxed) != 0;
+}
+
+static const bide_retry_rules rules = {attempt, is_possible};
+
+static bide_awaiter *take(state *s, unsigned i)
+{
+    s->takings[i].items = &s->items;
+    return bide_event_count_retry(&s->takings[i].retry, &s->event_count, &rules);
+}
+
+static void bring(state *s, uint32_t count)
+{
+    /* release: what was brought with it. */
+    bide_atomic_fetch_add(&s->items, count, release);
+    bide_event_count_notify(&s->event_count, count);
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_event_count_init(&s->event_count);
+    bide_atomic_init(&s->items, 0);
+    bide_atomic_init(&s->waits, 0);
+}
+
+/* As if somebody had waited lately. */
+static void setup_watched(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_atomic_init(&s->event_count.watch, 1);
+}
+
+static void take_one(void *p)
+{
+    state *s = p;
+    unsigned i = bide_check_thread() - 1;
+    s->statuses[i] = bide_check_await(take(s, i));
+}
+
+static void bring_one(void *p)
+{
+    bring(p, 1);
+}
+
+static void finish(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->statuses[0] == 0 && s->statuses[1] == 0);
+    bide_check_assert(bide_atomic_load(&s->items, relaxed) == 0);
+    bide_check_assert(bide_waiter_queue_is_idle(&s->event_count.line));
+}
+
+#define SCENARIO(id, text, ...)             \
+    static const bide_check_scenario id = { \
+        .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
+
+SCENARIO(one, "one_waits_for_what_one_brings", .setup = setup, .threads = {take_one, bring_one},
+         .finish = finish);
+SCENARIO(one_watched, "one_waits_where_somebody_has_waited", .setup = setup_watched,
+         .threads = {take_one, bring_one}, .finish = finish);
+/* ---- It ceases to be watched ---- */
+
+/* The first finds nobody perhaps, the second then sees it unwatched. */
+static void bring_nothing_and_one(void *p)
+{
+    state *s = p;
+    bide_event_count_notify(&s->event_count, 1);
+    bring(s, 1);
+}
+
+SCENARIO(unwatched, "it_is_unwatched_while_one_comes", .setup = setup_watched,
+         .threads = {take_one, bring_nothing_and_one}, .finish = finish);
+
+static void notify_in_vain(void *p)
+{
+    state *s = p;
+    bide_event_count_notify(&s->event_count, 1);
+}
+
+SCENARIO(unwatched_by_another, "another_makes_it_unwatched", .setup = setup_watched,
+         .threads = {take_one, notify_in_vain, bring_one}, .finish = finish, .preemptions = 3);
+
+/* ---- The fences alone ---- */
+
+/* One arms it, one comes, one brings: who comes sees the item, or is seen. */
+static void arm_it(void *p)
+{
+    bide_event_count_watch_(&((state *)p)->event_count);
+}
+
+static void come(void *p)
+{
+    state *s = p;
+    bide_atomic_store(&s->waits, 1, relaxed);
+    bide_event_count_watch_(&s->event_count);
+    s->statuses[0] = bide_atomic_load(&s->items, relaxed) != 0;
+}
+
+static void bring_and_look(void *p)
+{
+    state *s = p;
+    bide_atomic_store(&s->items, 1, relaxed);
+    bide_atomic_fence_light();
+    if (bide_atomic_load(&s->event_count.watch, relaxed) != BIDE_EVENT_COUNT_UNWATCHED_) {
+        bide_atomic_fence(seq_cst);
+        s->statuses[1] = bide_atomic_load(&s->waits, relaxed) != 0;
+    }
+}
+
+static void finish_seen(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->statuses[0] || s->statuses[1]);
+}
+
+SCENARIO(fences, "who_comes_sees_it_or_is_seen", .setup = setup,
+         .threads = {arm_it, come, bring_and_look}, .finish = finish_seen);
+
+/* A fourth makes it unwatched in between; and looks whether somebody waits. */
+static void unwatch_and_look(void *p)
+{
+    state *s = p;
+    bide_event_count_look_(&s->event_count, 1);
+    s->unwatched_and_seen = bide_atomic_load(&s->waits, relaxed) != 0;
+}
+
+static void finish_seen_by_any(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->statuses[0] || s->statuses[1] || s->unwatched_and_seen);
+}
+
+SCENARIO(fences_again, "or_is_seen_by_who_makes_it_unwatched", .setup = setup_watched,
+         .threads = {arm_it, come, bring_and_look, unwatch_and_look}, .finish = finish_seen_by_any);
+
+/* ---- Seen with it ---- */
+
+static void bring_data(void *p)
+{
+    state *s = p;
+    bide_plain_store(&s->data[0], 7);
+    bring(s, 1);
+}
+
+static void take_data(void *p)
+{
+    state *s = p;
+    take_one(p);
+    bide_check_assert(bide_plain_load(&s->data[0]) == 7);
+}
+
+SCENARIO(data, "what_came_with_it_is_seen", .setup = setup, .threads = {take_data, bring_data},
+         .finish = finish);
+
+/* ---- Some wait already ---- */
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_await_status(self->status, take(self->state, self->index));
+    self->ended++;
+    bide_end();
+}
+
+static void begin_early(state *s, unsigned index)
+{
+    struct early *early = &s->early[index];
+    early->state = s;
+    early->index = index;
+    bide_stop_source_init(&early->stop);
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->status = 1;
+    bide_start(&early->task.frame, &early_body, &early->context);
+    bide_resume(&early->task.frame);
+}
+
+static void setup_early(void *p)
+{
+    state *s = p;
+    setup(p);
+    begin_early(s, 0);
+    begin_early(s, 1);
+}
+
+static void setup_one_early(void *p)
+{
+    setup(p);
+    begin_early(p, 1);
+}
+
+static void bring_two(void *p)
+{
+    bring(p, 2);
+}
+
+static void finish_both(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[0].ended == 1 && s->early[0].status == 0);
+    bide_check_assert(s->early[1].ended == 1 && s->early[1].status == 0);
+    bide_check_assert(bide_atomic_load(&s->items, relaxed) == 0);
+}
+
+static void finish_with_one_early(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[1].ended == 1 && s->early[1].status == 0);
+    bide_check_assert(s->statuses[0] == 0 && bide_atomic_load(&s->items, relaxed) == 0);
+}
+
+SCENARIO(two, "two_bring_to_two_who_wait", .setup = setup_early, .threads = {bring_one, bring_one},
+         .finish = finish_both);
+SCENARIO(two_at_once, "two_are_brought_at_once", .setup = setup_early, .threads = {bring_two},
+         .finish = finish_both);
+SCENARIO(joined, "one_comes_while_two_are_brought_and_one_waits", .setup = setup_one_early,
+         .threads = {take_one, bring_two}, .finish = finish_with_one_early, .preemptions = 3);
+
+/* He takes it before who was let go attempts, who then waits on. */
+static void take_now(void *p)
+{
+    state *s = p;
+    s->takings[0].items = &s->items;
+    s->statuses[0] = attempt(&s->takings[0].retry);
+}
+
+static void finish_snatched(void *p)
+{
+    state *s = p;
+    if (s->statuses[0] == 0) {
+        bide_check_assert(s->early[1].ended == 0);
+        bring(s, 1);
+    }
+    bide_check_assert(s->early[1].ended == 1);
+}
+
+SCENARIO(snatched, "another_takes_it_before_who_was_let_go", .setup = setup_one_early,
+         .threads = {bring_one, take_now}, .finish = finish_snatched);
+
+/* ---- Asked to stop ---- */
+
+static void stop_first(void *p)
+{
+    bide_stop_request(&((state *)p)->early[0].stop);
+}
+
+/* Whoever has it, one item was taken, and nobody waits beside another. */
+static void finish_stopped(void *p)
+{
+    state *s = p;
+    bring(s, 2);
+    uint32_t taken = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        bide_check_assert(s->early[i].ended == 1);
+        bide_check_assert(s->early[i].status == 0 || (i == 0 && s->early[i].status == -ECANCELED));
+        taken += s->early[i].status == 0;
+    }
+    bide_check_assert(bide_atomic_load(&s->items, relaxed) + taken == 3);
+}
+
+SCENARIO(stopped, "the_first_is_asked_to_stop_as_one_is_brought", .setup = setup_early,
+         .threads = {bring_one, stop_first}, .finish = finish_stopped);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &one,      &one_watched, &unwatched,   &unwatched_by_another,
+        &data,     &two,         &two_at_once, &joined,
+        &snatched, &fences, &fences_again,      &stopped,     NULL};
+    static const char *const files[] = {"event_count.h", "event_count.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

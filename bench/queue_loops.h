@@ -40,7 +40,7 @@ static inline size_t QUEUE_(pop_many)(QUEUE_(handle) * handle, uint64_t *to, siz
 }
 #endif
 
-static uint64_t QUEUE_(produce)(struct queue_run *run, uint64_t first)
+static size_t QUEUE_(produce)(struct queue_run *run, uint64_t first)
 {
     QUEUE_(handle) handle;
     uint64_t value = first;
@@ -68,13 +68,14 @@ static uint64_t QUEUE_(produce)(struct queue_run *run, uint64_t first)
         }
     }
     QUEUE_(leave)(&handle);
-    return value - first;
+    return (size_t)(value - first);
 }
 
 static uint64_t QUEUE_(consume)(struct queue_run *run)
 {
     QUEUE_(handle) handle;
-    uint64_t value = 0, sum = 0, seen = 0;
+    uint64_t value = 0, sum = 0;
+    size_t seen = 0;
     unsigned misses = 0;
     QUEUE_(enter)(&handle, run->queue, QUEUE_CONSUMER);
     if (run->batch == 1) {

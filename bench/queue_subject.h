@@ -31,8 +31,8 @@ struct queue_run {
     size_t batch;                                /* 1: a push and a pop for each element */
     BIDE_ALIGNAS(QUEUE_LINE) unsigned stops;     /* 1 when producers are to end */
     BIDE_ALIGNAS(QUEUE_LINE) unsigned producing; /* how many have not ended */
-    uint64_t pushed;                             /* by those who have */
-    uint64_t taken;                              /* by consumers, counted when they find nothing */
+    size_t pushed;                               /* by those who have */
+    size_t taken;                                /* by consumers, counted when they find nothing */
 };
 
 enum queue_role { QUEUE_PRODUCER, QUEUE_CONSUMER };
@@ -53,7 +53,7 @@ struct queue_subject {
     void *(*create)(unsigned producers, unsigned consumers); /* NULL if there is no memory */
     void (*destroy)(void *queue);                            /* it is empty, and nobody uses it */
     /* On a thread of its own: pushes numbers from `first` on until the run stops; returns how many. */
-    uint64_t (*produce)(struct queue_run *run, uint64_t first);
+    size_t (*produce)(struct queue_run *run, uint64_t first);
     /* The same: pops until producers have ended and all is taken; returns the sum of what it took. */
     uint64_t (*consume)(struct queue_run *run);
 };
@@ -102,7 +102,7 @@ static inline bool queue_stops(const struct queue_run *run)
 }
 
 /* A producer has ended, who has pushed so many. */
-static inline void queue_end_producer(struct queue_run *run, uint64_t pushed)
+static inline void queue_end_producer(struct queue_run *run, size_t pushed)
 {
     __atomic_fetch_add(&run->pushed, pushed, __ATOMIC_RELAXED);
     /* release: partner is queue_is_over; who sees that nobody produces sees what was pushed. */
@@ -110,7 +110,7 @@ static inline void queue_end_producer(struct queue_run *run, uint64_t pushed)
 }
 
 /* What queue_give_way does, for a consumer, who has popped *seen elements not counted yet. True: it is over. */
-static inline bool queue_is_over(struct queue_run *run, uint64_t *seen, unsigned *misses)
+static inline bool queue_is_over(struct queue_run *run, size_t *seen, unsigned *misses)
 {
     if (queue_still_pauses(misses))
         return false;

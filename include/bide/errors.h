@@ -14,6 +14,9 @@
 #include <errno.h>
 #endif
 
+#ifndef EAGAIN
+#define EAGAIN 11
+#endif
 #ifndef ENOMEM
 #define ENOMEM 12
 #endif
@@ -25,6 +28,9 @@
 #endif
 #ifndef ENOTSUP
 #define ENOTSUP 95
+#endif
+#ifndef ENOBUFS
+#define ENOBUFS 105
 #endif
 #ifndef ETIMEDOUT
 #define ETIMEDOUT 110

@@ -1,0 +1,490 @@
+/*
+ * A bounded queue for any number of producers and consumers, in the caller's memory. Any capacity from 1 on, and all of
+ * it is used. Floor: queue.
+ *
+ *     bide_mpmc_ring_slot(uint64_t) memory[100];
+ *     bide_mpmc_ring(uint64_t) ring;
+ *     bide_mpmc_ring_init(&ring, memory, 100);
+ *     bide_mpmc_ring_push(&ring, &number);        0, -ENOBUFS (full), -EPIPE (closed)
+ *     bide_mpmc_ring_pop(&ring, &number);         0, -EAGAIN (nothing to take now), -EPIPE (closed, and drained)
+ *
+ *     tail, head   the positions (detail/ring_position.h) that are claimed next by a push and by a pop: a lap, and the
+ *                  index of a slot. The bit of tail is CLOSED
+ *     turn         of each slot: a lap, in the place where positions have theirs, and a bit, FULL
+ *
+ *                     push: claim                    commit
+ *     lap n, empty --------------> being filled --------------> lap n, full
+ *                     pop: claim                     commit
+ *     lap n, full  --------------> being read   --------------> lap n + 1, empty
+ *
+ *     claim        move tail (head) on by a compare-exchange, if the turn of the slot is that of its lap: empty (full)
+ *     commit       store the slot's next turn. Being filled and being read have no turn of their own
+ *     close        set CLOSED in tail, which then moves no more
+ *
+ * A slot that is claimed and not committed yet counts as taken to a push, and as not there yet to a pop. So:
+ *
+ *   - -EAGAIN says that there is nothing to take now: the ring is empty, or the push of the first element is still
+ *     under way. Elements behind that one are not taken before it.
+ *   - -ENOBUFS says that the next slot is not free: the ring is full, or the pop of the oldest is still under way.
+ *   - A push that has returned is seen by every pop that comes after it, and the other way round, as long as none is
+ *     under way.
+ *
+ * Any thread may call anything, but for _pop_single and _pop_many_single: where they are used, one thread at a time
+ * pops, and it may mix them with the others.
+ *
+ * ---- Why it is right ----
+ *
+ * 1. Of those who find the same tail one claims it, by the compare-exchange, and the same goes for head. Positions do
+ *    not come back, nor come half way round (4), while a thread stands between its look and its exchange: that takes
+ *    2^61 pushes; where a size_t has 32 bits, 2^29, all within one preemption.
+ * 2. A slot with the turn "lap n, empty" stays so until somebody claims lap n of it. So if tail is unchanged the slot
+ *    is still as it was seen, and so are all that a batch has looked at. Likewise for "full" and head.
+ * 3. A commit stores the turn with release, after the slot was written or read; who claims next has loaded it with
+ *    acquire before. So elements are written before they are read, and read before they are overwritten. Nothing else
+ *    has to be ordered: tail and head are relaxed.
+ * 4. A turn that is behind, of an earlier state than the one that is looked for, says full (nothing to take). A turn
+ *    that is ahead says that the position is out of date: somebody has claimed it since. He did so before he committed
+ *    that turn, and it was acquired, so the position that is loaded next is a later one.
+ * 5. "Lap n, full" and "lap n + 1, empty" differ at every capacity. (In Vyukov's queue a push counts the turn on by
+ *    one, and a pop sets it a capacity further: at capacity 1 the two are the same number.)
+ * 6. CLOSED is in the word that pushes change, so each push comes before it or fails: its exchange expects a tail
+ *    without. A pop that finds nothing at head and CLOSED at that very position has all pushes behind it: head is never
+ *    beyond tail, and tail will not move. So -EPIPE is exact. While a push is under way, tail is further, and the
+ *    answer is -EAGAIN. close() releases, and who answers -EPIPE acquires: what was written before it is visible.
+ * 7. `closed`, in a line of what never changes otherwise, says that it is worth it to look at tail. So a consumer that
+ *    looks at an empty ring in a loop does not take tail away from the producers. It is a hint and relaxed, set after
+ *    CLOSED: who has to see that closing has to see this; who sees it too late says -EAGAIN once more.
+ * 8. With one consumer nobody but it changes head. So it needs no exchange: nobody else can have taken what it sees.
+ *
+ * Progress: not lock-free as a queue: a thread that stops between claim and commit holds up what is behind its slot;
+ * others are not blocked by it, they are told -EAGAIN or -ENOBUFS. Each call ends after a bounded number of its own
+ * steps, unless others' exchanges succeed again and again. close, count, and the pops of a single consumer are
+ * wait-free.
+ *
+ * After an exchange that was lost, a thread pauses for a microsecond or so, longer each time. That is not for fairness:
+ * the one who has won keeps the cache line, and does a hundred operations more in that time, at the price of one.
+ *
+ * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `ring` and `memory`
+ * may be evaluated more than once, the other arguments once. None of them allocates or suspends.
+ *
+ * Source: Vyukov, Bounded MPMC queue (1024cores.net); the laps, the exact capacity and the closing are bide's.
+ */
+#ifndef BIDE_MPMC_RING_H
+#define BIDE_MPMC_RING_H
+
+#include "bide/detail/element.h"
+#include "bide/detail/ring_position.h"
+#include "bide/errors.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_mpmc_ring_ends_ {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) tail;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) head;
+} bide_mpmc_ring_ends_;
+
+/* What the ring's memory is an array of: an element of `type`, and whose turn it is. Each use is a type of its own. */
+#define bide_mpmc_ring_slot(type) \
+    struct {                      \
+        bide_atomic(size_t) turn; \
+        type value;               \
+    }
+
+/* A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it is
+ * used. `slots` and `shape` are constant while it is shared; `closed` is changed once, by who closes it (7). */
+#define bide_mpmc_ring(type)               \
+    struct {                               \
+        bide_mpmc_ring_slot(type) * slots; \
+        bide_ring_shape_ shape;            \
+        bide_atomic(uint32_t) closed;      \
+        bide_mpmc_ring_ends_ ends;         \
+    }
+
+/* The ring without its type, for the functions behind the macros. */
+typedef struct bide_mpmc_ring_view_ {
+    bide_ring_shape_ shape;
+    bide_atomic(uint32_t) * closed;
+    bide_mpmc_ring_ends_ *ends;
+    char *slots;
+    size_t stride; /* bytes from slot to slot */
+    size_t offset; /* of the element in its slot */
+    size_t size;   /* of an element */
+} bide_mpmc_ring_view_;
+
+BIDE_INLINE bide_mpmc_ring_view_ bide_mpmc_ring_view_of_(bide_ring_shape_ shape,
+                                                         bide_atomic(uint32_t) * closed,
+                                                         bide_mpmc_ring_ends_ *ends, void *slots,
+                                                         size_t stride, size_t offset, size_t size)
+{
+    bide_mpmc_ring_view_ view = {shape, closed, ends, (char *)slots, stride, offset, size};
+    return view;
+}
+
+#define BIDE_MPMC_RING_VIEW_(ring)                                                           \
+    bide_mpmc_ring_view_of_(                                                                 \
+        (ring)->shape, &(ring)->closed, &(ring)->ends, (ring)->slots, sizeof *(ring)->slots, \
+        (size_t)((const char *)&(ring)->slots->value - (const char *)(ring)->slots),         \
+        sizeof(ring)->slots->value)
+
+/* `pointer`, which must be one to an element. */
+#define BIDE_MPMC_RING_ELEMENT_(ring, pointer) (1 ? (pointer) : &(ring)->slots->value)
+
+/* The memory as the slots of the ring: of another type, with the same members. */
+#ifdef __cplusplus
+#define BIDE_MPMC_RING_SLOTS_(ring, memory) ((decltype((ring)->slots))(void *)(memory))
+#else
+#define BIDE_MPMC_RING_SLOTS_(ring, memory) ((void *)(memory))
+#endif
+
+BIDE_INLINE char *bide_mpmc_ring_at_(bide_mpmc_ring_view_ ring, size_t position)
+{
+    return ring.slots + bide_ring_index_(ring.shape, position) * ring.stride;
+}
+
+/* The first member of a slot. */
+BIDE_INLINE bide_atomic(size_t) * bide_mpmc_ring_turn_(char *slot)
+{
+    return (bide_atomic(size_t) *)(void *)slot;
+}
+
+/*
+ * Makes `ring` an empty one over the array `memory` of `capacity` slots, which stay the caller's and must outlive it.
+ * At least 1, at most SIZE_MAX / 4. Before it is shared. There is nothing to destroy.
+ */
+#define bide_mpmc_ring_init(ring, memory, capacity)           \
+    ((ring)->slots = BIDE_MPMC_RING_SLOTS_((ring), (memory)), \
+     (ring)->shape = bide_ring_shape_of_(capacity),           \
+     bide_mpmc_ring_init_(BIDE_MPMC_RING_VIEW_(ring),         \
+                          BIDE_MPMC_RING_ELEMENT_((ring), &(memory)->value)))
+
+/* (`first` is for its type alone) */
+BIDE_INLINE void bide_mpmc_ring_init_(bide_mpmc_ring_view_ ring, const void *first)
+{
+    (void)first;
+    for (size_t i = 0; i < ring.shape.end / 2; i++)
+        bide_atomic_init(bide_mpmc_ring_turn_(ring.slots + i * ring.stride), 0);
+    bide_atomic_init(ring.closed, 0);
+    bide_atomic_init(&ring.ends->tail, 0);
+    bide_atomic_init(&ring.ends->head, 0);
+}
+
+/* ---- Turns ---- */
+
+#define BIDE_MPMC_RING_FULL_ ((size_t)1)
+
+/* The turn of a slot that a push may claim at `position`, and that a pop may. */
+BIDE_INLINE size_t bide_mpmc_ring_empty_at_(bide_mpmc_ring_view_ ring, size_t position)
+{
+    return bide_ring_lap_(ring.shape, position);
+}
+
+BIDE_INLINE size_t bide_mpmc_ring_full_at_(bide_mpmc_ring_view_ ring, size_t position)
+{
+    return bide_ring_lap_(ring.shape, position) | BIDE_MPMC_RING_FULL_;
+}
+
+/* Is `turn` an earlier one than `wanted`? See 4. */
+BIDE_INLINE bool bide_mpmc_ring_is_behind_(size_t turn, size_t wanted)
+{
+    return turn - wanted > SIZE_MAX / 2;
+}
+
+/* The second half of a push, and of a pop: `position` is claimed, `slot` is there. */
+BIDE_INLINE void bide_mpmc_ring_fill_(bide_mpmc_ring_view_ ring, size_t position, char *slot,
+                                      const void *from)
+{
+    bide_element_copy_(slot + ring.offset, from, ring.size);
+    /* release: 3, partners are the loads of turns by pops. */
+    bide_atomic_store(bide_mpmc_ring_turn_(slot), bide_mpmc_ring_full_at_(ring, position), release);
+}
+
+BIDE_INLINE void bide_mpmc_ring_take_(bide_mpmc_ring_view_ ring, size_t position, char *slot,
+                                      void *to)
+{
+    bide_element_copy_(to, slot + ring.offset, ring.size);
+    /* release: 3, partners are the loads of turns by pushes. */
+    bide_atomic_store(bide_mpmc_ring_turn_(slot),
+                      bide_mpmc_ring_empty_at_(ring, position) + ring.shape.lap, release);
+}
+
+/* How often to pause after an exchange that was lost, and at most: a microsecond, and some ten. */
+enum { BIDE_MPMC_RING_PAUSES_ = 64, BIDE_MPMC_RING_MOST_PAUSES_ = 1024 };
+
+/* Lets who has won go on alone for a while; then returns where `end` is. */
+BIDE_INLINE size_t bide_mpmc_ring_lost_(bide_atomic(size_t) * end, unsigned *pauses)
+{
+    bide_atomic_retry();
+    for (unsigned i = 0; i < *pauses; i++)
+        bide_cpu_relax();
+    if (*pauses < BIDE_MPMC_RING_MOST_PAUSES_)
+        *pauses *= 2;
+    return bide_atomic_load(end, relaxed);
+}
+
+/* ---- Pushing ---- */
+
+/* It was found closed. */
+BIDE_INLINE int bide_mpmc_ring_refuse_(bide_mpmc_ring_view_ ring)
+{
+    /* acquire: 6, partner is _close_. */
+    (void)bide_atomic_load(&ring.ends->tail, acquire);
+    return -EPIPE;
+}
+
+/*
+ * Copies the element at `from` into the ring. Returns 0; -ENOBUFS if it is full; -EPIPE if it is closed: then nothing
+ * is done. Any thread.
+ */
+#define bide_mpmc_ring_push(ring, from) \
+    bide_mpmc_ring_push_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (from)))
+
+BIDE_INLINE int bide_mpmc_ring_push_(bide_mpmc_ring_view_ ring, const void *from)
+{
+    unsigned pauses = BIDE_MPMC_RING_PAUSES_;
+    size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
+    for (;;) {
+        if (BIDE_UNLIKELY(tail & BIDE_RING_CLOSED_))
+            return bide_mpmc_ring_refuse_(ring);
+        char *slot = bide_mpmc_ring_at_(ring, tail);
+        size_t empty = bide_mpmc_ring_empty_at_(ring, tail);
+        /* acquire: 3 and 4, partner is _take_. */
+        size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(slot), acquire);
+        if (BIDE_LIKELY(turn == empty)) {
+            size_t next = bide_ring_after_(ring.shape, tail, 1);
+            if (BIDE_LIKELY(bide_atomic_compare_exchange(&ring.ends->tail, &tail, next, relaxed,
+                                                         relaxed))) {
+                bide_mpmc_ring_fill_(ring, tail, slot, from);
+                return 0;
+            }
+            tail = bide_mpmc_ring_lost_(&ring.ends->tail, &pauses);
+        } else if (bide_mpmc_ring_is_behind_(turn, empty)) {
+            return -ENOBUFS;
+        } else {
+            tail = bide_atomic_load(&ring.ends->tail, relaxed);
+        }
+    }
+}
+
+/*
+ * Copies elements from the array `from`, in order, as many of `count` as there is room for. They stand in the ring one
+ * after the other, with none of others between them. Returns how many, at least 1; -ENOBUFS if it is full; -EPIPE if it
+ * is closed; 0 only if count is 0. Any thread.
+ */
+#define bide_mpmc_ring_push_many(ring, from, count)                                                \
+    bide_mpmc_ring_push_many_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (from)), \
+                              (count))
+
+BIDE_INLINE ptrdiff_t bide_mpmc_ring_push_many_(bide_mpmc_ring_view_ ring, const void *from,
+                                                size_t count)
+{
+    if (count == 0)
+        return 0;
+    unsigned pauses = BIDE_MPMC_RING_PAUSES_;
+    size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
+    for (;;) {
+        if (BIDE_UNLIKELY(tail & BIDE_RING_CLOSED_))
+            return bide_mpmc_ring_refuse_(ring);
+        size_t free = 0, end = tail, empty, turn;
+        do {
+            empty = bide_mpmc_ring_empty_at_(ring, end);
+            /* acquire: 3 and 4, partner is _take_. */
+            turn = bide_atomic_load(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, end)), acquire);
+            if (turn != empty)
+                break;
+            free++;
+            end = bide_ring_after_(ring.shape, end, 1);
+        } while (free < count);
+        if (free != 0) {
+            if (BIDE_LIKELY(
+                    bide_atomic_compare_exchange(&ring.ends->tail, &tail, end, relaxed, relaxed))) {
+                for (size_t i = 0; i < free; i++) {
+                    bide_mpmc_ring_fill_(ring, tail, bide_mpmc_ring_at_(ring, tail),
+                                         (const char *)from + i * ring.size);
+                    tail = bide_ring_after_(ring.shape, tail, 1);
+                }
+                return (ptrdiff_t)free;
+            }
+            tail = bide_mpmc_ring_lost_(&ring.ends->tail, &pauses);
+        } else if (bide_mpmc_ring_is_behind_(turn, empty)) {
+            return -ENOBUFS;
+        } else {
+            tail = bide_atomic_load(&ring.ends->tail, relaxed);
+        }
+    }
+}
+
+/* ---- Popping ---- */
+
+/* There was nothing to take at `head`: will there ever be? */
+BIDE_INLINE int bide_mpmc_ring_nothing_at_(bide_mpmc_ring_view_ ring, size_t head)
+{
+    /* relaxed: 7. */
+    if (BIDE_LIKELY(bide_atomic_load(ring.closed, relaxed) == 0))
+        return -EAGAIN;
+    /* acquire: 6, partner is _close_. */
+    size_t tail = bide_atomic_load(&ring.ends->tail, acquire);
+    return tail == (head | BIDE_RING_CLOSED_) ? -EPIPE : -EAGAIN;
+}
+
+/*
+ * Takes the first element, and copies it to `to`. Returns 0; -EAGAIN if there is nothing to take now; -EPIPE if it is
+ * closed and all that was pushed has been taken: then nothing is done. Any thread.
+ */
+#define bide_mpmc_ring_pop(ring, to) \
+    bide_mpmc_ring_pop_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (to)))
+
+BIDE_INLINE int bide_mpmc_ring_pop_(bide_mpmc_ring_view_ ring, void *to)
+{
+    unsigned pauses = BIDE_MPMC_RING_PAUSES_;
+    size_t head = bide_atomic_load(&ring.ends->head, relaxed);
+    for (;;) {
+        char *slot = bide_mpmc_ring_at_(ring, head);
+        size_t full = bide_mpmc_ring_full_at_(ring, head);
+        /* acquire: 3 and 4, partner is _fill_. */
+        size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(slot), acquire);
+        if (BIDE_LIKELY(turn == full)) {
+            size_t next = bide_ring_after_(ring.shape, head, 1);
+            if (BIDE_LIKELY(bide_atomic_compare_exchange(&ring.ends->head, &head, next, relaxed,
+                                                         relaxed))) {
+                bide_mpmc_ring_take_(ring, head, slot, to);
+                return 0;
+            }
+            head = bide_mpmc_ring_lost_(&ring.ends->head, &pauses);
+        } else if (bide_mpmc_ring_is_behind_(turn, full)) {
+            return bide_mpmc_ring_nothing_at_(ring, head);
+        } else {
+            head = bide_atomic_load(&ring.ends->head, relaxed);
+        }
+    }
+}
+
+/* How many from `head` on can be taken, up to `most`; *end is set to where they end, *turn to what was found there if
+ * they are fewer. */
+BIDE_INLINE size_t bide_mpmc_ring_full_from_(bide_mpmc_ring_view_ ring, size_t head, size_t most,
+                                             size_t *end, size_t *turn)
+{
+    size_t full = 0;
+    *end = head;
+    do {
+        /* acquire: 3 and 4, partner is _fill_. */
+        *turn = bide_atomic_load(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, *end)), acquire);
+        if (*turn != bide_mpmc_ring_full_at_(ring, *end))
+            break;
+        full++;
+        *end = bide_ring_after_(ring.shape, *end, 1);
+    } while (full < most);
+    return full;
+}
+
+BIDE_INLINE void bide_mpmc_ring_take_many_(bide_mpmc_ring_view_ ring, size_t head, void *to,
+                                           size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bide_mpmc_ring_take_(ring, head, bide_mpmc_ring_at_(ring, head),
+                             (char *)to + i * ring.size);
+        head = bide_ring_after_(ring.shape, head, 1);
+    }
+}
+
+/*
+ * Takes elements, as many of `count` as can be taken now, and copies them to the array `to`, in order. Returns how
+ * many, at least 1; -EAGAIN if there is nothing to take now; -EPIPE if it is closed and drained; 0 only if count is 0.
+ * Any thread.
+ */
+#define bide_mpmc_ring_pop_many(ring, to, count)                                                \
+    bide_mpmc_ring_pop_many_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (to)), \
+                             (count))
+
+BIDE_INLINE ptrdiff_t bide_mpmc_ring_pop_many_(bide_mpmc_ring_view_ ring, void *to, size_t count)
+{
+    if (count == 0)
+        return 0;
+    unsigned pauses = BIDE_MPMC_RING_PAUSES_;
+    size_t head = bide_atomic_load(&ring.ends->head, relaxed);
+    for (;;) {
+        size_t end, turn;
+        size_t full = bide_mpmc_ring_full_from_(ring, head, count, &end, &turn);
+        if (full != 0) {
+            if (BIDE_LIKELY(
+                    bide_atomic_compare_exchange(&ring.ends->head, &head, end, relaxed, relaxed))) {
+                bide_mpmc_ring_take_many_(ring, head, to, full);
+                return (ptrdiff_t)full;
+            }
+            head = bide_mpmc_ring_lost_(&ring.ends->head, &pauses);
+        } else if (bide_mpmc_ring_is_behind_(turn, bide_mpmc_ring_full_at_(ring, head))) {
+            return bide_mpmc_ring_nothing_at_(ring, head);
+        } else {
+            head = bide_atomic_load(&ring.ends->head, relaxed);
+        }
+    }
+}
+
+/* The same as _pop where nobody else pops at the same time: cheaper, since it needs no exchange. Whoever is the
+ * consumer; wait-free. */
+#define bide_mpmc_ring_pop_single(ring, to) \
+    bide_mpmc_ring_pop_single_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (to)))
+
+BIDE_INLINE int bide_mpmc_ring_pop_single_(bide_mpmc_ring_view_ ring, void *to)
+{
+    size_t head = bide_atomic_load(&ring.ends->head, relaxed); /* 8 */
+    char *slot = bide_mpmc_ring_at_(ring, head);
+    /* acquire: 3, partner is _fill_. */
+    size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(slot), acquire);
+    if (turn != bide_mpmc_ring_full_at_(ring, head))
+        return bide_mpmc_ring_nothing_at_(ring, head);
+    bide_atomic_store(&ring.ends->head, bide_ring_after_(ring.shape, head, 1), relaxed); /* 8 */
+    bide_mpmc_ring_take_(ring, head, slot, to);
+    return 0;
+}
+
+/* The same as _pop_many where nobody else pops at the same time. Whoever is the consumer; wait-free. */
+#define bide_mpmc_ring_pop_many_single(ring, to, count)         \
+    bide_mpmc_ring_pop_many_single_(BIDE_MPMC_RING_VIEW_(ring), \
+                                    BIDE_MPMC_RING_ELEMENT_((ring), (to)), (count))
+
+BIDE_INLINE ptrdiff_t bide_mpmc_ring_pop_many_single_(bide_mpmc_ring_view_ ring, void *to,
+                                                      size_t count)
+{
+    if (count == 0)
+        return 0;
+    size_t head = bide_atomic_load(&ring.ends->head, relaxed); /* 8 */
+    size_t end, turn, full = bide_mpmc_ring_full_from_(ring, head, count, &end, &turn);
+    if (full == 0)
+        return bide_mpmc_ring_nothing_at_(ring, head);
+    bide_atomic_store(&ring.ends->head, end, relaxed); /* 8 */
+    bide_mpmc_ring_take_many_(ring, head, to, full);
+    return (ptrdiff_t)full;
+}
+
+/* ---- The rest ---- */
+
+/*
+ * Closes it: every push that has not claimed its slot yet answers -EPIPE; what is in it is still popped, and after that
+ * pops answer -EPIPE for ever. More than once is no harm. Any thread; wait-free.
+ */
+#define bide_mpmc_ring_close(ring) bide_mpmc_ring_close_(BIDE_MPMC_RING_VIEW_(ring))
+
+BIDE_INLINE void bide_mpmc_ring_close_(bide_mpmc_ring_view_ ring)
+{
+    /* release: 6, partners are _refuse_ and _nothing_at_. */
+    bide_atomic_fetch_or(&ring.ends->tail, BIDE_RING_CLOSED_, release);
+    bide_atomic_store(ring.closed, 1, relaxed); /* 7 */
+}
+
+/* How many elements are in it, with those under way: what was true at about this moment. For statistics. Any thread;
+ * wait-free. */
+#define bide_mpmc_ring_count(ring) bide_mpmc_ring_count_(BIDE_MPMC_RING_VIEW_(ring))
+
+BIDE_INLINE size_t bide_mpmc_ring_count_(bide_mpmc_ring_view_ ring)
+{
+    /* relaxed: it orders nothing. */
+    size_t head = bide_atomic_load(&ring.ends->head, relaxed);
+    return bide_ring_about_(ring.shape, head, bide_atomic_load(&ring.ends->tail, relaxed));
+}
+
+/* How many there is room for. Any thread; wait-free. */
+#define bide_mpmc_ring_capacity(ring) ((ring)->shape.end / 2)
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,381 @@
+/*
+ * A bounded queue between one producer and one consumer, in the caller's memory: the fastest there is here. Any
+ * capacity from 1 on, and all of it is used. Floor: queue.
+ *
+ *     uint64_t memory[100];
+ *     bide_spsc_ring(uint64_t) ring;
+ *     bide_spsc_ring_init(&ring, memory, 100);
+ *     bide_spsc_ring_push(&ring, &number);        the producer: 0, -ENOBUFS (full), -EPIPE (closed)
+ *     bide_spsc_ring_pop(&ring, &number);         the consumer: 0, -EAGAIN (empty), -EPIPE (closed, and drained)
+ *
+ *     slots   . . [ head  ...  ] tail . .        from head to before tail is full, the consumer's; the rest is free,
+ *                                                the producer's
+ *
+ *     the producer's line    tail: twice how many were ever pushed, and CLOSED; its place in the memory; limit: the
+ *                            tail at which it is full, by the head that it saw last
+ *     the consumer's line    head: twice how many were ever taken; its place in the memory; seen: the tail it saw last
+ *
+ *     push      tail == limit: it seems full; look at head again. Else write the slot, and move tail on
+ *     pop       head == seen: it seems empty; look at tail again. Else read the slot, and move head on
+ *     close     set CLOSED in tail, which then moves no more
+ *
+ * The counts run freely and wrap around; places go back to 0 at the capacity, which needs no power of two for that, nor
+ * a slot that stays free.
+ *
+ * Each side reads the other's word only when it has used up what it saw last. So as long as there is something in the
+ * ring, and some room, the two share no cache line but those of the elements. A batch moves its end once.
+ *
+ * One thread at a time is the producer (push, push_many, reserve, commit, close), and one the consumer (pop, pop_many,
+ * peek, release). Who hands a role on to another thread does so by something that orders the two, as a mutex does.
+ *
+ * ---- The memory orders ----
+ *
+ * 1. tail is stored with release by the producer, after it has written the slots, and loaded with acquire by the
+ *    consumer before it reads them. So they are written before they are read. `seen` is older than tail, or the same:
+ *    what is before it is full. What was written before close() is seen by the consumer that finds it closed, by the
+ *    same two.
+ * 2. head is stored with release by the consumer, after it has read the slots, and loaded with acquire by the producer
+ *    before it writes them again. So they are read before they are overwritten. `limit` is one capacity ahead of a head
+ *    that is older, or the same: what is before it is free.
+ * 3. Each side's own word is changed by nobody else, so it reads it relaxed.
+ * 4. CLOSED is in the word that says how much was pushed: who sees it sees all that was ever pushed. So -EPIPE is never
+ *    said while something is still to be taken. It is the producer's to set: a third thread would have to change tail
+ *    beside a producer that stores it, and either might overwrite the other, or a push that was under way would be lost
+ *    although it has answered 0.
+ *
+ * Progress: all of it is wait-free: no loops, but over the elements of a batch.
+ *
+ * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `ring` may be
+ * evaluated more than once, the other arguments once. None of them allocates, waits or suspends.
+ *
+ * Source: Lamport, Specifying Concurrent Program Modules (1983); that each side keeps what it saw last: Lee, Bu and
+ * Chandranmenon, MCRingBuffer (2010); that sharing those lines is what costs: Giacomoni et al., FastForward (2008).
+ */
+#ifndef BIDE_SPSC_RING_H
+#define BIDE_SPSC_RING_H
+
+#include "bide/detail/element.h"
+#include "bide/errors.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* In tail. */
+#define BIDE_SPSC_RING_CLOSED_ ((size_t)1)
+
+typedef struct bide_spsc_ring_ends_ {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) tail; /* the producer writes */
+    size_t tail_place;                                      /* the producer's own, as is `limit` */
+    size_t limit;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) head; /* the consumer writes */
+    size_t head_place;                                      /* the consumer's own, as is `seen` */
+    size_t seen;
+} bide_spsc_ring_ends_;
+
+/* A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it is
+ * used. `slots` and `capacity` are constant while it is shared. */
+#define bide_spsc_ring(type)       \
+    struct {                       \
+        type *slots;               \
+        size_t capacity;           \
+        bide_spsc_ring_ends_ ends; \
+    }
+
+/*
+ * Makes `ring` an empty one over `count` elements at `memory`, which stay the caller's and must outlive it. At least 1,
+ * at most SIZE_MAX / 4. Before it is shared. There is nothing to destroy.
+ */
+#define bide_spsc_ring_init(ring, memory, count)           \
+    ((ring)->slots = (memory), (ring)->capacity = (count), \
+     bide_spsc_ring_init_(&(ring)->ends, (ring)->capacity))
+
+BIDE_INLINE void bide_spsc_ring_init_(bide_spsc_ring_ends_ *ends, size_t capacity)
+{
+    bide_atomic_init(&ends->tail, 0);
+    bide_atomic_init(&ends->head, 0);
+    ends->tail_place = 0;
+    ends->limit = 2 * capacity;
+    ends->head_place = 0;
+    ends->seen = 0;
+}
+
+/* `place`, which is below the capacity, `count` slots further, at most the capacity. */
+BIDE_INLINE size_t bide_spsc_ring_after_(size_t capacity, size_t place, size_t count)
+{
+    size_t after = place + count;
+    return after < capacity ? after : after - capacity;
+}
+
+/* How many of `count` slots from `place` on come before the end of the memory. */
+BIDE_INLINE size_t bide_spsc_ring_side_by_side_(size_t capacity, size_t place, size_t count)
+{
+    size_t left = capacity - place;
+    return count < left ? count : left;
+}
+
+/* ---- The producer ---- */
+
+/* Looks where head is now. */
+BIDE_INLINE void bide_spsc_ring_look_at_head_(bide_spsc_ring_ends_ *ends, size_t capacity)
+{
+    /* acquire: 2, partner is _move_head_. */
+    ends->limit = bide_atomic_load(&ends->head, acquire) + 2 * capacity;
+}
+
+BIDE_INLINE void bide_spsc_ring_move_tail_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t tail,
+                                           size_t count)
+{
+    ends->tail_place = bide_spsc_ring_after_(capacity, ends->tail_place, count);
+    /* release: 1, partner is _look_at_tail_. */
+    bide_atomic_store(&ends->tail, tail + 2 * count, release);
+}
+
+/*
+ * Copies the element at `from` into the ring. Returns 0; -ENOBUFS if it is full; -EPIPE if it is closed: then nothing
+ * is done. The producer; wait-free.
+ */
+#define bide_spsc_ring_push(ring, from)                                  \
+    bide_spsc_ring_push_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
+                         (1 ? (from) : (ring)->slots), sizeof *(ring)->slots)
+
+BIDE_INLINE int bide_spsc_ring_push_(bide_spsc_ring_ends_ *ends, size_t capacity, void *slots,
+                                     const void *from, size_t size)
+{
+    size_t tail = bide_atomic_load(&ends->tail, relaxed); /* 3 */
+    /* (of a closed one this is true: see _close_) */
+    if (BIDE_UNLIKELY(tail == ends->limit)) {
+        if (tail & BIDE_SPSC_RING_CLOSED_)
+            return -EPIPE;
+        bide_spsc_ring_look_at_head_(ends, capacity);
+        if (tail == ends->limit)
+            return -ENOBUFS;
+    }
+    bide_element_copy_((char *)slots + ends->tail_place * size, from, size);
+    bide_spsc_ring_move_tail_(ends, capacity, tail, 1);
+    return 0;
+}
+
+/* How many slots are free, up to `wanted`, or more; if it seems fewer, looks again. None, and it says why. */
+BIDE_INLINE ptrdiff_t bide_spsc_ring_room_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t tail,
+                                           size_t wanted)
+{
+    if (BIDE_UNLIKELY(tail & BIDE_SPSC_RING_CLOSED_))
+        return -EPIPE;
+    if ((ends->limit - tail) / 2 < wanted)
+        bide_spsc_ring_look_at_head_(ends, capacity);
+    return tail == ends->limit ? -ENOBUFS : (ptrdiff_t)((ends->limit - tail) / 2);
+}
+
+/*
+ * Copies elements from the array `from`, in order, as many of `count` as there is room for. Returns how many, at least
+ * 1; -ENOBUFS if it is full; -EPIPE if it is closed; 0 only if count is 0. The consumer sees all of them at once. The
+ * producer; wait-free.
+ */
+#define bide_spsc_ring_push_many(ring, from, count)                           \
+    bide_spsc_ring_push_many_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
+                              (1 ? (from) : (ring)->slots), (count), sizeof *(ring)->slots)
+
+BIDE_INLINE ptrdiff_t bide_spsc_ring_push_many_(bide_spsc_ring_ends_ *ends, size_t capacity,
+                                                void *slots, const void *from, size_t count,
+                                                size_t size)
+{
+    if (count == 0)
+        return 0;
+    size_t tail = bide_atomic_load(&ends->tail, relaxed); /* 3 */
+    ptrdiff_t room = bide_spsc_ring_room_(ends, capacity, tail, count);
+    if (room < 0)
+        return room;
+    if (count > (size_t)room)
+        count = (size_t)room;
+    size_t first = bide_spsc_ring_side_by_side_(capacity, ends->tail_place, count);
+    bide_element_copy_((char *)slots + ends->tail_place * size, from, first * size);
+    if (first != count)
+        bide_element_copy_(slots, (const char *)from + first * size, (count - first) * size);
+    bide_spsc_ring_move_tail_(ends, capacity, tail, count);
+    return (ptrdiff_t)count;
+}
+
+/*
+ * The free slots that stand side by side in memory, up to `count`, to be filled in place: returns how many, at least 1,
+ * and sets *start, a pointer to an element, to the first. -ENOBUFS if none is free; -EPIPE if it is closed; 0 only if
+ * count is 0. They become elements by a commit; without one nothing has happened, and the next push or reserve has the
+ * same slots. If fewer came than were wanted, more may be free where the memory begins: reserve again after the commit.
+ * The producer; wait-free.
+ *
+ *     struct record *records;
+ *     ptrdiff_t free = bide_spsc_ring_reserve(&ring, &records, 16);
+ *     if (free > 0)
+ *         bide_spsc_ring_commit(&ring, fill(records, free));
+ */
+#define bide_spsc_ring_reserve(ring, start, count)       \
+    (*(start) = (ring)->slots + (ring)->ends.tail_place, \
+     bide_spsc_ring_reserve_(&(ring)->ends, (ring)->capacity, (count)))
+
+BIDE_INLINE ptrdiff_t bide_spsc_ring_reserve_(bide_spsc_ring_ends_ *ends, size_t capacity,
+                                              size_t count)
+{
+    if (count == 0)
+        return 0;
+    size_t tail = bide_atomic_load(&ends->tail, relaxed); /* 3 */
+    count = bide_spsc_ring_side_by_side_(capacity, ends->tail_place, count);
+    ptrdiff_t room = bide_spsc_ring_room_(ends, capacity, tail, count);
+    return room < (ptrdiff_t)count ? room : (ptrdiff_t)count;
+}
+
+/* Makes elements of the first `count` slots of what was reserved last: no more than that were. The producer;
+ * wait-free. */
+#define bide_spsc_ring_commit(ring, count) \
+    bide_spsc_ring_commit_(&(ring)->ends, (ring)->capacity, (count))
+
+BIDE_INLINE void bide_spsc_ring_commit_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t count)
+{
+    size_t tail = bide_atomic_load(&ends->tail, relaxed); /* 3 */
+    bide_spsc_ring_move_tail_(ends, capacity, tail, count);
+}
+
+/*
+ * Closes it: pushes answer -EPIPE from now on; what is in it is still popped, and after that pops answer -EPIPE for
+ * ever. More than once is no harm. What was reserved and not committed is given up. The producer (4), so a consumer
+ * that wants no more says so in another way; wait-free.
+ */
+#define bide_spsc_ring_close(ring) bide_spsc_ring_close_(&(ring)->ends)
+
+BIDE_INLINE void bide_spsc_ring_close_(bide_spsc_ring_ends_ *ends)
+{
+    size_t tail = bide_atomic_load(&ends->tail, relaxed) | BIDE_SPSC_RING_CLOSED_; /* 3 */
+    ends->limit = tail;                            /* so that a push looks */
+    bide_atomic_store(&ends->tail, tail, release); /* 1, partner is _look_at_tail_ */
+}
+
+/* ---- The consumer ---- */
+
+/* Looks where tail is now, and returns it, CLOSED too. */
+BIDE_INLINE size_t bide_spsc_ring_look_at_tail_(bide_spsc_ring_ends_ *ends)
+{
+    /* acquire: 1, partners are _move_tail_ and _close_. */
+    size_t tail = bide_atomic_load(&ends->tail, acquire);
+    ends->seen = tail & ~BIDE_SPSC_RING_CLOSED_;
+    return tail;
+}
+
+BIDE_INLINE void bide_spsc_ring_move_head_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t head,
+                                           size_t count)
+{
+    ends->head_place = bide_spsc_ring_after_(capacity, ends->head_place, count);
+    /* release: 2, partner is _look_at_head_. */
+    bide_atomic_store(&ends->head, head + 2 * count, release);
+}
+
+/*
+ * Takes the first element, and copies it to `to`. Returns 0; -EAGAIN if it is empty; -EPIPE if it is closed and all
+ * that was pushed has been taken: then nothing is done. The consumer; wait-free.
+ */
+#define bide_spsc_ring_pop(ring, to)                                    \
+    bide_spsc_ring_pop_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
+                        (1 ? (to) : (ring)->slots), sizeof *(ring)->slots)
+
+BIDE_INLINE int bide_spsc_ring_pop_(bide_spsc_ring_ends_ *ends, size_t capacity, const void *slots,
+                                    void *to, size_t size)
+{
+    size_t head = bide_atomic_load(&ends->head, relaxed); /* 3 */
+    if (BIDE_UNLIKELY(head == ends->seen)) {
+        size_t tail = bide_spsc_ring_look_at_tail_(ends);
+        if (head == ends->seen)
+            return tail & BIDE_SPSC_RING_CLOSED_ ? -EPIPE : -EAGAIN;
+    }
+    bide_element_copy_(to, (const char *)slots + ends->head_place * size, size);
+    bide_spsc_ring_move_head_(ends, capacity, head, 1);
+    return 0;
+}
+
+/* How many elements there are, up to `wanted`, or more; if it seems fewer, looks again. None, and it says why. */
+BIDE_INLINE ptrdiff_t bide_spsc_ring_known_(bide_spsc_ring_ends_ *ends, size_t head, size_t wanted)
+{
+    if ((ends->seen - head) / 2 < wanted) {
+        size_t tail = bide_spsc_ring_look_at_tail_(ends);
+        if (head == ends->seen)
+            return tail & BIDE_SPSC_RING_CLOSED_ ? -EPIPE : -EAGAIN;
+    }
+    return (ptrdiff_t)((ends->seen - head) / 2);
+}
+
+/*
+ * Takes elements, as many of `count` as there are, and copies them to the array `to`, in order. Returns how many, at
+ * least 1; -EAGAIN if it is empty; -EPIPE if it is closed and drained; 0 only if count is 0. The consumer; wait-free.
+ */
+#define bide_spsc_ring_pop_many(ring, to, count)                             \
+    bide_spsc_ring_pop_many_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
+                             (1 ? (to) : (ring)->slots), (count), sizeof *(ring)->slots)
+
+BIDE_INLINE ptrdiff_t bide_spsc_ring_pop_many_(bide_spsc_ring_ends_ *ends, size_t capacity,
+                                               const void *slots, void *to, size_t count,
+                                               size_t size)
+{
+    if (count == 0)
+        return 0;
+    size_t head = bide_atomic_load(&ends->head, relaxed); /* 3 */
+    ptrdiff_t known = bide_spsc_ring_known_(ends, head, count);
+    if (known < 0)
+        return known;
+    if (count > (size_t)known)
+        count = (size_t)known;
+    size_t first = bide_spsc_ring_side_by_side_(capacity, ends->head_place, count);
+    bide_element_copy_(to, (const char *)slots + ends->head_place * size, first * size);
+    if (first != count)
+        bide_element_copy_((char *)to + first * size, slots, (count - first) * size);
+    bide_spsc_ring_move_head_(ends, capacity, head, count);
+    return (ptrdiff_t)count;
+}
+
+/*
+ * The elements that stand side by side in memory from the first on, up to `count`, to be read in place: returns how
+ * many, at least 1, and sets *start, a pointer to an element, to the first. -EAGAIN if it is empty; -EPIPE if it is
+ * closed and drained; 0 only if count is 0. They stay in the ring, the consumer's, until they are released. If fewer
+ * came than were wanted, more may stand where the memory begins. The consumer; wait-free.
+ */
+#define bide_spsc_ring_peek(ring, start, count)          \
+    (*(start) = (ring)->slots + (ring)->ends.head_place, \
+     bide_spsc_ring_peek_(&(ring)->ends, (ring)->capacity, (count)))
+
+BIDE_INLINE ptrdiff_t bide_spsc_ring_peek_(bide_spsc_ring_ends_ *ends, size_t capacity,
+                                           size_t count)
+{
+    if (count == 0)
+        return 0;
+    size_t head = bide_atomic_load(&ends->head, relaxed); /* 3 */
+    count = bide_spsc_ring_side_by_side_(capacity, ends->head_place, count);
+    ptrdiff_t known = bide_spsc_ring_known_(ends, head, count);
+    return known < (ptrdiff_t)count ? known : (ptrdiff_t)count;
+}
+
+/* Takes the first `count` elements of what was peeked at last out of the ring: no more than that were. Their slots are
+ * the producer's then. The consumer; wait-free. */
+#define bide_spsc_ring_release(ring, count) \
+    bide_spsc_ring_release_(&(ring)->ends, (ring)->capacity, (count))
+
+BIDE_INLINE void bide_spsc_ring_release_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t count)
+{
+    size_t head = bide_atomic_load(&ends->head, relaxed); /* 3 */
+    bide_spsc_ring_move_head_(ends, capacity, head, count);
+}
+
+/* ---- Anybody ---- */
+
+/* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */
+#define bide_spsc_ring_count(ring) bide_spsc_ring_count_(&(ring)->ends, (ring)->capacity)
+
+BIDE_INLINE size_t bide_spsc_ring_count_(bide_spsc_ring_ends_ *ends, size_t capacity)
+{
+    /* relaxed: it orders nothing. So either may be older than the other. */
+    size_t head = bide_atomic_load(&ends->head, relaxed);
+    size_t twice = bide_atomic_load(&ends->tail, relaxed) - head;
+    if (twice > SIZE_MAX / 2)
+        return 0;
+    return twice / 2 < capacity ? twice / 2 : capacity;
+}
+
+/* How many there is room for. Any thread; wait-free. */
+#define bide_spsc_ring_capacity(ring) ((ring)->capacity)
+
+BIDE_EXTERN_C_END
+
+#endif

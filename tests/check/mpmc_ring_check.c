@@ -1,0 +1,371 @@
+/*
+ * A ring between many: two push, two pop, both at once, in rings of one slot and of two; batches, a single consumer,
+ * closing. An element is plain memory, so one that is read while it is written is a race.
+ */
+#include "bide/check.h"
+#include "bide/mpmc_ring.h"
+
+enum { SLOTS = 2, MOST = 8 };
+
+typedef struct state {
+    bide_mpmc_ring(uint64_t) ring;
+    bide_mpmc_ring_slot(uint64_t) memory[SLOTS];
+    uint64_t had[BIDE_CHECK_THREADS + 1]
+                [MOST]; /* what each thread has popped, in order; 0 for finish */
+    unsigned count[BIDE_CHECK_THREADS + 1];
+    uint64_t pushed[BIDE_CHECK_THREADS + 1]; /* how many each has */
+    uint64_t written;                        /* before it was closed */
+} state;
+
+/* The running thread; 0 for setup and finish. */
+static unsigned running(void)
+{
+    unsigned thread = bide_check_thread();
+    return thread <= BIDE_CHECK_THREADS ? thread : 0;
+}
+
+/* What the running thread pushes next. */
+static uint64_t next_of(const state *s)
+{
+    unsigned self = running();
+    return 100 * self + s->pushed[self];
+}
+
+static int push(state *s)
+{
+    uint64_t number = next_of(s);
+    int status = bide_mpmc_ring_push(&s->ring, &number);
+    if (status == 0)
+        s->pushed[running()]++;
+    return status;
+}
+
+static ptrdiff_t push_two(state *s)
+{
+    uint64_t numbers[2] = {next_of(s), next_of(s) + 1};
+    ptrdiff_t pushed = bide_mpmc_ring_push_many(&s->ring, numbers, 2);
+    bide_check_assert(pushed < 3 && pushed != 0);
+    if (pushed > 0)
+        s->pushed[running()] += (uint64_t)pushed;
+    return pushed;
+}
+
+static void have(state *s, uint64_t number)
+{
+    unsigned self = running();
+    bide_check_assert(s->count[self] < MOST);
+    s->had[self][s->count[self]++] = number;
+}
+
+static int pop(state *s)
+{
+    uint64_t number;
+    int status = bide_mpmc_ring_pop(&s->ring, &number);
+    if (status == 0)
+        have(s, number);
+    return status;
+}
+
+static int pop_single(state *s)
+{
+    uint64_t number;
+    int status = bide_mpmc_ring_pop_single(&s->ring, &number);
+    if (status == 0)
+        have(s, number);
+    return status;
+}
+
+static ptrdiff_t pop_two(state *s, bool single)
+{
+    uint64_t numbers[2];
+    ptrdiff_t popped = single ? bide_mpmc_ring_pop_many_single(&s->ring, numbers, 2)
+                              : bide_mpmc_ring_pop_many(&s->ring, numbers, 2);
+    bide_check_assert(popped < 3 && popped != 0);
+    for (ptrdiff_t i = 0; i < popped; i++)
+        have(s, numbers[i]);
+    return popped;
+}
+
+/* Drains it: nothing is left out, and nothing came twice; what one has pushed each has had in order. */
+static void finish(void *p)
+{
+    state *s = p;
+    size_t left = bide_mpmc_ring_count(&s->ring);
+    unsigned seen[BIDE_CHECK_THREADS + 1][MOST] = {{0}};
+    while (pop(s) == 0)
+        left--;
+    bide_check_assert(left == 0);
+    for (unsigned i = 0; i <= BIDE_CHECK_THREADS; i++) {
+        uint64_t last[BIDE_CHECK_THREADS + 1] = {0};
+        for (unsigned j = 0; j < s->count[i]; j++) {
+            uint64_t who = s->had[i][j] / 100, number = s->had[i][j] % 100;
+            bide_check_assert(who <= BIDE_CHECK_THREADS && number < s->pushed[who]);
+            bide_check_assert(seen[who][number]++ == 0);
+            bide_check_assert(number + 1 > last[who]);
+            last[who] = number + 1;
+        }
+    }
+    for (unsigned i = 0; i <= BIDE_CHECK_THREADS; i++)
+        for (unsigned j = 0; j < s->pushed[i]; j++)
+            bide_check_assert(seen[i][j] == 1);
+}
+
+static void setup_one(void *p)
+{
+    state *s = p;
+    bide_mpmc_ring_init(&s->ring, s->memory, 1);
+}
+
+static void setup_two(void *p)
+{
+    state *s = p;
+    bide_mpmc_ring_init(&s->ring, s->memory, 2);
+}
+
+static void setup_full(void *p)
+{
+    state *s = p;
+    setup_two(s);
+    bide_check_assert(push_two(s) == 2);
+}
+
+/* One that comes second, so that places wrap around. */
+static void setup_second(void *p)
+{
+    state *s = p;
+    setup_two(s);
+    bide_check_assert(push(s) == 0 && pop(s) == 0);
+}
+
+static bool is_push(int status)
+{
+    return status == 0 || status == -ENOBUFS;
+}
+
+static bool is_pop(int status)
+{
+    return status == 0 || status == -EAGAIN;
+}
+
+static void push_once(void *p)
+{
+    bide_check_assert(is_push(push(p)));
+}
+
+static void push_twice(void *p)
+{
+    push_once(p);
+    push_once(p);
+}
+
+static void pop_once(void *p)
+{
+    bide_check_assert(is_pop(pop(p)));
+}
+
+static void pop_twice(void *p)
+{
+    pop_once(p);
+    pop_once(p);
+}
+
+/* Where there is room for all, and where there is something for all, nobody is told otherwise. */
+static void push_for_sure(void *p)
+{
+    bide_check_assert(push(p) == 0);
+}
+
+static void pop_for_sure(void *p)
+{
+    bide_check_assert(pop(p) == 0);
+}
+
+#define SCENARIO(object, title, set_up, ...)    \
+    static const bide_check_scenario object = { \
+        .name = title,                          \
+        .size = sizeof(state),                  \
+        .cxx20_release_sequences = true,        \
+        .setup = set_up,                        \
+        .threads = {__VA_ARGS__},               \
+        .finish = finish,                       \
+    }
+
+SCENARIO(one_slot, "one_slot_goes_to_and_fro", setup_one, push_twice, pop_twice);
+SCENARIO(one_slot_two_push, "two_push_into_one_slot", setup_one, push_twice, push_once, pop_twice);
+SCENARIO(one_slot_two_pop, "two_pop_from_one_slot", setup_one, push_twice, pop_once, pop_once);
+SCENARIO(two_slots, "two_push_into_two_slots", setup_second, push_for_sure, push_for_sure,
+         pop_twice);
+SCENARIO(full, "two_pop_from_a_full_one", setup_full, pop_for_sure, pop_for_sure, push_once);
+SCENARIO(four_one, "two_push_and_two_pop_by_one_slot", setup_one, push_twice, push_once, pop_twice,
+         pop_once);
+SCENARIO(four_two, "two_push_and_two_pop_by_two_slots", setup_second, push_twice, push_once,
+         pop_twice, pop_once);
+
+/* ---- Batches ---- */
+
+static void push_batch(void *p)
+{
+    push_two(p);
+}
+
+static void pop_batch(void *p)
+{
+    pop_two(p, false);
+}
+
+SCENARIO(batch, "a_batch_is_pushed_and_popped", setup_second, push_batch, pop_batch);
+SCENARIO(two_batches, "two_push_a_batch", setup_two, push_batch, push_batch, pop_batch);
+SCENARIO(batches_popped, "two_pop_a_batch", setup_full, pop_batch, pop_batch, push_once);
+SCENARIO(batch_and_one, "a_batch_and_single_ones", setup_second, push_batch, push_once, pop_twice);
+SCENARIO(four_batches, "two_push_a_batch_and_two_pop_one", setup_second, push_batch, push_batch,
+         pop_batch, pop_batch);
+
+/* ---- A single consumer ---- */
+
+static void pop_single_twice(void *p)
+{
+    bide_check_assert(is_pop(pop_single(p)));
+    bide_check_assert(is_pop(pop_single(p)));
+}
+
+static void pop_single_batch_and_one(void *p)
+{
+    pop_two(p, true);
+    bide_check_assert(is_pop(pop_single(p)));
+}
+
+SCENARIO(single, "a_single_consumer_and_two_that_push", setup_one, push_twice, push_once,
+         pop_single_twice);
+SCENARIO(single_batch, "a_single_consumer_pops_a_batch", setup_second, push_twice, push_once,
+         pop_single_batch_and_one);
+
+/* ---- Closing ---- */
+
+static void close_it(void *p)
+{
+    state *s = p;
+    bide_plain_store(&s->written, 1);
+    bide_mpmc_ring_close(&s->ring);
+    bide_check_assert(push(s) == -EPIPE);
+    bide_check_assert(push_two(s) == -EPIPE);
+}
+
+/* (with nothing to be seen after it) */
+static void just_close_it(void *p)
+{
+    state *s = p;
+    bide_mpmc_ring_close(&s->ring);
+    bide_check_assert(push(s) == -EPIPE);
+}
+
+static void push_until_closed(void *p)
+{
+    state *s = p;
+    for (int i = 0; i < 2; i++) {
+        int status = push(s);
+        bide_check_assert(status == 0 || status == -EPIPE);
+        if (status == -EPIPE)
+            bide_check_assert(bide_plain_load(&s->written) == 1);
+    }
+}
+
+static void push_once_until_closed(void *p)
+{
+    int status = push(p);
+    bide_check_assert(status == 0 || status == -EPIPE);
+}
+
+static void push_batch_until_closed(void *p)
+{
+    state *s = p;
+    ptrdiff_t pushed = push_two(s);
+    bide_check_assert(pushed == 2 || pushed == -EPIPE);
+    if (pushed == -EPIPE)
+        bide_check_assert(bide_plain_load(&s->written) == 1);
+}
+
+/* -EPIPE stays, and whoever was told so sees all that came before, which is what `finish` finds drained. */
+static void pop_until_closed(void *p)
+{
+    state *s = p;
+    for (int i = 0; i < 3; i++) {
+        int status = pop(s);
+        if (status == -EPIPE) {
+            bide_check_assert(bide_plain_load(&s->written) == 1);
+            bide_check_assert(pop_two(s, false) == -EPIPE);
+            bide_check_assert(pop_single(s) == -EPIPE);
+            bide_check_assert(bide_mpmc_ring_count(&s->ring) == 0);
+            return;
+        }
+        bide_check_assert(is_pop(status));
+    }
+}
+
+static void pop_to_the_end(void *p)
+{
+    for (int i = 0; i < 2; i++) {
+        int status = pop(p);
+        if (status == -EPIPE)
+            bide_check_assert(pop(p) == -EPIPE);
+        else
+            bide_check_assert(is_pop(status));
+    }
+}
+
+static void finish_closed(void *p)
+{
+    state *s = p;
+    finish(s);
+    bide_check_assert(pop(s) == -EPIPE);
+    bide_check_assert(push(s) == -EPIPE);
+}
+
+static void setup_with_one(void *p)
+{
+    state *s = p;
+    setup_two(s);
+    bide_check_assert(push(s) == 0);
+}
+
+static void pop_once_until_closed(void *p)
+{
+    state *s = p;
+    int status = pop(s);
+    if (status == -EPIPE)
+        bide_check_assert(bide_plain_load(&s->written) == 1);
+    else
+        bide_check_assert(is_pop(status));
+}
+
+#define CLOSED_SCENARIO(object, title, set_up, ...) \
+    static const bide_check_scenario object = {     \
+        .name = title,                              \
+        .size = sizeof(state),                      \
+        .cxx20_release_sequences = true,            \
+        .setup = set_up,                            \
+        .threads = {__VA_ARGS__},                   \
+        .finish = finish_closed,                    \
+    }
+
+CLOSED_SCENARIO(closed_push, "it_is_closed_while_another_pushes", setup_two, close_it,
+                push_until_closed);
+CLOSED_SCENARIO(closed_batch, "it_is_closed_while_another_pushes_a_batch", setup_two, close_it,
+                push_batch_until_closed, pop_once_until_closed);
+CLOSED_SCENARIO(closed_pop, "it_is_closed_while_another_pops", setup_with_one, close_it,
+                pop_until_closed);
+CLOSED_SCENARIO(closed_all, "it_is_closed_while_one_pushes_and_one_pops", setup_two, close_it,
+                push_until_closed, pop_until_closed);
+CLOSED_SCENARIO(closed_twice, "two_close_it_while_one_pushes_and_one_pops", setup_two,
+                just_close_it, just_close_it, push_once_until_closed, pop_to_the_end);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &one_slot,    &one_slot_two_push, &one_slot_two_pop, &two_slots,
+        &full,        &four_one,          &four_two,         &batch,
+        &two_batches, &batches_popped,    &batch_and_one,    &four_batches,
+        &single,      &single_batch,      &closed_push,      &closed_batch,
+        &closed_pop,  &closed_all,        &closed_twice,     NULL};
+    static const char *const files[] = {"mpmc_ring.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

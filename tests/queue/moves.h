@@ -14,7 +14,7 @@ enum {
     MOVES_CONSUMERS = 4,
     MOVES_BATCH = 32,
     MOVES_MANY = 10000000, /* with room for few, more than this take too long */
-    MOVES_WINDOW = 4096,   /* in a queue that is not bounded there are so many, and a burst of each producer */
+    MOVES_WINDOW = 4096,   /* at most, and a burst of each producer, if it is not bounded */
     MOVES_BURST = 64,
     MOVES_SHIFT = 40, /* in a value stands who pushed it above, and its number below */
 };

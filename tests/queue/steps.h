@@ -31,6 +31,12 @@ typedef struct stepper {
 
 static _Thread_local stepper *stepper_me;
 
+static inline void stepper_wait(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0) /* a signal */
+        ;
+}
+
 static void step(void)
 {
     stepper *self = stepper_me;
@@ -39,8 +45,7 @@ static void step(void)
     uint32_t number = self->steps++;
     if (number == self->park_at) {
         sem_post(&self->parked);
-        while (sem_wait(&self->go) != 0)
-            ;
+        stepper_wait(&self->go);
     } else if (number >= STEPS_MOST) {
         longjmp(self->out, 1);
     }

@@ -227,7 +227,7 @@ static outcome play(const queue_kind *kind, const setting *setting, act act, uin
     fill(&s);
     victim->act = act;
     start_thread(&victim->id, victim_runs, victim);
-    sem_wait(&victim->stepper.parked);
+    stepper_wait(&victim->stepper.parked);
     if (two)
         start_thread(&other->id, other_runs, other);
     work(main);

@@ -6,20 +6,7 @@
 #include "queue/steps.h"
 
 #include "queue/queues.c" /* NOLINT(bugprone-suspicious-include) */
-
-#if HAVE_SEGMENT_QUEUE
-#include "../src/queue/hazard.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
-#if __has_include("../src/queue/node_pool.c")
-#include "../src/queue/node_pool.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
-#if __has_include("../src/queue/counted_queue.c")
-#include "../src/queue/counted_queue.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
-#if __has_include("../src/queue/segment_queue.c")
-#include "../src/queue/segment_queue.c" /* NOLINT(bugprone-suspicious-include) */
-#endif
-
+#include "queue/stepped_sources.h"
 #include "queue/steps_scenes.h"
 
 /* (Under a mutex there are no steps: nobody parks there.) */

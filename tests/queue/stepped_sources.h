@@ -1,0 +1,21 @@
+/*
+ * What the table of queues is made of besides headers, once more: after stepped_atomic.h and queues.c. A source whose
+ * functions are all here is not taken from the library.
+ */
+#ifndef BIDE_TESTS_STEPPED_SOURCES_H
+#define BIDE_TESTS_STEPPED_SOURCES_H
+
+#if HAVE_SEGMENT_QUEUE
+#include "../src/queue/hazard.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+#if __has_include("../src/queue/node_pool.c")
+#include "../src/queue/node_pool.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+#if __has_include("../src/queue/counted_queue.c")
+#include "../src/queue/counted_queue.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+#if __has_include("../src/queue/segment_queue.c")
+#include "../src/queue/segment_queue.c" /* NOLINT(bugprone-suspicious-include) */
+#endif
+
+#endif

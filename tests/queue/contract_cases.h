@@ -280,9 +280,9 @@ static inline bool one_comes_when_another_has_left(contract_fixture *f)
 /* The most that a bounded one holds, and of others many. */
 static inline bool after_heavy_use_a_burst_comes_out_whole(contract_fixture *f)
 {
-    size_t most = queue_is(f->kind, QUEUE_BOUNDED) ? 1000 : 100000;
+    size_t most = queue_is(f->kind, QUEUE_BOUNDED) ? 1000 : 30000;
     contract_renew(f, most);
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 20000; i++) {
         expect(contract_push(f) == 0);
         expect(contract_pop(f) == 0);
     }
@@ -290,7 +290,7 @@ static inline bool after_heavy_use_a_burst_comes_out_whole(contract_fixture *f)
         expect(contract_fill(f, most));
         expect(contract_drain(f, -EAGAIN));
     }
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 50; i++) {
         expect(contract_fill(f, testing_random(&f->random) % 1000));
         expect(contract_drain(f, -EAGAIN));
     }
@@ -332,7 +332,7 @@ static inline bool one_at_random(contract_fixture *f)
 
 static inline bool at_random_it_answers_what_it_must(contract_fixture *f)
 {
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 100; i++) {
         contract_renew(f, 1 + testing_random(&f->random) % 60);
         expect(one_at_random(f));
     }

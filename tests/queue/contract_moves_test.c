@@ -4,7 +4,7 @@
  */
 #include "queue/moves.h"
 
-enum { ELEMENTS = 200000 };
+enum { ELEMENTS = 100000 };
 
 static void threads_move_each_element_once_and_in_order(void **state)
 {

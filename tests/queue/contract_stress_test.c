@@ -16,7 +16,7 @@
 #endif
 
 /* (of each crew) */
-enum { ROUNDS = SLOW ? 15 : 40, OPERATIONS = 50, LONG = SLOW ? 1000 : 2000 };
+enum { ROUNDS = SLOW ? 15 : 40, OPERATIONS = 50, LONG = SLOW ? 1000 : 4000 };
 
 static bool run(const queue_kind *kind, uint32_t rounds, size_t operations, bool closes)
 {
@@ -32,7 +32,7 @@ static void what_threads_see_is_what_a_queue_does(void **state)
 
 static void what_threads_see_for_long_is_what_a_queue_does(void **state)
 {
-    assert_true(run(*state, 1, rounds_of(LONG), false));
+    assert_true(run(*state, rounds_of(1), LONG, false));
 }
 
 static void closed_in_the_middle_it_gives_what_it_has_taken_and_ends(void **state)

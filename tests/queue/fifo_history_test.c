@@ -258,7 +258,7 @@ static void it_says_what_a_search_through_all_orders_says(void **state)
 {
     (void)state;
     uint64_t random = testing_seed();
-    uint32_t rounds = rounds_of(20000), good = 0, faults[FIFO_NOT_EMPTY + 1] = {0};
+    uint32_t rounds = rounds_of(10000), good = 0, faults[FIFO_NOT_EMPTY + 1] = {0};
     for (uint32_t i = 0; i < rounds; i++) {
         fifo_operation operations[MOST];
         size_t count = make_history(&random, operations);
@@ -277,7 +277,7 @@ static void it_says_what_a_search_through_all_orders_says(void **state)
            rounds, good, faults[FIFO_NEVER_PUSHED], faults[FIFO_POPPED_TWICE],
            faults[FIFO_POPPED_EARLY], faults[FIFO_OUT_OF_ORDER], faults[FIFO_NOT_EMPTY]);
     for (int i = FIFO_NEVER_PUSHED; i <= FIFO_NOT_EMPTY; i++)
-        assert_true(faults[i] > 100);
+        assert_true(faults[i] > 50);
     assert_true(good > rounds / 10);
 }
 
@@ -286,7 +286,7 @@ static void in_batches_it_finds_no_fault_where_a_search_finds_none(void **state)
 {
     (void)state;
     uint64_t random = testing_seed();
-    uint32_t rounds = rounds_of(20000), good = 0, found = 0;
+    uint32_t rounds = rounds_of(10000), good = 0, found = 0;
     for (uint32_t i = 0; i < rounds; i++) {
         fifo_operation operations[MOST];
         size_t count = make_history(&random, operations);
@@ -306,11 +306,11 @@ static void in_batches_it_finds_no_fault_where_a_search_finds_none(void **state)
     assert_true(found > (rounds - good) / 2);
 }
 
-/* A million operations of a queue, many of them at a time. */
+/* Many operations of a queue, many of them at a time. */
 static void a_long_history_is_looked_at_in_time(void **state)
 {
     (void)state;
-    enum { LONG = 1000000, AT_ONCE = 8 };
+    enum { LONG = 300000, AT_ONCE = 8 };
     fifo_operation *operations = calloc(LONG, sizeof *operations);
     assert_non_null(operations);
     uint64_t random = testing_seed();

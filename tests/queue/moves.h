@@ -13,8 +13,8 @@ enum {
     MOVES_PRODUCERS = 4,
     MOVES_CONSUMERS = 4,
     MOVES_BATCH = 32,
-    MOVES_WINDOW =
-        4096, /* of elements in a queue that is not bounded, and one more burst of each producer */
+    MOVES_MANY = 10000000, /* with room for few, more than this take too long */
+    MOVES_WINDOW = 4096,   /* at most, and a burst of each producer, if it is not bounded */
     MOVES_BURST = 64,
     MOVES_SHIFT = 40, /* in a value stands who pushed it above, and its number below */
 };
@@ -77,6 +77,16 @@ static inline void moves_wait_for_room(moves *m)
     }
 }
 
+/* It was full, or empty. Now and then it waits for so long that much happens in the meantime, and then goes on for long:
+ * in step, threads would hand each other every element. */
+static inline void moves_in_vain(mover *self, uint32_t *spins)
+{
+    self->in_vain++;
+    wait_a_moment(spins);
+    if (testing_random(&self->random) % 4 == 0)
+        random_moment(&self->random, 300);
+}
+
 static inline ptrdiff_t moves_push(mover *self, void *seat, uint64_t first, size_t count)
 {
     moves *m = self->moves;
@@ -126,8 +136,7 @@ static inline void *moves_produce(void *argument)
             bide_atomic_store(&self->moved, done, relaxed);
             spins = 0;
         } else {
-            self->in_vain++;
-            wait_a_moment(&spins);
+            moves_in_vain(self, &spins);
             self->wrong =
                 !queue_is_full(m->kind, moved) || bide_atomic_load(&m->consuming, relaxed) == 0;
         }
@@ -171,8 +180,7 @@ static inline void *moves_consume(void *argument)
             bide_atomic_store(&self->moved, done, relaxed);
             spins = 0;
         } else if (moved == -EAGAIN) {
-            self->in_vain++;
-            wait_a_moment(&spins);
+            moves_in_vain(self, &spins);
         }
     } while (moved > 0 || moved == -EAGAIN);
     if (moved != -EPIPE)
@@ -253,6 +261,8 @@ static inline bool moves_run(const queue_kind *kind, uint64_t count, uint64_t se
     for (unsigned i = 0; i < 2 * QUEUE_CREWS; i++) {
         static moves m;
         size_t capacity = 1 + testing_random(&random) % 1000;
+        if (count > MOVES_MANY)
+            capacity += 1000;
         m.kind = kind;
         m.crew = queue_crews[i / 2];
         m.batches = i % 2 != 0;

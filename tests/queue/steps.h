@@ -6,8 +6,8 @@
  *
  * An operation of the others that is held up would never end: so it is given so many atomic operations, and no time.
  *
- * Included before the headers and sources that are to be stepped through: from here on atomic operations call `step`
- * first. So this is about the order of the steps, and nothing about memory orders.
+ * Included before what is to be stepped through (stepped_atomic.h). This is about the order of the steps, and nothing
+ * about memory orders.
  */
 #ifndef BIDE_TESTS_STEPS_H
 #define BIDE_TESTS_STEPS_H
@@ -31,6 +31,12 @@ typedef struct stepper {
 
 static _Thread_local stepper *stepper_me;
 
+static inline void stepper_wait(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0) /* a signal */
+        ;
+}
+
 static void step(void)
 {
     stepper *self = stepper_me;
@@ -39,8 +45,7 @@ static void step(void)
     uint32_t number = self->steps++;
     if (number == self->park_at) {
         sem_post(&self->parked);
-        while (sem_wait(&self->go) != 0)
-            ;
+        stepper_wait(&self->go);
     } else if (number >= STEPS_MOST) {
         longjmp(self->out, 1);
     }
@@ -76,33 +81,6 @@ static inline bool stepper_try(stepper *self, void (*operation)(void *argument),
     return true;
 }
 
-#undef bide_atomic_load
-#undef bide_atomic_store
-#undef bide_atomic_exchange
-#undef bide_atomic_compare_exchange
-#undef bide_atomic_compare_exchange_weak
-#undef bide_atomic_fetch_add
-#undef bide_atomic_fetch_sub
-#undef bide_atomic_fetch_or
-#undef bide_atomic_fetch_and
-#define bide_atomic_load(object, order) (step(), atomic_load_explicit(object, BIDE_ORDER_(order)))
-#define bide_atomic_store(object, value, order) \
-    (step(), atomic_store_explicit(object, value, BIDE_ORDER_(order)))
-#define bide_atomic_exchange(object, value, order) \
-    (step(), atomic_exchange_explicit(object, value, BIDE_ORDER_(order)))
-#define bide_atomic_compare_exchange(object, expected, value, order, order_if_failed)             \
-    (step(), atomic_compare_exchange_strong_explicit(object, expected, value, BIDE_ORDER_(order), \
-                                                     BIDE_ORDER_(order_if_failed)))
-/* (one that fails for no reason would only change the numbers) */
-#define bide_atomic_compare_exchange_weak(object, expected, value, order, order_if_failed) \
-    bide_atomic_compare_exchange(object, expected, value, order, order_if_failed)
-#define bide_atomic_fetch_add(object, value, order) \
-    (step(), atomic_fetch_add_explicit(object, value, BIDE_ORDER_(order)))
-#define bide_atomic_fetch_sub(object, value, order) \
-    (step(), atomic_fetch_sub_explicit(object, value, BIDE_ORDER_(order)))
-#define bide_atomic_fetch_or(object, value, order) \
-    (step(), atomic_fetch_or_explicit(object, value, BIDE_ORDER_(order)))
-#define bide_atomic_fetch_and(object, value, order) \
-    (step(), atomic_fetch_and_explicit(object, value, BIDE_ORDER_(order)))
+#include "queue/stepped_atomic.h"
 
 #endif

@@ -12,6 +12,9 @@ typedef enum act { PUSH, POP, PUSH_MANY, POP_MANY, CLOSE, ACTS } act;
 
 enum { BATCH = 3, OTHERS = 2, STEPS_ELEMENTS = 8000 /* at most in one that is not bounded */ };
 
+/* Who is there besides the victim. One who closes does so in the middle, and is alone. */
+typedef enum crew { ONE, ONE_WHO_CLOSES, TWO, CREWS } crew;
+
 typedef struct scene scene;
 
 /* A thread. */
@@ -22,7 +25,8 @@ typedef struct actor {
     uint64_t random, value;
     fifo_log log;
     uint64_t began, ended;
-    act act; /* which operation it does */
+    uint64_t finished; /* when it was told that all is taken; UINT64_MAX: never */
+    act act;           /* which operation it does */
     uint64_t values[BATCH];
     ptrdiff_t answer;
     bool wrong;
@@ -42,7 +46,8 @@ struct scene {
     void *queue;
     fifo_clock clock;
     bool may_push, may_pop; /* others, while the victim is in its operation */
-    bool closes;            /* the victim does */
+    bool closes;            /* somebody does */
+    crew crew;
     actor victim;
     actor others[OTHERS]; /* the first is the main thread */
 };
@@ -89,6 +94,8 @@ static void note_pop(actor *self)
     else if (self->answer == -EPIPE ||
              (self->answer == -EAGAIN && queue_is(self->scene->kind, QUEUE_EXACT_EMPTY)))
         fifo_log_add(&self->log, FIFO_EMPTY, NULL, 1, self->began, self->ended);
+    if (self->answer == -EPIPE && self->finished == UINT64_MAX)
+        self->finished = self->ended;
     self->wrong = self->wrong || self->answer > BATCH ||
                   (self->answer <= 0 && self->answer != -EAGAIN &&
                    (self->answer != -EPIPE || !self->scene->closes));
@@ -128,6 +135,8 @@ static void work(actor *self)
 {
     const scene *scene = self->scene;
     for (uint32_t i = 0; i < scene->setting->work; i++) {
+        if (scene->crew == ONE_WHO_CLOSES && i == scene->setting->work / 2 && !perform(self, CLOSE))
+            return;
         uint64_t number = testing_random(&self->random);
         bool push = scene->may_push && (!scene->may_pop || number / 2 % 2 == 0);
         if (!push && !scene->may_pop)
@@ -156,6 +165,7 @@ static void actor_init(actor *self, scene *scene, unsigned number, uint32_t park
     self->value = (uint64_t)(number + 1) << 32;
     self->random = number;
     self->wrong = false;
+    self->finished = UINT64_MAX;
     self->log.count = 0;
     if (self->log.operations == NULL) {
         self->log.most = 40000;
@@ -184,15 +194,18 @@ static bool ends_well(scene *s)
     actor *actors[] = {&s->victim, &s->others[0], &s->others[1]};
     actor *main = &s->others[0];
     size_t count = 0, pushed = 0, popped = 0;
+    uint64_t finished = UINT64_MAX;
     do
         expect(perform(main, POP_MANY));
     while (main->answer > 0);
     for (int i = 0; i < 3; i++) {
         expect(!actors[i]->wrong);
+        finished = actors[i]->finished < finished ? actors[i]->finished : finished;
         memcpy(&all[count], actors[i]->log.operations, actors[i]->log.count * sizeof *all);
         count += actors[i]->log.count;
     }
     for (size_t i = 0; i < count; i++) {
+        expect(all[i].kind != FIFO_POP || all[i].began < finished);
         pushed += all[i].kind == FIFO_PUSH;
         popped += all[i].kind == FIFO_POP;
     }
@@ -209,14 +222,15 @@ typedef enum outcome { ENDED, PARKED, HELD_UP, WRONG } outcome;
 
 /* The victim is parked before step `park_at`. ENDED: it had none such. */
 static outcome play(const queue_kind *kind, const setting *setting, act act, uint32_t park_at,
-                    bool two)
+                    crew crew)
 {
     static scene s;
     actor *victim = &s.victim, *main = &s.others[0], *other = &s.others[1];
     bool pushes = act == PUSH || act == PUSH_MANY || act == CLOSE;
     s.kind = kind;
     s.setting = setting;
-    s.closes = act == CLOSE;
+    s.closes = act == CLOSE || crew == ONE_WHO_CLOSES;
+    s.crew = crew;
     s.may_push = !pushes || !queue_is(kind, QUEUE_ONE_PRODUCER);
     s.may_pop = (act != POP && act != POP_MANY) || !queue_is(kind, QUEUE_ONE_CONSUMER);
     s.queue = kind->create(queue_is(kind, QUEUE_BOUNDED) ? setting->capacity : STEPS_ELEMENTS);
@@ -227,11 +241,11 @@ static outcome play(const queue_kind *kind, const setting *setting, act act, uin
     fill(&s);
     victim->act = act;
     start_thread(&victim->id, victim_runs, victim);
-    sem_wait(&victim->stepper.parked);
-    if (two)
+    stepper_wait(&victim->stepper.parked);
+    if (crew == TWO)
         start_thread(&other->id, other_runs, other);
     work(main);
-    if (two)
+    if (crew == TWO)
         join_thread(other->id);
     sem_post(&victim->stepper.go);
     join_thread(victim->id);
@@ -247,24 +261,31 @@ static outcome play(const queue_kind *kind, const setting *setting, act act, uin
     return outcome;
 }
 
-static const setting settings[] = {
-    {1, 0, 100}, {1, 1, 100}, {2, 1, 100}, {5, 3, 100}, {50, 40, 1500},
-};
+static const setting settings[] = {{2, 0, 100}, {1, 1, 100}, {5, 3, 100}, {50, 40, 600}};
 static const char *const act_names[ACTS] = {"push", "pop", "push many", "pop many", "close"};
+
+static bool can_play(const queue_kind *kind, act act, crew crew)
+{
+    bool pushes = act != POP && act != POP_MANY;
+    if ((act == CLOSE || crew == ONE_WHO_CLOSES) && kind->close == NULL)
+        return false;
+    if (crew == ONE_WHO_CLOSES) /* it may be the producer's to do */
+        return !pushes || !queue_is(kind, QUEUE_ONE_PRODUCER);
+    return crew == ONE || (kind->traits & (QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER)) == 0;
+}
 
 /* Every operation, and every step of it. HELD_UP or WRONG: that was found, and it goes no further. */
 static inline outcome play_all(const queue_kind *kind)
 {
     uint32_t parked = 0, steps[ACTS] = {0};
-    bool alone = (kind->traits & (QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER)) != 0;
-    for (size_t i = 0; i < (size_t)ACTS * (sizeof settings / sizeof settings[0]) * 2; i++) {
+    for (size_t i = 0; i < (size_t)ACTS * (sizeof settings / sizeof settings[0]) * CREWS; i++) {
         act act = (enum act)(i % ACTS);
-        const setting *setting = &settings[i / ACTS / 2];
-        bool two = i / ACTS % 2 != 0;
-        if ((act == CLOSE && kind->close == NULL) || (two && alone))
+        const setting *setting = &settings[i / ACTS / CREWS];
+        crew crew = (enum crew)(i / ACTS % CREWS);
+        if (!can_play(kind, act, crew))
             continue;
         for (uint32_t n = 0;; n++) {
-            outcome outcome = play(kind, setting, act, n, two);
+            outcome outcome = play(kind, setting, act, n, crew);
             if (outcome == HELD_UP || outcome == WRONG)
                 printf("# %s: %s, parked before step %u: %s\n", kind->name, act_names[act], n,
                        outcome == HELD_UP ? "another is held up" : "not as it should be");

@@ -6,12 +6,7 @@
 #include "queue/steps.h"
 
 #include "queue/queues.c" /* NOLINT(bugprone-suspicious-include) */
-
-#include "../src/queue/hazard.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "../src/queue/node_pool.c"     /* NOLINT(bugprone-suspicious-include) */
-#include "../src/queue/counted_queue.c" /* NOLINT(bugprone-suspicious-include) */
-#include "../src/queue/segment_queue.c" /* NOLINT(bugprone-suspicious-include) */
-
+#include "queue/stepped_sources.h"
 #include "queue/steps_scenes.h"
 
 /* (Under a mutex there are no steps: nobody parks there.) */

@@ -258,7 +258,7 @@ static void run_threads(uint64_t seed, size_t capacity, uint32_t consumers, bool
     static shared s;
     pthread_t threads[2 * SIDE];
     uint64_t pushed = 0, popped = 0;
-    s.each = rounds_of(10000);
+    s.each = rounds_of(4000);
     s.one_consumer = consumers == 1;
     s.closed_early = closed_early;
     s.seen = calloc((size_t)s.each * SIDE, sizeof *s.seen);
@@ -313,7 +313,7 @@ static void what_was_pushed_before_it_was_closed_is_popped_and_nothing_else(void
 {
     (void)state;
     uint64_t seed = testing_seed();
-    for (size_t i = 0; i < 3 * CAPACITIES; i++)
+    for (size_t i = 0; i < (size_t)3 * CAPACITIES; i++)
         run_threads(seed + 100 * i, capacities[i % CAPACITIES], i % 2 == 0 ? SIDE : 1, true);
 }
 

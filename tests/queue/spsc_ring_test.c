@@ -260,7 +260,7 @@ static void what_one_thread_pushes_another_pops_in_order(void **state)
         pthread_t threads[2];
         shared.seeds[0] = seed + 2 * i;
         shared.seeds[1] = seed + 2 * i + 1;
-        shared.total = rounds_of(50000);
+        shared.total = rounds_of(20000);
         shared.produced = shared.consumed = 0;
         shared.wrong = UINT64_MAX;
         shared.told = NULL;

@@ -32,8 +32,9 @@ BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
 #if defined __GNUC__
     __builtin_memcpy(to, from, size);
 #else
-    for (size_t i = 0; i < size; i++)
-        ((unsigned char *)to)[i] = ((const unsigned char *)from)[i];
+    char *next = (char *)to;
+    for (const char *byte = (const char *)from; size != 0; size--)
+        *next++ = *byte++;
 #endif
 }
 

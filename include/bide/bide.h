@@ -13,6 +13,7 @@
 #include "bide/barging_mutex.h"
 #include "bide/blocking.h"
 #include "bide/branch.h"
+#include "bide/channel.h"
 #include "bide/compiler.h"
 #include "bide/condition.h"
 #include "bide/coroutine.h"

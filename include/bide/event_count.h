@@ -14,10 +14,10 @@
  *     line      a waiter queue; its value: how many may go
  *     watch     UNWATCHED    nobody has waited lately: who notifies looks no further
  *               ARMING       somebody is about to wait: who notifies looks closely, who waits has a heavy fence
- *               n            WATCHED: who notifies looks closely, who waits has a full fence
+ *               WATCHED      who notifies looks closely, who waits has a full fence
  *
- *     UNWATCHED --somebody has enlisted--> ARMING --the same has passed his heavy fence--> WATCHED, MOST
- *     WATCHED, n --a notification finds nobody--> n - 1; 1 -> UNWATCHED         somebody --> MOST
+ *     UNWATCHED --somebody has enlisted--> ARMING --the same has passed his heavy fence--> WATCHED
+ *     WATCHED --some notifications in a row find nobody--> UNWATCHED
  *
  * ---- Nobody waits for what is possible ----
  *
@@ -57,6 +57,7 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_event_count {
     bide_waiter_queue line;
     bide_atomic(uint32_t) watch;
+    bide_atomic(uint32_t) unneeded; /* how many notifications in a row found nobody; a hint */
 } bide_event_count;
 
 enum { BIDE_EVENT_COUNT_UNWATCHED_ = 0 };
@@ -88,6 +89,7 @@ BIDE_INLINE void bide_event_count_init(bide_event_count *event_count)
 {
     bide_waiter_queue_init(&event_count->line, 0);
     bide_atomic_init(&event_count->watch, BIDE_EVENT_COUNT_UNWATCHED_);
+    bide_atomic_init(&event_count->unneeded, 0);
 }
 
 void bide_event_count_look_(bide_event_count *event_count, size_t count);

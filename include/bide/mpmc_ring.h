@@ -459,6 +459,29 @@ BIDE_INLINE ptrdiff_t bide_mpmc_ring_pop_many_single_(bide_mpmc_ring_view_ ring,
 /* ---- The rest ---- */
 
 /*
+ * Would a push, or a pop, do anything now but say that the ring is full, or that there is nothing to take? True if in
+ * doubt. For who is about to wait, behind a fence: what was committed, or closed, before one that came before that is
+ * seen.
+ */
+BIDE_INLINE bool bide_mpmc_ring_may_push_(bide_mpmc_ring_view_ ring)
+{
+    size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
+    /* relaxed: it is only looked at. */
+    size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, tail)), relaxed);
+    return (tail & BIDE_RING_CLOSED_) != 0 ||
+           !bide_mpmc_ring_is_behind_(turn, bide_mpmc_ring_empty_at_(ring, tail));
+}
+
+BIDE_INLINE bool bide_mpmc_ring_may_pop_(bide_mpmc_ring_view_ ring)
+{
+    size_t head = bide_atomic_load(&ring.ends->head, relaxed);
+    /* relaxed: it is only looked at. */
+    size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, head)), relaxed);
+    return !bide_mpmc_ring_is_behind_(turn, bide_mpmc_ring_full_at_(ring, head)) ||
+           bide_mpmc_ring_nothing_at_(ring, head) == -EPIPE;
+}
+
+/*
  * Closes it: every push that has not claimed its slot yet answers -EPIPE; what is in it is still popped, and after that
  * pops answer -EPIPE for ever. More than once is no harm. Any thread; wait-free.
  */

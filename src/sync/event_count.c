@@ -3,14 +3,14 @@
 
 #include "bide/handle.h"
 
-/* Of `watch`: how many notifications may find nobody, in a row, before it is no longer watched. */
+/* How many notifications may find nobody, in a row, before it is no longer watched. */
 #if BIDE_CHECK
-#define MOST ((uint32_t)1)
+enum { UNNEEDED_MOST = 1 };
 #else
-#define MOST ((uint32_t)64)
+enum { UNNEEDED_MOST = 16 };
 #endif
-#define UNWATCHED ((uint32_t)BIDE_EVENT_COUNT_UNWATCHED_)
-#define ARMING    UINT32_MAX
+
+enum { UNWATCHED = BIDE_EVENT_COUNT_UNWATCHED_, ARMING, WATCHED };
 
 /* ---- The line: its value is how many may go ---- */
 
@@ -55,31 +55,32 @@ static void let_go(bide_event_count *event_count, size_t count)
 }
 
 /* Nobody waits: S was in vain. */
-static void count_down(bide_event_count *event_count, uint32_t watch)
+static void count_unneeded(bide_event_count *event_count)
 {
-    if (watch == ARMING || watch == UNWATCHED)
+    /* relaxed, both: only a hint. */
+    uint32_t unneeded = bide_atomic_load(&event_count->unneeded, relaxed) + 1;
+    uint32_t watch = WATCHED;
+    if (unneeded < UNNEEDED_MOST) {
+        bide_atomic_store(&event_count->unneeded, unneeded, relaxed);
         return;
-    /* relaxed: the fence orders it; and it continues the release of who made it WATCHED. */
-    if (bide_atomic_compare_exchange(&event_count->watch, &watch, watch - 1, relaxed, relaxed) &&
-        watch - 1 == UNWATCHED) {
-        bide_atomic_fence(seq_cst); /* 3; partner: F' */
+    }
+    bide_atomic_store(&event_count->unneeded, 0, relaxed);
+    /* relaxed: the fence orders it. */
+    if (bide_atomic_compare_exchange(&event_count->watch, &watch, UNWATCHED, relaxed, relaxed)) {
+        bide_atomic_fence(seq_cst); /* 3; partners: F', H */
         let_go(event_count, SIZE_MAX);
     }
 }
 
 void bide_event_count_look_(bide_event_count *event_count, size_t count)
 {
-    bide_atomic_fence(seq_cst); /* F; partner: F' */
-    /* relaxed, both: S; and only compared. */
-    uintptr_t state = bide_atomic_load(&event_count->line.state, relaxed);
-    uint32_t watch = bide_atomic_load(&event_count->watch, relaxed);
-    if (!has_waiters(state)) {
-        count_down(event_count, watch);
+    bide_atomic_fence(seq_cst); /* F; partners: F', H */
+    /* relaxed: S. */
+    if (!has_waiters(bide_atomic_load(&event_count->line.state, relaxed))) {
+        count_unneeded(event_count);
         return;
     }
-    if (watch != MOST && watch != ARMING && watch != UNWATCHED)
-        bide_atomic_compare_exchange(&event_count->watch, &watch, MOST, relaxed,
-                                     relaxed); /* as above */
+    bide_atomic_store(&event_count->unneeded, 0, relaxed); /* a hint */
     let_go(event_count, count);
 }
 
@@ -100,7 +101,7 @@ void bide_event_count_watch_(bide_event_count *event_count)
                 continue;
             bide_atomic_fence_heavy(); /* H; partner: L */
             /* relaxed: H, in front of it, is a fence, so it releases; partner is the last load. 2 */
-            bide_atomic_store(&event_count->watch, MOST, relaxed);
+            bide_atomic_store(&event_count->watch, WATCHED, relaxed);
             return;
         }
         if (found == ARMING)

@@ -84,7 +84,7 @@ static void setup_watched(void *p)
 {
     state *s = p;
     setup(p);
-    bide_atomic_init(&s->event_count.watch, 1);
+    bide_atomic_init(&s->event_count.watch, 2);
 }
 
 static void take_one(void *p)

@@ -30,11 +30,16 @@ BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
 BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
 {
 #if defined __GNUC__
-    __builtin_memcpy(to, from, size);
+    /* (where the size is not known, those that are frequent) */
+    if (!__builtin_constant_p(size) && size == sizeof(uint64_t))
+        __builtin_memcpy(to, from, sizeof(uint64_t));
+    else if (!__builtin_constant_p(size) && size == 2 * sizeof(uint64_t))
+        __builtin_memcpy(to, from, 2 * sizeof(uint64_t));
+    else
+        __builtin_memcpy(to, from, size);
 #else
-    char *next = (char *)to;
-    for (const char *byte = (const char *)from; size != 0; size--)
-        *next++ = *byte++;
+    for (size_t i = 0; i < size; i++)
+        ((unsigned char *)to)[i] = ((const unsigned char *)from)[i];
 #endif
 }
 

@@ -1,0 +1,204 @@
+/*
+ * A bounded channel: elements go from any number of senders to any number of receivers, each to one; who finds it full or
+ * empty waits. In the caller's memory. Floor: queue.
+ *
+ *     bide_channel_slot(struct job) memory[64];
+ *     bide_channel(struct job) jobs;
+ *     bide_channel_init(&jobs, memory, 64);
+ *     bide_await_status(status, bide_channel_send(&self->send, &jobs, &self->job));
+ *     bide_await_status(status, bide_channel_receive(&self->receive, &jobs, &self->job));
+ *
+ * It is a ring (mpmc_ring.h), and two event counts (event_count.h) for who waits: `not_full`, `not_empty`.
+ *
+ *     open --close--> closed, and drained by receivers --> closed, empty
+ *
+ *     send       0: it is in the channel         -EPIPE: it is closed, and the element is the sender's still
+ *     receive    0: it is the receiver's         -EPIPE: it is closed, and all that was sent has been received
+ *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
+ *
+ * 1. Waiting reserves nothing, neither a slot nor an element: an operation that is notified attempts, and is done or
+ *    waits on. So one that is cut short or destroyed loses nothing, and what was notified to it goes to the next.
+ * 2. Each push notifies one receiver, each pop one sender, after it: N and L of event_count.h. The look of who waits is at
+ *    the slot that its operation would claim, which is the last that a push or pop changes.
+ * 3. A push that is under way hides those behind it from receivers (mpmc_ring.h): one that is notified of them may find
+ *    nothing. It waits on; the push notifies when it is done; whoever then receives sees that there is more, and
+ *    notifies the next (event_count.h, 4). The same for a pop that is under way, and senders.
+ * 4. Closing notifies all. A receiver that waits on, because a push is under way still, is notified by that; after the
+ *    last element each that ends finds that the next would end too, and notifies it.
+ *
+ * Order: what one sender sends comes in its order; and what one receiver receives came in the ring's. Who waits is notified
+ * first come, first served; but one who comes at that moment may be faster.
+ *
+ * Threads: any. Progress: as the ring. Source: Go's channels; what waits and attempts again is crossbeam's.
+ */
+#ifndef BIDE_CHANNEL_H
+#define BIDE_CHANNEL_H
+
+#include "bide/event_count.h"
+#include "bide/mpmc_ring.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* A channel without its type. */
+typedef struct bide_channel_ {
+    bide_mpmc_ring_view_ ring; /* constant */
+    bide_mpmc_ring_ends_ ends;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_empty;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_full;
+    bide_atomic(uint32_t) closed; /* the ring's */
+} bide_channel_;
+
+/* What a channel's memory is an array of. Each use is a type of its own. */
+#define bide_channel_slot(type) bide_mpmc_ring_slot(type)
+
+/* A channel of elements of `type`. Each use is a type of its own: give it a name by a typedef. */
+#define bide_channel(type)                  \
+    struct {                                \
+        bide_channel_ channel;              \
+        bide_mpmc_ring_slot(type) * typed_; \
+    }
+
+/* One send or receive. The caller's, for the time of the wait. */
+typedef struct bide_channel_waiter {
+    bide_retry retry; /* at the head: it is the awaiter */
+    bide_channel_ *channel;
+    void *element;
+} bide_channel_waiter;
+
+extern const bide_retry_rules bide_channel_send_rules_;
+extern const bide_retry_rules bide_channel_receive_rules_;
+
+BIDE_INLINE int bide_channel_try_send_(bide_channel_ *channel, const void *from)
+{
+    int status = bide_mpmc_ring_push_(channel->ring, from);
+    if (BIDE_LIKELY(status == 0))
+        bide_event_count_notify(&channel->not_empty, 1);
+    return status;
+}
+
+BIDE_INLINE int bide_channel_try_receive_(bide_channel_ *channel, void *to)
+{
+    int status = bide_mpmc_ring_pop_(channel->ring, to);
+    if (BIDE_LIKELY(status == 0))
+        bide_event_count_notify(&channel->not_full, 1);
+    return status;
+}
+
+BIDE_INLINE bool bide_channel_send_ready_(bide_awaiter *awaiter)
+{
+    bide_channel_waiter *waiter = (bide_channel_waiter *)(void *)awaiter;
+    waiter->retry.status = bide_channel_try_send_(waiter->channel, waiter->element);
+    return waiter->retry.status != -ENOBUFS;
+}
+
+BIDE_INLINE bool bide_channel_receive_ready_(bide_awaiter *awaiter)
+{
+    bide_channel_waiter *waiter = (bide_channel_waiter *)(void *)awaiter;
+    waiter->retry.status = bide_channel_try_receive_(waiter->channel, waiter->element);
+    return waiter->retry.status != -EAGAIN;
+}
+
+BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_channel_ *channel,
+                                             const void *from)
+{
+    static const bide_awaiter_ops ops =
+        BIDE_RETRY_OPS(bide_channel_send_ready_, "bide_channel_send");
+    waiter->retry.awaiter.ops = &ops;
+    waiter->retry.rules = &bide_channel_send_rules_;
+    waiter->retry.event_count = &channel->not_full;
+    waiter->channel = channel;
+    waiter->element = (void *)(uintptr_t)from; /* (it is not written to) */
+    return &waiter->retry.awaiter;
+}
+
+BIDE_INLINE bide_awaiter *bide_channel_receive_(bide_channel_waiter *waiter, bide_channel_ *channel,
+                                                void *to)
+{
+    static const bide_awaiter_ops ops =
+        BIDE_RETRY_OPS(bide_channel_receive_ready_, "bide_channel_receive");
+    waiter->retry.awaiter.ops = &ops;
+    waiter->retry.rules = &bide_channel_receive_rules_;
+    waiter->retry.event_count = &channel->not_empty;
+    waiter->channel = channel;
+    waiter->element = to;
+    return &waiter->retry.awaiter;
+}
+
+int bide_channel_send_blocking_(bide_channel_ *channel, const void *from, uint64_t deadline);
+int bide_channel_receive_blocking_(bide_channel_ *channel, void *to, uint64_t deadline);
+void bide_channel_init_(bide_channel_ *channel, void *slots, size_t capacity, size_t stride,
+                        size_t offset, size_t size);
+void bide_channel_close_(bide_channel_ *channel);
+bool bide_channel_is_idle_(bide_channel_ *channel);
+
+/* `pointer`, which must be one to an element. */
+#define BIDE_CHANNEL_ELEMENT_(sent, pointer) (1 ? (pointer) : &(sent)->typed_->value)
+
+/*
+ * Makes an empty channel over the array `memory` of `capacity` slots, at least 1, which stay the caller's and must
+ * outlive it. Before it is shared. The memory may go when nobody waits and nobody will use it.
+ */
+#define bide_channel_init(made, memory, capacity)                                         \
+    bide_channel_init_(&(made)->channel, (memory), (capacity), sizeof *(memory),          \
+                       (size_t)((const char *)&(memory)->value - (const char *)(memory)), \
+                       sizeof *BIDE_CHANNEL_ELEMENT_((made), &(memory)->value))
+
+/*
+ * Sends a copy of the element at `from`, which is the operation's until it has ended; as is `waiter`. Waits while the
+ * channel is full. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends if it has to wait;
+ * cancel-safe: yes, the element was not sent then; lock-free but for what mpmc_ring.h says.
+ */
+#define bide_channel_send(waiter, sent, from) \
+    bide_channel_send_((waiter), &(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)))
+
+/*
+ * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
+ * and drained; or -ECANCELED or -ETIMEDOUT. As send; cancel-safe: yes, no element was taken then.
+ */
+#define bide_channel_receive(waiter, received, to) \
+    bide_channel_receive_((waiter), &(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)))
+
+/* The same at once: 0, -EPIPE, or -ENOBUFS: it is full. Any thread; does not suspend. */
+#define bide_channel_try_send(sent, from) \
+    bide_channel_try_send_(&(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)))
+
+/* The same at once: 0, -EPIPE, or -EAGAIN: it is empty. Any thread; does not suspend. */
+#define bide_channel_try_receive(received, to) \
+    bide_channel_try_receive_(&(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)))
+
+/* The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks. */
+#define bide_channel_send_blocking(sent, from, deadline) \
+    bide_channel_send_blocking_(&(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)), (deadline))
+#define bide_channel_receive_blocking(received, to, deadline)                                     \
+    bide_channel_receive_blocking_(&(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
+                                   (deadline))
+
+/* Closes it for good: who sends, now and later, ends with -EPIPE; what is in it is received. Any thread, more than once;
+ * does not suspend. */
+#define bide_channel_close(closed) bide_channel_close_(&(closed)->channel)
+
+/* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */
+#define bide_channel_count(counted) bide_mpmc_ring_count_((counted)->channel.ring)
+
+BIDE_INLINE void bide_channel_destroy_checked_(bide_channel_ *channel, const char *what,
+                                               const char *function, const char *file,
+                                               unsigned line)
+{
+    if (!bide_channel_is_idle_(channel))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+#if BIDE_DEBUG
+#define bide_channel_destroy(destroyed) \
+    bide_channel_destroy_checked_(      \
+        &(destroyed)->channel,          \
+        BIDE_MISUSE_("a channel is destroyed that is waited for", #destroyed))
+#else
+#define bide_channel_destroy(destroyed) ((void)(destroyed))
+#endif
+
+BIDE_EXTERN_C_END
+
+#endif

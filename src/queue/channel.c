@@ -1,0 +1,68 @@
+/* The bounded channel's slow half; the argument is in channel.h. */
+#include "bide/channel.h"
+
+static bide_channel_waiter *waiter_of(bide_retry *retry)
+{
+    return bide_container_of(retry, bide_channel_waiter, retry);
+}
+
+static int attempt_send(bide_retry *retry)
+{
+    bide_channel_waiter *waiter = waiter_of(retry);
+    int status = bide_channel_try_send_(waiter->channel, waiter->element);
+    return status == -ENOBUFS ? -EAGAIN : status;
+}
+
+static int attempt_receive(bide_retry *retry)
+{
+    bide_channel_waiter *waiter = waiter_of(retry);
+    return bide_channel_try_receive_(waiter->channel, waiter->element);
+}
+
+static bool may_send(bide_retry *retry)
+{
+    return bide_mpmc_ring_may_push_(waiter_of(retry)->channel->ring);
+}
+
+static bool may_receive(bide_retry *retry)
+{
+    return bide_mpmc_ring_may_pop_(waiter_of(retry)->channel->ring);
+}
+
+const bide_retry_rules bide_channel_send_rules_ = {attempt_send, may_send};
+const bide_retry_rules bide_channel_receive_rules_ = {attempt_receive, may_receive};
+
+void bide_channel_init_(bide_channel_ *channel, void *slots, size_t capacity, size_t stride,
+                        size_t offset, size_t size)
+{
+    channel->ring = bide_mpmc_ring_view_of_(bide_ring_shape_of_(capacity), &channel->closed,
+                                            &channel->ends, slots, stride, offset, size);
+    bide_mpmc_ring_init_(channel->ring, NULL);
+    bide_event_count_init(&channel->not_empty);
+    bide_event_count_init(&channel->not_full);
+}
+
+void bide_channel_close_(bide_channel_ *channel)
+{
+    bide_mpmc_ring_close_(channel->ring);
+    bide_event_count_notify_all(&channel->not_empty);
+    bide_event_count_notify_all(&channel->not_full);
+}
+
+bool bide_channel_is_idle_(bide_channel_ *channel)
+{
+    return bide_waiter_queue_is_idle(&channel->not_empty.line) &&
+           bide_waiter_queue_is_idle(&channel->not_full.line);
+}
+
+int bide_channel_send_blocking_(bide_channel_ *channel, const void *from, uint64_t deadline)
+{
+    bide_channel_waiter waiter;
+    return bide_sync_wait_until(bide_channel_send_(&waiter, channel, from), deadline);
+}
+
+int bide_channel_receive_blocking_(bide_channel_ *channel, void *to, uint64_t deadline)
+{
+    bide_channel_waiter waiter;
+    return bide_sync_wait_until(bide_channel_receive_(&waiter, channel, to), deadline);
+}

@@ -50,6 +50,7 @@
 #include "bide/schedule.h"
 #include "bide/scope.h"
 #include "bide/segment_queue.h"
+#include "bide/select.h"
 #include "bide/semaphore.h"
 #include "bide/sequence.h"
 #include "bide/sequence_barrier.h"

@@ -68,60 +68,108 @@ typedef struct bide_channel_waiter {
 extern const bide_retry_rules bide_channel_send_rules_;
 extern const bide_retry_rules bide_channel_receive_rules_;
 
-BIDE_INLINE int bide_channel_try_send_(bide_channel_ *channel, const void *from)
+/* The ring, with the size of its elements where the compiler knows it. */
+BIDE_INLINE bide_mpmc_ring_view_ bide_channel_ring_(const bide_channel_ *channel, size_t size)
 {
-    int status = bide_mpmc_ring_push_(channel->ring, from);
+    bide_mpmc_ring_view_ ring = channel->ring;
+    ring.size = size;
+    return ring;
+}
+
+BIDE_INLINE int bide_channel_try_send_(bide_channel_ *channel, const void *from, size_t size)
+{
+    int status = bide_mpmc_ring_push_(bide_channel_ring_(channel, size), from);
     if (BIDE_LIKELY(status == 0))
         bide_event_count_notify(&channel->not_empty, 1);
     return status;
 }
 
-BIDE_INLINE int bide_channel_try_receive_(bide_channel_ *channel, void *to)
+BIDE_INLINE int bide_channel_try_receive_(bide_channel_ *channel, void *to, size_t size)
 {
-    int status = bide_mpmc_ring_pop_(channel->ring, to);
+    int status = bide_mpmc_ring_pop_(bide_channel_ring_(channel, size), to);
     if (BIDE_LIKELY(status == 0))
         bide_event_count_notify(&channel->not_full, 1);
     return status;
 }
 
-BIDE_INLINE bool bide_channel_send_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_channel_sends_(bide_awaiter *awaiter, size_t size)
 {
     bide_channel_waiter *waiter = (bide_channel_waiter *)(void *)awaiter;
-    waiter->retry.status = bide_channel_try_send_(waiter->channel, waiter->element);
+    waiter->retry.status = bide_channel_try_send_(waiter->channel, waiter->element, size);
     return waiter->retry.status != -ENOBUFS;
 }
 
-BIDE_INLINE bool bide_channel_receive_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_channel_receives_(bide_awaiter *awaiter, size_t size)
 {
     bide_channel_waiter *waiter = (bide_channel_waiter *)(void *)awaiter;
-    waiter->retry.status = bide_channel_try_receive_(waiter->channel, waiter->element);
+    waiter->retry.status = bide_channel_try_receive_(waiter->channel, waiter->element, size);
     return waiter->retry.status != -EAGAIN;
 }
 
-BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_channel_ *channel,
-                                             const void *from)
+BIDE_INLINE size_t bide_channel_element_size_(bide_awaiter *awaiter)
 {
-    static const bide_awaiter_ops ops =
-        BIDE_RETRY_OPS(bide_channel_send_ready_, "bide_channel_send");
-    waiter->retry.awaiter.ops = &ops;
-    waiter->retry.rules = &bide_channel_send_rules_;
-    waiter->retry.event_count = &channel->not_full;
+    return ((bide_channel_waiter *)(void *)awaiter)->channel->ring.size;
+}
+
+/* Operations whose `ready` knows the size of the element: words, pairs of them, and any. */
+#define BIDE_CHANNEL_READY_(name, does, size)            \
+    BIDE_INLINE bool name##ready_(bide_awaiter *awaiter) \
+    {                                                    \
+        return does(awaiter, (size));                    \
+    }
+BIDE_CHANNEL_READY_(bide_channel_send_8_, bide_channel_sends_, 8)
+BIDE_CHANNEL_READY_(bide_channel_send_16_, bide_channel_sends_, 16)
+BIDE_CHANNEL_READY_(bide_channel_send_any_, bide_channel_sends_,
+                    bide_channel_element_size_(awaiter))
+BIDE_CHANNEL_READY_(bide_channel_receive_8_, bide_channel_receives_, 8)
+BIDE_CHANNEL_READY_(bide_channel_receive_16_, bide_channel_receives_, 16)
+BIDE_CHANNEL_READY_(bide_channel_receive_any_, bide_channel_receives_,
+                    bide_channel_element_size_(awaiter))
+#undef BIDE_CHANNEL_READY_
+
+BIDE_INLINE bide_awaiter *bide_channel_make_(bide_channel_waiter *waiter, bide_channel_ *channel,
+                                             void *element, const bide_awaiter_ops *ops,
+                                             const bide_retry_rules *rules,
+                                             bide_event_count *event_count)
+{
+    waiter->retry.awaiter.ops = ops;
+    waiter->retry.rules = rules;
+    waiter->retry.event_count = event_count;
     waiter->channel = channel;
-    waiter->element = (void *)(uintptr_t)from; /* (it is not written to) */
+    waiter->element = element;
     return &waiter->retry.awaiter;
 }
 
-BIDE_INLINE bide_awaiter *bide_channel_receive_(bide_channel_waiter *waiter, bide_channel_ *channel,
-                                                void *to)
+BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_channel_ *channel,
+                                             const void *from, size_t size)
 {
-    static const bide_awaiter_ops ops =
-        BIDE_RETRY_OPS(bide_channel_receive_ready_, "bide_channel_receive");
-    waiter->retry.awaiter.ops = &ops;
-    waiter->retry.rules = &bide_channel_receive_rules_;
-    waiter->retry.event_count = &channel->not_empty;
-    waiter->channel = channel;
-    waiter->element = to;
-    return &waiter->retry.awaiter;
+    static const bide_awaiter_ops ops_8 = BIDE_RETRY_OPS(bide_channel_send_8_ready_,
+                                                         "bide_channel_send"),
+                                  ops_16 = BIDE_RETRY_OPS(bide_channel_send_16_ready_,
+                                                          "bide_channel_send"),
+                                  ops_any = BIDE_RETRY_OPS(bide_channel_send_any_ready_,
+                                                           "bide_channel_send");
+    return bide_channel_make_(waiter, channel, (void *)(uintptr_t)from, /* (it is not written to) */
+                              size == 8    ? &ops_8
+                              : size == 16 ? &ops_16
+                                           : &ops_any,
+                              &bide_channel_send_rules_, &channel->not_full);
+}
+
+BIDE_INLINE bide_awaiter *bide_channel_receive_(bide_channel_waiter *waiter, bide_channel_ *channel,
+                                                void *to, size_t size)
+{
+    static const bide_awaiter_ops ops_8 = BIDE_RETRY_OPS(bide_channel_receive_8_ready_,
+                                                         "bide_channel_receive"),
+                                  ops_16 = BIDE_RETRY_OPS(bide_channel_receive_16_ready_,
+                                                          "bide_channel_receive"),
+                                  ops_any = BIDE_RETRY_OPS(bide_channel_receive_any_ready_,
+                                                           "bide_channel_receive");
+    return bide_channel_make_(waiter, channel, to,
+                              size == 8    ? &ops_8
+                              : size == 16 ? &ops_16
+                                           : &ops_any,
+                              &bide_channel_receive_rules_, &channel->not_empty);
 }
 
 int bide_channel_send_blocking_(bide_channel_ *channel, const void *from, uint64_t deadline);
@@ -133,6 +181,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 
 /* `pointer`, which must be one to an element. */
 #define BIDE_CHANNEL_ELEMENT_(sent, pointer) (1 ? (pointer) : &(sent)->typed_->value)
+#define BIDE_CHANNEL_SIZE_(sent)             sizeof(sent)->typed_->value
 
 /*
  * Makes an empty channel over the array `memory` of `capacity` slots, at least 1, which stay the caller's and must
@@ -148,23 +197,27 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * channel is full. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends if it has to wait;
  * cancel-safe: yes, the element was not sent then; lock-free but for what mpmc_ring.h says.
  */
-#define bide_channel_send(waiter, sent, from) \
-    bide_channel_send_((waiter), &(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)))
+#define bide_channel_send(waiter, sent, from)                                             \
+    bide_channel_send_((waiter), &(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)), \
+                       BIDE_CHANNEL_SIZE_(sent))
 
 /*
  * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
  * and drained; or -ECANCELED or -ETIMEDOUT. As send; cancel-safe: yes, no element was taken then.
  */
-#define bide_channel_receive(waiter, received, to) \
-    bide_channel_receive_((waiter), &(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)))
+#define bide_channel_receive(waiter, received, to)                                                 \
+    bide_channel_receive_((waiter), &(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
+                          BIDE_CHANNEL_SIZE_(received))
 
 /* The same at once: 0, -EPIPE, or -ENOBUFS: it is full. Any thread; does not suspend. */
-#define bide_channel_try_send(sent, from) \
-    bide_channel_try_send_(&(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)))
+#define bide_channel_try_send(sent, from)                                           \
+    bide_channel_try_send_(&(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)), \
+                           BIDE_CHANNEL_SIZE_(sent))
 
 /* The same at once: 0, -EPIPE, or -EAGAIN: it is empty. Any thread; does not suspend. */
-#define bide_channel_try_receive(received, to) \
-    bide_channel_try_receive_(&(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)))
+#define bide_channel_try_receive(received, to)                                               \
+    bide_channel_try_receive_(&(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
+                              BIDE_CHANNEL_SIZE_(received))
 
 /* The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
  * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks. */

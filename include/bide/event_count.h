@@ -133,6 +133,9 @@ BIDE_INLINE int bide_retry_resume_(bide_awaiter *awaiter)
 
 bool bide_retry_withdraw_(bide_awaiter *awaiter);
 
+/* One wait in the line, until an attempt may succeed, or perhaps not: its half of the operation, for select.h. */
+bide_awaiter *bide_retry_wait_(bide_retry *retry);
+
 /* For a table of operations of one's own, with a name and an inlined `ready`. */
 #define BIDE_RETRY_OPS(ready, name)                                                          \
     {                                                                                        \

@@ -9,14 +9,15 @@ static bide_channel_waiter *waiter_of(bide_retry *retry)
 static int attempt_send(bide_retry *retry)
 {
     bide_channel_waiter *waiter = waiter_of(retry);
-    int status = bide_channel_try_send_(waiter->channel, waiter->element);
+    int status =
+        bide_channel_try_send_(waiter->channel, waiter->element, waiter->channel->ring.size);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
 static int attempt_receive(bide_retry *retry)
 {
     bide_channel_waiter *waiter = waiter_of(retry);
-    return bide_channel_try_receive_(waiter->channel, waiter->element);
+    return bide_channel_try_receive_(waiter->channel, waiter->element, waiter->channel->ring.size);
 }
 
 static bool may_send(bide_retry *retry)
@@ -58,11 +59,13 @@ bool bide_channel_is_idle_(bide_channel_ *channel)
 int bide_channel_send_blocking_(bide_channel_ *channel, const void *from, uint64_t deadline)
 {
     bide_channel_waiter waiter;
-    return bide_sync_wait_until(bide_channel_send_(&waiter, channel, from), deadline);
+    return bide_sync_wait_until(bide_channel_send_(&waiter, channel, from, channel->ring.size),
+                                deadline);
 }
 
 int bide_channel_receive_blocking_(bide_channel_ *channel, void *to, uint64_t deadline)
 {
     bide_channel_waiter waiter;
-    return bide_sync_wait_until(bide_channel_receive_(&waiter, channel, to), deadline);
+    return bide_sync_wait_until(bide_channel_receive_(&waiter, channel, to, channel->ring.size),
+                                deadline);
 }

@@ -163,13 +163,18 @@ static bide_frame *step(bide_frame *frame, unsigned depth);
 static const bide_coroutine_code code = {step, "bide_event_count_retry", __FILE__, NULL, NULL};
 static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
 
-static bide_frame *wait_in_line(bide_retry *retry)
+bide_awaiter *bide_retry_wait_(bide_retry *retry)
 {
     retry->waiter.awaiter.ops = &line_ops;
     retry->waiter.queue = &retry->event_count->line;
     retry->waiter.wants = 1;
+    return &retry->waiter.awaiter;
+}
+
+static bide_frame *wait_in_line(bide_retry *retry)
+{
     retry->frame.awaiter.ops = &at_await.ops;
-    return bide_frame_await(&retry->frame, &retry->waiter.awaiter);
+    return bide_frame_await(&retry->frame, bide_retry_wait_(retry));
 }
 
 static bide_frame *step(bide_frame *frame, unsigned depth)

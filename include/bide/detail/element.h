@@ -30,13 +30,7 @@ BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
 BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
 {
 #if defined __GNUC__
-    /* (where the size is not known, those that are frequent) */
-    if (!__builtin_constant_p(size) && size == sizeof(uint64_t))
-        __builtin_memcpy(to, from, sizeof(uint64_t));
-    else if (!__builtin_constant_p(size) && size == 2 * sizeof(uint64_t))
-        __builtin_memcpy(to, from, 2 * sizeof(uint64_t));
-    else
-        __builtin_memcpy(to, from, size);
+    __builtin_memcpy(to, from, size);
 #else
     for (size_t i = 0; i < size; i++)
         ((unsigned char *)to)[i] = ((const unsigned char *)from)[i];

@@ -1,0 +1,176 @@
+/* Select; how it goes, and the numbers, are in select.h. */
+#include "bide/select.h"
+
+#include "bide/coroutine.h"
+#include "bide/handle.h"
+
+/* ---- The order of the cases ---- */
+
+static uint64_t next_random(uint64_t *random)
+{
+    /* (splitmix64: any seed will do) */
+    uint64_t z = *random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Each order is as likely as any other, but for what a modulus does. */
+static void shuffle(bide_select *select)
+{
+    bide_select_case *cases = select->cases;
+    for (size_t i = 0; i < select->count; i++) {
+        size_t other = (size_t)(next_random(select->random) % (i + 1));
+        cases[i].turn = cases[other].turn;
+        cases[other].turn = i;
+    }
+}
+
+/* ---- Trying ---- */
+
+/* The first kind of case: NULL if it is of the other. */
+static bide_retry *retry_of(const bide_select_case *c)
+{
+    return c->ops->suspend == bide_retry_suspend_ ? (bide_retry *)(void *)c->awaiter : NULL;
+}
+
+/* Before the first wait: can it be had? */
+static bool is_had(bide_select *select, bide_select_case *c)
+{
+    bide_awaiter *awaiter = c->awaiter;
+    bide_retry *retry = retry_of(c);
+    if (retry != NULL) {
+        select->status = retry->rules->attempt(retry);
+        return select->status != -EAGAIN;
+    }
+    awaiter->ops = c->ops; /* (it may have been another's, of an operation that was cut short) */
+    if (c->ops->ready == NULL || !c->ops->ready(awaiter))
+        return false;
+    select->status = bide_awaiter_resume(awaiter, awaiter->ops);
+    return true;
+}
+
+/* After a wait: 3. */
+static bool has_come(bide_select *select, bide_select_case *c)
+{
+    size_t first = bide_atomic_load(&select->fork.decided, relaxed); /* branch.h, 2 */
+    if (retry_of(c) != NULL)
+        return is_had(select, c);
+    select->status = c->branch.status;
+    return c->branch.status == 0 || c == &select->cases[first - 1];
+}
+
+/* Tries all: 1. Is one had? */
+static bool try_all(bide_select *select, bool (*is_it)(bide_select *select, bide_select_case *c))
+{
+    shuffle(select);
+    for (size_t i = 0; i < select->count; i++)
+        if (is_it(select, &select->cases[select->cases[i].turn])) {
+            select->winner = select->cases[i].turn;
+            return true;
+        }
+    select->winner = select->count;
+    return false;
+}
+
+/* 2 */
+static void pass_on(bide_select *select)
+{
+    for (size_t i = 0; i < select->count; i++) {
+        bide_retry *retry = retry_of(&select->cases[i]);
+        if (retry != NULL && select->cases[i].branch.status == 0 &&
+            retry->rules->is_possible(retry))
+            bide_event_count_notify(retry->event_count, 1);
+    }
+}
+
+/* ---- Waiting in all of them ---- */
+
+static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_select *select = bide_container_of(awaiter, bide_select, waiting);
+    const bide_context *context = frame->context;
+    bide_awaiter_chain others = {NULL, NULL};
+    bide_fork_init_(&select->fork, select->count, BIDE_DECIDED_BY_END, context, awaiter);
+    for (size_t i = 0; i < select->count; i++) {
+        bide_select_case *c = &select->cases[i];
+        bide_retry *retry = retry_of(c);
+        c->awaiter->ops = c->ops;
+        c->branch.status = -EAGAIN; /* not 0 */
+        bide_branch_init(&c->branch, retry != NULL ? bide_retry_wait_(retry) : c->awaiter);
+        bide_branch_prepare_(&c->branch, &select->fork, i + 1, context);
+        if (i != 0)
+            bide_awaiter_chain_append(&others, &c->branch.frame.awaiter, &c->branch.frame.awaiter);
+    }
+    bide_fork_attach_(&select->fork, context);
+    bide_frame *first = &select->cases[0].branch.frame;
+    if (others.first != NULL)
+        context->scheduler->post(context->scheduler, others.first, others.last);
+    return first;
+}
+
+static int waiting_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+static bool waiting_withdraw(bide_awaiter *awaiter)
+{
+    bide_select *select = bide_container_of(awaiter, bide_select, waiting);
+    bool any = false;
+    for (size_t i = 0; i < select->count; i++)
+        any |= bide_branch_withdraw_(&select->cases[i].branch);
+    if (any)
+        bide_fork_end_(&select->fork);
+    pass_on(select);
+    return any;
+}
+
+static bide_awaiter *wait_for_all(bide_select *select)
+{
+    static const bide_awaiter_ops ops = {NULL, waiting_suspend,  waiting_resume,
+                                         NULL, waiting_withdraw, "bide_select"};
+    select->waiting.ops = &ops;
+    return &select->waiting;
+}
+
+/* All branches have ended. Is a case had, or the select asked to stop? */
+static bool has_ended(bide_select *select, const bide_context *context)
+{
+    bool had = try_all(select, has_come);
+    pass_on(select);
+    if (!had && context->stop != NULL)
+        select->status = bide_stop_reason(context->stop);
+    return had || bide_stop_requested(context->stop);
+}
+
+bide_coroutine(select_body)
+{
+    bide_begin(select_body, bide_select * self);
+    if (try_all(self, is_had))
+        bide_return(self->status);
+    for (;;) {
+        bide_await(wait_for_all(self));
+        if (has_ended(self, bide_this_context()))
+            bide_return(self->status);
+    }
+    bide_end();
+}
+
+bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
+                              uint64_t *random)
+{
+    select->cases = cases;
+    select->count = count;
+    select->random = random;
+    return bide_task_init(&select->task, &select_body);
+}
+
+int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random)
+{
+    select->cases = cases;
+    select->count = count;
+    select->random = random;
+    return try_all(select, is_had) ? select->status : -EAGAIN;
+}

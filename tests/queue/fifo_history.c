@@ -18,6 +18,11 @@
  */
 #include "queue/fifo_history.h"
 
+/* One of the history. */
+typedef struct place {
+    const fifo_operation *operation;
+} place;
+
 typedef struct element {
     const fifo_operation *push;
     const fifo_operation *pop; /* NULL: nobody has */
@@ -41,8 +46,8 @@ static int compare(uint64_t x, uint64_t y)
 /* By value, pushes first. */
 static int by_value(const void *x, const void *y)
 {
-    const fifo_operation *a = *(const fifo_operation *const *)x;
-    const fifo_operation *b = *(const fifo_operation *const *)y;
+    const fifo_operation *a = ((const place *)x)->operation;
+    const fifo_operation *b = ((const place *)y)->operation;
     return a->value != b->value ? compare(a->value, b->value) : (int)a->kind - (int)b->kind;
 }
 
@@ -85,12 +90,12 @@ static const fifo_verdict good;
  * Pairs each push with its pop; `sorted` by value, pushes first. All operations with one value are neighbours, the push
  * in front: so a pop without one has none, and whatever follows a pair is one too many.
  */
-static fifo_verdict pair(const fifo_operation *const *sorted, size_t count, element *elements,
+static fifo_verdict pair(const place *sorted, size_t count, element *elements,
                          size_t *element_count)
 {
     size_t pairs = 0;
     for (size_t i = 0; i < count; i++) {
-        const fifo_operation *operation = sorted[i];
+        const fifo_operation *operation = sorted[i].operation;
         element *last = pairs != 0 ? &elements[pairs - 1] : NULL;
         bool is_first = last == NULL || last->push->value != operation->value;
         if (is_first && operation->kind == FIFO_POP)
@@ -229,14 +234,13 @@ static void *must(void *memory)
     return memory;
 }
 
-static fifo_verdict check_all(const fifo_operation *operations, size_t count,
-                              const fifo_operation **valued, element *by_end, element *other,
-                              span *spans)
+static fifo_verdict check_all(const fifo_operation *operations, size_t count, place *valued,
+                              element *by_end, element *other, span *spans)
 {
     size_t with_value = 0, elements = 0;
     for (size_t i = 0; i < count; i++)
         if (operations[i].kind != FIFO_EMPTY)
-            valued[with_value++] = &operations[i];
+            valued[with_value++].operation = &operations[i];
     qsort(valued, with_value, sizeof *valued, by_value);
     fifo_verdict verdict = pair(valued, with_value, by_end, &elements);
     if (verdict.fault != FIFO_GOOD)
@@ -258,7 +262,7 @@ static fifo_verdict check_all(const fifo_operation *operations, size_t count,
 
 fifo_verdict fifo_history_check(const fifo_operation *operations, size_t count)
 {
-    const fifo_operation **valued = must(calloc(count + 1, sizeof *valued));
+    place *valued = must(calloc(count + 1, sizeof *valued));
     element *by_end = must(calloc(count + 1, sizeof *by_end));
     element *other = must(calloc(count + 1, sizeof *other));
     span *spans = must(calloc(count + 1, sizeof *spans));

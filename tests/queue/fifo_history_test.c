@@ -143,11 +143,11 @@ static bool can_follow(search *s, unsigned done, size_t head, size_t tail)
         size_t from = head, to = tail;
         if (next->kind == FIFO_PUSH)
             s->queue[to++] = next->value;
-        else if (next->kind == FIFO_POP && (head == tail || s->queue[from++] != next->value))
-            continue;
-        else if (next->kind == FIFO_EMPTY && head != tail)
-            continue;
-        if (can_follow(s, done | 1U << i, from, to))
+        else if (next->kind == FIFO_POP)
+            may = head != tail && s->queue[from++] == next->value;
+        else
+            may = head == tail;
+        if (may && can_follow(s, done | 1U << i, from, to))
             return true;
     }
     return false;
@@ -174,7 +174,7 @@ static int by_moment(const void *x, const void *y)
 /* Stamps for operations that take place one after the other, and overlap in as far as `spread` says. */
 static void give_stamps(uint64_t *random, fifo_operation *operations, size_t count, uint64_t spread)
 {
-    moment moments[2 * MOST];
+    moment moments[2 * MOST] = {{0, NULL}};
     for (size_t i = 0; i < count; i++) {
         uint64_t at = (i + 100) * 1000;
         uint64_t before = testing_random(random) % spread, after = testing_random(random) % spread;
@@ -232,8 +232,9 @@ static void join_batches(uint64_t *random, fifo_operation *operations, size_t co
             continue;
         uint64_t ended = last->ended > next->ended ? last->ended : next->ended;
         next->began = last->began;
-        for (size_t j = i + 1; j-- > 0 && operations[j].began == last->began;)
-            operations[j].ended = ended;
+        for (size_t j = 0; j <= i; j++)
+            if (operations[j].began == last->began)
+                operations[j].ended = ended;
     }
 }
 

@@ -242,11 +242,11 @@ static inline bool moves_one(moves *m, uint64_t count, size_t capacity, uint64_t
         join_thread(m->producers[i].id);
     for (unsigned i = 0; i < m->crew.consumers; i++, in_vain += m->consumers[i - 1].in_vain)
         join_thread(m->consumers[i].id);
+    uint64_t milliseconds = (bide_platform.now() - begun) / 1000000;
     printf("# %u to %u, %s: %llu in %llu ms, %llu times in vain\n", m->crew.producers,
            m->crew.consumers, m->batches ? "batches" : "one by one",
-           (unsigned long long)(m->each * m->crew.producers),
-           (unsigned long long)((bide_platform.now() - begun) / 1000000),
-           (unsigned long long)in_vain);
+           (unsigned long long)moves_count(m->producers, m->crew.producers),
+           (unsigned long long)milliseconds, (unsigned long long)in_vain);
     m->kind->destroy(m->queue);
     return moves_are_good(m);
 }
@@ -254,10 +254,10 @@ static inline bool moves_one(moves *m, uint64_t count, size_t capacity, uint64_t
 /* All crews that the queue allows move `count` elements together; all but a few. */
 static inline bool moves_run(const queue_kind *kind, uint64_t count, uint64_t seed)
 {
-    unsigned crews = 0;
+    uint64_t runs = 0;
     uint64_t random = seed;
     for (unsigned i = 0; i < QUEUE_CREWS; i++)
-        crews += queue_allows(kind, &queue_crews[i]);
+        runs += queue_allows(kind, &queue_crews[i]) ? 2 : 0;
     for (unsigned i = 0; i < 2 * QUEUE_CREWS; i++) {
         static moves m;
         size_t capacity = 1 + testing_random(&random) % 1000;
@@ -269,7 +269,7 @@ static inline bool moves_run(const queue_kind *kind, uint64_t count, uint64_t se
         if (!queue_is(kind, QUEUE_BOUNDED))
             capacity = MOVES_WINDOW + MOVES_PRODUCERS * (MOVES_BURST + MOVES_BATCH);
         if (queue_allows(kind, &m.crew))
-            expect(moves_one(&m, count / (2 * crews), capacity, &random));
+            expect(moves_one(&m, count / runs, capacity, &random));
     }
     return true;
 }

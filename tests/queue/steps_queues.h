@@ -189,15 +189,15 @@ static void stepped_leave(void *queue, void *seat)
         return done != 0 ? (ptrdiff_t)done : -EAGAIN;                                        \
     }                                                                                        \
     static const queue_kind row = {                                                          \
-        .name = row_name,                                                                    \
+        .name = (row_name),                                                                  \
         .traits = (row_traits) | QUEUE_EXACT_EMPTY,                                          \
         .slowness = 1,                                                                       \
         .create = stepped_create,                                                            \
         .destroy = free,                                                                     \
         .enter = stepped_enter,                                                              \
         .leave = stepped_leave,                                                              \
-        .push = row_push,                                                                    \
-        .pop = row_pop,                                                                      \
+        .push = (row_push),                                                                  \
+        .pop = (row_pop),                                                                    \
         .push_many = row##_push_many,                                                        \
         .pop_many = row##_pop_many,                                                          \
     }

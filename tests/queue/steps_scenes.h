@@ -177,14 +177,14 @@ static void actor_init(actor *self, scene *scene, unsigned number, uint32_t park
 
 static void fill(scene *s)
 {
-    actor *main = &s->others[0];
-    main->seat = s->kind->enter(s->queue);
+    actor *first = &s->others[0];
+    first->seat = s->kind->enter(s->queue);
     for (int i = 0; i < 5; i++) {
-        assert_true(perform(main, PUSH));
-        assert_true(perform(main, POP));
+        assert_true(perform(first, PUSH));
+        assert_true(perform(first, POP));
     }
     for (size_t i = 0; i < s->setting->elements; i++)
-        assert_true(perform(main, PUSH));
+        assert_true(perform(first, PUSH));
 }
 
 /* Nobody else is there. Is it a history of a queue, and nothing is left? Of a bag: in any order. */
@@ -192,12 +192,12 @@ static bool ends_well(scene *s)
 {
     static fifo_operation all[120000];
     actor *actors[] = {&s->victim, &s->others[0], &s->others[1]};
-    actor *main = &s->others[0];
+    actor *first = &s->others[0];
     size_t count = 0, pushed = 0, popped = 0;
     uint64_t finished = UINT64_MAX;
     do
-        expect(perform(main, POP_MANY));
-    while (main->answer > 0);
+        expect(perform(first, POP_MANY));
+    while (first->answer > 0);
     for (int i = 0; i < 3; i++) {
         expect(!actors[i]->wrong);
         finished = actors[i]->finished < finished ? actors[i]->finished : finished;
@@ -225,7 +225,7 @@ static outcome play(const queue_kind *kind, const setting *setting, act act, uin
                     crew crew)
 {
     static scene s;
-    actor *victim = &s.victim, *main = &s.others[0], *other = &s.others[1];
+    actor *victim = &s.victim, *first = &s.others[0], *other = &s.others[1];
     bool pushes = act == PUSH || act == PUSH_MANY || act == CLOSE;
     s.kind = kind;
     s.setting = setting;
@@ -236,7 +236,7 @@ static outcome play(const queue_kind *kind, const setting *setting, act act, uin
     s.queue = kind->create(queue_is(kind, QUEUE_BOUNDED) ? setting->capacity : STEPS_ELEMENTS);
     fifo_clock_init(&s.clock);
     actor_init(victim, &s, 0, park_at);
-    actor_init(main, &s, 1, UINT32_MAX);
+    actor_init(first, &s, 1, UINT32_MAX);
     actor_init(other, &s, 2, UINT32_MAX);
     fill(&s);
     victim->act = act;
@@ -244,19 +244,19 @@ static outcome play(const queue_kind *kind, const setting *setting, act act, uin
     stepper_wait(&victim->stepper.parked);
     if (crew == TWO)
         start_thread(&other->id, other_runs, other);
-    work(main);
+    work(first);
     if (crew == TWO)
         join_thread(other->id);
     sem_post(&victim->stepper.go);
     join_thread(victim->id);
     bool parked = victim->stepper.steps > park_at;
-    bool held_up = victim->stepper.held_up || main->stepper.held_up || other->stepper.held_up;
+    bool held_up = victim->stepper.held_up || first->stepper.held_up || other->stepper.held_up;
     outcome outcome = held_up ? HELD_UP : !ends_well(&s) ? WRONG : parked ? PARKED : ENDED;
     if (!held_up)
-        kind->leave(s.queue, main->seat);
+        kind->leave(s.queue, first->seat);
     kind->destroy(s.queue);
     stepper_destroy(&victim->stepper);
-    stepper_destroy(&main->stepper);
+    stepper_destroy(&first->stepper);
     stepper_destroy(&other->stepper);
     return outcome;
 }
@@ -286,11 +286,11 @@ static inline outcome play_all(const queue_kind *kind)
             continue;
         for (uint32_t n = 0;; n++) {
             outcome outcome = play(kind, setting, act, n, crew);
-            if (outcome == HELD_UP || outcome == WRONG)
+            if (outcome == HELD_UP || outcome == WRONG) {
                 printf("# %s: %s, parked before step %u: %s\n", kind->name, act_names[act], n,
                        outcome == HELD_UP ? "another is held up" : "not as it should be");
-            if (outcome == HELD_UP || outcome == WRONG)
                 return outcome;
+            }
             if (outcome == ENDED)
                 break;
             parked++;

@@ -14,6 +14,7 @@
 #include "bide/blocking.h"
 #include "bide/branch.h"
 #include "bide/channel.h"
+#include "bide/broadcast.h"
 #include "bide/compiler.h"
 #include "bide/condition.h"
 #include "bide/coroutine.h"
@@ -40,6 +41,7 @@
 #include "bide/node_pool.h"
 #include "bide/notify.h"
 #include "bide/once.h"
+#include "bide/oneshot.h"
 #include "bide/platform.h"
 #include "bide/pollable.h"
 #include "bide/recursive_generator.h"
@@ -71,6 +73,7 @@
 #include "bide/wait_group.h"
 #include "bide/waiter_list.h"
 #include "bide/waiter_queue.h"
+#include "bide/watch.h"
 #include "bide/when.h"
 #include "bide/with_stop.h"
 

@@ -89,19 +89,20 @@ BIDE_INLINE bide_single_consumer_word_ *bide_single_consumer_of_(bide_awaiter *a
 /* Two wait at once. */
 BIDE_COLD void bide_single_consumer_misused_(void);
 
-/* `then`: what the word becomes where somebody waits. */
-BIDE_INLINE void bide_single_consumer_set_(bide_single_consumer_word_ *state, uintptr_t then)
+/* `then`: what the word becomes where somebody waits. False: it is closed, and nothing was done; this orders nothing. */
+BIDE_INLINE bool bide_single_consumer_set_(bide_single_consumer_word_ *state, uintptr_t then)
 {
     uintptr_t word = BIDE_SINGLE_NOT_SET_;
     uintptr_t set = BIDE_SINGLE_SET_;
     /* release: 2, partners are the acquires of who finds it set. acquire: 3, partner is enlist's release. */
     while (!bide_atomic_compare_exchange(&state->word, &word, set, acq_rel, relaxed)) {
         if (word == BIDE_SINGLE_CLOSED_ || word == BIDE_SINGLE_SET_FOR_GOOD_)
-            return;
+            return false;
         set = bide_single_consumer_is_waiter_(word) ? then : BIDE_SINGLE_SET_;
     }
     if (bide_single_consumer_is_waiter_(word))
         bide_wake_one((bide_awaiter *)word);
+    return true;
 }
 
 void bide_single_consumer_close_(bide_single_consumer_word_ *state);

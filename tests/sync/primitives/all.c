@@ -46,6 +46,9 @@ const primitive *const primitives[] = {
     &primitive_latch,
     &primitive_wait_group,
     &primitive_cyclic_barrier,
+    &primitive_oneshot,
+    &primitive_watch,
+    &primitive_broadcast,
 };
 const size_t primitives_count = sizeof primitives / sizeof primitives[0];
 

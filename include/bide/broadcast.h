@@ -1,0 +1,420 @@
+/*
+ * A channel from one to all: each subscriber sees every element, and who is too slow is told how many he has missed.
+ * Floor: queue.
+ *
+ *     bide_broadcast_slot(struct event) memory[100];
+ *     bide_broadcast(struct event) broadcast;
+ *     bide_broadcast_init(&broadcast, memory, 100);       it keeps the last 100; any number from 1 on
+ *     bide_broadcast_send(&broadcast, &event);            the producer: 0, or -EPIPE (closed)
+ *
+ *     bide_broadcast_subscriber(struct event) subscriber;
+ *     bide_broadcast_subscribe(&subscriber, &broadcast);  from now on
+ *     while (bide_broadcast_receive_blocking(&subscriber, &event, BIDE_FOREVER) == 0)
+ *         if (subscriber.missed != 0) ...                 so many were lost just before this one
+ *
+ *     published    the position of the newest element, from 0 on; the cursor of a sequence barrier
+ *     places       0 to capacity: the caller's slots, and one more inside. Positions go through them in turn
+ *
+ *                      kept: the last `capacity`
+ *                  . [ o  o  o  o  o  published ] (being written) .
+ *                           position ->
+ *
+ *     send         write the next place, then publish its position
+ *     receive      wait until the position is published; read its place; if it was overwritten, skip to the oldest that
+ *                  is kept, and count what was skipped
+ *     close        close the barrier: who has seen all ends with -EPIPE
+ *
+ * What is being written is none of what is kept, since there is one place more. So a producer that stops in the middle
+ * of sending stops nobody, and takes nothing away; and who finds that something is published can have it, or what came
+ * later.
+ *
+ * One thread at a time is the producer (send, close); who hands that on does so by something that orders the two, as a
+ * mutex does. A subscriber is a position and what belongs to it: it is one thread's at a time, there may be any number,
+ * they come and go, and nobody keeps a list of them. A copy of one is another that goes on from there.
+ *
+ * ---- Why it is right ----
+ *
+ * 1. `published` is changed by the producer alone, so it reads it relaxed.
+ * 2. Publishing releases the words of that element, and what was written before the send. A subscriber reads the place
+ *    of a position only if it is not beyond `seen`, which it has loaded from `published` with acquire. So no word is
+ *    older than the element that is read.
+ * 3. Nor is one newer. There are capacity + 1 places, so words of position n + capacity + 1 are written to the place of
+ *    n, after n + capacity was published, and between the two is a release fence; an acquire fence is between the reading
+ *    of the words and the next look at `published`. If one word that was read was of a later element, the two fences
+ *    order the publishing of n + capacity before that look. So if it finds less all words were of position n, and, in a
+ *    batch, of those behind it. If not, n is none of the last `capacity`, and lost in any case.
+ *    (Words are atomics, so that nothing of this is a data race, and relaxed, so that they cost what plain ones do.)
+ * 4. Closing is the producer's, so all that was sent comes before it: who finds the barrier shut (acquire; partner is
+ *    the close) and then nothing in `published` that he has not had has had the last. Who waits is ended by the barrier,
+ *    by the same rule.
+ * 5. An element is taken when the coroutine goes on, and until then the subscriber stays where it is: so a wait that is
+ *    cut short loses nothing but by being slow. It finds one then, for its position was published when it was woken, and
+ *    what is published is never overwritten before there is a later one. That no wake-up is lost is the barrier's
+ *    argument.
+ * 6. Positions wrap around, and a capacity need not divide their number. So the place goes along with the position. Who
+ *    begins takes it from `origin`, the position that was last in place 0: that is relaxed, since an older one, or a
+ *    newer one, is so many rounds away, and leads to the same place. A subscriber that does not look may fall behind by
+ *    SIZE_MAX - 1; while it begins to wait less than half of that may be sent (sequence_barrier.h).
+ *
+ * Progress: sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters, to be woken.
+ * Receiving is lock-free: it begins again only when the element was overwritten meanwhile.
+ *
+ * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `broadcast`,
+ * `memory` and `subscriber` may be evaluated more than once, the other arguments once. None of them allocates.
+ *
+ * Source: Tokio's broadcast, which locks; the ring is that of the Disruptor without its gate. Sequence locks: see
+ * watch.h.
+ */
+#ifndef BIDE_BROADCAST_H
+#define BIDE_BROADCAST_H
+
+#include "bide/detail/shared_words.h"
+#include "bide/errors.h"
+#include "bide/sequence_barrier.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_broadcast_ {
+    bide_sequence_barrier barrier;
+    /* constant while it is shared */
+    size_t capacity;
+    bide_shared_word_ *slots; /* places 0 to capacity - 1 */
+    bide_shared_word_ *spare; /* place `capacity` */
+    /* the producer's */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) size_t place; /* of what is sent next */
+    bool closed;
+    bide_atomic(size_t) origin; /* the position that was last in place 0 */
+} bide_broadcast_;
+
+/* What the memory is an array of: an element of `type`. Each use is a type of its own. */
+#define bide_broadcast_slot(type)                                  \
+    struct {                                                       \
+        bide_shared_word_ words[BIDE_SHARED_WORDS_(sizeof(type))]; \
+    }
+
+/* A broadcast of elements of `type`, aligned to BIDE_CACHE_LINE. Each use is a type of its own: give it a name by a
+ * typedef, or declare one where it is used. */
+#define bide_broadcast(type)                                       \
+    struct {                                                       \
+        bide_broadcast_ broadcast;                                 \
+        bide_shared_word_ spare[BIDE_SHARED_WORDS_(sizeof(type))]; \
+        type *typed_; /* for its type alone, as in a subscriber */ \
+    }
+
+typedef struct bide_broadcast_cursor_ {
+    bide_broadcast_ *broadcast;
+    size_t position; /* of the next */
+    size_t place;    /* that of `position` */
+    size_t seen;     /* what was published when it looked last; position - 1 or later */
+    size_t lost;     /* since the last that was received */
+} bide_broadcast_cursor_;
+
+/* A subscriber to elements of `type`. `missed` is set by each receive that has an element: how many were overwritten
+ * between the one before and this. Nothing refers to it but its own wait. */
+#define bide_broadcast_subscriber(type) \
+    struct {                            \
+        size_t missed;                  \
+        bide_broadcast_cursor_ cursor;  \
+        type *typed_;                   \
+    }
+
+/* One wait. The caller's, for the time of the wait; so is where the element goes. */
+typedef struct bide_broadcast_waiter {
+    bide_sequence_waiter wait; /* the head */
+    bide_broadcast_cursor_ *cursor;
+    size_t *missed;
+    void *to;
+    size_t size;
+} bide_broadcast_waiter;
+
+/* `pointer`, which must be one to an element of a broadcast, or of a subscriber; and its size. */
+#define BIDE_BROADCAST_ELEMENT_(typed, pointer) (1 ? (pointer) : (typed)->typed_)
+#define BIDE_BROADCAST_SIZE_(typed)             sizeof *(typed)->typed_
+
+/*
+ * Makes `broadcast` an empty one over the array `memory` of `count` slots, which stay the caller's and must outlive it:
+ * it keeps the last `count` elements. At least 1, at most SIZE_MAX / 4. Before it is shared. The memory of both may go
+ * when the producer is done (its last call has returned) and nobody subscribes, receives or waits.
+ */
+#define bide_broadcast_init(broadcast_, memory, count)                                             \
+    ((void)(1 ? &(memory)->words : &(broadcast_)->spare),                                          \
+     bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, (count), \
+                          BIDE_BROADCAST_SIZE_(broadcast_)))
+
+BIDE_INLINE void bide_broadcast_init_(bide_broadcast_ *broadcast, bide_shared_word_ *slots,
+                                      bide_shared_word_ *spare, size_t capacity, size_t size)
+{
+    bide_sequence_barrier_init(&broadcast->barrier, bide_sequence_initial());
+    broadcast->capacity = capacity;
+    broadcast->slots = slots;
+    broadcast->spare = spare;
+    broadcast->place = 0;
+    broadcast->closed = false;
+    bide_atomic_init(&broadcast->origin, (size_t)0);
+    bide_shared_words_init_(slots, capacity * BIDE_SHARED_WORDS_(size));
+    bide_shared_words_init_(spare, BIDE_SHARED_WORDS_(size));
+}
+
+BIDE_INLINE bide_shared_word_ *bide_broadcast_at_(const bide_broadcast_ *broadcast, size_t place,
+                                                  size_t size)
+{
+    return place < broadcast->capacity ? broadcast->slots + place * BIDE_SHARED_WORDS_(size)
+                                       : broadcast->spare;
+}
+
+/* `place`, some places further: at most `capacity`. */
+BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_t place,
+                                         size_t count)
+{
+    size_t after = place + count;
+    return after <= broadcast->capacity ? after : after - broadcast->capacity - 1;
+}
+
+/* ---- The producer ---- */
+
+/*
+ * Sends a copy of the element at `from` to all who are subscribed, in place of the oldest, and wakes who waits for it,
+ * each on its own scheduler. Returns 0; or -EPIPE if it is closed: then nothing is done. The producer; does not suspend,
+ * and runs nobody on the caller's stack while a coroutine is running on it. Wait-free while nobody waits.
+ */
+#define bide_broadcast_send(broadcast_, from)                                                     \
+    bide_broadcast_send_(&(broadcast_)->broadcast, BIDE_BROADCAST_ELEMENT_((broadcast_), (from)), \
+                         BIDE_BROADCAST_SIZE_(broadcast_))
+
+BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *from, size_t size)
+{
+    if (BIDE_UNLIKELY(broadcast->closed))
+        return -EPIPE;
+    size_t position = bide_atomic_load(&broadcast->barrier.published, relaxed) + 1; /* 1 */
+    size_t place = broadcast->place;
+    broadcast->place = bide_broadcast_after_(broadcast, place, 1);
+    if (place == 0)
+        bide_atomic_store(&broadcast->origin, position, relaxed); /* 6 */
+    bide_atomic_fence(release); /* 3, partner is the fence of _take_ */
+    bide_shared_words_store_(bide_broadcast_at_(broadcast, place, size), from, size);
+    bide_sequence_barrier_publish(&broadcast->barrier, position); /* 2 */
+    return 0;
+}
+
+/*
+ * Closes it: what is kept is still received, and after that who waits, now and later, ends with -EPIPE. Sends answer
+ * -EPIPE. More than once is once. The producer; does not suspend; as send otherwise.
+ */
+#define bide_broadcast_close(broadcast_) bide_broadcast_close_(&(broadcast_)->broadcast)
+
+BIDE_INLINE void bide_broadcast_close_(bide_broadcast_ *broadcast)
+{
+    broadcast->closed = true;
+    bide_sequence_barrier_close(&broadcast->barrier);
+}
+
+/* ---- Subscribing ---- */
+
+/*
+ * Makes a subscriber to elements of the same type, which receives what is sent from now on: all that comes after the
+ * last that the caller knows of, at least. The memory may go when it does not wait. Any thread; wait-free.
+ */
+#define bide_broadcast_subscribe(subscriber_, broadcast_)                                 \
+    ((void)(1 ? (subscriber_)->typed_ : (broadcast_)->typed_), (subscriber_)->missed = 0, \
+     bide_broadcast_subscribe_(&(subscriber_)->cursor, &(broadcast_)->broadcast))
+
+BIDE_INLINE void bide_broadcast_subscribe_(bide_broadcast_cursor_ *cursor,
+                                           bide_broadcast_ *broadcast)
+{
+    /* relaxed, both: nothing is read that they lead to; and 6. */
+    size_t published = bide_atomic_load(&broadcast->barrier.published, relaxed);
+    size_t origin = bide_atomic_load(&broadcast->origin, relaxed);
+    size_t position = published + 1;
+    size_t places = broadcast->capacity + 1;
+    size_t behind = (origin - position) % places; /* if the origin is the later one */
+    cursor->broadcast = broadcast;
+    cursor->position = position;
+    cursor->seen = published;
+    cursor->lost = 0;
+    if (position - origin <= SIZE_MAX / 2)
+        cursor->place = (position - origin) % places;
+    else
+        cursor->place = behind == 0 ? 0 : places - behind;
+}
+
+/* ---- Receiving ---- */
+
+/* How many are there to be had, or have been; if it seems fewer than `wanted`, looks again. */
+BIDE_INLINE size_t bide_broadcast_available_(bide_broadcast_cursor_ *cursor, size_t wanted)
+{
+    if (cursor->seen - cursor->position + 1 < wanted)
+        /* acquire: 2, partner is the publishing. */
+        cursor->seen = bide_atomic_load(&cursor->broadcast->barrier.published, acquire);
+    return cursor->seen - cursor->position + 1;
+}
+
+/* Skips what is not kept any more, by what was seen. */
+BIDE_INLINE void bide_broadcast_skip_(bide_broadcast_cursor_ *cursor)
+{
+    const bide_broadcast_ *broadcast = cursor->broadcast;
+    size_t ahead = cursor->seen - cursor->position;
+    if (BIDE_LIKELY(ahead < broadcast->capacity))
+        return;
+    size_t lost = ahead - broadcast->capacity + 1;
+    cursor->lost += lost;
+    cursor->position += lost;
+    cursor->place =
+        bide_broadcast_after_(broadcast, cursor->place, lost % (broadcast->capacity + 1));
+}
+
+/* Takes what there is, up to `count`; returns how many. */
+BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *missed, void *to,
+                                        size_t count, size_t size)
+{
+    bide_broadcast_ *broadcast = cursor->broadcast;
+    for (;;) {
+        size_t available = bide_broadcast_available_(cursor, count);
+        if (available == 0)
+            return 0;
+        bide_broadcast_skip_(cursor);
+        if (available > broadcast->capacity)
+            available = broadcast->capacity;
+        if (count > available)
+            count = available;
+        size_t place = cursor->place;
+        for (size_t i = 0; i < count; i++) {
+            bide_shared_words_load_((char *)to + i * size,
+                                    bide_broadcast_at_(broadcast, place, size), size);
+            place = bide_broadcast_after_(broadcast, place, 1);
+        }
+        bide_atomic_fence(acquire); /* 3, partner is the fence of _send_ */
+        /* acquire: 2, partner is the publishing; for what is read next. */
+        cursor->seen = bide_atomic_load(&broadcast->barrier.published, acquire);
+        if (BIDE_LIKELY(cursor->seen - cursor->position < broadcast->capacity)) {
+            *missed = cursor->lost;
+            cursor->lost = 0;
+            cursor->position += count;
+            cursor->place = place;
+            return count;
+        }
+        /* It was overtaken; that is less likely with fewer. */
+        count = count / 2 + count % 2;
+    }
+}
+
+/* The same; if there is nothing, says why. */
+BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, size_t *missed,
+                                               void *to, size_t count, size_t size)
+{
+    if (count == 0)
+        return 0;
+    for (;;) {
+        size_t taken = bide_broadcast_take_(cursor, missed, to, count, size);
+        if (BIDE_LIKELY(taken != 0))
+            return (ptrdiff_t)taken;
+        /* acquire: 4, partner is the close. */
+        uintptr_t word = bide_atomic_load(&cursor->broadcast->barrier.waiters.list.word, acquire);
+        if (BIDE_LIKELY(!bide_waiter_list_word_is_shut(word)))
+            return -EAGAIN;
+        if (bide_broadcast_available_(cursor, 1) == 0)
+            return -EPIPE;
+    }
+}
+
+/*
+ * Takes the next element, if there is one, and copies it to `to`; `missed` says how many were lost before it. Returns
+ * 0; -EAGAIN if there is none yet; -EPIPE if it is closed and all was seen. The subscriber's; lock-free.
+ */
+#define bide_broadcast_try_receive(subscriber_, to)                             \
+    bide_broadcast_try_receive_(&(subscriber_)->cursor, &(subscriber_)->missed, \
+                                BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
+                                BIDE_BROADCAST_SIZE_(subscriber_))
+
+BIDE_INLINE int bide_broadcast_try_receive_(bide_broadcast_cursor_ *cursor, size_t *missed,
+                                            void *to, size_t size)
+{
+    ptrdiff_t taken = bide_broadcast_try_take_(cursor, missed, to, 1, size);
+    return taken < 0 ? (int)taken : 0;
+}
+
+/*
+ * Takes elements, as many of `count` as there are, and copies them to the array `to`, in order; `missed` says how many
+ * were lost before the first, and none were after that. Returns how many, at least 1; -EAGAIN if there is none yet;
+ * -EPIPE if it is closed and all was seen; 0 only if count is 0. The rest of the array may have been written to. The
+ * subscriber's; lock-free.
+ */
+#define bide_broadcast_try_receive_many(subscriber_, to, count)                     \
+    bide_broadcast_try_take_(&(subscriber_)->cursor, &(subscriber_)->missed,        \
+                             BIDE_BROADCAST_ELEMENT_((subscriber_), (to)), (count), \
+                             BIDE_BROADCAST_SIZE_(subscriber_))
+
+BIDE_INLINE bool bide_broadcast_ready_(bide_awaiter *awaiter)
+{
+    bide_broadcast_cursor_ *cursor = ((bide_broadcast_waiter *)(void *)awaiter)->cursor;
+    return bide_broadcast_available_(cursor, 1) != 0;
+}
+
+BIDE_INLINE bide_frame *bide_broadcast_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
+    waiter->wait.target = waiter->cursor->position;
+    return bide_sequence_barrier_suspend_(awaiter, frame);
+}
+
+BIDE_INLINE int bide_broadcast_resume_(bide_awaiter *awaiter)
+{
+    bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
+    (void)bide_broadcast_take_(waiter->cursor, waiter->missed, waiter->to, 1, waiter->size); /* 5 */
+    return 0;
+}
+
+BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
+                                                  bide_broadcast_cursor_ *cursor, size_t *missed,
+                                                  void *to, size_t size)
+{
+    static const bide_awaiter_ops ops = {
+        bide_broadcast_ready_,         bide_broadcast_suspend_,         bide_broadcast_resume_,
+        bide_sequence_barrier_cancel_, bide_sequence_barrier_withdraw_, "bide_broadcast_receive"};
+    waiter->cursor = cursor;
+    waiter->missed = missed;
+    waiter->to = to;
+    waiter->size = size;
+    bide_awaiter *awaiter = bide_sequence_barrier_wait_until_published(
+        &waiter->wait, &cursor->broadcast->barrier, cursor->position);
+    awaiter->ops = &ops;
+    return awaiter;
+}
+
+/*
+ * Waits for the next element, and copies it to `to`; `missed` says how many were lost before it. `waiter` (a
+ * bide_broadcast_waiter), the subscriber and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE if
+ * it is closed and all was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was taken. What was
+ * written before the element was sent is visible. The subscriber's, on any thread; suspends if there is none yet;
+ * lock-free, but for the system call of a heavy fence (fence.h) if nobody has waited for some time.
+ */
+#define bide_broadcast_receive(waiter, subscriber_, to)                               \
+    bide_broadcast_receive_((waiter), &(subscriber_)->cursor, &(subscriber_)->missed, \
+                            BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),             \
+                            BIDE_BROADCAST_SIZE_(subscriber_))
+
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ */
+#define bide_broadcast_receive_blocking(subscriber_, to, deadline)                   \
+    bide_broadcast_receive_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \
+                                     BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
+                                     BIDE_BROADCAST_SIZE_(subscriber_), (deadline))
+
+BIDE_INLINE int bide_broadcast_receive_blocking_(bide_broadcast_cursor_ *cursor, size_t *missed,
+                                                 void *to, size_t size, uint64_t deadline)
+{
+    bide_broadcast_waiter waiter;
+    return bide_sync_wait_until(bide_broadcast_receive_(&waiter, cursor, missed, to, size),
+                                deadline);
+}
+
+/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+#define bide_broadcast_destroy(broadcast_) \
+    bide_sequence_barrier_destroy_(        \
+        &(broadcast_)->broadcast.barrier,  \
+        BIDE_MISUSE_("a broadcast is destroyed that is waited on", #broadcast_))
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,227 @@
+/*
+ * A channel for one value, once: the answer to a request. Floor: queue.
+ *
+ *     bide_oneshot(struct answer) oneshot;
+ *     bide_oneshot_init(&oneshot);
+ *     bide_oneshot_send(&oneshot, &answer);                            0, or -EPIPE: it stays the sender's
+ *     bide_try(bide_oneshot_receive(&self->wait, &oneshot, &answer));  -EPIPE: there will be none
+ *
+ *     event     NOT_SET, or who waits    nothing has been sent
+ *               SET, SET_FOR_GOOD        the value is there; it stays there until it is received
+ *               CLOSED                   it was closed before anything was sent
+ *     claimed   0 --the first send--> 1
+ *     received  false --a receive ends with 0--> true
+ *
+ *     send      claim; copy the value; set the event
+ *     receive   wait for the event; copy the value
+ *     close     close the event: does nothing to a value that was sent
+ *
+ * Of all sends and closes, from whatever threads, exactly one wins: the one that changes the event. So several may race
+ * to give the answer, and the first to claim gives it; or the oneshot is closed first, by whoever no longer wants it or
+ * will not give it. A send that has not won answers -EPIPE, and has left the value with its caller.
+ *
+ * Send and close from any thread. One thread at a time is the receiver: it receives, tries to, and waits. What a receive
+ * that was cut short did not take is there for the next one; so it is if its coroutine is destroyed.
+ *
+ * ---- Why it is right ----
+ *
+ * 1. Nobody but who has claimed writes the value, and it claims once. It orders nothing: relaxed. (The look before it
+ *    spares the others the exchange.)
+ * 2. The value is written before the event is set, and read after it was found set, or the receiver was woken because
+ *    it was set: by the event's own argument (single_consumer_event.h, 1 and 2) neither the value nor the wake-up is
+ *    missed. If the event was closed first, setting it fails, and nobody reads the value.
+ * 3. A send that finds it closed has seen what was written before the close: one more load, with acquire, for the set
+ *    that failed is relaxed. Its partner is the close. One that finds it claimed by another has seen nothing.
+ * 4. `received` is the receiver's alone.
+ *
+ * When the memory may go: when the receiver is done (its last receive has ended, and it waits no more), and no other
+ * call is under way nor will come. A send that answers 0, and a close, touch nothing of the oneshot once the event is
+ * changed: so if one send or close is all that ever comes, the receiver may let the memory go as soon as its receive has
+ * ended with 0 or -EPIPE, though that call has not returned. After a receive that was cut short, or a close of its own,
+ * the receiver has to know by other means that no send will come.
+ *
+ * Progress: all of it is wait-free but for send and close, which are lock-free: they try again when a wait has begun or
+ * was cut short in between.
+ *
+ * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `oneshot` may be
+ * evaluated more than once, the other arguments once. None of them allocates.
+ *
+ * Source: Tokio's and the futures crate's oneshot; the event is cppcoro's single_consumer_event.
+ */
+#ifndef BIDE_ONESHOT_H
+#define BIDE_ONESHOT_H
+
+#include "bide/detail/element.h"
+#include "bide/errors.h"
+#include "bide/single_consumer_event.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_oneshot_ {
+    bide_single_consumer_event event;
+    bide_atomic(uint32_t) claimed;
+    bool received;
+} bide_oneshot_;
+
+/* A oneshot for a value of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it
+ * is used. */
+#define bide_oneshot(type)   \
+    struct {                 \
+        bide_oneshot_ state; \
+        type value;          \
+    }
+
+/* One receive. The caller's, for the time of the wait; so is where the value goes. */
+typedef struct bide_oneshot_waiter {
+    bide_single_consumer_event_waiter wait; /* the head */
+    bide_oneshot_ *oneshot;
+    const void *value;
+    void *to;
+    size_t size;
+} bide_oneshot_waiter;
+
+/* `pointer`, which must be one to a value. */
+#define BIDE_ONESHOT_VALUE_(oneshot, pointer) (1 ? (pointer) : &(oneshot)->value)
+
+/* Makes one. Before it is shared. */
+#define bide_oneshot_init(oneshot) bide_oneshot_init_(&(oneshot)->state)
+
+BIDE_INLINE void bide_oneshot_init_(bide_oneshot_ *oneshot)
+{
+    bide_single_consumer_event_init(&oneshot->event, false);
+    bide_atomic_init(&oneshot->claimed, 0);
+    oneshot->received = false;
+}
+
+/* ---- Sending ---- */
+
+/*
+ * Sends a copy of the value at `from`, and wakes the receiver on its scheduler. Returns 0; or -EPIPE if it was closed,
+ * or another send came first: then nothing is sent. Any thread; does not suspend, and does not run the receiver on the
+ * caller's stack while a coroutine is running on it. Lock-free.
+ */
+#define bide_oneshot_send(oneshot, from)                     \
+    bide_oneshot_send_(&(oneshot)->state, &(oneshot)->value, \
+                       BIDE_ONESHOT_VALUE_((oneshot), (from)), sizeof(oneshot)->value)
+
+BIDE_INLINE int bide_oneshot_send_(bide_oneshot_ *oneshot, void *value, const void *from,
+                                   size_t size)
+{
+    /* relaxed: 1. */
+    if (bide_atomic_load(&oneshot->claimed, relaxed) != 0 ||
+        bide_atomic_exchange(&oneshot->claimed, 1, relaxed) != 0)
+        return -EPIPE;
+    bide_element_copy_(value, from, size);
+    if (BIDE_LIKELY(bide_single_consumer_set_(&oneshot->event.state, BIDE_SINGLE_SET_))) /* 2 */
+        return 0;
+    /* acquire: 3, partner is the close. */
+    (void)bide_atomic_load(&oneshot->event.state.word, acquire);
+    return -EPIPE;
+}
+
+/*
+ * Closes it, unless a value was sent: sends answer -EPIPE, and who receives, now and later, ends with -EPIPE. For the
+ * sender that will not send, and the receiver that no longer wants it. A value that was sent is still received. More
+ * than once is once. Any thread; does not suspend; as send otherwise.
+ */
+#define bide_oneshot_close(oneshot) bide_single_consumer_event_close(&(oneshot)->state.event)
+
+/*
+ * Was it sent or closed? Then no send wins any more: for a sender that would rather not make what nobody takes. What
+ * was written before that is visible. Any thread; wait-free.
+ */
+#define bide_oneshot_is_decided(oneshot) bide_oneshot_is_decided_(&(oneshot)->state)
+
+BIDE_INLINE bool bide_oneshot_is_decided_(bide_oneshot_ *oneshot)
+{
+    /* acquire: 2 and 3, partners are the set and the close. */
+    uintptr_t word = bide_atomic_load(&oneshot->event.state.word, acquire);
+    return word != BIDE_SINGLE_NOT_SET_ && !bide_single_consumer_is_waiter_(word);
+}
+
+/* ---- Receiving ---- */
+
+BIDE_INLINE int bide_oneshot_take_(bide_oneshot_ *oneshot, const void *value, void *to, size_t size)
+{
+    if (oneshot->received) /* 4 */
+        return -EPIPE;
+    bide_element_copy_(to, value, size);
+    oneshot->received = true;
+    return 0;
+}
+
+/*
+ * Takes the value, if it is there, and copies it to `to`. Returns 0; -EAGAIN if it was not sent yet; -EPIPE if it was
+ * closed before anything was sent, or the value has been received already. The receiver; wait-free.
+ */
+#define bide_oneshot_try_receive(oneshot, to)                       \
+    bide_oneshot_try_receive_(&(oneshot)->state, &(oneshot)->value, \
+                              BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
+
+BIDE_INLINE int bide_oneshot_try_receive_(bide_oneshot_ *oneshot, const void *value, void *to,
+                                          size_t size)
+{
+    /* acquire: 2, partner is the set, or the close. */
+    uintptr_t word = bide_atomic_load(&oneshot->event.state.word, acquire);
+    if (word == BIDE_SINGLE_SET_ || word == BIDE_SINGLE_SET_FOR_GOOD_)
+        return bide_oneshot_take_(oneshot, value, to, size);
+    return word == BIDE_SINGLE_CLOSED_ ? -EPIPE : -EAGAIN;
+}
+
+BIDE_INLINE int bide_oneshot_resume_(bide_awaiter *awaiter)
+{
+    bide_oneshot_waiter *waiter = (bide_oneshot_waiter *)(void *)awaiter;
+    return bide_oneshot_take_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
+}
+
+BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bide_oneshot_ *oneshot,
+                                                const void *value, void *to, size_t size)
+{
+    static const bide_awaiter_ops ops = {bide_single_consumer_event_ready_,
+                                         bide_single_consumer_event_suspend_,
+                                         bide_oneshot_resume_,
+                                         bide_single_consumer_cancel_,
+                                         bide_single_consumer_withdraw_,
+                                         "bide_oneshot_receive"};
+    waiter->oneshot = oneshot;
+    waiter->value = value;
+    waiter->to = to;
+    waiter->size = size;
+    return bide_single_consumer_wait_(&waiter->wait, &oneshot->event.state, &ops);
+}
+
+/*
+ * Waits for the value, and copies it to `to`. `waiter` (a bide_oneshot_waiter) and `to` are the caller's until the wait
+ * has ended. Ends with 0; with -EPIPE if it is closed before anything is sent, or the value was received already; or,
+ * cut short, with -ECANCELED or -ETIMEDOUT (stop.h): that loses nothing, for the value is taken when the receiver goes
+ * on, and stays for another receive if it does not. The receiver; suspends if nothing was sent yet; wait-free.
+ */
+#define bide_oneshot_receive(waiter, oneshot, to)                         \
+    bide_oneshot_receive_((waiter), &(oneshot)->state, &(oneshot)->value, \
+                          BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
+
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ */
+#define bide_oneshot_receive_blocking(oneshot, to, deadline)                                     \
+    bide_oneshot_receive_blocking_(&(oneshot)->state, &(oneshot)->value,                         \
+                                   BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value, \
+                                   (deadline))
+
+BIDE_INLINE int bide_oneshot_receive_blocking_(bide_oneshot_ *oneshot, const void *value, void *to,
+                                               size_t size, uint64_t deadline)
+{
+    bide_oneshot_waiter waiter;
+    return bide_sync_wait_until(bide_oneshot_receive_(&waiter, oneshot, value, to, size), deadline);
+}
+
+/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+#define bide_oneshot_destroy(oneshot)  \
+    bide_single_consumer_destroy_(     \
+        &(oneshot)->state.event.state, \
+        BIDE_MISUSE_("a oneshot is destroyed that is waited on", #oneshot))
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,336 @@
+/*
+ * A channel that has one value, the latest: a configuration, a position, a price. Who is slow misses what was in
+ * between. Floor: queue.
+ *
+ *     bide_watch(struct config) watch;
+ *     bide_watch_init(&watch, &config);               there is a value from the beginning
+ *     bide_watch_send(&watch, &config);               the producer: 0, or -EPIPE (closed)
+ *     bide_watch_read(&watch, &config);               anybody: the latest
+ *
+ *     bide_watch_receiver(struct config) receiver;
+ *     bide_watch_receiver_init(&receiver, &watch);    it has seen nothing yet
+ *     while (bide_watch_changed_blocking(&receiver, &config, BIDE_FOREVER) == 0)
+ *         apply(&config);                             the first, and each that is new when it is asked for
+ *
+ *     published   the version of the latest value, from 0 on; the cursor of a sequence barrier
+ *     words       some buffers in turn: version n is in buffer n % BUFFERS
+ *
+ *                 published = n             sending                   published = n + 1
+ *                 |  n  | n-3 | n-2 | n-1 | ----> |  n  | ... | n-2 | n-1 | ----> |  n  | n+1 | n-2 | n-1 |
+ *
+ *     send        write the buffer of version n + 1, then publish that
+ *     read        read the buffer of what is published; if that was published too long ago meanwhile, again
+ *     changed     wait until something else is published than this receiver has seen; read
+ *     close       close the barrier: who has seen the last version ends with -EPIPE
+ *
+ * A buffer is overwritten when BUFFERS - 1 newer ones have been published. So a producer that stops in the middle of
+ * sending stops nobody: the latest complete value is in another buffer.
+ *
+ * One thread at a time is the producer (send, close); who hands that on does so by something that orders the two, as a
+ * mutex does. Reading is for any number of threads. A receiver is one thread's at a time; there may be any number, they
+ * come and go, and nobody keeps a list of them.
+ *
+ * ---- Why it is right ----
+ *
+ * 1. `published` is changed by the producer alone, so it reads it relaxed.
+ * 2. Publishing releases the words of that version, and what was written before the send; who reads `published` acquires
+ *    them. So no word is older than the version that is read.
+ * 3. Nor is one newer. Words of version n + BUFFERS are written to the buffer of version n after n + BUFFERS - 1 was
+ *    published, and between the two is a release fence; an acquire fence is between the reading of the words and the
+ *    second look at `published`. If one word that was read was of version n + BUFFERS, or later, the two fences order
+ *    the publishing before that look, which finds n + BUFFERS - 1 at least. So if it finds less all words were of
+ *    version n. If not, it has found a later version, and reads that: it acquires.
+ *    (Words are atomics, so that nothing of this is a data race, and relaxed, so that they cost what plain ones do.)
+ * 4. Closing is the producer's, so all that was sent comes before it: who finds the barrier shut (acquire; partner is
+ *    the close) and then nothing new in `published` has seen the last. Who waits is ended by the barrier, by the same
+ *    rule.
+ * 5. Between a wait's end and its coroutine more may be sent: it takes the latest there is when it goes on. Nothing is
+ *    taken before, so a wait that is cut short loses nothing. That no wake-up is lost is the barrier's argument.
+ * 6. Versions wrap around. A version is new if it is another than was seen, so a receiver that does not look may fall
+ *    behind by all of them but one; while it begins to wait less than half of them may be sent (sequence_barrier.h). The
+ *    number of buffers is a power of two, so they go on in turn.
+ *
+ * Progress: sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters, to be woken.
+ * Reading is lock-free: it begins again only when something was sent meanwhile; three times, or it need not.
+ *
+ * Values are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `watch` and `receiver`
+ * may be evaluated more than once, the other arguments once. None of them allocates.
+ *
+ * Source: Tokio's watch. Sequence locks: Lameter, Effective synchronization on Linux/NUMA systems (2005); the orders:
+ * Boehm, Can seqlocks get along with programming language memory models? (2012).
+ */
+#ifndef BIDE_WATCH_H
+#define BIDE_WATCH_H
+
+#include "bide/detail/shared_words.h"
+#include "bide/errors.h"
+#include "bide/sequence_barrier.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* A power of two. More of them make reading begin again less often; to the model checker more are like two. */
+#if BIDE_CHECK
+enum { BIDE_WATCH_BUFFERS_ = 2 };
+#else
+enum { BIDE_WATCH_BUFFERS_ = 4 };
+#endif
+
+/* The words of all buffers, for values of `type`. */
+#define BIDE_WATCH_WORDS_(type) (BIDE_WATCH_BUFFERS_ * BIDE_SHARED_WORDS_(sizeof(type)))
+
+typedef struct bide_watch_ {
+    bide_sequence_barrier barrier;
+    bide_shared_word_ *words; /* constant */
+    bool closed;              /* the producer's */
+} bide_watch_;
+
+/* A watch for values of `type`, aligned to BIDE_CACHE_LINE. Each use is a type of its own: give it a name by a typedef,
+ * or declare one where it is used. It has BIDE_WATCH_BUFFERS_ copies of the value inside. */
+#define bide_watch(type)                                                       \
+    struct {                                                                   \
+        bide_watch_ watch;                                                     \
+        BIDE_ALIGNAS(BIDE_CACHE_LINE)                                          \
+        bide_shared_word_ words[BIDE_WATCH_WORDS_(type)]; /* the producer's */ \
+        type *typed_; /* for its type alone, as in a receiver */               \
+    }
+
+typedef struct bide_watch_receiver_ {
+    bide_watch_ *watch;
+    size_t seen; /* the version */
+} bide_watch_receiver_;
+
+/* A receiver for values of `type`: what somebody has seen of a watch. Nothing refers to it but its own wait. */
+#define bide_watch_receiver(type)      \
+    struct {                           \
+        bide_watch_receiver_ receiver; \
+        type *typed_;                  \
+    }
+
+/* One wait. The caller's, for the time of the wait; so is where the value goes. */
+typedef struct bide_watch_waiter {
+    bide_sequence_waiter wait; /* the head */
+    bide_watch_receiver_ *receiver;
+    void *to;
+    size_t size;
+} bide_watch_waiter;
+
+/* `pointer`, which must be one to a value of a watch, or of a receiver; and its size. */
+#define BIDE_WATCH_VALUE_(typed, pointer) (1 ? (pointer) : (typed)->typed_)
+#define BIDE_WATCH_SIZE_(typed)           sizeof *(typed)->typed_
+
+BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t version, size_t size)
+{
+    return watch->words + version % BIDE_WATCH_BUFFERS_ * BIDE_SHARED_WORDS_(size);
+}
+
+/*
+ * Makes a watch that has the value at `from`. Before it is shared. The memory may go when the producer is done (its last
+ * call has returned) and nobody reads, receives or waits.
+ */
+#define bide_watch_init(watch_, from)                                                        \
+    bide_watch_init_(&(watch_)->watch, (watch_)->words, BIDE_WATCH_VALUE_((watch_), (from)), \
+                     BIDE_WATCH_SIZE_(watch_))
+
+BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, const void *from,
+                                  size_t size)
+{
+    bide_sequence_barrier_init(&watch->barrier, 0);
+    watch->words = words;
+    watch->closed = false;
+    bide_shared_words_init_(words, BIDE_WATCH_BUFFERS_ * BIDE_SHARED_WORDS_(size));
+    bide_shared_words_store_(bide_watch_buffer_(watch, 0, size), from, size);
+}
+
+/* ---- The producer ---- */
+
+/*
+ * Makes a copy of the value at `from` the latest, and wakes who waits for one, each on its own scheduler. Returns 0; or
+ * -EPIPE if it is closed: then nothing is done. The producer; does not suspend, and runs nobody on the caller's stack
+ * while a coroutine is running on it. Wait-free while nobody waits.
+ */
+#define bide_watch_send(watch_, from)                                       \
+    bide_watch_send_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (from)), \
+                     BIDE_WATCH_SIZE_(watch_))
+
+BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t size)
+{
+    if (BIDE_UNLIKELY(watch->closed))
+        return -EPIPE;
+    size_t version = bide_atomic_load(&watch->barrier.published, relaxed) + 1; /* 1 */
+    bide_atomic_fence(release); /* 3, partner is the fence of _copy_ */
+    bide_shared_words_store_(bide_watch_buffer_(watch, version, size), from, size);
+    bide_sequence_barrier_publish(&watch->barrier, version); /* 2 */
+    return 0;
+}
+
+/*
+ * Closes it: what is the latest can still be read, and received by who has not seen it; after that who waits, now and
+ * later, ends with -EPIPE. Sends answer -EPIPE. More than once is once. The producer; does not suspend; as send
+ * otherwise.
+ */
+#define bide_watch_close(watch_) bide_watch_close_(&(watch_)->watch)
+
+BIDE_INLINE void bide_watch_close_(bide_watch_ *watch)
+{
+    watch->closed = true;
+    bide_sequence_barrier_close(&watch->barrier);
+}
+
+/* ---- Reading ---- */
+
+/* Copies the latest value; returns its version. */
+BIDE_INLINE size_t bide_watch_copy_(bide_watch_ *watch, void *to, size_t size)
+{
+    /* acquire: 2, partner is the publishing. */
+    size_t version = bide_atomic_load(&watch->barrier.published, acquire);
+    for (;;) {
+        bide_shared_words_load_(to, bide_watch_buffer_(watch, version, size), size);
+        bide_atomic_fence(acquire); /* 3, partner is the fence of _send_ */
+        /* acquire: 2, partner is the publishing; for another round. */
+        size_t now = bide_atomic_load(&watch->barrier.published, acquire);
+        if (BIDE_LIKELY(now - version < BIDE_WATCH_BUFFERS_ - 1))
+            return version;
+        version = now;
+    }
+}
+
+/*
+ * Copies the latest value to `to`, also after the close. What was written before it was sent is visible. Always 0. Any
+ * thread; does not suspend; lock-free.
+ */
+#define bide_watch_read(watch_, to) \
+    bide_watch_read_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (to)), BIDE_WATCH_SIZE_(watch_))
+
+BIDE_INLINE int bide_watch_read_(bide_watch_ *watch, void *to, size_t size)
+{
+    (void)bide_watch_copy_(watch, to, size);
+    return 0;
+}
+
+/* ---- Receiving ---- */
+
+/*
+ * Makes a receiver of a watch for values of the same type. It has seen nothing, so what is the latest now is new to it.
+ * The memory may go when it does not wait. Any thread; wait-free.
+ */
+#define bide_watch_receiver_init(receiver_, watch_)      \
+    ((void)(1 ? (receiver_)->typed_ : (watch_)->typed_), \
+     bide_watch_receiver_init_(&(receiver_)->receiver, &(watch_)->watch))
+
+BIDE_INLINE void bide_watch_receiver_init_(bide_watch_receiver_ *receiver, bide_watch_ *watch)
+{
+    receiver->watch = watch;
+    /* relaxed: it is another number than any that is looked at next. */
+    receiver->seen = bide_atomic_load(&watch->barrier.published, relaxed) - 1;
+}
+
+/* Takes what is the latest now as seen: only what is sent later is new. The receiver's; wait-free. */
+#define bide_watch_mark_seen(receiver_) bide_watch_mark_seen_(&(receiver_)->receiver)
+
+BIDE_INLINE void bide_watch_mark_seen_(bide_watch_receiver_ *receiver)
+{
+    /* relaxed: nothing is read that it leads to. */
+    receiver->seen = bide_atomic_load(&receiver->watch->barrier.published, relaxed);
+}
+
+/* Is there a version that was not seen? */
+BIDE_INLINE bool bide_watch_is_new_(const bide_watch_receiver_ *receiver)
+{
+    /* relaxed: who reads the value looks again. */
+    return bide_atomic_load(&receiver->watch->barrier.published, relaxed) != receiver->seen;
+}
+
+/*
+ * Copies the latest value to `to`, if this receiver has not seen it. Returns 0; -EAGAIN if there is nothing new; -EPIPE
+ * if it is closed and there will not be. The receiver's; lock-free.
+ */
+#define bide_watch_try_changed(receiver_, to)                                             \
+    bide_watch_try_changed_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+                            BIDE_WATCH_SIZE_(receiver_))
+
+BIDE_INLINE int bide_watch_try_changed_(bide_watch_receiver_ *receiver, void *to, size_t size)
+{
+    if (!bide_watch_is_new_(receiver)) {
+        /* acquire: 4, partner is the close. */
+        uintptr_t word = bide_atomic_load(&receiver->watch->barrier.waiters.list.word, acquire);
+        if (BIDE_LIKELY(!bide_waiter_list_word_is_shut(word)))
+            return -EAGAIN;
+        if (!bide_watch_is_new_(receiver))
+            return -EPIPE;
+    }
+    receiver->seen = bide_watch_copy_(receiver->watch, to, size);
+    return 0;
+}
+
+BIDE_INLINE bool bide_watch_ready_(bide_awaiter *awaiter)
+{
+    return bide_watch_is_new_(((bide_watch_waiter *)(void *)awaiter)->receiver);
+}
+
+BIDE_INLINE bide_frame *bide_watch_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
+    waiter->wait.target = waiter->receiver->seen + 1;
+    return bide_sequence_barrier_suspend_(awaiter, frame);
+}
+
+BIDE_INLINE int bide_watch_resume_(bide_awaiter *awaiter)
+{
+    bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
+    bide_watch_receiver_ *receiver = waiter->receiver;
+    receiver->seen = bide_watch_copy_(receiver->watch, waiter->to, waiter->size); /* 5 */
+    return 0;
+}
+
+BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
+                                              bide_watch_receiver_ *receiver, void *to, size_t size)
+{
+    static const bide_awaiter_ops ops = {bide_watch_ready_,
+                                         bide_watch_suspend_,
+                                         bide_watch_resume_,
+                                         bide_sequence_barrier_cancel_,
+                                         bide_sequence_barrier_withdraw_,
+                                         "bide_watch_changed"};
+    waiter->receiver = receiver;
+    waiter->to = to;
+    waiter->size = size;
+    bide_awaiter *awaiter = bide_sequence_barrier_wait_until_published(
+        &waiter->wait, &receiver->watch->barrier, receiver->seen + 1);
+    awaiter->ops = &ops;
+    return awaiter;
+}
+
+/*
+ * Waits until there is a version that this receiver has not seen, and copies the latest to `to`. `waiter` (a
+ * bide_watch_waiter), the receiver and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE if it is
+ * closed and the last version was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was seen.
+ * What was written before the value was sent is visible. The receiver's, on any thread; suspends if there is nothing
+ * new; lock-free, but for the system call of a heavy fence (fence.h) if nobody has waited for some time.
+ */
+#define bide_watch_changed(waiter, receiver_, to)                                               \
+    bide_watch_changed_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+                        BIDE_WATCH_SIZE_(receiver_))
+
+/*
+ * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ */
+#define bide_watch_changed_blocking(receiver_, to, deadline)                                   \
+    bide_watch_changed_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+                                 BIDE_WATCH_SIZE_(receiver_), (deadline))
+
+BIDE_INLINE int bide_watch_changed_blocking_(bide_watch_receiver_ *receiver, void *to, size_t size,
+                                             uint64_t deadline)
+{
+    bide_watch_waiter waiter;
+    return bide_sync_wait_until(bide_watch_changed_(&waiter, receiver, to, size), deadline);
+}
+
+/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+#define bide_watch_destroy(watch_)  \
+    bide_sequence_barrier_destroy_( \
+        &(watch_)->watch.barrier, BIDE_MISUSE_("a watch is destroyed that is waited on", #watch_))
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * A broadcast that keeps one element, or two: subscribers that are overtaken, that wait, and that come while elements
+ * are sent.
+ */
+#include "bide/broadcast.h"
+#include "bide/check.h"
+#include "bide/stop.h"
+
+#include "watched.h"
+
+typedef struct element {
+    uint64_t low, high; /* equal: its number, from 1 on */
+} element;
+
+enum { MOST = 4 };
+
+typedef struct state {
+    bide_broadcast_slot(element) memory[2];
+    bide_broadcast(element) broadcast;
+    bide_broadcast_subscriber(element) subscriber;
+    bide_stop_source stop;
+    bide_context context;
+    int data[MOST + 1]; /* of each element: written before it is sent */
+    int closed;         /* written before that */
+    uint64_t last;      /* that the subscriber has had */
+} state;
+
+static void setup_of(state *s, size_t capacity)
+{
+    bide_broadcast_init(&s->broadcast, s->memory, capacity);
+    bide_broadcast_subscribe(&s->subscriber, &s->broadcast);
+    bide_stop_source_init(&s->stop);
+    s->context = bide_default_context;
+    s->context.stop = &s->stop;
+}
+
+static void setup(void *p)
+{
+    setup_of(p, 1);
+}
+
+/* Somebody will wait. (Not where they only look: who publishes passes a full fence if it is watched.) */
+static void setup_waited_for(void *p)
+{
+    state *s = p;
+    setup_of(s, 1);
+    WATCH(&s->broadcast.broadcast.barrier.waiters);
+}
+
+static void setup_of_two(void *p)
+{
+    setup_of(p, 2);
+}
+
+static void send(state *s, uint64_t number)
+{
+    element own = {number, number};
+    s->data[number] = 1;
+    bide_check_assert(bide_broadcast_send(&s->broadcast, &own) == 0);
+}
+
+static void send_one(void *p)
+{
+    send(p, 1);
+}
+
+static void send_two(void *p)
+{
+    send(p, 1);
+    send(p, 2);
+}
+
+static void send_three(void *p)
+{
+    send_two(p);
+    send(p, 3);
+}
+
+static void send_four(void *p)
+{
+    send_three(p);
+    send(p, 4);
+}
+
+static void close_it(void *p)
+{
+    state *s = p;
+    element more = {MOST, MOST};
+    s->closed = 1;
+    bide_broadcast_close(&s->broadcast);
+    bide_check_assert(bide_broadcast_send(&s->broadcast, &more) == -EPIPE);
+}
+
+static void send_and_close(void *p)
+{
+    send_two(p);
+    close_it(p);
+}
+
+/* It is whole, and what was written before it was sent is seen. */
+static uint64_t check_element(const state *s, const element *e)
+{
+    bide_check_assert(e->low == e->high && e->low >= 1 && e->low <= MOST);
+    bide_check_assert(s->data[e->low] == 1);
+    return e->low;
+}
+
+static void had(state *s, const element *e, size_t missed)
+{
+    uint64_t number = check_element(s, e);
+    bide_check_assert(number == s->last + missed + 1);
+    s->last = number;
+}
+
+static void try_some(state *s, int times)
+{
+    element e;
+    for (int i = 0; i < times; i++) {
+        int status = bide_broadcast_try_receive(&s->subscriber, &e);
+        if (status == 0)
+            had(s, &e, s->subscriber.missed);
+        else
+            bide_check_assert(status == -EAGAIN || (status == -EPIPE && s->closed == 1));
+        if (status == -EPIPE)
+            bide_check_assert(s->last == 2);
+    }
+}
+
+static void try_once(void *p)
+{
+    try_some(p, 1);
+}
+
+static void try_twice(void *p)
+{
+    try_some(p, 2);
+}
+
+static void try_three_times(void *p)
+{
+    try_some(p, 3);
+}
+
+static void take_two(void *p)
+{
+    state *s = p;
+    element e[2];
+    ptrdiff_t taken = bide_broadcast_try_receive_many(&s->subscriber, e, 2);
+    bide_check_assert(taken == -EAGAIN || taken == 1 || taken == 2);
+    for (ptrdiff_t i = 0; i < taken; i++)
+        had(s, &e[i], i == 0 ? s->subscriber.missed : 0);
+}
+
+static void wait_for_one(void *p)
+{
+    state *s = p;
+    bide_broadcast_waiter wait;
+    element e;
+    bide_check_assert(bide_check_await(bide_broadcast_receive(&wait, &s->subscriber, &e)) == 0);
+    had(s, &e, s->subscriber.missed);
+}
+
+static void wait_until_closed(void *p)
+{
+    state *s = p;
+    bide_broadcast_waiter wait;
+    element e;
+    int status;
+    while ((status = bide_check_await(bide_broadcast_receive(&wait, &s->subscriber, &e))) == 0)
+        had(s, &e, s->subscriber.missed);
+    bide_check_assert(status == -EPIPE && s->last == 2 && s->closed == 1);
+}
+
+/* Another subscriber, which begins anywhere. */
+static void subscribe_and_try(void *p)
+{
+    state *s = p;
+    bide_broadcast_subscriber(element) own;
+    element e;
+    bide_broadcast_subscribe(&own, &s->broadcast);
+    uint64_t next = own.cursor.position + 1;
+    for (int i = 0; i < 2; i++) {
+        int status = bide_broadcast_try_receive(&own, &e);
+        bide_check_assert(status == 0 || status == -EAGAIN);
+        if (status == 0) {
+            bide_check_assert(check_element(s, &e) == next + own.missed);
+            next = e.low + 1;
+        }
+    }
+}
+
+static void request(void *p)
+{
+    bide_stop_request(&((state *)p)->stop);
+}
+
+static void wait_until_stopped(void *p)
+{
+    state *s = p;
+    bide_broadcast_waiter wait;
+    element e;
+    int status = bide_sync_wait_in(&s->context, bide_broadcast_receive(&wait, &s->subscriber, &e));
+    bide_check_assert(status == 0 || status == -ECANCELED);
+    if (status == 0)
+        had(s, &e, s->subscriber.missed);
+}
+
+/* What was not received yet is there, as far as it is kept, and nothing else. */
+static void drain(state *s, uint64_t sent)
+{
+    element e;
+    while (bide_broadcast_try_receive(&s->subscriber, &e) == 0)
+        had(s, &e, s->subscriber.missed);
+    bide_check_assert(s->last == sent);
+    bide_check_assert(bide_broadcast_try_receive(&s->subscriber, &e) ==
+                      (s->closed ? -EPIPE : -EAGAIN));
+    bide_broadcast_destroy(&s->broadcast);
+}
+
+static void finish_of_one(void *p)
+{
+    drain(p, 1);
+}
+
+static void finish_of_two(void *p)
+{
+    drain(p, 2);
+}
+
+static void finish_of_three(void *p)
+{
+    drain(p, 3);
+}
+
+static void finish_of_four(void *p)
+{
+    drain(p, 4);
+}
+
+#define SCENARIO(name_of, setup_with, finish_with, ...)                          \
+    static const bide_check_scenario name_of = {.name = #name_of,                \
+                                                .size = sizeof(state),           \
+                                                .cxx20_release_sequences = true, \
+                                                .setup = setup_with,             \
+                                                .finish = finish_with,           \
+                                                .never_spurious = true,          \
+                                                .threads = {__VA_ARGS__}}
+
+SCENARIO(one_takes_while_three_are_sent, setup, finish_of_three, send_three, try_once);
+SCENARIO(one_takes_twice_while_three_are_sent, setup, finish_of_three, send_three, try_twice);
+SCENARIO(one_takes_twice_of_two_kept, setup_of_two, finish_of_four, send_four, try_twice);
+SCENARIO(one_takes_two_at_once, setup_of_two, finish_of_four, send_four, take_two);
+SCENARIO(one_waits_for_the_next, setup_waited_for, finish_of_two, send_two, wait_for_one);
+SCENARIO(one_subscribes_while_four_are_sent, setup_of_two, NULL, send_four, subscribe_and_try);
+SCENARIO(it_is_closed, setup_waited_for, finish_of_two, send_and_close, wait_until_closed);
+SCENARIO(one_looks_while_it_is_closed, setup, finish_of_two, send_and_close, try_three_times);
+
+/* (The barrier's own argument about being cut short has its own scenarios.) */
+static const bide_check_scenario a_wait_is_cut_short = {
+    .name = "a_wait_is_cut_short",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_waited_for,
+    .finish = finish_of_one,
+    .never_spurious = true,
+    .preemptions = 1,
+    .threads = {send_one, request, wait_until_stopped}};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&one_takes_while_three_are_sent,
+                                                     &one_takes_twice_while_three_are_sent,
+                                                     &one_takes_twice_of_two_kept,
+                                                     &one_takes_two_at_once,
+                                                     &one_waits_for_the_next,
+                                                     &one_subscribes_while_four_are_sent,
+                                                     &it_is_closed,
+                                                     &one_looks_while_it_is_closed,
+                                                     &a_wait_is_cut_short,
+                                                     NULL};
+    static const char *const files[] = {"broadcast.h", "shared_words.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

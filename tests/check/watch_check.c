@@ -1,0 +1,239 @@
+/*
+ * A watch: values of two words that are read while they are overwritten, and receivers that wait. To the checker it has
+ * two buffers (watch.h), so the second value that is sent is written over the first.
+ */
+#include "bide/check.h"
+#include "bide/stop.h"
+#include "bide/watch.h"
+
+#include "watched.h"
+
+typedef struct value {
+    uint64_t low, high; /* equal: its version */
+} value;
+
+enum { MOST = 3 };
+
+typedef struct state {
+    bide_watch(value) watch;
+    bide_watch_receiver(value) receiver;
+    bide_stop_source stop;
+    bide_context context;
+    int data[MOST + 1]; /* of each version: written before it is sent */
+    int closed;         /* written before that */
+    uint64_t last;      /* that the receiver has had */
+} state;
+
+static void setup(void *p)
+{
+    state *s = p;
+    value first = {0, 0};
+    bide_watch_init(&s->watch, &first);
+    bide_watch_receiver_init(&s->receiver, &s->watch);
+    s->data[0] = 1;
+}
+
+/* The receiver has had version 0. (Not where they only read: who publishes passes a full fence if it is watched.) */
+static void setup_seen(void *p)
+{
+    state *s = p;
+    setup(p);
+    WATCH(&s->watch.watch.barrier.waiters);
+    bide_watch_mark_seen(&s->receiver);
+    bide_stop_source_init(&s->stop);
+    s->context = bide_default_context;
+    s->context.stop = &s->stop;
+}
+
+static void send(state *s, uint64_t version)
+{
+    value own = {version, version};
+    s->data[version] = 1;
+    bide_check_assert(bide_watch_send(&s->watch, &own) == 0);
+}
+
+static void send_one(void *p)
+{
+    send(p, 1);
+}
+
+static void send_two(void *p)
+{
+    send(p, 1);
+    send(p, 2);
+}
+
+static void send_three(void *p)
+{
+    send_two(p);
+    send(p, 3);
+}
+
+static void close_it(void *p)
+{
+    state *s = p;
+    value more = {MOST, MOST};
+    s->closed = 1;
+    bide_watch_close(&s->watch);
+    bide_check_assert(bide_watch_send(&s->watch, &more) == -EPIPE);
+}
+
+static void send_and_close(void *p)
+{
+    send(p, 1);
+    close_it(p);
+}
+
+/* It is whole, and what was written before it was sent is seen. */
+static uint64_t check_value(const state *s, const value *v)
+{
+    bide_check_assert(v->low == v->high && v->low <= MOST);
+    bide_check_assert(s->data[v->low] == 1);
+    return v->low;
+}
+
+static void read_once(void *p)
+{
+    state *s = p;
+    value v;
+    bide_check_assert(bide_watch_read(&s->watch, &v) == 0);
+    check_value(s, &v);
+}
+
+static void read_twice(void *p)
+{
+    state *s = p;
+    value v;
+    bide_watch_read(&s->watch, &v);
+    uint64_t first = check_value(s, &v);
+    bide_watch_read(&s->watch, &v);
+    bide_check_assert(check_value(s, &v) >= first);
+}
+
+static void had(state *s, const value *v)
+{
+    uint64_t version = check_value(s, v);
+    bide_check_assert(version > s->last);
+    s->last = version;
+}
+
+static void wait_for_change(void *p)
+{
+    state *s = p;
+    bide_watch_waiter wait;
+    value v;
+    bide_check_assert(bide_check_await(bide_watch_changed(&wait, &s->receiver, &v)) == 0);
+    had(s, &v);
+}
+
+/* Another receiver, which begins anywhere. */
+static void try_from_anywhere(void *p)
+{
+    state *s = p;
+    bide_watch_receiver(value) own;
+    value v;
+    bide_watch_receiver_init(&own, &s->watch);
+    bide_check_assert(bide_watch_try_changed(&own, &v) == 0);
+    uint64_t first = check_value(s, &v);
+    int status = bide_watch_try_changed(&own, &v);
+    bide_check_assert(status == 0 || status == -EAGAIN);
+    if (status == 0)
+        bide_check_assert(check_value(s, &v) > first);
+}
+
+static void wait_until_closed(void *p)
+{
+    state *s = p;
+    bide_watch_waiter wait;
+    value v;
+    bide_check_assert(bide_check_await(bide_watch_changed(&wait, &s->receiver, &v)) == 0);
+    had(s, &v);
+    bide_check_assert(bide_check_await(bide_watch_changed(&wait, &s->receiver, &v)) == -EPIPE);
+    bide_check_assert(s->closed == 1);
+}
+
+/* -EPIPE comes after the last. */
+static void try_three_times(void *p)
+{
+    state *s = p;
+    value v;
+    for (int i = 0; i < 3; i++) {
+        int status = bide_watch_try_changed(&s->receiver, &v);
+        if (status == 0)
+            had(s, &v);
+        else if (status == -EPIPE)
+            bide_check_assert(s->last == 1 && s->closed == 1);
+        else
+            bide_check_assert(status == -EAGAIN);
+    }
+}
+
+static void request(void *p)
+{
+    bide_stop_request(&((state *)p)->stop);
+}
+
+static void wait_until_stopped(void *p)
+{
+    state *s = p;
+    bide_watch_waiter wait;
+    value v;
+    int status = bide_sync_wait_in(&s->context, bide_watch_changed(&wait, &s->receiver, &v));
+    bide_check_assert(status == 0 || status == -ECANCELED);
+    if (status == 0)
+        had(s, &v);
+}
+
+/* What the wait did not take is there. */
+static void finish_had_one(void *p)
+{
+    state *s = p;
+    value v;
+    bide_check_assert(bide_watch_try_changed(&s->receiver, &v) == (s->last == 0 ? 0 : -EAGAIN));
+    bide_check_assert(bide_watch_read(&s->watch, &v) == 0);
+    bide_check_assert(check_value(s, &v) == 1);
+    bide_watch_destroy(&s->watch);
+}
+
+#define SCENARIO(name_of, setup_with, finish_with, ...)                          \
+    static const bide_check_scenario name_of = {.name = #name_of,                \
+                                                .size = sizeof(state),           \
+                                                .cxx20_release_sequences = true, \
+                                                .setup = setup_with,             \
+                                                .finish = finish_with,           \
+                                                .never_spurious = true,          \
+                                                .threads = {__VA_ARGS__}}
+
+SCENARIO(one_reads_while_two_are_sent, setup, NULL, send_two, read_once);
+SCENARIO(one_reads_twice_while_three_are_sent, setup, NULL, send_three, read_twice);
+SCENARIO(two_read_while_two_are_sent, setup, NULL, send_two, read_once, read_once);
+SCENARIO(one_waits_for_a_change, setup_seen, NULL, send_two, wait_for_change);
+SCENARIO(one_begins_to_receive, setup, NULL, send_two, try_from_anywhere);
+SCENARIO(it_is_closed, setup_seen, NULL, send_and_close, wait_until_closed);
+SCENARIO(one_looks_while_it_is_closed, setup_seen, NULL, send_and_close, try_three_times);
+
+/* (The barrier's own argument about being cut short has its own scenarios.) */
+static const bide_check_scenario a_wait_is_cut_short = {
+    .name = "a_wait_is_cut_short",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_seen,
+    .finish = finish_had_one,
+    .never_spurious = true,
+    .preemptions = 1,
+    .threads = {send_one, request, wait_until_stopped}};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&one_reads_while_two_are_sent,
+                                                     &one_reads_twice_while_three_are_sent,
+                                                     &two_read_while_two_are_sent,
+                                                     &one_waits_for_a_change,
+                                                     &one_begins_to_receive,
+                                                     &it_is_closed,
+                                                     &one_looks_while_it_is_closed,
+                                                     &a_wait_is_cut_short,
+                                                     NULL};
+    static const char *const files[] = {"/watch.h", "shared_words.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

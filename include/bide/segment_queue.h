@@ -13,13 +13,15 @@
  *                                   ^ tail
  *     segment    pushed     how many cells producers were given; may go past the end; the top bit: CLOSED
  *                popped     how many cells consumers were given; likewise
- *                cells      EMPTY --its producer has put the element there--> FULL
- *                           EMPTY --its consumer would not wait for that----> GIVEN_UP
+ *                cells      element; state: EMPTY --its producer has put the element there--> FULL
+ *                           claim: NOBODY, or who was the first to say that the cell is his: PRODUCERS, CONSUMERS
+ *                early      NO, ARMING, YES: has a consumer come too early to some cell?
  *
- *     push    take the next cell of tail's segment; fill it; EMPTY to FULL. If it was given up: another cell.
+ *     push    take the next cell of tail's segment; fill it; EMPTY to FULL. If consumers come early here, claim it: it may
+ *             have been given up, and then the element goes to another cell.
  *             No cell is left: a new segment, with the element in it, behind the last; tail there
  *     pop     if fewer were popped than pushed in head's segment, take the next cell; FULL: it is ours.
- *             EMPTY: look a few times more, then give it up, and take another.
+ *             EMPTY: look a few times more; then say that one has come early, claim the cell, and take another one.
  *             All cells were popped: head to the next segment, and retire this one
  *     close   next of the last segment from 0 to CLOSED, so none follows; CLOSED into its pushed, so no cell is given
  *
@@ -29,11 +31,20 @@
  *
  * 1. A segment appears in `next` by a compare-exchange that releases what is in it; in tail and head by others that
  *    release it again. Who gets it there acquires.
- * 2. A cell has one producer and one consumer. FULL is set by a compare-exchange that releases the element, and found by
- *    an acquiring load or exchange; it is the last of that cell. Who gives a cell up reads nothing of it, and its
- *    producer, who finds GIVEN_UP, has written an element that nobody reads.
+ * 2. A cell has one producer and one consumer. FULL is stored with release, and acquired by who finds it; it is the last
+ *    of that cell, and nobody else writes the element. To fill a cell takes no locked instruction: it is the consumer who
+ *    does not want to wait any longer that pays,
+ *
+ *        producer:  S  state.store(FULL, release)         consumer:  Y  early.store(ARMING)
+ *                   L  light fence                                   X  heavy fence; early.store(YES)
+ *                   E  early.load(): NO, and it is done;             F  state.load(acquire): FULL, and it is taken;
+ *                      else: claim it                                   else: claim it
+ *
+ *    If E finds NO, L came before X (fence.h), so F finds FULL; also in one who acquired YES and needs no X. Otherwise
+ *    both claim, by an exchange, which both see: the second gives way, a consumer by taking the element (the producer's
+ *    exchange has released it), a producer by taking another cell.
  * 3. A consumer takes a cell only if `pushed` was past it; more than one may have looked at the same, so a cell may be
- *    taken that no producer has yet: it is given up, and its producer will take another.
+ *    taken that no producer has yet: it is claimed, and its producer will take another.
  * 4. Empty: `popped` is loaded (acquire), and then `pushed`, which is no more than that. Who raised popped had seen
  *    pushed beyond it, and released that; so pushed is loaded no older, and when it was loaded each cell that a producer
  *    had was some consumer's.
@@ -42,11 +53,11 @@
  * 6. A hazard that was set and checked once protects as long as it is set: so if tail is found at what it holds already,
  *    that is protected, even if in between it was elsewhere.
  * 7. Closed: once CLOSED is in `pushed` no cell is given to be filled, and no segment follows. Who had a cell before
- *    fills it, or finds it given up and then fails. Who fails takes his cells off again; a consumer may have taken them
+ *    fills it, or finds it claimed and then fails. Who fails takes his cells off again; a consumer may have taken them
  *    meanwhile, and so get to the end of the segment: he has seen CLOSED then (acquire), or acquires from who has (4), so
  *    he finds it in `next` too.
  *
- * Progress: lock-free, but for the allocator. (A cell that is filled too late costs its producer and its consumer one
+ * Progress: lock-free, but for the allocator. (A cell that is given up costs its producer and its consumer one
  * more try each, and the segment a cell; a new segment brings the element of its producer along, so one push ends at least
  * with each.) Linearizable.
  *
@@ -65,7 +76,9 @@
 
 BIDE_EXTERN_C_BEGIN
 
-enum { BIDE_CELL_EMPTY_, BIDE_CELL_FULL_, BIDE_CELL_GIVEN_UP_ };
+enum { BIDE_CELL_EMPTY_, BIDE_CELL_FULL_ };
+enum { BIDE_CELL_NOBODYS_, BIDE_CELL_PRODUCERS_, BIDE_CELL_CONSUMERS_ };
+enum { BIDE_SEGMENT_NOT_EARLY_, BIDE_SEGMENT_ARMING_, BIDE_SEGMENT_EARLY_ };
 
 /* In `pushed`. */
 #define BIDE_SEGMENT_CLOSED_ (SIZE_MAX / 2 + 1)
@@ -75,6 +88,7 @@ enum { BIDE_CELL_EMPTY_, BIDE_CELL_FULL_, BIDE_CELL_GIVEN_UP_ };
     struct {                          \
         type element_;                \
         bide_atomic(uint32_t) state_; \
+        bide_atomic(uint32_t) claim_; \
     }
 
 BIDE_INLINE bide_atomic(uint32_t) * bide_segment_state_(unsigned char *cell, size_t size)
@@ -88,6 +102,7 @@ typedef struct bide_segment_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) popped;
     bide_atomic(size_t) seen; /* no more than `pushed`, so that consumers need not look there */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) next;
+    bide_atomic(uint32_t) early;
     bide_hazard_retired retired;
     bide_allocator *allocator; /* constant, as is what follows */
     void *memory;              /* what the allocator gave */
@@ -132,8 +147,11 @@ bool bide_segment_link_(bide_segment_queue_ *queue, bide_segment_ *last, bide_se
 int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment,
                        size_t popped, size_t *limit);
 
-/* The cell was EMPTY when it was looked at. Is it FULL? Gives it up if not. */
-bool bide_segment_wait_(bide_atomic(uint32_t) * state);
+/* The cell was EMPTY when it was looked at. Is it FULL? Claims it if not; then it is given up, or FULL after all. */
+bool bide_segment_wait_(bide_segment_ *segment, bide_atomic(uint32_t) * state);
+
+/* The cell was filled, where consumers come early. False: it was given up before. */
+bool bide_segment_claim_(bide_atomic(uint32_t) * state);
 
 /* Loads head or tail, protected. The seat's owner. */
 BIDE_INLINE bide_segment_ *bide_segment_protect_(bide_hazard_seat *seat, size_t index,
@@ -161,11 +179,13 @@ BIDE_INLINE ptrdiff_t bide_segment_queue_push_many_(bide_segment_queue_ *queue,
             for (; given < end; given++) {
                 unsigned char *cell = segment->cells + given * stride;
                 bide_atomic(uint32_t) *state = bide_segment_state_(cell, size);
-                uint32_t empty = BIDE_CELL_EMPTY_;
                 bide_element_copy_(cell, next, size);
-                /* release: 2, partners are the look at the cell and bide_segment_wait_. */
-                if (BIDE_LIKELY(bide_atomic_compare_exchange(state, &empty, BIDE_CELL_FULL_,
-                                                             release, relaxed))) {
+                bide_atomic_store(state, BIDE_CELL_FULL_, release); /* S; partners: F, and below */
+                bide_atomic_fence_light();                          /* L; partner: X */
+                /* relaxed: E. */
+                if (BIDE_LIKELY(bide_atomic_load(&segment->early, relaxed) ==
+                                BIDE_SEGMENT_NOT_EARLY_) ||
+                    bide_segment_claim_(state)) {
                     next += size;
                     left--;
                 }
@@ -195,9 +215,9 @@ BIDE_INLINE size_t bide_segment_take_(bide_segment_ *segment, size_t given, size
     for (; given < end; given++) {
         unsigned char *cell = segment->cells + given * stride;
         bide_atomic(uint32_t) *state = bide_segment_state_(cell, size);
-        /* acquire: 2, partner is the push. */
+        /* acquire: 2, partner is S. */
         if (BIDE_LIKELY(bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) ||
-            bide_segment_wait_(state)) {
+            bide_segment_wait_(segment, state)) {
             bide_element_copy_(to + taken * size, cell, size);
             taken++;
         }

@@ -13,6 +13,12 @@ static bide_segment_ closed;
 
 /* ---- Segments ---- */
 
+/* Stands beside the state. */
+static bide_atomic(uint32_t) * claim_of(bide_atomic(uint32_t) * state)
+{
+    return state + 1;
+}
+
 static bide_segment_ *make(bide_segment_queue_ *queue)
 {
     bide_allocator *allocator = queue->allocator;
@@ -27,12 +33,16 @@ static bide_segment_ *make(bide_segment_queue_ *queue)
     bide_atomic_init(&segment->popped, 0);
     bide_atomic_init(&segment->seen, 0);
     bide_atomic_init(&segment->next, NULL);
+    bide_atomic_init(&segment->early, BIDE_SEGMENT_NOT_EARLY_);
     segment->allocator = allocator;
     segment->memory = memory;
     segment->size = size;
-    for (size_t i = 0; i < queue->cells; i++)
-        bide_atomic_init(bide_segment_state_(segment->cells + i * queue->stride, queue->size),
-                         BIDE_CELL_EMPTY_);
+    for (size_t i = 0; i < queue->cells; i++) {
+        bide_atomic(uint32_t) *state =
+            bide_segment_state_(segment->cells + i * queue->stride, queue->size);
+        bide_atomic_init(state, BIDE_CELL_EMPTY_);
+        bide_atomic_init(claim_of(state), BIDE_CELL_NOBODYS_);
+    }
     return segment;
 }
 
@@ -110,15 +120,43 @@ void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *sea
 
 /* ---- Popping ---- */
 
-bool bide_segment_wait_(bide_atomic(uint32_t) * state)
+/* Says that consumers come early in the segment: whoever fills a cell from now on claims it; who has filled one before is
+ * seen. */
+static void come_early(bide_segment_ *segment)
+{
+    /* acquire: 2, partner is who has said so after his X. */
+    uint32_t early = bide_atomic_load(&segment->early, acquire);
+    if (early == BIDE_SEGMENT_EARLY_)
+        return;
+    if (early == BIDE_SEGMENT_NOT_EARLY_)
+        /* relaxed: Y; so that it does not go back. */
+        bide_atomic_compare_exchange(&segment->early, &early, BIDE_SEGMENT_ARMING_, relaxed,
+                                     relaxed);
+    bide_atomic_fence_heavy(); /* X; partner: L */
+    /* relaxed: X, in front of it, is a fence, so it releases. */
+    bide_atomic_store(&segment->early, BIDE_SEGMENT_EARLY_, relaxed);
+}
+
+bool bide_segment_wait_(bide_segment_ *segment, bide_atomic(uint32_t) * state)
 {
     for (int looks = 1; looks < LOOKS; looks++) {
         bide_cpu_relax();
         if (bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) /* 2 */
             return true;
     }
-    /* acquire: 2, partner is the push. */
-    return bide_atomic_exchange(state, BIDE_CELL_GIVEN_UP_, acquire) == BIDE_CELL_FULL_;
+    come_early(segment);
+    if (bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) /* F; partner: S */
+        return true;
+    /* acquire: 2, partner is bide_segment_claim_. */
+    return bide_atomic_exchange(claim_of(state), BIDE_CELL_CONSUMERS_, acquire) ==
+           BIDE_CELL_PRODUCERS_;
+}
+
+bool bide_segment_claim_(bide_atomic(uint32_t) * state)
+{
+    /* release: 2, partner is bide_segment_wait_. */
+    return bide_atomic_exchange(claim_of(state), BIDE_CELL_PRODUCERS_, release) !=
+           BIDE_CELL_CONSUMERS_;
 }
 
 /* Moves head from `segment`, whose cells were all popped, to the next. 1, or -EAGAIN or -EPIPE if there is none. */

@@ -46,6 +46,9 @@ const primitive *const primitives[] = {
     &primitive_latch,
     &primitive_wait_group,
     &primitive_cyclic_barrier,
+    &primitive_event_count,
+    &primitive_channel_receive,
+    &primitive_channel_send,
 };
 const size_t primitives_count = sizeof primitives / sizeof primitives[0];
 

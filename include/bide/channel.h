@@ -41,11 +41,11 @@ BIDE_EXTERN_C_BEGIN
 
 /* A channel without its type. */
 typedef struct bide_channel_ {
-    bide_mpmc_ring_view_ ring; /* constant */
+    bide_mpmc_ring_view_ ring;    /* constant */
+    bide_atomic(uint32_t) closed; /* the ring's, in a line of what never changes otherwise */
     bide_mpmc_ring_ends_ ends;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_empty;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_full;
-    bide_atomic(uint32_t) closed; /* the ring's */
 } bide_channel_;
 
 /* What a channel's memory is an array of. Each use is a type of its own. */

@@ -49,6 +49,9 @@ const primitive *const primitives[] = {
     &primitive_oneshot,
     &primitive_watch,
     &primitive_broadcast,
+    &primitive_event_count,
+    &primitive_channel_receive,
+    &primitive_channel_send,
 };
 const size_t primitives_count = sizeof primitives / sizeof primitives[0];
 

@@ -15,5 +15,6 @@ extern const primitive primitive_rw_lock_write, primitive_rw_lock_read, primitiv
 extern const primitive primitive_auto_event, primitive_notify_one, primitive_notify_all,
     primitive_latch, primitive_wait_group, primitive_cyclic_barrier;
 extern const primitive primitive_oneshot, primitive_watch, primitive_broadcast;
+extern const primitive primitive_event_count, primitive_channel_receive, primitive_channel_send;
 
 #endif

@@ -62,6 +62,7 @@
 #include "bide/single_producer_sequencer.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
+#include "bide/spsc_channel.h"
 #include "bide/spsc_ring.h"
 #include "bide/stop.h"
 #include "bide/stop_callback.h"

@@ -1,0 +1,316 @@
+/*
+ * The channel of one sender and one receiver: order, full, empty and closed; waits that are notified, cut short and
+ * destroyed; elements of all sizes; threads.
+ */
+#include "misuse.h"
+
+#include "bide/spsc_channel.h"
+
+typedef bide_spsc_channel(uint64_t) numbers;
+
+#define TEST_CHANNEL                            numbers
+#define TEST_WAITER                             bide_spsc_channel_waiter
+#define TEST_SEND(waiter, channel, from, seat)  bide_spsc_channel_send((waiter), (channel), (from))
+#define TEST_RECEIVE(waiter, channel, to, seat) bide_spsc_channel_receive((waiter), (channel), (to))
+#define TEST_SEND_BLOCKING(channel, from, seat, deadline) \
+    bide_spsc_channel_send_blocking((channel), (from), (deadline))
+#define TEST_RECEIVE_BLOCKING(channel, to, seat, deadline) \
+    bide_spsc_channel_receive_blocking((channel), (to), (deadline))
+#include "queue/channel_testing.h"
+
+static int send_now(numbers *channel, uint64_t value)
+{
+    return bide_spsc_channel_try_send(channel, &value);
+}
+
+/* The next number; or what the answer was. */
+static int64_t receive_now(numbers *channel)
+{
+    uint64_t value = 0;
+    int status = bide_spsc_channel_try_receive(channel, &value);
+    return status == 0 ? (int64_t)value : status;
+}
+
+static void what_is_sent_comes_in_order_until_it_is_full(void **state)
+{
+    (void)state;
+    numbers channel;
+    uint64_t memory[3];
+    bide_spsc_channel_init(&channel, memory, 3);
+    assert_int_equal(receive_now(&channel), -EAGAIN);
+    for (uint64_t lap = 0; lap < 10; lap++) {
+        for (uint64_t i = 1; i <= 3; i++)
+            assert_int_equal(send_now(&channel, 10 * lap + i), 0);
+        assert_int_equal(send_now(&channel, 99), -ENOBUFS);
+        assert_int_equal(bide_spsc_channel_count(&channel), 3);
+        for (uint64_t i = 1; i <= 3; i++)
+            assert_int_equal(receive_now(&channel), 10 * lap + i);
+        assert_int_equal(receive_now(&channel), -EAGAIN);
+    }
+    bide_spsc_channel_destroy(&channel);
+}
+
+static void what_was_sent_before_the_close_is_received(void **state)
+{
+    (void)state;
+    numbers channel;
+    uint64_t memory[3];
+    bide_spsc_channel_init(&channel, memory, 3);
+    assert_int_equal(send_now(&channel, 1), 0);
+    assert_int_equal(send_now(&channel, 2), 0);
+    bide_spsc_channel_close(&channel);
+    bide_spsc_channel_close(&channel);
+    assert_int_equal(send_now(&channel, 3), -EPIPE);
+    assert_int_equal(receive_now(&channel), 1);
+    assert_int_equal(receive_now(&channel), 2);
+    assert_int_equal(receive_now(&channel), -EPIPE);
+    assert_int_equal(receive_now(&channel), -EPIPE);
+    bide_spsc_channel_destroy(&channel);
+}
+
+static void who_finds_it_empty_waits_for_an_element(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    numbers channel;
+    uint64_t memory[2];
+    user receiver;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&channel, memory, 2);
+    begin_receive(&receiver, &by_hand, &channel, NULL, 'r');
+    assert_int_equal(by_hand_run(&by_hand), 0);
+    assert_int_equal(send_now(&channel, 5), 0);
+    by_hand_assert_trace(&by_hand, ""); /* posted, not run */
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "r");
+    assert_int_equal(receiver.status, 0);
+    assert_int_equal(receiver.value, 5);
+    assert_int_equal(receive_now(&channel), -EAGAIN);
+    bide_spsc_channel_destroy(&channel);
+}
+
+static void who_finds_it_full_waits_for_a_slot(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    numbers channel;
+    uint64_t memory[1];
+    user sender;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&channel, memory, 1);
+    assert_int_equal(send_now(&channel, 1), 0);
+    begin_send(&sender, &by_hand, &channel, NULL, 's', 2);
+    assert_int_equal(by_hand_run(&by_hand), 0);
+    assert_int_equal(receive_now(&channel), 1);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "s");
+    assert_int_equal(sender.status, 0);
+    assert_int_equal(receive_now(&channel), 2);
+    bide_spsc_channel_destroy(&channel);
+}
+
+static void who_is_ready_does_not_suspend(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    numbers channel;
+    uint64_t memory[1];
+    user sender, receiver;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&channel, memory, 1);
+    begin_send(&sender, &by_hand, &channel, NULL, 's', 7);
+    begin_receive(&receiver, &by_hand, &channel, NULL, 'r');
+    by_hand_assert_trace(&by_hand, "sr");
+    assert_int_equal(by_hand.posted, 0);
+    assert_int_equal(receiver.value, 7);
+}
+
+static void closing_ends_who_waits(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    numbers empty, full;
+    uint64_t of_empty[1], of_full[1];
+    user sender, receiver, late;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&empty, of_empty, 1);
+    bide_spsc_channel_init(&full, of_full, 1);
+    assert_int_equal(send_now(&full, 1), 0);
+    begin_receive(&receiver, &by_hand, &empty, NULL, 'r');
+    begin_send(&sender, &by_hand, &full, NULL, 's', 2);
+    bide_spsc_channel_close(&empty);
+    bide_spsc_channel_close(&full);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "rs");
+    assert_int_equal(receiver.status, -EPIPE);
+    assert_int_equal(sender.status, -EPIPE);
+    begin_receive(&late, &by_hand, &full, NULL, 'a');
+    assert_int_equal(late.status, 0);
+    assert_int_equal(late.value, 1);
+    begin_receive(&late, &by_hand, &full, NULL, 'b');
+    assert_int_equal(late.status, -EPIPE);
+    begin_send(&late, &by_hand, &full, NULL, 'c', 3);
+    assert_int_equal(late.status, -EPIPE);
+    bide_spsc_channel_destroy(&empty);
+    bide_spsc_channel_destroy(&full);
+}
+
+static void a_wait_that_is_cut_short_neither_sends_nor_receives(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    numbers channel;
+    uint64_t memory[1];
+    user sender, receiver;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&channel, memory, 1);
+    begin_receive(&receiver, &by_hand, &channel, NULL, 'r');
+    bide_stop_request(&receiver.stop);
+    by_hand_run(&by_hand);
+    assert_int_equal(receiver.status, -ECANCELED);
+    assert_int_equal(send_now(&channel, 1), 0);
+    begin_send(&sender, &by_hand, &channel, NULL, 's', 2);
+    bide_stop_request_with(&sender.stop, -ETIMEDOUT);
+    by_hand_run(&by_hand);
+    assert_int_equal(sender.status, -ETIMEDOUT);
+    assert_int_equal(receive_now(&channel), 1);
+    assert_int_equal(receive_now(&channel), -EAGAIN);
+    bide_spsc_channel_destroy(&channel);
+}
+
+static void an_element_that_was_announced_to_a_destroyed_receiver_is_there_still(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    numbers channel;
+    uint64_t memory[1];
+    user receiver, next, sender;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&channel, memory, 1);
+    begin_receive(&receiver, &by_hand, &channel, NULL, 'r');
+    assert_int_equal(send_now(&channel, 1), 0); /* posted, not run */
+    bide_destroy(&receiver.task.frame);
+    assert_int_equal(by_hand_run(&by_hand), 0);
+    begin_send(&sender, &by_hand, &channel, NULL, 's', 2);
+    bide_destroy(&sender.task.frame); /* it waits, and is not notified */
+    begin_receive(&next, &by_hand, &channel, NULL, 'n');
+    assert_int_equal(next.status, 0);
+    assert_int_equal(next.value, 1);
+    assert_int_equal(receive_now(&channel), -EAGAIN);
+    bide_spsc_channel_destroy(&channel);
+}
+
+/* ---- Elements of all sizes go through the operation's own `ready` ---- */
+
+typedef struct odd {
+    unsigned char bytes[13];
+} odd;
+typedef void *pointer;
+typedef struct pair {
+    uint64_t a, b;
+} pair;
+
+#define SEND_AND_RECEIVE(type, first)                                                            \
+    do {                                                                                         \
+        type memory[2], from = first, to;                                                        \
+        bide_spsc_channel(type) channel;                                                         \
+        bide_spsc_channel_waiter send, receive;                                                  \
+        memset(&to, 0, sizeof to);                                                               \
+        bide_spsc_channel_init(&channel, memory, 2);                                             \
+        assert_int_equal(bide_sync_wait(bide_spsc_channel_send(&send, &channel, &from)), 0);     \
+        assert_int_equal(bide_sync_wait(bide_spsc_channel_receive(&receive, &channel, &to)), 0); \
+        assert_memory_equal(&from, &to, sizeof to);                                              \
+    } while (0)
+
+static void elements_of_all_sizes_come_whole(void **state)
+{
+    (void)state;
+    SEND_AND_RECEIVE(char, 'x');
+    SEND_AND_RECEIVE(uint32_t, 0x12345678);
+    SEND_AND_RECEIVE(uint64_t, 0x123456789abcdef0);
+    SEND_AND_RECEIVE(pair, ((pair){1, 2}));
+    SEND_AND_RECEIVE(odd, ((odd){{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}}));
+    SEND_AND_RECEIVE(pointer, state);
+}
+
+#if TESTING_HOSTED
+static void a_thread_waits_until_a_deadline(void **state)
+{
+    (void)state;
+    numbers channel;
+    uint64_t memory[1], value = 4;
+    bide_spsc_channel_init(&channel, memory, 1);
+    assert_int_equal(bide_spsc_channel_receive_blocking(&channel, &value, 0), -ETIMEDOUT);
+    assert_int_equal(bide_spsc_channel_send_blocking(&channel, &value, 0), 0);
+    assert_int_equal(
+        bide_spsc_channel_send_blocking(&channel, &value, bide_platform.now() + 1000000),
+        -ETIMEDOUT);
+    assert_int_equal(bide_spsc_channel_receive_blocking(&channel, &value, BIDE_FOREVER), 0);
+    assert_int_equal(value, 4);
+    bide_spsc_channel_close(&channel);
+    assert_int_equal(bide_spsc_channel_receive_blocking(&channel, &value, BIDE_FOREVER), -EPIPE);
+    bide_spsc_channel_destroy(&channel);
+}
+
+static void close_it(stress *stress)
+{
+    bide_spsc_channel_close(stress->channel);
+}
+
+static void each_element_comes_once_and_in_order(void **state)
+{
+    (void)state;
+    static const size_t capacities[] = {1, 2, 7, 64};
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        numbers channel;
+        uint64_t memory[64];
+        bide_spsc_channel_init(&channel, memory, capacities[i]);
+        stress_run(&channel, NULL, 1, 1, close_it);
+        bide_spsc_channel_destroy(&channel);
+    }
+}
+#endif
+
+#if BIDE_DEBUG && TESTING_HOSTED
+static void destroy_what_is_waited_for(void)
+{
+    by_hand by_hand;
+    numbers channel;
+    uint64_t memory[1];
+    user receiver;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&channel, memory, 1);
+    begin_receive(&receiver, &by_hand, &channel, NULL, 'r');
+    bide_spsc_channel_destroy(&channel);
+}
+
+static void misuse_is_told_with_object_and_caller(void **state)
+{
+    (void)state;
+    assert_true(
+        misuse_aborts_naming(destroy_what_is_waited_for, "&channel", "destroy_what_is_waited_for"));
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_sent_comes_in_order_until_it_is_full),
+        cmocka_unit_test(what_was_sent_before_the_close_is_received),
+        cmocka_unit_test(who_finds_it_empty_waits_for_an_element),
+        cmocka_unit_test(who_finds_it_full_waits_for_a_slot),
+        cmocka_unit_test(who_is_ready_does_not_suspend),
+        cmocka_unit_test(closing_ends_who_waits),
+        cmocka_unit_test(a_wait_that_is_cut_short_neither_sends_nor_receives),
+        cmocka_unit_test(an_element_that_was_announced_to_a_destroyed_receiver_is_there_still),
+        cmocka_unit_test(elements_of_all_sizes_come_whole),
+#if TESTING_HOSTED
+        cmocka_unit_test(a_thread_waits_until_a_deadline),
+        cmocka_unit_test(each_element_comes_once_and_in_order),
+#endif
+#if BIDE_DEBUG && TESTING_HOSTED
+        cmocka_unit_test(misuse_is_told_with_object_and_caller),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,7 +7,7 @@
 #if BIDE_CHECK
 enum { UNNEEDED_MOST = 1 };
 #else
-enum { UNNEEDED_MOST = 16 };
+enum { UNNEEDED_MOST = 64 };
 #endif
 
 enum { UNWATCHED = BIDE_EVENT_COUNT_UNWATCHED_, ARMING, WATCHED };

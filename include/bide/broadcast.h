@@ -297,7 +297,15 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
     }
 }
 
-/* The same; if there is nothing, says why. */
+/* Was it closed? Then the producer's last position is seen. */
+BIDE_INLINE bool bide_broadcast_is_closed_(const bide_broadcast_cursor_ *cursor)
+{
+    /* acquire: 4, partner is the close. */
+    uintptr_t word = bide_atomic_load(&cursor->broadcast->barrier.waiters.list.word, acquire);
+    return bide_waiter_list_word_is_shut(word);
+}
+
+/* As _take_; if there is nothing, says why. */
 BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, size_t *missed,
                                                void *to, size_t count, size_t size)
 {
@@ -307,9 +315,7 @@ BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, s
         size_t taken = bide_broadcast_take_(cursor, missed, to, count, size);
         if (BIDE_LIKELY(taken != 0))
             return (ptrdiff_t)taken;
-        /* acquire: 4, partner is the close. */
-        uintptr_t word = bide_atomic_load(&cursor->broadcast->barrier.waiters.list.word, acquire);
-        if (BIDE_LIKELY(!bide_waiter_list_word_is_shut(word)))
+        if (BIDE_LIKELY(!bide_broadcast_is_closed_(cursor)))
             return -EAGAIN;
         if (bide_broadcast_available_(cursor, 1) == 0)
             return -EPIPE;
@@ -346,7 +352,7 @@ BIDE_INLINE int bide_broadcast_try_receive_(bide_broadcast_cursor_ *cursor, size
 BIDE_INLINE bool bide_broadcast_ready_(bide_awaiter *awaiter)
 {
     bide_broadcast_cursor_ *cursor = ((bide_broadcast_waiter *)(void *)awaiter)->cursor;
-    return bide_broadcast_available_(cursor, 1) != 0;
+    return bide_broadcast_available_(cursor, 1) != 0 || bide_broadcast_is_closed_(cursor);
 }
 
 BIDE_INLINE bide_frame *bide_broadcast_suspend_(bide_awaiter *awaiter, bide_frame *frame)
@@ -359,8 +365,8 @@ BIDE_INLINE bide_frame *bide_broadcast_suspend_(bide_awaiter *awaiter, bide_fram
 BIDE_INLINE int bide_broadcast_resume_(bide_awaiter *awaiter)
 {
     bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
-    (void)bide_broadcast_take_(waiter->cursor, waiter->missed, waiter->to, 1, waiter->size); /* 5 */
-    return 0;
+    return bide_broadcast_try_receive_(waiter->cursor, waiter->missed, waiter->to,
+                                       waiter->size); /* 5 */
 }
 
 BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,

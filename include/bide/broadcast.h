@@ -267,7 +267,7 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
                                         size_t count, size_t size)
 {
     bide_broadcast_ *broadcast = cursor->broadcast;
-    for (;;) {
+    for (bool again = false;; again = true) {
         size_t available = bide_broadcast_available_(cursor, count);
         if (available == 0)
             return 0;
@@ -292,8 +292,9 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
             cursor->place = place;
             return count;
         }
-        /* It was overtaken; that is less likely with fewer. */
-        count = count / 2 + count % 2;
+        /* It was overtaken: what was seen was old, or it takes too long, and with fewer less so. */
+        if (again)
+            count = count / 2 + count % 2;
     }
 }
 

@@ -267,7 +267,7 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
                                         size_t count, size_t size)
 {
     bide_broadcast_ *broadcast = cursor->broadcast;
-    for (;;) {
+    for (bool again = false;; again = true) {
         size_t available = bide_broadcast_available_(cursor, count);
         if (available == 0)
             return 0;
@@ -292,12 +292,21 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
             cursor->place = place;
             return count;
         }
-        /* It was overtaken; that is less likely with fewer. */
-        count = count / 2 + count % 2;
+        /* It was overtaken: what was seen was old, or it takes too long, and with fewer less so. */
+        if (again)
+            count = count / 2 + count % 2;
     }
 }
 
-/* The same; if there is nothing, says why. */
+/* Was it closed? Then the producer's last position is seen. */
+BIDE_INLINE bool bide_broadcast_is_closed_(const bide_broadcast_cursor_ *cursor)
+{
+    /* acquire: 4, partner is the close. */
+    uintptr_t word = bide_atomic_load(&cursor->broadcast->barrier.waiters.list.word, acquire);
+    return bide_waiter_list_word_is_shut(word);
+}
+
+/* As _take_; if there is nothing, says why. */
 BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, size_t *missed,
                                                void *to, size_t count, size_t size)
 {
@@ -307,9 +316,7 @@ BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, s
         size_t taken = bide_broadcast_take_(cursor, missed, to, count, size);
         if (BIDE_LIKELY(taken != 0))
             return (ptrdiff_t)taken;
-        /* acquire: 4, partner is the close. */
-        uintptr_t word = bide_atomic_load(&cursor->broadcast->barrier.waiters.list.word, acquire);
-        if (BIDE_LIKELY(!bide_waiter_list_word_is_shut(word)))
+        if (BIDE_LIKELY(!bide_broadcast_is_closed_(cursor)))
             return -EAGAIN;
         if (bide_broadcast_available_(cursor, 1) == 0)
             return -EPIPE;
@@ -346,7 +353,7 @@ BIDE_INLINE int bide_broadcast_try_receive_(bide_broadcast_cursor_ *cursor, size
 BIDE_INLINE bool bide_broadcast_ready_(bide_awaiter *awaiter)
 {
     bide_broadcast_cursor_ *cursor = ((bide_broadcast_waiter *)(void *)awaiter)->cursor;
-    return bide_broadcast_available_(cursor, 1) != 0;
+    return bide_broadcast_available_(cursor, 1) != 0 || bide_broadcast_is_closed_(cursor);
 }
 
 BIDE_INLINE bide_frame *bide_broadcast_suspend_(bide_awaiter *awaiter, bide_frame *frame)
@@ -359,8 +366,8 @@ BIDE_INLINE bide_frame *bide_broadcast_suspend_(bide_awaiter *awaiter, bide_fram
 BIDE_INLINE int bide_broadcast_resume_(bide_awaiter *awaiter)
 {
     bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
-    (void)bide_broadcast_take_(waiter->cursor, waiter->missed, waiter->to, 1, waiter->size); /* 5 */
-    return 0;
+    return bide_broadcast_try_receive_(waiter->cursor, waiter->missed, waiter->to,
+                                       waiter->size); /* 5 */
 }
 
 BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,

@@ -168,21 +168,23 @@ BIDE_INLINE int bide_oneshot_try_receive_(bide_oneshot_ *oneshot, const void *va
     return word == BIDE_SINGLE_CLOSED_ ? -EPIPE : -EAGAIN;
 }
 
+BIDE_INLINE bool bide_oneshot_ready_(bide_awaiter *awaiter)
+{
+    return bide_oneshot_is_decided_(((bide_oneshot_waiter *)(void *)awaiter)->oneshot);
+}
+
 BIDE_INLINE int bide_oneshot_resume_(bide_awaiter *awaiter)
 {
     bide_oneshot_waiter *waiter = (bide_oneshot_waiter *)(void *)awaiter;
-    return bide_oneshot_take_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
+    return bide_oneshot_try_receive_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
 }
 
 BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bide_oneshot_ *oneshot,
                                                 const void *value, void *to, size_t size)
 {
-    static const bide_awaiter_ops ops = {bide_single_consumer_event_ready_,
-                                         bide_single_consumer_event_suspend_,
-                                         bide_oneshot_resume_,
-                                         bide_single_consumer_cancel_,
-                                         bide_single_consumer_withdraw_,
-                                         "bide_oneshot_receive"};
+    static const bide_awaiter_ops ops = {
+        bide_oneshot_ready_,          bide_single_consumer_event_suspend_, bide_oneshot_resume_,
+        bide_single_consumer_cancel_, bide_single_consumer_withdraw_,      "bide_oneshot_receive"};
     waiter->oneshot = oneshot;
     waiter->value = value;
     waiter->to = to;

@@ -248,12 +248,18 @@ BIDE_INLINE bool bide_watch_is_new_(const bide_watch_receiver_ *receiver)
     bide_watch_try_changed_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                             BIDE_WATCH_SIZE_(receiver_))
 
+/* Was it closed? Then the producer's last version is seen. */
+BIDE_INLINE bool bide_watch_is_closed_(const bide_watch_receiver_ *receiver)
+{
+    /* acquire: 4, partner is the close. */
+    uintptr_t word = bide_atomic_load(&receiver->watch->barrier.waiters.list.word, acquire);
+    return bide_waiter_list_word_is_shut(word);
+}
+
 BIDE_INLINE int bide_watch_try_changed_(bide_watch_receiver_ *receiver, void *to, size_t size)
 {
     if (!bide_watch_is_new_(receiver)) {
-        /* acquire: 4, partner is the close. */
-        uintptr_t word = bide_atomic_load(&receiver->watch->barrier.waiters.list.word, acquire);
-        if (BIDE_LIKELY(!bide_waiter_list_word_is_shut(word)))
+        if (BIDE_LIKELY(!bide_watch_is_closed_(receiver)))
             return -EAGAIN;
         if (!bide_watch_is_new_(receiver))
             return -EPIPE;
@@ -264,7 +270,8 @@ BIDE_INLINE int bide_watch_try_changed_(bide_watch_receiver_ *receiver, void *to
 
 BIDE_INLINE bool bide_watch_ready_(bide_awaiter *awaiter)
 {
-    return bide_watch_is_new_(((bide_watch_waiter *)(void *)awaiter)->receiver);
+    const bide_watch_receiver_ *receiver = ((bide_watch_waiter *)(void *)awaiter)->receiver;
+    return bide_watch_is_new_(receiver) || bide_watch_is_closed_(receiver);
 }
 
 BIDE_INLINE bide_frame *bide_watch_suspend_(bide_awaiter *awaiter, bide_frame *frame)
@@ -277,9 +284,7 @@ BIDE_INLINE bide_frame *bide_watch_suspend_(bide_awaiter *awaiter, bide_frame *f
 BIDE_INLINE int bide_watch_resume_(bide_awaiter *awaiter)
 {
     bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
-    bide_watch_receiver_ *receiver = waiter->receiver;
-    receiver->seen = bide_watch_copy_(receiver->watch, waiter->to, waiter->size); /* 5 */
-    return 0;
+    return bide_watch_try_changed_(waiter->receiver, waiter->to, waiter->size); /* 5 */
 }
 
 BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,

@@ -45,6 +45,7 @@
 #include "bide/platform.h"
 #include "bide/pollable.h"
 #include "bide/recursive_generator.h"
+#include "bide/rendezvous.h"
 #include "bide/ring.h"
 #include "bide/root.h"
 #include "bide/run_loop.h"

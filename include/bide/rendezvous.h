@@ -1,0 +1,199 @@
+/*
+ * A rendezvous: a channel without a slot. A send ends when a receiver has the element, which is copied straight from the
+ * sender's memory into the receiver's. Any number of both. Floor: queue.
+ *
+ *     bide_rendezvous(struct job) jobs;
+ *     bide_rendezvous_init(&jobs);
+ *     bide_await_status(status, bide_rendezvous_send(&self->send, &jobs, &self->job));
+ *     bide_await_status(status, bide_rendezvous_receive(&self->receive, &jobs, &self->job));
+ *
+ *     offer      NULL
+ *                pointer    this send waits to be taken
+ *                CLOSED     for good
+ *
+ *     send       NULL -> pointer, notifies `offered`, and waits for its end. Not NULL: waits in `free`, and tries again
+ *     receive    pointer -> NULL: the send is claimed. Copies the element, ends the send with 0, and notifies `free`.
+ *                NULL: waits in `offered`, and tries again
+ *     cut short  own pointer -> NULL, and notifies `free`: nobody has received it
+ *     close      any -> CLOSED, and notifies all; a pointer: ends that send with -EPIPE
+ *
+ *     send       0: a receiver has it            -EPIPE: it is closed, and the element is the sender's still
+ *     receive    0: it is the receiver's         -EPIPE: it is closed
+ *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
+ *
+ * 1. An offer is taken off the word once: by a receiver, by the close, or by its own being cut short; and whoever took it
+ *    ends it. So an element is received once or not at all, and the sender knows which. A send that was claimed ends with
+ *    0, in a moment, although it is asked to stop meanwhile.
+ * 2. The offer releases the element and the operation, and who claims it acquires them. ABA: a pointer says that this
+ *    send waits now, whenever it came, and what belongs to it is acquired with it.
+ * 3. An offer may be claimed, and ended, before its own suspend has done with it. So it has one more word, `handshake`, as
+ *    in a waiter queue (waiter_queue.h, 6): who ends it swaps ENDED into it, suspend, when it is done, ARMED. Whoever comes
+ *    second has the coroutine go on. Both acquire and release: the status, that the element has been read, and what is
+ *    needed to wake. After ENDED nothing of the send is touched by who has put it, unless he is to wake it.
+ * 4. A send that is asked to stop as it is about to suspend has an offer that stands, and no wait that could be cut short
+ *    (stop.h). It takes the offer back itself; if it was claimed it waits for its end, which cannot be cut short.
+ * 5. Each offer notifies one receiver after it, each end of an offer one sender: N and L of event_count.h. Who waits looks
+ *    at that word. CLOSED notifies all, and stays.
+ * 6. What was written before the close is seen by who ends with -EPIPE because of it: it releases, they acquire.
+ *
+ * Order: one sender's elements are received in its order. Who waits is notified first come, first served; but one who
+ * comes at that moment may be faster.
+ *
+ * There is no way to send at once, without a wait: that a receiver waits does not say that it will take this one.
+ *
+ * Threads: any. Progress: lock-free; but a send that was claimed waits for the receiver to have copied the element.
+ * Source: Hoare, Communicating Sequential Processes (1978); Go's unbuffered channels.
+ */
+#ifndef BIDE_RENDEZVOUS_H
+#define BIDE_RENDEZVOUS_H
+
+#include "bide/event_count.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_rendezvous_sender bide_rendezvous_sender;
+
+/* A rendezvous without its type. */
+typedef struct bide_rendezvous_ {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(bide_rendezvous_sender *) offer;
+    size_t size; /* of an element; constant */
+    bide_event_count offered;
+    bide_event_count free;
+} bide_rendezvous_;
+
+/* A rendezvous for elements of `type`. Each use is a type of its own: give it a name by a typedef. */
+#define bide_rendezvous(type)        \
+    struct {                         \
+        bide_rendezvous_ rendezvous; \
+        type *typed_;                \
+    }
+
+/* One send. The caller's, for the time of the wait. */
+struct bide_rendezvous_sender {
+    bide_awaiter awaiter;
+    bide_rendezvous_ *rendezvous;
+    const void *element;
+    bide_frame frame;   /* awaits `retry`, then `offer` */
+    bide_retry retry;   /* until the offer is made */
+    bide_awaiter offer; /* until it has ended */
+    bide_atomic(uint32_t) handshake;
+    uint32_t stage; /* which of them it awaits */
+    int status;     /* of who ends the offer; then what the send ends with */
+};
+
+/* One receive. The caller's, for the time of the wait. */
+typedef struct bide_rendezvous_receiver {
+    bide_retry retry; /* at the head: it is the awaiter */
+    bide_rendezvous_ *rendezvous;
+    void *element;
+} bide_rendezvous_receiver;
+
+extern const bide_retry_rules bide_rendezvous_receive_rules_;
+
+bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame);
+bool bide_rendezvous_withdraw_(bide_awaiter *awaiter);
+int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to);
+int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *from,
+                                   uint64_t deadline);
+int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline);
+void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size);
+void bide_rendezvous_close_(bide_rendezvous_ *rendezvous);
+bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous);
+
+BIDE_INLINE int bide_rendezvous_sent_(bide_awaiter *awaiter)
+{
+    return ((bide_rendezvous_sender *)(void *)awaiter)->status;
+}
+
+BIDE_INLINE bool bide_rendezvous_receive_ready_(bide_awaiter *awaiter)
+{
+    bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
+    receiver->retry.status = bide_rendezvous_try_receive_(receiver->rendezvous, receiver->element);
+    return receiver->retry.status != -EAGAIN;
+}
+
+BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
+                                                bide_rendezvous_ *rendezvous, const void *from)
+{
+    static const bide_awaiter_ops ops = {NULL, bide_rendezvous_suspend_,  bide_rendezvous_sent_,
+                                         NULL, bide_rendezvous_withdraw_, "bide_rendezvous_send"};
+    sender->awaiter.ops = &ops;
+    sender->rendezvous = rendezvous;
+    sender->element = from;
+    return &sender->awaiter;
+}
+
+BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *receiver,
+                                                   bide_rendezvous_ *rendezvous, void *to)
+{
+    static const bide_awaiter_ops ops =
+        BIDE_RETRY_OPS(bide_rendezvous_receive_ready_, "bide_rendezvous_receive");
+    receiver->retry.awaiter.ops = &ops;
+    receiver->retry.rules = &bide_rendezvous_receive_rules_;
+    receiver->retry.event_count = &rendezvous->offered;
+    receiver->rendezvous = rendezvous;
+    receiver->element = to;
+    return &receiver->retry.awaiter;
+}
+
+/* `pointer`, which must be one to an element. */
+#define BIDE_RENDEZVOUS_ELEMENT_(met, pointer) (1 ? (pointer) : (met)->typed_)
+
+/* Makes a rendezvous. Before it is shared. The memory may go when nobody waits and nobody uses it: a receiver does until
+ * its receive has ended, also when the send has already. */
+#define bide_rendezvous_init(made) \
+    bide_rendezvous_init_(&(made)->rendezvous, sizeof *(made)->typed_)
+
+/*
+ * Sends a copy of the element at `from`, which is the operation's until it has ended; as is `sender`. Waits until a
+ * receiver has it. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends; cancel-safe: yes, the
+ * element was not received then (of a coroutine that is destroyed it may have been); lock-free.
+ */
+#define bide_rendezvous_send(sender, met, from) \
+    bide_rendezvous_send_((sender), &(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (from)))
+
+/*
+ * Receives an element, to where `to` points. Waits until one is offered. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT.
+ * Any thread; suspends if it has to wait; cancel-safe: yes, no element was taken then; lock-free.
+ */
+#define bide_rendezvous_receive(receiver, met, to) \
+    bide_rendezvous_receive_((receiver), &(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)))
+
+/* The same at once: 0, -EPIPE, or -EAGAIN: nothing is offered. Any thread; does not suspend. */
+#define bide_rendezvous_try_receive(met, to) \
+    bide_rendezvous_try_receive_(&(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)))
+
+/* The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
+ * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks. */
+#define bide_rendezvous_send_blocking(met, from, deadline)                                      \
+    bide_rendezvous_send_blocking_(&(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (from)), \
+                                   (deadline))
+#define bide_rendezvous_receive_blocking(met, to, deadline)                                      \
+    bide_rendezvous_receive_blocking_(&(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)), \
+                                      (deadline))
+
+/* Closes it for good: who sends or receives, now and later, ends with -EPIPE; but a send that a receiver has claimed ends
+ * with 0. Any thread, more than once; does not suspend. */
+#define bide_rendezvous_close(closed) bide_rendezvous_close_(&(closed)->rendezvous)
+
+BIDE_INLINE void bide_rendezvous_destroy_checked_(bide_rendezvous_ *rendezvous, const char *what,
+                                                  const char *function, const char *file,
+                                                  unsigned line)
+{
+    if (!bide_rendezvous_is_idle_(rendezvous))
+        bide_platform.misuse(what, function, file, line);
+}
+
+/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+#if BIDE_DEBUG
+#define bide_rendezvous_destroy(destroyed) \
+    bide_rendezvous_destroy_checked_(      \
+        &(destroyed)->rendezvous,          \
+        BIDE_MISUSE_("a rendezvous is destroyed that is waited for", #destroyed))
+#else
+#define bide_rendezvous_destroy(destroyed) ((void)(destroyed))
+#endif
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,261 @@
+/* The rendezvous. States, argument and its numbers are in rendezvous.h. */
+#include "bide/rendezvous.h"
+
+#include "bide/detail/element.h"
+#include "bide/handle.h"
+#include "bide/stop.h"
+
+/* The handshake. */
+enum { BEGUN, ARMED, ENDED };
+
+/* What a send awaits. */
+enum { FREE, OFFERED, CLAIMED };
+
+/* In place of an offer. */
+static bide_rendezvous_sender closed;
+
+/* CLOSED was found. */
+static int end_closed(bide_rendezvous_ *rendezvous)
+{
+    (void)bide_atomic_load(&rendezvous->offer, acquire); /* 6; partner: the close */
+    return -EPIPE;
+}
+
+/* ---- Ending an offer ---- */
+
+/* Ends an offer that the caller has taken off the word. */
+static void end(bide_rendezvous_sender *sender, int status)
+{
+    sender->status = status;
+    /* release: the status, and that the element was read. acquire: what its suspend has done. 3 */
+    if (bide_atomic_exchange(&sender->handshake, ENDED, acq_rel) == ARMED)
+        bide_wake_one(&sender->offer);
+}
+
+/* Takes one's own offer off the word. False: it has been claimed, or closed. */
+static bool take_back(bide_rendezvous_sender *sender)
+{
+    bide_rendezvous_ *rendezvous = sender->rendezvous;
+    bide_rendezvous_sender *own = sender;
+    /* relaxed: nobody has used it. */
+    if (!bide_atomic_compare_exchange(&rendezvous->offer, &own, NULL, relaxed, relaxed))
+        return false;
+    bide_event_count_notify(&rendezvous->free, 1);
+    return true;
+}
+
+int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
+{
+    bide_rendezvous_sender *sender = bide_atomic_load(&rendezvous->offer, relaxed);
+    for (;;) {
+        if (sender == NULL)
+            return -EAGAIN;
+        if (sender == &closed)
+            return end_closed(rendezvous);
+        /* acquire: 2; partner: `make_offer`. */
+        if (bide_atomic_compare_exchange(&rendezvous->offer, &sender, NULL, acquire, relaxed))
+            break;
+        bide_atomic_retry();
+    }
+    bide_element_copy_(to, sender->element, rendezvous->size);
+    end(sender, 0);
+    bide_event_count_notify(&rendezvous->free, 1);
+    return 0;
+}
+
+/* ---- Waiting for an offer to end ---- */
+
+static bide_rendezvous_sender *of_offer(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_rendezvous_sender, offer);
+}
+
+static bool offer_ready(bide_awaiter *awaiter)
+{
+    /* acquire: 3; partner: `end`. */
+    return bide_atomic_load(&of_offer(awaiter)->handshake, acquire) == ENDED;
+}
+
+static bide_frame *offer_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    if (bide_look(awaiter, frame))
+        return frame;
+    /* release: what is needed to wake it. acquire: as above. 3; partner: `end`. */
+    uint32_t before = bide_atomic_exchange(&of_offer(awaiter)->handshake, ARMED, acq_rel);
+    return before == ENDED ? frame : NULL;
+}
+
+static int offer_resume(bide_awaiter *awaiter)
+{
+    return of_offer(awaiter)->status;
+}
+
+static void offer_cancel(bide_awaiter *awaiter)
+{
+    if (take_back(of_offer(awaiter))) {
+        bide_awaiter_end_canceled(awaiter);
+        bide_wake_one(awaiter);
+    }
+}
+
+static bool offer_withdraw(bide_awaiter *awaiter)
+{
+    return take_back(of_offer(awaiter));
+}
+
+static const bide_awaiter_ops offer_ops = {offer_ready,  offer_suspend,  offer_resume,
+                                           offer_cancel, offer_withdraw, "bide_rendezvous_send"};
+
+/* Of one that is claimed. */
+static const bide_awaiter_ops claimed_ops = {offer_ready, offer_suspend,  offer_resume,
+                                             NULL,        offer_withdraw, "bide_rendezvous_send"};
+
+/* ---- A send: a coroutine that makes an offer, and waits for its end ---- */
+
+static bide_rendezvous_sender *of_retry(bide_retry *retry)
+{
+    return bide_container_of(retry, bide_rendezvous_sender, retry);
+}
+
+static int make_offer(bide_retry *retry)
+{
+    bide_rendezvous_sender *sender = of_retry(retry), *found = NULL;
+    /* release: 2; partners: who claims it, and the close. */
+    if (bide_atomic_compare_exchange(&sender->rendezvous->offer, &found, sender, release, relaxed))
+        return 0;
+    return found == &closed ? end_closed(sender->rendezvous) : -EAGAIN;
+}
+
+static bool may_offer(bide_retry *retry)
+{
+    bide_rendezvous_sender *found = bide_atomic_load(&of_retry(retry)->rendezvous->offer, relaxed);
+    return found == NULL || found == &closed;
+}
+
+static const bide_retry_rules send_rules = {make_offer, may_offer};
+
+static bide_frame *step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code code = {step, "bide_rendezvous_send", __FILE__, NULL, NULL};
+static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
+
+static bide_frame *await_offer(bide_rendezvous_sender *sender, uint32_t stage)
+{
+    sender->stage = stage;
+    sender->offer.ops = stage == CLAIMED ? &claimed_ops : &offer_ops;
+    return bide_frame_await(&sender->frame, &sender->offer);
+}
+
+/* The wait for the offer's end was cut short. Does the offer stand still, or is it somebody's, who ends it? 4 */
+static bool must_wait_on(bide_rendezvous_sender *sender)
+{
+    /* relaxed: ARMED is its own; then it was taken back by who has cut it short. */
+    return bide_atomic_load(&sender->handshake, relaxed) != ARMED && !take_back(sender);
+}
+
+static bide_frame *step(bide_frame *frame, unsigned depth)
+{
+    bide_rendezvous_sender *sender = bide_container_of(frame, bide_rendezvous_sender, frame);
+    int status;
+    (void)depth;
+    if (sender->stage == FREE) {
+        status = bide_awaiter_resume(&sender->retry.awaiter, sender->retry.awaiter.ops);
+        if (status == 0) {
+            bide_event_count_notify(&sender->rendezvous->offered, 1);
+            return await_offer(sender, OFFERED);
+        }
+    } else {
+        status = bide_awaiter_resume(&sender->offer, sender->offer.ops);
+        if (sender->stage == OFFERED && (status == -ECANCELED || status == -ETIMEDOUT) &&
+            must_wait_on(sender))
+            return await_offer(sender, CLAIMED);
+    }
+    sender->status = status;
+    frame->awaiter.ops = &bide_point_finished.ops;
+    return frame->awaiter.frame;
+}
+
+bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
+    bide_frame *own = &sender->frame;
+    bide_atomic_init(&sender->handshake, BEGUN);
+    sender->stage = FREE;
+    own->awaiter.ops = &at_await.ops;
+    own->awaiter.frame = frame;
+    own->context = frame->context;
+    bide_frame *next = bide_frame_await(
+        own, bide_event_count_retry(&sender->retry, &sender->rendezvous->free, &send_rules));
+    return next == own ? step(own, 0) : next;
+}
+
+bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
+{
+    bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
+    if (bide_done(&sender->frame))
+        return false;
+    bide_destroy(&sender->frame);
+    return true;
+}
+
+/* ---- A receive ---- */
+
+static bide_rendezvous_receiver *receiver_of(bide_retry *retry)
+{
+    return bide_container_of(retry, bide_rendezvous_receiver, retry);
+}
+
+static int attempt_receive(bide_retry *retry)
+{
+    bide_rendezvous_receiver *receiver = receiver_of(retry);
+    return bide_rendezvous_try_receive_(receiver->rendezvous, receiver->element);
+}
+
+static bool may_receive(bide_retry *retry)
+{
+    return bide_atomic_load(&receiver_of(retry)->rendezvous->offer, relaxed) != NULL;
+}
+
+const bide_retry_rules bide_rendezvous_receive_rules_ = {attempt_receive, may_receive};
+
+/* ---- The rendezvous ---- */
+
+void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size)
+{
+    bide_atomic_init(&rendezvous->offer, NULL);
+    rendezvous->size = size;
+    bide_event_count_init(&rendezvous->offered);
+    bide_event_count_init(&rendezvous->free);
+}
+
+void bide_rendezvous_close_(bide_rendezvous_ *rendezvous)
+{
+    /* release: 6; partner: `end_closed`. acquire: 2; partner: `make_offer`. */
+    bide_rendezvous_sender *sender = bide_atomic_exchange(&rendezvous->offer, &closed, acq_rel);
+    if (sender != NULL && sender != &closed)
+        end(sender, -EPIPE);
+    bide_event_count_notify_all(&rendezvous->offered);
+    bide_event_count_notify_all(&rendezvous->free);
+}
+
+bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous)
+{
+    /* relaxed: the caller has seen what was done with it. */
+    bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
+    return (offer == NULL || offer == &closed) &&
+           bide_waiter_queue_is_idle(&rendezvous->offered.line) &&
+           bide_waiter_queue_is_idle(&rendezvous->free.line);
+}
+
+int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *from,
+                                   uint64_t deadline)
+{
+    bide_rendezvous_sender sender;
+    return bide_sync_wait_until(bide_rendezvous_send_(&sender, rendezvous, from), deadline);
+}
+
+int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline)
+{
+    bide_rendezvous_receiver receiver;
+    return bide_sync_wait_until(bide_rendezvous_receive_(&receiver, rendezvous, to), deadline);
+}

@@ -11,10 +11,11 @@
  * (bide_when_any is for operations that are each to run until they end. There the losers are asked to stop, and may have
  * sent or received an element before they are; here they have not.)
  *
- * A case is one of two kinds. An operation of an event count (bide_retry: all sends and receives) is attempted, and
+ * A case is one of two kinds. An operation of an event count (bide_retry: sends and receives) is attempted, and
  * otherwise waited with in its line; so nothing of it is done unless its attempt succeeds. Any other is awaited, and asked
  * to stop when another case has come; so it must be a wait that takes nothing and may be begun again: for an event, a
- * latch, a sequence, sleep until a time. Not a mutex, a semaphore, an auto-reset event, a task.
+ * latch, a sequence, sleep until a time. Not a mutex, a semaphore, an auto-reset event, a task; nor
+ * a send on a rendezvous, which may be taken while it waits (to receive from one is a case).
  *
  *     ATTEMPT --one has succeeded--> ended
  *        |  ^

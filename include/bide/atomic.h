@@ -68,7 +68,7 @@
     BIDE_ATOMIC_(atomic_fetch_and_explicit)(object, value, BIDE_ORDER_(order))
 
 /* (ThreadSanitizer does not see that fences order anything, and gcc warns of each. None of bide's is what makes an
- * access no race: they are seq_cst fences, beside orders of the accesses themselves. So it gets the instruction.) */
+ * access no race: they stand between atomics, beside orders of the accesses themselves. So it gets the instruction.) */
 #if defined __SANITIZE_THREAD__ && defined __GNUC__ && !defined __clang__ && defined __x86_64__
 #define bide_atomic_fence(order) __asm__ volatile("mfence" ::: "memory")
 #elif defined __SANITIZE_THREAD__ && defined __GNUC__ && !defined __clang__ && defined __aarch64__

@@ -13,10 +13,11 @@ root=$1
 shift
 cd "$root" || exit 1
 
-tests='base/sequence coroutine/body coroutine/coroutine_type coroutine/create coroutine/generator
-    coroutine/handle coroutine/inspect coroutine/scope coroutine/task coroutine/when sync/auto_event
-    sync/barging_mutex sync/condition sync/cyclic_barrier sync/event sync/event_close sync/latch
-    sync/mutex sync/notify sync/once sync/rw_lock sync/semaphore sync/sequence_barrier
+tests='base/sequence coroutine/body coroutine/coroutine_type coroutine/create
+    coroutine/generator coroutine/handle coroutine/inspect coroutine/scope coroutine/task
+    coroutine/when queue/broadcast queue/oneshot queue/watch sync/auto_event sync/barging_mutex
+    sync/condition sync/cyclic_barrier sync/event sync/event_close sync/latch sync/mutex
+    sync/notify sync/once sync/rw_lock sync/semaphore sync/sequence_barrier
     sync/single_consumer_event sync/wait_group'
 # FAILING (failing_test.c) and what is then to be read.
 failures='1:failing_test.c:[0-9]*:.1.is.2 2:deadlock 3:ended.already 4:met.a.fault'

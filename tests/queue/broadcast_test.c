@@ -8,6 +8,7 @@
 
 #include "bide/broadcast.h"
 #include "bide/handle.h"
+#include "bide/stop.h"
 
 #if TESTING_HOSTED
 #include "bide/pollable.h"

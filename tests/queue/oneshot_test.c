@@ -8,6 +8,7 @@
 
 #include "bide/handle.h"
 #include "bide/oneshot.h"
+#include "bide/stop.h"
 
 #if TESTING_HOSTED
 #include "bide/pollable.h"
@@ -73,7 +74,7 @@ static void what_is_sent_is_received_once(void **state)
 {
     (void)state;
     answers oneshot;
-    answer sent = answer_of(7), other = answer_of(8), got;
+    answer sent = answer_of(7), other = answer_of(8), got = answer_of(0);
     bide_oneshot_init(&oneshot);
     assert_int_equal(bide_oneshot_try_receive(&oneshot, &got), -EAGAIN);
     assert_false(bide_oneshot_is_decided(&oneshot));
@@ -141,7 +142,7 @@ static void what_was_sent_before_the_close_is_received(void **state)
 {
     (void)state;
     answers oneshot;
-    answer sent = answer_of(11), got;
+    answer sent = answer_of(11), got = answer_of(0);
     bide_oneshot_init(&oneshot);
     assert_int_equal(bide_oneshot_send(&oneshot, &sent), 0);
     bide_oneshot_close(&oneshot);
@@ -180,7 +181,7 @@ static void a_receiver_that_is_destroyed_leaves_the_value_there(void **state)
     by_hand by_hand;
     answers oneshot;
     struct receiver receiver;
-    answer sent = answer_of(13), got;
+    answer sent = answer_of(13), got = answer_of(0);
     by_hand_init(&by_hand);
     for (int woken = 0; woken < 2; woken++) {
         bide_oneshot_init(&oneshot);

@@ -7,6 +7,7 @@
 #include "sync/meeting.h"
 
 #include "bide/handle.h"
+#include "bide/stop.h"
 #include "bide/watch.h"
 
 #if TESTING_HOSTED

@@ -132,6 +132,12 @@ bool bide_segment_link_(bide_segment_queue_ *queue, bide_segment_ *last, bide_se
 int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment,
                        size_t popped, size_t *limit);
 
+/*
+ * Would a pop, now, say anything but -EAGAIN? True if in doubt. It sees what was done before a fence that another has
+ * passed. The seat's owner.
+ */
+bool bide_segment_queue_may_pop_(bide_segment_queue_ *queue, bide_hazard_seat *seat);
+
 /* The cell was EMPTY when it was looked at. Is it FULL? Gives it up if not. */
 bool bide_segment_wait_(bide_atomic(uint32_t) * state);
 

@@ -153,6 +153,12 @@ bool bide_segment_wait_(bide_segment_ *segment, bide_atomic(uint32_t) * state);
 /* The cell was filled, where consumers come early. False: it was given up before. */
 bool bide_segment_claim_(bide_atomic(uint32_t) * state);
 
+/*
+ * Would a pop, now, say anything but -EAGAIN? True if in doubt. It sees what was done before a fence that another has
+ * passed. The seat's owner.
+ */
+bool bide_segment_queue_may_pop_(bide_segment_queue_ *queue, bide_hazard_seat *seat);
+
 /* Loads head or tail, protected. The seat's owner. */
 BIDE_INLINE bide_segment_ *bide_segment_protect_(bide_hazard_seat *seat, size_t index,
                                                  bide_atomic(void *) * source)

@@ -193,6 +193,16 @@ int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_
     return (pushed & BIDE_SEGMENT_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
 }
 
+bool bide_segment_queue_may_pop_(bide_segment_queue_ *queue, bide_hazard_seat *seat)
+{
+    bide_segment_ *segment = bide_segment_protect_(seat, 1, &queue->head);
+    /* relaxed, all: nothing is concluded but that an element, or CLOSED, that a fence orders before would be seen. */
+    size_t popped = bide_atomic_load(&segment->popped, relaxed);
+    if (popped >= queue->cells)
+        return bide_atomic_load(&segment->next, relaxed) != NULL;
+    return bide_atomic_load(&segment->pushed, relaxed) > popped; /* (CLOSED is the top bit) */
+}
+
 /* ---- The queue ---- */
 
 int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *domain,

@@ -1,0 +1,57 @@
+/* The unbounded channel's slow half; the argument is in unbounded_channel.h. */
+#include "bide/unbounded_channel.h"
+
+static bide_unbounded_channel_waiter *waiter_of(bide_retry *retry)
+{
+    return bide_container_of(retry, bide_unbounded_channel_waiter, retry);
+}
+
+static int attempt_receive(bide_retry *retry)
+{
+    bide_unbounded_channel_waiter *waiter = waiter_of(retry);
+    bide_segment_queue_ *queue = &waiter->channel->queue;
+    return bide_unbounded_channel_try_receive_(waiter->channel, waiter->seat, waiter->element,
+                                               queue->stride, queue->size);
+}
+
+static bool may_receive(bide_retry *retry)
+{
+    bide_unbounded_channel_waiter *waiter = waiter_of(retry);
+    return bide_segment_queue_may_pop_(&waiter->channel->queue, waiter->seat);
+}
+
+const bide_retry_rules bide_unbounded_channel_receive_rules_ = {attempt_receive, may_receive};
+
+bool bide_unbounded_channel_ready_(bide_awaiter *awaiter)
+{
+    bide_retry *retry = bide_container_of(awaiter, bide_retry, awaiter);
+    retry->status = attempt_receive(retry);
+    return retry->status != -EAGAIN;
+}
+
+int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
+                                 bide_allocator *allocator, size_t cells, size_t stride,
+                                 size_t size)
+{
+    bide_event_count_init(&channel->not_empty);
+    return bide_segment_queue_init_(&channel->queue, domain, allocator, cells, stride, size);
+}
+
+void bide_unbounded_channel_close_(bide_unbounded_channel_ *channel, bide_hazard_seat *seat)
+{
+    bide_segment_queue_close_(&channel->queue, seat);
+    bide_event_count_notify_all(&channel->not_empty);
+}
+
+bool bide_unbounded_channel_is_idle_(bide_unbounded_channel_ *channel)
+{
+    return bide_waiter_queue_is_idle(&channel->not_empty.line);
+}
+
+int bide_unbounded_channel_receive_blocking_(bide_unbounded_channel_ *channel,
+                                             bide_hazard_seat *seat, void *to, uint64_t deadline)
+{
+    bide_unbounded_channel_waiter waiter;
+    return bide_sync_wait_until(bide_unbounded_channel_receive_(&waiter, channel, seat, to),
+                                deadline);
+}

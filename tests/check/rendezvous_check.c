@@ -1,0 +1,238 @@
+/*
+ * The rendezvous: senders and receivers that wait for each other, one who is asked to stop, one who closes it. An element
+ * is received once or not at all, and its sender knows which.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/handle.h"
+#include "bide/rendezvous.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+struct state;
+
+/* A coroutine that sends in a source of its own. */
+struct sender {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    struct state *state;
+    bide_rendezvous_sender wait;
+    uint64_t element;
+    int status;
+    int ended;
+};
+
+/* A thread's receive, and what it has received. */
+struct receiver {
+    bide_rendezvous_receiver wait;
+    uint64_t element;
+    int status;
+};
+
+typedef bide_rendezvous(uint64_t) numbers;
+
+typedef struct state {
+    numbers numbers;
+    struct sender senders[2];
+    struct receiver receivers[2];
+    uint64_t before_close; /* plain */
+} state;
+
+enum { FIRST = 7 }; /* element of the first sender; then of the next */
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_rendezvous_init(&s->numbers);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sender *sender = &s->senders[i];
+        sender->state = s;
+        sender->element = FIRST + i;
+        sender->status = sender->ended = 0;
+        bide_stop_source_init(&sender->stop);
+        sender->context = (bide_context){&bide_inline_scheduler, &sender->stop, NULL, NULL};
+        s->receivers[i].element = 0;
+        s->receivers[i].status = 1;
+    }
+    s->before_close = 0;
+}
+
+bide_coroutine(sender_body)
+{
+    bide_begin(sender_body, struct sender * self);
+    bide_await_status(self->status,
+                      bide_rendezvous_send(&self->wait, &self->state->numbers, &self->element));
+    bide_plain_store(&self->element, 0); /* it is the sender's again */
+    if (self->status == -EPIPE)
+        bide_check_assert(bide_plain_load(&self->state->before_close) == 1);
+    self->ended++;
+    bide_end();
+}
+
+static void begin(state *s, unsigned i)
+{
+    struct sender *sender = &s->senders[i];
+    bide_start(&sender->task.frame, &sender_body, &sender->context);
+    bide_resume(&sender->task.frame);
+}
+
+static void setup_one_offered(void *p)
+{
+    setup(p);
+    begin(p, 0);
+}
+
+static void setup_one_offered_one_waits(void *p)
+{
+    setup(p);
+    begin(p, 0);
+    begin(p, 1);
+}
+
+static void send_first(void *p)
+{
+    begin(p, 0);
+}
+
+static void send_second(void *p)
+{
+    begin(p, 1);
+}
+
+static void received(state *s, unsigned i, int status)
+{
+    s->receivers[i].status = status;
+    if (status == -EPIPE)
+        bide_check_assert(bide_plain_load(&s->before_close) == 1);
+}
+
+static void receive(void *p)
+{
+    state *s = p;
+    unsigned i = bide_check_thread() - 1;
+    struct receiver *receiver = &s->receivers[i];
+    received(s, i,
+             bide_check_await(
+                 bide_rendezvous_receive(&receiver->wait, &s->numbers, &receiver->element)));
+}
+
+static void try_receive(void *p)
+{
+    state *s = p;
+    unsigned i = bide_check_thread() - 1;
+    received(s, i, bide_rendezvous_try_receive(&s->numbers, &s->receivers[i].element));
+}
+
+static void stop_first(void *p)
+{
+    bide_stop_request(&((state *)p)->senders[0].stop);
+}
+
+static void close_it(void *p)
+{
+    state *s = p;
+    bide_plain_store(&s->before_close, 1);
+    bide_rendezvous_close(&s->numbers);
+}
+
+/* How many times the element of a sender was received. */
+static int times(const state *s, unsigned sender)
+{
+    int times = 0;
+    for (unsigned i = 0; i < 2; i++)
+        times += s->receivers[i].status == 0 && s->receivers[i].element == FIRST + sender;
+    return times;
+}
+
+/* Each send that was begun has ended, and says whether its element was received. */
+static void finish_senders(state *s, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        bide_check_assert(s->senders[i].ended == 1);
+        bide_check_assert(times(s, i) == (s->senders[i].status == 0));
+    }
+    bide_check_assert(bide_rendezvous_is_idle_(&s->numbers.rendezvous));
+}
+
+static void finish_none(void *p)
+{
+    finish_senders(p, 0);
+}
+
+static void finish_one(void *p)
+{
+    finish_senders(p, 1);
+}
+
+static void finish_two(void *p)
+{
+    finish_senders(p, 2);
+}
+
+/* One was received; the other waits still, and is closed. */
+static void finish_one_of_two(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->senders[0].ended + s->senders[1].ended == 1);
+    close_it(p);
+    finish_senders(p, 2);
+}
+
+/* The first was received, or was cut short and the second was; the other is closed. */
+static void finish_next(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->senders[0].ended == 1);
+    bide_check_assert(s->senders[0].status == (s->senders[1].ended ? -ECANCELED : 0));
+    close_it(p);
+    finish_senders(p, 2);
+}
+
+#define SCENARIO(id, text, ...)             \
+    static const bide_check_scenario id = { \
+        .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
+
+SCENARIO(one, "one_sends_while_one_receives", .setup = setup, .threads = {receive, send_first},
+         .finish = finish_one);
+SCENARIO(one_tries, "one_sends_while_one_tries_to_receive", .setup = setup,
+         .threads = {try_receive, send_first, close_it}, .finish = finish_one, .preemptions = 3);
+SCENARIO(two_receive, "two_receive_from_two_who_wait", .setup = setup_one_offered_one_waits,
+         .threads = {receive, receive}, .finish = finish_two);
+SCENARIO(two_try, "two_try_to_receive_one_offer", .setup = setup_one_offered,
+         .threads = {try_receive, try_receive}, .finish = finish_one);
+SCENARIO(two_send, "one_sends_behind_an_offer_while_one_receives", .setup = setup_one_offered,
+         .threads = {receive, send_second}, .finish = finish_one_of_two);
+
+/* ---- Asked to stop ---- */
+
+SCENARIO(stopped, "an_offer_is_asked_to_stop_while_one_receives", .setup = setup_one_offered,
+         .threads = {try_receive, stop_first}, .finish = finish_one);
+SCENARIO(stopped_early, "one_is_asked_to_stop_as_he_sends", .setup = setup,
+         .threads = {try_receive, send_first, stop_first}, .finish = finish_one, .preemptions = 3);
+SCENARIO(next, "the_next_offers_when_one_is_asked_to_stop", .setup = setup_one_offered_one_waits,
+         .threads = {receive, stop_first}, .finish = finish_next);
+
+/* ---- Closed ---- */
+
+SCENARIO(closed, "it_is_closed_while_one_sends_and_one_receives", .setup = setup,
+         .threads = {receive, send_first, close_it}, .finish = finish_one, .preemptions = 1);
+SCENARIO(receiver_closed, "it_is_closed_while_one_receives", .setup = setup,
+         .threads = {receive, close_it}, .finish = finish_none);
+SCENARIO(offer_closed, "it_is_closed_while_an_offer_is_received", .setup = setup_one_offered,
+         .threads = {try_receive, close_it}, .finish = finish_one);
+SCENARIO(sender_closed, "it_is_closed_while_one_sends", .setup = setup,
+         .threads = {send_first, close_it}, .finish = finish_one);
+SCENARIO(waiting_closed, "it_is_closed_while_one_offers_and_one_waits_for_that",
+         .setup = setup_one_offered_one_waits, .threads = {try_receive, close_it},
+         .finish = finish_two, .preemptions = 3);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &one,           &one_tries,       &two_receive,    &two_try, &two_send,
+        &stopped,       &stopped_early,   &next,           &closed,  &offer_closed,
+        &sender_closed, &receiver_closed, &waiting_closed, NULL};
+    static const char *const files[] = {"rendezvous.h", "rendezvous.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -1,0 +1,332 @@
+/*
+ * The unbounded channel: order over many segments, empty and closed, out of memory; receives that are notified, cut short
+ * and destroyed; threads.
+ */
+#include "misuse.h"
+
+#include "bide/unbounded_channel.h"
+
+typedef bide_unbounded_channel(uint64_t) numbers;
+
+#define TEST_CHANNEL numbers
+#define TEST_WAITER  bide_unbounded_channel_waiter
+#define TEST_RECEIVE(waiter, channel, to, seat) \
+    bide_unbounded_channel_receive((waiter), (channel), (seat), (to))
+#define TEST_SEND_BLOCKING(channel, from, seat, deadline) \
+    ((void)(deadline), bide_unbounded_channel_send((channel), (seat), (from)))
+#define TEST_RECEIVE_BLOCKING(channel, to, seat, deadline) \
+    bide_unbounded_channel_receive_blocking((channel), (seat), (to), (deadline))
+#include "queue/channel_testing.h"
+
+/* Memory for so many segments; counts those that are not given back. */
+typedef struct few {
+    bide_allocator allocator;
+    int left;
+    int used;
+} few;
+
+static void *few_allocate(bide_allocator *allocator, size_t size)
+{
+    few *self = bide_container_of(allocator, few, allocator);
+    if (self->left == 0)
+        return NULL;
+    self->left--;
+    self->used++;
+    return bide_heap.allocate(&bide_heap, size);
+}
+
+static void few_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    few *self = bide_container_of(allocator, few, allocator);
+    self->left++;
+    self->used--;
+    bide_heap.deallocate(&bide_heap, memory, size);
+}
+
+/* A channel of segments of two cells, with a seat. */
+typedef struct fixture {
+    by_hand by_hand;
+    few few;
+    bide_hazard_seat seats[2];
+    bide_hazard_domain domain;
+    bide_hazard_seat *seat;
+    numbers channel;
+} fixture;
+
+static void setup(fixture *f)
+{
+    by_hand_init(&f->by_hand);
+    f->few = (few){{few_allocate, few_deallocate}, 8, 0};
+    bide_hazard_init(&f->domain, f->seats, 2);
+    f->seat = bide_hazard_join(&f->domain);
+    assert_int_equal(bide_unbounded_channel_init(&f->channel, &f->domain, &f->few.allocator, 2), 0);
+}
+
+static void teardown(fixture *f)
+{
+    bide_unbounded_channel_destroy(&f->channel);
+    bide_hazard_leave(&f->domain, f->seat);
+    bide_hazard_destroy(&f->domain);
+    assert_int_equal(f->few.used, 0);
+}
+
+static int send_now(fixture *f, uint64_t value)
+{
+    return bide_unbounded_channel_send(&f->channel, f->seat, &value);
+}
+
+/* The next number; or what the answer was. */
+static int64_t receive_now(fixture *f)
+{
+    uint64_t value = 0;
+    int status = bide_unbounded_channel_try_receive(&f->channel, f->seat, &value);
+    return status == 0 ? (int64_t)value : status;
+}
+
+static void receive(fixture *f, user *user, char name)
+{
+    begin_receive(user, &f->by_hand, &f->channel, f->seat, name);
+}
+
+static void what_is_sent_comes_in_order(void **state)
+{
+    (void)state;
+    fixture f;
+    setup(&f);
+    assert_int_equal(receive_now(&f), -EAGAIN);
+    for (uint64_t lap = 0; lap < 10; lap++) {
+        for (uint64_t i = 0; i < 7; i++)
+            assert_int_equal(send_now(&f, 10 * lap + i), 0);
+        for (uint64_t i = 0; i < 7; i++)
+            assert_int_equal(receive_now(&f), 10 * lap + i);
+        assert_int_equal(receive_now(&f), -EAGAIN);
+        bide_hazard_scan(&f.domain, f.seat);
+    }
+    teardown(&f);
+}
+
+static void what_was_sent_before_the_close_is_received(void **state)
+{
+    (void)state;
+    fixture f;
+    setup(&f);
+    for (uint64_t i = 0; i < 5; i++)
+        assert_int_equal(send_now(&f, i), 0);
+    bide_unbounded_channel_close(&f.channel, f.seat);
+    bide_unbounded_channel_close(&f.channel, f.seat);
+    assert_int_equal(send_now(&f, 9), -EPIPE);
+    for (int64_t i = 0; i < 5; i++)
+        assert_int_equal(receive_now(&f), i);
+    assert_int_equal(receive_now(&f), -EPIPE);
+    assert_int_equal(receive_now(&f), -EPIPE);
+    teardown(&f);
+}
+
+static void without_memory_nothing_is_sent(void **state)
+{
+    (void)state;
+    fixture f;
+    setup(&f);
+    f.few.left = 1;
+    int64_t sent = 0;
+    while (sent < 100 && send_now(&f, (uint64_t)sent) == 0)
+        sent++;
+    assert_int_equal(sent, 4);
+    assert_int_equal(send_now(&f, 9), -ENOMEM);
+    for (int64_t i = 0; i < sent; i++)
+        assert_int_equal(receive_now(&f), i);
+    assert_int_equal(receive_now(&f), -EAGAIN);
+    f.few.left = 4;
+    assert_int_equal(send_now(&f, 5), 0);
+    assert_int_equal(receive_now(&f), 5);
+    teardown(&f);
+    f.few.left = 0;
+    assert_int_equal(bide_unbounded_channel_init(&f.channel, &f.domain, &f.few.allocator, 2),
+                     -ENOMEM);
+}
+
+static void who_finds_it_empty_waits_and_each_element_wakes_one(void **state)
+{
+    (void)state;
+    fixture f;
+    user users[6];
+    setup(&f);
+    for (int i = 0; i < 6; i++)
+        receive(&f, &users[i], (char)('a' + i));
+    assert_int_equal(by_hand_run(&f.by_hand), 0);
+    assert_int_equal(send_now(&f, 10), 0);
+    by_hand_assert_trace(&f.by_hand, ""); /* posted, not run */
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "a");
+    for (uint64_t i = 1; i < 6; i++)
+        assert_int_equal(send_now(&f, 10 + i), 0);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "bcdef");
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(users[i].status, 0);
+        assert_int_equal(users[i].value, 10 + i);
+    }
+    teardown(&f);
+}
+
+static void who_was_notified_in_vain_waits_on(void **state)
+{
+    (void)state;
+    fixture f;
+    user user;
+    setup(&f);
+    receive(&f, &user, 'a');
+    assert_int_equal(send_now(&f, 1), 0);
+    assert_int_equal(receive_now(&f), 1); /* it was faster */
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "");
+    assert_int_equal(send_now(&f, 2), 0);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(user.value, 2);
+    teardown(&f);
+}
+
+static void a_receive_that_is_cut_short_takes_nothing(void **state)
+{
+    (void)state;
+    fixture f;
+    user users[3];
+    setup(&f);
+    for (int i = 0; i < 3; i++)
+        receive(&f, &users[i], (char)('a' + i));
+    bide_stop_request_with(&users[0].stop, -ETIMEDOUT);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(users[0].status, -ETIMEDOUT);
+    assert_int_equal(send_now(&f, 1), 0);
+    bide_stop_request(&users[1].stop); /* it is notified, and has not run: it has the element */
+    by_hand_run(&f.by_hand);
+    assert_int_equal(users[1].status, 0);
+    assert_int_equal(users[1].value, 1);
+    bide_stop_request(&users[2].stop);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(users[2].status, -ECANCELED);
+    assert_int_equal(receive_now(&f), -EAGAIN);
+    teardown(&f);
+}
+
+static void what_was_announced_to_a_destroyed_receiver_goes_to_the_next(void **state)
+{
+    (void)state;
+    fixture f;
+    user users[3];
+    setup(&f);
+    for (int i = 0; i < 3; i++)
+        receive(&f, &users[i], (char)('a' + i));
+    bide_destroy(&users[1].task.frame); /* it waits */
+    assert_int_equal(send_now(&f, 1), 0);
+    bide_destroy(&users[0].task.frame); /* it is notified, and has not run */
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "c");
+    assert_int_equal(users[2].value, 1);
+    teardown(&f);
+}
+
+static void closing_ends_all_who_wait_and_all_who_come(void **state)
+{
+    (void)state;
+    fixture f;
+    user users[4];
+    setup(&f);
+    for (int i = 0; i < 3; i++)
+        receive(&f, &users[i], (char)('a' + i));
+    assert_int_equal(send_now(&f, 1), 0);
+    bide_unbounded_channel_close(&f.channel, f.seat);
+    by_hand_run(&f.by_hand);
+    receive(&f, &users[3], 'd');
+    by_hand_assert_trace(&f.by_hand, "abcd");
+    assert_int_equal(users[0].status, 0);
+    assert_int_equal(users[0].value, 1);
+    for (int i = 1; i < 4; i++)
+        assert_int_equal(users[i].status, -EPIPE);
+    teardown(&f);
+}
+
+#if TESTING_HOSTED
+static void a_thread_waits_until_a_deadline(void **state)
+{
+    (void)state;
+    fixture f;
+    uint64_t value = 0;
+    setup(&f);
+    assert_int_equal(bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value, 0),
+                     -ETIMEDOUT);
+    assert_int_equal(bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value,
+                                                             bide_platform.now() + 1000000),
+                     -ETIMEDOUT);
+    assert_int_equal(send_now(&f, 3), 0);
+    assert_int_equal(bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value, 0), 0);
+    assert_int_equal(value, 3);
+    bide_unbounded_channel_close(&f.channel, f.seat);
+    assert_int_equal(
+        bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value, BIDE_FOREVER), -EPIPE);
+    teardown(&f);
+}
+
+static void close_it(stress *stress)
+{
+    bide_hazard_seat *seat = bide_hazard_join(stress->domain);
+    bide_unbounded_channel_close(stress->channel, seat);
+    bide_hazard_leave(stress->domain, seat);
+}
+
+static void each_element_comes_once_and_in_its_senders_order(void **state)
+{
+    (void)state;
+    static const uint32_t parties[][2] = {{1, 1}, {3, 1}, {1, 3}, {3, 3}};
+    for (size_t i = 0; i < sizeof parties / sizeof *parties; i++) {
+        bide_hazard_seat seats[2 * STRESS_THREADS_MOST + 1];
+        bide_hazard_domain domain;
+        numbers channel;
+        bide_hazard_init(&domain, seats, sizeof seats / sizeof *seats);
+        assert_int_equal(bide_unbounded_channel_init(&channel, &domain, &bide_heap, 16), 0);
+        stress_run(&channel, &domain, parties[i][0], parties[i][1], close_it);
+        bide_unbounded_channel_destroy(&channel);
+        bide_hazard_destroy(&domain);
+    }
+}
+#endif
+
+#if BIDE_DEBUG && TESTING_HOSTED
+static void destroy_what_is_waited_for(void)
+{
+    fixture f;
+    user user;
+    setup(&f);
+    receive(&f, &user, 'a');
+    bide_unbounded_channel_destroy(&f.channel);
+}
+
+static void misuse_is_told_with_object_and_caller(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(destroy_what_is_waited_for, "&f.channel",
+                                     "destroy_what_is_waited_for"));
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_sent_comes_in_order),
+        cmocka_unit_test(what_was_sent_before_the_close_is_received),
+        cmocka_unit_test(without_memory_nothing_is_sent),
+        cmocka_unit_test(who_finds_it_empty_waits_and_each_element_wakes_one),
+        cmocka_unit_test(who_was_notified_in_vain_waits_on),
+        cmocka_unit_test(a_receive_that_is_cut_short_takes_nothing),
+        cmocka_unit_test(what_was_announced_to_a_destroyed_receiver_goes_to_the_next),
+        cmocka_unit_test(closing_ends_all_who_wait_and_all_who_come),
+#if TESTING_HOSTED
+        cmocka_unit_test(a_thread_waits_until_a_deadline),
+        cmocka_unit_test(each_element_comes_once_and_in_its_senders_order),
+#endif
+#if BIDE_DEBUG && TESTING_HOSTED
+        cmocka_unit_test(misuse_is_told_with_object_and_caller),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

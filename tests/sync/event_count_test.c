@@ -1,0 +1,320 @@
+/*
+ * The event count: an operation is tried until it succeeds, and waits in between; who is let go in vain waits on, and
+ * a turn that is not used goes to the next. (What it shares with all that is waited for: contract_test.c.)
+ */
+#include "sync/by_hand.h"
+
+#include "bide/event_count.h"
+#include "bide/handle.h"
+#include "bide/stop.h"
+
+enum { USERS = 5, WAITS = 1 /* the status of a wait that has not ended */ };
+
+/* What is tried for: one of `items`, while it is not broken. */
+struct shelf {
+    bide_event_count event_count;
+    uint32_t items;
+    int broken; /* 0, or what attempts end with */
+    int attempts;
+};
+
+struct user {
+    bide_task task;
+    by_hand *by_hand;
+    struct shelf *shelf;
+    bide_retry retry;
+    bide_context context;
+    bide_stop_source stop;
+    char name;
+    int status;
+};
+
+static struct shelf *shelf_of(bide_retry *retry)
+{
+    return bide_container_of(retry, struct user, retry)->shelf;
+}
+
+static int attempt(bide_retry *retry)
+{
+    struct shelf *shelf = shelf_of(retry);
+    shelf->attempts++;
+    if (shelf->broken != 0)
+        return shelf->broken;
+    if (shelf->items == 0)
+        return -EAGAIN;
+    shelf->items--;
+    return 0;
+}
+
+static bool is_possible(bide_retry *retry)
+{
+    return shelf_of(retry)->items != 0 || shelf_of(retry)->broken != 0;
+}
+
+static const bide_retry_rules rules = {attempt, is_possible};
+
+bide_coroutine(user_body)
+{
+    bide_begin(user_body, struct user * self);
+    bide_await_status(self->status,
+                      bide_event_count_retry(&self->retry, &self->shelf->event_count, &rules));
+    by_hand_note(self->by_hand, self->name);
+    bide_end();
+}
+
+struct fixture {
+    by_hand by_hand;
+    struct shelf shelf;
+    struct user users[USERS];
+    int begun;
+};
+
+static void fixture_init(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    by_hand_init(&f->by_hand);
+    bide_event_count_init(&f->shelf.event_count);
+}
+
+/* The next, 'a' to 'e', tries, and waits. */
+static struct user *begin(struct fixture *f)
+{
+    struct user *user = &f->users[f->begun];
+    user->by_hand = &f->by_hand;
+    user->shelf = &f->shelf;
+    user->name = (char)('a' + f->begun++);
+    user->status = WAITS;
+    bide_stop_source_init(&user->stop);
+    user->context = f->by_hand.context;
+    user->context.stop = &user->stop;
+    bide_start(&user->task.frame, &user_body, &user->context);
+    bide_resume(&user->task.frame);
+    return user;
+}
+
+static void begin_all(struct fixture *f)
+{
+    while (f->begun < USERS)
+        assert_int_equal(begin(f)->status, WAITS);
+}
+
+static void bring(struct fixture *f, uint32_t count)
+{
+    f->shelf.items += count;
+    bide_event_count_notify(&f->shelf.event_count, count);
+}
+
+static bool is_idle(struct fixture *f)
+{
+    return bide_waiter_queue_is_idle(&f->shelf.event_count.line);
+}
+
+static bool is_watched(struct fixture *f)
+{
+    return bide_atomic_load(&f->shelf.event_count.watch, relaxed) != BIDE_EVENT_COUNT_UNWATCHED_;
+}
+
+/* Lets the rest end. */
+static void fixture_end(struct fixture *f)
+{
+    f->shelf.broken = -EPIPE;
+    bide_event_count_notify_all(&f->shelf.event_count);
+    by_hand_run(&f->by_hand);
+    for (int i = 0; i < f->begun; i++)
+        assert_true(bide_done(&f->users[i].task.frame));
+    assert_true(is_idle(f));
+}
+
+/* ---- Trying ---- */
+
+static void what_succeeds_at_once_does_not_wait(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    bring(&f, 1);
+    assert_int_equal(begin(&f)->status, 0);
+    assert_int_equal(f.shelf.attempts, 1);
+    assert_false(is_watched(&f));
+    fixture_end(&f);
+}
+
+static void any_other_answer_ends_it(void **state)
+{
+    (void)state;
+    static const int answers[] = {-EPIPE, -EIO, 7};
+    for (int i = 0; i < 3; i++) {
+        struct fixture f;
+        fixture_init(&f);
+        struct user *waiting = begin(&f);
+        f.shelf.broken = answers[i];
+        assert_int_equal(begin(&f)->status, answers[i]);
+        bide_event_count_notify(&f.shelf.event_count, 1);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(waiting->status, answers[i]);
+        fixture_end(&f);
+    }
+}
+
+static void so_many_are_notified_so_many_try(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin_all(&f);
+    f.shelf.attempts = 0;
+    bide_event_count_notify(&f.shelf.event_count, 0);
+    assert_int_equal(by_hand_run(&f.by_hand), 0);
+    bide_event_count_notify(&f.shelf.event_count, 2);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(f.shelf.attempts, 2);
+    bide_event_count_notify_all(&f.shelf.event_count);
+    bide_event_count_notify_all(&f.shelf.event_count);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(f.shelf.attempts, 2 + USERS);
+    by_hand_assert_trace(&f.by_hand, "");
+    assert_false(is_idle(&f));
+    fixture_end(&f);
+}
+
+static void who_came_first_is_let_go_first(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin_all(&f);
+    for (int i = 0; i < USERS; i++) {
+        bring(&f, 1);
+        by_hand_run(&f.by_hand);
+    }
+    by_hand_assert_trace(&f.by_hand, "abcde");
+    fixture_end(&f);
+}
+
+static void who_is_let_go_in_vain_waits_on(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct user *slow = begin(&f);
+    bring(&f, 1); /* a is on its way */
+    assert_int_equal(begin(&f)->status, 0);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(slow->status, WAITS);
+    assert_false(is_idle(&f));
+    bring(&f, 1);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(slow->status, 0);
+    by_hand_assert_trace(&f.by_hand, "ba");
+    fixture_end(&f);
+}
+
+static void who_succeeds_and_finds_more_lets_the_next_go(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin_all(&f);
+    f.shelf.items = 3;
+    bide_event_count_notify(&f.shelf.event_count, 1);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "abc");
+    assert_int_equal(f.shelf.items, 0);
+    fixture_end(&f);
+}
+
+/* ---- Cut short, destroyed ---- */
+
+static void a_request_ends_who_was_let_go_in_vain(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct user *slow = begin(&f);
+    struct user *next = begin(&f);
+    bring(&f, 1);
+    assert_int_equal(begin(&f)->status, 0);
+    bide_stop_request_with(&slow->stop, -ETIMEDOUT);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(slow->status, -ETIMEDOUT);
+    bring(&f, 1);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(next->status, 0);
+    assert_int_equal(f.shelf.items, 0);
+    fixture_end(&f);
+}
+
+static void a_request_takes_nothing_from_who_may_have_it(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct user *user = begin(&f);
+    bring(&f, 1);
+    bide_stop_request(&user->stop);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(user->status, 0);
+    fixture_end(&f);
+}
+
+static void the_turn_of_who_is_destroyed_goes_to_the_next(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin_all(&f);
+    bring(&f, 1);
+    for (int i = 0; i + 1 < USERS; i++) { /* each is on its way, when it is destroyed */
+        assert_int_equal(f.by_hand.posted, i + 1);
+        bide_destroy(&f.users[i].task.frame);
+        assert_int_equal(f.users[i].status, WAITS);
+    }
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "e");
+    assert_int_equal(f.shelf.items, 0);
+    fixture_end(&f);
+}
+
+/* ---- Watched or not ---- */
+
+static void it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    for (int round = 0; round < 3; round++) {
+        int needless = 0;
+        assert_false(is_watched(&f));
+        f.begun = 0;
+        struct user *user = begin(&f);
+        for (int i = 0; i < 100; i++) { /* (in vain, but somebody waits) */
+            bide_event_count_notify(&f.shelf.event_count, 1);
+            by_hand_run(&f.by_hand);
+            assert_true(is_watched(&f));
+        }
+        bring(&f, 1);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(user->status, 0);
+        for (; is_watched(&f); needless++)
+            bide_event_count_notify(&f.shelf.event_count, 1);
+        assert_in_range(needless, 2, 99);
+    }
+    fixture_end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_succeeds_at_once_does_not_wait),
+        cmocka_unit_test(any_other_answer_ends_it),
+        cmocka_unit_test(so_many_are_notified_so_many_try),
+        cmocka_unit_test(who_came_first_is_let_go_first),
+        cmocka_unit_test(who_is_let_go_in_vain_waits_on),
+        cmocka_unit_test(who_succeeds_and_finds_more_lets_the_next_go),
+        cmocka_unit_test(a_request_ends_who_was_let_go_in_vain),
+        cmocka_unit_test(a_request_takes_nothing_from_who_may_have_it),
+        cmocka_unit_test(the_turn_of_who_is_destroyed_goes_to_the_next),
+        cmocka_unit_test(it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -27,7 +27,8 @@
  *    last element each that ends finds that the next would end too, and notifies it.
  *
  * Order: what one sender sends comes in its order; and what one receiver receives came in the ring's. Who waits is notified
- * first come, first served; but one who comes at that moment may be faster.
+ * first come, first served; but one who comes at that moment may be faster, and who then finds nothing waits on behind
+ * the others.
  *
  * Threads: any. Progress: as the ring. Source: Go's channels; what waits and attempts again is crossbeam's.
  */
@@ -185,7 +186,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 
 /*
  * Makes an empty channel over the array `memory` of `capacity` slots, at least 1, which stay the caller's and must
- * outlive it. Before it is shared. The memory may go when nobody waits and nobody will use it.
+ * outlive it. Before it is shared. The memory may go when nobody waits and nobody will use it; who has sent or received
+ * uses it until that has returned or ended, even if the other side has the element by then.
  */
 #define bide_channel_init(made, memory, capacity)                                         \
     bide_channel_init_(&(made)->channel, (memory), (capacity), sizeof *(memory),          \

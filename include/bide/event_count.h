@@ -35,7 +35,9 @@
  *    fences, F and F' (or H, which is one too), so S sees A or B sees N.
  * 3. D finds an UNWATCHED from after all that. Who made it so looks at the line once more, behind a full fence. Either
  *    that comes after F' or H, and he finds who waits, and lets all go; or it comes before, and who waits finds
- *    UNWATCHED as he looks at watch again, and begins anew.
+ *    UNWATCHED as he looks at watch again, and begins anew. Or he finds what another has made of it since: WATCHED is
+ *    2 again; if it is an ARMING, that other, who waits too, has his H and B before him: by 1 he sees N, and lets one
+ *    go.
  * 4. Let go is the first in line, whoever that is: one who was woken, whose attempt succeeds, looks whether it is
  *    possible still, and then lets the next go. So if something is possible, and somebody waits, somebody is on his way:
  *    who has changed it and not come to S, who has enlisted and not come to B, or who was let go and has not attempted.
@@ -99,8 +101,8 @@ void bide_event_count_watch_(bide_event_count *event_count);
 
 /*
  * Says that up to `count` attempts may succeed by now that could not before: the first `count` in line attempt again. To
- * be called after the change. Any thread; does not suspend, and runs nobody on the caller's stack. Lock-free; wait-free
- * while nobody waits.
+ * be called after the change. Any thread; does not suspend, and runs nobody on the caller's stack while a coroutine is
+ * running on it. Lock-free; wait-free while nobody waits.
  */
 BIDE_INLINE void bide_event_count_notify(bide_event_count *event_count, size_t count)
 {

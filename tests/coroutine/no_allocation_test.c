@@ -5,6 +5,7 @@
 #include "testing.h"
 
 #include "bide/async_generator.h"
+#include "bide/channel.h"
 #include "bide/create.h"
 #include "bide/deadline.h"
 #include "bide/event.h"
@@ -236,6 +237,76 @@ static void creating_in_the_users_memory_and_going_elsewhere_allocate_nothing(vo
     }
 }
 
+/* ---- A channel ---- */
+
+typedef bide_channel_slot(int) int_slot;
+typedef bide_channel(int) int_channel;
+
+struct passing {
+    bide_task task;
+    int_channel *channel;
+    bide_channel_waiter waiter;
+    bide_context context;
+    bide_stop_source stop;
+    bool sends;
+    int i, value, status;
+};
+
+/* Sends TIMES, or receives as long as there is something. */
+bide_coroutine(passing_body)
+{
+    bide_begin(passing_body, struct passing * self);
+    for (self->i = 0; self->status == 0 && !(self->sends && self->i == TIMES); self->i++) {
+        if (self->sends)
+            bide_await_status(self->status,
+                              bide_channel_send(&self->waiter, self->channel, &self->value));
+        else
+            bide_await_status(self->status,
+                              bide_channel_receive(&self->waiter, self->channel, &self->value));
+    }
+    bide_end();
+}
+
+static void begin_passing(struct passing *self, int_channel *channel, bool sends)
+{
+    self->channel = channel;
+    self->sends = sends;
+    self->value = self->status = 0;
+    bide_stop_source_init(&self->stop);
+    self->context = bide_default_context;
+    self->context.stop = &self->stop;
+    bide_start(&self->task.frame, &passing_body, &self->context);
+    bide_resume(&self->task.frame);
+}
+
+static void sending_and_receiving_allocate_nothing(void **state)
+{
+    (void)state;
+    int_channel channel;
+    int_slot memory[2];
+    struct passing sender, receiver, canceled, destroyed;
+    int value;
+    allocations = 0;
+    forbidden = true;
+    bide_channel_init(&channel, memory, 2);
+    begin_passing(&canceled, &channel, false);
+    bide_stop_request(&canceled.stop);
+    begin_passing(&sender, &channel, true);
+    begin_passing(&receiver, &channel, false);
+    begin_passing(&destroyed, &channel, false);
+    int late = bide_channel_receive_blocking(&channel, &value, 0);
+    bide_destroy(&destroyed.task.frame);
+    bide_channel_close(&channel);
+    forbidden = false;
+    assert_int_equal(canceled.status, -ECANCELED);
+    assert_int_equal(late, -ETIMEDOUT);
+    assert_int_equal(sender.status, 0);
+    assert_int_equal(sender.i, TIMES);
+    assert_int_equal(receiver.status, -EPIPE);
+    assert_int_equal(receiver.i, TIMES + 1);
+    assert_int_equal(allocations, 0);
+}
+
 /* ---- Handles ---- */
 
 static void starting_resuming_and_destroying_allocate_nothing(void **state)
@@ -443,6 +514,7 @@ int main(void)
         cmocka_unit_test(the_test_sees_an_allocation),
         cmocka_unit_test(awaiting_waking_claiming_and_publishing_allocate_nothing),
         cmocka_unit_test(creating_in_the_users_memory_and_going_elsewhere_allocate_nothing),
+        cmocka_unit_test(sending_and_receiving_allocate_nothing),
         cmocka_unit_test(starting_resuming_and_destroying_allocate_nothing),
         cmocka_unit_test(generating_allocates_nothing),
         cmocka_unit_test(asking_to_stop_allocates_nothing),

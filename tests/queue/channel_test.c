@@ -796,16 +796,17 @@ static void with_threads_each_element_is_received_once(void **state)
     s->rounds = rounds_of(300);
     uint64_t random = s->seed;
     bide_run_loop_init(&s->loop);
-    assert_int_equal(bide_thread_pool_create(&s->pool, 2), 0);
     meeting_init(&s->meeting, 3);
     start_thread(&ids[0], storm_block, s);
     start_thread(&ids[1], storm_ask, s);
     for (uint32_t round = 0; round < s->rounds; round++) {
+        assert_int_equal(bide_thread_pool_create(&s->pool, 2), 0);
         storm_begin(s, &random);
         meet(&s->meeting);
         for (uint32_t i = 0; i < TASKS + LOOPED; i++)
             storm_start(&s->users[i]);
         bide_run_loop_run(&s->loop);
+        bide_thread_pool_destroy(s->pool); /* so that the last have ended */
         meet(&s->meeting);
         lost += storm_lost(s);
         for (uint32_t i = 0; i < SENDERS * STEPS; i++)
@@ -813,7 +814,6 @@ static void with_threads_each_element_is_received_once(void **state)
     }
     join_thread(ids[0]);
     join_thread(ids[1]);
-    bide_thread_pool_destroy(s->pool);
     printf("# %u were sent, %u waits were cut short\n", sent, bide_atomic_load(&s->cut, relaxed));
     assert_int_equal(lost + bide_atomic_load(&s->wrong, relaxed), 0);
     free(s);

@@ -297,7 +297,7 @@ static void it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while(
         assert_int_equal(user->status, 0);
         for (; is_watched(&f); needless++)
             bide_event_count_notify(&f.shelf.event_count, 1);
-        assert_in_range(needless, 2, 99);
+        assert_true(needless > 1 && needless < 100);
     }
     fixture_end(&f);
 }

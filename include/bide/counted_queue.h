@@ -77,8 +77,8 @@ typedef struct bide_counted_node_ {
 enum { BIDE_COUNTED_ELEMENT_ = BIDE_ALLOCATOR_ALIGN };
 
 typedef struct bide_counted_queue_ {
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uint64_t) head;
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uint64_t) tail;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) BIDE_ALIGNAS(8) bide_atomic(uint64_t) head;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) BIDE_ALIGNAS(8) bide_atomic(uint64_t) tail;
     bide_node_pool *pool; /* constant */
 } bide_counted_queue_;
 

@@ -14,6 +14,13 @@
 
 #include "bide/compiler.h"
 
+/* 1: atomics of 64 bits need no lock and no library. So it is on every machine of 64 bits, and on some of 32. */
+#if defined __GCC_ATOMIC_LLONG_LOCK_FREE
+#define BIDE_HAVE_ATOMIC_64 (__GCC_ATOMIC_LLONG_LOCK_FREE == 2)
+#else
+#define BIDE_HAVE_ATOMIC_64 (UINTPTR_MAX > UINT32_MAX)
+#endif
+
 #if BIDE_CHECK
 #include "bide/detail/check_atomic.h"
 #else

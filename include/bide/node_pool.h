@@ -28,6 +28,8 @@
  *    Its place is cleared by one who trims, who has all its nodes; nobody else has an index of it.
  * 4. One trims at a time: `trimming` is taken by an exchange that acquires, and given back by a release.
  *
+ * It is there where atomics of 64 bits are (BIDE_HAVE_ATOMIC_64).
+ *
  * Progress: get and put are lock-free but for the calls of the allocator: a thread that stops anywhere stops no other.
  * Source: the seed's advice on lists of free nodes for each thread; Bonwick and Adams, Magazines and Vmem (2001).
  */

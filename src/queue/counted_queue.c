@@ -1,6 +1,8 @@
 /* The counted queue; the model, the argument and its numbers are in counted_queue.h. */
 #include "bide/counted_queue.h"
 
+#if BIDE_HAVE_ATOMIC_64
+
 /* In `references`, beside references, which are ones. */
 #define ROLE (UINT64_C(1) << 32)
 
@@ -208,3 +210,5 @@ void bide_counted_queue_destroy_(bide_counted_queue_ *queue, bide_node_cache *ca
         index = next;
     }
 }
+
+#endif

@@ -1,6 +1,8 @@
 /* Pools of nodes; the model, the argument and its numbers are in node_pool.h. */
 #include "bide/node_pool.h"
 
+#if BIDE_HAVE_ATOMIC_64
+
 /* ---- Places ---- */
 
 static uint32_t chunk_nodes_of(const bide_node_pool *pool)
@@ -334,3 +336,5 @@ size_t bide_node_pool_trim(bide_node_pool *pool)
     bide_atomic_store(&pool->trimming, 0, release); /* 4 */
     return given_back;
 }
+
+#endif

@@ -20,7 +20,7 @@ static void shuffle(bide_select *select)
 {
     bide_select_case *cases = select->cases;
     for (size_t i = 0; i < select->count; i++) {
-        size_t other = (size_t)(next_random(select->random) % (i + 1));
+        size_t other = (uint32_t)(next_random(select->random) >> 32) % (uint32_t)(i + 1);
         cases[i].turn = cases[other].turn;
         cases[other].turn = i;
     }

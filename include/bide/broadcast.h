@@ -99,7 +99,7 @@ typedef struct bide_broadcast_ {
     struct {                                                       \
         bide_broadcast_ broadcast;                                 \
         bide_shared_word_ spare[BIDE_SHARED_WORDS_(sizeof(type))]; \
-        type *typed_; /* for its type alone, as in a subscriber */ \
+        BIDE_SHARED_TYPE_(type) * typed_;                          \
     }
 
 typedef struct bide_broadcast_cursor_ {
@@ -112,11 +112,11 @@ typedef struct bide_broadcast_cursor_ {
 
 /* A subscriber to elements of `type`. `missed` is set by each receive that has an element: how many were overwritten
  * between the one before and this. Nothing refers to it but its own wait. */
-#define bide_broadcast_subscriber(type) \
-    struct {                            \
-        size_t missed;                  \
-        bide_broadcast_cursor_ cursor;  \
-        type *typed_;                   \
+#define bide_broadcast_subscriber(type)   \
+    struct {                              \
+        size_t missed;                    \
+        bide_broadcast_cursor_ cursor;    \
+        BIDE_SHARED_TYPE_(type) * typed_; \
     }
 
 /* One wait. The caller's, for the time of the wait; so is where the element goes. */
@@ -129,8 +129,8 @@ typedef struct bide_broadcast_waiter {
 } bide_broadcast_waiter;
 
 /* `pointer`, which must be one to an element of a broadcast, or of a subscriber; and its size. */
-#define BIDE_BROADCAST_ELEMENT_(typed, pointer) (1 ? (pointer) : (typed)->typed_)
-#define BIDE_BROADCAST_SIZE_(typed)             sizeof *(typed)->typed_
+#define BIDE_BROADCAST_ELEMENT_(typed, pointer) (1 ? (pointer) : &(typed)->typed_->value)
+#define BIDE_BROADCAST_SIZE_(typed)             (sizeof(typed)->typed_->value)
 
 /*
  * Makes `broadcast` an empty one over the array `memory` of `count` slots, which stay the caller's and must outlive it:
@@ -138,7 +138,7 @@ typedef struct bide_broadcast_waiter {
  * when the producer is done (its last call has returned) and nobody subscribes, receives or waits.
  */
 #define bide_broadcast_init(broadcast_, memory, count)                                             \
-    ((void)(1 ? &(memory)->words : &(broadcast_)->spare),                                          \
+    ((void)sizeof(1 ? &(memory)->words : &(broadcast_)->spare),                                    \
      bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, (count), \
                           BIDE_BROADCAST_SIZE_(broadcast_)))
 
@@ -215,8 +215,9 @@ BIDE_INLINE void bide_broadcast_close_(bide_broadcast_ *broadcast)
  * Makes a subscriber to elements of the same type, which receives what is sent from now on: all that comes after the
  * last that the caller knows of, at least. The memory may go when it does not wait. Any thread; wait-free.
  */
-#define bide_broadcast_subscribe(subscriber_, broadcast_)                                 \
-    ((void)(1 ? (subscriber_)->typed_ : (broadcast_)->typed_), (subscriber_)->missed = 0, \
+#define bide_broadcast_subscribe(subscriber_, broadcast_)                            \
+    ((void)sizeof(1 ? &(subscriber_)->typed_->value : &(broadcast_)->typed_->value), \
+     (subscriber_)->missed = 0,                                                      \
      bide_broadcast_subscribe_(&(subscriber_)->cursor, &(broadcast_)->broadcast))
 
 BIDE_INLINE void bide_broadcast_subscribe_(bide_broadcast_cursor_ *cursor,

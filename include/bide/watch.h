@@ -91,7 +91,7 @@ typedef struct bide_watch_ {
         bide_watch_ watch;                                                     \
         BIDE_ALIGNAS(BIDE_CACHE_LINE)                                          \
         bide_shared_word_ words[BIDE_WATCH_WORDS_(type)]; /* the producer's */ \
-        type *typed_; /* for its type alone, as in a receiver */               \
+        BIDE_SHARED_TYPE_(type) * typed_;                                      \
     }
 
 typedef struct bide_watch_receiver_ {
@@ -100,10 +100,10 @@ typedef struct bide_watch_receiver_ {
 } bide_watch_receiver_;
 
 /* A receiver for values of `type`: what somebody has seen of a watch. Nothing refers to it but its own wait. */
-#define bide_watch_receiver(type)      \
-    struct {                           \
-        bide_watch_receiver_ receiver; \
-        type *typed_;                  \
+#define bide_watch_receiver(type)         \
+    struct {                              \
+        bide_watch_receiver_ receiver;    \
+        BIDE_SHARED_TYPE_(type) * typed_; \
     }
 
 /* One wait. The caller's, for the time of the wait; so is where the value goes. */
@@ -115,8 +115,8 @@ typedef struct bide_watch_waiter {
 } bide_watch_waiter;
 
 /* `pointer`, which must be one to a value of a watch, or of a receiver; and its size. */
-#define BIDE_WATCH_VALUE_(typed, pointer) (1 ? (pointer) : (typed)->typed_)
-#define BIDE_WATCH_SIZE_(typed)           sizeof *(typed)->typed_
+#define BIDE_WATCH_VALUE_(typed, pointer) (1 ? (pointer) : &(typed)->typed_->value)
+#define BIDE_WATCH_SIZE_(typed)           (sizeof(typed)->typed_->value)
 
 BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t version, size_t size)
 {
@@ -213,8 +213,8 @@ BIDE_INLINE int bide_watch_read_(bide_watch_ *watch, void *to, size_t size)
  * Makes a receiver of a watch for values of the same type. It has seen nothing, so what is the latest now is new to it.
  * The memory may go when it does not wait. Any thread; wait-free.
  */
-#define bide_watch_receiver_init(receiver_, watch_)      \
-    ((void)(1 ? (receiver_)->typed_ : (watch_)->typed_), \
+#define bide_watch_receiver_init(receiver_, watch_)                            \
+    ((void)sizeof(1 ? &(receiver_)->typed_->value : &(watch_)->typed_->value), \
      bide_watch_receiver_init_(&(receiver_)->receiver, &(watch_)->watch))
 
 BIDE_INLINE void bide_watch_receiver_init_(bide_watch_receiver_ *receiver, bide_watch_ *watch)

@@ -138,7 +138,7 @@ typedef struct bide_broadcast_waiter {
  * when the producer is done (its last call has returned) and nobody subscribes, receives or waits.
  */
 #define bide_broadcast_init(broadcast_, memory, count)                                             \
-    ((void)sizeof(1 ? &(memory)->words : &(broadcast_)->spare),                                    \
+    ((void)sizeof(*(1 ? &(memory)->words : &(broadcast_)->spare)),                                 \
      bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, (count), \
                           BIDE_BROADCAST_SIZE_(broadcast_)))
 
@@ -215,9 +215,9 @@ BIDE_INLINE void bide_broadcast_close_(bide_broadcast_ *broadcast)
  * Makes a subscriber to elements of the same type, which receives what is sent from now on: all that comes after the
  * last that the caller knows of, at least. The memory may go when it does not wait. Any thread; wait-free.
  */
-#define bide_broadcast_subscribe(subscriber_, broadcast_)                            \
-    ((void)sizeof(1 ? &(subscriber_)->typed_->value : &(broadcast_)->typed_->value), \
-     (subscriber_)->missed = 0,                                                      \
+#define bide_broadcast_subscribe(subscriber_, broadcast_)                               \
+    ((void)sizeof(*(1 ? &(subscriber_)->typed_->value : &(broadcast_)->typed_->value)), \
+     (subscriber_)->missed = 0, (subscriber_)->typed_ = NULL,                           \
      bide_broadcast_subscribe_(&(subscriber_)->cursor, &(broadcast_)->broadcast))
 
 BIDE_INLINE void bide_broadcast_subscribe_(bide_broadcast_cursor_ *cursor,

@@ -213,8 +213,8 @@ BIDE_INLINE int bide_watch_read_(bide_watch_ *watch, void *to, size_t size)
  * Makes a receiver of a watch for values of the same type. It has seen nothing, so what is the latest now is new to it.
  * The memory may go when it does not wait. Any thread; wait-free.
  */
-#define bide_watch_receiver_init(receiver_, watch_)                            \
-    ((void)sizeof(1 ? &(receiver_)->typed_->value : &(watch_)->typed_->value), \
+#define bide_watch_receiver_init(receiver_, watch_)                               \
+    ((void)sizeof(*(1 ? &(receiver_)->typed_->value : &(watch_)->typed_->value)), \
      bide_watch_receiver_init_(&(receiver_)->receiver, &(watch_)->watch))
 
 BIDE_INLINE void bide_watch_receiver_init_(bide_watch_receiver_ *receiver, bide_watch_ *watch)

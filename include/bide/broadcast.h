@@ -21,7 +21,8 @@
  *
  *     send         write the next place, then publish its position
  *     receive      wait until the position is published; read its place; if it was overwritten, skip to the oldest that
- *                  is kept, and count what was skipped
+ *                  is kept, and count what was skipped. If that is overwritten too while it is read, skip further: who
+ *                  stayed just in front of a quick producer would never have one
  *     close        close the barrier: who has seen all ends with -EPIPE
  *
  * What is being written is none of what is kept, since there is one place more. So a producer that stops in the middle
@@ -39,17 +40,17 @@
  *    of a position only if it is not beyond `seen`, which it has loaded from `published` with acquire. So no word is
  *    older than the element that is read.
  * 3. Nor is one newer. There are capacity + 1 places, so words of position n + capacity + 1 are written to the place of
- *    n, after n + capacity was published, and between the two is a release fence; an acquire fence is between the reading
- *    of the words and the next look at `published`. If one word that was read was of a later element, the two fences
- *    order the publishing of n + capacity before that look. So if it finds less all words were of position n, and, in a
- *    batch, of those behind it. If not, n is none of the last `capacity`, and lost in any case.
- *    (Words are atomics, so that nothing of this is a data race, and relaxed, so that they cost what plain ones do.)
+ *    n, after n + capacity was published, and between the two is a release fence; an acquire fence is between the
+ *    reading of the words and the next look at `published`. If one word that was read was of a later element, the two
+ *    fences order the publishing of n + capacity before that look. So if it finds less all words were of position n,
+ *    and, in a batch, of those behind it. If not, n is none of the last `capacity`, and lost in any case. (Words are
+ *    atomics, so that nothing of this is a data race, and relaxed, so that they cost what plain ones do.)
  * 4. Closing is the producer's, so all that was sent comes before it: who finds the barrier shut (acquire; partner is
- *    the close) and then nothing in `published` that he has not had has had the last. Who waits is ended by the barrier,
+ *    the close) and then has had all that is published has had the last. Who waits is ended by the barrier,
  *    by the same rule.
  * 5. An element is taken when the coroutine goes on, and until then the subscriber stays where it is: so a wait that is
- *    cut short loses nothing but by being slow. It finds one then, for its position was published when it was woken, and
- *    what is published is never overwritten before there is a later one. That no wake-up is lost is the barrier's
+ *    cut short loses nothing but by being slow. It finds one then, for its position was published when it was woken,
+ *    and what is published is never overwritten before there is a later one. That no wake-up is lost is the barrier's
  *    argument.
  * 6. Positions wrap around, and a capacity need not divide their number. So the place goes along with the position. Who
  *    begins takes it from `origin`, the position that was last in place 0: that is relaxed, since an older one, or a
@@ -57,7 +58,7 @@
  *    SIZE_MAX - 1; while it begins to wait less than half of that may be sent (sequence_barrier.h).
  *
  * Progress: sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters, to be woken.
- * Receiving is lock-free: it begins again only when the element was overwritten meanwhile.
+ * Receiving is lock-free: it begins again only when the element was overwritten meanwhile, and then further on.
  *
  * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `broadcast`,
  * `memory` and `subscriber` may be evaluated more than once, the other arguments once. None of them allocates.
@@ -98,7 +99,7 @@ typedef struct bide_broadcast_ {
     struct {                                                       \
         bide_broadcast_ broadcast;                                 \
         bide_shared_word_ spare[BIDE_SHARED_WORDS_(sizeof(type))]; \
-        type *typed_; /* for its type alone, as in a subscriber */ \
+        BIDE_SHARED_TYPE_(type) * typed_;                          \
     }
 
 typedef struct bide_broadcast_cursor_ {
@@ -111,11 +112,11 @@ typedef struct bide_broadcast_cursor_ {
 
 /* A subscriber to elements of `type`. `missed` is set by each receive that has an element: how many were overwritten
  * between the one before and this. Nothing refers to it but its own wait. */
-#define bide_broadcast_subscriber(type) \
-    struct {                            \
-        size_t missed;                  \
-        bide_broadcast_cursor_ cursor;  \
-        type *typed_;                   \
+#define bide_broadcast_subscriber(type)   \
+    struct {                              \
+        size_t missed;                    \
+        bide_broadcast_cursor_ cursor;    \
+        BIDE_SHARED_TYPE_(type) * typed_; \
     }
 
 /* One wait. The caller's, for the time of the wait; so is where the element goes. */
@@ -128,8 +129,8 @@ typedef struct bide_broadcast_waiter {
 } bide_broadcast_waiter;
 
 /* `pointer`, which must be one to an element of a broadcast, or of a subscriber; and its size. */
-#define BIDE_BROADCAST_ELEMENT_(typed, pointer) (1 ? (pointer) : (typed)->typed_)
-#define BIDE_BROADCAST_SIZE_(typed)             sizeof *(typed)->typed_
+#define BIDE_BROADCAST_ELEMENT_(typed, pointer) (1 ? (pointer) : &(typed)->typed_->value)
+#define BIDE_BROADCAST_SIZE_(typed)             (sizeof(typed)->typed_->value)
 
 /*
  * Makes `broadcast` an empty one over the array `memory` of `count` slots, which stay the caller's and must outlive it:
@@ -137,7 +138,7 @@ typedef struct bide_broadcast_waiter {
  * when the producer is done (its last call has returned) and nobody subscribes, receives or waits.
  */
 #define bide_broadcast_init(broadcast_, memory, count)                                             \
-    ((void)(1 ? &(memory)->words : &(broadcast_)->spare),                                          \
+    ((void)sizeof(*(1 ? &(memory)->words : &(broadcast_)->spare)),                                 \
      bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, (count), \
                           BIDE_BROADCAST_SIZE_(broadcast_)))
 
@@ -174,8 +175,8 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
 
 /*
  * Sends a copy of the element at `from` to all who are subscribed, in place of the oldest, and wakes who waits for it,
- * each on its own scheduler. Returns 0; or -EPIPE if it is closed: then nothing is done. The producer; does not suspend,
- * and runs nobody on the caller's stack while a coroutine is running on it. Wait-free while nobody waits.
+ * each on its own scheduler. Returns 0; or -EPIPE if it is closed: then nothing is done. The producer; does not
+ * suspend, and runs nobody on the caller's stack while a coroutine is running on it. Wait-free while nobody waits.
  */
 #define bide_broadcast_send(broadcast_, from)                                                     \
     bide_broadcast_send_(&(broadcast_)->broadcast, BIDE_BROADCAST_ELEMENT_((broadcast_), (from)), \
@@ -214,8 +215,9 @@ BIDE_INLINE void bide_broadcast_close_(bide_broadcast_ *broadcast)
  * Makes a subscriber to elements of the same type, which receives what is sent from now on: all that comes after the
  * last that the caller knows of, at least. The memory may go when it does not wait. Any thread; wait-free.
  */
-#define bide_broadcast_subscribe(subscriber_, broadcast_)                                 \
-    ((void)(1 ? (subscriber_)->typed_ : (broadcast_)->typed_), (subscriber_)->missed = 0, \
+#define bide_broadcast_subscribe(subscriber_, broadcast_)                               \
+    ((void)sizeof(*(1 ? &(subscriber_)->typed_->value : &(broadcast_)->typed_->value)), \
+     (subscriber_)->missed = 0, (subscriber_)->typed_ = NULL,                           \
      bide_broadcast_subscribe_(&(subscriber_)->cursor, &(broadcast_)->broadcast))
 
 BIDE_INLINE void bide_broadcast_subscribe_(bide_broadcast_cursor_ *cursor,
@@ -248,35 +250,45 @@ BIDE_INLINE size_t bide_broadcast_available_(bide_broadcast_cursor_ *cursor, siz
     return cursor->seen - cursor->position + 1;
 }
 
-/* Skips what is not kept any more, by what was seen. */
-BIDE_INLINE void bide_broadcast_skip_(bide_broadcast_cursor_ *cursor)
+/* If the next is not kept any more, by what was seen, skips to the oldest that is, and `margin` further. */
+BIDE_INLINE void bide_broadcast_skip_(bide_broadcast_cursor_ *cursor, size_t margin)
 {
     const bide_broadcast_ *broadcast = cursor->broadcast;
     size_t ahead = cursor->seen - cursor->position;
     if (BIDE_LIKELY(ahead < broadcast->capacity))
         return;
-    size_t lost = ahead - broadcast->capacity + 1;
+    size_t lost = ahead - broadcast->capacity + 1 + margin;
     cursor->lost += lost;
     cursor->position += lost;
     cursor->place =
         bide_broadcast_after_(broadcast, cursor->place, lost % (broadcast->capacity + 1));
 }
 
-/* Takes what there is, up to `count`; returns how many. */
+/* So many were sent while some were copied: how far to stay away from the oldest next time. Less than the capacity; and
+ * so far that this does not come again soon. */
+BIDE_INLINE size_t bide_broadcast_margin_(const bide_broadcast_ *broadcast, size_t sent)
+{
+    size_t most = broadcast->capacity - (broadcast->capacity + 3) / 4;
+    size_t least = broadcast->capacity / 8;
+    if (sent >= most / 2)
+        return most;
+    return 2 * sent > least ? 2 * sent : least;
+}
+
+/* Takes what there is, up to `count`; returns how many. One is taken by what was seen before; for more a look at what is
+ * published now costs little. */
 BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *missed, void *to,
                                         size_t count, size_t size)
 {
     bide_broadcast_ *broadcast = cursor->broadcast;
-    for (bool again = false;; again = true) {
-        size_t available = bide_broadcast_available_(cursor, count);
-        if (available == 0)
+    size_t margin = 0;
+    for (bool is_fresh = count != 1;; is_fresh = true) {
+        if (bide_broadcast_available_(cursor, count == 1 ? 1 : SIZE_MAX) == 0)
             return 0;
-        bide_broadcast_skip_(cursor);
-        if (available > broadcast->capacity)
-            available = broadcast->capacity;
-        if (count > available)
-            count = available;
-        size_t place = cursor->place;
+        bide_broadcast_skip_(cursor, margin);
+        size_t seen = cursor->seen, place = cursor->place;
+        if (count > seen - cursor->position + 1)
+            count = seen - cursor->position + 1;
         for (size_t i = 0; i < count; i++) {
             bide_shared_words_load_((char *)to + i * size,
                                     bide_broadcast_at_(broadcast, place, size), size);
@@ -292,9 +304,8 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
             cursor->place = place;
             return count;
         }
-        /* It was overtaken: what was seen was old, or it takes too long, and with fewer less so. */
-        if (again)
-            count = count / 2 + count % 2;
+        if (is_fresh)
+            margin = bide_broadcast_margin_(broadcast, cursor->seen - seen);
     }
 }
 
@@ -389,9 +400,9 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
 
 /*
  * Waits for the next element, and copies it to `to`; `missed` says how many were lost before it. `waiter` (a
- * bide_broadcast_waiter), the subscriber and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE if
- * it is closed and all was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was taken. What was
- * written before the element was sent is visible. The subscriber's, on any thread; suspends if there is none yet;
+ * bide_broadcast_waiter), the subscriber and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE
+ * if it is closed and all was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was taken. What
+ * was written before the element was sent is visible. The subscriber's, on any thread; suspends if there is none yet;
  * lock-free, but for the system call of a heavy fence (fence.h) if nobody has waited for some time.
  */
 #define bide_broadcast_receive(waiter, subscriber_, to)                               \

@@ -20,8 +20,8 @@
  * to give the answer, and the first to claim gives it; or the oneshot is closed first, by whoever no longer wants it or
  * will not give it. A send that has not won answers -EPIPE, and has left the value with its caller.
  *
- * Send and close from any thread. One thread at a time is the receiver: it receives, tries to, and waits. What a receive
- * that was cut short did not take is there for the next one; so it is if its coroutine is destroyed.
+ * Send and close from any thread. One thread at a time is the receiver: it receives, tries to, and waits. What a
+ * receive that was cut short did not take is there for the next one; so it is if its coroutine is destroyed.
  *
  * ---- Why it is right ----
  *
@@ -36,9 +36,9 @@
  *
  * When the memory may go: when the receiver is done (its last receive has ended, and it waits no more), and no other
  * call is under way nor will come. A send that answers 0, and a close, touch nothing of the oneshot once the event is
- * changed: so if one send or close is all that ever comes, the receiver may let the memory go as soon as its receive has
- * ended with 0 or -EPIPE, though that call has not returned. After a receive that was cut short, or a close of its own,
- * the receiver has to know by other means that no send will come.
+ * changed: so if one send or close is all that ever comes, the receiver may let the memory go as soon as its receive
+ * has ended with 0 or -EPIPE, though that call has not returned. After a receive that was cut short, or a close of its
+ * own, the receiver has to know by other means that no send will come.
  *
  * Progress: all of it is wait-free but for send and close, which are lock-free: they try again when a wait has begun or
  * was cut short in between.

@@ -33,8 +33,8 @@
  * ---- Why it is right ----
  *
  * 1. `published` is changed by the producer alone, so it reads it relaxed.
- * 2. Publishing releases the words of that version, and what was written before the send; who reads `published` acquires
- *    them. So no word is older than the version that is read.
+ * 2. Publishing releases the words of that version, and what was written before the send; who reads `published`
+ *    acquires them. So no word is older than the version that is read.
  * 3. Nor is one newer. Words of version n + BUFFERS are written to the buffer of version n after n + BUFFERS - 1 was
  *    published, and between the two is a release fence; an acquire fence is between the reading of the words and the
  *    second look at `published`. If one word that was read was of version n + BUFFERS, or later, the two fences order
@@ -47,11 +47,11 @@
  * 5. Between a wait's end and its coroutine more may be sent: it takes the latest there is when it goes on. Nothing is
  *    taken before, so a wait that is cut short loses nothing. That no wake-up is lost is the barrier's argument.
  * 6. Versions wrap around. A version is new if it is another than was seen, so a receiver that does not look may fall
- *    behind by all of them but one; while it begins to wait less than half of them may be sent (sequence_barrier.h). The
- *    number of buffers is a power of two, so they go on in turn.
+ *    behind by all of them but one; while it begins to wait less than half of them may be sent (sequence_barrier.h).
+ *    The number of buffers is a power of two, so they go on in turn.
  *
  * Progress: sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters, to be woken.
- * Reading is lock-free: it begins again only when something was sent meanwhile; three times, or it need not.
+ * Reading is lock-free: it begins again only if three values were sent meanwhile.
  *
  * Values are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `watch` and `receiver`
  * may be evaluated more than once, the other arguments once. None of them allocates.
@@ -91,7 +91,7 @@ typedef struct bide_watch_ {
         bide_watch_ watch;                                                     \
         BIDE_ALIGNAS(BIDE_CACHE_LINE)                                          \
         bide_shared_word_ words[BIDE_WATCH_WORDS_(type)]; /* the producer's */ \
-        type *typed_; /* for its type alone, as in a receiver */               \
+        BIDE_SHARED_TYPE_(type) * typed_;                                      \
     }
 
 typedef struct bide_watch_receiver_ {
@@ -100,10 +100,10 @@ typedef struct bide_watch_receiver_ {
 } bide_watch_receiver_;
 
 /* A receiver for values of `type`: what somebody has seen of a watch. Nothing refers to it but its own wait. */
-#define bide_watch_receiver(type)      \
-    struct {                           \
-        bide_watch_receiver_ receiver; \
-        type *typed_;                  \
+#define bide_watch_receiver(type)         \
+    struct {                              \
+        bide_watch_receiver_ receiver;    \
+        BIDE_SHARED_TYPE_(type) * typed_; \
     }
 
 /* One wait. The caller's, for the time of the wait; so is where the value goes. */
@@ -115,8 +115,8 @@ typedef struct bide_watch_waiter {
 } bide_watch_waiter;
 
 /* `pointer`, which must be one to a value of a watch, or of a receiver; and its size. */
-#define BIDE_WATCH_VALUE_(typed, pointer) (1 ? (pointer) : (typed)->typed_)
-#define BIDE_WATCH_SIZE_(typed)           sizeof *(typed)->typed_
+#define BIDE_WATCH_VALUE_(typed, pointer) (1 ? (pointer) : &(typed)->typed_->value)
+#define BIDE_WATCH_SIZE_(typed)           (sizeof(typed)->typed_->value)
 
 BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t version, size_t size)
 {
@@ -124,8 +124,8 @@ BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t ver
 }
 
 /*
- * Makes a watch that has the value at `from`. Before it is shared. The memory may go when the producer is done (its last
- * call has returned) and nobody reads, receives or waits.
+ * Makes a watch that has the value at `from`. Before it is shared. The memory may go when the producer is done (its
+ * last call has returned) and nobody reads, receives or waits.
  */
 #define bide_watch_init(watch_, from)                                                        \
     bide_watch_init_(&(watch_)->watch, (watch_)->words, BIDE_WATCH_VALUE_((watch_), (from)), \
@@ -213,8 +213,8 @@ BIDE_INLINE int bide_watch_read_(bide_watch_ *watch, void *to, size_t size)
  * Makes a receiver of a watch for values of the same type. It has seen nothing, so what is the latest now is new to it.
  * The memory may go when it does not wait. Any thread; wait-free.
  */
-#define bide_watch_receiver_init(receiver_, watch_)      \
-    ((void)(1 ? (receiver_)->typed_ : (watch_)->typed_), \
+#define bide_watch_receiver_init(receiver_, watch_)                               \
+    ((void)sizeof(*(1 ? &(receiver_)->typed_->value : &(watch_)->typed_->value)), \
      bide_watch_receiver_init_(&(receiver_)->receiver, &(watch_)->watch))
 
 BIDE_INLINE void bide_watch_receiver_init_(bide_watch_receiver_ *receiver, bide_watch_ *watch)
@@ -307,10 +307,10 @@ BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
 
 /*
  * Waits until there is a version that this receiver has not seen, and copies the latest to `to`. `waiter` (a
- * bide_watch_waiter), the receiver and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE if it is
- * closed and the last version was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was seen.
- * What was written before the value was sent is visible. The receiver's, on any thread; suspends if there is nothing
- * new; lock-free, but for the system call of a heavy fence (fence.h) if nobody has waited for some time.
+ * bide_watch_waiter), the receiver and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE if it
+ * is closed and the last version was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was
+ * seen. What was written before the value was sent is visible. The receiver's, on any thread; suspends if there is
+ * nothing new; lock-free, but for the system call of a heavy fence (fence.h) if nobody has waited for some time.
  */
 #define bide_watch_changed(waiter, receiver_, to)                                               \
     bide_watch_changed_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \

@@ -383,6 +383,18 @@ static void a_subscriber_begins_right_with_any_origin(void **state)
     }
 }
 
+/* Who was overtaken again and again skips some of what is kept, but not all of it. */
+static void who_skips_further_leaves_something(void **state)
+{
+    (void)state;
+    for (size_t capacity = 1; capacity <= 40; capacity++) {
+        bide_broadcast_ broadcast = {.capacity = capacity};
+        for (size_t sent = 0; sent <= 3 * capacity; sent++)
+            assert_true(bide_broadcast_margin_(&broadcast, sent) < capacity);
+        assert_true(bide_broadcast_margin_(&broadcast, SIZE_MAX) < capacity);
+    }
+}
+
 #define ANY_SIZE(size)                                                                 \
     do {                                                                               \
         typedef struct of_size {                                                       \
@@ -694,6 +706,7 @@ int main(void)
         cmocka_unit_test(a_producer_that_stops_in_the_middle_stops_nobody),
         cmocka_unit_test(positions_wrap_around),
         cmocka_unit_test(a_subscriber_begins_right_with_any_origin),
+        cmocka_unit_test(who_skips_further_leaves_something),
         cmocka_unit_test(it_holds_elements_of_any_size),
 #if TESTING_HOSTED
 #if BIDE_DEBUG

@@ -54,7 +54,7 @@ static int send(values *watch, uint32_t number)
 
 static void assert_read(values *watch, uint32_t number)
 {
-    value v;
+    value v = value_of(98);
     assert_int_equal(bide_watch_read(watch, &v), 0);
     assert_int_equal(v.number, number);
     assert_true(is_whole(&v));
@@ -62,7 +62,7 @@ static void assert_read(values *watch, uint32_t number)
 
 static void assert_changed(values_receiver *receiver, uint32_t number)
 {
-    value v;
+    value v = value_of(98);
     assert_int_equal(bide_watch_try_changed(receiver, &v), 0);
     assert_int_equal(v.number, number);
     assert_true(is_whole(&v));

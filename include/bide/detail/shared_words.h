@@ -15,6 +15,12 @@ typedef bide_atomic(size_t) bide_shared_word_;
 /* How many words an element of `size` bytes takes. */
 #define BIDE_SHARED_WORDS_(size) (((size) + sizeof(size_t) - 1) / sizeof(size_t))
 
+/* What a channel's `typed_` points to, or would: it is there for its type alone. */
+#define BIDE_SHARED_TYPE_(type) \
+    struct {                    \
+        type value;             \
+    }
+
 /* How many bytes of `left` are in the next word. */
 BIDE_INLINE size_t bide_shared_bytes_(size_t left)
 {

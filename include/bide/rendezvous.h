@@ -62,11 +62,13 @@ typedef struct bide_rendezvous_ {
 } bide_rendezvous_;
 
 /* A rendezvous for elements of `type`. Each use is a type of its own: give it a name by a typedef. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_rendezvous(type)        \
     struct {                         \
         bide_rendezvous_ rendezvous; \
         type *typed_;                \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* One send. The caller's, for the time of the wait. */
 struct bide_rendezvous_sender {

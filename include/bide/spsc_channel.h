@@ -49,11 +49,13 @@ typedef struct bide_spsc_channel_ {
 } bide_spsc_channel_;
 
 /* A channel of elements of `type`. Each use is a type of its own: give it a name by a typedef. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_spsc_channel(type)     \
     struct {                        \
         bide_spsc_channel_ channel; \
         type *typed_;               \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* One send or receive. The caller's, for the time of the wait. */
 typedef struct bide_spsc_channel_waiter {
@@ -172,7 +174,7 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
 /* `pointer`, which must be one to an element. */
 #define BIDE_SPSC_CHANNEL_ELEMENT_(sent, pointer) (1 ? (pointer) : (sent)->typed_)
-#define BIDE_SPSC_CHANNEL_SIZE_(sent)             sizeof *(sent)->typed_
+#define BIDE_SPSC_CHANNEL_SIZE_(sent)             (sizeof *(sent)->typed_)
 
 /*
  * Makes an empty channel over the array `memory` of `capacity` elements, at least 1, which stays the caller's and must

@@ -1,6 +1,6 @@
 /*
- * A rendezvous: a channel without a slot. A send ends when a receiver has the element, which is copied straight from the
- * sender's memory into the receiver's. Any number of both. Floor: queue.
+ * A rendezvous: a channel without a slot. A send ends when a receiver has the element, which is copied straight from
+ * the sender's memory into the receiver's. Any number of both. Floor: queue.
  *
  *     bide_rendezvous(struct job) jobs;
  *     bide_rendezvous_init(&jobs);
@@ -21,19 +21,20 @@
  *     receive    0: it is the receiver's         -EPIPE: it is closed
  *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
  *
- * 1. An offer is taken off the word once: by a receiver, by the close, or by its own being cut short; and whoever took it
- *    ends it. So an element is received once or not at all, and the sender knows which. A send that was claimed ends with
- *    0, in a moment, although it is asked to stop meanwhile.
+ * 1. An offer is taken off the word once: by a receiver, by the close, or by its own being cut short; and whoever took
+ *    it ends it. So an element is received once or not at all, and the sender knows which. A send that was claimed ends
+ *    with 0, in a moment, although it is asked to stop meanwhile.
  * 2. The offer releases the element and the operation, and who claims it acquires them. ABA: a pointer says that this
  *    send waits now, whenever it came, and what belongs to it is acquired with it.
- * 3. An offer may be claimed, and ended, before its own suspend has done with it. So it has one more word, `handshake`, as
- *    in a waiter queue (waiter_queue.h, 6): who ends it swaps ENDED into it, suspend, when it is done, ARMED. Whoever comes
- *    second has the coroutine go on. Both acquire and release: the status, that the element has been read, and what is
- *    needed to wake. After ENDED nothing of the send is touched by who has put it, unless he is to wake it.
- * 4. A send that is asked to stop as it is about to suspend has an offer that stands, and no wait that could be cut short
- *    (stop.h). It takes the offer back itself; if it was claimed it waits for its end, which cannot be cut short.
- * 5. Each offer notifies one receiver after it, each end of an offer one sender: N and L of event_count.h. Who waits looks
- *    at that word. CLOSED notifies all, and stays.
+ * 3. An offer may be claimed, and ended, before its own suspend has done with it. So it has one more word, `handshake`,
+ *    as in a waiter queue (waiter_queue.h, 6): who ends it swaps ENDED into it, suspend, when it is done, ARMED.
+ *    Whoever comes second has the coroutine go on. Both acquire and release: the status, that the element has been
+ *    read, and what is needed to wake. After ENDED nothing of the send is touched by who has put it, unless he is to
+ *    wake it.
+ * 4. A send that is asked to stop as it is about to suspend has an offer that stands, and no wait that could be cut
+ *    short (stop.h). It takes the offer back itself; if it was claimed it waits for its end, which cannot be cut short.
+ * 5. Each offer notifies one receiver after it, each end of an offer one sender: N and L of event_count.h. Who waits
+ *    looks at that word. CLOSED notifies all, and stays.
  * 6. What was written before the close is seen by who ends with -EPIPE because of it: it releases, they acquire.
  *
  * Order: one sender's elements are received in its order. Who waits is notified first come, first served; but one who
@@ -62,11 +63,13 @@ typedef struct bide_rendezvous_ {
 } bide_rendezvous_;
 
 /* A rendezvous for elements of `type`. Each use is a type of its own: give it a name by a typedef. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_rendezvous(type)        \
     struct {                         \
         bide_rendezvous_ rendezvous; \
         type *typed_;                \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* One send. The caller's, for the time of the wait. */
 struct bide_rendezvous_sender {
@@ -139,22 +142,22 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
 /* `pointer`, which must be one to an element. */
 #define BIDE_RENDEZVOUS_ELEMENT_(met, pointer) (1 ? (pointer) : (met)->typed_)
 
-/* Makes a rendezvous. Before it is shared. The memory may go when nobody waits and nobody uses it: a receiver does until
- * its receive has ended, also when the send has already. */
+/* Makes a rendezvous. Before it is shared. The memory may go when nobody waits and nobody uses it: a receiver does
+ * until its receive has ended, also when the send has already. */
 #define bide_rendezvous_init(made) \
     bide_rendezvous_init_(&(made)->rendezvous, sizeof *(made)->typed_)
 
 /*
  * Sends a copy of the element at `from`, which is the operation's until it has ended; as is `sender`. Waits until a
- * receiver has it. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends; cancel-safe: yes, the
- * element was not received then (of a coroutine that is destroyed it may have been); lock-free.
+ * receiver has it. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends; cancel-safe: yes,
+ * the element was not received then (of a coroutine that is destroyed it may have been); lock-free.
  */
 #define bide_rendezvous_send(sender, met, from) \
     bide_rendezvous_send_((sender), &(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (from)))
 
 /*
- * Receives an element, to where `to` points. Waits until one is offered. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT.
- * Any thread; suspends if it has to wait; cancel-safe: yes, no element was taken then; lock-free.
+ * Receives an element, to where `to` points. Waits until one is offered. Ends with 0; -EPIPE; or -ECANCELED or
+ * -ETIMEDOUT. Any thread; suspends if it has to wait; cancel-safe: yes, no element was taken then; lock-free.
  */
 #define bide_rendezvous_receive(receiver, met, to) \
     bide_rendezvous_receive_((receiver), &(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)))
@@ -172,8 +175,8 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
     bide_rendezvous_receive_blocking_(&(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)), \
                                       (deadline))
 
-/* Closes it for good: who sends or receives, now and later, ends with -EPIPE; but a send that a receiver has claimed ends
- * with 0. Any thread, more than once; does not suspend. */
+/* Closes it for good: who sends or receives, now and later, ends with -EPIPE; but a send that a receiver has claimed
+ * ends with 0. Any thread, more than once; does not suspend. */
 #define bide_rendezvous_close(closed) bide_rendezvous_close_(&(closed)->rendezvous)
 
 BIDE_INLINE void bide_rendezvous_destroy_checked_(bide_rendezvous_ *rendezvous, const char *what,

@@ -1,6 +1,6 @@
 /*
- * A channel of one sender and one receiver, bounded: who finds it full or empty waits. In the caller's memory. The fastest
- * channel there is here: while nobody waits no locked instruction is on its way. Floor: queue.
+ * A channel of one sender and one receiver, bounded: who finds it full or empty waits. In the caller's memory. The
+ * fastest channel there is here: while nobody waits no locked instruction is on its way. Floor: queue.
  *
  *     struct job memory[64];
  *     bide_spsc_channel(struct job) jobs;
@@ -20,12 +20,12 @@
  *    waits on. So one that is cut short or destroyed loses nothing.
  * 2. Each push notifies the receiver, each pop the sender, after it: N and L of event_count.h. Who waits looks at the
  *    other's end of the ring, which is what that changes. CLOSED is in that too.
- * 3. One at a time is the sender, and one the receiver, from the moment when an operation begins until it has ended. What
- *    an operation does to the ring it does while its coroutine cannot go on; the queue of who waits orders that with
- *    what the coroutine does before and after it (waiter_queue.h, 6). So the ring has one producer and one consumer, on
- *    whatever threads a coroutine is resumed.
- * 4. Closing is the sender's: CLOSED is in the word that only the producer stores, so a push that was under way elsewhere
- *    would undo it (spsc_ring.h, 4). A receiver that wants no more asks the sender to stop (stop.h).
+ * 3. One at a time is the sender, and one the receiver, from the moment when an operation begins until it has ended.
+ *    What an operation does to the ring it does while its coroutine cannot go on; the queue of who waits orders that
+ *    with what the coroutine does before and after it (waiter_queue.h, 6). So the ring has one producer and one
+ *    consumer, on whatever threads a coroutine is resumed.
+ * 4. Closing is the sender's: CLOSED is in the word that only the producer stores, so a push that was under way
+ *    elsewhere would undo it (spsc_ring.h, 4). A receiver that wants no more asks the sender to stop (stop.h).
  *
  * Threads: as in 3; who hands a role on to another thread does so by something that orders the two. Progress: wait-free
  * while nobody waits, lock-free otherwise. Source: Go's channels; what waits and attempts again is crossbeam's.
@@ -49,11 +49,13 @@ typedef struct bide_spsc_channel_ {
 } bide_spsc_channel_;
 
 /* A channel of elements of `type`. Each use is a type of its own: give it a name by a typedef. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_spsc_channel(type)     \
     struct {                        \
         bide_spsc_channel_ channel; \
         type *typed_;               \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* One send or receive. The caller's, for the time of the wait. */
 typedef struct bide_spsc_channel_waiter {
@@ -172,7 +174,7 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
 /* `pointer`, which must be one to an element. */
 #define BIDE_SPSC_CHANNEL_ELEMENT_(sent, pointer) (1 ? (pointer) : (sent)->typed_)
-#define BIDE_SPSC_CHANNEL_SIZE_(sent)             sizeof *(sent)->typed_
+#define BIDE_SPSC_CHANNEL_SIZE_(sent)             (sizeof *(sent)->typed_)
 
 /*
  * Makes an empty channel over the array `memory` of `capacity` elements, at least 1, which stays the caller's and must
@@ -194,7 +196,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
 /*
  * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
- * and drained; or -ECANCELED or -ETIMEDOUT. The receiver; otherwise as send; cancel-safe: yes, no element was taken then.
+ * and drained; or -ECANCELED or -ETIMEDOUT. The receiver; otherwise as send; cancel-safe: yes, no element was taken
+ * then.
  */
 #define bide_spsc_channel_receive(waiter, received, to)                      \
     bide_spsc_channel_receive_((waiter), &(received)->channel,               \
@@ -221,8 +224,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
     bide_spsc_channel_receive_blocking_(&(received)->channel,      \
                                         BIDE_SPSC_CHANNEL_ELEMENT_((received), (to)), (deadline))
 
-/* Closes it for good: sends end with -EPIPE; what is in it is received. The sender (4), that is also: on its thread, while
- * its send waits. More than once; does not suspend. */
+/* Closes it for good: sends end with -EPIPE; what is in it is received. The sender (4), that is also: on its thread,
+ * while its send waits. More than once; does not suspend. */
 #define bide_spsc_channel_close(closed) bide_spsc_channel_close_(&(closed)->channel)
 
 /* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */

@@ -1,6 +1,6 @@
 /*
- * An unbounded channel: elements go from any number of senders, who never wait, to any number of receivers, each to one;
- * who finds it empty waits. It allocates, a segment at a time. Floor: queue.
+ * An unbounded channel: elements go from any number of senders, who never wait, to any number of receivers, each to
+ * one; who finds it empty waits. It allocates, a segment at a time. Floor: queue.
  *
  *     bide_unbounded_channel(struct job) jobs;
  *     bide_hazard_init(&domain, seats, 16);
@@ -16,24 +16,25 @@
  *     receive    0: it is the receiver's         -EPIPE: it is closed, and all that was sent has been received
  *     cut short  -ECANCELED, -ETIMEDOUT          nothing was received
  *
- * Who uses it has a seat in the queue's domain (hazard.h). A seat is used by one thread at a time: so it is a thread's, for
- * all that coroutines which run there only do with it; or a coroutine's own, if it may be resumed by one thread or
- * another. A receive uses it when it begins, and each time its coroutine's scheduler has it go on; while it waits it does
- * not, nor as it is cut short. Meanwhile the seat keeps the segment that it has looked at last from going.
+ * Who uses it has a seat in the queue's domain (hazard.h). A seat is used by one thread at a time: so it is a thread's,
+ * for all that coroutines which run there only do with it; or a coroutine's own, if it may be resumed by one thread or
+ * another. A receive uses it when it begins, and each time its coroutine's scheduler has it go on; while it waits it
+ * does not, nor as it is cut short. Meanwhile the seat keeps the segment that it has looked at last from going.
  *
- * 1. Waiting reserves nothing: a receive that is notified attempts, and is done or waits on. So one that is cut short or
- *    destroyed loses nothing, and what was notified to it goes to the next.
- * 2. Each push notifies one receiver, after it: N and L of event_count.h. Who waits looks at how many cells of the first
- *    segment were given to producers, and to consumers (bide_segment_queue_may_pop_), both of which a push, or the closing,
- *    changes before N. An element that is there still is in a cell that no consumer was given, of that segment or
- *    one behind it; then all cells of the first were given to producers, and who has pushed behind it acquired that.
- * 3. A push that has a cell and has not filled it lets that look say yes, and the attempt fail. But that has given the cell
- *    up, so the push takes another, and notifies then.
- * 4. Closing notifies all. It is closed for good, and drained for good, so each that ends because of that finds that the
- *    next would end too.
+ * 1. Waiting reserves nothing: a receive that is notified attempts, and is done or waits on. So one that is cut short
+ *    or destroyed loses nothing, and what was notified to it goes to the next.
+ * 2. Each push notifies one receiver, after it: N and L of event_count.h. Who waits looks at how many cells of the
+ *    first segment were given to producers, and to consumers (bide_segment_queue_may_pop_); the former a push, or the
+ *    closing, changes before N. An element that is there still is in a cell that no consumer was given, of that
+ *    segment or one behind it; then all cells of the first were given to producers, and who has pushed behind it
+ *    acquired that.
+ * 3. A push that has a cell and has not filled it lets that look say yes, and the attempt fail. But that has given the
+ *    cell up, so the push takes another, and notifies then.
+ * 4. Closing notifies all. It is closed for good, and drained for good, so each that ends because of that finds that
+ *    the next would end too.
  *
- * Order: the queue's: what one sender sends is received in its order. Who waits is notified first come, first served; but
- * one who comes at that moment may be faster.
+ * Order: the queue's: what one sender sends is received in its order. Who waits is notified first come, first served;
+ * but one who comes at that moment may be faster.
  *
  * Threads: any, each with its seat. Progress: lock-free but for the allocator. Source: Go's channels; Java's
  * LinkedTransferQueue; what waits and attempts again is crossbeam's.
@@ -52,8 +53,8 @@ typedef struct bide_unbounded_channel_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_empty;
 } bide_unbounded_channel_;
 
-/* A channel of elements of `type`, aligned to BIDE_CACHE_LINE at most. Each use is a type of its own: give it a name by a
- * typedef. */
+/* A channel of elements of `type`, aligned to BIDE_CACHE_LINE at most. Each use is a type of its own: give it a name by
+ * a typedef. */
 #define bide_unbounded_channel(type)       \
     struct {                               \
         bide_unbounded_channel_ channel;   \
@@ -116,9 +117,9 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
 #define BIDE_UNBOUNDED_CHANNEL_ELEMENT_(sent, pointer) (1 ? (pointer) : &(sent)->typed_->element_)
 
 /*
- * Makes an empty channel: a segment of `cells` (1 to SIZE_MAX / 4) elements at a time, from `allocator`, which any thread
- * calls that uses the channel; `domain` protects them. Both outlive the channel, and `allocator` the domain. Returns 0 or
- * -ENOMEM: it needs a segment at once. Before it is shared.
+ * Makes an empty channel: a segment of `cells` (1 to SIZE_MAX / 4) elements at a time, from `allocator`, which any
+ * thread calls that uses the channel; `domain` protects them. Both outlive the channel, and `allocator` the domain.
+ * Returns 0 or -ENOMEM: it needs a segment at once. Before it is shared.
  */
 #define bide_unbounded_channel_init(made, domain, allocator, cells)                \
     bide_unbounded_channel_init_(&(made)->channel, (domain), (allocator), (cells), \
@@ -135,9 +136,9 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
 
 /*
  * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
- * and drained; or -ECANCELED or -ETIMEDOUT (stop.h). `to` and `waiter` are the operation's until it has ended; `seat` is
- * the coroutine's, as said above. Any thread; suspends if it has to wait; cancel-safe: yes, no element was taken then;
- * lock-free.
+ * and drained; or -ECANCELED or -ETIMEDOUT (stop.h). `to` and `waiter` are the operation's until it has ended; `seat`
+ * is the coroutine's, as said above. Any thread; suspends if it has to wait; cancel-safe: yes, no element was taken
+ * then; lock-free.
  */
 #define bide_unbounded_channel_receive(waiter, received, seat, to)          \
     bide_unbounded_channel_receive_((waiter), &(received)->channel, (seat), \
@@ -156,8 +157,8 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
                                              BIDE_UNBOUNDED_CHANNEL_ELEMENT_((received), (to)), \
                                              (deadline))
 
-/* Closes it for good: sends fail with -EPIPE from now on; what is in it is received. Any thread, more than once; does not
- * suspend; lock-free. */
+/* Closes it for good: sends fail with -EPIPE from now on; what is in it is received. Any thread, more than once; does
+ * not suspend; lock-free. */
 #define bide_unbounded_channel_close(closed, seat) \
     bide_unbounded_channel_close_(&(closed)->channel, (seat))
 

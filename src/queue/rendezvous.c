@@ -12,7 +12,7 @@ enum { BEGUN, ARMED, ENDED };
 enum { FREE, OFFERED, CLAIMED };
 
 /* In place of an offer. */
-static bide_rendezvous_sender closed;
+static bide_rendezvous_sender closed_offer;
 
 /* CLOSED was found. */
 static int end_closed(bide_rendezvous_ *rendezvous)
@@ -50,7 +50,7 @@ int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
     for (;;) {
         if (sender == NULL)
             return -EAGAIN;
-        if (sender == &closed)
+        if (sender == &closed_offer)
             return end_closed(rendezvous);
         /* acquire: 2; partner: `make_offer`. */
         if (bide_atomic_compare_exchange(&rendezvous->offer, &sender, NULL, acquire, relaxed))
@@ -123,13 +123,13 @@ static int make_offer(bide_retry *retry)
     /* release: 2; partners: who claims it, and the close. */
     if (bide_atomic_compare_exchange(&sender->rendezvous->offer, &found, sender, release, relaxed))
         return 0;
-    return found == &closed ? end_closed(sender->rendezvous) : -EAGAIN;
+    return found == &closed_offer ? end_closed(sender->rendezvous) : -EAGAIN;
 }
 
 static bool may_offer(bide_retry *retry)
 {
     bide_rendezvous_sender *found = bide_atomic_load(&of_retry(retry)->rendezvous->offer, relaxed);
-    return found == NULL || found == &closed;
+    return found == NULL || found == &closed_offer;
 }
 
 static const bide_retry_rules send_rules = {make_offer, may_offer};
@@ -231,8 +231,9 @@ void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size)
 void bide_rendezvous_close_(bide_rendezvous_ *rendezvous)
 {
     /* release: 6; partner: `end_closed`. acquire: 2; partner: `make_offer`. */
-    bide_rendezvous_sender *sender = bide_atomic_exchange(&rendezvous->offer, &closed, acq_rel);
-    if (sender != NULL && sender != &closed)
+    bide_rendezvous_sender *sender =
+        bide_atomic_exchange(&rendezvous->offer, &closed_offer, acq_rel);
+    if (sender != NULL && sender != &closed_offer)
         end(sender, -EPIPE);
     bide_event_count_notify_all(&rendezvous->offered);
     bide_event_count_notify_all(&rendezvous->free);
@@ -242,7 +243,7 @@ bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous)
 {
     /* relaxed: the caller has seen what was done with it. */
     bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
-    return (offer == NULL || offer == &closed) &&
+    return (offer == NULL || offer == &closed_offer) &&
            bide_waiter_queue_is_idle(&rendezvous->offered.line) &&
            bide_waiter_queue_is_idle(&rendezvous->free.line);
 }

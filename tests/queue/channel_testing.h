@@ -1,8 +1,9 @@
 /*
  * For the tests of channels: coroutines that send or receive once, in sources of their own; and threads that send and
- * receive until short deadlines, so that many waits are cut short while another is about to end them. The test says what a
- * channel is: TEST_CHANNEL and TEST_WAITER; TEST_RECEIVE(waiter, channel, to, seat) and the same with a deadline and
- * without a waiter, TEST_RECEIVE_BLOCKING; TEST_SEND and TEST_SEND_BLOCKING. Where no send waits there is no TEST_SEND.
+ * receive until short deadlines, so that many waits are cut short while another is about to end them. The test says
+ * what a channel is: TEST_CHANNEL and TEST_WAITER; TEST_RECEIVE(waiter, channel, to, seat) and the same with a deadline
+ * and without a waiter, TEST_RECEIVE_BLOCKING; TEST_SEND and TEST_SEND_BLOCKING. Where no send waits there is no
+ * TEST_SEND.
  */
 #ifndef BIDE_TESTS_CHANNEL_TESTING_H
 #define BIDE_TESTS_CHANNEL_TESTING_H

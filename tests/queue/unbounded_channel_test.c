@@ -1,6 +1,6 @@
 /*
- * The unbounded channel: order over many segments, empty and closed, out of memory; receives that are notified, cut short
- * and destroyed; threads.
+ * The unbounded channel: order over many segments, empty and closed, out of memory; receives that are notified, cut
+ * short and destroyed; threads.
  */
 #include "misuse.h"
 

@@ -1,0 +1,144 @@
+/*
+ * The unbounded channel, with segments of one or two cells: nobody waits for an element, or for the close, that has come. The
+ * orders are the queue's and the event count's; what is checked here is the look in front of a wait.
+ */
+#include "bide/check.h"
+#include "bide/unbounded_channel.h"
+
+typedef bide_unbounded_channel(uint64_t) numbers;
+
+enum { SEATS = 2 + 1 };
+
+typedef struct state {
+    bide_allocator allocator;
+    bide_hazard_domain domain;
+    bide_hazard_seat seats[SEATS];
+    bide_hazard_seat *mine[SEATS]; /* by bide_check_thread() */
+    numbers numbers;
+    bide_unbounded_channel_waiter waits[SEATS];
+    uint64_t received[SEATS]; /* the sum of what each has received */
+    int status[SEATS];
+} state;
+
+static void *allocate(bide_allocator *allocator, size_t size)
+{
+    (void)allocator;
+    return bide_check_alloc(size);
+}
+
+static void deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    (void)allocator;
+    (void)size;
+    bide_check_free(memory);
+}
+
+static void send(state *s, uint64_t number)
+{
+    int status = bide_unbounded_channel_send(&s->numbers, s->mine[bide_check_thread()], &number);
+    bide_check_assert(status == 0);
+}
+
+static void setup_cells(state *s, size_t cells)
+{
+    s->allocator = (bide_allocator){allocate, deallocate};
+    bide_hazard_init(&s->domain, s->seats, SEATS);
+    for (unsigned i = 0; i < SEATS; i++) {
+        s->mine[i] = bide_hazard_join(&s->domain);
+        s->received[i] = 0;
+        s->status[i] = 0;
+    }
+    bide_check_assert(bide_unbounded_channel_init(&s->numbers, &s->domain, &s->allocator, cells) ==
+                      0);
+}
+
+static void setup(void *p)
+{
+    setup_cells(p, 2);
+}
+
+/* As if somebody had waited lately: without the system's barrier. */
+static void setup_watched(void *p)
+{
+    state *s = p;
+    setup_cells(s, 2);
+    bide_atomic_init(&s->numbers.channel.not_empty.watch, 2);
+}
+
+/* The first segment has been used up. */
+static void setup_at_an_end(void *p)
+{
+    state *s = p;
+    uint64_t number;
+    setup_cells(s, 1);
+    send(s, 1);
+    bide_check_assert(bide_unbounded_channel_try_receive(&s->numbers, s->mine[0], &number) == 0);
+}
+
+static void receive(void *p)
+{
+    state *s = p;
+    unsigned me = bide_check_thread();
+    uint64_t number = 0;
+    s->status[me] = bide_check_await(
+        bide_unbounded_channel_receive(&s->waits[me], &s->numbers, s->mine[me], &number));
+    if (s->status[me] == 0)
+        s->received[me] += number;
+}
+
+static void send_one(void *p)
+{
+    send(p, 1);
+}
+
+static void close_it(void *p)
+{
+    state *s = p;
+    bide_unbounded_channel_close(&s->numbers, s->mine[bide_check_thread()]);
+}
+
+static void end(state *s)
+{
+    bide_check_assert(bide_waiter_queue_is_idle(&s->numbers.channel.not_empty.line));
+    for (unsigned i = 0; i < SEATS; i++)
+        bide_hazard_leave(&s->domain, s->mine[i]);
+    bide_segment_queue_destroy_(&s->numbers.channel.queue);
+    bide_hazard_destroy(&s->domain);
+}
+
+static void finish_one(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->received[1] == 1);
+    end(s);
+}
+
+static void finish_closed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->status[1] == -EPIPE);
+    end(s);
+}
+
+#define SCENARIO(id, text, ...)             \
+    static const bide_check_scenario id = { \
+        .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
+
+SCENARIO(one, "one_waits_for_what_one_sends", .setup = setup, .threads = {receive, send_one},
+         .finish = finish_one, .preemptions = 4);
+SCENARIO(watched, "one_waits_where_somebody_has_waited", .setup = setup_watched,
+         .threads = {receive, send_one}, .finish = finish_one, .preemptions = 4);
+SCENARIO(at_an_end, "one_waits_where_a_segment_ends", .setup = setup_at_an_end,
+         .threads = {receive, send_one}, .finish = finish_one, .preemptions = 3);
+SCENARIO(closed, "one_waits_while_it_is_closed", .setup = setup, .threads = {receive, close_it},
+         .finish = finish_closed, .preemptions = 4);
+SCENARIO(closed_at_an_end, "it_is_closed_where_a_segment_ends", .setup = setup_at_an_end,
+         .threads = {receive, close_it}, .finish = finish_closed, .preemptions = 4);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&one,    &watched,          &at_an_end,
+                                                     &closed, &closed_at_an_end, NULL};
+    static const char *const files[] = {"unbounded_channel.h", "unbounded_channel.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

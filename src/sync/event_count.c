@@ -7,7 +7,7 @@
 #if BIDE_CHECK
 enum { UNNEEDED_MOST = 1 };
 #else
-enum { UNNEEDED_MOST = 64 };
+enum { UNNEEDED_MOST = 24 };
 #endif
 
 enum { UNWATCHED = BIDE_EVENT_COUNT_UNWATCHED_, ARMING, WATCHED };

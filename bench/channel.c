@@ -26,6 +26,8 @@ struct setting {
     unsigned threads;
 };
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types take none */
+
 /* A sender and a receiver over one kind of channel, and a benchmark of them. */
 #define KIND(name, channel_type, send_type, receive_type, send, receive, close, make)      \
     struct name##_party {                                                                  \
@@ -78,6 +80,8 @@ struct setting {
             bench_fail("channel", "the receiver's sum is wrong");                          \
         return setting->items;                                                             \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 typedef bide_channel_slot(uint64_t) number_slot;
 typedef bide_channel(uint64_t) number_channel;

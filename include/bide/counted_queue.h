@@ -77,18 +77,20 @@ typedef struct bide_counted_node_ {
 enum { BIDE_COUNTED_ELEMENT_ = BIDE_ALLOCATOR_ALIGN };
 
 typedef struct bide_counted_queue_ {
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) BIDE_ALIGNAS(8) bide_atomic(uint64_t) head;
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) BIDE_ALIGNAS(8) bide_atomic(uint64_t) tail;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE > 8 ? BIDE_CACHE_LINE : 8) bide_atomic(uint64_t) head;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE > 8 ? BIDE_CACHE_LINE : 8) bide_atomic(uint64_t) tail;
     bide_node_pool *pool; /* constant */
 } bide_counted_queue_;
 
 /* A queue of elements of `type`, aligned to BIDE_ALLOCATOR_ALIGN at most. Each use is a type of its own, to be named by
  * a typedef. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_counted_queue(type)   \
     struct {                       \
         bide_counted_queue_ queue; \
         type *typed_;              \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The size of the nodes of its pool, at least. Queues with elements of many types may share one. */
 #define bide_counted_queue_node_size(type) (BIDE_COUNTED_ELEMENT_ + sizeof(type))

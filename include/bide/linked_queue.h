@@ -49,11 +49,13 @@ typedef struct bide_linked_queue_ {
 
 /* A queue of elements of `type`, aligned to BIDE_ALLOCATOR_ALIGN at most. Each use is a type of its own, to be named by
  * a typedef. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_linked_queue(type)   \
     struct {                      \
         bide_linked_queue_ queue; \
         type *typed_;             \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The size of the nodes of its pool, at least. */
 #define bide_linked_queue_node_size(type) (BIDE_LINKED_ELEMENT_ + sizeof(type))

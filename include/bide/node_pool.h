@@ -68,7 +68,7 @@ typedef struct bide_node_pool {
     uint32_t chunks_count;
     uint32_t maximum;
     bide_node_chunk_ *chunks;
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) BIDE_ALIGNAS(8) bide_atomic(uint64_t) shared;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE > 8 ? BIDE_CACHE_LINE : 8) bide_atomic(uint64_t) shared;
     bide_atomic(uint32_t) trimming;
 } bide_node_pool;
 

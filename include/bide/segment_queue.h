@@ -127,7 +127,7 @@ typedef struct bide_segment_queue_ {
         BIDE_SEGMENT_CELL_(type) * typed_; \
     }
 
-#define BIDE_SEGMENT_STRIDE_(segmented) sizeof *(segmented)->typed_
+#define BIDE_SEGMENT_STRIDE_(segmented) (sizeof *(segmented)->typed_)
 
 int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *domain,
                              bide_allocator *allocator, size_t cells, size_t stride, size_t size);

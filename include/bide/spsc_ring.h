@@ -280,7 +280,7 @@ BIDE_INLINE int bide_spsc_ring_pop_(bide_spsc_ring_ends_ *ends, size_t capacity,
     if (BIDE_UNLIKELY(head == ends->seen)) {
         size_t tail = bide_spsc_ring_look_at_tail_(ends);
         if (head == ends->seen)
-            return tail & BIDE_SPSC_RING_CLOSED_ ? -EPIPE : -EAGAIN;
+            return (tail & BIDE_SPSC_RING_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
     }
     bide_element_copy_(to, (const char *)slots + ends->head_place * size, size);
     bide_spsc_ring_move_head_(ends, capacity, head, 1);
@@ -293,7 +293,7 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_known_(bide_spsc_ring_ends_ *ends, size_t h
     if ((ends->seen - head) / 2 < wanted) {
         size_t tail = bide_spsc_ring_look_at_tail_(ends);
         if (head == ends->seen)
-            return tail & BIDE_SPSC_RING_CLOSED_ ? -EPIPE : -EAGAIN;
+            return (tail & BIDE_SPSC_RING_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
     }
     return (ptrdiff_t)((ends->seen - head) / 2);
 }

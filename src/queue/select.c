@@ -28,19 +28,23 @@ static void shuffle(bide_select *select)
 
 /* ---- Trying ---- */
 
-/* The first kind of case: NULL if it is of the other. */
+/* Is it of the first kind? */
+static bool is_retry(const bide_select_case *c)
+{
+    return c->ops->suspend == bide_retry_suspend_;
+}
+
 static bide_retry *retry_of(const bide_select_case *c)
 {
-    return c->ops->suspend == bide_retry_suspend_ ? (bide_retry *)(void *)c->awaiter : NULL;
+    return (bide_retry *)(void *)c->awaiter;
 }
 
 /* Before the first wait: can it be had? */
 static bool is_had(bide_select *select, bide_select_case *c)
 {
     bide_awaiter *awaiter = c->awaiter;
-    bide_retry *retry = retry_of(c);
-    if (retry != NULL) {
-        select->status = retry->rules->attempt(retry);
+    if (is_retry(c)) {
+        select->status = retry_of(c)->rules->attempt(retry_of(c));
         return select->status != -EAGAIN;
     }
     awaiter->ops = c->ops; /* (it may have been another's, of an operation that was cut short) */
@@ -54,7 +58,7 @@ static bool is_had(bide_select *select, bide_select_case *c)
 static bool has_come(bide_select *select, bide_select_case *c)
 {
     size_t first = bide_atomic_load(&select->fork.decided, relaxed); /* branch.h, 2 */
-    if (retry_of(c) != NULL)
+    if (is_retry(c))
         return is_had(select, c);
     select->status = c->branch.status;
     return c->branch.status == 0 || c == &select->cases[first - 1];
@@ -77,10 +81,9 @@ static bool try_all(bide_select *select, bool (*is_it)(bide_select *select, bide
 static void pass_on(bide_select *select)
 {
     for (size_t i = 0; i < select->count; i++) {
-        bide_retry *retry = retry_of(&select->cases[i]);
-        if (retry != NULL && select->cases[i].branch.status == 0 &&
-            retry->rules->is_possible(retry))
-            bide_event_count_notify(retry->event_count, 1);
+        bide_select_case *c = &select->cases[i];
+        if (is_retry(c) && c->branch.status == 0 && retry_of(c)->rules->is_possible(retry_of(c)))
+            bide_event_count_notify(retry_of(c)->event_count, 1);
     }
 }
 
@@ -94,10 +97,9 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_fork_init_(&select->fork, select->count, BIDE_DECIDED_BY_END, context, awaiter);
     for (size_t i = 0; i < select->count; i++) {
         bide_select_case *c = &select->cases[i];
-        bide_retry *retry = retry_of(c);
         c->awaiter->ops = c->ops;
         c->branch.status = -EAGAIN; /* not 0 */
-        bide_branch_init(&c->branch, retry != NULL ? bide_retry_wait_(retry) : c->awaiter);
+        bide_branch_init(&c->branch, is_retry(c) ? bide_retry_wait_(retry_of(c)) : c->awaiter);
         bide_branch_prepare_(&c->branch, &select->fork, i + 1, context);
         if (i != 0)
             bide_awaiter_chain_append(&others, &c->branch.frame.awaiter, &c->branch.frame.awaiter);

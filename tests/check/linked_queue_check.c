@@ -91,12 +91,13 @@ static void push_both(void *p)
 static void pop_both(void *p)
 {
     state *s = p;
-    uint64_t numbers[3];
+    uint64_t numbers[3] = {0};
     ptrdiff_t count = bide_linked_queue_pop_many(&s->queue, nodes_cache(&s->nodes), numbers, 3);
     bide_check_assert(count == -EAGAIN || (count == 2 && numbers[0] == 1 && numbers[1] == 2));
     s->expected += count == 2 ? 2 : 0;
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): initialisers */
 #define SCENARIO(id, text, first, second)                                   \
     static const bide_check_scenario id = {.name = text,                    \
                                            .size = sizeof(state),           \
@@ -104,6 +105,7 @@ static void pop_both(void *p)
                                            .setup = setup,                  \
                                            .threads = {first, second},      \
                                            .finish = finish}
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 SCENARIO(pushed, "two_are_pushed_while_three_are_popped", push_two, pop_three);
 SCENARIO(closed, "it_is_not_closed_before_it_is_empty", push_two_and_close, pop_until_closed);

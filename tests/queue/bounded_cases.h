@@ -111,12 +111,12 @@ static void CASE_(pop_many)(CASE_(model) * m, size_t count)
 /* Does `run` for each capacity, with positions that begin at 0, and with such as are about to wrap around. */
 static void CASE_(for_each_ring)(void (*run)(CASE_(model) * m))
 {
-    static const size_t capacities[] = {1, 2, 3, 5, 100};
-    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+    static const size_t sizes[] = {1, 2, 3, 5, 100};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (size_t laps = 0; laps < 4; laps++) {
             CASE_(model) m;
             FIXTURE_ f;
-            CASE_(model_init)(&m, &f, capacities[i], laps);
+            CASE_(model_init)(&m, &f, sizes[i], laps);
             run(&m);
         }
     }

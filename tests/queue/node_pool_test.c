@@ -248,7 +248,7 @@ static void a_call_that_fails_loses_nothing(void **state)
 static uint32_t rounds_of(uint32_t rounds)
 {
     const char *times = getenv("BIDE_ROUNDS");
-    return rounds * (times != NULL ? (uint32_t)atoi(times) : 1);
+    return rounds * (times != NULL ? (uint32_t)strtoul(times, NULL, 0) : 1);
 }
 
 enum { THREADS = 4, HELD = 200 };

@@ -436,7 +436,7 @@ static void threads_that_select_get_everything_once(void **state)
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    assert_true(bide_atomic_load(&storm.count, relaxed) == 2 * EACH);
+    assert_true(bide_atomic_load(&storm.count, relaxed) == 2 * (uint64_t)EACH);
     assert_true(bide_atomic_load(&storm.sum, relaxed) == (uint64_t)EACH * (EACH + 1));
 }
 

@@ -33,6 +33,7 @@ BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
     __builtin_memcpy(to, from, size);
 #else
     for (size_t i = 0; i < size; i++)
+        /* cppcheck-suppress useStandardLibrary; there may be none */
         ((unsigned char *)to)[i] = ((const unsigned char *)from)[i];
 #endif
 }

@@ -1,0 +1,167 @@
+/*
+ * What the segment queue does with memory: it comes back after a burst, none that is refused loses an element, and
+ * elements of any size. (The contract that all queues share is tested over their table, queues.h.)
+ */
+#include "testing.h"
+
+#include "bide/segment_queue.h"
+
+#include <errno.h>
+
+/* An allocator that counts what is out, and fails from the n-th call on. */
+typedef struct counting {
+    bide_allocator allocator;
+    size_t out; /* bytes */
+    uint32_t calls, failing;
+} counting;
+
+static void *counting_allocate(bide_allocator *allocator, size_t size)
+{
+    counting *counting = bide_container_of(allocator, struct counting, allocator);
+    if (counting->failing != 0 && ++counting->calls >= counting->failing)
+        return NULL;
+    counting->out += size;
+    return malloc(size);
+}
+
+static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    counting *counting = bide_container_of(allocator, struct counting, allocator);
+    counting->out -= size;
+    free(memory);
+}
+
+enum { SEATS = 2, CELLS = 64, MANY = 100000 };
+
+typedef bide_segment_queue(uint64_t) number_queue;
+
+static struct {
+    counting counting;
+    bide_hazard_domain domain;
+    bide_hazard_seat seats[SEATS];
+    bide_hazard_seat *seat;
+} the;
+
+static int setup(void **state)
+{
+    (void)state;
+    the.counting = (counting){{counting_allocate, counting_deallocate}, 0, 0, 0};
+    bide_hazard_init(&the.domain, the.seats, SEATS);
+    the.seat = bide_hazard_join(&the.domain);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    bide_hazard_leave(&the.domain, the.seat);
+    bide_hazard_destroy(&the.domain);
+    return the.counting.out == 0 ? 0 : -1;
+}
+
+static void memory_goes_back_after_a_burst(void **state)
+{
+    (void)state;
+    number_queue queue;
+    assert_int_equal(bide_segment_queue_init(&queue, &the.domain, &the.counting.allocator, CELLS),
+                     0);
+    size_t segment = the.counting.out;
+    for (int burst = 0; burst < 3; burst++) {
+        uint64_t number;
+        for (uint64_t i = 0; i < MANY; i++)
+            assert_int_equal(bide_segment_queue_push(&queue, the.seat, &i), 0);
+        assert_true(the.counting.out >= MANY / CELLS * segment);
+        for (uint64_t i = 0; i < MANY; i++) {
+            assert_int_equal(bide_segment_queue_pop(&queue, the.seat, &number), 0);
+            assert_true(number == i);
+            /* what is popped goes meanwhile: what is not reclaimed is bounded (hazard.h) */
+            assert_true(the.counting.out <=
+                        ((MANY - i) / CELLS + 2 + (size_t)2 * BIDE_HAZARDS * SEATS) * segment);
+        }
+        assert_int_equal(bide_segment_queue_pop(&queue, the.seat, &number), -EAGAIN);
+        bide_hazard_clear(the.seat, 0);
+        bide_hazard_clear(the.seat, 1);
+        bide_hazard_scan(&the.domain, the.seat);
+        assert_true(the.counting.out == segment);
+    }
+    bide_segment_queue_destroy(&queue);
+    assert_true(the.counting.out == 0);
+}
+
+static void without_memory_nothing_is_lost(void **state)
+{
+    (void)state;
+    for (uint32_t failing = 1; failing < 6; failing++) {
+        number_queue queue;
+        the.counting.calls = 0;
+        the.counting.failing = failing;
+        int status = bide_segment_queue_init(&queue, &the.domain, &the.counting.allocator, CELLS);
+        assert_int_equal(status, failing == 1 ? -ENOMEM : 0);
+        if (status != 0)
+            continue;
+        uint64_t pushed = 0, number;
+        while ((status = bide_segment_queue_push(&queue, the.seat, &pushed)) == 0)
+            pushed++;
+        assert_int_equal(status, -ENOMEM);
+        assert_true(pushed == (uint64_t)CELLS * (failing - 1));
+        for (int again = 0; again < 1000; again++)
+            assert_int_equal(bide_segment_queue_push(&queue, the.seat, &pushed), -ENOMEM);
+        the.counting.failing = 0;
+        assert_int_equal(bide_segment_queue_push(&queue, the.seat, &pushed), 0);
+        for (uint64_t i = 0; i <= pushed; i++) {
+            assert_int_equal(bide_segment_queue_pop(&queue, the.seat, &number), 0);
+            assert_true(number == i);
+        }
+        assert_int_equal(bide_segment_queue_pop(&queue, the.seat, &number), -EAGAIN);
+        bide_segment_queue_destroy(&queue);
+    }
+}
+
+struct record {
+    char name[21];
+};
+
+static void elements_may_be_of_any_size(void **state)
+{
+    (void)state;
+    bide_segment_queue(uint8_t) bytes;
+    bide_segment_queue(struct record) records;
+    bide_segment_queue(void *) pointers;
+    bide_allocator *allocator = &the.counting.allocator;
+    assert_int_equal(bide_segment_queue_init(&bytes, &the.domain, allocator, 3), 0);
+    assert_int_equal(bide_segment_queue_init(&records, &the.domain, allocator, 3), 0);
+    assert_int_equal(bide_segment_queue_init(&pointers, &the.domain, allocator, 3), 0);
+    struct record out, in[10];
+    void *pointer;
+    for (unsigned i = 0; i < 10; i++) {
+        uint8_t byte = (uint8_t)(200 + i);
+        snprintf(in[i].name, sizeof in[i].name, "the record %u", i);
+        pointer = &in[i];
+        assert_int_equal(bide_segment_queue_push(&bytes, the.seat, &byte), 0);
+        assert_int_equal(bide_segment_queue_push(&records, the.seat, &in[i]), 0);
+        assert_int_equal(bide_segment_queue_push(&pointers, the.seat, &pointer), 0);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        uint8_t byte = 0;
+        assert_int_equal(bide_segment_queue_pop(&bytes, the.seat, &byte), 0);
+        assert_int_equal(byte, 200 + i);
+        assert_int_equal(bide_segment_queue_pop(&records, the.seat, &out), 0);
+        assert_string_equal(out.name, in[i].name);
+        assert_int_equal(bide_segment_queue_pop(&pointers, the.seat, &pointer), 0);
+        assert_ptr_equal(pointer, &in[i]);
+    }
+    bide_segment_queue_destroy(&bytes);
+    bide_segment_queue_destroy(&records);
+    bide_segment_queue_destroy(&pointers);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(memory_goes_back_after_a_burst),
+        TEST(without_memory_nothing_is_lost),
+        TEST(elements_may_be_of_any_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

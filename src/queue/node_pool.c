@@ -244,7 +244,9 @@ void bide_node_cache_fill_(bide_node_cache *cache)
         return;
     }
     uint32_t first = pop_batch(cache->pool);
-    if (first == 0 && (first = grow(cache->pool)) == 0)
+    if (first == 0)
+        first = grow(cache->pool);
+    if (first == 0)
         first = pop_batch(cache->pool); /* (another may have grown the last chunk) */
     if (first != 0) {
         cache->loaded = first;

@@ -74,12 +74,14 @@ bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *
     if ((given & BIDE_SEGMENT_CLOSED_) == 0)
         /* acquire: 1, for move_tail. */
         next = (bide_segment_ *)bide_atomic_load(&last->next, acquire);
-    if (next == &closed)
+    if (next == NULL) {
+        fresh = make(queue);
+        *status = fresh != NULL ? 0 : -ENOMEM;
+    } else if (next == &closed) {
         *status = -EPIPE;
-    else if (next != NULL)
+    } else {
         move_tail(queue, last, next);
-    else if ((fresh = make(queue)) == NULL)
-        *status = -ENOMEM;
+    }
     /* (so that who tries for ever does not make it run over; what is past the end stays there) */
     if (*status != 0)
         bide_atomic_fetch_sub(&last->pushed, taken, relaxed);

@@ -142,9 +142,11 @@ static bool has_ended(bide_select *select, const bide_context *context)
 {
     bool had = try_all(select, has_come);
     pass_on(select);
-    if (!had && context->stop != NULL)
-        select->status = bide_stop_reason(context->stop);
-    return had || bide_stop_requested(context->stop);
+    if (had)
+        return true;
+    /* (read once: it may be asked at this moment) */
+    select->status = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
+    return select->status != 0;
 }
 
 bide_coroutine(select_body)

@@ -133,12 +133,9 @@ BIDE_INLINE bide_awaiter *bide_channel_make_(bide_channel_waiter *waiter, bide_c
                                              const bide_retry_rules *rules,
                                              bide_event_count *event_count)
 {
-    waiter->retry.awaiter.ops = ops;
-    waiter->retry.rules = rules;
-    waiter->retry.event_count = event_count;
     waiter->channel = channel;
     waiter->element = element;
-    return &waiter->retry.awaiter;
+    return bide_retry_init_(&waiter->retry, ops, rules, event_count);
 }
 
 BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_channel_ *channel,

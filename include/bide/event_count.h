@@ -94,6 +94,12 @@ BIDE_INLINE void bide_event_count_init(bide_event_count *event_count)
     bide_atomic_init(&event_count->unneeded, 0);
 }
 
+/* Does nobody wait? For debug builds' checks, by who knows that nobody uses it. */
+BIDE_INLINE bool bide_event_count_is_idle(bide_event_count *event_count)
+{
+    return bide_waiter_queue_is_idle(&event_count->line);
+}
+
 void bide_event_count_look_(bide_event_count *event_count, size_t count);
 
 /* Between A and B: a fence, and who changes something later looks closely. */
@@ -144,6 +150,17 @@ bide_awaiter *bide_retry_wait_(bide_retry *retry);
         (ready), bide_retry_suspend_, bide_retry_resume_, NULL, bide_retry_withdraw_, (name) \
     }
 
+/* Makes an operation with a table of its own; returns its awaiter. */
+BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter_ops *ops,
+                                           const bide_retry_rules *rules,
+                                           bide_event_count *event_count)
+{
+    retry->awaiter.ops = ops;
+    retry->rules = rules;
+    retry->event_count = event_count;
+    return &retry->awaiter;
+}
+
 /*
  * Attempts until that says something else than -EAGAIN, and ends with it; in between it waits to be notified. Cut short,
  * it ends with -ECANCELED or -ETIMEDOUT, its last attempt having failed. `retry` is the caller's until it has ended, in
@@ -153,10 +170,7 @@ BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_c
                                                  const bide_retry_rules *rules)
 {
     static const bide_awaiter_ops ops = BIDE_RETRY_OPS(bide_retry_ready_, "bide_event_count_retry");
-    retry->awaiter.ops = &ops;
-    retry->rules = rules;
-    retry->event_count = event_count;
-    return &retry->awaiter;
+    return bide_retry_init_(retry, &ops, rules, event_count);
 }
 
 BIDE_EXTERN_C_END

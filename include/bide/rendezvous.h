@@ -108,13 +108,6 @@ BIDE_INLINE int bide_rendezvous_sent_(bide_awaiter *awaiter)
     return ((bide_rendezvous_sender *)(void *)awaiter)->status;
 }
 
-BIDE_INLINE bool bide_rendezvous_receive_ready_(bide_awaiter *awaiter)
-{
-    bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
-    receiver->retry.status = bide_rendezvous_try_receive_(receiver->rendezvous, receiver->element);
-    return receiver->retry.status != -EAGAIN;
-}
-
 BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
                                                 bide_rendezvous_ *rendezvous, const void *from)
 {
@@ -130,13 +123,11 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
                                                    bide_rendezvous_ *rendezvous, void *to)
 {
     static const bide_awaiter_ops ops =
-        BIDE_RETRY_OPS(bide_rendezvous_receive_ready_, "bide_rendezvous_receive");
-    receiver->retry.awaiter.ops = &ops;
-    receiver->retry.rules = &bide_rendezvous_receive_rules_;
-    receiver->retry.event_count = &rendezvous->offered;
+        BIDE_RETRY_OPS(bide_retry_ready_, "bide_rendezvous_receive");
     receiver->rendezvous = rendezvous;
     receiver->element = to;
-    return &receiver->retry.awaiter;
+    return bide_retry_init_(&receiver->retry, &ops, &bide_rendezvous_receive_rules_,
+                            &rendezvous->offered);
 }
 
 /* `pointer`, which must be one to an element. */

@@ -134,13 +134,12 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_send_(bide_spsc_channel_waiter *wait
         BIDE_RETRY_OPS(bide_spsc_channel_send_ready_8_, "bide_spsc_channel_send");
     static const bide_awaiter_ops of_16 =
         BIDE_RETRY_OPS(bide_spsc_channel_send_ready_16_, "bide_spsc_channel_send");
-    waiter->retry.awaiter.ops =
+    const bide_awaiter_ops *ops =
         size == 8 ? &of_8 : (size == 4 ? &of_4 : (size == 16 ? &of_16 : &any));
-    waiter->retry.rules = &bide_spsc_channel_send_rules_;
-    waiter->retry.event_count = &channel->not_full;
     waiter->channel = channel;
     waiter->element = (void *)(uintptr_t)from; /* (it is not written to) */
-    return &waiter->retry.awaiter;
+    return bide_retry_init_(&waiter->retry, ops, &bide_spsc_channel_send_rules_,
+                            &channel->not_full);
 }
 
 BIDE_INLINE bide_awaiter *bide_spsc_channel_receive_(bide_spsc_channel_waiter *waiter,
@@ -155,13 +154,12 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_receive_(bide_spsc_channel_waiter *w
         BIDE_RETRY_OPS(bide_spsc_channel_receive_ready_8_, "bide_spsc_channel_receive");
     static const bide_awaiter_ops of_16 =
         BIDE_RETRY_OPS(bide_spsc_channel_receive_ready_16_, "bide_spsc_channel_receive");
-    waiter->retry.awaiter.ops =
+    const bide_awaiter_ops *ops =
         size == 8 ? &of_8 : (size == 4 ? &of_4 : (size == 16 ? &of_16 : &any));
-    waiter->retry.rules = &bide_spsc_channel_receive_rules_;
-    waiter->retry.event_count = &channel->not_empty;
     waiter->channel = channel;
     waiter->element = to;
-    return &waiter->retry.awaiter;
+    return bide_retry_init_(&waiter->retry, ops, &bide_spsc_channel_receive_rules_,
+                            &channel->not_empty);
 }
 
 int bide_spsc_channel_send_blocking_(bide_spsc_channel_ *channel, const void *from,

@@ -71,7 +71,6 @@ typedef struct bide_unbounded_channel_waiter {
 
 extern const bide_retry_rules bide_unbounded_channel_receive_rules_;
 
-bool bide_unbounded_channel_ready_(bide_awaiter *awaiter);
 int bide_unbounded_channel_receive_blocking_(bide_unbounded_channel_ *channel,
                                              bide_hazard_seat *seat, void *to, uint64_t deadline);
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
@@ -103,14 +102,12 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
                                                           bide_hazard_seat *seat, void *to)
 {
     static const bide_awaiter_ops ops =
-        BIDE_RETRY_OPS(bide_unbounded_channel_ready_, "bide_unbounded_channel_receive");
-    waiter->retry.awaiter.ops = &ops;
-    waiter->retry.rules = &bide_unbounded_channel_receive_rules_;
-    waiter->retry.event_count = &channel->not_empty;
+        BIDE_RETRY_OPS(bide_retry_ready_, "bide_unbounded_channel_receive");
     waiter->channel = channel;
     waiter->seat = seat;
     waiter->element = to;
-    return &waiter->retry.awaiter;
+    return bide_retry_init_(&waiter->retry, &ops, &bide_unbounded_channel_receive_rules_,
+                            &channel->not_empty);
 }
 
 /* `pointer`, which must be one to an element. */

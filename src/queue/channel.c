@@ -52,8 +52,8 @@ void bide_channel_close_(bide_channel_ *channel)
 
 bool bide_channel_is_idle_(bide_channel_ *channel)
 {
-    return bide_waiter_queue_is_idle(&channel->not_empty.line) &&
-           bide_waiter_queue_is_idle(&channel->not_full.line);
+    return bide_event_count_is_idle(&channel->not_empty) &&
+           bide_event_count_is_idle(&channel->not_full);
 }
 
 int bide_channel_send_blocking_(bide_channel_ *channel, const void *from, uint64_t deadline)

@@ -244,8 +244,8 @@ bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous)
     /* relaxed: the caller has seen what was done with it. */
     bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
     return (offer == NULL || offer == &closed_offer) &&
-           bide_waiter_queue_is_idle(&rendezvous->offered.line) &&
-           bide_waiter_queue_is_idle(&rendezvous->free.line);
+           bide_event_count_is_idle(&rendezvous->offered) &&
+           bide_event_count_is_idle(&rendezvous->free);
 }
 
 int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *from,

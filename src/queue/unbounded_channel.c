@@ -22,13 +22,6 @@ static bool may_receive(bide_retry *retry)
 
 const bide_retry_rules bide_unbounded_channel_receive_rules_ = {attempt_receive, may_receive};
 
-bool bide_unbounded_channel_ready_(bide_awaiter *awaiter)
-{
-    bide_retry *retry = bide_container_of(awaiter, bide_retry, awaiter);
-    retry->status = attempt_receive(retry);
-    return retry->status != -EAGAIN;
-}
-
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,
                                  size_t size)
@@ -45,7 +38,7 @@ void bide_unbounded_channel_close_(bide_unbounded_channel_ *channel, bide_hazard
 
 bool bide_unbounded_channel_is_idle_(bide_unbounded_channel_ *channel)
 {
-    return bide_waiter_queue_is_idle(&channel->not_empty.line);
+    return bide_event_count_is_idle(&channel->not_empty);
 }
 
 int bide_unbounded_channel_receive_blocking_(bide_unbounded_channel_ *channel,

@@ -32,7 +32,7 @@ typedef struct state {
     bide_atomic(uint32_t) items;
     bide_atomic(uint32_t) waits; /* somebody does */
     bool unwatched_and_seen;
-    uint32_t data[2];            /* what was brought with each, plain */
+    uint32_t data[2]; /* what was brought with each, plain */
     taking takings[2];
     int statuses[2];
     struct early early[2];
@@ -104,7 +104,7 @@ static void finish(void *p)
     state *s = p;
     bide_check_assert(s->statuses[0] == 0 && s->statuses[1] == 0);
     bide_check_assert(bide_atomic_load(&s->items, relaxed) == 0);
-    bide_check_assert(bide_waiter_queue_is_idle(&s->event_count.line));
+    bide_check_assert(bide_event_count_is_idle(&s->event_count));
 }
 
 #define SCENARIO(id, text, ...)             \
@@ -320,9 +320,8 @@ SCENARIO(stopped, "the_first_is_asked_to_stop_as_one_is_brought", .setup = setup
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one,      &one_watched, &unwatched,   &unwatched_by_another,
-        &data,     &two,         &two_at_once, &joined,
-        &snatched, &fences, &fences_again,      &stopped,     NULL};
+        &one,    &one_watched, &unwatched, &unwatched_by_another, &data,    &two, &two_at_once,
+        &joined, &snatched,    &fences,    &fences_again,         &stopped, NULL};
     static const char *const files[] = {"event_count.h", "event_count.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -106,7 +106,7 @@ static void bring(struct fixture *f, uint32_t count)
 
 static bool is_idle(struct fixture *f)
 {
-    return bide_waiter_queue_is_idle(&f->shelf.event_count.line);
+    return bide_event_count_is_idle(&f->shelf.event_count);
 }
 
 static bool is_watched(struct fixture *f)

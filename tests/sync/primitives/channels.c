@@ -75,7 +75,7 @@ static void counted_close(void *object)
 
 static bool counted_is_idle(void *object)
 {
-    return bide_waiter_queue_is_idle(&((counted *)object)->event_count.line);
+    return bide_event_count_is_idle(&((counted *)object)->event_count);
 }
 
 static unsigned counted_free_tokens(void *object)

@@ -17,17 +17,10 @@ typedef struct state {
     uint64_t written;                        /* before it was closed */
 } state;
 
-/* The running thread; 0 for setup and finish. */
-static unsigned running(void)
-{
-    unsigned thread = bide_check_thread();
-    return thread <= BIDE_CHECK_THREADS ? thread : 0;
-}
-
 /* What the running thread pushes next. */
 static uint64_t next_of(const state *s)
 {
-    unsigned self = running();
+    unsigned self = bide_check_thread();
     return 100 * (uint64_t)self + s->pushed[self];
 }
 
@@ -36,7 +29,7 @@ static int push(state *s)
     uint64_t number = next_of(s);
     int status = bide_mpmc_ring_push(&s->ring, &number);
     if (status == 0)
-        s->pushed[running()]++;
+        s->pushed[bide_check_thread()]++;
     return status;
 }
 
@@ -46,13 +39,13 @@ static ptrdiff_t push_two(state *s)
     ptrdiff_t pushed = bide_mpmc_ring_push_many(&s->ring, numbers, 2);
     bide_check_assert(pushed < 3 && pushed != 0);
     if (pushed > 0)
-        s->pushed[running()] += (uint64_t)pushed;
+        s->pushed[bide_check_thread()] += (uint64_t)pushed;
     return pushed;
 }
 
 static void have(state *s, uint64_t number)
 {
-    unsigned self = running();
+    unsigned self = bide_check_thread();
     bide_check_assert(s->count[self] < MOST);
     s->had[self][s->count[self]++] = number;
 }

@@ -5,7 +5,8 @@
 #ifndef QUEUE_NODES_H
 #define QUEUE_NODES_H
 
-#include "bide/check.h"
+#include "checked_allocator.h"
+
 #include "bide/node_pool.h"
 
 enum { QUEUE_NODES = 32 };
@@ -16,23 +17,9 @@ typedef struct queue_nodes {
     bide_node_cache caches[BIDE_CHECK_THREADS + 1]; /* by bide_check_thread() */
 } queue_nodes;
 
-static void *nodes_allocate(bide_allocator *allocator, size_t size)
-{
-    (void)allocator;
-    return bide_check_alloc(size);
-}
-
-static void nodes_deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    (void)allocator;
-    (void)size;
-    bide_check_free(memory);
-}
-
 static void nodes_init_pool(queue_nodes *nodes, size_t node_size, uint32_t maximum)
 {
-    nodes->allocator.allocate = nodes_allocate;
-    nodes->allocator.deallocate = nodes_deallocate;
+    checked_allocator_init(&nodes->allocator);
     bide_check_assert(
         bide_node_pool_init(&nodes->pool, &nodes->allocator, node_size, QUEUE_NODES, maximum) == 0);
     for (unsigned i = 0; i <= BIDE_CHECK_THREADS; i++)

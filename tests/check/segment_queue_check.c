@@ -2,7 +2,8 @@
  * The segment queue, with segments of one or two cells: pushes and pops in a cell, cells that are given up, segments that
  * are linked, left and reclaimed, and closing.
  */
-#include "bide/check.h"
+#include "checked_allocator.h"
+
 #include "bide/segment_queue.h"
 
 typedef bide_segment_queue(uint64_t) number_queue;
@@ -19,19 +20,6 @@ typedef struct state {
     uint32_t counts[SEATS];
     int pushed[SEATS]; /* what the push returned */
 } state;
-
-static void *allocate(bide_allocator *allocator, size_t size)
-{
-    (void)allocator;
-    return bide_check_alloc(size);
-}
-
-static void deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    (void)allocator;
-    (void)size;
-    bide_check_free(memory);
-}
 
 static bide_hazard_seat *seat_of(state *s)
 {
@@ -72,8 +60,7 @@ static int pop_single(state *s)
 /* Two threads and the setup have seats: who scans looks at few. */
 static void setup_cells(state *s, size_t cells, unsigned threads)
 {
-    s->allocator.allocate = allocate;
-    s->allocator.deallocate = deallocate;
+    checked_allocator_init(&s->allocator);
     bide_hazard_init(&s->domain, s->seats, threads + 1);
     for (unsigned i = 0; i <= threads; i++)
         s->mine[i] = bide_hazard_join(&s->domain);

@@ -2,7 +2,8 @@
  * The unbounded channel, with segments of one or two cells: nobody waits for an element, or for the close, that has come. The
  * orders are the queue's and the event count's; what is checked here is the look in front of a wait.
  */
-#include "bide/check.h"
+#include "checked_allocator.h"
+
 #include "bide/unbounded_channel.h"
 
 typedef bide_unbounded_channel(uint64_t) numbers;
@@ -20,19 +21,6 @@ typedef struct state {
     int status[SEATS];
 } state;
 
-static void *allocate(bide_allocator *allocator, size_t size)
-{
-    (void)allocator;
-    return bide_check_alloc(size);
-}
-
-static void deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    (void)allocator;
-    (void)size;
-    bide_check_free(memory);
-}
-
 static void send(state *s, uint64_t number)
 {
     int status = bide_unbounded_channel_send(&s->numbers, s->mine[bide_check_thread()], &number);
@@ -41,7 +29,7 @@ static void send(state *s, uint64_t number)
 
 static void setup_cells(state *s, size_t cells)
 {
-    s->allocator = (bide_allocator){allocate, deallocate};
+    checked_allocator_init(&s->allocator);
     bide_hazard_init(&s->domain, s->seats, SEATS);
     for (unsigned i = 0; i < SEATS; i++) {
         s->mine[i] = bide_hazard_join(&s->domain);
@@ -99,7 +87,7 @@ static void close_it(void *p)
 
 static void end(state *s)
 {
-    bide_check_assert(bide_waiter_queue_is_idle(&s->numbers.channel.not_empty.line));
+    bide_check_assert(bide_event_count_is_idle(&s->numbers.channel.not_empty));
     for (unsigned i = 0; i < SEATS; i++)
         bide_hazard_leave(&s->domain, s->mine[i]);
     bide_segment_queue_destroy_(&s->numbers.channel.queue);

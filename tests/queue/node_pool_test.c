@@ -2,52 +2,13 @@
  * Pools of nodes: that each is given out once, up to the maximum; caches; growing and giving back; and what happens when
  * there is no memory.
  */
-#include "testing.h"
+#include "queue/counting_allocator.h"
+#include "sync/meeting.h"
 
 #include "bide/node_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-
-/* An allocator that counts what is out, and fails at the n-th call. */
-typedef struct counting {
-    bide_allocator allocator;
-    bide_atomic(size_t) out; /* bytes */
-    bide_atomic(uint32_t) calls;
-    uint32_t failing; /* this call fails, and all later ones; 0: none */
-} counting;
-
-static void *counting_allocate(bide_allocator *allocator, size_t size)
-{
-    counting *counting = bide_container_of(allocator, struct counting, allocator);
-    uint32_t call = bide_atomic_fetch_add(&counting->calls, 1, relaxed) + 1;
-    if (counting->failing != 0 && call >= counting->failing)
-        return NULL;
-    bide_atomic_fetch_add(&counting->out, size, relaxed);
-    return malloc(size);
-}
-
-static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    counting *counting = bide_container_of(allocator, struct counting, allocator);
-    bide_atomic_fetch_sub(&counting->out, size, relaxed);
-    free(memory);
-}
-
-static void counting_init(counting *counting, uint32_t failing)
-{
-    counting->allocator.allocate = counting_allocate;
-    counting->allocator.deallocate = counting_deallocate;
-    bide_atomic_init(&counting->out, (size_t)0);
-    bide_atomic_init(&counting->calls, 0);
-    counting->failing = failing;
-}
-
-static size_t out_of(counting *counting)
-{
-    return bide_atomic_load(&counting->out, relaxed);
-}
 
 enum { CHUNK = 64, MANY = 10000 };
 
@@ -244,12 +205,6 @@ static void a_call_that_fails_loses_nothing(void **state)
 }
 
 /* ---- Many threads ---- */
-
-static uint32_t rounds_of(uint32_t rounds)
-{
-    const char *times = getenv("BIDE_ROUNDS");
-    return rounds * (times != NULL ? (uint32_t)strtoul(times, NULL, 0) : 1);
-}
 
 enum { THREADS = 4, HELD = 200 };
 

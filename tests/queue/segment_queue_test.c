@@ -2,34 +2,11 @@
  * What the segment queue does with memory: it comes back after a burst, none that is refused loses an element, and
  * elements of any size. (The contract that all queues share is tested over their table, queues.h.)
  */
-#include "testing.h"
+#include "queue/counting_allocator.h"
 
 #include "bide/segment_queue.h"
 
 #include <errno.h>
-
-/* An allocator that counts what is out, and fails from the n-th call on. */
-typedef struct counting {
-    bide_allocator allocator;
-    size_t out; /* bytes */
-    uint32_t calls, failing;
-} counting;
-
-static void *counting_allocate(bide_allocator *allocator, size_t size)
-{
-    counting *counting = bide_container_of(allocator, struct counting, allocator);
-    if (counting->failing != 0 && ++counting->calls >= counting->failing)
-        return NULL;
-    counting->out += size;
-    return malloc(size);
-}
-
-static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
-{
-    counting *counting = bide_container_of(allocator, struct counting, allocator);
-    counting->out -= size;
-    free(memory);
-}
 
 enum { SEATS = 2, CELLS = 64, MANY = 100000 };
 
@@ -45,7 +22,7 @@ static struct {
 static int setup(void **state)
 {
     (void)state;
-    the.counting = (counting){{counting_allocate, counting_deallocate}, 0, 0, 0};
+    counting_init(&the.counting, 0);
     bide_hazard_init(&the.domain, the.seats, SEATS);
     the.seat = bide_hazard_join(&the.domain);
     return 0;
@@ -56,7 +33,7 @@ static int teardown(void **state)
     (void)state;
     bide_hazard_leave(&the.domain, the.seat);
     bide_hazard_destroy(&the.domain);
-    return the.counting.out == 0 ? 0 : -1;
+    return out_of(&the.counting) == 0 ? 0 : -1;
 }
 
 static void memory_goes_back_after_a_burst(void **state)
@@ -65,27 +42,27 @@ static void memory_goes_back_after_a_burst(void **state)
     number_queue queue;
     assert_int_equal(bide_segment_queue_init(&queue, &the.domain, &the.counting.allocator, CELLS),
                      0);
-    size_t segment = the.counting.out;
+    size_t segment = out_of(&the.counting);
     for (int burst = 0; burst < 3; burst++) {
         uint64_t number;
         for (uint64_t i = 0; i < MANY; i++)
             assert_int_equal(bide_segment_queue_push(&queue, the.seat, &i), 0);
-        assert_true(the.counting.out >= MANY / CELLS * segment);
+        assert_true(out_of(&the.counting) >= MANY / CELLS * segment);
         for (uint64_t i = 0; i < MANY; i++) {
             assert_int_equal(bide_segment_queue_pop(&queue, the.seat, &number), 0);
             assert_true(number == i);
             /* what is popped goes meanwhile: what is not reclaimed is bounded (hazard.h) */
-            assert_true(the.counting.out <=
+            assert_true(out_of(&the.counting) <=
                         ((MANY - i) / CELLS + 2 + (size_t)2 * BIDE_HAZARDS * SEATS) * segment);
         }
         assert_int_equal(bide_segment_queue_pop(&queue, the.seat, &number), -EAGAIN);
         bide_hazard_clear(the.seat, 0);
         bide_hazard_clear(the.seat, 1);
         bide_hazard_scan(&the.domain, the.seat);
-        assert_true(the.counting.out == segment);
+        assert_true(out_of(&the.counting) == segment);
     }
     bide_segment_queue_destroy(&queue);
-    assert_true(the.counting.out == 0);
+    assert_true(out_of(&the.counting) == 0);
 }
 
 static void without_memory_nothing_is_lost(void **state)
@@ -93,7 +70,7 @@ static void without_memory_nothing_is_lost(void **state)
     (void)state;
     for (uint32_t failing = 1; failing < 6; failing++) {
         number_queue queue;
-        the.counting.calls = 0;
+        bide_atomic_store(&the.counting.calls, 0, relaxed);
         the.counting.failing = failing;
         int status = bide_segment_queue_init(&queue, &the.domain, &the.counting.allocator, CELLS);
         assert_int_equal(status, failing == 1 ? -ENOMEM : 0);

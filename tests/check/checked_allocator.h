@@ -1,0 +1,27 @@
+/* For scenarios whose structures take an allocator: the checker's memory, which is watched. */
+#ifndef CHECKED_ALLOCATOR_H
+#define CHECKED_ALLOCATOR_H
+
+#include "bide/allocator.h"
+#include "bide/check.h"
+
+static void *checked_allocate(bide_allocator *allocator, size_t size)
+{
+    (void)allocator;
+    return bide_check_alloc(size);
+}
+
+static void checked_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    (void)allocator;
+    (void)size;
+    bide_check_free(memory);
+}
+
+static inline void checked_allocator_init(bide_allocator *allocator)
+{
+    allocator->allocate = checked_allocate;
+    allocator->deallocate = checked_deallocate;
+}
+
+#endif

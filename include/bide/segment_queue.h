@@ -107,8 +107,13 @@ typedef struct bide_segment_ {
     bide_allocator *allocator; /* constant, as is what follows */
     void *memory;              /* what the allocator gave */
     size_t size;               /* of it */
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) unsigned char cells[BIDE_CACHE_LINE]; /* at least */
 } bide_segment_;
+
+/* A cell. They follow the segment, on cache lines of their own: its size is a multiple of a line. */
+BIDE_INLINE unsigned char *bide_segment_cell_(bide_segment_ *segment, size_t index, size_t stride)
+{
+    return (unsigned char *)(segment + 1) + index * stride;
+}
 
 typedef struct bide_segment_queue_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) head;
@@ -183,7 +188,7 @@ BIDE_INLINE ptrdiff_t bide_segment_queue_push_many_(bide_segment_queue_ *queue,
         if (BIDE_LIKELY(given < queue->cells)) {
             size_t end = left < queue->cells - given ? given + left : queue->cells;
             for (; given < end; given++) {
-                unsigned char *cell = segment->cells + given * stride;
+                unsigned char *cell = bide_segment_cell_(segment, given, stride);
                 bide_atomic(uint32_t) *state = bide_segment_state_(cell, size);
                 bide_element_copy_(cell, next, size);
                 bide_atomic_store(state, BIDE_CELL_FULL_, release); /* S; partners: F, and below */
@@ -201,7 +206,7 @@ BIDE_INLINE ptrdiff_t bide_segment_queue_push_many_(bide_segment_queue_ *queue,
         int status;
         bide_segment_ *fresh = bide_segment_prepare_(queue, segment, given, left, &status);
         if (fresh != NULL) {
-            bide_element_copy_(fresh->cells, next, size);
+            bide_element_copy_(bide_segment_cell_(fresh, 0, stride), next, size);
             if (bide_segment_link_(queue, segment, fresh)) {
                 next += size;
                 left--;
@@ -219,7 +224,7 @@ BIDE_INLINE size_t bide_segment_take_(bide_segment_ *segment, size_t given, size
 {
     size_t taken = 0;
     for (; given < end; given++) {
-        unsigned char *cell = segment->cells + given * stride;
+        unsigned char *cell = bide_segment_cell_(segment, given, stride);
         bide_atomic(uint32_t) *state = bide_segment_state_(cell, size);
         /* acquire: 2, partner is S. */
         if (BIDE_LIKELY(bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) ||

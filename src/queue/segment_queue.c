@@ -22,7 +22,7 @@ static bide_atomic(uint32_t) * claim_of(bide_atomic(uint32_t) * state)
 static bide_segment_ *make(bide_segment_queue_ *queue)
 {
     bide_allocator *allocator = queue->allocator;
-    size_t size = offsetof(bide_segment_, cells) + queue->cells * queue->stride + BIDE_CACHE_LINE;
+    size_t size = sizeof(bide_segment_) + queue->cells * queue->stride + BIDE_CACHE_LINE;
     unsigned char *memory = (unsigned char *)allocator->allocate(allocator, size);
     if (memory == NULL)
         return NULL;
@@ -39,7 +39,7 @@ static bide_segment_ *make(bide_segment_queue_ *queue)
     segment->size = size;
     for (size_t i = 0; i < queue->cells; i++) {
         bide_atomic(uint32_t) *state =
-            bide_segment_state_(segment->cells + i * queue->stride, queue->size);
+            bide_segment_state_(bide_segment_cell_(segment, i, queue->stride), queue->size);
         bide_atomic_init(state, BIDE_CELL_EMPTY_);
         bide_atomic_init(claim_of(state), BIDE_CELL_NOBODYS_);
     }
@@ -92,7 +92,8 @@ bool bide_segment_link_(bide_segment_queue_ *queue, bide_segment_ *last, bide_se
 {
     void *next = NULL;
     bide_atomic_init(&fresh->pushed, 1);
-    bide_atomic_init(bide_segment_state_(fresh->cells, queue->size), BIDE_CELL_FULL_);
+    bide_atomic_init(bide_segment_state_(bide_segment_cell_(fresh, 0, queue->stride), queue->size),
+                     BIDE_CELL_FULL_);
     /* release: 1; acquire if failed: 1, for move_tail. */
     bool linked = bide_atomic_compare_exchange(&last->next, &next, fresh, release, acquire);
     if (linked)

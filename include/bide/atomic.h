@@ -84,6 +84,13 @@
 #define bide_atomic_fence(order) BIDE_ATOMIC_(atomic_thread_fence)(BIDE_ORDER_(order))
 #endif
 
+/* A seq_cst fence by who has just made a read-modify-write, with nothing but loads since: on x86 that was one. */
+#if defined __GNUC__ && (defined __x86_64__ || defined __i386__)
+#define bide_atomic_fence_after_rmw() bide_atomic_compiler_fence()
+#else
+#define bide_atomic_fence_after_rmw() bide_atomic_fence(seq_cst)
+#endif
+
 /* Keeps the compiler from moving accesses across; nothing to the processor. */
 #define bide_atomic_compiler_fence() BIDE_ATOMIC_(atomic_signal_fence)(BIDE_ORDER_(seq_cst))
 

@@ -7,48 +7,71 @@
  *         bide_event_count_retry(...));               bide_event_count_notify(&not_empty, 1);
  *
  * An operation on it is two functions, the user's (bide_retry_rules): `attempt` does the thing, or says -EAGAIN;
- * `is_possible` only looks whether it would. It attempts; if that fails it waits until it is notified, and attempts
- * again. So waiting reserves nothing: an operation that is cut short or destroyed has done nothing, and a notification
- * that was meant for it goes to the next.
+ * `is_possible` only looks whether it would. It attempts; if that fails it waits. Who notifies takes it, and attempts on
+ * its behalf: if that succeeds it goes on with what it ended with, otherwise it waits on. So nobody is woken in vain, and
+ * waiting reserves nothing: an operation that is cut short has done nothing. (bide_own_retry is for what only
+ * its own coroutine may attempt: that is woken to do it.) Those who wait are interchangeable: a notification is for any.
  *
- *     line      a waiter queue; its value: how many may go
+ *     place     FREE                    nobody waits there
+ *               operation, and BEGUN    is about to wait, and is still looked after by who has put it there
+ *               operation               waits
+ *     line      a waiter queue for those who find somebody in the place, or in the line; its value: how many may go
  *     watch     UNWATCHED    nobody has waited lately: who notifies looks no further
  *               ARMING       somebody is about to wait: who notifies looks closely, who waits has a heavy fence
+ *               a thread     as WATCHED, and all who have waited lately did so on that thread: there nobody needs a fence
  *               WATCHED      who notifies looks closely, who waits has a full fence
  *
- *     UNWATCHED --somebody has enlisted--> ARMING --the same has passed his heavy fence--> WATCHED
- *     WATCHED --some notifications in a row find nobody--> UNWATCHED
+ *     place     FREE --stand--> BEGUN --arm--> waits         BEGUN, waits --take, cancel, withdraw--> FREE
+ *     watch     UNWATCHED --somebody stands--> ARMING --the same has passed his heavy fence--> his thread
+ *               another's thread --the same--> ARMING --------------------------------------> WATCHED
+ *               WATCHED, another's thread --some notifications in a row find nobody--> UNWATCHED
  *
  * ---- Nobody waits for what is possible ----
  *
- *     who changes:  N  change it                who waits:  A   enlist in the line
- *                   L  light fence                          H   UNWATCHED: ARMING, heavy fence, WATCHED
- *                   D  load watch                               ARMING: heavy fence, and look at watch again
- *                   F  if not UNWATCHED: full fence         F'  WATCHED: full fence, and look at watch again
- *                   S  load the line; if somebody               (until it is not UNWATCHED, nor by F' ARMING)
- *                      waits let so many go                 B   is it possible? Then let one in line go
+ *     who changes:  N  change it                who waits:  A   take the place, or enlist in the line
+ *                   L  light fence                          H   UNWATCHED, another's thread: ARMING, heavy fence
+ *                   D  load watch                               ARMING: heavy fence
+ *                   F  neither UNWATCHED nor                F'  WATCHED, own thread: full fence
+ *                      own thread: full fence               W   load watch again: after H anything but UNWATCHED,
+ *                   S  load place and line; take                after F' the same; otherwise once more
+ *                      as many as may go                    B   is it possible? Then not to wait, or to let one go
  *
- * 1. D finds an UNWATCHED from before an ARMING that one who waits has seen or made before his H: then L came before
- *    that H (otherwise D, after it, found ARMING or later), so B sees N.
- * 2. Who waits has found WATCHED after F'. If D finds an UNWATCHED from before that, its L came, as in 1, before the H
- *    of who made it WATCHED; that was released after H, and acquired, so B sees N. If D does not find UNWATCHED: two full
- *    fences, F and F' (or H, which is one too), so S sees A or B sees N.
- * 3. D finds an UNWATCHED from after all that. Who made it so looks at the line once more, behind a full fence. Either
- *    that comes after F' or H, and he finds who waits, and lets all go; or it comes before, and who waits finds
- *    UNWATCHED as he looks at watch again, and begins anew. Or he finds what another has made of it since: WATCHED is
- *    2 again; if it is an ARMING, that other, who waits too, has his H and B before him: by 1 he sees N, and lets one
- *    go.
- * 4. Let go is the first in line, whoever that is: one who was woken, whose attempt succeeds, looks whether it is
- *    possible still, and then lets the next go. So if something is possible, and somebody waits, somebody is on his way:
- *    who has changed it and not come to S, who has enlisted and not come to B, or who was let go and has not attempted.
- * 5. The line hands over as every waiter queue does (waiter_queue.h). What is left of its value when nobody is in line
- *    is forgotten: who comes later looks for himself.
+ * 1. Who waits has passed H after A. If D finds a value that makes who notifies look, S sees A or B sees N, by L and H.
+ *    If D finds an UNWATCHED from before his H, or another's thread likewise, L came before that H (otherwise D, after
+ *    it, found ARMING or later), so B sees N.
+ * 2. Who waits has found WATCHED, or his thread, twice, before and after F'. If D finds that too, or ARMING: two full
+ *    fences, F and F' (or H, which is one too), so S sees A or B sees N; or D was on that very thread, and S sees A
+ *    because it comes later. If D finds a value from before: L came, as in 1, before the H of who has put what was
+ *    found; that was released after H, and acquired, so B sees N.
+ * 3. D finds an UNWATCHED from after all that. Who made it so looks once more, behind a full fence. Either that comes
+ *    after F' or H, and he finds who waits, and takes all; or it comes before, and who waits finds UNWATCHED in W, and
+ *    begins anew. Or he finds what another has made of it since: as he found before, 2 again; if it is an ARMING after H,
+ *    that other, who waits too, has his H and B before him: by 1 he sees N, and lets one go.
+ * 4. Who takes an operation attempts it. If it succeeds, and is possible still, another is taken; if it fails it stands
+ *    again, as at first. So if something is possible, and somebody waits, somebody is on his way: who has changed it
+ *    and not come to S, who has stood and not come to B, or who has taken an operation and not attempted.
  *
- * Threads: any. Lock-free, but for the system's barrier. Source: Vyukov's eventcount; folly's EventCount.
+ * ---- The operation ----
+ *
+ * 5. BEGUN is its coroutine's, or whose who has taken it before. Who takes it then only takes it out of the place: the
+ *    other finds that it is not there any more as he arms, and attempts. After arming he touches it no more.
+ *    Standing and arming release the operation, and who takes it acquires it; his taking releases N to one who arms.
+ * 6. The line hands over as every waiter queue does (waiter_queue.h), but to the server, who attempts. What is left of
+ *    its value when nobody is in line is forgotten: who comes later looks for himself.
+ * 7. Asked to stop while it is taken, an operation is in neither place nor line. Then the request comes before a full
+ *    fence in cancel, and that finds nothing; so who has it sees the request as he has stood, behind his fence.
+ * 8. The successes of attempts make others possible, perhaps on another event count (`then`). Those who can go
+ *    because of that are put behind those that were taken, so all of it is one loop; who has ended is woken at its end.
+ *
+ * Order: first come, first served, but for who waits on after a vain attempt: he comes last.
+ *
+ * Threads: any. Lock-free, but for the system's barrier. Source: Vyukov's eventcount; folly's EventCount; what is tried
+ * on behalf of who waits is Go's; biased to a thread as locks were in HotSpot.
  */
 #ifndef BIDE_EVENT_COUNT_H
 #define BIDE_EVENT_COUNT_H
 
+#include "bide/detail/this_thread.h"
 #include "bide/errors.h"
 #include "bide/fence.h"
 #include "bide/sync_wait.h"
@@ -57,66 +80,83 @@
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_event_count {
+    bide_atomic(uintptr_t) place;
+    bide_atomic(uintptr_t) watch;
     bide_waiter_queue line;
-    bide_atomic(uint32_t) watch;
     bide_atomic(uint32_t) unneeded; /* how many notifications in a row found nobody; a hint */
 } bide_event_count;
 
-enum { BIDE_EVENT_COUNT_UNWATCHED_ = 0 };
+enum { BIDE_EVENT_COUNT_FREE_ = 0, BIDE_EVENT_COUNT_UNWATCHED_ = 0 };
 
 typedef struct bide_retry bide_retry;
 
 /* What is tried. Constant. */
 typedef struct bide_retry_rules {
-    /* Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. */
+    /* Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. While the operation waits, by
+     * whoever notifies, one at a time; what it does comes after all that the operation's coroutine has done. Does not
+     * notify. */
     int (*attempt)(bide_retry *retry);
 
     /* Would an attempt, now, do anything but say -EAGAIN? True if in doubt. It sees what was done before a fence that
-     * another has passed. */
+     * another has passed. By the same. */
     bool (*is_possible)(bide_retry *retry);
+
+    /* Where an attempt that has ended with 0 makes another possible. NULL: nowhere. By the same. */
+    bide_event_count *(*then)(bide_retry *retry);
 } bide_retry_rules;
 
 /* One operation, at the head of its user's. The caller's, for the time of the wait. */
 struct bide_retry {
-    bide_awaiter awaiter;
-    const bide_retry_rules *rules;
-    bide_event_count *event_count;
+    bide_queue_waiter waiter; /* at the head: it is the awaiter */
     int status;
-    bide_frame frame; /* awaits `waiter` */
-    bide_queue_waiter waiter;
+    const bide_retry_rules *rules;
 };
 
 /* Makes an event count. Before it is shared. */
 BIDE_INLINE void bide_event_count_init(bide_event_count *event_count)
 {
+    bide_atomic_init(&event_count->place, (uintptr_t)BIDE_EVENT_COUNT_FREE_);
+    bide_atomic_init(&event_count->watch, (uintptr_t)BIDE_EVENT_COUNT_UNWATCHED_);
     bide_waiter_queue_init(&event_count->line, 0);
-    bide_atomic_init(&event_count->watch, BIDE_EVENT_COUNT_UNWATCHED_);
     bide_atomic_init(&event_count->unneeded, 0);
 }
 
 /* Does nobody wait? For debug builds' checks, by who knows that nobody uses it. */
 BIDE_INLINE bool bide_event_count_is_idle(bide_event_count *event_count)
 {
-    return bide_waiter_queue_is_idle(&event_count->line);
+    /* relaxed: the caller has seen what was done with it. */
+    return bide_atomic_load(&event_count->place, relaxed) == BIDE_EVENT_COUNT_FREE_ &&
+           bide_waiter_queue_is_idle(&event_count->line);
 }
 
-void bide_event_count_look_(bide_event_count *event_count, size_t count);
+/* Does somebody wait, or is on his way out of the line? S. */
+BIDE_INLINE bool bide_event_count_has_waiters_(bide_event_count *event_count)
+{
+    /* relaxed, both: what comes of it is ordered by who takes. */
+    return bide_atomic_load(&event_count->place, relaxed) != BIDE_EVENT_COUNT_FREE_ ||
+           (bide_atomic_load(&event_count->line.state, relaxed) &
+            (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0;
+}
 
-/* Between A and B: a fence, and who changes something later looks closely. */
+/* F and S, having found `watch`. */
+void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr_t watch);
+
+/* H, F' and W. After a read-modify-write, A. */
 void bide_event_count_watch_(bide_event_count *event_count);
 
 /*
- * Says that up to `count` attempts may succeed by now that could not before: the first `count` in line attempt again. To
- * be called after the change. Any thread; does not suspend, and runs nobody on the caller's stack while a coroutine is
- * running on it. Lock-free; wait-free while nobody waits.
+ * Says that up to `count` attempts may succeed by now that could not before: the first `count` who wait are attempted.
+ * To be called after the change. Any thread; does not suspend, and runs nobody on the caller's stack while a coroutine
+ * is running on it; it runs their attempts. Lock-free; wait-free while nobody waits.
  */
 BIDE_INLINE void bide_event_count_notify(bide_event_count *event_count, size_t count)
 {
     bide_atomic_fence_light(); /* L; partner: H */
     /* relaxed: D. */
-    if (BIDE_UNLIKELY(bide_atomic_load(&event_count->watch, relaxed) !=
-                      BIDE_EVENT_COUNT_UNWATCHED_))
-        bide_event_count_look_(event_count, count);
+    uintptr_t watch = bide_atomic_load(&event_count->watch, relaxed);
+    if (watch != BIDE_EVENT_COUNT_UNWATCHED_ &&
+        (watch != bide_this_thread_() || bide_event_count_has_waiters_(event_count)))
+        bide_event_count_look_(event_count, count, watch);
 }
 
 /* The same for all who wait. */
@@ -125,10 +165,25 @@ BIDE_INLINE void bide_event_count_notify_all(bide_event_count *event_count)
     bide_event_count_notify(event_count, SIZE_MAX);
 }
 
+/* What an operation waits on. */
+BIDE_INLINE bide_event_count *bide_retry_event_count_(bide_retry *retry)
+{
+    return bide_container_of(retry->waiter.queue, bide_event_count, line);
+}
+
+/* Attempts it, and notifies who can go because of that. Returns what it ends with, or -EAGAIN. */
+BIDE_INLINE int bide_retry_attempt_(bide_retry *retry)
+{
+    int status = retry->rules->attempt(retry);
+    if (status == 0 && retry->rules->then != NULL)
+        bide_event_count_notify(retry->rules->then(retry), 1);
+    return status;
+}
+
 BIDE_INLINE bool bide_retry_ready_(bide_awaiter *awaiter)
 {
     bide_retry *retry = (bide_retry *)(void *)awaiter;
-    retry->status = retry->rules->attempt(retry);
+    retry->status = bide_retry_attempt_(retry);
     return retry->status != -EAGAIN;
 }
 
@@ -139,15 +194,14 @@ BIDE_INLINE int bide_retry_resume_(bide_awaiter *awaiter)
     return ((bide_retry *)(void *)awaiter)->status;
 }
 
+void bide_retry_cancel_(bide_awaiter *awaiter);
 bool bide_retry_withdraw_(bide_awaiter *awaiter);
 
-/* One wait in the line, until an attempt may succeed, or perhaps not: its half of the operation, for select.h. */
-bide_awaiter *bide_retry_wait_(bide_retry *retry);
-
-/* For a table of operations of one's own, with a name and an inlined `ready`. */
-#define BIDE_RETRY_OPS(ready, name)                                                          \
-    {                                                                                        \
-        (ready), bide_retry_suspend_, bide_retry_resume_, NULL, bide_retry_withdraw_, (name) \
+/* For a table of operations of one's own, with a name and an inlined `ready`, which notifies too. */
+#define BIDE_RETRY_OPS(ready, name)                                           \
+    {                                                                         \
+        (ready), bide_retry_suspend_, bide_retry_resume_, bide_retry_cancel_, \
+            bide_retry_withdraw_, (name)                                      \
     }
 
 /* Makes an operation with a table of its own; returns its awaiter. */
@@ -155,22 +209,82 @@ BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter
                                            const bide_retry_rules *rules,
                                            bide_event_count *event_count)
 {
-    retry->awaiter.ops = ops;
+    retry->waiter.awaiter.ops = ops;
+    retry->waiter.queue = &event_count->line;
     retry->rules = rules;
-    retry->event_count = event_count;
-    return &retry->awaiter;
+    return &retry->waiter.awaiter;
 }
 
 /*
  * Attempts until that says something else than -EAGAIN, and ends with it; in between it waits to be notified. Cut short,
- * it ends with -ECANCELED or -ETIMEDOUT, its last attempt having failed. `retry` is the caller's until it has ended, in
- * whatever the rules find the rest by. Any thread; suspends if it has to wait; cancel-safe: yes; lock-free.
+ * it ends with -ECANCELED or -ETIMEDOUT, its last attempt having failed; a coroutine that is destroyed may have been
+ * attempted for just before. `retry` is the caller's until it has ended, in whatever the rules find the rest by. Any
+ * thread; suspends if it has to wait; cancel-safe: yes; lock-free.
  */
 BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_count *event_count,
                                                  const bide_retry_rules *rules)
 {
     static const bide_awaiter_ops ops = BIDE_RETRY_OPS(bide_retry_ready_, "bide_event_count_retry");
     return bide_retry_init_(retry, &ops, rules, event_count);
+}
+
+/* Makes of `retry` a wait until somebody notifies, or an attempt may succeed; it attempts nothing. For select.h. */
+bide_awaiter *bide_retry_wait_(bide_retry *retry);
+
+/* ---- What only its own coroutine may attempt ---- */
+
+/* One operation, at the head of its user's. The caller's, for the time of the wait. */
+typedef struct bide_own_retry {
+    bide_awaiter awaiter;
+    bide_frame frame; /* waits in `retry` */
+    int status;
+    bide_retry retry; /* what the rules are called with */
+} bide_own_retry;
+
+BIDE_INLINE bool bide_own_retry_ready_(bide_awaiter *awaiter)
+{
+    bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
+    own->status = bide_retry_attempt_(&own->retry);
+    return own->status != -EAGAIN;
+}
+
+bide_frame *bide_own_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame);
+
+BIDE_INLINE int bide_own_retry_resume_(bide_awaiter *awaiter)
+{
+    return ((bide_own_retry *)(void *)awaiter)->status;
+}
+
+bool bide_own_retry_withdraw_(bide_awaiter *awaiter);
+
+/* As BIDE_RETRY_OPS. */
+#define BIDE_OWN_RETRY_OPS(ready, name)                                                           \
+    {                                                                                             \
+        (ready), bide_own_retry_suspend_, bide_own_retry_resume_, NULL, bide_own_retry_withdraw_, \
+            (name)                                                                                \
+    }
+
+/* As bide_retry_init_. */
+BIDE_INLINE bide_awaiter *bide_own_retry_init_(bide_own_retry *own, const bide_awaiter_ops *ops,
+                                               const bide_retry_rules *rules,
+                                               bide_event_count *event_count)
+{
+    own->awaiter.ops = ops;
+    bide_retry_init_(&own->retry, NULL, rules, event_count);
+    return &own->awaiter;
+}
+
+/*
+ * As bide_event_count_retry, but attempts and looks are made on the coroutine's own thread alone, or where its
+ * scheduler has it go on. Who is woken in vain waits on, behind the others; one that is destroyed has done nothing.
+ */
+BIDE_INLINE bide_awaiter *bide_event_count_retry_own(bide_own_retry *own,
+                                                     bide_event_count *event_count,
+                                                     const bide_retry_rules *rules)
+{
+    static const bide_awaiter_ops ops =
+        BIDE_OWN_RETRY_OPS(bide_own_retry_ready_, "bide_event_count_retry_own");
+    return bide_own_retry_init_(own, &ops, rules, event_count);
 }
 
 BIDE_EXTERN_C_END

@@ -63,7 +63,7 @@ typedef struct bide_unbounded_channel_ {
 
 /* One receive. The caller's, for the time of the wait. */
 typedef struct bide_unbounded_channel_waiter {
-    bide_retry retry; /* at the head: it is the awaiter */
+    bide_own_retry own; /* at the head: it is the awaiter */
     bide_unbounded_channel_ *channel;
     bide_hazard_seat *seat;
     void *element;
@@ -102,12 +102,12 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
                                                           bide_hazard_seat *seat, void *to)
 {
     static const bide_awaiter_ops ops =
-        BIDE_RETRY_OPS(bide_retry_ready_, "bide_unbounded_channel_receive");
+        BIDE_OWN_RETRY_OPS(bide_own_retry_ready_, "bide_unbounded_channel_receive");
     waiter->channel = channel;
     waiter->seat = seat;
     waiter->element = to;
-    return bide_retry_init_(&waiter->retry, &ops, &bide_unbounded_channel_receive_rules_,
-                            &channel->not_empty);
+    return bide_own_retry_init_(&waiter->own, &ops, &bide_unbounded_channel_receive_rules_,
+                                &channel->not_empty);
 }
 
 /* `pointer`, which must be one to an element. */

@@ -124,7 +124,8 @@ typedef struct bide_queue_waiter {
 } bide_queue_waiter;
 
 /* What a primitive is. Constant. */
-typedef struct bide_queue_rules {
+typedef struct bide_queue_rules bide_queue_rules;
+struct bide_queue_rules {
     /*
      * Is the value such that `waiter`, first in line, may end? Then takes from *value what it needs. A function of
      * these two alone.
@@ -155,7 +156,11 @@ typedef struct bide_queue_rules {
      * closed nothing may be put.)
      */
     bool admits_canceled;
-} bide_queue_rules;
+
+    /* Is given those that have ended, in that order, instead of their being woken. The server has left by then. NULL:
+     * they are woken. */
+    void (*hand)(const bide_queue_rules *rules, const bide_awaiter_chain *ended);
+};
 
 /* Makes a queue. Before it is shared. */
 BIDE_INLINE void bide_waiter_queue_init(bide_waiter_queue *queue, uintptr_t value)

@@ -13,6 +13,7 @@
 #include "inside.h"
 
 #include "bide/coroutine.h"
+#include "bide/detail/this_thread.h"
 
 typedef struct inline_queue {
     bide_awaiter_chain ready;
@@ -20,6 +21,10 @@ typedef struct inline_queue {
 } inline_queue;
 
 static BIDE_THREAD_LOCAL inline_queue *innermost;
+
+#if !BIDE_CHECK
+BIDE_THREAD_LOCAL uint32_t bide_this_thread_word_;
+#endif
 
 const bide_point bide_point_finished = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
 

@@ -9,15 +9,14 @@ static bide_channel_waiter *waiter_of(bide_retry *retry)
 static int attempt_send(bide_retry *retry)
 {
     bide_channel_waiter *waiter = waiter_of(retry);
-    int status =
-        bide_channel_try_send_(waiter->channel, waiter->element, waiter->channel->ring.size);
+    int status = bide_mpmc_ring_push_(waiter->channel->ring, waiter->element);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
 static int attempt_receive(bide_retry *retry)
 {
     bide_channel_waiter *waiter = waiter_of(retry);
-    return bide_channel_try_receive_(waiter->channel, waiter->element, waiter->channel->ring.size);
+    return bide_mpmc_ring_pop_(waiter->channel->ring, waiter->element);
 }
 
 static bool may_send(bide_retry *retry)
@@ -30,8 +29,18 @@ static bool may_receive(bide_retry *retry)
     return bide_mpmc_ring_may_pop_(waiter_of(retry)->channel->ring);
 }
 
-const bide_retry_rules bide_channel_send_rules_ = {attempt_send, may_send};
-const bide_retry_rules bide_channel_receive_rules_ = {attempt_receive, may_receive};
+static bide_event_count *not_empty(bide_retry *retry)
+{
+    return &waiter_of(retry)->channel->not_empty;
+}
+
+static bide_event_count *not_full(bide_retry *retry)
+{
+    return &waiter_of(retry)->channel->not_full;
+}
+
+const bide_retry_rules bide_channel_send_rules_ = {attempt_send, may_send, not_empty};
+const bide_retry_rules bide_channel_receive_rules_ = {attempt_receive, may_receive, not_full};
 
 void bide_channel_init_(bide_channel_ *channel, void *slots, size_t capacity, size_t stride,
                         size_t offset, size_t size)

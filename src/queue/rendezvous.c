@@ -44,7 +44,7 @@ static bool take_back(bide_rendezvous_sender *sender)
     return true;
 }
 
-int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
+static int receive(bide_rendezvous_ *rendezvous, void *to)
 {
     bide_rendezvous_sender *sender = bide_atomic_load(&rendezvous->offer, relaxed);
     for (;;) {
@@ -59,8 +59,15 @@ int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
     }
     bide_element_copy_(to, sender->element, rendezvous->size);
     end(sender, 0);
-    bide_event_count_notify(&rendezvous->free, 1);
     return 0;
+}
+
+int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
+{
+    int status = receive(rendezvous, to);
+    if (status == 0)
+        bide_event_count_notify(&rendezvous->free, 1);
+    return status;
 }
 
 /* ---- Waiting for an offer to end ---- */
@@ -132,7 +139,12 @@ static bool may_offer(bide_retry *retry)
     return found == NULL || found == &closed_offer;
 }
 
-static const bide_retry_rules send_rules = {make_offer, may_offer};
+static bide_event_count *offered(bide_retry *retry)
+{
+    return &of_retry(retry)->rendezvous->offered;
+}
+
+static const bide_retry_rules send_rules = {make_offer, may_offer, offered};
 
 static bide_frame *step(bide_frame *frame, unsigned depth);
 
@@ -159,11 +171,10 @@ static bide_frame *step(bide_frame *frame, unsigned depth)
     int status;
     (void)depth;
     if (sender->stage == FREE) {
-        status = bide_awaiter_resume(&sender->retry.awaiter, sender->retry.awaiter.ops);
-        if (status == 0) {
-            bide_event_count_notify(&sender->rendezvous->offered, 1);
+        bide_awaiter *awaiter = &sender->retry.waiter.awaiter;
+        status = bide_awaiter_resume(awaiter, awaiter->ops);
+        if (status == 0)
             return await_offer(sender, OFFERED);
-        }
     } else {
         status = bide_awaiter_resume(&sender->offer, sender->offer.ops);
         if (sender->stage == OFFERED && (status == -ECANCELED || status == -ETIMEDOUT) &&
@@ -194,7 +205,14 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
     bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
     if (bide_done(&sender->frame))
         return false;
+    bool begun =
+        sender->stage == FREE; /* has it an offer, made on its behalf, that it does not know of? */
     bide_destroy(&sender->frame);
+    if (begun && sender->retry.status == 0 && !take_back(sender)) {
+        /* acquire: who has claimed it has done with it; partner: `end`. */
+        while (bide_atomic_load(&sender->handshake, acquire) != ENDED)
+            bide_platform.yield();
+    }
     return true;
 }
 
@@ -208,7 +226,7 @@ static bide_rendezvous_receiver *receiver_of(bide_retry *retry)
 static int attempt_receive(bide_retry *retry)
 {
     bide_rendezvous_receiver *receiver = receiver_of(retry);
-    return bide_rendezvous_try_receive_(receiver->rendezvous, receiver->element);
+    return receive(receiver->rendezvous, receiver->element);
 }
 
 static bool may_receive(bide_retry *retry)
@@ -216,7 +234,12 @@ static bool may_receive(bide_retry *retry)
     return bide_atomic_load(&receiver_of(retry)->rendezvous->offer, relaxed) != NULL;
 }
 
-const bide_retry_rules bide_rendezvous_receive_rules_ = {attempt_receive, may_receive};
+static bide_event_count *freed(bide_retry *retry)
+{
+    return &receiver_of(retry)->rendezvous->free;
+}
+
+const bide_retry_rules bide_rendezvous_receive_rules_ = {attempt_receive, may_receive, freed};
 
 /* ---- The rendezvous ---- */
 

@@ -31,11 +31,13 @@ static void shuffle(bide_select *select)
 /* Is it of the first kind? */
 static bool is_retry(const bide_select_case *c)
 {
-    return c->ops->suspend == bide_retry_suspend_;
+    return c->ops->suspend == bide_retry_suspend_ || c->ops->suspend == bide_own_retry_suspend_;
 }
 
 static bide_retry *retry_of(const bide_select_case *c)
 {
+    if (c->ops->suspend == bide_own_retry_suspend_)
+        return &((bide_own_retry *)(void *)c->awaiter)->retry;
     return (bide_retry *)(void *)c->awaiter;
 }
 
@@ -44,7 +46,7 @@ static bool is_had(bide_select *select, bide_select_case *c)
 {
     bide_awaiter *awaiter = c->awaiter;
     if (is_retry(c)) {
-        select->status = retry_of(c)->rules->attempt(retry_of(c));
+        select->status = bide_retry_attempt_(retry_of(c));
         return select->status != -EAGAIN;
     }
     awaiter->ops = c->ops; /* (it may have been another's, of an operation that was cut short) */
@@ -83,7 +85,7 @@ static void pass_on(bide_select *select)
     for (size_t i = 0; i < select->count; i++) {
         bide_select_case *c = &select->cases[i];
         if (is_retry(c) && c->branch.status == 0 && retry_of(c)->rules->is_possible(retry_of(c)))
-            bide_event_count_notify(retry_of(c)->event_count, 1);
+            bide_event_count_notify(bide_retry_event_count_(retry_of(c)), 1);
     }
 }
 

@@ -10,7 +10,8 @@ static int attempt_send(bide_retry *retry)
 {
     bide_spsc_channel_waiter *waiter = waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
-    int status = bide_spsc_channel_try_send_(channel, waiter->element, channel->size);
+    int status = bide_spsc_ring_push_(&channel->ends, channel->capacity, channel->slots,
+                                      waiter->element, channel->size);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
@@ -18,7 +19,8 @@ static int attempt_receive(bide_retry *retry)
 {
     bide_spsc_channel_waiter *waiter = waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
-    return bide_spsc_channel_try_receive_(channel, waiter->element, channel->size);
+    return bide_spsc_ring_pop_(&channel->ends, channel->capacity, channel->slots, waiter->element,
+                               channel->size);
 }
 
 static bool may_send(bide_retry *retry)
@@ -36,8 +38,18 @@ static bool may_receive(bide_retry *retry)
     return bide_spsc_ring_known_(ends, head, 1) != -EAGAIN;
 }
 
-const bide_retry_rules bide_spsc_channel_send_rules_ = {attempt_send, may_send};
-const bide_retry_rules bide_spsc_channel_receive_rules_ = {attempt_receive, may_receive};
+static bide_event_count *not_empty(bide_retry *retry)
+{
+    return &waiter_of(retry)->channel->not_empty;
+}
+
+static bide_event_count *not_full(bide_retry *retry)
+{
+    return &waiter_of(retry)->channel->not_full;
+}
+
+const bide_retry_rules bide_spsc_channel_send_rules_ = {attempt_send, may_send, not_empty};
+const bide_retry_rules bide_spsc_channel_receive_rules_ = {attempt_receive, may_receive, not_full};
 
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity, size_t size)
 {

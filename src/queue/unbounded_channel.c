@@ -3,7 +3,7 @@
 
 static bide_unbounded_channel_waiter *waiter_of(bide_retry *retry)
 {
-    return bide_container_of(retry, bide_unbounded_channel_waiter, retry);
+    return bide_container_of(retry, bide_unbounded_channel_waiter, own.retry);
 }
 
 static int attempt_receive(bide_retry *retry)
@@ -20,7 +20,7 @@ static bool may_receive(bide_retry *retry)
     return bide_segment_queue_may_pop_(&waiter->channel->queue, waiter->seat);
 }
 
-const bide_retry_rules bide_unbounded_channel_receive_rules_ = {attempt_receive, may_receive};
+const bide_retry_rules bide_unbounded_channel_receive_rules_ = {attempt_receive, may_receive, NULL};
 
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,

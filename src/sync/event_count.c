@@ -2,6 +2,7 @@
 #include "bide/event_count.h"
 
 #include "bide/handle.h"
+#include "bide/stop.h"
 
 /* How many notifications may find nobody, in a row, before it is no longer watched. */
 #if BIDE_CHECK
@@ -10,9 +11,29 @@ enum { UNNEEDED_MOST = 1 };
 enum { UNNEEDED_MOST = 24 };
 #endif
 
+/* Of `watch`; anything else is a thread. */
 enum { UNWATCHED = BIDE_EVENT_COUNT_UNWATCHED_, ARMING, WATCHED };
 
+/* Of `place`, beside an operation. */
+enum { FREE = BIDE_EVENT_COUNT_FREE_, BEGUN = 1 };
+
+static bide_retry *retry_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_retry, waiter.awaiter);
+}
+
+static bool is_possible(bide_retry *retry)
+{
+    return retry->rules->is_possible(retry);
+}
+
 /* ---- The line: its value is how many may go ---- */
+
+/* The rules, for one use of the line: who has left it is put behind `taken`. */
+typedef struct line_rules {
+    bide_queue_rules rules;
+    bide_awaiter_chain *taken;
+} line_rules;
 
 static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
@@ -26,187 +47,376 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
 static uintptr_t settle(uintptr_t value)
 {
     (void)value;
-    return 0; /* 5 */
+    return 0; /* 6 */
 }
 
-static const bide_queue_rules rules = {.admit = admit, .settle = settle};
+static void hand(const bide_queue_rules *rules, const bide_awaiter_chain *chain)
+{
+    const line_rules *own = bide_container_of(rules, const line_rules, rules);
+    bide_awaiter_chain_append(own->taken, chain->first, chain->last);
+}
+
+static line_rules rules_for(bide_awaiter_chain *taken)
+{
+    return (line_rules){{.admit = admit, .settle = settle, .hand = hand}, taken};
+}
 
 /* Does somebody wait, or is on his way out of the line? */
-static bool has_waiters(uintptr_t state)
+static bool has_line(bide_event_count *event_count)
 {
+    /* relaxed: S. */
+    uintptr_t state = bide_atomic_load(&event_count->line.state, relaxed);
     return (state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0;
 }
 
-/* Lets the first `count` in line go. */
-static void let_go(bide_event_count *event_count, size_t count)
+/* Takes the first `count` in line. */
+static void take_from_line(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
 {
     const uintptr_t most = BIDE_QUEUE_MOST / 2 * BIDE_QUEUE_ONE;
+    line_rules rules = rules_for(taken);
     /* relaxed: what is found is compared by put. */
     uintptr_t state = bide_atomic_load(&event_count->line.state, relaxed);
-    while (has_waiters(state)) {
+    while ((state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0) {
         uintptr_t value = BIDE_QUEUE_VALUE(state);
         value = value < most && count < (most - value) / BIDE_QUEUE_ONE
                     ? value + count * BIDE_QUEUE_ONE
                     : most;
-        if (bide_waiter_queue_put(&event_count->line, &rules, &state, value))
+        if (bide_waiter_queue_put(&event_count->line, &rules.rules, &state, value))
             return;
         bide_atomic_retry();
     }
 }
 
+/* ---- Taking who waits ---- */
+
+static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+{
+    awaiter->link = NULL;
+    bide_awaiter_chain_append(chain, awaiter, awaiter);
+}
+
+/* Takes up to `count` who wait, to be attempted or woken. False: there was nobody. */
+static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
+{
+    bool found = false;
+    if (count == 0)
+        return false;
+    uintptr_t place = bide_atomic_load(&event_count->place, relaxed); /* S */
+    while (place != FREE && !found) {
+        /* acquire: the operation; partners: `stand` standing and arming. release: N; partner: `stand` arming. 5 */
+        found = bide_atomic_compare_exchange(&event_count->place, &place, FREE, acq_rel, relaxed);
+        if (!found)
+            bide_atomic_retry();
+    }
+    if (found) {
+        count--;
+        if ((place & BEGUN) == 0)
+            append(taken, &((bide_retry *)place)->waiter.awaiter);
+    }
+    if (count != 0 && has_line(event_count)) {
+        take_from_line(event_count, count, taken);
+        found = true;
+    }
+    return found;
+}
+
 /* Nobody waits: S was in vain. */
-static void count_unneeded(bide_event_count *event_count)
+static void count_unneeded(bide_event_count *event_count, uintptr_t watch,
+                           bide_awaiter_chain *taken)
 {
     /* relaxed, both: only a hint. */
     uint32_t unneeded = bide_atomic_load(&event_count->unneeded, relaxed) + 1;
-    uint32_t watch = WATCHED;
     if (unneeded < UNNEEDED_MOST) {
         bide_atomic_store(&event_count->unneeded, unneeded, relaxed);
         return;
     }
     bide_atomic_store(&event_count->unneeded, 0, relaxed);
     /* relaxed: the fence orders it. */
-    if (bide_atomic_compare_exchange(&event_count->watch, &watch, UNWATCHED, relaxed, relaxed)) {
+    if (watch != ARMING &&
+        bide_atomic_compare_exchange(&event_count->watch, &watch, UNWATCHED, relaxed, relaxed)) {
         bide_atomic_fence(seq_cst); /* 3; partners: F', H */
-        let_go(event_count, SIZE_MAX);
+        take(event_count, SIZE_MAX, taken);
     }
 }
 
-void bide_event_count_look_(bide_event_count *event_count, size_t count)
+static void look(bide_event_count *event_count, size_t count, uintptr_t watch,
+                 bide_awaiter_chain *taken)
 {
-    bide_atomic_fence(seq_cst); /* F; partners: F', H */
-    /* relaxed: S. */
-    if (!has_waiters(bide_atomic_load(&event_count->line.state, relaxed))) {
-        count_unneeded(event_count);
+    if (watch == bide_this_thread_()) {
+        take(event_count, count, taken);
         return;
     }
-    bide_atomic_store(&event_count->unneeded, 0, relaxed); /* a hint */
-    let_go(event_count, count);
+    bide_atomic_fence(seq_cst); /* F; partners: F', H */
+    if (!take(event_count, count, taken))
+        count_unneeded(event_count, watch, taken);
+    else if (bide_atomic_load(&event_count->unneeded, relaxed) != 0) /* a hint */
+        bide_atomic_store(&event_count->unneeded, 0, relaxed);
 }
 
-/* ---- One wait ---- */
-
-static bide_retry *retry_of(bide_awaiter *awaiter)
+/* As bide_event_count_notify, for one; who is taken is the caller's. */
+static void notify_into(bide_event_count *event_count, bide_awaiter_chain *taken)
 {
-    return bide_container_of(awaiter, bide_retry, waiter.awaiter);
+    bide_atomic_fence_light();                                        /* L; partner: H */
+    uintptr_t watch = bide_atomic_load(&event_count->watch, relaxed); /* D */
+    if (watch != UNWATCHED)
+        look(event_count, 1, watch, taken);
 }
+
+/* ---- Standing where one waits ---- */
 
 void bide_event_count_watch_(bide_event_count *event_count)
 {
+    const uintptr_t here = bide_this_thread_();
+    uintptr_t found = bide_atomic_load(&event_count->watch, relaxed);
     for (;;) {
-        uint32_t found = bide_atomic_load(&event_count->watch, relaxed);
-        if (found == UNWATCHED) {
-            if (!bide_atomic_compare_exchange(&event_count->watch, &found, ARMING, relaxed,
-                                              relaxed))
-                continue;
+        if (found == here || found == WATCHED) {
+            bide_atomic_fence_after_rmw(); /* F'; partners: F, and the fence of 3 */
+            uintptr_t before = found;
+            found = bide_atomic_load(&event_count->watch, acquire); /* W; partner: H, 2 */
+            if (found == before)
+                return;
+        } else if (found == ARMING) {
+            bide_atomic_fence_heavy();                              /* H; partner: L */
+            found = bide_atomic_load(&event_count->watch, relaxed); /* W */
+            if (found != UNWATCHED)
+                return;
+        } else if (bide_atomic_compare_exchange(&event_count->watch, &found, ARMING, relaxed,
+                                                relaxed)) {
             bide_atomic_fence_heavy(); /* H; partner: L */
-            /* relaxed: H, in front of it, is a fence, so it releases; partner is the last load. 2 */
-            bide_atomic_store(&event_count->watch, WATCHED, relaxed);
+            /* relaxed: H, in front of it, is a fence, so it releases; partner is W. 2 */
+            bide_atomic_store(&event_count->watch, found == UNWATCHED ? here : WATCHED, relaxed);
             return;
         }
-        if (found == ARMING)
-            bide_atomic_fence_heavy(); /* H; partner: L */
-        else
-            bide_atomic_fence(seq_cst); /* F'; partners: F, and the fence of 3 */
-        uint32_t now = bide_atomic_load(&event_count->watch, acquire); /* 2 */
-        if (now != UNWATCHED && (now != ARMING || found == ARMING))
-            return;
     }
 }
 
-static bool line_ready(bide_awaiter *awaiter)
+/*
+ * Puts it where it waits, unless it is possible by now, or is asked to stop. True: it waits, and is not the caller's any
+ * more. False: it is, and is to be attempted; or it has ended, cut short.
+ */
+static bool stand(bide_retry *retry, bide_awaiter_chain *taken)
 {
-    bide_retry *retry = retry_of(awaiter);
-    return retry->rules->is_possible(retry);
+    bide_event_count *event_count = bide_retry_event_count_(retry);
+    uintptr_t place = FREE;
+    uintptr_t begun = (uintptr_t)retry | BEGUN;
+    /* release: the operation; partner: `take`. 5 */
+    if (!has_line(event_count) && bide_atomic_compare_exchange(&event_count->place, &place, begun,
+                                                               release, relaxed)) { /* A */
+        bide_event_count_watch_(event_count);
+        /* B, and 7 */
+        if (is_possible(retry) || bide_awaiter_is_canceled(&retry->waiter.awaiter)) {
+            /* acquire: N, of who has taken it; partner: `take`. 5 */
+            bide_atomic_compare_exchange(&event_count->place, &begun, FREE, acquire, acquire);
+            return false;
+        }
+        /* release: as above. acquire: N, and why it was asked to stop; partners: `take`, cancel. 5 */
+        return bide_atomic_compare_exchange(&event_count->place, &begun, (uintptr_t)retry, release,
+                                            acquire);
+    }
+    line_rules rules = rules_for(taken);
+    bide_waiter_queue_enlist(&retry->waiter, &rules.rules); /* A */
+    bide_event_count_watch_(event_count);
+    if (is_possible(retry)) /* B */
+        take(event_count, 1, taken);
+    if (bide_awaiter_is_canceled(&retry->waiter.awaiter)) /* 7 */
+        bide_waiter_queue_cancel(&event_count->line, &rules.rules);
+    return !bide_waiter_queue_arm(&retry->waiter);
 }
 
-static bide_frame *line_suspend(bide_awaiter *awaiter, bide_frame *frame)
+/* ---- Attempting, on behalf of who waits ---- */
+
+/* Is it one that is attempted, and has not ended? (It has another table if it was cut short.) */
+static bool is_tried(const bide_awaiter *awaiter)
+{
+    return awaiter->ops->suspend == bide_retry_suspend_;
+}
+
+/* Is one of those who were taken to attempt the same, and lets the next go then? */
+static bool is_followed(const bide_retry *retry, const bide_awaiter_chain *taken)
+{
+    for (bide_awaiter *a = taken->first; a != NULL; a = a->link) {
+        if (is_tried(a) && retry_of(a)->waiter.queue == retry->waiter.queue)
+            return true;
+    }
+    return false;
+}
+
+/* Attempts until it is done, or stands again. Is it done? */
+static bool try_on(bide_retry *retry, bide_awaiter_chain *taken)
+{
+    bide_awaiter *awaiter = &retry->waiter.awaiter;
+    while (is_tried(awaiter)) {
+        retry->status = retry->rules->attempt(retry);
+        if (retry->status != -EAGAIN) {
+            if (!is_followed(retry, taken) && is_possible(retry))
+                notify_into(bide_retry_event_count_(retry), taken); /* 4 */
+            if (retry->status == 0 && retry->rules->then != NULL)
+                notify_into(retry->rules->then(retry), taken); /* 8 */
+            return true;
+        }
+        if (bide_awaiter_is_canceled(awaiter))
+            bide_awaiter_end_canceled(awaiter);
+        else if (stand(retry, taken))
+            return false;
+    }
+    return true;
+}
+
+/* Those that were taken are attempted, and those that are taken because of that; who has ended is woken. */
+static void serve(bide_awaiter_chain *taken)
+{
+    bide_awaiter_chain ended = {NULL, NULL};
+    for (bide_awaiter *a; (a = bide_awaiter_chain_take(taken)) != NULL;) {
+        if (!is_tried(a) || try_on(retry_of(a), taken))
+            append(&ended, a);
+    }
+    bide_wake(ended.first);
+}
+
+void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr_t watch)
+{
+    bide_awaiter_chain taken = {NULL, NULL};
+    look(event_count, count, watch, &taken);
+    serve(&taken);
+}
+
+/* ---- An operation ---- */
+
+static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_retry *retry = retry_of(awaiter);
-    bide_event_count *event_count = retry->event_count;
+    bide_awaiter_chain taken = {NULL, NULL};
     if (bide_look(awaiter, frame))
         return frame;
-    bide_waiter_queue_enlist(&retry->waiter, &rules); /* A */
-    bide_event_count_watch_(event_count);
-    if (retry->rules->is_possible(retry)) /* B */
-        let_go(event_count, 1);
-    return bide_waiter_queue_arm(&retry->waiter) ? frame : NULL;
+    bool waits = stand(retry, &taken) || !try_on(retry, &taken);
+    serve(&taken);
+    return waits ? NULL : frame;
 }
 
-static int line_resume(bide_awaiter *awaiter)
+bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return suspend(awaiter, frame);
+}
+
+/* Takes it out of the place. False: it is not there, or not any more. */
+static bool take_out(bide_retry *retry, uintptr_t *place)
+{
+    bide_event_count *event_count = bide_retry_event_count_(retry);
+    *place = bide_atomic_load(&event_count->place, relaxed);
+    while ((*place & ~(uintptr_t)BEGUN) == (uintptr_t)retry) {
+        /* acquire: the operation. release: why it is asked to stop. Partner of both: `stand`. 5 */
+        if (bide_atomic_compare_exchange(&event_count->place, place, FREE, acq_rel, relaxed))
+            return true;
+    }
+    return false;
+}
+
+void bide_retry_cancel_(bide_awaiter *awaiter)
+{
+    bide_retry *retry = retry_of(awaiter);
+    bide_awaiter_chain taken = {NULL, NULL};
+    uintptr_t place;
+    bide_atomic_fence(seq_cst); /* 7; partners: F', H */
+    if (!take_out(retry, &place)) {
+        line_rules rules = rules_for(&taken);
+        bide_waiter_queue_cancel(retry->waiter.queue, &rules.rules);
+    } else if ((place & BEGUN) == 0) {
+        bide_awaiter_end_canceled(awaiter);
+        append(&taken, awaiter);
+    }
+    serve(&taken);
+}
+
+bool bide_retry_withdraw_(bide_awaiter *awaiter)
+{
+    bide_awaiter_chain taken = {NULL, NULL};
+    line_rules rules = rules_for(&taken);
+    uintptr_t place;
+    bool found =
+        take_out(retry_of(awaiter), &place) || bide_waiter_queue_withdraw(awaiter, &rules.rules);
+    serve(&taken);
+    return found;
+}
+
+/* ---- A wait alone ---- */
+
+static bool wait_ready(bide_awaiter *awaiter)
+{
+    return is_possible(retry_of(awaiter));
+}
+
+static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return suspend(awaiter, frame);
+}
+
+static int wait_resume(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return 0;
 }
 
-static void line_cancel(bide_awaiter *awaiter)
+static bool wait_withdraw(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(&retry_of(awaiter)->event_count->line, &rules);
-}
-
-static bool line_withdraw(bide_awaiter *awaiter)
-{
-    bide_event_count *event_count = retry_of(awaiter)->event_count;
-    if (bide_waiter_queue_withdraw(awaiter, &rules))
+    bide_event_count *event_count = bide_retry_event_count_(retry_of(awaiter));
+    if (bide_retry_withdraw_(awaiter))
         return true;
-    bide_event_count_notify(event_count, 1); /* what was its turn goes to the next */
+    bide_event_count_notify(event_count, 1); /* what it was taken for goes to the next */
     return false;
 }
 
-static const bide_awaiter_ops line_ops = {line_ready,  line_suspend,  line_resume,
-                                          line_cancel, line_withdraw, "bide_event_count"};
-
-/* ---- The operation: a coroutine that attempts and waits ---- */
-
-static bide_frame *step(bide_frame *frame, unsigned depth);
-
-static const bide_coroutine_code code = {step, "bide_event_count_retry", __FILE__, NULL, NULL};
-static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
-
 bide_awaiter *bide_retry_wait_(bide_retry *retry)
 {
-    retry->waiter.awaiter.ops = &line_ops;
-    retry->waiter.queue = &retry->event_count->line;
-    retry->waiter.wants = 1;
+    static const bide_awaiter_ops ops = {wait_ready,         wait_suspend,  wait_resume,
+                                         bide_retry_cancel_, wait_withdraw, "bide_event_count"};
+    retry->waiter.awaiter.ops = &ops;
     return &retry->waiter.awaiter;
 }
 
-static bide_frame *wait_in_line(bide_retry *retry)
+/* ---- What only its own coroutine may attempt: a coroutine that attempts and waits ---- */
+
+static bide_frame *step(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_code code = {step, "bide_event_count_retry_own", __FILE__, NULL, NULL};
+static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
+
+static bide_frame *wait(bide_own_retry *own)
 {
-    retry->frame.awaiter.ops = &at_await.ops;
-    return bide_frame_await(&retry->frame, bide_retry_wait_(retry));
+    own->frame.awaiter.ops = &at_await.ops;
+    return bide_frame_await(&own->frame, bide_retry_wait_(&own->retry));
 }
 
 static bide_frame *step(bide_frame *frame, unsigned depth)
 {
-    bide_retry *retry = bide_container_of(frame, bide_retry, frame);
+    bide_own_retry *own = bide_container_of(frame, bide_own_retry, frame);
+    bide_awaiter *awaiter = &own->retry.waiter.awaiter;
     (void)depth;
-    int status = bide_awaiter_resume(&retry->waiter.awaiter, retry->waiter.awaiter.ops);
+    int status = bide_awaiter_resume(awaiter, awaiter->ops);
     if (status == 0) {
-        status = retry->rules->attempt(retry);
+        status = bide_retry_attempt_(&own->retry);
         if (status == -EAGAIN)
-            return wait_in_line(retry);
-        if (retry->rules->is_possible(retry))
-            bide_event_count_notify(retry->event_count, 1); /* 4 */
+            return wait(own);
+        if (is_possible(&own->retry))
+            bide_event_count_notify(bide_retry_event_count_(&own->retry), 1); /* 4 */
     }
-    retry->status = status;
+    own->status = status;
     frame->awaiter.ops = &bide_point_finished.ops;
     return frame->awaiter.frame;
 }
 
-bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+bide_frame *bide_own_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_retry *retry = (bide_retry *)(void *)awaiter;
-    retry->frame.awaiter.frame = frame;
-    retry->frame.context = frame->context;
-    return wait_in_line(retry);
+    bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
+    own->frame.awaiter.frame = frame;
+    own->frame.context = frame->context;
+    return wait(own);
 }
 
-bool bide_retry_withdraw_(bide_awaiter *awaiter)
+bool bide_own_retry_withdraw_(bide_awaiter *awaiter)
 {
-    bide_retry *retry = (bide_retry *)(void *)awaiter;
-    if (bide_done(&retry->frame))
+    bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
+    if (bide_done(&own->frame))
         return false;
-    bide_destroy(&retry->frame);
+    bide_destroy(&own->frame);
     return true;
 }

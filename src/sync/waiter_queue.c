@@ -225,8 +225,9 @@ static serving serving_of(bide_waiter_queue *queue, const bide_queue_rules *rule
 }
 
 /* Finishes the handshakes (6) of those that have ended: wakes whose suspend is done with the queue. */
-static void hand_over(bide_awaiter *ended)
+static void hand_over(const serving *s)
 {
+    bide_awaiter *ended = s->ended.first;
     bide_awaiter_chain armed = {NULL, NULL};
     while (ended != NULL) {
         bide_awaiter *next = ended->link;
@@ -237,7 +238,10 @@ static void hand_over(bide_awaiter *ended)
         }
         ended = next;
     }
-    bide_wake(armed.first);
+    if (s->rules->hand == NULL)
+        bide_wake(armed.first);
+    else if (armed.first != NULL)
+        s->rules->hand(s->rules, &armed);
 }
 
 /* Serves a queue whose state was `state` (WAITING, not SERVING) and is `value` and SERVING now. */
@@ -246,7 +250,7 @@ static void serve_and_wake(bide_waiter_queue *queue, const bide_queue_rules *rul
 {
     serving s = serving_of(queue, rules, NULL);
     serve(&s, state, wishes & (NEW | CANCEL));
-    hand_over(s.ended.first);
+    hand_over(&s);
 }
 
 bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rules,
@@ -371,7 +375,7 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
             /* acquire: 2 and 3. */
         } else if (bide_atomic_compare_exchange(&queue->state, &state, serving, acquire, relaxed)) {
             serve(&s, serving, (state & NEW) | CANCEL);
-            hand_over(s.ended.first);
+            hand_over(&s);
             return s.found;
         }
     }

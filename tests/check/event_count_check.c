@@ -9,6 +9,8 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
+enum { WATCHED = 2 };
+
 typedef struct taking {
     bide_retry retry;
     bide_atomic(uint32_t) * items;
@@ -56,7 +58,7 @@ static bool is_possible(bide_retry *retry)
     return bide_atomic_load(bide_container_of(retry, taking, retry)->items, relaxed) != 0;
 }
 
-static const bide_retry_rules rules = {attempt, is_possible};
+static const bide_retry_rules rules = {attempt, is_possible, NULL};
 
 static bide_awaiter *take(state *s, unsigned i)
 {
@@ -84,7 +86,7 @@ static void setup_watched(void *p)
 {
     state *s = p;
     setup(p);
-    bide_atomic_init(&s->event_count.watch, 2);
+    bide_atomic_init(&s->event_count.watch, (uintptr_t)WATCHED);
 }
 
 static void take_one(void *p)
@@ -177,7 +179,7 @@ SCENARIO(fences, "who_comes_sees_it_or_is_seen", .setup = setup,
 static void unwatch_and_look(void *p)
 {
     state *s = p;
-    bide_event_count_look_(&s->event_count, 1);
+    bide_event_count_look_(&s->event_count, 1, WATCHED);
     s->unwatched_and_seen = bide_atomic_load(&s->waits, relaxed) != 0;
 }
 

@@ -178,7 +178,7 @@ static void a_wait_that_is_cut_short_neither_sends_nor_receives(void **state)
     bide_spsc_channel_destroy(&channel);
 }
 
-static void an_element_that_was_announced_to_a_destroyed_receiver_is_there_still(void **state)
+static void a_receiver_that_is_destroyed_before_it_runs_has_the_element(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -190,12 +190,16 @@ static void an_element_that_was_announced_to_a_destroyed_receiver_is_there_still
     begin_receive(&receiver, &by_hand, &channel, NULL, 'r');
     assert_int_equal(send_now(&channel, 1), 0); /* posted, not run */
     bide_destroy(&receiver.task.frame);
+    assert_int_equal(receiver.wait.retry.status, 0);
+    assert_int_equal(receiver.value, 1);
     assert_int_equal(by_hand_run(&by_hand), 0);
-    begin_send(&sender, &by_hand, &channel, NULL, 's', 2);
+    assert_int_equal(send_now(&channel, 2), 0);
+    begin_send(&sender, &by_hand, &channel, NULL, 's', 3);
     bide_destroy(&sender.task.frame); /* it waits, and is not notified */
+    assert_int_not_equal(sender.wait.retry.status, 0);
     begin_receive(&next, &by_hand, &channel, NULL, 'n');
     assert_int_equal(next.status, 0);
-    assert_int_equal(next.value, 1);
+    assert_int_equal(next.value, 2);
     assert_int_equal(receive_now(&channel), -EAGAIN);
     bide_spsc_channel_destroy(&channel);
 }
@@ -302,7 +306,7 @@ int main(void)
         cmocka_unit_test(who_is_ready_does_not_suspend),
         cmocka_unit_test(closing_ends_who_waits),
         cmocka_unit_test(a_wait_that_is_cut_short_neither_sends_nor_receives),
-        cmocka_unit_test(an_element_that_was_announced_to_a_destroyed_receiver_is_there_still),
+        cmocka_unit_test(a_receiver_that_is_destroyed_before_it_runs_has_the_element),
         cmocka_unit_test(elements_of_all_sizes_come_whole),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),

@@ -492,6 +492,14 @@ static void one_that_was_cut_short_or_closed_may_be_destroyed_before_it_runs(voi
     }
 }
 
+/* It was woken. What it had goes to the next, or is the destroyer's, who hands it on. */
+static void destroy_woken(struct fixture *f, int which)
+{
+    bide_destroy(&f->users[which].task.frame);
+    if ((f->primitive->traits & KEEPS_WHAT_IT_HAD) != 0)
+        f->primitive->hand_on(f->object, f->users[which].waiter);
+}
+
 static void destroyed_after_it_was_woken_the_next_has_what_it_was_handed(void **state)
 {
     for (int at_once = 0; at_once < 2; at_once++) {
@@ -499,9 +507,9 @@ static void destroyed_after_it_was_woken_the_next_has_what_it_was_handed(void **
         fixture_init(&f, state);
         begin_all(&f);
         f.primitive->wake(f.object);
-        bide_destroy(&f.users[0].task.frame);
+        destroy_woken(&f, 0);
         if (at_once && f.most > 1) /* it was handed on already; this one, too, has not run */
-            bide_destroy(&f.users[1].task.frame);
+            destroy_woken(&f, 1);
         assert_int_equal(f.users[0].ends, 0);
         if (f.most == 1)
             assert_int_equal(begin_user(&f)->status, 0);
@@ -618,6 +626,8 @@ static void destroyed_under_a_deadline_it_leaves_what_there_is_to_the_next(void 
             p->wake(object);
         bide_destroy(&hurried.task.frame);
         assert_int_equal(hurried.status, WAITS);
+        if (woken && (p->traits & KEEPS_WHAT_IT_HAD) != 0)
+            p->hand_on(object, hurried.waiter);
         primitive_retire_waiter(p, hurried.waiter);
         hurried_end(&hurried, &loop);
         if (!woken)

@@ -1,6 +1,7 @@
 /*
- * The event count: an operation is tried until it succeeds, and waits in between; who is let go in vain waits on, and
- * a turn that is not used goes to the next. (What it shares with all that is waited for: contract_test.c.)
+ * The event count: an operation is tried until it succeeds, and waits in between. It is tried on its behalf while it waits;
+ * or by itself: then who is woken in vain waits on, and a turn that is not used goes to the next. (What it shares with all
+ * that is waited for: contract_test.c.)
  */
 #include "sync/by_hand.h"
 
@@ -22,7 +23,8 @@ struct user {
     bide_task task;
     by_hand *by_hand;
     struct shelf *shelf;
-    bide_retry retry;
+    bide_own_retry own; /* or what is in it alone */
+    bool is_own;
     bide_context context;
     bide_stop_source stop;
     char name;
@@ -31,7 +33,7 @@ struct user {
 
 static struct shelf *shelf_of(bide_retry *retry)
 {
-    return bide_container_of(retry, struct user, retry)->shelf;
+    return bide_container_of(retry, struct user, own.retry)->shelf;
 }
 
 static int attempt(bide_retry *retry)
@@ -51,13 +53,15 @@ static bool is_possible(bide_retry *retry)
     return shelf_of(retry)->items != 0 || shelf_of(retry)->broken != 0;
 }
 
-static const bide_retry_rules rules = {attempt, is_possible};
+static const bide_retry_rules rules = {attempt, is_possible, NULL};
 
 bide_coroutine(user_body)
 {
     bide_begin(user_body, struct user * self);
-    bide_await_status(self->status,
-                      bide_event_count_retry(&self->retry, &self->shelf->event_count, &rules));
+    bide_await_status(
+        self->status,
+        self->is_own ? bide_event_count_retry_own(&self->own, &self->shelf->event_count, &rules)
+                     : bide_event_count_retry(&self->own.retry, &self->shelf->event_count, &rules));
     by_hand_note(self->by_hand, self->name);
     bide_end();
 }
@@ -66,6 +70,7 @@ struct fixture {
     by_hand by_hand;
     struct shelf shelf;
     struct user users[USERS];
+    bool is_own; /* those that begin */
     int begun;
 };
 
@@ -76,12 +81,19 @@ static void fixture_init(struct fixture *f)
     bide_event_count_init(&f->shelf.event_count);
 }
 
+static void own_fixture_init(struct fixture *f)
+{
+    fixture_init(f);
+    f->is_own = true;
+}
+
 /* The next, 'a' to 'e', tries, and waits. */
 static struct user *begin(struct fixture *f)
 {
     struct user *user = &f->users[f->begun];
     user->by_hand = &f->by_hand;
     user->shelf = &f->shelf;
+    user->is_own = f->is_own;
     user->name = (char)('a' + f->begun++);
     user->status = WAITS;
     bide_stop_source_init(&user->stop);
@@ -171,7 +183,7 @@ static void so_many_are_notified_so_many_try(void **state)
     bide_event_count_notify_all(&f.shelf.event_count);
     bide_event_count_notify_all(&f.shelf.event_count);
     by_hand_run(&f.by_hand);
-    assert_int_equal(f.shelf.attempts, 2 + USERS);
+    assert_int_equal(f.shelf.attempts, 2 + 2 * USERS);
     by_hand_assert_trace(&f.by_hand, "");
     assert_false(is_idle(&f));
     fixture_end(&f);
@@ -191,11 +203,43 @@ static void who_came_first_is_let_go_first(void **state)
     fixture_end(&f);
 }
 
-static void who_is_let_go_in_vain_waits_on(void **state)
+static void who_is_tried_for_in_vain_waits_on(void **state)
 {
     (void)state;
     struct fixture f;
     fixture_init(&f);
+    begin_all(&f);
+    for (int i = 0; i < USERS; i++) { /* each comes last then */
+        bide_event_count_notify(&f.shelf.event_count, 1);
+        assert_int_equal(f.by_hand.posted, 0);
+    }
+    bring(&f, 1);
+    assert_int_equal(f.shelf.items, 0); /* who waits has it before it runs */
+    bring(&f, USERS - 1);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "abcde");
+    fixture_end(&f);
+}
+
+static void who_comes_does_not_overtake_who_waits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    bring(&f, 1);
+    assert_int_equal(begin(&f)->status, WAITS);
+    bring(&f, 1);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "ab");
+    fixture_end(&f);
+}
+
+static void who_is_woken_in_vain_waits_on(void **state)
+{
+    (void)state;
+    struct fixture f;
+    own_fixture_init(&f);
     struct user *slow = begin(&f);
     bring(&f, 1); /* a is on its way */
     assert_int_equal(begin(&f)->status, 0);
@@ -225,11 +269,29 @@ static void who_succeeds_and_finds_more_lets_the_next_go(void **state)
 
 /* ---- Cut short, destroyed ---- */
 
-static void a_request_ends_who_was_let_go_in_vain(void **state)
+static void a_request_ends_who_was_tried_for_in_vain(void **state)
+{
+    (void)state;
+    for (int stopped = 0; stopped < USERS; stopped++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin_all(&f);
+        bide_event_count_notify(&f.shelf.event_count, 2);
+        bide_stop_request_with(&f.users[stopped].stop, -ETIMEDOUT);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(f.users[stopped].status, -ETIMEDOUT);
+        bring(&f, USERS);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(f.shelf.items, 1);
+        fixture_end(&f);
+    }
+}
+
+static void a_request_ends_who_was_woken_in_vain(void **state)
 {
     (void)state;
     struct fixture f;
-    fixture_init(&f);
+    own_fixture_init(&f);
     struct user *slow = begin(&f);
     struct user *next = begin(&f);
     bring(&f, 1);
@@ -257,11 +319,45 @@ static void a_request_takes_nothing_from_who_may_have_it(void **state)
     fixture_end(&f);
 }
 
-static void the_turn_of_who_is_destroyed_goes_to_the_next(void **state)
+static void who_is_destroyed_as_it_waits_leaves(void **state)
+{
+    (void)state;
+    for (int destroyed = 0; destroyed < USERS; destroyed++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin_all(&f);
+        bide_destroy(&f.users[destroyed].task.frame);
+        assert_int_equal(f.users[destroyed].own.retry.status, -EAGAIN);
+        bring(&f, USERS - 1);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(f.shelf.items, 0);
+        assert_int_equal(strlen(f.by_hand.trace), USERS - 1);
+        fixture_end(&f);
+    }
+}
+
+static void who_is_destroyed_after_it_was_tried_for_has_done_it(void **state)
 {
     (void)state;
     struct fixture f;
     fixture_init(&f);
+    begin_all(&f);
+    bring(&f, 2);
+    for (int i = 0; i < 2; i++) {
+        bide_destroy(&f.users[i].task.frame);
+        assert_int_equal(f.users[i].own.retry.status, 0);
+    }
+    bring(&f, 1);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "c");
+    fixture_end(&f);
+}
+
+static void the_turn_of_who_is_destroyed_goes_to_the_next(void **state)
+{
+    (void)state;
+    struct fixture f;
+    own_fixture_init(&f);
     begin_all(&f);
     bring(&f, 1);
     for (int i = 0; i + 1 < USERS; i++) { /* each is on its way, when it is destroyed */
@@ -277,6 +373,24 @@ static void the_turn_of_who_is_destroyed_goes_to_the_next(void **state)
 
 /* ---- Watched or not ---- */
 
+enum { WATCHED = 2 };
+
+static void it_stays_watched_where_all_wait_and_notify_on_one_thread(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    assert_false(is_watched(&f));
+    begin(&f);
+    bring(&f, 1);
+    for (int i = 0; i < 100; i++) {
+        bide_event_count_notify(&f.shelf.event_count, 1);
+        assert_true(is_watched(&f));
+    }
+    by_hand_run(&f.by_hand);
+    fixture_end(&f);
+}
+
 static void it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while(void **state)
 {
     (void)state;
@@ -287,6 +401,7 @@ static void it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while(
         assert_false(is_watched(&f));
         f.begun = 0;
         struct user *user = begin(&f);
+        bide_atomic_store(&f.shelf.event_count.watch, WATCHED, relaxed); /* as by another thread */
         for (int i = 0; i < 100; i++) { /* (in vain, but somebody waits) */
             bide_event_count_notify(&f.shelf.event_count, 1);
             by_hand_run(&f.by_hand);
@@ -309,11 +424,17 @@ int main(void)
         cmocka_unit_test(any_other_answer_ends_it),
         cmocka_unit_test(so_many_are_notified_so_many_try),
         cmocka_unit_test(who_came_first_is_let_go_first),
-        cmocka_unit_test(who_is_let_go_in_vain_waits_on),
+        cmocka_unit_test(who_is_tried_for_in_vain_waits_on),
+        cmocka_unit_test(who_comes_does_not_overtake_who_waits),
+        cmocka_unit_test(who_is_woken_in_vain_waits_on),
         cmocka_unit_test(who_succeeds_and_finds_more_lets_the_next_go),
-        cmocka_unit_test(a_request_ends_who_was_let_go_in_vain),
+        cmocka_unit_test(a_request_ends_who_was_tried_for_in_vain),
+        cmocka_unit_test(a_request_ends_who_was_woken_in_vain),
         cmocka_unit_test(a_request_takes_nothing_from_who_may_have_it),
+        cmocka_unit_test(who_is_destroyed_as_it_waits_leaves),
+        cmocka_unit_test(who_is_destroyed_after_it_was_tried_for_has_done_it),
         cmocka_unit_test(the_turn_of_who_is_destroyed_goes_to_the_next),
+        cmocka_unit_test(it_stays_watched_where_all_wait_and_notify_on_one_thread),
         cmocka_unit_test(it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

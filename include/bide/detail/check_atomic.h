@@ -114,7 +114,8 @@ void bide_check_plain_(bide_check_site_ *site, const volatile void *address, siz
 #define bide_atomic_fetch_or(object, value, order)  BIDE_CHECK_FETCH_(object, '|', value, order)
 #define bide_atomic_fetch_and(object, value, order) BIDE_CHECK_FETCH_(object, '&', value, order)
 
-#define bide_atomic_fence(order) bide_check_fence_(BIDE_CHECK_SITE_(""), BIDE_ORDER_(order))
+#define bide_atomic_fence(order)      bide_check_fence_(BIDE_CHECK_SITE_(""), BIDE_ORDER_(order))
+#define bide_atomic_fence_after_rmw() bide_atomic_fence(seq_cst)
 
 BIDE_INLINE void bide_cpu_relax(void)
 {

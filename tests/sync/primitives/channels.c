@@ -46,7 +46,7 @@ static void counted_init(void *object)
 
 static bide_awaiter *counted_begin(void *waiter, void *object)
 {
-    static const bide_retry_rules rules = {counted_attempt, counted_is_possible};
+    static const bide_retry_rules rules = {counted_attempt, counted_is_possible, NULL};
     PRIMITIVE_OBJECT(counted, counted);
     PRIMITIVE_WAITER(counted_wait, wait);
     wait->counted = counted;
@@ -88,12 +88,11 @@ static void counted_destroy(void *object)
     (void)object;
 }
 
-/* (HANDED: what it was woken for is there still when it runs, for nobody else tries) */
 const primitive primitive_event_count = {
     .name = "event count",
     .object_size = sizeof(counted),
     .waiter_size = sizeof(counted_wait),
-    .traits = IN_ORDER | HANDED | STAYS_HAD | COUNTS_WHEN_CLOSED,
+    .traits = IN_ORDER | HANDED | STAYS_HAD | COUNTS_WHEN_CLOSED | KEEPS_WHAT_IT_HAD,
     .tokens = 3,
     .init = counted_init,
     .begin = counted_begin,
@@ -198,7 +197,7 @@ const primitive primitive_channel_receive = {
     .name = "channel, receive",
     .object_size = sizeof(words),
     .waiter_size = sizeof(words_wait),
-    .traits = IN_ORDER | HANDED | STAYS_HAD, /* HANDED: as above */
+    .traits = IN_ORDER | HANDED | STAYS_HAD | KEEPS_WHAT_IT_HAD,
     .tokens = CHANNEL_CAPACITY,
     .init = words_init,
     .begin = receive_begin,
@@ -256,7 +255,7 @@ const primitive primitive_channel_send = {
     .name = "channel, send",
     .object_size = sizeof(words),
     .waiter_size = sizeof(words_wait),
-    .traits = IN_ORDER | COUNTS_WHEN_CLOSED,
+    .traits = IN_ORDER | HANDED | COUNTS_WHEN_CLOSED | KEEPS_WHAT_IT_HAD,
     .tokens = CHANNEL_CAPACITY,
     .init = send_init,
     .begin = send_begin,

@@ -54,8 +54,11 @@
  * ---- The operation ----
  *
  * 5. BEGUN is its coroutine's, or whose who has taken it before. Who takes it then only takes it out of the place: the
- *    other finds that it is not there any more as he arms, and attempts. After arming he touches it no more.
- *    Standing and arming release the operation, and who takes it acquires it; his taking releases N to one who arms.
+ *    other finds that it is not there any more as he arms, attempts, and stands again if that fails (so by 1 and 2 he
+ *    sees N then, if not before). After arming he touches it no more: that releases it, and who takes it acquires it.
+ *    Where the coroutine does not go on before its suspend has returned, whoever ends the operation (its scheduler has
+ *    one thread, or its source a gate), BEGUN is not needed: it stands as one that waits, and so B may find that
+ *    another has it, or has had it and put it back.
  * 6. The line hands over as every waiter queue does (waiter_queue.h), but to the server, who attempts. What is left of
  *    its value when nobody is in line is forgotten: who comes later looks for himself.
  * 7. Asked to stop while it is taken, an operation is in neither place nor line. Then the request comes before a full
@@ -98,10 +101,10 @@ typedef struct bide_retry_rules {
     int (*attempt)(bide_retry *retry);
 
     /* Would an attempt, now, do anything but say -EAGAIN? True if in doubt. It sees what was done before a fence that
-     * another has passed. By the same. */
+     * another has passed. Changes nothing: another may attempt it meanwhile. */
     bool (*is_possible)(bide_retry *retry);
 
-    /* Where an attempt that has ended with 0 makes another possible. NULL: nowhere. By the same. */
+    /* Where an attempt that has ended with 0 makes another possible. NULL: nowhere. */
     bide_event_count *(*then)(bide_retry *retry);
 } bide_retry_rules;
 

@@ -172,6 +172,10 @@ struct bide_scheduler {
      */
     void (*post)(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last);
 
+    /* Do all of its coroutines run on one thread? So when one suspends, nothing resumes it before its suspend has
+     * returned, whoever posts it. */
+    bool one_thread;
+
     /*
      * Called on a thread that runs one of its coroutines: is there nothing else that could run here, so
      * that a coroutine about to suspend may rather look for a while (bide_look)? NULL: never.

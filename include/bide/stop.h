@@ -166,6 +166,10 @@ void bide_awaiter_end_canceled(bide_awaiter *awaiter);
 /* Makes an operation end with -EPIPE, because what it waits for was closed. As above otherwise. */
 void bide_awaiter_end_closed(bide_awaiter *awaiter);
 
+/* In the suspend of an operation, by its frame: is it the gate of a source? Then the coroutine does not go on before
+ * suspend has returned, whoever ends the operation; 1. */
+bool bide_stop_holds_(const bide_frame *frame);
+
 /* A suspended coroutine is destroyed: its source lets go of the wait. Not while a request is under way. */
 void bide_stop_forget_(bide_frame *frame);
 

@@ -104,6 +104,11 @@ static bide_stop_source *source_of(const bide_awaiter *awaiter)
                                                  : NULL;
 }
 
+bool bide_stop_holds_(const bide_frame *frame)
+{
+    return frame->awaiter.ops == &gate_point.ops;
+}
+
 bool bide_awaiter_is_canceled(bide_awaiter *awaiter)
 {
     return bide_stop_requested(source_of(awaiter));

@@ -236,6 +236,7 @@ void bide_run_loop_init(bide_run_loop *loop)
 {
     bool several = bide_processors_() > 1;
     loop->scheduler.post = post;
+    loop->scheduler.one_thread = true;
     loop->scheduler.idle = several ? idle : NULL;
     loop->scheduler.take_back = take_back;
     loop->scheduler.set_timer = set_timer;

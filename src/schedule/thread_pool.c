@@ -248,6 +248,7 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
     if (pool == NULL)
         return -ENOMEM;
     pool->scheduler.post = post;
+    pool->scheduler.one_thread = false;
     pool->scheduler.idle = processors > 1 ? idle : NULL;
     pool->scheduler.take_back = take_back;
     pool->scheduler.set_timer = set_timer;

@@ -103,8 +103,8 @@ static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain
         return false;
     uintptr_t place = bide_atomic_load(&event_count->place, relaxed); /* S */
     while (place != FREE && !found) {
-        /* acquire: the operation; partners: `stand` standing and arming. release: N; partner: `stand` arming. 5 */
-        found = bide_atomic_compare_exchange(&event_count->place, &place, FREE, acq_rel, relaxed);
+        /* acquire: the operation; partner: `stand_in_place`. 5 */
+        found = bide_atomic_compare_exchange(&event_count->place, &place, FREE, acquire, relaxed);
         if (!found)
             bide_atomic_retry();
     }
@@ -158,7 +158,8 @@ static void notify_into(bide_event_count *event_count, bide_awaiter_chain *taken
 {
     bide_atomic_fence_light();                                        /* L; partner: H */
     uintptr_t watch = bide_atomic_load(&event_count->watch, relaxed); /* D */
-    if (watch != UNWATCHED)
+    if (watch != UNWATCHED &&
+        (watch != bide_this_thread_() || bide_event_count_has_waiters_(event_count)))
         look(event_count, 1, watch, taken);
 }
 
@@ -172,7 +173,7 @@ void bide_event_count_watch_(bide_event_count *event_count)
         if (found == here || found == WATCHED) {
             bide_atomic_fence_after_rmw(); /* F'; partners: F, and the fence of 3 */
             uintptr_t before = found;
-            found = bide_atomic_load(&event_count->watch, acquire); /* W; partner: H, 2 */
+            found = bide_atomic_load(&event_count->watch, relaxed); /* W */
             if (found == before)
                 return;
         } else if (found == ARMING) {
@@ -183,7 +184,7 @@ void bide_event_count_watch_(bide_event_count *event_count)
         } else if (bide_atomic_compare_exchange(&event_count->watch, &found, ARMING, relaxed,
                                                 relaxed)) {
             bide_atomic_fence_heavy(); /* H; partner: L */
-            /* relaxed: H, in front of it, is a fence, so it releases; partner is W. 2 */
+            /* relaxed: H, in front of it, is a fence, so it releases; partner is F'. 2 */
             bide_atomic_store(&event_count->watch, found == UNWATCHED ? here : WATCHED, relaxed);
             return;
         }
@@ -191,28 +192,35 @@ void bide_event_count_watch_(bide_event_count *event_count)
 }
 
 /*
- * Puts it where it waits, unless it is possible by now, or is asked to stop. True: it waits, and is not the caller's any
- * more. False: it is, and is to be attempted; or it has ended, cut short.
+ * In the place: *waits is whether it does; if not, it is the caller's still, or again. False: the place is not free.
+ * `held`: its coroutine does not go on, whoever ends it, before the caller has returned.
  */
-static bool stand(bide_retry *retry, bide_awaiter_chain *taken)
+static bool stand_in_place(bide_event_count *event_count, bide_retry *retry, bool held, bool *waits)
 {
-    bide_event_count *event_count = bide_retry_event_count_(retry);
     uintptr_t place = FREE;
-    uintptr_t begun = (uintptr_t)retry | BEGUN;
-    /* release: the operation; partner: `take`. 5 */
-    if (!has_line(event_count) && bide_atomic_compare_exchange(&event_count->place, &place, begun,
-                                                               release, relaxed)) { /* A */
-        bide_event_count_watch_(event_count);
-        /* B, and 7 */
-        if (is_possible(retry) || bide_awaiter_is_canceled(&retry->waiter.awaiter)) {
-            /* acquire: N, of who has taken it; partner: `take`. 5 */
-            bide_atomic_compare_exchange(&event_count->place, &begun, FREE, acquire, acquire);
-            return false;
-        }
-        /* release: as above. acquire: N, and why it was asked to stop; partners: `take`, cancel. 5 */
-        return bide_atomic_compare_exchange(&event_count->place, &begun, (uintptr_t)retry, release,
-                                            acquire);
+    uintptr_t own = (uintptr_t)retry | (held ? 0 : (uintptr_t)BEGUN);
+    /* release: the operation, if it has not BEGUN; partners: `take`, `take_out`. 5 */
+    if (has_line(event_count) ||
+        !bide_atomic_compare_exchange(&event_count->place, &place, own, release, relaxed)) /* A */
+        return false;
+    bide_event_count_watch_(event_count);
+    if (is_possible(retry) || bide_awaiter_is_canceled(&retry->waiter.awaiter)) { /* B, and 7 */
+        /* acquire: who has had it meanwhile, and put it back; partner: the same as below. 5 */
+        bool taken_back =
+            bide_atomic_compare_exchange(&event_count->place, &own, FREE, acquire, relaxed);
+        *waits = held && !taken_back;
+    } else {
+        /* release: the operation; partners: `take`, `take_out`. 5 */
+        *waits = held || bide_atomic_compare_exchange(&event_count->place, &own, (uintptr_t)retry,
+                                                      release, relaxed);
     }
+    return true;
+}
+
+/* In the line. The same. */
+static bool stand_in_line(bide_event_count *event_count, bide_retry *retry,
+                          bide_awaiter_chain *taken)
+{
     line_rules rules = rules_for(taken);
     bide_waiter_queue_enlist(&retry->waiter, &rules.rules); /* A */
     bide_event_count_watch_(event_count);
@@ -221,6 +229,19 @@ static bool stand(bide_retry *retry, bide_awaiter_chain *taken)
     if (bide_awaiter_is_canceled(&retry->waiter.awaiter)) /* 7 */
         bide_waiter_queue_cancel(&event_count->line, &rules.rules);
     return !bide_waiter_queue_arm(&retry->waiter);
+}
+
+/*
+ * Puts it where it waits. True: it does, and is not the caller's any more. False: it is to be attempted, or has been cut
+ * short.
+ */
+static bool stand(bide_retry *retry, bool held, bide_awaiter_chain *taken)
+{
+    bide_event_count *event_count = bide_retry_event_count_(retry);
+    bool waits;
+    return stand_in_place(event_count, retry, held, &waits)
+               ? waits
+               : stand_in_line(event_count, retry, taken);
 }
 
 /* ---- Attempting, on behalf of who waits ---- */
@@ -242,7 +263,7 @@ static bool is_followed(const bide_retry *retry, const bide_awaiter_chain *taken
 }
 
 /* Attempts until it is done, or stands again. Is it done? */
-static bool try_on(bide_retry *retry, bide_awaiter_chain *taken)
+static bool try_on(bide_retry *retry, bool held, bide_awaiter_chain *taken)
 {
     bide_awaiter *awaiter = &retry->waiter.awaiter;
     while (is_tried(awaiter)) {
@@ -256,7 +277,7 @@ static bool try_on(bide_retry *retry, bide_awaiter_chain *taken)
         }
         if (bide_awaiter_is_canceled(awaiter))
             bide_awaiter_end_canceled(awaiter);
-        else if (stand(retry, taken))
+        else if (stand(retry, held, taken))
             return false;
     }
     return true;
@@ -267,7 +288,7 @@ static void serve(bide_awaiter_chain *taken)
 {
     bide_awaiter_chain ended = {NULL, NULL};
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(taken)) != NULL;) {
-        if (!is_tried(a) || try_on(retry_of(a), taken))
+        if (!is_tried(a) || try_on(retry_of(a), false, taken))
             append(&ended, a);
     }
     bide_wake(ended.first);
@@ -288,7 +309,8 @@ static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_awaiter_chain taken = {NULL, NULL};
     if (bide_look(awaiter, frame))
         return frame;
-    bool waits = stand(retry, &taken) || !try_on(retry, &taken);
+    bool held = frame->context->scheduler->one_thread || bide_stop_holds_(frame);
+    bool waits = stand(retry, held, &taken) || !try_on(retry, held, &taken);
     serve(&taken);
     return waits ? NULL : frame;
 }
@@ -304,8 +326,8 @@ static bool take_out(bide_retry *retry, uintptr_t *place)
     bide_event_count *event_count = bide_retry_event_count_(retry);
     *place = bide_atomic_load(&event_count->place, relaxed);
     while ((*place & ~(uintptr_t)BEGUN) == (uintptr_t)retry) {
-        /* acquire: the operation. release: why it is asked to stop. Partner of both: `stand`. 5 */
-        if (bide_atomic_compare_exchange(&event_count->place, place, FREE, acq_rel, relaxed))
+        /* acquire: the operation; partner: `stand_in_place`. 5 */
+        if (bide_atomic_compare_exchange(&event_count->place, place, FREE, acquire, relaxed))
             return true;
     }
     return false;

@@ -34,6 +34,8 @@ typedef struct state {
     bide_atomic(uint32_t) items;
     bide_atomic(uint32_t) waits; /* somebody does */
     bool unwatched_and_seen;
+    bide_event_count event_count_of_more;
+    bide_atomic(uint32_t) more;
     uint32_t data[2]; /* what was brought with each, plain */
     taking takings[2];
     int statuses[2];
@@ -221,7 +223,7 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void begin_early(state *s, unsigned index)
+static void begin_early_body(state *s, unsigned index, const bide_point *body)
 {
     struct early *early = &s->early[index];
     early->state = s;
@@ -229,8 +231,13 @@ static void begin_early(state *s, unsigned index)
     bide_stop_source_init(&early->stop);
     early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
     early->status = 1;
-    bide_start(&early->task.frame, &early_body, &early->context);
+    bide_start(&early->task.frame, body, &early->context);
     bide_resume(&early->task.frame);
+}
+
+static void begin_early(state *s, unsigned index)
+{
+    begin_early_body(s, index, &early_body);
 }
 
 static void setup_early(void *p)
@@ -319,11 +326,202 @@ static void finish_stopped(void *p)
 SCENARIO(stopped, "the_first_is_asked_to_stop_as_one_is_brought", .setup = setup_early,
          .threads = {bring_one, stop_first}, .finish = finish_stopped);
 
+/* Somebody has it meanwhile, attempts in vain, and puts it back. */
+static void finish_stopped_alone(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[1].ended == 1 && s->early[1].status == -ECANCELED);
+    bide_check_assert(bide_event_count_is_idle(&s->event_count));
+}
+
+static void stop_second(void *p)
+{
+    bide_stop_request(&((state *)p)->early[1].stop);
+}
+
+SCENARIO(stopped_in_vain, "one_is_asked_to_stop_as_it_is_attempted_in_vain",
+         .setup = setup_one_early, .threads = {notify_in_vain, stop_second},
+         .finish = finish_stopped_alone);
+
+/* The same, of two; so the one that is put back stands behind the other. */
+static void finish_second_stopped(void *p)
+{
+    state *s = p;
+    bring(s, 1);
+    bide_check_assert(s->early[0].ended == 1 && s->early[0].status == 0);
+    finish_stopped_alone(p);
+}
+
+static void finish_first_stopped(void *p)
+{
+    state *s = p;
+    bring(s, 1);
+    bide_check_assert(s->early[0].ended == 1 && s->early[0].status == -ECANCELED);
+    bide_check_assert(s->early[1].ended == 1 && s->early[1].status == 0);
+    bide_check_assert(bide_event_count_is_idle(&s->event_count));
+}
+
+SCENARIO(first_stopped_in_vain, "the_first_is_asked_to_stop_as_it_is_attempted_in_vain",
+         .setup = setup_early, .threads = {notify_in_vain, stop_first},
+         .finish = finish_first_stopped);
+SCENARIO(second_stopped_in_vain, "the_second_is_asked_to_stop_as_the_first_is_attempted_in_vain",
+         .setup = setup_early, .threads = {notify_in_vain, stop_second},
+         .finish = finish_second_stopped);
+
+/* ---- One in a source comes: its coroutine is held while it suspends ---- */
+
+static void begin_second(void *p)
+{
+    begin_early(p, 1);
+}
+
+static void finish_second(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[1].ended == 1 && s->early[1].status == 0);
+    bide_check_assert(bide_atomic_load(&s->items, relaxed) == 0);
+    bide_check_assert(bide_event_count_is_idle(&s->event_count));
+}
+
+/* Somebody has it meanwhile, in vain. */
+static void finish_second_and_bring(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[1].ended == 0);
+    bring(s, 1);
+    finish_second(p);
+}
+
+SCENARIO(held, "one_in_a_source_waits_for_what_one_brings", .setup = setup,
+         .threads = {begin_second, bring_one}, .finish = finish_second);
+SCENARIO(held_in_vain, "one_in_a_source_comes_and_is_attempted_in_vain", .setup = setup_watched,
+         .threads = {begin_second, notify_in_vain}, .finish = finish_second_and_bring);
+SCENARIO(held_twice, "one_in_a_source_comes_while_two_notify", .setup = setup_watched,
+         .threads = {begin_second, notify_in_vain, bring_one}, .finish = finish_second,
+         .preemptions = 3);
+
+/* ---- All have waited on one thread lately ---- */
+
+/* On the thread of who brings, which is the second. */
+static void setup_where_one_brings(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_atomic_init(&s->event_count.watch, (uintptr_t)(2 + 1) * 4);
+}
+
+/* On the thread of who waits. */
+static void setup_where_one_takes(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_atomic_init(&s->event_count.watch, (uintptr_t)(1 + 1) * 4);
+}
+
+SCENARIO(one_elsewhere, "one_waits_where_only_the_other_has_waited",
+         .setup = setup_where_one_brings, .threads = {take_one, bring_one}, .finish = finish);
+SCENARIO(one_again, "one_waits_where_only_he_has_waited", .setup = setup_where_one_takes,
+         .threads = {take_one, bring_one}, .finish = finish);
+
+/* Who comes third finds what the first is changing. */
+static void come_as_well(void *p)
+{
+    bide_event_count_watch_(&((state *)p)->event_count);
+}
+
+SCENARIO(one_behind_another, "one_waits_where_another_comes_from_elsewhere",
+         .setup = setup_where_one_brings, .threads = {take_one, bring_one, come_as_well},
+         .finish = finish, .preemptions = 4);
+SCENARIO(elsewhere_unwatched, "it_is_unwatched_where_only_one_has_waited",
+         .setup = setup_where_one_takes, .threads = {take_one, bring_nothing_and_one},
+         .finish = finish);
+
+/* ---- What was taken makes another possible ---- */
+
+/* Takes one of `items`, and brings one of `more` with it. */
+static int attempt_to_pass(bide_retry *retry)
+{
+    state *s = bide_container_of(retry, state, takings[1].retry);
+    if (attempt(retry) != 0)
+        return -EAGAIN;
+    bide_atomic_fetch_add(&s->more, 1, release); /* as in `bring` */
+    return 0;
+}
+
+static bide_event_count *more_come(bide_retry *retry)
+{
+    return &bide_container_of(retry, state, takings[1].retry)->event_count_of_more;
+}
+
+static const bide_retry_rules passing_rules = {attempt_to_pass, is_possible, more_come};
+
+static bide_awaiter *passing(state *s)
+{
+    s->takings[1].items = &s->items;
+    return bide_event_count_retry(&s->takings[1].retry, &s->event_count, &passing_rules);
+}
+
+bide_coroutine(passing_body)
+{
+    bide_begin(passing_body, struct early * self);
+    bide_await_status(self->status, passing(self->state));
+    self->ended++;
+    bide_end();
+}
+
+static void setup_one_passing(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_event_count_init(&s->event_count_of_more);
+    bide_atomic_init(&s->more, 0);
+    begin_early_body(s, 1, &passing_body);
+}
+
+static void take_one_more(void *p)
+{
+    state *s = p;
+    s->takings[0].items = &s->more;
+    s->statuses[0] = bide_check_await(
+        bide_event_count_retry(&s->takings[0].retry, &s->event_count_of_more, &rules));
+}
+
+static void finish_passed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[1].ended == 1 && s->early[1].status == 0 && s->statuses[0] == 0);
+    bide_check_assert(bide_event_count_is_idle(&s->event_count_of_more));
+}
+
+SCENARIO(passed_on, "what_is_taken_for_one_makes_another_possible", .setup = setup_one_passing,
+         .threads = {take_one_more, bring_one}, .finish = finish_passed);
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {
-        &one,    &one_watched, &unwatched, &unwatched_by_another, &data,    &two, &two_at_once,
-        &joined, &snatched,    &fences,    &fences_again,         &stopped, NULL};
+    static const bide_check_scenario *const all[] = {&one,
+                                                     &one_watched,
+                                                     &unwatched,
+                                                     &unwatched_by_another,
+                                                     &data,
+                                                     &two,
+                                                     &two_at_once,
+                                                     &joined,
+                                                     &snatched,
+                                                     &fences,
+                                                     &fences_again,
+                                                     &stopped,
+                                                     &stopped_in_vain,
+                                                     &first_stopped_in_vain,
+                                                     &second_stopped_in_vain,
+                                                     &one_elsewhere,
+                                                     &one_again,
+                                                     &one_behind_another,
+                                                     &elsewhere_unwatched,
+                                                     &passed_on,
+                                                     &held,
+                                                     &held_in_vain,
+                                                     &held_twice,
+                                                     NULL};
     static const char *const files[] = {"event_count.h", "event_count.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -1,0 +1,191 @@
+/*
+ * The channel of one sender and one receiver: what is sent is received once and in order, whoever of the two does it;
+ * nobody waits for what is there, or for room that is there. (The orders are the ring's and the event count's.)
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/handle.h"
+#include "bide/spsc_channel.h"
+#include "bide/stop.h"
+#include "bide/task.h"
+
+enum { CAPACITY = 1, WAITS = 1 /* the status of a wait that has not ended */ };
+
+typedef bide_spsc_channel(uint64_t) channel;
+
+struct state;
+
+/* One end: a coroutine, in a source of its own if it has one. */
+struct end {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    struct state *state;
+    bide_spsc_channel_waiter waiter;
+    uint64_t number; /* that is sent, or was received */
+    uint64_t count;  /* how many are to be sent, or were received */
+    int status;
+};
+
+typedef struct state {
+    channel channel;
+    uint64_t memory[CAPACITY];
+    struct end sender, receiver;
+} state;
+
+/* Sends 1 to `count`, then closes. */
+bide_coroutine(sender_body)
+{
+    bide_begin(sender_body, struct end * self);
+    for (self->number = 1; self->number <= self->count; self->number++)
+        bide_try(bide_spsc_channel_send(&self->waiter, &self->state->channel, &self->number));
+    self->status = 0;
+    bide_spsc_channel_close(&self->state->channel);
+    bide_end();
+}
+
+/* Receives until something else than an element comes. */
+bide_coroutine(receiver_body)
+{
+    bide_begin(receiver_body, struct end * self);
+    do {
+        bide_await_status(self->status, bide_spsc_channel_receive(
+                                            &self->waiter, &self->state->channel, &self->number));
+        if (self->status == 0)
+            bide_check_assert(self->number == ++self->count);
+    } while (self->status == 0);
+    bide_end();
+}
+
+static void begin(state *s, struct end *end, const bide_point *body, bool has_source)
+{
+    end->state = s;
+    end->status = WAITS;
+    bide_stop_source_init(&end->stop);
+    end->context =
+        (bide_context){&bide_inline_scheduler, has_source ? &end->stop : NULL, NULL, NULL};
+    bide_start(&end->task.frame, body, &end->context);
+    bide_resume(&end->task.frame);
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_spsc_channel_init(&s->channel, s->memory, CAPACITY);
+    s->sender.count = 2;
+    s->receiver.count = 0;
+}
+
+/* As if both had waited lately: without the system's barrier. */
+static void setup_watched(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_atomic_init(&s->channel.channel.not_empty.watch, (uintptr_t)2);
+    bide_atomic_init(&s->channel.channel.not_full.watch, (uintptr_t)2);
+}
+
+static void setup_receiver(void *p)
+{
+    state *s = p;
+    setup_watched(p);
+    s->sender.count = 1;
+    begin(s, &s->receiver, &receiver_body, true);
+}
+
+static void setup_sender(void *p)
+{
+    state *s = p;
+    setup_watched(p);
+    begin(s, &s->sender, &sender_body, true);
+}
+
+static void begin_sender(void *p)
+{
+    state *s = p;
+    begin(s, &s->sender, &sender_body, false);
+}
+
+static void begin_receiver(void *p)
+{
+    state *s = p;
+    begin(s, &s->receiver, &receiver_body, false);
+}
+
+static void begin_sender_in_source(void *p)
+{
+    state *s = p;
+    begin(s, &s->sender, &sender_body, true);
+}
+
+static void begin_receiver_in_source(void *p)
+{
+    state *s = p;
+    begin(s, &s->receiver, &receiver_body, true);
+}
+
+static void stop_sender(void *p)
+{
+    bide_stop_request(&((state *)p)->sender.stop);
+}
+
+static void stop_receiver(void *p)
+{
+    bide_stop_request(&((state *)p)->receiver.stop);
+}
+
+static void finish(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->sender.status == 0 && s->receiver.status == -EPIPE);
+    bide_check_assert(s->receiver.count == s->sender.count);
+    bide_check_assert(bide_spsc_channel_is_idle_(&s->channel.channel));
+}
+
+/* What was not received is there still. */
+static void finish_receiver_stopped(void *p)
+{
+    state *s = p;
+    uint64_t number;
+    bide_check_assert(s->sender.status == 0);
+    bide_check_assert(s->receiver.status == -ECANCELED || s->receiver.status == -EPIPE);
+    while (bide_spsc_channel_try_receive(&s->channel, &number) == 0)
+        bide_check_assert(number == ++s->receiver.count);
+    bide_check_assert(s->receiver.count == s->sender.count);
+    bide_check_assert(bide_spsc_channel_is_idle_(&s->channel.channel));
+}
+
+/* What was sent is received, and nothing else. */
+static void finish_sender_stopped(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->sender.status == 0 || bide_done(&s->sender.task.frame));
+    bide_spsc_channel_close(&s->channel);
+    bide_check_assert(s->receiver.status == -EPIPE);
+    bide_check_assert(s->receiver.count == s->sender.number - 1);
+    bide_check_assert(bide_spsc_channel_is_idle_(&s->channel.channel));
+}
+
+#define SCENARIO(id, text, ...)             \
+    static const bide_check_scenario id = { \
+        .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
+
+SCENARIO(meet, "one_sends_to_one", .setup = setup, .threads = {begin_sender, begin_receiver},
+         .finish = finish, .preemptions = 2);
+SCENARIO(meet_watched, "one_sends_to_one_where_both_have_waited", .setup = setup_watched,
+         .threads = {begin_sender, begin_receiver}, .finish = finish, .preemptions = 2);
+SCENARIO(held, "one_sends_to_one_in_sources", .setup = setup_watched,
+         .threads = {begin_sender_in_source, begin_receiver_in_source}, .finish = finish,
+         .preemptions = 2);
+SCENARIO(receiver_stopped, "the_receiver_is_asked_to_stop", .setup = setup_receiver,
+         .threads = {begin_sender, stop_receiver}, .finish = finish_receiver_stopped);
+SCENARIO(sender_stopped, "the_sender_is_asked_to_stop", .setup = setup_sender,
+         .threads = {begin_receiver, stop_sender}, .finish = finish_sender_stopped);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&meet,           &meet_watched,     &held,
+                                                     &sender_stopped, &receiver_stopped, NULL};
+    static const char *const files[] = {"spsc_channel.h", "spsc_channel.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -1,6 +1,6 @@
 /*
- * A bounded channel: elements go from any number of senders to any number of receivers, each to one; who finds it full or
- * empty waits. In the caller's memory. Floor: queue.
+ * A bounded channel: elements go from any number of senders to any number of receivers, each to one; who finds it full
+ * or empty waits. In the caller's memory. Floor: queue.
  *
  *     bide_channel_slot(struct job) memory[64];
  *     bide_channel(struct job) jobs;
@@ -16,21 +16,22 @@
  *     receive    0: it is the receiver's         -EPIPE: it is closed, and all that was sent has been received
  *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
  *
- * 1. Waiting reserves nothing, neither a slot nor an element: an operation that is notified attempts, and is done or
- *    waits on. So one that is cut short or destroyed loses nothing, and what was notified to it goes to the next.
- * 2. Each push notifies one receiver, each pop one sender, after it: N and L of event_count.h. The look of who waits is at
- *    the slot that its operation would claim, which is the last that a push or pop changes.
- * 3. A push that is under way hides those behind it from receivers (mpmc_ring.h): one that is notified of them may find
- *    nothing. It waits on; the push notifies when it is done; whoever then receives sees that there is more, and
- *    notifies the next (event_count.h, 4). The same for a pop that is under way, and senders.
+ * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is done. So one that
+ *    is cut short loses nothing.
+ * 2. Each push notifies one receiver, each pop one sender, after it: N and L of event_count.h. Who notifies attempts on
+ *    behalf of who waits first. The look of who waits is at the slot that its operation would claim, which is the last
+ *    that a push or pop changes.
+ * 3. A push that is under way hides those behind it from receivers (mpmc_ring.h): who is notified of them may find
+ *    nothing. He waits on; the push notifies when it is done; whoever then receives sees that there is more, and the
+ *    next is attempted (event_count.h, 4). The same for a pop that is under way, and senders.
  * 4. Closing notifies all. A receiver that waits on, because a push is under way still, is notified by that; after the
- *    last element each that ends finds that the next would end too, and notifies it.
+ *    last element each that ends finds that the next would end too.
  *
- * Order: what one sender sends comes in its order; and what one receiver receives came in the ring's. Who waits is notified
- * first come, first served; but one who comes at that moment may be faster, and who then finds nothing waits on behind
- * the others.
+ * Order: what one sender sends comes in its order; and what one receiver receives came in the ring's. Who waits is
+ * served first come, first served; but one who comes at that moment may be faster, and then who finds nothing waits on
+ * behind the others.
  *
- * Threads: any. Progress: as the ring. Source: Go's channels; what waits and attempts again is crossbeam's.
+ * Threads: any. Progress: as the ring. Source: Go's channels, which also do what the other waits for.
  */
 #ifndef BIDE_CHANNEL_H
 #define BIDE_CHANNEL_H
@@ -194,7 +195,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 /*
  * Sends a copy of the element at `from`, which is the operation's until it has ended; as is `waiter`. Waits while the
  * channel is full. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends if it has to wait;
- * cancel-safe: yes, the element was not sent then; lock-free but for what mpmc_ring.h says.
+ * cancel-safe: yes, the element was not sent then; lock-free but for what mpmc_ring.h says. (Of a coroutine that is
+ * destroyed before it goes on, retry.status of `waiter` says 0 if the element was sent.)
  */
 #define bide_channel_send(waiter, sent, from)                                             \
     bide_channel_send_((waiter), &(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)), \
@@ -202,7 +204,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 
 /*
  * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
- * and drained; or -ECANCELED or -ETIMEDOUT. As send; cancel-safe: yes, no element was taken then.
+ * and drained; or -ECANCELED or -ETIMEDOUT. As send; cancel-safe: yes, no element was taken then. (Destroyed: as send.)
  */
 #define bide_channel_receive(waiter, received, to)                                                 \
     bide_channel_receive_((waiter), &(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
@@ -226,8 +228,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
     bide_channel_receive_blocking_(&(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
                                    (deadline))
 
-/* Closes it for good: who sends, now and later, ends with -EPIPE; what is in it is received. Any thread, more than once;
- * does not suspend. */
+/* Closes it for good: who sends, now and later, ends with -EPIPE; what is in it is received. Any thread, more than
+ * once; does not suspend. */
 #define bide_channel_close(closed) bide_channel_close_(&(closed)->channel)
 
 /* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */

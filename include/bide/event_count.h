@@ -7,10 +7,11 @@
  *         bide_event_count_retry(...));               bide_event_count_notify(&not_empty, 1);
  *
  * An operation on it is two functions, the user's (bide_retry_rules): `attempt` does the thing, or says -EAGAIN;
- * `is_possible` only looks whether it would. It attempts; if that fails it waits. Who notifies takes it, and attempts on
- * its behalf: if that succeeds it goes on with what it ended with, otherwise it waits on. So nobody is woken in vain, and
- * waiting reserves nothing: an operation that is cut short has done nothing. (bide_own_retry is for what only
- * its own coroutine may attempt: that is woken to do it.) Those who wait are interchangeable: a notification is for any.
+ * `is_possible` only looks whether it would. It attempts; if that fails it waits. Who notifies takes it, and attempts
+ * on its behalf: if that succeeds it goes on with what it ended with, otherwise it waits on. So nobody is woken in
+ * vain, and waiting reserves nothing: an operation that is cut short has done nothing. (bide_own_retry is for what only
+ * its own coroutine may attempt: that is woken to do it.) Those who wait are interchangeable: a notification is for
+ * any.
  *
  *     place     FREE                    nobody waits there
  *               operation, and BEGUN    is about to wait, and is still looked after by who has put it there
@@ -18,8 +19,8 @@
  *     line      a waiter queue for those who find somebody in the place, or in the line; its value: how many may go
  *     watch     UNWATCHED    nobody has waited lately: who notifies looks no further
  *               ARMING       somebody is about to wait: who notifies looks closely, who waits has a heavy fence
- *               a thread     as WATCHED, and all who have waited lately did so on that thread: there nobody needs a fence
- *               WATCHED      who notifies looks closely, who waits has a full fence
+ *               a thread     as WATCHED, and all who have waited lately did so on that thread: there nobody needs a
+ *               fence WATCHED      who notifies looks closely, who waits has a full fence
  *
  *     place     FREE --stand--> BEGUN --arm--> waits         BEGUN, waits --take, cancel, withdraw--> FREE
  *     watch     UNWATCHED --somebody stands--> ARMING --the same has passed his heavy fence--> his thread
@@ -45,8 +46,8 @@
  *    found; that was released after H, and acquired, so B sees N.
  * 3. D finds an UNWATCHED from after all that. Who made it so looks once more, behind a full fence. Either that comes
  *    after F' or H, and he finds who waits, and takes all; or it comes before, and who waits finds UNWATCHED in W, and
- *    begins anew. Or he finds what another has made of it since: as he found before, 2 again; if it is an ARMING after H,
- *    that other, who waits too, has his H and B before him: by 1 he sees N, and lets one go.
+ *    begins anew. Or he finds what another has made of it since: as he found before, 2 again; if it is an ARMING after
+ *    H, that other, who waits too, has his H and B before him: by 1 he sees N, and lets one go.
  * 4. Who takes an operation attempts it. If it succeeds, and is possible still, another is taken; if it fails it stands
  *    again, as at first. So if something is possible, and somebody waits, somebody is on his way: who has changed it
  *    and not come to S, who has stood and not come to B, or who has taken an operation and not attempted.
@@ -95,7 +96,8 @@ typedef struct bide_retry bide_retry;
 
 /* What is tried. Constant. */
 typedef struct bide_retry_rules {
-    /* Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. While the operation waits, by
+    /* Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. While the operation waits,
+ * by
      * whoever notifies, one at a time; what it does comes after all that the operation's coroutine has done. Does not
      * notify. */
     int (*attempt)(bide_retry *retry);
@@ -219,10 +221,10 @@ BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter
 }
 
 /*
- * Attempts until that says something else than -EAGAIN, and ends with it; in between it waits to be notified. Cut short,
- * it ends with -ECANCELED or -ETIMEDOUT, its last attempt having failed; a coroutine that is destroyed may have been
- * attempted for just before. `retry` is the caller's until it has ended, in whatever the rules find the rest by. Any
- * thread; suspends if it has to wait; cancel-safe: yes; lock-free.
+ * Attempts until that says something else than -EAGAIN, and ends with it; in between it waits to be notified. Cut
+ * short, it ends with -ECANCELED or -ETIMEDOUT, its last attempt having failed; a coroutine that is destroyed may have
+ * been attempted for just before. `retry` is the caller's until it has ended, in whatever the rules find the rest by.
+ * Any thread; suspends if it has to wait; cancel-safe: yes; lock-free.
  */
 BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_count *event_count,
                                                  const bide_retry_rules *rules)

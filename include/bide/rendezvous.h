@@ -11,9 +11,9 @@
  *                pointer    this send waits to be taken
  *                CLOSED     for good
  *
- *     send       NULL -> pointer, notifies `offered`, and waits for its end. Not NULL: waits in `free`, and tries again
- *     receive    pointer -> NULL: the send is claimed. Copies the element, ends the send with 0, and notifies `free`.
- *                NULL: waits in `offered`, and tries again
+ *     send       NULL -> pointer, notifies `offered`, and waits for its end. Not NULL: waits in `free` for that to be
+ *     done receive    pointer -> NULL: the send is claimed. Copies the element, ends the send with 0, and notifies
+ *                `free`. NULL: waits in `offered` for that to be done
  *     cut short  own pointer -> NULL, and notifies `free`: nobody has received it
  *     close      any -> CLOSED, and notifies all; a pointer: ends that send with -EPIPE
  *
@@ -33,8 +33,10 @@
  *    wake it.
  * 4. A send that is asked to stop as it is about to suspend has an offer that stands, and no wait that could be cut
  *    short (stop.h). It takes the offer back itself; if it was claimed it waits for its end, which cannot be cut short.
+ *    A coroutine that is destroyed when its offer was made, and it does not know of that yet, takes it back as well.
  * 5. Each offer notifies one receiver after it, each end of an offer one sender: N and L of event_count.h. Who waits
- *    looks at that word. CLOSED notifies all, and stays.
+ *    looks at that word. CLOSED notifies all, and stays. Who notifies attempts on behalf of who waits: so an offer is
+ *    received by a receiver that waits before its own send has suspended, and the next is made as one ends.
  * 6. What was written before the close is seen by who ends with -EPIPE because of it: it releases, they acquire.
  *
  * Order: one sender's elements are received in its order. Who waits is notified first come, first served; but one who

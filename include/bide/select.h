@@ -1,5 +1,6 @@
 /*
- * Waiting for whichever comes first, and taking exactly that: sends and receives on channels, events, timers. Floor: queue.
+ * Waiting for whichever comes first, and taking exactly that: sends and receives on channels, events, timers.
+ * Floor: queue.
  *
  *     bide_select_case_init(&self->cases[0], bide_channel_receive(&self->receive, jobs, &self->job));
  *     bide_select_case_init(&self->cases[1], bide_channel_send(&self->send, results, &self->result));
@@ -8,26 +9,26 @@
  *     bide_await_status(status, bide_select_any(&self->select, self->cases, 4, &self->random));
  *     switch (bide_select_winner(&self->select)) { ... }
  *
- * (bide_when_any is for operations that are each to run until they end. There the losers are asked to stop, and may have
- * sent or received an element before they are; here they have not.)
+ * (bide_when_any is for operations that are each to run until they end. There the losers are asked to stop, and may
+ * have sent or received an element before they are; here they have not.)
  *
- * A case is one of two kinds. An operation of an event count (bide_retry: sends and receives) is attempted, and
- * otherwise waited with in its line; so nothing of it is done unless its attempt succeeds. Any other is awaited, and asked
- * to stop when another case has come; so it must be a wait that takes nothing and may be begun again: for an event, a
- * latch, a sequence, sleep until a time. Not a mutex, a semaphore, an auto-reset event, a task; nor
- * a send on a rendezvous, which may be taken while it waits (to receive from one is a case).
+ * A case is one of two kinds. An operation of an event count (bide_retry: sends and receives) is attempted by the
+ * select, and otherwise waited with; nobody attempts it meanwhile, so nothing of it is done unless the select does it.
+ * Any other is awaited, and asked to stop when another case has come; so it must be a wait that takes nothing and may
+ * be begun again: for an event, a latch, a sequence, sleep until a time. Not a mutex, a semaphore, an auto-reset event,
+ * a task; nor a send on a rendezvous, which may be taken while it waits (to receive from one is a case).
  *
  *     ATTEMPT --one has succeeded--> ended
  *        |  ^
  *        v  +---- one of them has ended; the others were asked to stop, and have ended
  *     WAIT, in all of them, each in a branch
  *
- * 1. All cases are tried in an order that is drawn anew each time, from the caller's random numbers; the first that can be
- *    had is the winner. So no case is neglected, and the same seed gives the same choices.
+ * 1. All cases are tried in an order that is drawn anew each time, from the caller's random numbers; the first that can
+ *    be had is the winner. So no case is neglected, and the same seed gives the same choices.
  * 2. A line lets somebody go because something may be possible. A case that was let go and is not the winner lets the
  *    next in its line go (event_count.h, 4).
- * 3. What ends by itself in a branch, and is not of the first kind, has come: it wins if it is its turn. Of the first that
- *    ended it is known that it was not asked to stop; others that were may have ended by themselves too: with 0.
+ * 3. What ends by itself in a branch, and is not of the first kind, has come: it wins if it is its turn. Of the first
+ *    that ended it is known that it was not asked to stop; others that were may have ended by themselves too: with 0.
  *
  * Progress: that of its cases. Source: Go's select; Hoare, Communicating sequential processes (1978).
  */
@@ -69,10 +70,10 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
 
 /*
  * Waits until one of `count` cases can be had, at least one, and takes it alone. *random is any number, the seed; it is
- * changed with each use, by one select at a time. Ends with the winner's status, 0 or -EPIPE mostly; or, cut short, with
- * -ECANCELED or -ETIMEDOUT, and no case was had. `select`, the cases and what they are of are the caller's until then; the
- * same cases may be used again, each made anew. Any thread; suspends if it has to wait; cancel-safe: yes. Waiting takes
- * constant memory and no allocation, and time that is linear in the cases.
+ * changed with each use, by one select at a time. Ends with the winner's status, 0 or -EPIPE mostly; or, cut short,
+ * with -ECANCELED or -ETIMEDOUT, and no case was had. `select`, the cases and what they are of are the caller's until
+ * then; the same cases may be used again, each made anew. Any thread; suspends if it has to wait; cancel-safe: yes.
+ * Waiting takes constant memory and no allocation, and time that is linear in the cases.
  */
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
                               uint64_t *random);

@@ -16,19 +16,21 @@
  *     receive    0: it is the receiver's         -EPIPE: it is closed, and all that was sent has been received
  *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
  *
- * 1. Waiting reserves nothing, neither a slot nor an element: an operation that is notified attempts, and is done or
- *    waits on. So one that is cut short or destroyed loses nothing.
- * 2. Each push notifies the receiver, each pop the sender, after it: N and L of event_count.h. Who waits looks at the
- *    other's end of the ring, which is what that changes. CLOSED is in that too.
+ * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is done. So one that
+ *    is cut short loses nothing.
+ * 2. Each push notifies the receiver, each pop the sender, after it: N and L of event_count.h. Who notifies does what
+ *    the other waits to do. The look of who waits is at both ends of the ring, and changes nothing. CLOSED is in one of
+ *    them.
  * 3. One at a time is the sender, and one the receiver, from the moment when an operation begins until it has ended.
- *    What an operation does to the ring it does while its coroutine cannot go on; the queue of who waits orders that
- *    with what the coroutine does before and after it (waiter_queue.h, 6). So the ring has one producer and one
- *    consumer, on whatever threads a coroutine is resumed.
- * 4. Closing is the sender's: CLOSED is in the word that only the producer stores, so a push that was under way
- *    elsewhere would undo it (spsc_ring.h, 4). A receiver that wants no more asks the sender to stop (stop.h).
+ *    While it waits it belongs to whoever has taken it: that acquires what its coroutine has done, or who has had it
+ *    before, and waking the coroutine, or putting it back, releases it (event_count.h, 5). So the ring has one
+ *    producer and one consumer at any time, on whatever threads.
+ * 4. Closing is the sender's, while no send of its is under way: CLOSED is in the word that only the producer stores,
+ *    so a push that was under way elsewhere would undo it (spsc_ring.h, 4). A receiver that wants no more asks the
+ *    sender to stop (stop.h).
  *
  * Threads: as in 3; who hands a role on to another thread does so by something that orders the two. Progress: wait-free
- * while nobody waits, lock-free otherwise. Source: Go's channels; what waits and attempts again is crossbeam's.
+ * while nobody waits, lock-free otherwise. Source: Go's channels, which also do what the other waits for.
  */
 #ifndef BIDE_SPSC_CHANNEL_H
 #define BIDE_SPSC_CHANNEL_H
@@ -185,7 +187,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 /*
  * Sends a copy of the element at `from`, which is the operation's until it has ended; as is `waiter`. Waits while the
  * channel is full. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). The sender; suspends if it has to wait;
- * cancel-safe: yes, the element was not sent then; wait-free if it has not.
+ * cancel-safe: yes, the element was not sent then; wait-free if it has not. (Of a coroutine that is destroyed before it
+ * goes on, retry.status of `waiter` says 0 if the element was sent.)
  */
 #define bide_spsc_channel_send(waiter, sent, from)                      \
     bide_spsc_channel_send_((waiter), &(sent)->channel,                 \
@@ -195,7 +198,7 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 /*
  * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
  * and drained; or -ECANCELED or -ETIMEDOUT. The receiver; otherwise as send; cancel-safe: yes, no element was taken
- * then.
+ * then. (Of a coroutine that is destroyed before it goes on, retry.status of `waiter` says 0 if it was received.)
  */
 #define bide_spsc_channel_receive(waiter, received, to)                      \
     bide_spsc_channel_receive_((waiter), &(received)->channel,               \
@@ -222,8 +225,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
     bide_spsc_channel_receive_blocking_(&(received)->channel,      \
                                         BIDE_SPSC_CHANNEL_ELEMENT_((received), (to)), (deadline))
 
-/* Closes it for good: sends end with -EPIPE; what is in it is received. The sender (4), that is also: on its thread,
- * while its send waits. More than once; does not suspend. */
+/* Closes it for good: sends end with -EPIPE; what is in it is received. The sender (4), while no send is under way: one
+ * that waits is asked to stop first. More than once; does not suspend. */
 #define bide_spsc_channel_close(closed) bide_spsc_channel_close_(&(closed)->channel)
 
 /* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */

@@ -21,8 +21,9 @@
  * another. A receive uses it when it begins, and each time its coroutine's scheduler has it go on; while it waits it
  * does not, nor as it is cut short. Meanwhile the seat keeps the segment that it has looked at last from going.
  *
- * 1. Waiting reserves nothing: a receive that is notified attempts, and is done or waits on. So one that is cut short
- *    or destroyed loses nothing, and what was notified to it goes to the next.
+ * 1. Waiting reserves nothing: a receive that is notified attempts, by itself because of its seat, and is done or waits
+ *    on (bide_own_retry). So one that is cut short or destroyed loses nothing, and what was notified to it goes to the
+ *    next.
  * 2. Each push notifies one receiver, after it: N and L of event_count.h. Who waits looks at how many cells of the
  *    first segment were given to producers, and to consumers (bide_segment_queue_may_pop_); the former a push, or the
  *    closing, changes before N. An element that is there still is in a cell that no consumer was given, of that

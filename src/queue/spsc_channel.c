@@ -72,9 +72,11 @@ void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t ca
 
 void bide_spsc_channel_close_(bide_spsc_channel_ *channel)
 {
+    if (!bide_event_count_is_idle(&channel->not_full))
+        bide_platform.misuse("a channel is closed while a send waits", "bide_spsc_channel_close",
+                             __FILE__, __LINE__);
     bide_spsc_ring_close_(&channel->ends);
     bide_event_count_notify_all(&channel->not_empty);
-    bide_event_count_notify_all(&channel->not_full);
 }
 
 bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel)

@@ -232,8 +232,8 @@ static bool stand_in_line(bide_event_count *event_count, bide_retry *retry,
 }
 
 /*
- * Puts it where it waits. True: it does, and is not the caller's any more. False: it is to be attempted, or has been cut
- * short.
+ * Puts it where it waits. True: it does, and is not the caller's any more. False: it is to be attempted, or has been
+ * cut short.
  */
 static bool stand(bide_retry *retry, bool held, bide_awaiter_chain *taken)
 {

@@ -1,6 +1,6 @@
 /*
- * The event count: items that one takes, or waits for, while others bring them; watched or not. Nobody waits for what is
- * there, and none is lost with one who is asked to stop or destroyed.
+ * The event count: items that one takes, or waits for, while others bring them; watched or not. Nobody waits for what
+ * is there, and none is lost with one who is asked to stop or destroyed.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"

@@ -1,7 +1,7 @@
 /*
- * The event count: an operation is tried until it succeeds, and waits in between. It is tried on its behalf while it waits;
- * or by itself: then who is woken in vain waits on, and a turn that is not used goes to the next. (What it shares with all
- * that is waited for: contract_test.c.)
+ * The event count: an operation is tried until it succeeds, and waits in between. It is tried on its behalf meanwhile;
+ * or by itself: then who is woken in vain waits on, and a turn that is not used goes to the next. (What it shares with
+ * all that is waited for: contract_test.c.)
  */
 #include "sync/by_hand.h"
 

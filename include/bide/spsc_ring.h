@@ -118,7 +118,10 @@ BIDE_INLINE size_t bide_spsc_ring_side_by_side_(size_t capacity, size_t place, s
 BIDE_INLINE void bide_spsc_ring_look_at_head_(bide_spsc_ring_ends_ *ends, size_t capacity)
 {
     /* acquire: 2, partner is _move_head_. */
-    ends->limit = bide_atomic_load(&ends->head, acquire) + 2 * capacity;
+    size_t limit = bide_atomic_load(&ends->head, acquire) + 2 * capacity;
+    if (limit !=
+        ends->limit) /* who looks in vain leaves the line to the consumer, who looks at tail */
+        ends->limit = limit;
 }
 
 BIDE_INLINE void bide_spsc_ring_move_tail_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t tail,
@@ -253,7 +256,9 @@ BIDE_INLINE size_t bide_spsc_ring_look_at_tail_(bide_spsc_ring_ends_ *ends)
 {
     /* acquire: 1, partners are _move_tail_ and _close_. */
     size_t tail = bide_atomic_load(&ends->tail, acquire);
-    ends->seen = tail & ~BIDE_SPSC_RING_CLOSED_;
+    size_t seen = tail & ~BIDE_SPSC_RING_CLOSED_;
+    if (seen != ends->seen) /* as there */
+        ends->seen = seen;
     return tail;
 }
 

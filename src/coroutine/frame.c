@@ -148,7 +148,8 @@ bide_scheduler bide_inline_scheduler = {.post = inline_post, .take_back = inline
 
 const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL};
 
-void bide_wake(bide_awaiter *first)
+/* Those of several schedulers, perhaps. */
+static BIDE_NOINLINE void wake_all(bide_awaiter *first)
 {
     while (first != NULL) {
         bide_scheduler *scheduler = first->frame->context->scheduler;
@@ -160,6 +161,17 @@ void bide_wake(bide_awaiter *first)
         scheduler->post(scheduler, first, last);
         first = next;
     }
+}
+
+void bide_wake(bide_awaiter *first)
+{
+    if (first == NULL)
+        return;
+    bide_scheduler *scheduler = first->frame->context->scheduler;
+    if (first->link == NULL)
+        scheduler->post(scheduler, first, first);
+    else
+        wake_all(first);
 }
 
 /* Turning the chain round and finding that all belong to one scheduler, as most do, is one pass over them. */
@@ -183,15 +195,18 @@ void bide_wake_reversed(bide_awaiter *newest)
         bide_wake(first);
 }
 
-bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
+/* Is there nothing else that could run here? */
+static bool is_idle(bide_scheduler *scheduler)
 {
-    bide_scheduler *scheduler = frame->context->scheduler;
-    if (scheduler->idle == NULL)
-        return false;
+    return (innermost == NULL || innermost->ready.first == NULL) && scheduler->idle(scheduler);
+}
+
+static BIDE_NOINLINE bool look_on(bide_awaiter *awaiter, bide_scheduler *scheduler)
+{
     uint32_t patience = bide_atomic_load(&scheduler->patience, relaxed);
     bool ended = false;
     for (uint32_t i = 0; i < patience && !ended; i++) {
-        if ((innermost != NULL && innermost->ready.first != NULL) || !scheduler->idle(scheduler))
+        if (i != 0 && !is_idle(scheduler))
             return false;
         bide_cpu_relax();
         ended = bide_awaiter_ready(awaiter, awaiter->ops);
@@ -202,4 +217,10 @@ bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
     else if (!ended && patience > BIDE_PATIENCE_LEAST)
         bide_atomic_store(&scheduler->patience, patience / 2, relaxed);
     return ended;
+}
+
+bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_scheduler *scheduler = frame->context->scheduler;
+    return scheduler->idle != NULL && is_idle(scheduler) && look_on(awaiter, scheduler);
 }

@@ -298,7 +298,8 @@ void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr
 {
     bide_awaiter_chain taken = {NULL, NULL};
     look(event_count, count, watch, &taken);
-    serve(&taken);
+    if (taken.first != NULL)
+        serve(&taken);
 }
 
 /* ---- An operation ---- */
@@ -311,7 +312,8 @@ static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
         return frame;
     bool held = frame->context->scheduler->one_thread || bide_stop_holds_(frame);
     bool waits = stand(retry, held, &taken) || !try_on(retry, held, &taken);
-    serve(&taken);
+    if (taken.first != NULL)
+        serve(&taken);
     return waits ? NULL : frame;
 }
 

@@ -5,7 +5,7 @@
  * bide-spsc     bide_spsc_channel, for one and one
  * bide-rendezvous  without a buffer
  *
- * (peers/channel.sh adds Go's, buffered and not.) The sums are checked.
+ * (peers/channel.sh adds those of Go, buffered and not, and of tokio.) The sums are checked.
  */
 #include "bench.h"
 #include "loops.h"

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Builds the Rust program of a benchmark on Debian's tokio, if it is not built, and prints its path; prints nothing if
+# that is not there. Usage: bench/peers/tokio.sh NAME
+set -eu
+
+cd "$(dirname "$0")/../.."
+src=bench/peers/$1_tokio.rs
+out=build/bench/peers-tokio
+crates=/usr/share/cargo/registry # where Debian's packages of crates are
+
+if ! [ -x /usr/bin/cargo ] || ! ls -d "$crates"/tokio-1.* >/dev/null 2>&1; then
+    echo "$1.sh: tokio is skipped: cargo or librust-tokio-dev is missing" >&2
+    exit 0
+fi
+
+if [ ! -f "$out/$1" ] || [ "$src" -nt "$out/$1" ]; then
+    mkdir -p "$out/$1-crate/.cargo" "$out/$1-crate/src"
+    cp "$src" "$out/$1-crate/src/main.rs"
+    cat >"$out/$1-crate/Cargo.toml" <<END
+[package]
+name = "$1"
+version = "0.0.0"
+edition = "2021"
+
+[dependencies]
+tokio = { version = "1", default-features = false, features = ["rt", "sync"] }
+
+[profile.release]
+opt-level = 3
+
+[workspace]
+END
+    cat >"$out/$1-crate/.cargo/config.toml" <<END
+[source.crates-io]
+replace-with = "debian"
+
+[source.debian]
+directory = "$crates"
+END
+    (cd "$out/$1-crate" && CARGO_HOME="$PWD/home" RUSTC=/usr/bin/rustc \
+        /usr/bin/cargo build --quiet --release --offline) >&2
+    cp "$out/$1-crate/target/release/$1" "$out/$1"
+fi
+echo "$out/$1"

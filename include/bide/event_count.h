@@ -19,8 +19,9 @@
  *     line      a waiter queue for those who find somebody in the place, or in the line; its value: how many may go
  *     watch     UNWATCHED    nobody has waited lately: who notifies looks no further
  *               ARMING       somebody is about to wait: who notifies looks closely, who waits has a heavy fence
- *               a thread     as WATCHED, and all who have waited lately did so on that thread: there nobody needs a
- *               fence WATCHED      who notifies looks closely, who waits has a full fence
+ *               a thread     as WATCHED, and all who have waited lately did so on that thread: who notifies there
+ *                            has no fence
+ *               WATCHED      who notifies looks closely, who waits has a full fence
  *
  *     place     FREE --stand--> BEGUN --arm--> waits         BEGUN, waits --take, cancel, withdraw--> FREE
  *     watch     UNWATCHED --somebody stands--> ARMING --the same has passed his heavy fence--> his thread
@@ -231,6 +232,18 @@ BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_c
 {
     static const bide_awaiter_ops ops = BIDE_RETRY_OPS(bide_retry_ready_, "bide_event_count_retry");
     return bide_retry_init_(retry, &ops, rules, event_count);
+}
+
+/*
+ * Takes an operation that waits to be attempted, if there seems to be one, to be ended by bide_retry_end_ with what was
+ * done on its behalf. NULL: none. Who waits to be told only is told.
+ */
+bide_retry *bide_event_count_take_(bide_event_count *event_count);
+
+BIDE_INLINE void bide_retry_end_(bide_retry *retry, int status)
+{
+    retry->status = status;
+    bide_wake_one(&retry->waiter.awaiter);
 }
 
 /* Makes of `retry` a wait until somebody notifies, or an attempt may succeed; it attempts nothing. For select.h. */

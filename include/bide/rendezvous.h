@@ -11,9 +11,10 @@
  *                pointer    this send waits to be taken
  *                CLOSED     for good
  *
- *     send       NULL -> pointer, notifies `offered`, and waits for its end. Not NULL: waits in `free` for that to be
- *     done receive    pointer -> NULL: the send is claimed. Copies the element, ends the send with 0, and notifies
- *                `free`. NULL: waits in `offered` for that to be done
+ *     send       takes a receiver that waits in `offered`, if there is one, and gives it the element. Otherwise:
+ *                NULL -> pointer, notifies `offered`, and waits for its end.  Not NULL: waits in `free` to do that
+ *     receive    pointer -> NULL: the send is claimed. Copies the element, ends the send with 0, and notifies `free`.
+ *                NULL: waits in `offered` to do that, or to be given one
  *     cut short  own pointer -> NULL, and notifies `free`: nobody has received it
  *     close      any -> CLOSED, and notifies all; a pointer: ends that send with -EPIPE
  *
@@ -37,12 +38,11 @@
  * 5. Each offer notifies one receiver after it, each end of an offer one sender: N and L of event_count.h. Who waits
  *    looks at that word. CLOSED notifies all, and stays. Who notifies attempts on behalf of who waits: so an offer is
  *    received by a receiver that waits before its own send has suspended, and the next is made as one ends.
+ *    Who has taken a receiver has acquired it, and gives it to its coroutine again by waking that (event_count.h, 5).
  * 6. What was written before the close is seen by who ends with -EPIPE because of it: it releases, they acquire.
  *
  * Order: one sender's elements are received in its order. Who waits is notified first come, first served; but one who
  * comes at that moment may be faster.
- *
- * There is no way to send at once, without a wait: that a receiver waits does not say that it will take this one.
  *
  * Threads: any. Progress: lock-free; but a send that was claimed waits for the receiver to have copied the element.
  * Source: Hoare, Communicating Sequential Processes (1978); Go's unbuffered channels.
@@ -97,6 +97,7 @@ extern const bide_retry_rules bide_rendezvous_receive_rules_;
 
 bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 bool bide_rendezvous_withdraw_(bide_awaiter *awaiter);
+int bide_rendezvous_try_send_(bide_rendezvous_ *rendezvous, const void *from);
 int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to);
 int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *from,
                                    uint64_t deadline);
@@ -104,6 +105,13 @@ int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, ui
 void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size);
 void bide_rendezvous_close_(bide_rendezvous_ *rendezvous);
 bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous);
+
+BIDE_INLINE bool bide_rendezvous_sends_(bide_awaiter *awaiter)
+{
+    bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
+    sender->status = bide_rendezvous_try_send_(sender->rendezvous, sender->element);
+    return sender->status != -EAGAIN;
+}
 
 BIDE_INLINE int bide_rendezvous_sent_(bide_awaiter *awaiter)
 {
@@ -113,8 +121,9 @@ BIDE_INLINE int bide_rendezvous_sent_(bide_awaiter *awaiter)
 BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
                                                 bide_rendezvous_ *rendezvous, const void *from)
 {
-    static const bide_awaiter_ops ops = {NULL, bide_rendezvous_suspend_,  bide_rendezvous_sent_,
-                                         NULL, bide_rendezvous_withdraw_, "bide_rendezvous_send"};
+    static const bide_awaiter_ops ops = {bide_rendezvous_sends_,    bide_rendezvous_suspend_,
+                                         bide_rendezvous_sent_,     NULL,
+                                         bide_rendezvous_withdraw_, "bide_rendezvous_send"};
     sender->awaiter.ops = &ops;
     sender->rendezvous = rendezvous;
     sender->element = from;
@@ -155,7 +164,12 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
 #define bide_rendezvous_receive(receiver, met, to) \
     bide_rendezvous_receive_((receiver), &(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)))
 
-/* The same at once: 0, -EPIPE, or -EAGAIN: nothing is offered. Any thread; does not suspend. */
+/* Sends at once: 0, a receiver that waited has it; -EPIPE; or -EAGAIN: nobody waits, but in a select. Any thread; does
+ * not suspend. */
+#define bide_rendezvous_try_send(met, from) \
+    bide_rendezvous_try_send_(&(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (from)))
+
+/* Receives at once: 0, -EPIPE, or -EAGAIN: nothing is offered. Any thread; does not suspend. */
 #define bide_rendezvous_try_receive(met, to) \
     bide_rendezvous_try_receive_(&(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)))
 

@@ -70,6 +70,28 @@ int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
     return status;
 }
 
+/* ---- Giving to a receiver that waits ---- */
+
+static bide_rendezvous_receiver *receiver_of(bide_retry *retry)
+{
+    return bide_container_of(retry, bide_rendezvous_receiver, retry);
+}
+
+int bide_rendezvous_try_send_(bide_rendezvous_ *rendezvous, const void *from)
+{
+    /* relaxed: CLOSED is acquired where it is found. */
+    if (bide_atomic_load(&rendezvous->offer, relaxed) == &closed_offer)
+        return end_closed(rendezvous);
+    if (!bide_event_count_has_waiters_(&rendezvous->offered))
+        return -EAGAIN;
+    bide_retry *receiver = bide_event_count_take_(&rendezvous->offered);
+    if (receiver == NULL)
+        return -EAGAIN;
+    bide_element_copy_(receiver_of(receiver)->element, from, rendezvous->size);
+    bide_retry_end_(receiver, 0);
+    return 0;
+}
+
 /* ---- Waiting for an offer to end ---- */
 
 static bide_rendezvous_sender *of_offer(bide_awaiter *awaiter)
@@ -217,11 +239,6 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
 }
 
 /* ---- A receive ---- */
-
-static bide_rendezvous_receiver *receiver_of(bide_retry *retry)
-{
-    return bide_container_of(retry, bide_rendezvous_receiver, retry);
-}
 
 static int attempt_receive(bide_retry *retry)
 {

@@ -302,6 +302,21 @@ void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr
         serve(&taken);
 }
 
+bide_retry *bide_event_count_take_(bide_event_count *event_count)
+{
+    bide_awaiter_chain taken = {NULL, NULL};
+    bide_retry *retry = NULL;
+    take(event_count, 1, &taken);
+    bide_awaiter *first = taken.first;
+    if (first != NULL && is_tried(first)) {
+        retry = retry_of(first);
+        taken.first = first->link;
+    }
+    if (taken.first != NULL)
+        serve(&taken);
+    return retry;
+}
+
 /* ---- An operation ---- */
 
 static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)

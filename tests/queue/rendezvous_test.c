@@ -71,6 +71,32 @@ static void a_receiver_waits_for_a_sender(void **state)
     bide_rendezvous_destroy(&channel);
 }
 
+static void to_send_at_once_a_receiver_must_wait(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    numbers channel;
+    user receivers[3];
+    by_hand_init(&by_hand);
+    bide_rendezvous_init(&channel);
+    uint64_t value = 1;
+    assert_int_equal(bide_rendezvous_try_send(&channel, &value), -EAGAIN);
+    for (int i = 0; i < 3; i++)
+        begin_receive(&receivers[i], &by_hand, &channel, NULL, (char)('a' + i));
+    bide_stop_request(&receivers[1].stop);
+    for (; value <= 2; value++)
+        assert_int_equal(bide_rendezvous_try_send(&channel, &value), 0);
+    assert_int_equal(bide_rendezvous_try_send(&channel, &value), -EAGAIN);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "bac");
+    assert_int_equal(receivers[0].value, 1);
+    assert_int_equal(receivers[1].status, -ECANCELED);
+    assert_int_equal(receivers[2].value, 2);
+    bide_rendezvous_close(&channel);
+    assert_int_equal(bide_rendezvous_try_send(&channel, &value), -EPIPE);
+    bide_rendezvous_destroy(&channel);
+}
+
 static void senders_go_on_in_the_order_in_which_they_came(void **state)
 {
     (void)state;
@@ -344,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_send_ends_when_it_was_received),
         cmocka_unit_test(a_receiver_waits_for_a_sender),
+        cmocka_unit_test(to_send_at_once_a_receiver_must_wait),
         cmocka_unit_test(senders_go_on_in_the_order_in_which_they_came),
         cmocka_unit_test(receivers_go_on_in_the_order_in_which_they_came),
         cmocka_unit_test(an_offer_that_is_cut_short_was_not_received_and_the_next_is_made),

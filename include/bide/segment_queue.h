@@ -57,6 +57,11 @@
  *    meanwhile, and so get to the end of the segment: he has seen CLOSED then (acquire), or acquires from who has (4), so
  *    he finds it in `next` too.
  *
+ * 8. Consumers that are faster than producers would follow them from cell to cell, and each cell's line, and that of
+ *    `pushed`, would go to and fro. So where looks at `pushed` have found few cells some times, and never none, a pop
+ *    pauses for some microseconds, and looks again; meanwhile producers have those lines alone. Who finds it empty now
+ *    and then, as where an element is answered by another, does not pause.
+ *
  * Progress: lock-free, but for the allocator. (A cell that is given up costs its producer and its consumer one
  * more try each, and the segment a cell; a new segment brings the element of its producer along, so one push ends at least
  * with each.) Linearizable.
@@ -100,7 +105,8 @@ BIDE_INLINE bide_atomic(uint32_t) * bide_segment_state_(unsigned char *cell, siz
 typedef struct bide_segment_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) pushed;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) popped;
-    bide_atomic(size_t) seen; /* no more than `pushed`, so that consumers need not look there */
+    bide_atomic(size_t) seen;  /* no more than `pushed`, so that consumers need not look there */
+    bide_atomic(uint32_t) few; /* how often they have looked there and found few, and never none */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) next;
     bide_atomic(uint32_t) early;
     bide_hazard_retired retired;

@@ -8,6 +8,10 @@ enum { LOOKS = 1 };
 enum { LOOKS = 200 };
 #endif
 
+/* How many cells are few to be found at a look; how often a consumer finds few until it pauses, and for how long: some
+ * microseconds (8). The processor fetches lines in advance, some hundred cells, so it is more than a few lines. */
+enum { FEW = 256, OFTEN = 4, PAUSES = 128 };
+
 /* In place of the next segment. */
 static bide_segment_ closed;
 
@@ -32,6 +36,7 @@ static bide_segment_ *make(bide_segment_queue_ *queue)
     bide_atomic_init(&segment->pushed, 0);
     bide_atomic_init(&segment->popped, 0);
     bide_atomic_init(&segment->seen, 0);
+    bide_atomic_init(&segment->few, 0);
     bide_atomic_init(&segment->next, NULL);
     bide_atomic_init(&segment->early, BIDE_SEGMENT_NOT_EARLY_);
     segment->allocator = allocator;
@@ -181,18 +186,46 @@ static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_se
     return 1;
 }
 
+/* How many cells of `pushed` there are. */
+static size_t cells_of(const bide_segment_queue_ *queue, size_t pushed)
+{
+    size_t cells = pushed & ~BIDE_SEGMENT_CLOSED_;
+    return cells < queue->cells ? cells : queue->cells;
+}
+
+/* Few cells were found; 8. True: it has paused, and there may be more. */
+static bool pauses_for_more(bide_segment_ *segment)
+{
+#if BIDE_CHECK
+    (void)segment;
+    return false;
+#else
+    uint32_t few = bide_atomic_load(&segment->few, relaxed);
+    if (few < OFTEN) {
+        bide_atomic_store(&segment->few, few + 1, relaxed);
+        return false;
+    }
+    for (int i = 0; i < PAUSES; i++)
+        bide_cpu_relax();
+    return true;
+#endif
+}
+
 int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment,
                        size_t popped, size_t *limit)
 {
     if (popped >= queue->cells)
         return move_head(queue, seat, segment);
     size_t pushed = bide_atomic_load(&segment->pushed, acquire); /* 7 */
-    size_t cells = pushed & ~BIDE_SEGMENT_CLOSED_;
-    *limit = cells < queue->cells ? cells : queue->cells;
+    *limit = cells_of(queue, pushed);
     if (popped < *limit) {
+        if (*limit - popped < FEW && *limit < queue->cells && pauses_for_more(segment))
+            *limit = cells_of(queue, bide_atomic_load(&segment->pushed, relaxed));
         bide_atomic_store(&segment->seen, *limit, relaxed);
         return 0;
     }
+    if (bide_atomic_load(&segment->few, relaxed) != 0) /* 8: none was found */
+        bide_atomic_store(&segment->few, 0, relaxed);
     return (pushed & BIDE_SEGMENT_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
 }
 

@@ -69,7 +69,35 @@ static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segm
     bide_atomic_compare_exchange(&queue->tail, &expected, next, release, relaxed);
 }
 
+/* ---- Being in each other's way ---- */
+
+void bide_segment_lost_(unsigned *pauses)
+{
+    bide_atomic_retry();
+    for (unsigned i = 0; i < *pauses; i++)
+        bide_cpu_relax();
+    if (*pauses < BIDE_SEGMENT_MOST_PAUSES_)
+        *pauses *= 2;
+}
+
 /* ---- Pushing ---- */
+
+size_t bide_segment_give_(bide_segment_queue_ *queue, bide_hazard_seat *seat,
+                          bide_segment_ *segment, size_t wanted)
+{
+    unsigned pauses = BIDE_SEGMENT_PAUSES_;
+    seat->crowded--;
+    for (;;) {
+        size_t given = bide_atomic_load(&segment->pushed, relaxed);
+        if (given >= queue->cells)
+            return bide_atomic_fetch_add(&segment->pushed, wanted, relaxed);
+        if (bide_atomic_compare_exchange(&segment->pushed, &given, given + wanted, relaxed,
+                                         relaxed))
+            return given;
+        seat->crowded = BIDE_SEGMENT_CROWDED_;
+        bide_segment_lost_(&pauses);
+    }
+}
 
 bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *last, size_t given,
                                      size_t taken, int *status)

@@ -1,6 +1,6 @@
 /*
- * A queue of many producers and many consumers, unbounded and lock-free: a list of segments of cells, which producers are
- * given by fetch-and-add as long as few of them come at once. Floor: queue.
+ * A queue of many producers and many consumers, unbounded and lock-free: a list of segments of cells, which producers
+ * are given by fetch-and-add as long as they are not in each other's way. Floor: queue.
  *
  *     typedef bide_segment_queue(struct job) job_queue;
  *     bide_hazard_init(&domain, seats, 16);

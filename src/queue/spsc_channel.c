@@ -31,9 +31,10 @@ static bool may_send(bide_retry *retry)
 
 static bool may_receive(bide_retry *retry)
 {
-    bide_spsc_ring_ends_ *ends = &waiter_of(retry)->channel->ends;
+    bide_spsc_channel_ *channel = waiter_of(retry)->channel;
+    bide_spsc_ring_ends_ *ends = &channel->ends;
     size_t head = bide_atomic_load(&ends->head, relaxed); /* the receiver's own */
-    return bide_spsc_ring_known_(ends, head, 1) != -EAGAIN;
+    return bide_spsc_ring_known_(ends, channel->capacity, head, 1) != -EAGAIN;
 }
 
 const bide_retry_rules bide_spsc_channel_send_rules_ = {attempt_send, may_send};

@@ -59,8 +59,9 @@
  *
  * 8. Consumers that are faster than producers would follow them from cell to cell, and each cell's line, and that of
  *    `pushed`, would go to and fro. So where looks at `pushed` have found few cells some times, and never none, a pop
- *    pauses for some microseconds, and looks again; meanwhile producers have those lines alone. Who finds it empty now
- *    and then, as where an element is answered by another, does not pause.
+ *    pauses for some microseconds, and looks again; meanwhile producers have those lines alone. If not many came, they
+ *    are not as fast as that, and consumers go on without for most of the segment. Where they find none now and then,
+ *    as where an element is answered by another, they do not pause.
  * 9. Who comes in another's way pauses before he tries again, so that the other has the cache lines alone for a while:
  *    for some microseconds, then for twice as long, and so on. A consumer does so if his compare-exchange fails. A
  *    fetch-and-add does not fail; so one producer in 16, by the number of the cell that he was given, looks whether
@@ -111,8 +112,8 @@ BIDE_INLINE bide_atomic(uint32_t) * bide_segment_state_(unsigned char *cell, siz
 typedef struct bide_segment_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) pushed;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) popped;
-    bide_atomic(size_t) seen;  /* no more than `pushed`, so that consumers need not look there */
-    bide_atomic(uint32_t) few; /* how often they have looked there and found few, and never none */
+    bide_atomic(size_t) seen; /* no more than `pushed`, so that consumers need not look there */
+    bide_atomic(uint32_t) patience; /* how often they may find few there before they pause */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) next;
     bide_atomic(uint32_t) early;
     bide_hazard_retired retired;

@@ -14,7 +14,7 @@
  *     the producer's line    tail: twice how many were ever pushed, and CLOSED; its place in the memory; limit: the
  *                            tail at which it is full, by the head that it saw last
  *     the consumer's line    head: twice how many were ever taken; its place in the memory; seen: the tail it saw last;
- *                            few: how often it has found few, and never none
+ *                            patience: how often it may find few before it pauses
  *
  *     push      tail == limit: it seems full; look at head again. Else write the slot, and move tail on
  *     pop       head == seen: it seems empty; look at tail again. Else read the slot, and move head on
@@ -29,8 +29,9 @@
  * A consumer that is the faster one would follow the producer from slot to slot: each look finds an element or two, and
  * takes tail's line and that of the elements away from the producer, who is about to write there. So a consumer that
  * has found few some times, and never none, pauses for a microsecond and looks again; it finds some hundred then, and
- * the two are lines apart. Where it is found empty now and then, as where an element is answered by another, it does
- * not pause; nor where few is much of the ring.
+ * the two are lines apart. If it does not, the producer is not as fast as that, and it goes on without for long. Where
+ * it is found empty now and then, as where an element is answered by another, it does not pause; nor where few is much
+ * of the ring.
  *
  * One thread at a time is the producer (push, push_many, reserve, commit, close), and one the consumer (pop, pop_many,
  * peek, release). Who hands a role on to another thread does so by something that orders the two, as a mutex does.
@@ -66,10 +67,17 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* Fewer elements than this, and than a quarter of the ring, are few to be found at a look; how often a consumer finds
- * few until it pauses; and how often the processor pauses then. It fetches lines in advance, of some hundred elements:
- * so few is more than is in a line or two. */
-enum { BIDE_SPSC_RING_FEW_ = 256, BIDE_SPSC_RING_OFTEN_ = 4, BIDE_SPSC_RING_PAUSES_ = 64 };
+/* Fewer elements than this, and than a quarter of the ring, are few to be found at a look. (The processor fetches lines
+ * in advance, of some hundred elements: so few is more than is in a line or two.) How often a consumer finds few before
+ * it pauses; how often the processor pauses then; how many elements have to come meanwhile; and how often it finds few
+ * before it pauses again if they did not. */
+enum {
+    BIDE_SPSC_RING_FEW_ = 256,
+    BIDE_SPSC_RING_PATIENCE_ = 4,
+    BIDE_SPSC_RING_PAUSES_ = 64,
+    BIDE_SPSC_RING_PAYS_ = 32,
+    BIDE_SPSC_RING_LONG_PATIENCE_ = 1000
+};
 
 /* In tail. */
 #define BIDE_SPSC_RING_CLOSED_ ((size_t)1)
@@ -81,7 +89,7 @@ typedef struct bide_spsc_ring_ends_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) head; /* the consumer writes */
     size_t head_place; /* the consumer's own, as is what follows */
     size_t seen;
-    uint32_t few;
+    uint32_t patience;
 } bide_spsc_ring_ends_;
 
 /* A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it is
@@ -109,7 +117,7 @@ BIDE_INLINE void bide_spsc_ring_init_(bide_spsc_ring_ends_ *ends, size_t capacit
     ends->limit = 2 * capacity;
     ends->head_place = 0;
     ends->seen = 0;
-    ends->few = 0;
+    ends->patience = BIDE_SPSC_RING_PATIENCE_;
 }
 
 /* `place`, which is below the capacity, `count` slots further, at most the capacity. */
@@ -279,17 +287,20 @@ BIDE_INLINE size_t bide_spsc_ring_look_for_more_(bide_spsc_ring_ends_ *ends, siz
 #if BIDE_CHECK
     (void)capacity, (void)head;
 #else
-    size_t found = (ends->seen - head) / 2;
+    size_t seen = ends->seen, found = (seen - head) / 2;
     if (found == 0) {
-        ends->few = 0;
+        if (ends->patience < BIDE_SPSC_RING_PATIENCE_)
+            ends->patience = BIDE_SPSC_RING_PATIENCE_;
     } else if (found < BIDE_SPSC_RING_FEW_ && found < capacity / 4) {
-        if (ends->few < BIDE_SPSC_RING_OFTEN_) {
-            ends->few++;
+        if (ends->patience != 0) {
+            ends->patience--;
             return tail;
         }
         for (int i = 0; i < BIDE_SPSC_RING_PAUSES_; i++)
             bide_cpu_relax();
         tail = bide_spsc_ring_look_at_tail_(ends);
+        if ((ends->seen - seen) / 2 < BIDE_SPSC_RING_PAYS_)
+            ends->patience = BIDE_SPSC_RING_LONG_PATIENCE_;
     }
 #endif
     return tail;

@@ -8,9 +8,10 @@ enum { LOOKS = 1 };
 enum { LOOKS = 200 };
 #endif
 
-/* How many cells are few to be found at a look; how often a consumer finds few until it pauses, and for how long: some
- * microseconds (8). The processor fetches lines in advance, some hundred cells, so it is more than a few lines. */
-enum { FEW = 256, OFTEN = 4, PAUSES = 128 };
+/* 8: how many cells are few to be found at a look (the processor fetches lines in advance, some hundred cells: so it is
+ * more than are in a line or two); how often consumers find few before one pauses; how often the processor pauses then;
+ * how many cells have to come meanwhile; and how often they find few before one pauses again if they did not. */
+enum { FEW = 256, PATIENCE = 4, PAUSES = 128, PAYS = 32, LONG_PATIENCE = 1000 };
 
 /* In place of the next segment. */
 static bide_segment_ closed;
@@ -36,7 +37,7 @@ static bide_segment_ *make(bide_segment_queue_ *queue)
     bide_atomic_init(&segment->pushed, 0);
     bide_atomic_init(&segment->popped, 0);
     bide_atomic_init(&segment->seen, 0);
-    bide_atomic_init(&segment->few, 0);
+    bide_atomic_init(&segment->patience, PATIENCE);
     bide_atomic_init(&segment->next, NULL);
     bide_atomic_init(&segment->early, BIDE_SEGMENT_NOT_EARLY_);
     segment->allocator = allocator;
@@ -221,21 +222,24 @@ static size_t cells_of(const bide_segment_queue_ *queue, size_t pushed)
     return cells < queue->cells ? cells : queue->cells;
 }
 
-/* Few cells were found; 8. True: it has paused, and there may be more. */
-static bool pauses_for_more(bide_segment_ *segment)
+/* Few cells were found, up to `limit`: 8. Returns up to where there are now. */
+static size_t look_for_more(bide_segment_queue_ *queue, bide_segment_ *segment, size_t limit)
 {
 #if BIDE_CHECK
-    (void)segment;
-    return false;
+    (void)queue, (void)segment;
+    return limit;
 #else
-    uint32_t few = bide_atomic_load(&segment->few, relaxed);
-    if (few < OFTEN) {
-        bide_atomic_store(&segment->few, few + 1, relaxed);
-        return false;
+    uint32_t patience = bide_atomic_load(&segment->patience, relaxed);
+    if (patience != 0) {
+        bide_atomic_store(&segment->patience, patience - 1, relaxed);
+        return limit;
     }
     for (int i = 0; i < PAUSES; i++)
         bide_cpu_relax();
-    return true;
+    size_t now = cells_of(queue, bide_atomic_load(&segment->pushed, relaxed));
+    if (now - limit < PAYS)
+        bide_atomic_store(&segment->patience, LONG_PATIENCE, relaxed);
+    return now;
 #endif
 }
 
@@ -247,13 +251,13 @@ int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_
     size_t pushed = bide_atomic_load(&segment->pushed, acquire); /* 7 */
     *limit = cells_of(queue, pushed);
     if (popped < *limit) {
-        if (*limit - popped < FEW && *limit < queue->cells && pauses_for_more(segment))
-            *limit = cells_of(queue, bide_atomic_load(&segment->pushed, relaxed));
+        if (*limit - popped < FEW && *limit < queue->cells)
+            *limit = look_for_more(queue, segment, *limit);
         bide_atomic_store(&segment->seen, *limit, relaxed);
         return 0;
     }
-    if (bide_atomic_load(&segment->few, relaxed) != 0) /* 8: none was found */
-        bide_atomic_store(&segment->few, 0, relaxed);
+    if (bide_atomic_load(&segment->patience, relaxed) < PATIENCE) /* 8: none was found */
+        bide_atomic_store(&segment->patience, PATIENCE, relaxed);
     return (pushed & BIDE_SEGMENT_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
 }
 

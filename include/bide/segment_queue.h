@@ -12,7 +12,7 @@
  *     head -> segment -> segment -> segment -> 0         next: 0, the next segment, or CLOSED
  *                                   ^ tail
  *     segment    pushed     how many cells producers were given; may go past the end; the top bit: CLOSED
- *                popped     how many cells consumers were given: no more than `pushed`
+ *                popped     how many cells consumers were given: never past what `pushed` was
  *                cells      element; state: EMPTY --its producer has put the element there--> FULL
  *                           claim: NOBODY, or who was the first to say that the cell is his: PRODUCERS, CONSUMERS
  *                early      NO, ARMING, YES: has a consumer come too early to some cell?

@@ -62,6 +62,7 @@ typedef struct bide_hazard_seat {
     bide_hazard_retired *retired; /* the owner's, as is what follows */
     size_t count;
     bool scanning;
+    uint16_t crowded; /* segment_queue.h, 9 */
 } bide_hazard_seat;
 
 typedef struct bide_hazard_domain {

@@ -1,6 +1,6 @@
 /*
- * A queue of many producers and many consumers, unbounded and lock-free: a list of segments of cells, which are given out
- * by fetch-and-add, so that nobody tries again because another was faster. Floor: queue.
+ * A queue of many producers and many consumers, unbounded and lock-free: a list of segments of cells, which producers
+ * are given by fetch-and-add as long as they are not in each other's way. Floor: queue.
  *
  *     typedef bide_segment_queue(struct job) job_queue;
  *     bide_hazard_init(&domain, seats, 16);
@@ -12,7 +12,7 @@
  *     head -> segment -> segment -> segment -> 0         next: 0, the next segment, or CLOSED
  *                                   ^ tail
  *     segment    pushed     how many cells producers were given; may go past the end; the top bit: CLOSED
- *                popped     how many cells consumers were given; likewise
+ *                popped     how many cells consumers were given: never past what `pushed` was
  *                cells      element; state: EMPTY --its producer has put the element there--> FULL
  *                           claim: NOBODY, or who was the first to say that the cell is his: PRODUCERS, CONSUMERS
  *                early      NO, ARMING, YES: has a consumer come too early to some cell?
@@ -43,8 +43,8 @@
  *    If E finds NO, L came before X (fence.h), so F finds FULL; also in one who acquired YES and needs no X. Otherwise
  *    both claim, by an exchange, which both see: the second gives way, a consumer by taking the element (the producer's
  *    exchange has released it), a producer by taking another cell.
- * 3. A consumer takes a cell only if `pushed` was past it; more than one may have looked at the same, so a cell may be
- *    taken that no producer has yet: it is claimed, and its producer will take another.
+ * 3. A consumer takes cells only if `pushed` was past them, and by a compare-exchange of what he found in `popped`. So
+ *    none is taken twice, nor one that no producer was given. (But see 7: some that are not filled any more.)
  * 4. Empty: `popped` is loaded (acquire), and then `pushed`, which is no more than that. Who raised popped had seen
  *    pushed beyond it, and released that; so pushed is loaded no older, and when it was loaded each cell that a producer
  *    had was some consumer's.
@@ -56,6 +56,18 @@
  *    fills it, or finds it claimed and then fails. Who fails takes his cells off again; a consumer may have taken them
  *    meanwhile, and so get to the end of the segment: he has seen CLOSED then (acquire), or acquires from who has (4), so
  *    he finds it in `next` too.
+ *
+ * 8. Consumers that are faster than producers would follow them from cell to cell, and each cell's line, and that of
+ *    `pushed`, would go to and fro. So where looks at `pushed` have found few cells some times, and never none, a pop
+ *    pauses for some microseconds, and looks again; meanwhile producers have those lines alone. If not many came, they
+ *    are not as fast as that, and consumers go on without for most of the segment. Where they find none now and then,
+ *    as where an element is answered by another, they do not pause.
+ * 9. Who comes in another's way pauses before he tries again, so that the other has the cache lines alone for a while:
+ *    for some microseconds, then for twice as long, and so on. A consumer does so if his compare-exchange fails. A
+ *    fetch-and-add does not fail; so one producer in 16, by the number of the cell that he was given, looks whether
+ *    `pushed` has moved on already. Then his seat is `crowded`: he takes his cells by a compare-exchange too, until
+ *    so many in a row have not failed. All these are hints: it does not matter which way a cell is given, nor to
+ *    which queue the seat came last.
  *
  * Progress: lock-free, but for the allocator. (A cell that is given up costs its producer and its consumer one
  * more try each, and the segment a cell; a new segment brings the element of its producer along, so one push ends at least
@@ -101,6 +113,7 @@ typedef struct bide_segment_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) pushed;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) popped;
     bide_atomic(size_t) seen; /* no more than `pushed`, so that consumers need not look there */
+    bide_atomic(uint32_t) patience; /* how often they may find few there before they pause */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(void *) next;
     bide_atomic(uint32_t) early;
     bide_hazard_retired retired;
@@ -138,6 +151,27 @@ int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *dom
                              bide_allocator *allocator, size_t cells, size_t stride, size_t size);
 void bide_segment_queue_destroy_(bide_segment_queue_ *queue);
 void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *seat);
+
+/* 9: how often to pause after an exchange that was lost, and at most; and how many exchanges that were not lost show
+ * that a producer is alone. */
+enum { BIDE_SEGMENT_PAUSES_ = 128, BIDE_SEGMENT_MOST_PAUSES_ = 1024, BIDE_SEGMENT_CROWDED_ = 1000 };
+
+/* Lets who has won go on alone for a while. */
+void bide_segment_lost_(unsigned *pauses);
+
+/* Gives `wanted` cells to a producer whose seat is crowded. Returns what `pushed` was. */
+size_t bide_segment_give_(bide_segment_queue_ *queue, bide_hazard_seat *seat,
+                          bide_segment_ *segment, size_t wanted);
+
+/* A producer was given `wanted` cells at `given` by fetch-and-add: 9. */
+BIDE_INLINE void bide_segment_look_around_(bide_hazard_seat *seat, bide_segment_ *segment,
+                                           size_t given, size_t wanted)
+{
+    /* (a number of 4 bits that depends on all others, so that it is one in 16 whatever the batches are) */
+    bool looks = (uint32_t)given * UINT32_C(0x9e3779b1) >> 28 == 0;
+    if (BIDE_UNLIKELY(looks) && bide_atomic_load(&segment->pushed, relaxed) != given + wanted)
+        seat->crowded = BIDE_SEGMENT_CROWDED_;
+}
 
 /* The caller was given cells behind the end of the last segment, or of a closed one. NULL and 0 if there is another now,
  * or -EPIPE or -ENOMEM; or a new one, to be linked with one element. */
@@ -184,9 +218,13 @@ BIDE_INLINE ptrdiff_t bide_segment_queue_push_many_(bide_segment_queue_ *queue,
     size_t left = count;
     while (left != 0) {
         bide_segment_ *segment = bide_segment_protect_(seat, 0, &queue->tail);
-        size_t given = bide_atomic_fetch_add(&segment->pushed, left, relaxed);
+        size_t wanted = left;
+        size_t given = BIDE_LIKELY(seat->crowded == 0)
+                           ? bide_atomic_fetch_add(&segment->pushed, wanted, relaxed)
+                           : bide_segment_give_(queue, seat, segment, wanted);
         if (BIDE_LIKELY(given < queue->cells)) {
-            size_t end = left < queue->cells - given ? given + left : queue->cells;
+            size_t end = wanted < queue->cells - given ? given + wanted : queue->cells;
+            bide_segment_look_around_(seat, segment, given, wanted);
             for (; given < end; given++) {
                 unsigned char *cell = bide_segment_cell_(segment, given, stride);
                 bide_atomic(uint32_t) *state = bide_segment_state_(cell, size);
@@ -204,7 +242,7 @@ BIDE_INLINE ptrdiff_t bide_segment_queue_push_many_(bide_segment_queue_ *queue,
             continue;
         }
         int status;
-        bide_segment_ *fresh = bide_segment_prepare_(queue, segment, given, left, &status);
+        bide_segment_ *fresh = bide_segment_prepare_(queue, segment, given, wanted, &status);
         if (fresh != NULL) {
             bide_element_copy_(bide_segment_cell_(fresh, 0, stride), next, size);
             if (bide_segment_link_(queue, segment, fresh)) {
@@ -241,6 +279,7 @@ BIDE_INLINE ptrdiff_t bide_segment_queue_pop_many_(bide_segment_queue_ *queue,
                                                    size_t size, size_t count, bool single)
 {
     size_t done = 0;
+    unsigned pauses = BIDE_SEGMENT_PAUSES_;
     while (done < count) {
         /* (a single consumer is the only one who moves head) */
         bide_segment_ *segment = single ? (bide_segment_ *)bide_atomic_load(&queue->head, relaxed)
@@ -255,17 +294,18 @@ BIDE_INLINE ptrdiff_t bide_segment_queue_pop_many_(bide_segment_queue_ *queue,
                 continue;
         }
         size_t wanted = count - done < limit - popped ? count - done : limit - popped;
-        size_t given = popped;
-        if (single)
-            bide_atomic_store(&segment->popped, popped + wanted, relaxed);
-        else
-            /* release: 4. */
-            given = bide_atomic_fetch_add(&segment->popped, wanted, release);
-        if (given < queue->cells) {
-            size_t end = wanted < queue->cells - given ? given + wanted : queue->cells;
-            done += bide_segment_take_(segment, given, end, (unsigned char *)to + done * size,
-                                       stride, size);
+        size_t given = popped, end = popped + wanted;
+        if (single) {
+            bide_atomic_store(&segment->popped, end, relaxed);
+        } else if (BIDE_UNLIKELY(
+                       /* release: 4. */
+                       !bide_atomic_compare_exchange(&segment->popped, &popped, end, release,
+                                                     relaxed))) {
+            bide_segment_lost_(&pauses);
+            continue;
         }
+        done += bide_segment_take_(segment, given, end, (unsigned char *)to + done * size, stride,
+                                   size);
     }
     return (ptrdiff_t)count;
 }
@@ -305,7 +345,7 @@ BIDE_INLINE int bide_segment_queue_one_(ptrdiff_t moved)
 
 /*
  * Puts `count` elements of the array `from` at the end, side by side but for what comes between where a segment ends or
- * a consumer was too fast; their cells are taken by one fetch-and-add. Returns how many, fewer if the queue was closed
+ * a consumer was too fast; their cells are given out at once. Returns how many, fewer if the queue was closed
  * or memory was short meanwhile; 0 only if `count` is; or -EPIPE or -ENOMEM, and then none. As push.
  */
 #define bide_segment_queue_push_many(segmented, seat, from, count)                  \
@@ -318,7 +358,7 @@ BIDE_INLINE int bide_segment_queue_one_(ptrdiff_t moved)
 #define bide_segment_queue_pop_many(segmented, seat, to, count) \
     BIDE_SEGMENT_POP_(segmented, seat, to, count, false)
 
-/* The same where there is one consumer, one thread at a time: without a fetch-and-add. Nobody else pops. */
+/* The same where there is one consumer, one thread at a time: without a locked instruction. Nobody else pops. */
 #define bide_segment_queue_pop_single(segmented, seat, to) \
     bide_segment_queue_one_(bide_segment_queue_pop_many_single(segmented, seat, to, 1))
 #define bide_segment_queue_pop_many_single(segmented, seat, to, count) \

@@ -13,7 +13,8 @@
  *
  *     the producer's line    tail: twice how many were ever pushed, and CLOSED; its place in the memory; limit: the
  *                            tail at which it is full, by the head that it saw last
- *     the consumer's line    head: twice how many were ever taken; its place in the memory; seen: the tail it saw last
+ *     the consumer's line    head: twice how many were ever taken; its place in the memory; seen: the tail it saw last;
+ *                            patience: how often it may find few before it pauses
  *
  *     push      tail == limit: it seems full; look at head again. Else write the slot, and move tail on
  *     pop       head == seen: it seems empty; look at tail again. Else read the slot, and move head on
@@ -24,6 +25,13 @@
  *
  * Each side reads the other's word only when it has used up what it saw last. So as long as there is something in the
  * ring, and some room, the two share no cache line but those of the elements. A batch moves its end once.
+ *
+ * A consumer that is the faster one would follow the producer from slot to slot: each look finds an element or two, and
+ * takes tail's line and that of the elements away from the producer, who is about to write there. So a consumer that
+ * has found few some times, and never none, pauses for a microsecond and looks again; it finds some hundred then, and
+ * the two are lines apart. If it does not, the producer is not as fast as that, and it goes on without for long. Where
+ * it is found empty now and then, as where an element is answered by another, it does not pause; nor where few is much
+ * of the ring.
  *
  * One thread at a time is the producer (push, push_many, reserve, commit, close), and one the consumer (pop, pop_many,
  * peek, release). Who hands a role on to another thread does so by something that orders the two, as a mutex does.
@@ -43,7 +51,7 @@
  *    beside a producer that stores it, and either might overwrite the other, or a push that was under way would be lost
  *    although it has answered 0.
  *
- * Progress: all of it is wait-free: no loops, but over the elements of a batch.
+ * Progress: all of it is wait-free: no loops, but over the elements of a batch, and those pauses.
  *
  * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `ring` may be
  * evaluated more than once, the other arguments once. None of them allocates, waits or suspends.
@@ -59,6 +67,18 @@
 
 BIDE_EXTERN_C_BEGIN
 
+/* Fewer elements than this, and than a quarter of the ring, are few to be found at a look. (The processor fetches lines
+ * in advance, of some hundred elements: so few is more than is in a line or two.) How often a consumer finds few before
+ * it pauses; how often the processor pauses then; how many elements have to come meanwhile; and how often it finds few
+ * before it pauses again if they did not. */
+enum {
+    BIDE_SPSC_RING_FEW_ = 256,
+    BIDE_SPSC_RING_PATIENCE_ = 4,
+    BIDE_SPSC_RING_PAUSES_ = 64,
+    BIDE_SPSC_RING_PAYS_ = 32,
+    BIDE_SPSC_RING_LONG_PATIENCE_ = 1000
+};
+
 /* In tail. */
 #define BIDE_SPSC_RING_CLOSED_ ((size_t)1)
 
@@ -67,8 +87,9 @@ typedef struct bide_spsc_ring_ends_ {
     size_t tail_place;                                      /* the producer's own, as is `limit` */
     size_t limit;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) head; /* the consumer writes */
-    size_t head_place;                                      /* the consumer's own, as is `seen` */
+    size_t head_place; /* the consumer's own, as is what follows */
     size_t seen;
+    uint32_t patience;
 } bide_spsc_ring_ends_;
 
 /* A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it is
@@ -96,6 +117,7 @@ BIDE_INLINE void bide_spsc_ring_init_(bide_spsc_ring_ends_ *ends, size_t capacit
     ends->limit = 2 * capacity;
     ends->head_place = 0;
     ends->seen = 0;
+    ends->patience = BIDE_SPSC_RING_PATIENCE_;
 }
 
 /* `place`, which is below the capacity, `count` slots further, at most the capacity. */
@@ -262,6 +284,33 @@ BIDE_INLINE size_t bide_spsc_ring_look_at_tail_(bide_spsc_ring_ends_ *ends)
     return tail;
 }
 
+/* The same where what it saw is used up, or nearly. Few again: pauses before it looks once more. */
+BIDE_INLINE size_t bide_spsc_ring_look_for_more_(bide_spsc_ring_ends_ *ends, size_t capacity,
+                                                 size_t head)
+{
+    size_t tail = bide_spsc_ring_look_at_tail_(ends);
+#if BIDE_CHECK
+    (void)capacity, (void)head;
+#else
+    size_t seen = ends->seen, found = (seen - head) / 2;
+    if (found == 0) {
+        if (ends->patience < BIDE_SPSC_RING_PATIENCE_)
+            ends->patience = BIDE_SPSC_RING_PATIENCE_;
+    } else if (found < BIDE_SPSC_RING_FEW_ && found < capacity / 4) {
+        if (ends->patience != 0) {
+            ends->patience--;
+            return tail;
+        }
+        for (int i = 0; i < BIDE_SPSC_RING_PAUSES_; i++)
+            bide_cpu_relax();
+        tail = bide_spsc_ring_look_at_tail_(ends);
+        if ((ends->seen - seen) / 2 < BIDE_SPSC_RING_PAYS_)
+            ends->patience = BIDE_SPSC_RING_LONG_PATIENCE_;
+    }
+#endif
+    return tail;
+}
+
 BIDE_INLINE void bide_spsc_ring_move_head_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t head,
                                            size_t count)
 {
@@ -283,7 +332,7 @@ BIDE_INLINE int bide_spsc_ring_pop_(bide_spsc_ring_ends_ *ends, size_t capacity,
 {
     size_t head = bide_atomic_load(&ends->head, relaxed); /* 3 */
     if (BIDE_UNLIKELY(head == ends->seen)) {
-        size_t tail = bide_spsc_ring_look_at_tail_(ends);
+        size_t tail = bide_spsc_ring_look_for_more_(ends, capacity, head);
         if (head == ends->seen)
             return (tail & BIDE_SPSC_RING_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
     }
@@ -293,10 +342,11 @@ BIDE_INLINE int bide_spsc_ring_pop_(bide_spsc_ring_ends_ *ends, size_t capacity,
 }
 
 /* How many elements there are, up to `wanted`, or more; if it seems fewer, looks again. None, and it says why. */
-BIDE_INLINE ptrdiff_t bide_spsc_ring_known_(bide_spsc_ring_ends_ *ends, size_t head, size_t wanted)
+BIDE_INLINE ptrdiff_t bide_spsc_ring_known_(bide_spsc_ring_ends_ *ends, size_t capacity,
+                                            size_t head, size_t wanted)
 {
     if ((ends->seen - head) / 2 < wanted) {
-        size_t tail = bide_spsc_ring_look_at_tail_(ends);
+        size_t tail = bide_spsc_ring_look_for_more_(ends, capacity, head);
         if (head == ends->seen)
             return (tail & BIDE_SPSC_RING_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
     }
@@ -318,7 +368,7 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_pop_many_(bide_spsc_ring_ends_ *ends, size_
     if (count == 0)
         return 0;
     size_t head = bide_atomic_load(&ends->head, relaxed); /* 3 */
-    ptrdiff_t known = bide_spsc_ring_known_(ends, head, count);
+    ptrdiff_t known = bide_spsc_ring_known_(ends, capacity, head, count);
     if (known < 0)
         return known;
     if (count > (size_t)known)
@@ -348,7 +398,7 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_peek_(bide_spsc_ring_ends_ *ends, size_t ca
         return 0;
     size_t head = bide_atomic_load(&ends->head, relaxed); /* 3 */
     count = bide_spsc_ring_side_by_side_(capacity, ends->head_place, count);
-    ptrdiff_t known = bide_spsc_ring_known_(ends, head, count);
+    ptrdiff_t known = bide_spsc_ring_known_(ends, capacity, head, count);
     return known < (ptrdiff_t)count ? known : (ptrdiff_t)count;
 }
 

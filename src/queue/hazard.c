@@ -42,6 +42,7 @@ void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_
         seats[i].retired = NULL;
         seats[i].count = 0;
         seats[i].scanning = false;
+        seats[i].crowded = 0;
     }
 }
 

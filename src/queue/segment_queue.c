@@ -8,6 +8,11 @@ enum { LOOKS = 1 };
 enum { LOOKS = 200 };
 #endif
 
+/* 8: how many cells are few to be found at a look (the processor fetches lines in advance, some hundred cells: so it is
+ * more than are in a line or two); how often consumers find few before one pauses; how often the processor pauses then;
+ * how many cells have to come meanwhile; and how often they find few before one pauses again if they did not. */
+enum { FEW = 256, PATIENCE = 4, PAUSES = 128, PAYS = 32, LONG_PATIENCE = 1000 };
+
 /* In place of the next segment. */
 static bide_segment_ closed;
 
@@ -32,6 +37,7 @@ static bide_segment_ *make(bide_segment_queue_ *queue)
     bide_atomic_init(&segment->pushed, 0);
     bide_atomic_init(&segment->popped, 0);
     bide_atomic_init(&segment->seen, 0);
+    bide_atomic_init(&segment->patience, PATIENCE);
     bide_atomic_init(&segment->next, NULL);
     bide_atomic_init(&segment->early, BIDE_SEGMENT_NOT_EARLY_);
     segment->allocator = allocator;
@@ -64,7 +70,35 @@ static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segm
     bide_atomic_compare_exchange(&queue->tail, &expected, next, release, relaxed);
 }
 
+/* ---- Being in each other's way ---- */
+
+void bide_segment_lost_(unsigned *pauses)
+{
+    bide_atomic_retry();
+    for (unsigned i = 0; i < *pauses; i++)
+        bide_cpu_relax();
+    if (*pauses < BIDE_SEGMENT_MOST_PAUSES_)
+        *pauses *= 2;
+}
+
 /* ---- Pushing ---- */
+
+size_t bide_segment_give_(bide_segment_queue_ *queue, bide_hazard_seat *seat,
+                          bide_segment_ *segment, size_t wanted)
+{
+    unsigned pauses = BIDE_SEGMENT_PAUSES_;
+    seat->crowded--;
+    for (;;) {
+        size_t given = bide_atomic_load(&segment->pushed, relaxed);
+        if (given >= queue->cells)
+            return bide_atomic_fetch_add(&segment->pushed, wanted, relaxed);
+        if (bide_atomic_compare_exchange(&segment->pushed, &given, given + wanted, relaxed,
+                                         relaxed))
+            return given;
+        seat->crowded = BIDE_SEGMENT_CROWDED_;
+        bide_segment_lost_(&pauses);
+    }
+}
 
 bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *last, size_t given,
                                      size_t taken, int *status)
@@ -181,18 +215,49 @@ static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_se
     return 1;
 }
 
+/* How many cells of `pushed` there are. */
+static size_t cells_of(const bide_segment_queue_ *queue, size_t pushed)
+{
+    size_t cells = pushed & ~BIDE_SEGMENT_CLOSED_;
+    return cells < queue->cells ? cells : queue->cells;
+}
+
+/* Few cells were found, up to `limit`: 8. Returns up to where there are now. */
+static size_t look_for_more(bide_segment_queue_ *queue, bide_segment_ *segment, size_t limit)
+{
+#if BIDE_CHECK
+    (void)queue, (void)segment;
+    return limit;
+#else
+    uint32_t patience = bide_atomic_load(&segment->patience, relaxed);
+    if (patience != 0) {
+        bide_atomic_store(&segment->patience, patience - 1, relaxed);
+        return limit;
+    }
+    for (int i = 0; i < PAUSES; i++)
+        bide_cpu_relax();
+    size_t now = cells_of(queue, bide_atomic_load(&segment->pushed, relaxed));
+    if (now - limit < PAYS)
+        bide_atomic_store(&segment->patience, LONG_PATIENCE, relaxed);
+    return now;
+#endif
+}
+
 int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment,
                        size_t popped, size_t *limit)
 {
     if (popped >= queue->cells)
         return move_head(queue, seat, segment);
     size_t pushed = bide_atomic_load(&segment->pushed, acquire); /* 7 */
-    size_t cells = pushed & ~BIDE_SEGMENT_CLOSED_;
-    *limit = cells < queue->cells ? cells : queue->cells;
+    *limit = cells_of(queue, pushed);
     if (popped < *limit) {
+        if (*limit - popped < FEW && *limit < queue->cells)
+            *limit = look_for_more(queue, segment, *limit);
         bide_atomic_store(&segment->seen, *limit, relaxed);
         return 0;
     }
+    if (bide_atomic_load(&segment->patience, relaxed) < PATIENCE) /* 8: none was found */
+        bide_atomic_store(&segment->patience, PATIENCE, relaxed);
     return (pushed & BIDE_SEGMENT_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
 }
 

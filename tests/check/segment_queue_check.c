@@ -117,6 +117,19 @@ static void setup_three(void *p)
     setup_cells(p, 2, 3);
 }
 
+static void setup_crowded(void *p)
+{
+    state *s = p;
+    setup(p);
+    for (unsigned i = 0; i <= 2; i++)
+        s->mine[i]->crowded = BIDE_SEGMENT_CROWDED_;
+}
+
+static void setup_four_cells(void *p)
+{
+    setup_cells(p, 4, 3);
+}
+
 static void setup_with_one(void *p)
 {
     setup(p);
@@ -186,6 +199,8 @@ static void pop_two_single(void *p)
 SCENARIO(push_pop, "one_pushes_while_one_pops", .setup = setup, .threads = {push_1, pop_one},
          .finish = finish_one);
 SCENARIO(push_push, "two_push", .setup = setup, .threads = {push_1, push_2}, .finish = finish_two);
+SCENARIO(push_crowded, "two_push_where_it_is_crowded", .setup = setup_crowded,
+         .threads = {push_1, push_2}, .finish = finish_two);
 SCENARIO(pop_pop, "two_pop", .setup = setup_with_two, .threads = {pop_one, pop_one},
          .finish = finish_two);
 SCENARIO(pop_last, "two_pop_the_last", .setup = setup_with_one, .threads = {pop_one, pop_one},
@@ -228,6 +243,8 @@ SCENARIO(many, "a_batch_comes_in_its_order", .setup = setup, .threads = {push_bo
          .finish = finish_in_order);
 SCENARIO(many_linked, "a_batch_goes_over_the_end_of_a_segment", .setup = setup_one_cell,
          .threads = {push_both, pop_both}, .finish = finish_in_order);
+SCENARIO(early, "two_come_early_to_a_batch", .setup = setup_four_cells,
+         .threads = {push_both, pop_one, pop_one}, .finish = finish_two, .preemptions = 1);
 
 /* ---- Empty is empty ---- */
 
@@ -331,6 +348,8 @@ static void finish_closed_full(void *p)
 
 SCENARIO(closed_push, "one_closes_while_one_pushes", .setup = setup,
          .threads = {close_it, push_or_not}, .finish = finish_closed);
+SCENARIO(closed_crowded, "one_closes_while_one_pushes_where_it_is_crowded", .setup = setup_crowded,
+         .threads = {close_it, push_or_not}, .finish = finish_closed);
 SCENARIO(closed_link, "one_closes_while_one_links_a_segment", .setup = setup_full,
          .threads = {close_it, push_2_or_not}, .finish = finish_closed_full);
 SCENARIO(closed_pop, "one_closes_while_one_pushes_and_one_pops", .setup = setup_three,
@@ -360,10 +379,12 @@ SCENARIO(drained_full, "nor_where_a_segment_ends_with_it", .setup = setup_one_ce
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &push_pop,           &push_push,       &pop_pop,       &pop_last,    &link_both,
-        &in_order,           &in_order_single, &many,          &many_linked, &never_empty,
-        &never_empty_linked, &reclaimed_push,  &reclaimed_pop, &closed_push, &closed_link,
-        &closed_pop,         &drained,         &drained_full,  &pop_linked,  NULL};
+        &push_pop,       &push_push,     &push_crowded, &pop_pop,
+        &pop_last,       &link_both,     &in_order,     &in_order_single,
+        &many,           &many_linked,   &never_empty,  &never_empty_linked,
+        &reclaimed_push, &reclaimed_pop, &closed_push,  &closed_crowded,
+        &closed_link,    &closed_pop,    &drained,      &drained_full,
+        &pop_linked,     &early,         NULL};
     static const char *const files[] = {"segment_queue.h", "segment_queue.c", NULL};
     static const bide_check_reason reasons[] = {
         {"bide_segment_queue_close_", "compare_exchange", "&last->next", "relaxed",

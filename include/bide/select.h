@@ -12,11 +12,12 @@
  * (bide_when_any is for operations that are each to run until they end. There the losers are asked to stop, and may
  * have sent or received an element before they are; here they have not.)
  *
- * A case is one of two kinds. An operation of an event count (bide_retry: sends and receives) is attempted by the
+ * A case is one of three kinds. An operation of an event count (bide_retry: sends and receives) is attempted by the
  * select, and otherwise waited with; nobody attempts it meanwhile, so nothing of it is done unless the select does it.
- * Any other is awaited, and asked to stop when another case has come; so it must be a wait that takes nothing and may
- * be begun again: for an event, a latch, a sequence, sleep until a time. Not a mutex, a semaphore, an auto-reset event,
- * a task; nor a send on a rendezvous, which may be taken while it waits (to receive from one is a case).
+ * A send on a rendezvous, one in a select at most, goes to a receiver that waits; otherwise it stands while the select
+ * waits, and if it was taken the select has it, whatever else has come. Any other is awaited, and asked to stop when
+ * another case has come; so it must be a wait that takes nothing and may be begun again: for an event, a latch, a
+ * sequence, sleep until a time. Not a mutex, a semaphore, an auto-reset event, a task.
  *
  *     ATTEMPT --one has succeeded--> ended
  *        |  ^
@@ -28,7 +29,10 @@
  * 2. A line lets somebody go because something may be possible. A case that was let go and is not the winner lets the
  *    next in its line go (event_count.h, 4).
  * 3. What ends by itself in a branch, and is not of the first kind, has come: it wins if it is its turn. Of the first
- *    that ended it is known that it was not asked to stop; others that were may have ended by themselves too: with 0.
+ *    that ended it is known that it was not asked to stop, unless the select was; others may have ended by themselves
+ *    too: with 0.
+ * 4. Before anything is attempted after a wait, a send on a rendezvous has been taken, or taken back. So if it was taken
+ *    nothing else is done; with two of them both might be.
  *
  * Progress: that of its cases. Source: Go's select; Hoare, Communicating sequential processes (1978).
  */
@@ -55,10 +59,12 @@ typedef struct bide_select {
     bide_select_case *cases;
     size_t count;
     size_t winner;
+    size_t offered; /* the case that is a send on a rendezvous; `count`: none is */
     uint64_t *random;
     bide_awaiter waiting; /* for all branches */
     bide_fork fork;
     int status;
+    int reason; /* why it was asked to stop, or 0 */
 } bide_select;
 
 /* Makes a case of an operation that was made but not begun. */

@@ -3,6 +3,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/handle.h"
+#include "bide/rendezvous.h"
 
 /* ---- The order of the cases ---- */
 
@@ -56,6 +57,16 @@ static bool is_had(bide_select *select, bide_select_case *c)
     return true;
 }
 
+/* Was the send on a rendezvous taken while it stood? 4 */
+static bool was_taken(bide_select *select)
+{
+    if (select->offered == select->count || select->cases[select->offered].branch.status != 0)
+        return false;
+    select->winner = select->offered;
+    select->status = 0;
+    return true;
+}
+
 /* After a wait: 3. */
 static bool has_come(bide_select *select, bide_select_case *c)
 {
@@ -63,7 +74,8 @@ static bool has_come(bide_select *select, bide_select_case *c)
     if (is_retry(c))
         return is_had(select, c);
     select->status = c->branch.status;
-    return c->branch.status == 0 || c == &select->cases[first - 1];
+    return c->branch.status == 0 ||
+           (c == &select->cases[first - 1] && c->branch.status != select->reason);
 }
 
 /* Tries all: 1. Is one had? */
@@ -142,12 +154,13 @@ static bide_awaiter *wait_for_all(bide_select *select)
 /* All branches have ended. Is a case had, or the select asked to stop? */
 static bool has_ended(bide_select *select, const bide_context *context)
 {
-    bool had = try_all(select, has_come);
+    /* (read once: it may be asked at this moment) */
+    select->reason = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
+    bool had = was_taken(select) || try_all(select, has_come);
     pass_on(select);
     if (had)
         return true;
-    /* (read once: it may be asked at this moment) */
-    select->status = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
+    select->status = select->reason;
     return select->status != 0;
 }
 
@@ -164,19 +177,31 @@ bide_coroutine(select_body)
     bide_end();
 }
 
-bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
-                              uint64_t *random)
+static void set_up(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random)
 {
     select->cases = cases;
     select->count = count;
     select->random = random;
+    select->offered = count;
+    for (size_t i = 0; i < count; i++) {
+        if (cases[i].ops->suspend != bide_rendezvous_suspend_)
+            continue;
+        if (select->offered != count)
+            bide_platform.misuse("two sends on a rendezvous are cases of one select", "bide_select",
+                                 __FILE__, __LINE__);
+        select->offered = i;
+    }
+}
+
+bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
+                              uint64_t *random)
+{
+    set_up(select, cases, count, random);
     return bide_task_init(&select->task, &select_body);
 }
 
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random)
 {
-    select->cases = cases;
-    select->count = count;
-    select->random = random;
+    set_up(select, cases, count, random);
     return try_all(select, is_had) ? select->status : -EAGAIN;
 }

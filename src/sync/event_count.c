@@ -103,10 +103,14 @@ static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain
         return false;
     uintptr_t place = bide_atomic_load(&event_count->place, relaxed); /* S */
     while (place != FREE && !found) {
+        uintptr_t expected = place;
         /* acquire: the operation; partner: `stand_in_place`. 5 */
-        found = bide_atomic_compare_exchange(&event_count->place, &place, FREE, acquire, relaxed);
-        if (!found)
+        found =
+            bide_atomic_compare_exchange(&event_count->place, &expected, FREE, acquire, relaxed);
+        if (!found) {
+            place = expected;
             bide_atomic_retry();
+        }
     }
     if (found) {
         count--;

@@ -215,6 +215,7 @@ typedef struct pair {
     uint64_t a, b;
 } pair;
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types take none */
 #define SEND_AND_RECEIVE(type, first)                                                            \
     do {                                                                                         \
         type memory[2], from = first, to;                                                        \
@@ -226,6 +227,7 @@ typedef struct pair {
         assert_int_equal(bide_sync_wait(bide_spsc_channel_receive(&receive, &channel, &to)), 0); \
         assert_memory_equal(&from, &to, sizeof to);                                              \
     } while (0)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static void elements_of_all_sizes_come_whole(void **state)
 {

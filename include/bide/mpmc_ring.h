@@ -72,6 +72,7 @@
 #ifndef BIDE_MPMC_RING_H
 #define BIDE_MPMC_RING_H
 
+#include "bide/detail/back_off.h"
 #include "bide/detail/element.h"
 #include "bide/detail/ring_position.h"
 #include "bide/errors.h"
@@ -214,10 +215,7 @@ enum { BIDE_MPMC_RING_PAUSES_ = 64, BIDE_MPMC_RING_MOST_PAUSES_ = 1024 };
 BIDE_INLINE size_t bide_mpmc_ring_lost_(bide_atomic(size_t) * end, unsigned *pauses)
 {
     bide_atomic_retry();
-    for (unsigned i = 0; i < *pauses; i++)
-        bide_cpu_relax();
-    if (*pauses < BIDE_MPMC_RING_MOST_PAUSES_)
-        *pauses *= 2;
+    bide_back_off_(pauses, BIDE_MPMC_RING_MOST_PAUSES_);
     return bide_atomic_load(end, relaxed);
 }
 

@@ -152,9 +152,9 @@ int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *dom
 void bide_segment_queue_destroy_(bide_segment_queue_ *queue);
 void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *seat);
 
-/* 9: how often to pause after an exchange that was lost, and at most; and how many exchanges that were not lost show
+/* 9: how often to pause after the first exchange that was lost; and how many exchanges that were not lost show
  * that a producer is alone. */
-enum { BIDE_SEGMENT_PAUSES_ = 128, BIDE_SEGMENT_MOST_PAUSES_ = 1024, BIDE_SEGMENT_CROWDED_ = 1000 };
+enum { BIDE_SEGMENT_PAUSES_ = 128, BIDE_SEGMENT_CROWDED_ = 1000 };
 
 /* Lets who has won go on alone for a while. */
 void bide_segment_lost_(unsigned *pauses);

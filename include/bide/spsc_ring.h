@@ -62,6 +62,7 @@
 #ifndef BIDE_SPSC_RING_H
 #define BIDE_SPSC_RING_H
 
+#include "bide/detail/back_off.h"
 #include "bide/detail/element.h"
 #include "bide/errors.h"
 
@@ -141,8 +142,8 @@ BIDE_INLINE void bide_spsc_ring_look_at_head_(bide_spsc_ring_ends_ *ends, size_t
 {
     /* acquire: 2, partner is _move_head_. */
     size_t limit = bide_atomic_load(&ends->head, acquire) + 2 * capacity;
-    if (limit !=
-        ends->limit) /* who looks in vain leaves the line to the consumer, who looks at tail */
+    /* Who looks in vain leaves his line to the other, who looks there. */
+    if (limit != ends->limit)
         ends->limit = limit;
 }
 
@@ -279,7 +280,7 @@ BIDE_INLINE size_t bide_spsc_ring_look_at_tail_(bide_spsc_ring_ends_ *ends)
     /* acquire: 1, partners are _move_tail_ and _close_. */
     size_t tail = bide_atomic_load(&ends->tail, acquire);
     size_t seen = tail & ~BIDE_SPSC_RING_CLOSED_;
-    if (seen != ends->seen) /* as there */
+    if (seen != ends->seen) /* as above */
         ends->seen = seen;
     return tail;
 }
@@ -301,8 +302,7 @@ BIDE_INLINE size_t bide_spsc_ring_look_for_more_(bide_spsc_ring_ends_ *ends, siz
             ends->patience--;
             return tail;
         }
-        for (int i = 0; i < BIDE_SPSC_RING_PAUSES_; i++)
-            bide_cpu_relax();
+        bide_pause_(BIDE_SPSC_RING_PAUSES_);
         tail = bide_spsc_ring_look_at_tail_(ends);
         if ((ends->seen - seen) / 2 < BIDE_SPSC_RING_PAYS_)
             ends->patience = BIDE_SPSC_RING_LONG_PATIENCE_;

@@ -1,6 +1,8 @@
 /* The segment queue's slow half; the model, the argument and its numbers are in segment_queue.h. */
 #include "bide/segment_queue.h"
 
+#include "bide/detail/back_off.h"
+
 /* How often a consumer looks at a cell that its producer has not filled, before he gives it up. */
 #if BIDE_CHECK
 enum { LOOKS = 1 };
@@ -72,13 +74,12 @@ static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segm
 
 /* ---- Being in each other's way ---- */
 
+enum { MOST_PAUSES = 1024 };
+
 void bide_segment_lost_(unsigned *pauses)
 {
     bide_atomic_retry();
-    for (unsigned i = 0; i < *pauses; i++)
-        bide_cpu_relax();
-    if (*pauses < BIDE_SEGMENT_MOST_PAUSES_)
-        *pauses *= 2;
+    bide_back_off_(pauses, MOST_PAUSES);
 }
 
 /* ---- Pushing ---- */
@@ -234,8 +235,7 @@ static size_t look_for_more(bide_segment_queue_ *queue, bide_segment_ *segment, 
         bide_atomic_store(&segment->patience, patience - 1, relaxed);
         return limit;
     }
-    for (int i = 0; i < PAUSES; i++)
-        bide_cpu_relax();
+    bide_pause_(PAUSES);
     size_t now = cells_of(queue, bide_atomic_load(&segment->pushed, relaxed));
     if (now - limit < PAYS)
         bide_atomic_store(&segment->patience, LONG_PATIENCE, relaxed);

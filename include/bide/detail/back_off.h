@@ -1,0 +1,21 @@
+/* Pausing for long enough to leave cache lines to another thread. Part of the queues' headers. */
+#ifndef BIDE_DETAIL_BACK_OFF_H
+#define BIDE_DETAIL_BACK_OFF_H
+
+#include "bide/atomic.h"
+
+BIDE_INLINE void bide_pause_(unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        bide_cpu_relax();
+}
+
+/* Pauses *pauses times, and twice as often the next time, up to `most`. */
+BIDE_INLINE void bide_back_off_(unsigned *pauses, unsigned most)
+{
+    bide_pause_(*pauses);
+    if (*pauses < most)
+        *pauses *= 2;
+}
+
+#endif

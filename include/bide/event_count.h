@@ -135,13 +135,35 @@ BIDE_INLINE bool bide_event_count_is_idle(bide_event_count *event_count)
            bide_waiter_queue_is_idle(&event_count->line);
 }
 
-/* Does somebody wait, or is on his way out of the line? S. */
+/* Is somebody in line, or on his way out of it, by the line's state? */
+BIDE_INLINE bool bide_event_count_is_line_(uintptr_t state)
+{
+    return (state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0;
+}
+
+/* Is somebody in line now? S. */
+BIDE_INLINE bool bide_event_count_has_line_(bide_event_count *event_count)
+{
+    /* relaxed: what comes of it is ordered by who takes. */
+    return bide_event_count_is_line_(bide_atomic_load(&event_count->line.state, relaxed));
+}
+
+/* Does somebody wait? S. */
 BIDE_INLINE bool bide_event_count_has_waiters_(bide_event_count *event_count)
 {
-    /* relaxed, both: what comes of it is ordered by who takes. */
+    /* relaxed: as above. */
     return bide_atomic_load(&event_count->place, relaxed) != BIDE_EVENT_COUNT_FREE_ ||
-           (bide_atomic_load(&event_count->line.state, relaxed) &
-            (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0;
+           bide_event_count_has_line_(event_count);
+}
+
+/* Something was changed: is it to be looked closely for who waits? Then *watch is what was found, for that. */
+BIDE_INLINE bool bide_event_count_must_look_(bide_event_count *event_count, uintptr_t *watch)
+{
+    bide_atomic_fence_light(); /* L; partner: H */
+    /* relaxed: D. */
+    *watch = bide_atomic_load(&event_count->watch, relaxed);
+    return *watch != BIDE_EVENT_COUNT_UNWATCHED_ &&
+           (*watch != bide_this_thread_() || bide_event_count_has_waiters_(event_count));
 }
 
 /* F and S, having found `watch`. */
@@ -157,11 +179,8 @@ void bide_event_count_watch_(bide_event_count *event_count);
  */
 BIDE_INLINE void bide_event_count_notify(bide_event_count *event_count, size_t count)
 {
-    bide_atomic_fence_light(); /* L; partner: H */
-    /* relaxed: D. */
-    uintptr_t watch = bide_atomic_load(&event_count->watch, relaxed);
-    if (watch != BIDE_EVENT_COUNT_UNWATCHED_ &&
-        (watch != bide_this_thread_() || bide_event_count_has_waiters_(event_count)))
+    uintptr_t watch;
+    if (bide_event_count_must_look_(event_count, &watch))
         bide_event_count_look_(event_count, count, watch);
 }
 
@@ -255,22 +274,20 @@ bide_awaiter *bide_retry_wait_(bide_retry *retry);
 typedef struct bide_own_retry {
     bide_awaiter awaiter;
     bide_frame frame; /* waits in `retry` */
-    int status;
     bide_retry retry; /* what the rules are called with */
 } bide_own_retry;
 
 BIDE_INLINE bool bide_own_retry_ready_(bide_awaiter *awaiter)
 {
     bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
-    own->status = bide_retry_attempt_(&own->retry);
-    return own->status != -EAGAIN;
+    return bide_retry_ready_(&own->retry.waiter.awaiter);
 }
 
 bide_frame *bide_own_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 
 BIDE_INLINE int bide_own_retry_resume_(bide_awaiter *awaiter)
 {
-    return ((bide_own_retry *)(void *)awaiter)->status;
+    return ((bide_own_retry *)(void *)awaiter)->retry.status;
 }
 
 bool bide_own_retry_withdraw_(bide_awaiter *awaiter);

@@ -12,7 +12,7 @@
  *                CLOSED     for good
  *
  *     send       takes a receiver that waits in `offered`, if there is one, and gives it the element. Otherwise:
- *                NULL -> pointer, notifies `offered`, and waits for its end.  Not NULL: waits in `free` to do that
+ *                NULL -> pointer, notifies `offered`, and waits for its end. Not NULL: waits in `free` to do that
  *     receive    pointer -> NULL: the send is claimed. Copies the element, ends the send with 0, and notifies `free`.
  *                NULL: waits in `offered` to do that, or to be given one
  *     cut short  own pointer -> NULL, and notifies `free`: nobody has received it

@@ -96,17 +96,16 @@ static bide_frame *gate_step(bide_frame *gate, unsigned depth)
 static const bide_coroutine_code gate_code = {gate_step, "(stop source)", __FILE__, NULL, NULL};
 static const bide_point gate_point = BIDE_POINT(&gate_code, NULL, 0, BIDE_AT_AWAIT);
 
+bool bide_stop_holds_(const bide_frame *frame)
+{
+    return frame->awaiter.ops == &gate_point.ops;
+}
+
 /* The source in which `awaiter` is waited for; NULL if in none. */
 static bide_stop_source *source_of(const bide_awaiter *awaiter)
 {
     bide_frame *frame = awaiter->frame;
-    return frame->awaiter.ops == &gate_point.ops ? bide_container_of(frame, bide_stop_source, gate)
-                                                 : NULL;
-}
-
-bool bide_stop_holds_(const bide_frame *frame)
-{
-    return frame->awaiter.ops == &gate_point.ops;
+    return bide_stop_holds_(frame) ? bide_container_of(frame, bide_stop_source, gate) : NULL;
 }
 
 bool bide_awaiter_is_canceled(bide_awaiter *awaiter)

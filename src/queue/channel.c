@@ -9,21 +9,14 @@ static bide_channel_waiter *waiter_of(bide_retry *retry)
 static int attempt_send(bide_retry *retry)
 {
     bide_channel_waiter *waiter = waiter_of(retry);
-    bide_channel_ *channel = waiter->channel;
-    /* (of words it is to be fast; so is receiving them) */
-    int status = channel->ring.size == 8
-                     ? bide_mpmc_ring_push_(bide_channel_ring_(channel, 8), waiter->element)
-                     : bide_mpmc_ring_push_(channel->ring, waiter->element);
+    int status = bide_mpmc_ring_push_(waiter->channel->ring, waiter->element);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
 static int attempt_receive(bide_retry *retry)
 {
     bide_channel_waiter *waiter = waiter_of(retry);
-    bide_channel_ *channel = waiter->channel;
-    if (channel->ring.size == 8)
-        return bide_mpmc_ring_pop_(bide_channel_ring_(channel, 8), waiter->element);
-    return bide_mpmc_ring_pop_(channel->ring, waiter->element);
+    return bide_mpmc_ring_pop_(waiter->channel->ring, waiter->element);
 }
 
 static bool may_send(bide_retry *retry)

@@ -227,10 +227,10 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
     bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
     if (bide_done(&sender->frame))
         return false;
-    bool begun =
-        sender->stage == FREE; /* has it an offer, made on its behalf, that it does not know of? */
+    bool knows_of_none = sender->stage == FREE;
     bide_destroy(&sender->frame);
-    if (begun && sender->retry.status == 0 && !take_back(sender)) {
+    /* Was one made on its behalf? */
+    if (knows_of_none && sender->retry.status == 0 && !take_back(sender)) {
         /* acquire: who has claimed it has done with it; partner: `end`. */
         while (bide_atomic_load(&sender->handshake, acquire) != ENDED)
             bide_platform.yield();

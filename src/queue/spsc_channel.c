@@ -10,12 +10,8 @@ static int attempt_send(bide_retry *retry)
 {
     bide_spsc_channel_waiter *waiter = waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
-    /* (of words it is to be fast; so is receiving them) */
-    int status = channel->size == 8
-                     ? bide_spsc_ring_push_(&channel->ends, channel->capacity, channel->slots,
-                                            waiter->element, 8)
-                     : bide_spsc_ring_push_(&channel->ends, channel->capacity, channel->slots,
-                                            waiter->element, channel->size);
+    int status = bide_spsc_ring_push_(&channel->ends, channel->capacity, channel->slots,
+                                      waiter->element, channel->size);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
@@ -23,9 +19,6 @@ static int attempt_receive(bide_retry *retry)
 {
     bide_spsc_channel_waiter *waiter = waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
-    if (channel->size == 8)
-        return bide_spsc_ring_pop_(&channel->ends, channel->capacity, channel->slots,
-                                   waiter->element, 8);
     return bide_spsc_ring_pop_(&channel->ends, channel->capacity, channel->slots, waiter->element,
                                channel->size);
 }

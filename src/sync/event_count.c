@@ -61,14 +61,6 @@ static line_rules rules_for(bide_awaiter_chain *taken)
     return (line_rules){{.admit = admit, .settle = settle, .hand = hand}, taken};
 }
 
-/* Does somebody wait, or is on his way out of the line? */
-static bool has_line(bide_event_count *event_count)
-{
-    /* relaxed: S. */
-    uintptr_t state = bide_atomic_load(&event_count->line.state, relaxed);
-    return (state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0;
-}
-
 /* Takes the first `count` in line. */
 static void take_from_line(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
 {
@@ -76,7 +68,7 @@ static void take_from_line(bide_event_count *event_count, size_t count, bide_awa
     line_rules rules = rules_for(taken);
     /* relaxed: what is found is compared by put. */
     uintptr_t state = bide_atomic_load(&event_count->line.state, relaxed);
-    while ((state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0) {
+    while (bide_event_count_is_line_(state)) {
         uintptr_t value = BIDE_QUEUE_VALUE(state);
         value = value < most && count < (most - value) / BIDE_QUEUE_ONE
                     ? value + count * BIDE_QUEUE_ONE
@@ -117,7 +109,7 @@ static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain
         if ((place & BEGUN) == 0)
             append(taken, &((bide_retry *)place)->waiter.awaiter);
     }
-    if (count != 0 && has_line(event_count)) {
+    if (count != 0 && bide_event_count_has_line_(event_count)) {
         take_from_line(event_count, count, taken);
         found = true;
     }
@@ -160,10 +152,8 @@ static void look(bide_event_count *event_count, size_t count, uintptr_t watch,
 /* As bide_event_count_notify, for one; who is taken is the caller's. */
 static void notify_into(bide_event_count *event_count, bide_awaiter_chain *taken)
 {
-    bide_atomic_fence_light();                                        /* L; partner: H */
-    uintptr_t watch = bide_atomic_load(&event_count->watch, relaxed); /* D */
-    if (watch != UNWATCHED &&
-        (watch != bide_this_thread_() || bide_event_count_has_waiters_(event_count)))
+    uintptr_t watch;
+    if (bide_event_count_must_look_(event_count, &watch))
         look(event_count, 1, watch, taken);
 }
 
@@ -204,7 +194,7 @@ static bool stand_in_place(bide_event_count *event_count, bide_retry *retry, boo
     uintptr_t place = FREE;
     uintptr_t own = (uintptr_t)retry | (held ? 0 : (uintptr_t)BEGUN);
     /* release: the operation, if it has not BEGUN; partners: `take`, `take_out`. 5 */
-    if (has_line(event_count) ||
+    if (bide_event_count_has_line_(event_count) ||
         !bide_atomic_compare_exchange(&event_count->place, &place, own, release, relaxed)) /* A */
         return false;
     bide_event_count_watch_(event_count);
@@ -323,7 +313,7 @@ bide_retry *bide_event_count_take_(bide_event_count *event_count)
 
 /* ---- An operation ---- */
 
-static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
+bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_retry *retry = retry_of(awaiter);
     bide_awaiter_chain taken = {NULL, NULL};
@@ -334,11 +324,6 @@ static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
     if (taken.first != NULL)
         serve(&taken);
     return waits ? NULL : frame;
-}
-
-bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
-{
-    return suspend(awaiter, frame);
 }
 
 /* Takes it out of the place. False: it is not there, or not any more. */
@@ -388,9 +373,10 @@ static bool wait_ready(bide_awaiter *awaiter)
     return is_possible(retry_of(awaiter));
 }
 
+/* (a function of its own, by which it is told from what is tried) */
 static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return suspend(awaiter, frame);
+    return bide_retry_suspend_(awaiter, frame);
 }
 
 static int wait_resume(bide_awaiter *awaiter)
@@ -442,7 +428,7 @@ static bide_frame *step(bide_frame *frame, unsigned depth)
         if (is_possible(&own->retry))
             bide_event_count_notify(bide_retry_event_count_(&own->retry), 1); /* 4 */
     }
-    own->status = status;
+    own->retry.status = status;
     frame->awaiter.ops = &bide_point_finished.ops;
     return frame->awaiter.frame;
 }

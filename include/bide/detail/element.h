@@ -30,7 +30,11 @@ BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
 BIDE_INLINE void bide_element_copy_(void *to, const void *from, size_t size)
 {
 #if defined __GNUC__
-    __builtin_memcpy(to, from, size);
+    if (size ==
+        sizeof(uint64_t)) /* (where the size is not a constant, words are moved without a call) */
+        __builtin_memcpy(to, from, sizeof(uint64_t));
+    else
+        __builtin_memcpy(to, from, size);
 #else
     for (size_t i = 0; i < size; i++)
         /* cppcheck-suppress useStandardLibrary; there may be none */

@@ -89,7 +89,7 @@ static uint64_t run_through_loop(const void *body)
     parent.task.frame.context = &bide_default_context;
     parent.task.frame.awaiter.frame = NULL;
     for (bide_frame *frame = &parent.task.frame; frame != NULL;)
-        frame = bide_frame_point(frame)->code->step(frame, 0);
+        frame = bide_frame_step(frame, 0);
     bench_keep(parent.sum);
     return AWAITS;
 }

@@ -132,7 +132,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     awaiter->frame = frame;
     bide_frame *next = bide_awaiter_suspend(awaiter, ops, frame);
     if (next != NULL && next != frame && depth != 0)
-        next = bide_frame_point(next)->code->step(next, depth - 1);
+        next = bide_frame_step(next, depth - 1);
     if (BIDE_LIKELY(next == frame && frame->awaiter.ops == &here->ops &&
                     frame->awaiter.link == awaiter))
         return false;
@@ -152,7 +152,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     BIDE_COROUTINE_(static inline, BIDE_BODY_(static inline, 0, name), type, name)
 
 #define BIDE_COROUTINE_(linkage, body, type, name)                                                 \
-    linkage bide_frame *name##_step_(bide_frame *frame, unsigned depth);                           \
+    linkage bide_next name##_step_(bide_frame *frame, unsigned depth);                             \
     static const bide_coroutine_type *const name##_type_ = &(type);                                \
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
                                                      NULL};                                        \
@@ -163,10 +163,10 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
  * brings a start of its own. A constant name_type_, a pointer to the type, stands before it. */
 #define bide_body(name) BIDE_BODY_(static, 1, name)
 
-#define BIDE_BODY_(linkage, awaits, name)                                                 \
-    enum { BIDE_NAME_(name, _awaits_) = (awaits) };                                       \
-    linkage bide_frame *BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
-                                                 unsigned bide_depth_)
+#define BIDE_BODY_(linkage, awaits, name)                                               \
+    enum { BIDE_NAME_(name, _awaits_) = (awaits) };                                     \
+    linkage bide_next BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
+                                               unsigned bide_depth_)
 
 #define BIDE_NAME_(a, b)         BIDE_NAME_PASTE_(a, b)
 #define BIDE_NAME_PASTE_(a, b)   a##b
@@ -261,7 +261,7 @@ void bide_yield_in_a_body_without_values_(void)
             bide_frame *bide_next_;                                                            \
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
                               &bide_next_))                                                    \
-                return bide_next_;                                                             \
+                return bide_next_frame(bide_next_);                                            \
             if (!BIDE_KNOWN_(bide_ops_->resume == NULL) || bide_ops_->cancel != NULL)          \
                 bide_ops_ = bide_awaiter_->ops;                                                \
             bide_frame_runs_(bide_frame_);                                                     \
@@ -276,17 +276,17 @@ void bide_yield_in_a_body_without_values_(void)
     } while (0)
 
 /* One yield. */
-#define BIDE_YIELD_STATEMENT_(value, number)                           \
-    do {                                                               \
-        static const bide_point bide_here_ =                           \
-            BIDE_POINT(&bide_body_.code, NULL, number, BIDE_AT_YIELD); \
-        BIDE_CHECK_YIELD_ALLOWED_;                                     \
-        BIDE_CHECK_BEFORE_FINALLY_;                                    \
-        bide_frame_->awaiter.ops = &bide_here_.ops;                    \
-        bide_frame_yields_(bide_frame_);                               \
-        return BIDE_TYPE_->yield_value(bide_frame_, (value));          \
-        BIDE_CASE_(number) bide_part_ = BIDE_PART_BODY_;               \
-        bide_frame_runs_(bide_frame_);                                 \
+#define BIDE_YIELD_STATEMENT_(value, number)                                   \
+    do {                                                                       \
+        static const bide_point bide_here_ =                                   \
+            BIDE_POINT(&bide_body_.code, NULL, number, BIDE_AT_YIELD);         \
+        BIDE_CHECK_YIELD_ALLOWED_;                                             \
+        BIDE_CHECK_BEFORE_FINALLY_;                                            \
+        bide_frame_->awaiter.ops = &bide_here_.ops;                            \
+        bide_frame_yields_(bide_frame_);                                       \
+        return bide_next_frame(BIDE_TYPE_->yield_value(bide_frame_, (value))); \
+        BIDE_CASE_(number) bide_part_ = BIDE_PART_BODY_;                       \
+        bide_frame_runs_(bide_frame_);                                         \
     } while (0)
 
 /* clang-format off */
@@ -419,7 +419,8 @@ void bide_yield_in_a_body_without_values_(void)
         BIDE_CHECK_PART_;                                             \
         break;                                                        \
         }                                                             \
-        return bide_frame_finish_(bide_frame_, &bide_body_.code, &bide_body_.finished, bide_error_)
+        return bide_next_frame(                                       \
+            bide_frame_finish_(bide_frame_, &bide_body_.code, &bide_body_.finished, bide_error_))
 
 /* Inside a body: its frame, and the context it runs in. */
 #define bide_this_frame()   (bide_frame_)

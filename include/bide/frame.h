@@ -111,11 +111,30 @@ struct bide_frame {
     };
 };
 
-/* Runs a frame from its point to where it next stops. Returns who runs next, or NULL. `depth` is how
- * many more frames may be stepped by a direct call on this stack; or BIDE_DESTROY_: the frame does not go on,
- * but runs its `finally` part and ends. */
+/* What a step returns: the frame that runs next, or NULL: none, back to whoever resumed. A struct, so that no
+ * other value can be returned from a body by mistake. */
+typedef struct bide_next {
+    bide_frame *frame;
+} bide_next;
+
+/* Runs a frame from its point to where it next stops. `depth` is how many more frames may be stepped by a
+ * direct call on this stack; or BIDE_DESTROY_: the frame does not go on, but runs its `finally` part and
+ * ends. */
 #define BIDE_DESTROY_ UINT_MAX
-typedef bide_frame *bide_step(bide_frame *frame, unsigned depth);
+typedef bide_next bide_step(bide_frame *frame, unsigned depth);
+
+/* For step functions written by hand: `return bide_next_frame(frame);` has `frame` run next (NULL: none), */
+BIDE_INLINE bide_next bide_next_frame(bide_frame *frame)
+{
+    bide_next next = {frame};
+    return next;
+}
+
+/* ... and `return bide_next_none();` none. */
+BIDE_INLINE bide_next bide_next_none(void)
+{
+    return bide_next_frame(NULL);
+}
 
 /* A coroutine's code, known by name. */
 typedef struct bide_coroutine_code {
@@ -255,6 +274,12 @@ BIDE_INLINE bool bide_done(const bide_frame *frame)
 BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
 {
     return awaiter->ops->withdraw == bide_frame_withdraw_;
+}
+
+/* One step of `frame`, by its code. Returns the frame that runs next, or NULL. */
+BIDE_INLINE bide_frame *bide_frame_step(bide_frame *frame, unsigned depth)
+{
+    return bide_frame_point(frame)->code->step(frame, depth).frame;
 }
 
 /*

@@ -99,7 +99,7 @@ BIDE_INLINE void *bide_generator_next(bide_generator *generator)
 {
     if (BIDE_UNLIKELY(bide_done(&generator->frame)))
         return NULL;
-    bide_frame_point(&generator->frame)->code->step(&generator->frame, 0);
+    bide_frame_step(&generator->frame, 0);
     return generator->value;
 }
 

@@ -111,7 +111,7 @@ BIDE_INLINE void *bide_recursive_generator_next(bide_recursive_generator *genera
         return NULL;
     bide_frame *frame = generator->leaf;
     do
-        frame = bide_frame_point(frame)->code->step(frame, BIDE_DIRECT_DEPTH);
+        frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
     while (frame != NULL);
     return generator->value;
 }

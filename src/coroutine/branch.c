@@ -5,7 +5,7 @@
 
 #include "bide/handle.h"
 
-static bide_frame *branch_step(bide_frame *frame, unsigned depth);
+static bide_next branch_step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code code = {branch_step, "bide_branch", __FILE__, NULL, NULL};
 static const bide_point at_start = BIDE_POINT_START(&code);
@@ -35,13 +35,13 @@ static bide_frame *join(bide_fork *fork, const bide_scheduler *here)
     return NULL;
 }
 
-static bide_frame *branch_step(bide_frame *frame, unsigned depth)
+static bide_next branch_step(bide_frame *frame, unsigned depth)
 {
     bide_branch *branch = bide_container_of(frame, bide_branch, frame);
     (void)depth;
     if (frame->awaiter.ops == &at_start.ops) {
         frame->awaiter.ops = &at_await.ops;
-        return bide_frame_await(frame, branch->awaited);
+        return bide_next_frame(bide_frame_await(frame, branch->awaited));
     }
     bide_fork *fork = branch->fork;
     const bide_scheduler *here = branch->context.scheduler;
@@ -58,7 +58,7 @@ static bide_frame *branch_step(bide_frame *frame, unsigned depth)
         bide_stop_source_detach(&branch->stop);
     if (branch->ended != NULL)
         branch->ended(branch);
-    return bide_fork_count_down_(fork) ? join(fork, here) : NULL;
+    return bide_next_frame(bide_fork_count_down_(fork) ? join(fork, here) : NULL);
 }
 
 void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,

@@ -28,7 +28,7 @@
 
 /* ---- The deadline ---- */
 
-static bide_frame *due_step(bide_frame *frame, unsigned depth)
+static bide_next due_step(bide_frame *frame, unsigned depth)
 {
     bide_deadline *deadline = bide_container_of(frame, bide_deadline, frame);
     (void)depth;
@@ -39,7 +39,7 @@ static bide_frame *due_step(bide_frame *frame, unsigned depth)
         bide_awaiter *awaiter = (bide_awaiter *)waiter;
         bide_wake_one(awaiter);
     }
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code due_code = {due_step, "bide_deadline", __FILE__, NULL, NULL};
@@ -139,7 +139,7 @@ bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *dea
 
 /* ---- An operation under a deadline ---- */
 
-static bide_frame *limited_step(bide_frame *frame, unsigned depth);
+static bide_next limited_step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code limited_code = {limited_step, "bide_with_deadline", __FILE__, NULL,
                                                  NULL};
@@ -148,7 +148,7 @@ static const bide_point limited_end = BIDE_POINT(&limited_code, NULL, 1, BIDE_AT
 
 /* The first time `inner` has ended, the second time the deadline. Only then the result is taken: until then what the
  * operation took can still be given back. */
-static bide_frame *limited_step(bide_frame *frame, unsigned depth)
+static bide_next limited_step(bide_frame *frame, unsigned depth)
 {
     bide_with_deadline_operation *operation =
         bide_container_of(frame, bide_with_deadline_operation, frame);
@@ -159,12 +159,12 @@ static bide_frame *limited_step(bide_frame *frame, unsigned depth)
         frame->awaiter.ops = &limited_end.ops;
         bide_frame *next = bide_frame_await(frame, end);
         if (next != frame)
-            return next;
+            return bide_next_frame(next);
     }
     bide_awaiter_resume(end, end->ops);
     operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
     frame->awaiter.ops = &bide_point_finished.ops;
-    return operation->awaiter.frame;
+    return bide_next_frame(operation->awaiter.frame);
 }
 
 /* What is ready needs no deadline. */

@@ -93,7 +93,7 @@ static void run(bide_frame *frame, inline_queue *queue)
         while (frame != NULL) {
             if (!may_be_resumed(frame))
                 break; /* (if misuse returns, which it should not) */
-            frame = bide_frame_point(frame)->code->step(frame, BIDE_DIRECT_DEPTH);
+            frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
         }
         bide_awaiter *awaiter = bide_awaiter_chain_take(&queue->ready);
         if (awaiter == NULL)

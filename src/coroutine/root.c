@@ -9,7 +9,7 @@
 #include "inside.h"
 #include "roots.h"
 
-static bide_frame *root_step(bide_frame *frame, unsigned depth);
+static bide_next root_step(bide_frame *frame, unsigned depth);
 
 const bide_coroutine_code bide_root_code_ = {root_step, "bide_root", __FILE__, NULL, NULL};
 static const bide_point at_start = BIDE_POINT_START(&bide_root_code_);
@@ -25,18 +25,18 @@ void bide_root_forget_(bide_root *root)
 #endif
 }
 
-static bide_frame *root_step(bide_frame *frame, unsigned depth)
+static bide_next root_step(bide_frame *frame, unsigned depth)
 {
     bide_root *root = bide_container_of(frame, bide_root, frame);
     (void)depth;
     if (frame->awaiter.ops == &at_start.ops) {
         frame->awaiter.ops = &at_await.ops;
-        return bide_frame_await(frame, root->awaited);
+        return bide_next_frame(bide_frame_await(frame, root->awaited));
     }
     root->status = bide_awaiter_resume(root->awaited, root->awaited->ops);
     bide_root_forget_(root);
     root->ended(root);
-    return NULL;
+    return bide_next_none();
 }
 
 void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,

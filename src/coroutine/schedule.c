@@ -30,19 +30,19 @@ static bool is_posted(bide_awaiter *awaiter)
 
 /* ---- Oneself ---- */
 
-static bide_frame *back_step(bide_frame *back, unsigned depth);
+static bide_next back_step(bide_frame *back, unsigned depth);
 
 static const bide_coroutine_code back_code = {back_step, "bide_schedule", __FILE__, NULL, NULL};
 static const bide_point back_point = BIDE_POINT(&back_code, NULL, 0, BIDE_AT_AWAIT);
 static const bide_point back_posted = BIDE_POINT(&back_code, NULL, 1, BIDE_AT_AWAIT);
 
 /* The coroutine has ended: its continuation is posted, for it may belong elsewhere. */
-static bide_frame *back_step(bide_frame *back, unsigned depth)
+static bide_next back_step(bide_frame *back, unsigned depth)
 {
     (void)depth;
     back->awaiter.ops = &back_posted.ops;
     bide_wake_one(&back->awaiter);
-    return NULL;
+    return bide_next_none();
 }
 
 bide_awaiter *bide_posted_back_(const bide_frame *ended)
@@ -103,13 +103,14 @@ bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *
 /* ---- After something ---- */
 
 /* `inner` has ended. */
-static bide_frame *after_step(bide_frame *after, unsigned depth)
+static bide_next after_step(bide_frame *after, unsigned depth)
 {
     bide_resume_on_operation *operation = bide_container_of(after, bide_resume_on_operation, after);
     (void)depth;
     operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
     after->awaiter.ops = &bide_point_finished.ops;
-    return schedule_suspend(&operation->schedule.awaiter, operation->schedule.awaiter.frame);
+    return bide_next_frame(
+        schedule_suspend(&operation->schedule.awaiter, operation->schedule.awaiter.frame));
 }
 
 static const bide_coroutine_code after_code = {after_step, "bide_resume_on", __FILE__, NULL, NULL};
@@ -153,7 +154,7 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
 
 /* ---- Something else ---- */
 
-static bide_frame *there_step(bide_frame *there, unsigned depth);
+static bide_next there_step(bide_frame *there, unsigned depth);
 
 static const bide_coroutine_code there_code = {there_step, "bide_schedule_on", __FILE__, NULL,
                                                NULL};
@@ -161,19 +162,19 @@ static const bide_point there_start = BIDE_POINT_START(&there_code);
 static const bide_point there_await = BIDE_POINT(&there_code, NULL, 1, BIDE_AT_AWAIT);
 
 /* On the other scheduler: starts `inner`; at its end goes back. */
-static bide_frame *there_step(bide_frame *there, unsigned depth)
+static bide_next there_step(bide_frame *there, unsigned depth)
 {
     bide_schedule_on_operation *operation =
         bide_container_of(there, bide_schedule_on_operation, there);
     (void)depth;
     if (there->awaiter.ops == &there_start.ops) {
         there->awaiter.ops = &there_await.ops;
-        return bide_frame_await(there, operation->inner);
+        return bide_next_frame(bide_frame_await(there, operation->inner));
     }
     operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
     there->awaiter.ops = &bide_point_finished.ops;
     bide_wake_one(&operation->awaiter);
-    return NULL;
+    return bide_next_none();
 }
 
 static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)

@@ -73,7 +73,7 @@ int bide_stop_reason(bide_stop_source *source)
 
 /* ---- The gate ---- */
 
-static bide_frame *gate_step(bide_frame *gate, unsigned depth)
+static bide_next gate_step(bide_frame *gate, unsigned depth)
 {
     bide_stop_source *source = bide_container_of(gate, bide_stop_source, gate);
     bide_frame *frame = gate->awaiter.frame;
@@ -83,12 +83,12 @@ static bide_frame *gate_step(bide_frame *gate, unsigned depth)
         if ((word & BIDE_STOP_WAITING_) != 0) {
             /* acquire: partner is the release of WAITING, by the starter or a canceler; 2. */
             if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire, relaxed))
-                return frame;
+                return bide_next_frame(frame);
         } else {
             /* release: partner is the acquire of who finds ENDED; 3. */
             if (bide_atomic_compare_exchange(&source->word, &word, word | BIDE_STOP_ENDED_, release,
                                              relaxed))
-                return NULL;
+                return bide_next_none();
         }
     }
 }

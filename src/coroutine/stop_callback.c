@@ -26,7 +26,7 @@
 
 /* ---- The frame ---- */
 
-static bide_frame *call_step(bide_frame *frame, unsigned depth)
+static bide_next call_step(bide_frame *frame, unsigned depth)
 {
     bide_stop_callback *callback = bide_container_of(frame, bide_stop_callback, frame);
     (void)depth;
@@ -37,7 +37,7 @@ static bide_frame *call_step(bide_frame *frame, unsigned depth)
         bide_awaiter *awaiter = (bide_awaiter *)waiter;
         bide_wake_one(awaiter);
     }
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code call_code = {call_step, "bide_stop_callback", __FILE__, NULL,

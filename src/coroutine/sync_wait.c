@@ -91,12 +91,12 @@ static bool look(thread_waiter *waiter)
 
 /* ---- The deadline ---- */
 
-static bide_frame *late_step(bide_frame *frame, unsigned depth)
+static bide_next late_step(bide_frame *frame, unsigned depth)
 {
     thread_waiter *waiter = bide_container_of(frame, thread_waiter, late);
     (void)depth;
     bide_stop_request_with(&waiter->root.stop, -ETIMEDOUT);
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code late_code = {late_step, "bide_sync_wait_until", __FILE__, NULL,

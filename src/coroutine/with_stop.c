@@ -16,14 +16,14 @@ static void detach(bide_with_stop_operation *operation)
         bide_stop_source_detach(&operation->source);
 }
 
-static bide_frame *step(bide_frame *frame, unsigned depth)
+static bide_next step(bide_frame *frame, unsigned depth)
 {
     bide_with_stop_operation *operation = bide_container_of(frame, bide_with_stop_operation, frame);
     (void)depth;
     operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
     detach(operation);
     frame->awaiter.ops = &bide_point_finished.ops;
-    return operation->awaiter.frame;
+    return bide_next_frame(operation->awaiter.frame);
 }
 
 static const bide_coroutine_code code = {step, "bide_with_stop", __FILE__, NULL, NULL};

@@ -168,7 +168,7 @@ static bide_event_count *offered(bide_retry *retry)
 
 static const bide_retry_rules send_rules = {make_offer, may_offer, offered};
 
-static bide_frame *step(bide_frame *frame, unsigned depth);
+static bide_next step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code code = {step, "bide_rendezvous_send", __FILE__, NULL, NULL};
 static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
@@ -187,7 +187,7 @@ static bool must_wait_on(bide_rendezvous_sender *sender)
     return bide_atomic_load(&sender->handshake, relaxed) != ARMED && !take_back(sender);
 }
 
-static bide_frame *step(bide_frame *frame, unsigned depth)
+static bide_next step(bide_frame *frame, unsigned depth)
 {
     bide_rendezvous_sender *sender = bide_container_of(frame, bide_rendezvous_sender, frame);
     int status;
@@ -196,16 +196,16 @@ static bide_frame *step(bide_frame *frame, unsigned depth)
         bide_awaiter *awaiter = &sender->retry.waiter.awaiter;
         status = bide_awaiter_resume(awaiter, awaiter->ops);
         if (status == 0)
-            return await_offer(sender, OFFERED);
+            return bide_next_frame(await_offer(sender, OFFERED));
     } else {
         status = bide_awaiter_resume(&sender->offer, sender->offer.ops);
         if (sender->stage == OFFERED && (status == -ECANCELED || status == -ETIMEDOUT) &&
             must_wait_on(sender))
-            return await_offer(sender, CLAIMED);
+            return bide_next_frame(await_offer(sender, CLAIMED));
     }
     sender->status = status;
     frame->awaiter.ops = &bide_point_finished.ops;
-    return frame->awaiter.frame;
+    return bide_next_frame(frame->awaiter.frame);
 }
 
 bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
@@ -219,7 +219,7 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
     own->context = frame->context;
     bide_frame *next = bide_frame_await(
         own, bide_event_count_retry(&sender->retry, &sender->rendezvous->free, &send_rules));
-    return next == own ? step(own, 0) : next;
+    return next == own ? step(own, 0).frame : next;
 }
 
 bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)

@@ -148,12 +148,12 @@ static bool take_or_look(bide_run_loop *loop)
     return loop->ready.first != NULL;
 }
 
-static bide_frame *hint_step(bide_frame *frame, unsigned depth)
+static bide_next hint_step(bide_frame *frame, unsigned depth)
 {
     bide_run_loop *loop = bide_container_of(frame, bide_run_loop, hint);
     (void)depth;
     take_due_and(loop, bide_platform.now(), true);
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code hint_code = {hint_step, "(timers of a run loop)", __FILE__, NULL,
@@ -272,11 +272,11 @@ static void run_until(bide_run_loop *loop, const bool *ended)
     running = outer;
 }
 
-static bide_frame *stop_step(bide_frame *frame, unsigned depth)
+static bide_next stop_step(bide_frame *frame, unsigned depth)
 {
     (void)depth;
     bide_container_of(frame, bide_run_loop, stop_frame)->stopping = true;
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code stop_code = {stop_step, "bide_run_loop_stop", __FILE__, NULL,

@@ -179,7 +179,7 @@ static const bide_awaiter_ops wait_ops = {wait_ready,  wait_suspend,  wait_resum
 
 /* ---- One waits in line, again and again ---- */
 
-static bide_frame *lock_step(bide_frame *frame, unsigned depth);
+static bide_next lock_step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code lock_code = {lock_step, "bide_barging_mutex_lock", __FILE__, NULL,
                                               NULL};
@@ -191,7 +191,7 @@ static bide_frame *lock_wait(waiter_type *waiter)
     return bide_frame_await(&waiter->frame, &waiter->wait.awaiter);
 }
 
-static bide_frame *lock_step(bide_frame *frame, unsigned depth)
+static bide_next lock_step(bide_frame *frame, unsigned depth)
 {
     waiter_type *waiter = bide_container_of(frame, waiter_type, frame);
     bide_awaiter *wait = &waiter->wait.awaiter;
@@ -202,12 +202,12 @@ static bide_frame *lock_step(bide_frame *frame, unsigned depth)
             break;
         bide_frame *next = lock_wait(waiter);
         if (next != frame)
-            return next;
+            return bide_next_frame(next);
     }
     if (waiter->is_pending)
         end_pending(waiter);
     frame->awaiter.ops = &bide_point_finished.ops;
-    return waiter->awaiter.frame;
+    return bide_next_frame(waiter->awaiter.frame);
 }
 
 bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame)
@@ -221,7 +221,7 @@ bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame
     waiter->frame.awaiter.frame = frame;
     waiter->frame.context = frame->context;
     bide_frame *next = lock_wait(waiter);
-    return next == &waiter->frame ? lock_step(next, 0) : next;
+    return next == &waiter->frame ? lock_step(next, 0).frame : next;
 }
 
 bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)

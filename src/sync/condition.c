@@ -142,7 +142,7 @@ static const bide_awaiter_ops wait_ops = {NULL,        wait_suspend,  wait_resum
 
 /* ---- ... and then for the mutex ---- */
 
-static bide_frame *condition_step(bide_frame *frame, unsigned depth);
+static bide_next condition_step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code condition_code = {condition_step, "bide_condition_wait", __FILE__,
                                                    NULL, NULL};
@@ -158,7 +158,7 @@ static bide_frame *await_unstoppable(bide_frame *frame, bide_awaiter *awaiter)
 }
 
 /* The first time it has waited, the second time it has locked. */
-static bide_frame *condition_step(bide_frame *frame, unsigned depth)
+static bide_next condition_step(bide_frame *frame, unsigned depth)
 {
     bide_condition_waiter *waiter = bide_container_of(frame, bide_condition_waiter, frame);
     bide_awaiter *wait = &waiter->wait.awaiter;
@@ -171,7 +171,7 @@ static bide_frame *condition_step(bide_frame *frame, unsigned depth)
             bide_mutex_lock(waiter->lock, waiter->lock->mutex);
             bide_frame *next = await_unstoppable(frame, lock);
             if (next != frame)
-                return next;
+                return bide_next_frame(next);
         }
     }
     if (frame->awaiter.ops == &locks.ops) {
@@ -181,7 +181,7 @@ static bide_frame *condition_step(bide_frame *frame, unsigned depth)
             waiter->status = status;
     }
     frame->awaiter.ops = &bide_point_finished.ops;
-    return waiter->awaiter.frame;
+    return bide_next_frame(waiter->awaiter.frame);
 }
 
 static bide_frame *condition_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -191,7 +191,7 @@ static bide_frame *condition_suspend(bide_awaiter *awaiter, bide_frame *frame)
     waiter->frame.awaiter.frame = frame;
     waiter->frame.context = frame->context;
     bide_frame *next = bide_frame_await(&waiter->frame, &waiter->wait.awaiter);
-    return next == &waiter->frame ? condition_step(next, 0) : next;
+    return next == &waiter->frame ? condition_step(next, 0).frame : next;
 }
 
 static int condition_resume(bide_awaiter *awaiter)

@@ -404,7 +404,7 @@ bide_awaiter *bide_retry_wait_(bide_retry *retry)
 
 /* ---- What only its own coroutine may attempt: a coroutine that attempts and waits ---- */
 
-static bide_frame *step(bide_frame *frame, unsigned depth);
+static bide_next step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code code = {step, "bide_event_count_retry_own", __FILE__, NULL, NULL};
 static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
@@ -415,7 +415,7 @@ static bide_frame *wait(bide_own_retry *own)
     return bide_frame_await(&own->frame, bide_retry_wait_(&own->retry));
 }
 
-static bide_frame *step(bide_frame *frame, unsigned depth)
+static bide_next step(bide_frame *frame, unsigned depth)
 {
     bide_own_retry *own = bide_container_of(frame, bide_own_retry, frame);
     bide_awaiter *awaiter = &own->retry.waiter.awaiter;
@@ -424,13 +424,13 @@ static bide_frame *step(bide_frame *frame, unsigned depth)
     if (status == 0) {
         status = bide_retry_attempt_(&own->retry);
         if (status == -EAGAIN)
-            return wait(own);
+            return bide_next_frame(wait(own));
         if (is_possible(&own->retry))
             bide_event_count_notify(bide_retry_event_count_(&own->retry), 1); /* 4 */
     }
     own->retry.status = status;
     frame->awaiter.ops = &bide_point_finished.ops;
-    return frame->awaiter.frame;
+    return bide_next_frame(frame->awaiter.frame);
 }
 
 bide_frame *bide_own_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)

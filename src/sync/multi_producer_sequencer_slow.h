@@ -137,7 +137,7 @@ int F_(_join)(SEQUENCER_ *sequencer, MEMBER_ *member, BARRIER_ *barrier, BIDE_SE
 
 /* ---- A claim that waits: 4 and 9 ---- */
 
-static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
+static bide_next BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
 const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_),

@@ -88,7 +88,7 @@ void bide_once_close(bide_once *once)
 
 /* ---- An operation that is run once ---- */
 
-static bide_frame *run_step(bide_frame *frame, unsigned depth);
+static bide_next run_step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code run_code = {run_step, "bide_once_run", __FILE__, NULL, NULL};
 static const bide_point run_begins = BIDE_POINT(&run_code, NULL, 0, BIDE_AT_AWAIT);
@@ -100,7 +100,7 @@ static bide_once_operation *operation_of(bide_awaiter *awaiter)
 }
 
 /* The first time it has begun, or is done; the second time `inner` has ended. */
-static bide_frame *run_step(bide_frame *frame, unsigned depth)
+static bide_next run_step(bide_frame *frame, unsigned depth)
 {
     bide_once_operation *operation = bide_container_of(frame, bide_once_operation, frame);
     bide_awaiter *begin = &operation->begin.waiter.awaiter;
@@ -111,7 +111,7 @@ static bide_frame *run_step(bide_frame *frame, unsigned depth)
             frame->awaiter.ops = &run_runs.ops;
             bide_frame *next = bide_frame_await(frame, operation->inner);
             if (next != frame)
-                return next;
+                return bide_next_frame(next);
         } else {
             bide_abandon_(operation->inner);
         }
@@ -121,7 +121,7 @@ static bide_frame *run_step(bide_frame *frame, unsigned depth)
         bide_once_end_(&operation->begin, operation->status >= 0);
     }
     frame->awaiter.ops = &bide_point_finished.ops;
-    return operation->awaiter.frame;
+    return bide_next_frame(operation->awaiter.frame);
 }
 
 static bool run_ready(bide_awaiter *awaiter)
@@ -141,7 +141,7 @@ static bide_frame *run_suspend(bide_awaiter *awaiter, bide_frame *frame)
     operation->frame.awaiter.frame = frame;
     operation->frame.context = frame->context;
     bide_frame *next = bide_frame_await(&operation->frame, &operation->begin.waiter.awaiter);
-    return next == &operation->frame ? run_step(next, 0) : next;
+    return next == &operation->frame ? run_step(next, 0).frame : next;
 }
 
 static int run_resume(bide_awaiter *awaiter)

@@ -206,7 +206,7 @@ static bool F_(_turn)(WAITER_ *self, int *status)
 
 /* ---- Waiting ---- */
 
-static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
+static bide_next BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
 const bide_coroutine_code F_(_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_sequence_group_wait",

@@ -40,7 +40,7 @@ void F_(_close)(SEQUENCER_ *sequencer)
     BARRIER_F_(_close)(sequencer->cursor);
 }
 
-static bide_frame *BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
+static bide_next BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
 const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_claim", __FILE__,

@@ -313,11 +313,11 @@ typedef struct alarm {
     state *state;
 } alarm;
 
-static bide_frame *alarm_step(bide_frame *frame, unsigned depth)
+static bide_next alarm_step(bide_frame *frame, unsigned depth)
 {
     (void)depth;
     bide_event_set(&bide_container_of(frame, alarm, frame)->state->event);
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code alarm_code = {alarm_step, "alarm", __FILE__, NULL, NULL};
@@ -401,18 +401,12 @@ static const bide_check_scenario cleared = {
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&sync_wait,
-                                                     &loop_woken,
-                                                     &loop_freed,
-                                                     &stopped_by_two,
-                                                     &spawned_elsewhere,
-                                                     &run_and_stopped_twice,
-                                                     &loop_woken_by_two,
-                                                     &looked,
-                                                     &loop_slept,
-                                                     &alarmed,
-                                                     &cleared,
-                                                     NULL};
+    static const bide_check_scenario *const all[] = {&sync_wait,         &loop_woken,
+                                                     &loop_freed,        &stopped_by_two,
+                                                     &spawned_elsewhere, &run_and_stopped_twice,
+                                                     &loop_woken_by_two, &looked,
+                                                     &loop_slept,        &alarmed,
+                                                     &cleared,           NULL};
     static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

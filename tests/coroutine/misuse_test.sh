@@ -55,6 +55,9 @@ for variant in 0 1; do
         $one
         bide_finally(); self->i = 0;"
     expect no $variant 'a body named otherwise' "bide_begin(another, struct x *it);"
+    expect no $variant 'return 0 in a body' "if (self->i) return 0; $one"
+    expect no $variant 'return NULL in a body' "if (self->i) return (void *)0; $one"
+    expect no $variant 'return of an error in a body' "if (self->i < 0) return self->i; $one"
 done
 
 

@@ -467,7 +467,7 @@ static void *take_from_an_asynchronous_generator(void *unused)
     frame->context = &bide_default_context;
     frame->awaiter.frame = NULL;
     while (frame != NULL)
-        frame = bide_frame_point(frame)->code->step(frame, 0);
+        frame = bide_frame_step(frame, 0);
     found += taking.count;
     return NULL;
 }

@@ -51,29 +51,29 @@ const bide_coroutine_type traveller_type = {
     nullptr,     nullptr,          nullptr,          nullptr, nullptr, nullptr};
 const bide_coroutine_type *const type = &traveller_type;
 
-bide_frame *traveller_step(bide_frame *frame, unsigned depth);
+bide_next traveller_step(bide_frame *frame, unsigned depth);
 
 const bide_coroutine_code code = {traveller_step, "traveller", __FILE__, &type, nullptr};
 const bide_point traveller_start = BIDE_POINT_START(&code);
 const bide_point traveller_moves = BIDE_POINT(&code, nullptr, 1, BIDE_AT_AWAIT);
 
-bide_frame *traveller_step(bide_frame *frame, unsigned depth)
+bide_next traveller_step(bide_frame *frame, unsigned depth)
 {
     traveller *self = bide_promise(traveller, frame);
     if (depth == BIDE_DESTROY_) {
         destroyed++;
         frame->awaiter.ops = &bide_point_finished.ops;
         frame->error = -ECANCELED;
-        return nullptr;
+        return bide_next_none();
     }
     if (bide_frame_point(frame) == &traveller_start && self->to != nullptr) {
         frame->awaiter.ops = &traveller_moves.ops;
-        return bide_frame_await(frame, bide_schedule(&self->schedule, self->to));
+        return bide_next_frame(bide_frame_await(frame, bide_schedule(&self->schedule, self->to)));
     }
     ended++;
     frame->awaiter.ops = &bide_point_finished.ops;
     frame->error = self->status;
-    return frame->awaiter.frame;
+    return bide_next_frame(frame->awaiter.frame);
 }
 
 traveller *create(bide_allocator *allocator, bide_scheduler *to, int status)

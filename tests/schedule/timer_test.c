@@ -52,7 +52,7 @@ typedef struct alarm {
     bide_atomic(unsigned) rings;
 } alarm;
 
-static bide_frame *alarm_step(bide_frame *frame, unsigned depth)
+static bide_next alarm_step(bide_frame *frame, unsigned depth)
 {
     alarm *self = bide_container_of(frame, alarm, frame);
     bide_event *event = self->event;
@@ -61,7 +61,7 @@ static bide_frame *alarm_step(bide_frame *frame, unsigned depth)
     bide_atomic_fetch_add(&self->rings, 1, release); /* the test's thread may go on, and free it */
     if (event != NULL)
         bide_event_set(event);
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code alarm_code = {alarm_step, "alarm", __FILE__, NULL, NULL};
@@ -247,12 +247,12 @@ struct many {
     struct list list;
 };
 
-static bide_frame *listing_step(bide_frame *frame, unsigned depth);
+static bide_next listing_step(bide_frame *frame, unsigned depth);
 static const bide_coroutine_code listing_code = {listing_step, "listing", __FILE__, NULL, NULL};
 static const bide_point listing_point = BIDE_POINT_START(&listing_code);
 static struct many many;
 
-static bide_frame *listing_step(bide_frame *frame, unsigned depth)
+static bide_next listing_step(bide_frame *frame, unsigned depth)
 {
     alarm *self = bide_container_of(frame, alarm, frame);
     many.list.numbers[many.list.count++] = (unsigned)(self - many.alarms);

@@ -31,6 +31,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/handle.h"
+#include "bide/wrapper.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -58,6 +59,7 @@ static const bide_coroutine_type bide_async_generator_type = {"async_generator",
                                                               NULL,
                                                               NULL,
                                                               bide_async_generator_yield_,
+                                                              NULL,
                                                               NULL,
                                                               NULL,
                                                               NULL,
@@ -127,15 +129,15 @@ BIDE_INLINE int bide_async_generator_resume_(bide_awaiter *awaiter)
     return ended ? next->generator->frame.error : 0;
 }
 
-/* Who asked is destroyed: so is the generator, which runs for nobody now. */
-BIDE_INLINE bool bide_async_generator_withdraw_(bide_awaiter *awaiter)
+BIDE_INLINE bide_frame *bide_async_generator_coroutine_(bide_awaiter *awaiter)
 {
-    bide_frame *generator =
-        &((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame;
-    if (!bide_withdraw_ended_(generator))
-        return false;
-    bide_destroy(generator);
-    return true;
+    return &((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame;
+}
+
+/* The coroutine that asked is destroyed: so is the generator, also if it has yielded. */
+BIDE_INLINE void bide_async_generator_give_back_(bide_awaiter *awaiter)
+{
+    bide_async_generator_end(((bide_async_generator_next_operation *)(void *)awaiter)->generator);
 }
 
 /*
@@ -147,11 +149,11 @@ BIDE_INLINE bool bide_async_generator_withdraw_(bide_awaiter *awaiter)
 BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_operation *next,
                                                     bide_async_generator *generator)
 {
-    static const bide_awaiter_ops ops = {
-        bide_async_generator_ready_,    bide_async_generator_suspend_,
-        bide_async_generator_resume_,   NULL,
-        bide_async_generator_withdraw_, "bide_async_generator_next"};
-    next->awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(bide_async_generator_ready_, bide_async_generator_suspend_,
+                         bide_async_generator_resume_, "bide_async_generator_next"),
+        bide_async_generator_coroutine_, bide_async_generator_give_back_, NULL};
+    next->awaiter.ops = &ops.ops;
     next->generator = generator;
     return &next->awaiter;
 }

@@ -79,5 +79,6 @@
 #include "bide/watch.h"
 #include "bide/when.h"
 #include "bide/with_stop.h"
+#include "bide/wrapper.h"
 
 #endif

@@ -9,7 +9,9 @@
  *     | stop      | <-- child of -| stop      |  a wait in the branch can be cancelled by itself
  *     +-----------+               +-----------+
  *
- * A branch runs in the context of who forks, but for the stop source: one source serves one sequence of waits.
+ * A branch runs in a copy of the context of the coroutine that forks, with a stop source of its own: one source serves
+ * one sequence of waits. If what it awaits moves it to another scheduler, it ends there, and the forking coroutine goes
+ * on where that belongs.
  *
  * `running` counts the branches that have not ended; a scope counts one more until it is joined. Who counts down
  * to 0 goes on with who waits for the fork, and nobody touches the fork after its own count.
@@ -39,6 +41,10 @@ typedef struct bide_fork {
     bide_decision decision;
     bool can_stop;        /* can anybody ask the branches to stop? */
     bide_awaiter *joined; /* the operation that ends with the fork */
+    size_t passed;        /* while it is destroyed: the branches up to this number have ended */
+
+    /* of a scope: branches that have ended, by their frames' links, whose operation may have had something */
+    bide_atomic(uintptr_t) had;
     bide_stop_source stop;
 } bide_fork;
 
@@ -81,8 +87,12 @@ bool bide_fork_count_down_(bide_fork *fork);
 /* After the last: nothing refers to the fork any more. */
 void bide_fork_end_(bide_fork *fork);
 
-/* Ends a branch that a destroyed coroutine waits for. False: it had ended. */
-bool bide_branch_withdraw_(bide_branch *branch);
+/* The branch has ended, and the coroutine that forked is destroyed before it was told: what the branch had is given
+ * back. */
+void bide_branch_give_back_(bide_branch *branch);
+
+/* The same for all branches of a scope that stay until it is joined. */
+void bide_fork_give_back_(bide_fork *fork);
 
 BIDE_EXTERN_C_END
 

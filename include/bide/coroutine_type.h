@@ -72,6 +72,10 @@ struct bide_coroutine_type {
     /* What bide_start_created and bide_owned return when there is no memory. NULL: an awaiter that ends
      * with -ENOMEM. */
     void *(*get_return_object_on_allocation_failure)(void);
+
+    /* The coroutine has ended with 0, or was ready at its start, and what awaits it is destroyed before it has been told,
+     * behind a wrapper: gives back what the coroutine had for it. NULL: nothing. */
+    void (*give_back)(bide_frame *frame);
 };
 
 /* An await_transform that refuses: an await in the body does not compile when optimised (gcc, clang), and

@@ -86,7 +86,9 @@ typedef struct bide_awaiter_ops {
      * The coroutine that waits is destroyed, and nobody ends the operation at the same time: removes it
      * from wherever it is enlisted. On a thread of its scheduler. True: nothing refers to it any more. False:
      * it has ended, and has been handed to its scheduler; what it took nobody will have, so it has given that back, or
-     * to the next. NULL: it cannot be withdrawn.
+     * to the next. Also called, and then false, of an operation that ended without having suspended, or whose result
+     * was taken, on behalf of a coroutine that will never know: behind a wrapper (wrapper.h). NULL: it cannot be
+     * withdrawn.
      */
     bool (*withdraw)(bide_awaiter *awaiter);
 
@@ -229,8 +231,10 @@ struct bide_scheduler {
 };
 
 /*
- * Where a coroutine belongs. It is inherited: a coroutine has the context of the one that awaits it.
- * The user owns it; it must outlive every coroutine that runs in it. Constant while shared.
+ * Where a coroutine belongs. It is inherited: a coroutine has the context of the one that awaits it. Constant while
+ * shared: a coroutine that moves to another scheduler changes to a context of its own, which is bide_this_context()
+ * until it moves again. What begins beside it (roots, branches, deadlines, stop callbacks) copies the context that it is
+ * given. bide_start does not: there the context is the caller's, and outlives the coroutine.
  */
 struct bide_context {
     bide_scheduler *scheduler; /* never NULL */
@@ -268,6 +272,23 @@ BIDE_INLINE const bide_point *bide_frame_point(const bide_frame *frame)
 BIDE_INLINE bool bide_done(const bide_frame *frame)
 {
     return bide_frame_point(frame)->state == BIDE_AT_END;
+}
+
+/* Is it ready? Then it has ended without having been suspended, which is remembered: bide_awaiter_suspended. For what
+ * awaits an operation on behalf of another coroutine, which may be destroyed before it is told. */
+BIDE_INLINE bool bide_awaiter_had(bide_awaiter *awaiter)
+{
+    if (awaiter->ops->ready == NULL || !awaiter->ops->ready(awaiter))
+        return false;
+    if (awaiter->frame != NULL) /* (some are constants) */
+        awaiter->frame = NULL;
+    return true;
+}
+
+/* In an operation's `withdraw`: was it suspended? If not it has ended by having been ready. */
+BIDE_INLINE bool bide_awaiter_suspended(const bide_awaiter *awaiter)
+{
+    return awaiter->frame != NULL;
 }
 
 /* Is the awaiter a frame? */
@@ -412,12 +433,11 @@ enum { BIDE_PATIENCE_LEAST = 16, BIDE_PATIENCE_MOST = 1024 };
  */
 BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaiter)
 {
-    const bide_awaiter_ops *ops = awaiter->ops;
     frame->awaiter.link = awaiter;
-    if (bide_awaiter_ready(awaiter, ops))
+    if (bide_awaiter_had(awaiter))
         return frame;
     awaiter->frame = frame;
-    return bide_awaiter_suspend(awaiter, ops, frame);
+    return bide_awaiter_suspend(awaiter, awaiter->ops, frame);
 }
 
 BIDE_STATIC_ASSERT(sizeof(bide_frame) <= 4 * sizeof(void *), "a frame's header is four words");

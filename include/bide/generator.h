@@ -71,6 +71,7 @@ static const bide_coroutine_type bide_generator_type = {"generator",
                                                         bide_await_forbidden,
                                                         NULL,
                                                         NULL,
+                                                        NULL,
                                                         NULL};
 
 /* Opens the definition of a generator's body; see bide_coroutine_of. */

@@ -45,10 +45,6 @@ void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *
  */
 void bide_destroy(bide_frame *frame);
 
-/* For the withdraw of an operation that is a coroutine: if it has ended, or yielded, and its continuation was posted
- * by it (schedule.h), takes that back. False: it cannot be. */
-bool bide_withdraw_ended_(const bide_frame *ended);
-
 BIDE_EXTERN_C_END
 
 #endif

@@ -77,6 +77,7 @@ static const bide_coroutine_type bide_recursive_generator_type = {
     bide_recursive_generator_transform_,
     NULL,
     NULL,
+    NULL,
     NULL};
 
 /* Opens the definition of a recursive generator's body; see bide_coroutine_of. */

@@ -27,18 +27,18 @@ struct bide_root {
     int status; /* what `awaited` ended with; for `ended` and after it */
     void (*ended)(bide_root *root);
 
-    /* if the context given to it has a stop source, or it was prepared as stoppable: what is awaited has a
-     * source of its own, attached to that of the context, if there is one */
-    bide_context context;
+    bide_context context; /* a copy of the one given to it, but for the source; constant */
+
+    /* if that has a stop source, or the root was prepared as stoppable: what is awaited has a source of its own,
+     * attached to that of the context, if there is one */
     bide_stop_source stop;
 };
 
 /*
  * Posts `root` to the scheduler of `context`, where it awaits `awaited`; when that has ended, calls
- * `ended` on the thread where it ended. `root`, `context` and `awaited` are the caller's until then;
- * nothing of the root is touched after `ended` is called, which may free it. If the context has a stop
- * source, `awaited` runs in a copy of the context with a source of its own that is attached to it. Any thread;
- * does not suspend; cannot fail.
+ * `ended` there, wherever it ended. `root` and `awaited` are the caller's until then; the root is then marked as ended,
+ * and nothing of it is touched after `ended` is called, which may free it. `context` is copied. If it has a stop
+ * source, `awaited` runs with a source of its own that is attached to it. Any thread; does not suspend; cannot fail.
  */
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root));

@@ -7,8 +7,11 @@
  *     bide_schedule_on   something else runs there, and the coroutine goes on where it was (the articles'
  *                        `via` is this or the former, by what is to run there)
  *
- * Who awaits the coroutine goes on where it belongs, whatever the coroutine did: a frame in the operation
- * stands between the two and hands over by posting.
+ * Whatever awaits the coroutine goes on where it belongs, whatever the coroutine did: a frame in the operation
+ * stands between the two and hands over by posting. The coroutine that moves is the one that awaits the operation: given
+ * to a wrapper that runs it in a coroutine of its own (bide_with_stop, bide_with_deadline, bide_when_all, a scope,
+ * bide_once_run, bide_schedule_on), a move is that coroutine's, and the awaiting one stays. bide_then has none, so what
+ * awaits it moves.
  *
  * Source: schedule(), resume_on and schedule_on of cppcoro, and `via` of Lewis Baker's articles.
  */

@@ -25,7 +25,7 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_scope {
     bide_awaiter awaiter; /* of join */
     bide_fork fork;
-    const bide_context *context; /* the owner's */
+    bide_context context; /* as the owner's was when it opened the scope; constant */
 
     /* of the list of open scopes, where misuse is looked for */
     bide_frame *owner; /* or NULL: not in the list */
@@ -40,15 +40,16 @@ void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug);
 #define bide_scope_init(scope, owner) bide_scope_init_(scope, owner, BIDE_DEBUG)
 
 /*
- * Begins `awaiter` (a task, or any operation) beside the owner, in its context but for the stop source. It is
- * posted, not run, by this. `branch` is the caller's until the scope is joined, or until `ended` is called
+ * Begins `awaiter` (a task, or any operation) beside the owner, in the context that the owner had when it opened the
+ * scope, but for the stop source; it stays there if the owner moves. It is posted, not run, by this. `branch` is the caller's until the scope is joined, or until `ended` is called
  * with it, last of all, where it was set: see the next. By the owner, or by a coroutine of the scope. In a
  * scope that was asked to stop it begins all the same, and its waits end at once. Does not suspend; cannot fail.
  */
 void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awaiter);
 
-/* The same, in another context, for a scheduler or a name of its own; its stop source is not used. `ended`
- * is called on the thread where the branch ends, and may free it; or NULL. */
+/* The same, in another context, for a scheduler or a name of its own; its stop source is not used. `context`
+ * is copied. `ended` is called on the thread where the branch ends, or is destroyed with the owner, with branch->status;
+ * it may free the branch, and what the branch's operation had is its affair; or NULL. */
 void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_context *context,
                          bide_awaiter *awaiter, void (*ended)(bide_branch *branch));
 

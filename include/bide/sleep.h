@@ -56,7 +56,8 @@ BIDE_INLINE void bide_sleep_cancel_(bide_awaiter *awaiter)
 BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
 {
     bide_scheduler *scheduler = awaiter->frame->context->scheduler;
-    return scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter);
+    return scheduler->clear_timer != NULL &&
+           scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter);
 }
 
 /*

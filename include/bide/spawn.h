@@ -21,9 +21,10 @@ typedef struct bide_spawned {
 } bide_spawned;
 
 /*
- * Starts `awaiter` on the scheduler of `context`. `spawned`, `context` and what is awaited must stay
- * where they are until `spawned->ended` is set, and may go right after that. Any thread; does not
- * suspend; cannot fail.
+ * Starts `awaiter` on the scheduler of `context`, which is copied: if the spawning coroutine passes its own and moves
+ * later, what it has spawned stays. `spawned` and what is awaited must stay where they are until `spawned->ended` is
+ * set, and may go right after that; the scheduler and the context's stop source too. Any thread; does not suspend;
+ * cannot fail.
  */
 void bide_spawn(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter);
 

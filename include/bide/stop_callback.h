@@ -29,6 +29,7 @@ typedef struct bide_stop_callback {
     bide_stop_source source; /* attached to the given one; the frame waits in it */
     bide_awaiter request;    /* what the frame waits for; the request posts it */
     bide_frame frame;        /* calls the function */
+    bide_context context;    /* a copy: the frame's; constant */
     void (*function)(void *argument);
     void *argument;
     bide_atomic(
@@ -49,7 +50,8 @@ typedef struct bide_stop_callback_waiter {
  * if it was asked already. What was written before the request is visible in it. It must not block, like
  * anything that a scheduler runs. With the inline scheduler it runs on the thread of the request, where waking runs
  * coroutines: after what runs there has suspended or, if nothing does, before bide_stop_request
- * (or this) returns. `source` and `context` outlive the callback; a `source` that is NULL is never asked. Any
+ * (or this) returns. `source` outlives the callback, and the scheduler of `context`, which is copied; a `source` that
+ * is NULL is never asked. Any
  * thread; cannot fail; does not suspend; blocks as bide_stop_source_attach does.
  */
 void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *source,

@@ -17,7 +17,7 @@ typedef struct bide_task {
 } bide_task;
 
 /* Nothing is customised: lazily started, errors are passed to who awaits it, who runs next. */
-static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NULL, NULL,
+static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NULL, NULL, NULL,
                                                    NULL,   NULL, NULL, NULL, NULL, NULL};
 
 /* Opens the definition of a task's body; see bide_coroutine_of. */

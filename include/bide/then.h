@@ -8,7 +8,7 @@
 #ifndef BIDE_THEN_H
 #define BIDE_THEN_H
 
-#include "bide/frame.h"
+#include "bide/wrapper.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -23,7 +23,7 @@ typedef struct bide_then_operation {
 BIDE_INLINE bool bide_then_ready_(bide_awaiter *awaiter)
 {
     bide_awaiter *inner = bide_container_of(awaiter, bide_then_operation, awaiter)->inner;
-    return bide_awaiter_ready(inner, inner->ops);
+    return bide_awaiter_had(inner);
 }
 
 /* What is awaited goes on with who awaits this: at its end nothing runs in between. */
@@ -37,11 +37,18 @@ BIDE_INLINE bide_frame *bide_then_suspend_(bide_awaiter *awaiter, bide_frame *fr
 BIDE_INLINE int bide_then_resume_(bide_awaiter *awaiter)
 {
     bide_then_operation *then = bide_container_of(awaiter, bide_then_operation, awaiter);
-    return then->function(then->argument, bide_awaiter_resume(then->inner, then->inner->ops));
+    return then->function(then->argument, bide_wrapper_take(&then->inner));
 }
 
-/* The withdraw of what awaits `inner` in the same breath. */
-bool bide_then_withdraw_(bide_awaiter *awaiter);
+BIDE_INLINE void bide_then_give_back_(bide_awaiter *awaiter)
+{
+    bide_wrapper_give_back(&bide_container_of(awaiter, bide_then_operation, awaiter)->inner);
+}
+
+BIDE_INLINE bide_awaiter *bide_then_inner_(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? bide_container_of(awaiter, bide_then_operation, awaiter)->inner : NULL;
+}
 
 /*
  * Waits for `inner` (a task, or any operation), then calls function(argument, status) with what it ended with,
@@ -52,9 +59,10 @@ bool bide_then_withdraw_(bide_awaiter *awaiter);
 BIDE_INLINE bide_awaiter *bide_then(bide_then_operation *then, bide_awaiter *inner,
                                     int (*function)(void *argument, int status), void *argument)
 {
-    static const bide_awaiter_ops ops = {bide_then_ready_, bide_then_suspend_,   bide_then_resume_,
-                                         NULL,             bide_then_withdraw_, "bide_then"};
-    then->awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(bide_then_ready_, bide_then_suspend_, bide_then_resume_, "bide_then"),
+        NULL, bide_then_give_back_, bide_then_inner_};
+    then->awaiter.ops = &ops.ops;
     then->inner = inner;
     then->function = function;
     then->argument = argument;

@@ -3,11 +3,11 @@
 
 #include "inside.h"
 
-#include "bide/handle.h"
+#include "bide/errors.h"
 
 static bide_next branch_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code code = {branch_step, "bide_branch", __FILE__, NULL, NULL};
+static const bide_coroutine_code code = {branch_step, "bide_branch", __FILE__, &bide_by_hand, NULL};
 static const bide_point at_start = BIDE_POINT_START(&code);
 static const bide_point at_await = BIDE_POINT(&code, NULL, 1, BIDE_AT_AWAIT);
 
@@ -35,17 +35,58 @@ static bide_frame *join(bide_fork *fork, const bide_scheduler *here)
     return NULL;
 }
 
+/* What it awaits is gone, or was never begun: then it is in a queue. */
+static void destroy_branch(bide_branch *branch)
+{
+    bide_frame *frame = &branch->frame;
+    if (frame->awaiter.ops != &at_start.ops) {
+        bide_wrapper_forget(&branch->awaited);
+    } else {
+        if (!bide_take_back_from_(frame->context->scheduler, &frame->awaiter))
+            bide_misused_("a coroutine was destroyed that is about to begin", &at_start);
+        bide_wrapper_abandon(&branch->awaited);
+    }
+    branch->status = -ECANCELED;
+    bide_frame_destroyed(frame);
+    if (branch->number != 0)
+        branch->fork->passed = branch->number;
+    else
+        bide_stop_source_detach(&branch->stop);
+    if (branch->ended != NULL)
+        branch->ended(branch);
+}
+
+/* A scope knows its branches by their sources while they run. One that has ended, stays, and may have had something, it
+ * knows by a list that is only pushed onto. */
+static void remember(bide_branch *branch)
+{
+    bide_awaiter *self = &branch->frame.awaiter;
+    bide_fork *fork = branch->fork;
+    if (branch->ended != NULL || branch->status < 0 ||
+        !bide_wrapper_can_give_back_(branch->awaited))
+        return;
+    /* relaxed: who reads the list is ordered by the count down: 1. */
+    uintptr_t newest = bide_atomic_load(&fork->had, relaxed);
+    do {
+        self->link = (bide_awaiter *)newest;
+    } while (
+        !bide_atomic_compare_exchange_weak(&fork->had, &newest, (uintptr_t)self, relaxed, relaxed));
+}
+
 static bide_next branch_step(bide_frame *frame, unsigned depth)
 {
     bide_branch *branch = bide_container_of(frame, bide_branch, frame);
-    (void)depth;
+    if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
+        destroy_branch(branch);
+        return bide_next_none();
+    }
     if (frame->awaiter.ops == &at_start.ops) {
         frame->awaiter.ops = &at_await.ops;
         return bide_next_frame(bide_frame_await(frame, branch->awaited));
     }
     bide_fork *fork = branch->fork;
-    const bide_scheduler *here = branch->context.scheduler;
-    branch->status = bide_awaiter_resume(branch->awaited, branch->awaited->ops);
+    const bide_scheduler *here = frame->context->scheduler; /* (it may have moved) */
+    branch->status = bide_wrapper_take(&branch->awaited);
     frame->awaiter.ops = &bide_point_finished.ops;
     if (decides(branch)) {
         size_t undecided = 0;
@@ -54,8 +95,10 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         if (bide_atomic_compare_exchange(&fork->decided, &undecided, mark, relaxed, relaxed))
             bide_stop_request(&fork->stop); /* 3 */
     }
-    if (branch->number == 0)
+    if (branch->number == 0) {
         bide_stop_source_detach(&branch->stop);
+        remember(branch);
+    }
     if (branch->ended != NULL)
         branch->ended(branch);
     return bide_next_frame(bide_fork_count_down_(fork) ? join(fork, here) : NULL);
@@ -67,6 +110,8 @@ void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,
     bide_atomic_init(&fork->running, running);
     bide_atomic_init(&fork->decided, 0);
     fork->decision = decision;
+    fork->passed = 0;
+    bide_atomic_init(&fork->had, 0);
     fork->can_stop = decision != BIDE_DECIDED_BY_NONE || context->stop != NULL;
     fork->joined = joined;
     if (fork->can_stop)
@@ -121,17 +166,18 @@ void bide_branch_prepare_(bide_branch *branch, bide_fork *fork, size_t number,
     }
 }
 
-bool bide_branch_withdraw_(bide_branch *branch)
+void bide_branch_give_back_(bide_branch *branch)
 {
-    bide_frame *frame = &branch->frame;
-    if (bide_done(frame))
-        return false;
-    if (frame->awaiter.ops == &at_start.ops) {
-        bide_take_back_(&frame->awaiter);
-        bide_abandon_(branch->awaited);
+    bide_wrapper_give_back(&branch->awaited);
+}
+
+void bide_fork_give_back_(bide_fork *fork)
+{
+    /* relaxed: as in `remember`. */
+    bide_awaiter *awaiter = (bide_awaiter *)bide_atomic_load(&fork->had, relaxed);
+    while (awaiter != NULL) {
+        bide_awaiter *next = awaiter->link;
+        bide_branch_give_back_(bide_container_of(awaiter, bide_branch, frame.awaiter));
+        awaiter = next;
     }
-    bide_destroy(frame);
-    if (branch->number == 0)
-        bide_stop_source_detach(&branch->stop);
-    return true;
 }

@@ -66,18 +66,19 @@ static int owner_resume(bide_awaiter *awaiter)
     return error;
 }
 
-static bool owner_withdraw(bide_awaiter *awaiter)
+static bide_frame *owner_coroutine(bide_awaiter *awaiter)
 {
-    bide_frame *child = frame_of(awaiter);
-    if (bide_done(child) && !bide_withdraw_ended_(child))
-        return false;
-    bide_destroy(child);
-    bide_free(child);
-    return true;
+    return frame_of(awaiter);
 }
 
-const bide_awaiter_ops bide_owned_ops_ = {NULL, owner_suspend,  owner_resume,
-                                          NULL, owner_withdraw, "bide_owned"};
+static void owner_free(bide_awaiter *awaiter)
+{
+    bide_free(frame_of(awaiter));
+}
+
+const bide_wrapper_ops bide_owned_ops_ = {
+    BIDE_WRAPPER_OPS(NULL, owner_suspend, owner_resume, "bide_owned"), owner_coroutine, owner_free,
+    NULL};
 
 /* There was no memory. Ends at once, so nobody writes to it. */
 static bool ended(bide_awaiter *awaiter)
@@ -109,7 +110,7 @@ bide_awaiter *bide_owned(void *frame, const bide_point *body)
         return failure_object(body, &no_memory_awaiter);
     ((bide_frame *)frame)->awaiter.ops = &body->ops;
     bide_awaiter *awaiter = &owner_of(frame)->awaiter;
-    awaiter->ops = &bide_owned_ops_;
+    awaiter->ops = &bide_owned_ops_.ops;
     return awaiter;
 }
 
@@ -122,13 +123,7 @@ bide_frame *bide_awaited_frame(bide_awaiter *awaiter)
 {
     if (awaiter == NULL)
         return NULL;
-    if (awaiter->ops == &bide_owned_ops_)
+    if (awaiter->ops == &bide_owned_ops_.ops)
         return frame_of(awaiter);
     return bide_awaiter_is_frame(awaiter) ? (bide_frame *)(void *)awaiter : NULL;
-}
-
-void bide_awaiter_forget_(bide_awaiter *awaiter)
-{
-    if (awaiter->ops == &bide_owned_ops_)
-        bide_free(frame_of(awaiter));
 }

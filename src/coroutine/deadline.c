@@ -19,9 +19,7 @@
 
 #include "inside.h"
 
-#include "bide/create.h"
 #include "bide/errors.h"
-#include "bide/handle.h"
 
 #define SET   BIDE_DEADLINE_SET
 #define ENDED BIDE_DEADLINE_ENDED
@@ -123,9 +121,11 @@ static bool end_withdraw(bide_awaiter *awaiter)
 {
     uintptr_t state = (uintptr_t)awaiter;
     bide_deadline *deadline = waiter_of(awaiter)->deadline;
-    /* relaxed: if it fails, the waiter was posted; otherwise it goes back to who had it. */
-    return bide_atomic_compare_exchange(&deadline->state, &state, SET, relaxed, relaxed) &&
-           end_here(deadline);
+    /* relaxed: if it fails, it has ended, and the waiter was posted; otherwise it goes back to who had it. */
+    if (bide_atomic_compare_exchange(&deadline->state, &state, SET, relaxed, relaxed))
+        return end_here(deadline);
+    bide_stop_source_detach(&deadline->source);
+    return false;
 }
 
 bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *deadline)
@@ -141,10 +141,27 @@ bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *dea
 
 static bide_next limited_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code limited_code = {limited_step, "bide_with_deadline", __FILE__, NULL,
-                                                 NULL};
+static const bide_coroutine_code limited_code = {limited_step, "bide_with_deadline", __FILE__,
+                                                 &bide_by_hand, NULL};
 static const bide_point limited_inner = BIDE_POINT(&limited_code, NULL, 0, BIDE_AT_AWAIT);
 static const bide_point limited_end = BIDE_POINT(&limited_code, NULL, 1, BIDE_AT_AWAIT);
+
+static bide_with_deadline_operation *limited_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
+}
+
+static void destroy_limited(bide_with_deadline_operation *operation)
+{
+    bide_frame *frame = &operation->frame;
+    if (frame->awaiter.ops == &limited_end.ops)
+        bide_wrapper_give_back(&operation->inner); /* (the deadline has been ended) */
+    else if (!end_here(&operation->deadline))
+        bide_misused_("a coroutine was destroyed while its deadline asks it to stop",
+                      bide_frame_point(frame));
+    bide_frame_destroyed(frame);
+    bide_wrapper_forget(&operation->inner);
+}
 
 /* The first time `inner` has ended, the second time the deadline. Only then the result is taken: until then what the
  * operation took can still be given back. */
@@ -153,7 +170,10 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
     bide_with_deadline_operation *operation =
         bide_container_of(frame, bide_with_deadline_operation, frame);
     bide_awaiter *end = &operation->end.awaiter;
-    (void)depth;
+    if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
+        destroy_limited(operation);
+        return bide_next_none();
+    }
     if (frame->awaiter.ops == &limited_inner.ops) {
         bide_deadline_end(&operation->end, &operation->deadline);
         frame->awaiter.ops = &limited_end.ops;
@@ -162,74 +182,67 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
             return bide_next_frame(next);
     }
     bide_awaiter_resume(end, end->ops);
-    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+    operation->status = bide_wrapper_take(&operation->inner);
     frame->awaiter.ops = &bide_point_finished.ops;
-    return bide_next_frame(operation->awaiter.frame);
+    return bide_next_frame(frame->awaiter.frame);
 }
 
 /* What is ready needs no deadline. */
 static bool limited_ready(bide_awaiter *awaiter)
 {
-    bide_with_deadline_operation *operation =
-        bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
-    bide_awaiter *inner = operation->inner;
-    if (!bide_awaiter_ready(inner, inner->ops))
+    bide_with_deadline_operation *operation = limited_of(awaiter);
+    if (!bide_awaiter_had(operation->inner))
         return false;
-    operation->status = bide_awaiter_resume(inner, inner->ops);
+    operation->status = bide_wrapper_take(&operation->inner);
     return true;
 }
 
 static bide_frame *limited_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_with_deadline_operation *operation =
-        bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
+    bide_with_deadline_operation *operation = limited_of(awaiter);
     bide_awaiter *inner = operation->inner;
+    bide_frame *limited = &operation->frame;
     operation->status = bide_deadline_init(&operation->deadline, frame->context, operation->time);
     if (operation->status != 0) {
-        bide_abandon_(inner);
+        bide_wrapper_abandon(&operation->inner);
+        limited->awaiter.ops = &bide_point_finished.ops;
         return frame;
     }
-    operation->frame.awaiter.ops = &limited_inner.ops;
-    operation->frame.awaiter.frame = frame;
-    operation->frame.context = &operation->deadline.context;
-    operation->frame.awaiter.link = inner;
-    inner->frame = &operation->frame;
-    return bide_awaiter_suspend(inner, inner->ops, &operation->frame);
+    limited->awaiter.ops = &limited_inner.ops;
+    limited->awaiter.frame = frame;
+    limited->context = &operation->deadline.context;
+    limited->awaiter.link = inner;
+    inner->frame = limited;
+    return bide_awaiter_suspend(inner, inner->ops, limited);
 }
 
 static int limited_resume(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_with_deadline_operation, awaiter)->status;
+    return limited_of(awaiter)->status;
 }
 
-/* It has ended, and nobody takes the result. */
-static void give_back(bide_awaiter *inner)
+static bide_frame *limited_coroutine(bide_awaiter *awaiter)
 {
-    if (bide_awaited_frame(inner) != NULL)
-        bide_awaiter_forget_(inner);
-    else if (inner->ops->withdraw != NULL)
-        inner->ops->withdraw(inner);
+    return &limited_of(awaiter)->frame;
 }
 
-static bool limited_withdraw(bide_awaiter *awaiter)
+static void limited_give_back(bide_awaiter *awaiter)
 {
-    bide_with_deadline_operation *operation =
-        bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
-    if (bide_done(&operation->frame))
-        return false;
-    bool waits_for_end = operation->frame.awaiter.ops == &limited_end.ops;
-    if (waits_for_end)
-        give_back(operation->inner);
-    bide_destroy(&operation->frame);
-    return waits_for_end || end_here(&operation->deadline);
+    bide_wrapper_give_back(&limited_of(awaiter)->inner);
+}
+
+static bide_awaiter *limited_inner_of(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? limited_of(awaiter)->inner : NULL;
 }
 
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner)
 {
-    static const bide_awaiter_ops ops = {limited_ready, limited_suspend,  limited_resume,
-                                         NULL,          limited_withdraw, "bide_with_deadline"};
-    operation->awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(limited_ready, limited_suspend, limited_resume, "bide_with_deadline"),
+        limited_coroutine, limited_give_back, limited_inner_of};
+    operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->time = time;
     return &operation->awaiter;

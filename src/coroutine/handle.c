@@ -10,6 +10,7 @@
 #include "bide/coroutine.h"
 #include "bide/create.h"
 #include "bide/stop.h"
+#include "bide/wrapper.h"
 
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
 {
@@ -27,41 +28,120 @@ void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *
     return object;
 }
 
-bool bide_take_back_(bide_awaiter *awaiter)
+bool bide_take_back_from_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
-    bide_scheduler *scheduler = awaiter->frame->context->scheduler;
     return scheduler->take_back != NULL && scheduler->take_back(scheduler, awaiter);
 }
 
-bool bide_withdraw_(bide_awaiter *awaiter)
+bool bide_take_back_(bide_awaiter *awaiter)
 {
-    bool (*function)(bide_awaiter *) = awaiter->ops->withdraw;
-    return function != NULL && (function(awaiter) || bide_take_back_(awaiter));
+    return bide_take_back_from_(awaiter->frame->context->scheduler, awaiter);
 }
 
-bool bide_withdraw_ended_(const bide_frame *ended)
+/* ---- Destroying ---- */
+
+static bool nothing_withdraw(bide_awaiter *awaiter)
 {
-    bide_awaiter *posted = bide_posted_back_(ended);
-    return posted == NULL || bide_take_back_(posted);
+    (void)awaiter;
+    return false;
 }
 
-/* The operation that the frame waits for, if it does, is to leave no trace. */
-static void withdraw(bide_frame *frame)
+static const bide_awaiter_ops nothing_ops = {NULL, NULL, NULL, NULL, nothing_withdraw, "(nothing)"};
+
+/* Nobody awaits it, and nobody writes to it. */
+static const bide_awaiter nothing = {&nothing_ops, NULL, NULL};
+
+/* What a suspended frame waits for, behind operations that only stand for it; NULL if it waits for nothing. */
+static bide_awaiter *awaited_by(const bide_frame *frame)
 {
+    const bide_wrapper_ops *wrapper;
     bide_awaiter *awaiter = frame->awaiter.link;
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
-        return;
-    if (awaiter == &bide_running_)
+        return NULL;
+    while ((wrapper = bide_wrapper_of(awaiter)) != NULL && wrapper->coroutine == NULL)
+        awaiter = wrapper->inner(awaiter, 0);
+    return awaiter;
+}
+
+/* The coroutine that runs behind what is awaited, or has ended there; NULL if none does. */
+static bide_frame *coroutine_of(bide_awaiter *awaiter)
+{
+    const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
+    if (wrapper != NULL)
+        return wrapper->coroutine(awaiter);
+    return bide_awaiter_is_frame(awaiter) ? (bide_frame *)(void *)awaiter : NULL;
+}
+
+/* Does it run for who awaits `awaiter`? (An asynchronous generator that has yielded does not any more.) */
+static bool runs(const bide_awaiter *awaiter, const bide_frame *child)
+{
+    bide_state state = bide_frame_point(child)->state;
+    return state != BIDE_AT_END && (state != BIDE_AT_YIELD || bide_wrapper_of(awaiter) == NULL);
+}
+
+bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
+{
+    bide_awaiter *awaiter = awaited_by(frame);
+    bide_frame *child = awaiter != NULL ? coroutine_of(awaiter) : NULL;
+    return child != NULL && runs(awaiter, child) ? child : NULL;
+}
+
+/* Of a coroutine that nobody will take the result of. */
+static void give_back_result(bide_frame *frame)
+{
+    const bide_coroutine_code *code = bide_frame_point(frame)->code;
+    if (code != NULL && code->type != NULL && (*code->type)->give_back != NULL && frame->error == 0)
+        (*code->type)->give_back(frame);
+}
+
+bool bide_wrapper_can_give_back_(const bide_awaiter *awaiter)
+{
+    const bide_coroutine_code *code;
+    if (!bide_awaiter_is_frame(awaiter))
+        return awaiter != &nothing;
+    code = bide_frame_point((const bide_frame *)(const void *)awaiter)->code;
+    return code != NULL && code->type != NULL && (*code->type)->give_back != NULL;
+}
+
+/*
+ * What runs behind it, `ended` or several, has ended. If that has posted the frame it is taken back: by the move that it
+ * went through, or, as wrappers do that do not hand over to it directly, by `awaiter`. What was had is given back.
+ */
+static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
+{
+    const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
+    bide_awaiter *posted = ended != NULL ? bide_posted_back_(ended) : NULL;
+    if (posted == NULL && wrapper != NULL && wrapper != &bide_owned_ops_)
+        posted = awaiter;
+    bool is_gone = posted == NULL || bide_take_back_(posted);
+    if (wrapper != NULL)
+        wrapper->give_back(awaiter);
+    else
+        give_back_result((bide_frame *)(void *)awaiter);
+    return is_gone;
+}
+
+/* `awaiter`, which the frame waits for, is to leave no trace. Nothing runs behind it. */
+static void withdraw(bide_frame *frame, bide_awaiter *awaiter)
+{
+    bool is_gone;
+    if (awaiter == &bide_running_) {
         bide_misused_("a running coroutine was destroyed", bide_frame_point(frame));
-    else if (awaiter->ops->withdraw == NULL && bide_awaited_frame(awaiter) == NULL)
+        return;
+    }
+    if (awaiter->ops->withdraw == NULL) {
         bide_misused_("a coroutine was destroyed while it waits for what cannot be withdrawn",
                       bide_frame_point(frame));
-    else {
-        bide_stop_forget_(frame);
-        if (!bide_withdraw_(awaiter))
-            bide_misused_("a coroutine was destroyed that is about to be resumed",
-                          bide_frame_point(frame));
+        return;
     }
+    bide_stop_forget_(frame);
+    if (bide_wrapper_of(awaiter) != NULL || bide_awaiter_is_frame(awaiter))
+        is_gone = withdraw_ended(awaiter, coroutine_of(awaiter));
+    else
+        is_gone = awaiter->ops->withdraw(awaiter) || bide_take_back_(awaiter);
+    if (!is_gone)
+        bide_misused_("a coroutine was destroyed that is about to be resumed",
+                      bide_frame_point(frame));
 }
 
 /* It waits for nothing any more. */
@@ -69,47 +149,44 @@ static void end(bide_frame *frame)
 {
     const bide_point *point = bide_frame_point(frame);
     const bide_coroutine_code *code = point->code;
-    if (point->state != BIDE_AT_START && code->type != NULL) {
+    bool has_begun = point->state != BIDE_AT_START;
+    if (code->type != NULL && (has_begun || *code->type == bide_by_hand)) {
         code->step(frame, BIDE_DESTROY_); /* (returns NULL: nobody's continuation runs) */
         return;
-    }
-    if (code == &bide_root_code_) {
-        bide_root *root = bide_container_of(frame, bide_root, frame);
-        if (point->state == BIDE_AT_START) { /* it is in its scheduler's queue */
-            if (!bide_take_back_(&frame->awaiter))
-                bide_misused_("a coroutine was destroyed that is about to begin",
-                              bide_frame_point(frame));
-            bide_abandon_(root->awaited);
-        }
-        bide_root_forget_(root);
     }
     frame->awaiter.ops = code->finished != NULL ? &code->finished->ops : &bide_point_finished.ops;
     frame->error = -ECANCELED;
 }
 
-/* The coroutine that a suspended one awaits, if it is one, and has not ended. */
-static bide_frame *child_of(bide_frame *frame)
+/*
+ * From the innermost outwards. In a loop, since coroutines may await each other to any depth. On the way in each
+ * child's continuation is made its parent, whatever stood between, which is the way back.
+ */
+static void destroy(bide_frame *top)
 {
-    if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
-        return NULL;
-    bide_frame *child = bide_awaited_frame(frame->awaiter.link);
-    return child != NULL && !bide_done(child) ? child : NULL;
-}
-
-/* In a loop, for coroutines may await each other to any depth. */
-static void destroy(bide_frame *frame)
-{
-    bide_frame *innermost = frame;
-    for (bide_frame *child; (child = child_of(innermost)) != NULL;)
-        innermost = child;
-    withdraw(innermost);
-    while (innermost != frame) {
-        bide_frame *parent = innermost->awaiter.frame;
-        end(innermost);
-        bide_awaiter_forget_(parent->awaiter.link);
-        innermost = parent;
+    bide_frame *at = top;
+    bool had_child = false; /* was a coroutine destroyed that `at` waited for? */
+    for (;;) {
+        bide_frame *child = bide_awaited_coroutine_(at);
+        if (child != NULL) {
+            child->awaiter.frame = at;
+            at = child;
+            had_child = false;
+            continue;
+        }
+        bide_awaiter *awaiter = awaited_by(at);
+        if (awaiter != NULL && !had_child)
+            withdraw(at, awaiter);
+        else if (awaiter != NULL && bide_wrapper_of(awaiter) != NULL)
+            bide_wrapper_of(awaiter)->give_back(awaiter);
+        bide_frame *parent = at->awaiter.frame;
+        bool is_top = at == top;
+        end(at);
+        if (is_top)
+            return;
+        at = parent;
+        had_child = true;
     }
-    end(frame);
 }
 
 void bide_destroy(bide_frame *frame)
@@ -122,7 +199,73 @@ bool bide_frame_withdraw_(bide_awaiter *awaiter)
 {
     bide_frame *frame = (bide_frame *)(void *)awaiter;
     if (bide_done(frame))
-        return bide_withdraw_ended_(frame);
+        return withdraw_ended(awaiter, frame);
     bide_destroy(frame);
     return true;
+}
+
+bool bide_wrapper_withdraw_(bide_awaiter *awaiter)
+{
+    const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
+    bool had_child = false;
+    if (wrapper->coroutine == NULL) {
+        bide_awaiter *inner = wrapper->inner(awaiter, 0);
+        return inner->ops->withdraw != NULL &&
+               (inner->ops->withdraw(inner) || bide_take_back_(inner));
+    }
+    for (bide_frame *child; (child = wrapper->coroutine(awaiter)) != NULL && runs(awaiter, child);
+         had_child = true)
+        bide_destroy(child);
+    if (!had_child)
+        return withdraw_ended(awaiter, wrapper->coroutine(awaiter));
+    wrapper->give_back(awaiter);
+    return true;
+}
+
+/* ---- What wrappers do ---- */
+
+static const bide_coroutine_type by_hand;
+const bide_coroutine_type *const bide_by_hand = &by_hand;
+
+void bide_wrapper_forget(bide_awaiter **inner)
+{
+    *inner = (bide_awaiter *)(uintptr_t)&nothing;
+}
+
+void bide_wrapper_give_back(bide_awaiter **inner)
+{
+    bide_awaiter *awaiter = *inner;
+    const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
+    bide_wrapper_forget(inner);
+    if (wrapper != NULL)
+        wrapper->give_back(awaiter);
+    else if (bide_awaiter_is_frame(awaiter))
+        give_back_result((bide_frame *)(void *)awaiter);
+    else if (awaiter->ops->withdraw != NULL)
+        awaiter->ops->withdraw(awaiter);
+}
+
+/* In a loop but for operations side by side. */
+static void abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
+{
+    const bide_wrapper_ops *wrapper;
+    while (awaiter != NULL && (wrapper = bide_wrapper_of(awaiter)) != NULL) {
+        if (wrapper == &bide_owned_ops_) {
+            bide_free(bide_awaited_frame(awaiter));
+            return;
+        }
+        bide_awaiter *last = wrapper->inner != NULL ? wrapper->inner(awaiter, 0) : NULL;
+        bide_awaiter *next;
+        for (size_t i = 1; last != NULL && (next = wrapper->inner(awaiter, i)) != NULL; i++) {
+            abandon(last);
+            last = next;
+        }
+        awaiter = last;
+    }
+}
+
+void bide_wrapper_abandon(bide_awaiter **inner)
+{
+    abandon(*inner);
+    bide_wrapper_forget(inner);
 }

@@ -3,21 +3,17 @@
 #define BIDE_INSIDE_H
 
 #include "bide/root.h"
+#include "bide/wrapper.h"
 
 /* Says that a rule was broken, with the coroutine that stands at `point`. */
 void bide_misused_(const char *what, const bide_point *point);
 
-/* What an awaiter of bide_owned has; the frame stands behind its bide_owner. */
-extern const bide_awaiter_ops bide_owned_ops_;
-
-/* The coroutine in it has ended, was destroyed, or is never started: frees it if it is owned. */
-void bide_awaiter_forget_(bide_awaiter *awaiter);
-
-/* A root has ended, or is destroyed. */
-void bide_root_forget_(bide_root *root);
-
-/* It will never be started: frees the frame that it owns, if it does. */
-void bide_abandon_(bide_awaiter *awaiter);
+/* The frame that awaits `frame`; NULL if none does. (While a frame is posted to begin it is its own continuation, so
+ * that what resumes an ended operation's frame begins it; and it stays so if nobody awaits it.) */
+BIDE_INLINE bide_frame *bide_continuation_(const bide_frame *frame)
+{
+    return frame->awaiter.frame != frame ? frame->awaiter.frame : NULL;
+}
 
 /* `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has not been. */
 bide_awaiter *bide_posted_back_(const bide_frame *ended);
@@ -25,10 +21,14 @@ bide_awaiter *bide_posted_back_(const bide_frame *ended);
 /* Calls function(frame), then runs what it has woken inline; inside a coroutine that is left to its loop. */
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);
 
-/* Takes an operation that was posted back out of the queue that its frame's scheduler has. */
+/* Takes an operation that was posted back out of the queue of a scheduler; of the one of the frame that is to go on. */
+bool bide_take_back_from_(bide_scheduler *scheduler, bide_awaiter *awaiter);
 bool bide_take_back_(bide_awaiter *awaiter);
 
-/* Ends an operation that a destroyed coroutine waits for, wherever it is. */
-bool bide_withdraw_(bide_awaiter *awaiter);
+/* Is there anything that an operation which has ended could give back? A guess: true, if it is not known. */
+bool bide_wrapper_can_give_back_(const bide_awaiter *awaiter);
+
+/* The coroutine that runs behind what a suspended frame waits for, also behind wrappers; NULL if none does. */
+bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
 
 #endif

@@ -8,14 +8,12 @@
 
 #include "bide/create.h"
 
-/* The frame that awaits `frame`, which is suspended, or runs. A frame that is its own continuation has none: it is
- * so while it is posted (root.c). */
+/* The frame that awaits `frame`, which is suspended, or runs. */
 static const bide_frame *outer_of(const bide_frame *frame, bool running)
 {
-    const bide_frame *outer = frame->awaiter.frame;
     if (!running && bide_frame_point(frame)->state != BIDE_AT_AWAIT)
         return NULL;
-    return outer != frame ? outer : NULL;
+    return bide_continuation_(frame);
 }
 
 static const char *code_name(const bide_point *point)
@@ -78,14 +76,9 @@ size_t bide_backtrace(const bide_frame *frame, bide_backtrace_entry *entries, si
 
 bide_frame *bide_innermost(bide_frame *frame)
 {
-    for (;;) {
-        if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
-            return frame;
-        bide_frame *child = bide_awaited_frame(frame->awaiter.link);
-        if (child == NULL || bide_done(child))
-            return frame;
+    for (bide_frame *child; (child = bide_awaited_coroutine_(frame)) != NULL;)
         frame = child;
-    }
+    return frame;
 }
 
 /* ---- As text ---- */

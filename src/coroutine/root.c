@@ -1,40 +1,88 @@
 /*
  * A root is a coroutine written by hand, for its end must not touch its own frame: `ended` may free it.
- * While it is in a run queue to be started it is its own continuation, so that what resumes an ended
- * operation's frame starts it. One thread at a time has it: who begins it, then its scheduler's thread,
- * then whichever ends what it awaits.
+ * While it is in a run queue it is its own continuation, so that what resumes an ended operation's frame runs
+ * it. One thread at a time has it: the one that begins it, then its scheduler's thread, then whichever ends what it
+ * awaits. Its context is a copy, which nobody else changes.
+ *
+ *     at_start --its scheduler--> at_await --> ended(root)
+ *                                    +--its operation has moved it--> at_home --its scheduler--^
  */
 #include "bide/root.h"
 
 #include "inside.h"
 #include "roots.h"
 
+#include "bide/errors.h"
+
 static bide_next root_step(bide_frame *frame, unsigned depth);
 
-const bide_coroutine_code bide_root_code_ = {root_step, "bide_root", __FILE__, NULL, NULL};
+const bide_coroutine_code bide_root_code_ = {root_step, "bide_root", __FILE__, &bide_by_hand, NULL};
 static const bide_point at_start = BIDE_POINT_START(&bide_root_code_);
 static const bide_point at_await = BIDE_POINT(&bide_root_code_, NULL, 1, BIDE_AT_AWAIT);
+static const bide_point at_home = BIDE_POINT(&bide_root_code_, NULL, 2, BIDE_AT_YIELD);
 
 /* Nothing refers to it any more. */
-void bide_root_forget_(bide_root *root)
+static void forget(bide_root *root)
 {
-    if (root->frame.context == &root->context)
+    if (root->context.stop == &root->stop)
         bide_stop_source_detach(&root->stop);
 #if BIDE_ROOTS
     bide_roots_remove_(root);
 #endif
 }
 
+/* It is posted in the context that it was given. */
+static void post(bide_root *root)
+{
+    bide_scheduler *scheduler = root->context.scheduler;
+    bide_awaiter *self = &root->frame.awaiter;
+    self->link = NULL;
+    self->frame = &root->frame;
+    scheduler->post(scheduler, self, self);
+}
+
+static void destroy_root(bide_root *root)
+{
+    bide_frame *frame = &root->frame;
+    const bide_point *point = bide_frame_point(frame);
+    if (point != &at_await && !bide_take_back_from_(root->context.scheduler, &frame->awaiter))
+        bide_misused_("a coroutine was destroyed that is about to begin", point);
+    if (point == &at_start)
+        bide_wrapper_abandon(&root->awaited);
+    else if (point == &at_home)
+        bide_wrapper_give_back(&root->awaited);
+    root->status = -ECANCELED;
+    bide_frame_destroyed(frame);
+    forget(root);
+}
+
+/*
+ * What it awaits may have moved it to another scheduler: then it goes home for its end, by the queue. It is marked as
+ * ended before `ended` is called, which may free it.
+ */
 static bide_next root_step(bide_frame *frame, unsigned depth)
 {
     bide_root *root = bide_container_of(frame, bide_root, frame);
-    (void)depth;
+    if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
+        destroy_root(root);
+        return bide_next_none();
+    }
     if (frame->awaiter.ops == &at_start.ops) {
         frame->awaiter.ops = &at_await.ops;
         return bide_next_frame(bide_frame_await(frame, root->awaited));
     }
-    root->status = bide_awaiter_resume(root->awaited, root->awaited->ops);
-    bide_root_forget_(root);
+    if (frame->awaiter.ops == &at_await.ops) {
+        root->status = bide_wrapper_take(&root->awaited);
+        if (BIDE_UNLIKELY(frame->context->scheduler != root->context.scheduler)) {
+            frame->awaiter.ops = &at_home.ops;
+            frame->context = &root->context;
+            post(root);
+            return bide_next_none();
+        }
+    }
+    forget(root);
+    frame->awaiter.ops = &bide_point_finished.ops;
+    frame->error = root->status;
     root->ended(root);
     return bide_next_none();
 }
@@ -46,13 +94,12 @@ void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaite
     self->ops = &at_start.ops;
     self->link = NULL;
     self->frame = &root->frame;
-    root->frame.context = context;
+    root->frame.context = &root->context;
     root->awaited = awaited;
     root->ended = ended;
+    root->context = *context;
     if (is_stoppable || context->stop != NULL) {
-        root->context = *context;
         root->context.stop = &root->stop;
-        root->frame.context = &root->context;
         bide_stop_source_init(&root->stop);
         if (context->stop != NULL)
             bide_stop_source_attach(&root->stop, context->stop);
@@ -64,8 +111,7 @@ void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaite
 
 void bide_root_post(bide_root *root)
 {
-    bide_scheduler *scheduler = root->frame.context->scheduler;
-    scheduler->post(scheduler, &root->frame.awaiter, &root->frame.awaiter);
+    post(root);
 }
 
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,

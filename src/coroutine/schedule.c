@@ -6,9 +6,6 @@
 
 #include "inside.h"
 
-#include "bide/handle.h"
-#include "bide/then.h"
-
 static void post(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     awaiter->link = NULL;
@@ -51,7 +48,11 @@ bide_awaiter *bide_posted_back_(const bide_frame *ended)
     return next != NULL && next->awaiter.ops == &back_posted.ops ? &next->awaiter : NULL;
 }
 
-/* Makes `frame` one of the scheduler's. */
+/*
+ * Makes `frame` one of the scheduler's. A context that it shares with others stays as it is: the operation brings one
+ * that is the coroutine's own, and which nobody else reads while the coroutine is suspended here, since what begins
+ * beside it takes a copy.
+ */
 static void move(bide_schedule_operation *operation, bide_frame *frame)
 {
     bide_scheduler *scheduler = operation->scheduler;
@@ -61,8 +62,9 @@ static void move(bide_schedule_operation *operation, bide_frame *frame)
     }
     if (frame->context->scheduler == scheduler)
         return;
-    /* One frame stands between, however often it moves: that of the first operation. */
-    bide_frame *next = frame->awaiter.frame;
+    /* One frame stands between, however often it moves: that of the first operation. A frame that nobody awaits was
+     * begun by posting, and its own end sees to where it goes on. */
+    bide_frame *next = bide_continuation_(frame);
     if (next != NULL && next->awaiter.ops != &back_point.ops) {
         operation->back.awaiter.ops = &back_point.ops;
         operation->back.awaiter.link = &frame->awaiter;
@@ -102,24 +104,35 @@ bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *
 
 /* ---- After something ---- */
 
+static bide_next after_step(bide_frame *after, unsigned depth);
+
+static const bide_coroutine_code after_code = {after_step, "bide_resume_on", __FILE__,
+                                               &bide_by_hand, NULL};
+static const bide_point after_point = BIDE_POINT(&after_code, NULL, 0, BIDE_AT_AWAIT);
+
+static bide_resume_on_operation *resume_on_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter);
+}
+
 /* `inner` has ended. */
 static bide_next after_step(bide_frame *after, unsigned depth)
 {
     bide_resume_on_operation *operation = bide_container_of(after, bide_resume_on_operation, after);
-    (void)depth;
-    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+    if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
+        bide_frame_destroyed(after);
+        bide_wrapper_forget(&operation->inner);
+        return bide_next_none();
+    }
+    operation->status = bide_wrapper_take(&operation->inner);
     after->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(
         schedule_suspend(&operation->schedule.awaiter, operation->schedule.awaiter.frame));
 }
 
-static const bide_coroutine_code after_code = {after_step, "bide_resume_on", __FILE__, NULL, NULL};
-static const bide_point after_point = BIDE_POINT(&after_code, NULL, 0, BIDE_AT_AWAIT);
-
 static bide_frame *resume_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_resume_on_operation *operation =
-        bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter);
+    bide_resume_on_operation *operation = resume_on_of(awaiter);
     operation->after.awaiter.ops = &after_point.ops;
     operation->after.awaiter.frame = frame;
     operation->after.context = frame->context;
@@ -128,25 +141,31 @@ static bide_frame *resume_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static int resume_on_resume(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter)->status;
+    return resume_on_of(awaiter)->status;
 }
 
-static bool resume_on_withdraw(bide_awaiter *awaiter)
+static bide_frame *resume_on_coroutine(bide_awaiter *awaiter)
 {
-    bide_frame *after =
-        &bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter)->after;
-    if (bide_done(after))
-        return false;
-    bide_destroy(after);
-    return true;
+    return &resume_on_of(awaiter)->after;
+}
+
+static void resume_on_give_back(bide_awaiter *awaiter)
+{
+    bide_wrapper_give_back(&resume_on_of(awaiter)->inner);
+}
+
+static bide_awaiter *resume_on_inner(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? resume_on_of(awaiter)->inner : NULL;
 }
 
 bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler *scheduler,
                              bide_awaiter *inner)
 {
-    static const bide_awaiter_ops ops = {never, resume_on_suspend,  resume_on_resume,
-                                         NULL,  resume_on_withdraw, "bide_resume_on"};
-    operation->schedule.awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(never, resume_on_suspend, resume_on_resume, "bide_resume_on"),
+        resume_on_coroutine, resume_on_give_back, resume_on_inner};
+    operation->schedule.awaiter.ops = &ops.ops;
     operation->schedule.scheduler = scheduler;
     operation->inner = inner;
     return &operation->schedule.awaiter;
@@ -156,22 +175,44 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
 
 static bide_next there_step(bide_frame *there, unsigned depth);
 
-static const bide_coroutine_code there_code = {there_step, "bide_schedule_on", __FILE__, NULL,
-                                               NULL};
+static const bide_coroutine_code there_code = {there_step, "bide_schedule_on", __FILE__,
+                                               &bide_by_hand, NULL};
 static const bide_point there_start = BIDE_POINT_START(&there_code);
 static const bide_point there_await = BIDE_POINT(&there_code, NULL, 1, BIDE_AT_AWAIT);
+
+static bide_schedule_on_operation *schedule_on_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_schedule_on_operation, awaiter);
+}
+
+/* Before it begins it is in the other scheduler's queue. */
+static void destroy_there(bide_schedule_on_operation *operation)
+{
+    bide_frame *there = &operation->there;
+    if (there->awaiter.ops != &there_start.ops) {
+        bide_wrapper_forget(&operation->inner);
+    } else {
+        if (!bide_take_back_from_(operation->scheduler, &there->awaiter))
+            bide_misused_("a coroutine was destroyed that is about to begin", &there_start);
+        bide_wrapper_abandon(&operation->inner);
+    }
+    bide_frame_destroyed(there);
+}
 
 /* On the other scheduler: starts `inner`; at its end goes back. */
 static bide_next there_step(bide_frame *there, unsigned depth)
 {
     bide_schedule_on_operation *operation =
         bide_container_of(there, bide_schedule_on_operation, there);
-    (void)depth;
+    if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
+        destroy_there(operation);
+        return bide_next_none();
+    }
     if (there->awaiter.ops == &there_start.ops) {
         there->awaiter.ops = &there_await.ops;
         return bide_next_frame(bide_frame_await(there, operation->inner));
     }
-    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+    operation->status = bide_wrapper_take(&operation->inner);
     there->awaiter.ops = &bide_point_finished.ops;
     bide_wake_one(&operation->awaiter);
     return bide_next_none();
@@ -179,8 +220,7 @@ static bide_next there_step(bide_frame *there, unsigned depth)
 
 static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_schedule_on_operation *operation =
-        bide_container_of(awaiter, bide_schedule_on_operation, awaiter);
+    bide_schedule_on_operation *operation = schedule_on_of(awaiter);
     operation->context = *frame->context;
     operation->context.scheduler = operation->scheduler;
     operation->there.awaiter.ops = &there_start.ops;
@@ -192,59 +232,32 @@ static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static int schedule_on_resume(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_schedule_on_operation, awaiter)->status;
+    return schedule_on_of(awaiter)->status;
 }
 
-static bool schedule_on_withdraw(bide_awaiter *awaiter)
+static bide_frame *schedule_on_coroutine(bide_awaiter *awaiter)
 {
-    bide_schedule_on_operation *operation =
-        bide_container_of(awaiter, bide_schedule_on_operation, awaiter);
-    bide_frame *there = &operation->there;
-    if (bide_done(there))
-        return false;
-    if (there->awaiter.ops == &there_start.ops) {
-        if (!bide_take_back_(&there->awaiter))
-            return false;
-        bide_abandon_(operation->inner);
-        return true;
-    }
-    bide_destroy(there);
-    return true;
+    return &schedule_on_of(awaiter)->there;
+}
+
+static void schedule_on_give_back(bide_awaiter *awaiter)
+{
+    bide_wrapper_give_back(&schedule_on_of(awaiter)->inner);
+}
+
+static bide_awaiter *schedule_on_inner(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? schedule_on_of(awaiter)->inner : NULL;
 }
 
 bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,
                                bide_awaiter *inner)
 {
-    static const bide_awaiter_ops ops = {never, schedule_on_suspend,  schedule_on_resume,
-                                         NULL,  schedule_on_withdraw, "bide_schedule_on"};
-    operation->awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(never, schedule_on_suspend, schedule_on_resume, "bide_schedule_on"),
+        schedule_on_coroutine, schedule_on_give_back, schedule_on_inner};
+    operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->scheduler = scheduler;
     return &operation->awaiter;
-}
-
-/* ---- What was never started ---- */
-
-/* Of the operations that stand for another one, down to that one. */
-void bide_abandon_(bide_awaiter *awaiter)
-{
-    for (;;) {
-        bool (*withdraw)(bide_awaiter *) = awaiter->ops->withdraw;
-        if (withdraw == bide_then_withdraw_)
-            awaiter = bide_container_of(awaiter, bide_then_operation, awaiter)->inner;
-        else if (withdraw == schedule_on_withdraw)
-            awaiter = bide_container_of(awaiter, bide_schedule_on_operation, awaiter)->inner;
-        else if (withdraw == resume_on_withdraw)
-            awaiter = bide_container_of(awaiter, bide_resume_on_operation, schedule.awaiter)->inner;
-        else
-            break;
-    }
-    bide_awaiter_forget_(awaiter);
-}
-
-/* ---- bide_then ---- */
-
-bool bide_then_withdraw_(bide_awaiter *awaiter)
-{
-    return bide_withdraw_(bide_container_of(awaiter, bide_then_operation, awaiter)->inner);
 }

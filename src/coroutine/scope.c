@@ -12,6 +12,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/errors.h"
+#include "bide/wrapper.h"
 
 static bide_atomic(uint32_t) lock; /* LOCK_FREE */
 static bide_scope *open_scopes;
@@ -19,9 +20,9 @@ static bide_atomic(uint32_t) open_count;
 
 void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
 {
-    scope->context = owner->context;
-    bide_fork_init_(&scope->fork, 1, BIDE_DECIDED_BY_ERROR, scope->context, &scope->awaiter);
-    bide_fork_attach_(&scope->fork, scope->context);
+    scope->context = *owner->context;
+    bide_fork_init_(&scope->fork, 1, BIDE_DECIDED_BY_ERROR, &scope->context, &scope->awaiter);
+    bide_fork_attach_(&scope->fork, &scope->context);
     scope->owner = debug ? owner : NULL;
     if (debug) {
         lock_take(&lock);
@@ -77,7 +78,7 @@ void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_cont
 
 void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awaiter)
 {
-    bide_scope_spawn_in(scope, branch, scope->context, awaiter, NULL);
+    bide_scope_spawn_in(scope, branch, &scope->context, awaiter, NULL);
 }
 
 /* All but the owner have ended: nobody else counts. */
@@ -110,23 +111,28 @@ static int join_resume(bide_awaiter *awaiter)
     return -(int)bide_atomic_load(&scope->fork.decided, relaxed);
 }
 
-/* The owner is destroyed, and with it what runs in the scope: the branches are known by their sources. */
-static bool join_withdraw(bide_awaiter *awaiter)
+/* The branches are known by their sources. */
+static bide_frame *join_coroutine(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
-    bool any = false;
-    for (bide_stop_source *child; (child = scope->fork.stop.first_child) != NULL; any = true)
-        bide_branch_withdraw_(bide_container_of(child, bide_branch, stop));
-    if (any)
-        bide_fork_end_(&scope->fork);
-    join_resume(awaiter); /* (also if it has ended, and is to be taken back from the queue) */
-    return any;
+    bide_stop_source *child = scope->fork.stop.first_child;
+    return child != NULL ? &bide_container_of(child, bide_branch, stop)->frame : NULL;
+}
+
+/* The owner is destroyed, and with it what ran in the scope. */
+static void join_give_back(bide_awaiter *awaiter)
+{
+    bide_fork *fork = &bide_container_of(awaiter, bide_scope, awaiter)->fork;
+    bide_fork_end_(fork);
+    bide_fork_give_back_(fork);
+    join_resume(awaiter);
 }
 
 bide_awaiter *bide_scope_join(bide_scope *scope)
 {
-    static const bide_awaiter_ops ops = {join_ready, join_suspend,  join_resume,
-                                         NULL,       join_withdraw, "bide_scope_join"};
-    scope->awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(join_ready, join_suspend, join_resume, "bide_scope_join"), join_coroutine,
+        join_give_back, NULL};
+    scope->awaiter.ops = &ops.ops;
     return &scope->awaiter;
 }

@@ -70,7 +70,8 @@ void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *sou
     callback->frame.awaiter.ops = &call_point.ops;
     callback->frame.awaiter.link = &callback->request;
     callback->frame.awaiter.frame = NULL;
-    callback->frame.context = context;
+    callback->context = *context;
+    callback->frame.context = &callback->context;
     callback->function = function;
     callback->argument = argument;
     bide_atomic_init(&callback->state, SET);

@@ -1,9 +1,8 @@
 /* Waiting for several operations at once; see branch.h for how they end. */
 #include "bide/when.h"
 
-#include "inside.h"
-
 #include "bide/errors.h"
+#include "bide/wrapper.h"
 
 static bool ready(bide_awaiter *awaiter)
 {
@@ -32,15 +31,29 @@ static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision
     return first;
 }
 
-static bool withdraw(bide_awaiter *awaiter)
+/* What is destroyed is destroyed in the order of the branches: they are gone through once. */
+static bide_frame *coroutine(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
-    bool any = false;
+    size_t i = when->fork.passed;
+    while (i + 1 < when->count && bide_done(&when->branches[i].frame))
+        i++;
+    return i < when->count ? &when->branches[i].frame : NULL;
+}
+
+static void give_back(bide_awaiter *awaiter)
+{
+    bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     for (size_t i = 0; i < when->count; i++)
-        any |= bide_branch_withdraw_(&when->branches[i]);
-    if (any)
+        bide_branch_give_back_(&when->branches[i]);
+    if (when->count != 0)
         bide_fork_end_(&when->fork);
-    return any;
+}
+
+static bide_awaiter *inner_of(bide_awaiter *awaiter, size_t index)
+{
+    bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
+    return index < when->count ? when->branches[index].awaited : NULL;
 }
 
 static bide_frame *suspend_all(bide_awaiter *awaiter, bide_frame *frame)
@@ -77,17 +90,20 @@ static int resume_any(bide_awaiter *awaiter)
     return when->count != 0 ? when->branches[bide_when_winner(when)].status : -EINVAL;
 }
 
-static const bide_awaiter_ops all_ops = {ready, suspend_all, resume_all,
-                                         NULL,  withdraw,    "bide_when_all"};
-static const bide_awaiter_ops all_ready_ops = {ready, suspend_all_ready, resume_all_ready,
-                                               NULL,  withdraw,          "bide_when_all_ready"};
-static const bide_awaiter_ops any_ops = {ready, suspend_any, resume_any,
-                                         NULL,  withdraw,    "bide_when_any"};
+static const bide_wrapper_ops all_ops = {
+    BIDE_WRAPPER_OPS(ready, suspend_all, resume_all, "bide_when_all"), coroutine, give_back,
+    inner_of};
+static const bide_wrapper_ops all_ready_ops = {
+    BIDE_WRAPPER_OPS(ready, suspend_all_ready, resume_all_ready, "bide_when_all_ready"), coroutine,
+    give_back, inner_of};
+static const bide_wrapper_ops any_ops = {
+    BIDE_WRAPPER_OPS(ready, suspend_any, resume_any, "bide_when_any"), coroutine, give_back,
+    inner_of};
 
-static bide_awaiter *init(bide_when *when, const bide_awaiter_ops *ops, bide_branch *branches,
+static bide_awaiter *init(bide_when *when, const bide_wrapper_ops *ops, bide_branch *branches,
                           size_t count)
 {
-    when->awaiter.ops = ops;
+    when->awaiter.ops = &ops->ops;
     when->branches = branches;
     when->count = count;
     return &when->awaiter;

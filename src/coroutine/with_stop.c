@@ -1,9 +1,7 @@
 /* An operation under another stop source: a small coroutine with a context of its own. One thread at a time has it. */
 #include "bide/with_stop.h"
 
-#include "inside.h"
-
-#include "bide/handle.h"
+#include "bide/wrapper.h"
 
 static bide_with_stop_operation *operation_of(bide_awaiter *awaiter)
 {
@@ -19,14 +17,19 @@ static void detach(bide_with_stop_operation *operation)
 static bide_next step(bide_frame *frame, unsigned depth)
 {
     bide_with_stop_operation *operation = bide_container_of(frame, bide_with_stop_operation, frame);
-    (void)depth;
-    operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+    if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
+        bide_frame_destroyed(frame);
+        bide_wrapper_forget(&operation->inner);
+        detach(operation);
+        return bide_next_none();
+    }
+    operation->status = bide_wrapper_take(&operation->inner);
     detach(operation);
     frame->awaiter.ops = &bide_point_finished.ops;
-    return bide_next_frame(operation->awaiter.frame);
+    return bide_next_frame(frame->awaiter.frame);
 }
 
-static const bide_coroutine_code code = {step, "bide_with_stop", __FILE__, NULL, NULL};
+static const bide_coroutine_code code = {step, "bide_with_stop", __FILE__, &bide_by_hand, NULL};
 static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
 
 static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -50,21 +53,27 @@ static int resume(bide_awaiter *awaiter)
     return operation_of(awaiter)->status;
 }
 
-static bool withdraw(bide_awaiter *awaiter)
+static bide_frame *coroutine(bide_awaiter *awaiter)
 {
-    bide_with_stop_operation *operation = operation_of(awaiter);
-    if (bide_done(&operation->frame))
-        return false;
-    bide_destroy(&operation->frame);
-    detach(operation);
-    return true;
+    return &operation_of(awaiter)->frame;
+}
+
+static void give_back(bide_awaiter *awaiter)
+{
+    bide_wrapper_give_back(&operation_of(awaiter)->inner);
+}
+
+static bide_awaiter *inner_of(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? operation_of(awaiter)->inner : NULL;
 }
 
 bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
                              bide_awaiter *inner)
 {
-    static const bide_awaiter_ops ops = {NULL, suspend, resume, NULL, withdraw, "bide_with_stop"};
-    operation->awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {BIDE_WRAPPER_OPS(NULL, suspend, resume, "bide_with_stop"),
+                                         coroutine, give_back, inner_of};
+    operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->token = token;
     return &operation->awaiter;

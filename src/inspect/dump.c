@@ -25,6 +25,7 @@
 #include "bide/coroutine.h"
 #include "bide/create.h"
 #include "bide/root.h"
+#include "bide/wrapper.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -153,7 +154,7 @@ static bool read_operation(const bide_awaiter *address, seen_operation *read)
         return false;
     if (ops.withdraw == bide_frame_withdraw_)
         read->child = (const bide_frame *)(const void *)address;
-    else if (awaiter.ops == &bide_owned_ops_)
+    else if (awaiter.ops == &bide_owned_ops_.ops)
         read->child = (const bide_frame *)((uintptr_t)address + sizeof(bide_owner));
     else
         return ops.name == NULL || read_constant_text(ops.name, &read->name);

@@ -225,7 +225,7 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
 {
     bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
-    if (bide_done(&sender->frame))
+    if (!bide_awaiter_suspended(awaiter) || bide_done(&sender->frame))
         return false;
     bool knows_of_none = sender->stage == FREE;
     bide_destroy(&sender->frame);

@@ -2,8 +2,8 @@
 #include "bide/select.h"
 
 #include "bide/coroutine.h"
-#include "bide/handle.h"
 #include "bide/rendezvous.h"
+#include "bide/wrapper.h"
 
 /* ---- The order of the cases ---- */
 
@@ -131,23 +131,31 @@ static int waiting_resume(bide_awaiter *awaiter)
     return 0;
 }
 
-static bool waiting_withdraw(bide_awaiter *awaiter)
+static bide_frame *waiting_coroutine(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
-    bool any = false;
+    size_t i = select->fork.passed;
+    while (i + 1 < select->count && bide_done(&select->cases[i].branch.frame))
+        i++;
+    return i < select->count ? &select->cases[i].branch.frame : NULL;
+}
+
+static void waiting_give_back(bide_awaiter *awaiter)
+{
+    bide_select *select = bide_container_of(awaiter, bide_select, waiting);
+    bide_fork_end_(&select->fork);
     for (size_t i = 0; i < select->count; i++)
-        any |= bide_branch_withdraw_(&select->cases[i].branch);
-    if (any)
-        bide_fork_end_(&select->fork);
+        if (!is_retry(&select->cases[i]))
+            bide_branch_give_back_(&select->cases[i].branch);
     pass_on(select);
-    return any;
 }
 
 static bide_awaiter *wait_for_all(bide_select *select)
 {
-    static const bide_awaiter_ops ops = {NULL, waiting_suspend,  waiting_resume,
-                                         NULL, waiting_withdraw, "bide_select"};
-    select->waiting.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"), waiting_coroutine,
+        waiting_give_back, NULL};
+    select->waiting.ops = &ops.ops;
     return &select->waiting;
 }
 

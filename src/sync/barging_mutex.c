@@ -227,7 +227,7 @@ bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame
 bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)
 {
     waiter_type *waiter = (waiter_type *)(void *)awaiter;
-    if (!bide_done(&waiter->frame)) {
+    if (bide_awaiter_suspended(awaiter) && !bide_done(&waiter->frame)) {
         bide_destroy(&waiter->frame);
         return true;
     }

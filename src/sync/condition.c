@@ -203,7 +203,10 @@ static bool condition_withdraw(bide_awaiter *awaiter)
 {
     bide_condition_waiter *waiter = bide_container_of(awaiter, bide_condition_waiter, awaiter);
     if (!bide_done(&waiter->frame)) {
+        bool was_notified = waiter->frame.awaiter.ops == &locks.ops && waiter->status == 0;
         bide_destroy(&waiter->frame);
+        if (was_notified)
+            notify(waiter->wait.queue, 1);
         return true;
     }
     if (waiter->status == 0)

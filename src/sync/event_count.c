@@ -360,6 +360,8 @@ bool bide_retry_withdraw_(bide_awaiter *awaiter)
     bide_awaiter_chain taken = {NULL, NULL};
     line_rules rules = rules_for(&taken);
     uintptr_t place;
+    if (!bide_awaiter_suspended(awaiter))
+        return false;
     bool found =
         take_out(retry_of(awaiter), &place) || bide_waiter_queue_withdraw(awaiter, &rules.rules);
     serve(&taken);
@@ -444,7 +446,7 @@ bide_frame *bide_own_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 bool bide_own_retry_withdraw_(bide_awaiter *awaiter)
 {
     bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
-    if (bide_done(&own->frame))
+    if (!bide_awaiter_suspended(awaiter) || bide_done(&own->frame))
         return false;
     bide_destroy(&own->frame);
     return true;

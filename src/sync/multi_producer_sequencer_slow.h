@@ -139,7 +139,18 @@ int F_(_join)(SEQUENCER_ *sequencer, MEMBER_ *member, BARRIER_ *barrier, BIDE_SE
 
 static bide_next BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
+/* Claimed, and nobody will know: consumers go past what is abandoned. */
+static void F_(_give_back_claim)(bide_frame *frame)
+{
+    CLAIM_ *claim = bide_container_of(frame, CLAIM_, frame);
+    F_(_abandon_)
+    (claim->sequencer, claim->first, claim->count,
+     BIDE_MISUSE_("a claim is given back that was published already", "claim"));
+}
+
+static const bide_coroutine_type F_(_claim_type) = {.name = "task",
+                                                    .give_back = F_(_give_back_claim)};
+static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &F_(_claim_type);
 const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_),
                                               "bide_multi_producer_claim", __FILE__,
                                               &BIDE_CONCAT2(BODY_, _type_), NULL};

@@ -1,9 +1,7 @@
 /* What is done once: the slow half, and operations that are. The argument: once.h, and waiter_queue.h. */
 #include "bide/once.h"
 
-#include "../coroutine/inside.h"
-
-#include "bide/handle.h"
+#include "bide/wrapper.h"
 
 #define RUNS ((uintptr_t)BIDE_ONCE_RUNS_)
 #define DONE ((uintptr_t)BIDE_ONCE_DONE_)
@@ -90,7 +88,8 @@ void bide_once_close(bide_once *once)
 
 static bide_next run_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code run_code = {run_step, "bide_once_run", __FILE__, NULL, NULL};
+static const bide_coroutine_code run_code = {run_step, "bide_once_run", __FILE__, &bide_by_hand,
+                                             NULL};
 static const bide_point run_begins = BIDE_POINT(&run_code, NULL, 0, BIDE_AT_AWAIT);
 static const bide_point run_runs = BIDE_POINT(&run_code, NULL, 1, BIDE_AT_AWAIT);
 
@@ -99,12 +98,26 @@ static bide_once_operation *operation_of(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_once_operation, awaiter);
 }
 
+static void destroy_run(bide_once_operation *operation)
+{
+    if (operation->frame.awaiter.ops == &run_runs.ops) {
+        bide_wrapper_forget(&operation->inner);
+        bide_once_end_(&operation->begin, false);
+    } else {
+        bide_wrapper_abandon(&operation->inner);
+    }
+    bide_frame_destroyed(&operation->frame);
+}
+
 /* The first time it has begun, or is done; the second time `inner` has ended. */
 static bide_next run_step(bide_frame *frame, unsigned depth)
 {
     bide_once_operation *operation = bide_container_of(frame, bide_once_operation, frame);
     bide_awaiter *begin = &operation->begin.waiter.awaiter;
-    (void)depth;
+    if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
+        destroy_run(operation);
+        return bide_next_none();
+    }
     if (frame->awaiter.ops == &run_begins.ops) {
         operation->status = bide_awaiter_resume(begin, begin->ops);
         if (operation->status == 0 && operation->begin.runs) {
@@ -113,15 +126,15 @@ static bide_next run_step(bide_frame *frame, unsigned depth)
             if (next != frame)
                 return bide_next_frame(next);
         } else {
-            bide_abandon_(operation->inner);
+            bide_wrapper_abandon(&operation->inner);
         }
     }
     if (frame->awaiter.ops == &run_runs.ops) {
-        operation->status = bide_awaiter_resume(operation->inner, operation->inner->ops);
+        operation->status = bide_wrapper_take(&operation->inner);
         bide_once_end_(&operation->begin, operation->status >= 0);
     }
     frame->awaiter.ops = &bide_point_finished.ops;
-    return bide_next_frame(operation->awaiter.frame);
+    return bide_next_frame(frame->awaiter.frame);
 }
 
 static bool run_ready(bide_awaiter *awaiter)
@@ -130,7 +143,7 @@ static bool run_ready(bide_awaiter *awaiter)
     if (!bide_once_is_done(bide_container_of(operation->begin.waiter.queue, bide_once, queue)))
         return false;
     operation->status = 0;
-    bide_abandon_(operation->inner);
+    bide_wrapper_abandon(&operation->inner);
     return true;
 }
 
@@ -149,26 +162,27 @@ static int run_resume(bide_awaiter *awaiter)
     return operation_of(awaiter)->status;
 }
 
-static bool run_withdraw(bide_awaiter *awaiter)
+static bide_frame *run_coroutine(bide_awaiter *awaiter)
 {
-    bide_once_operation *operation = operation_of(awaiter);
-    bide_frame *frame = &operation->frame;
-    if (bide_done(frame))
-        return false;
-    bool runs = frame->awaiter.ops == &run_runs.ops;
-    bide_destroy(frame);
-    if (runs)
-        bide_once_end_(&operation->begin, false);
-    else
-        bide_abandon_(operation->inner);
-    return true;
+    return &operation_of(awaiter)->frame;
+}
+
+static void run_give_back(bide_awaiter *awaiter)
+{
+    bide_wrapper_give_back(&operation_of(awaiter)->inner);
+}
+
+static bide_awaiter *run_inner(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? operation_of(awaiter)->inner : NULL;
 }
 
 bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bide_awaiter *inner)
 {
-    static const bide_awaiter_ops ops = {run_ready, run_suspend,  run_resume,
-                                         NULL,      run_withdraw, "bide_once_run"};
-    operation->awaiter.ops = &ops;
+    static const bide_wrapper_ops ops = {
+        BIDE_WRAPPER_OPS(run_ready, run_suspend, run_resume, "bide_once_run"), run_coroutine,
+        run_give_back, run_inner};
+    operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     bide_once_begin(&operation->begin, once);
     return &operation->awaiter;

@@ -42,7 +42,18 @@ void F_(_close)(SEQUENCER_ *sequencer)
 
 static bide_next BIDE_CONCAT2(BODY_, _step_)(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &bide_task_type;
+/* Claimed, and nobody will know: what was claimed last is free again. */
+static void F_(_give_back_claim)(bide_frame *frame)
+{
+    CLAIM_ *claim = bide_container_of(frame, CLAIM_, frame);
+    SEQUENCER_ *sequencer = claim->sequencer;
+    if (sequencer->next == (BIDE_SEQUENCE)(claim->first + claim->count))
+        sequencer->next = claim->first;
+}
+
+static const bide_coroutine_type F_(_claim_type) = {.name = "task",
+                                                    .give_back = F_(_give_back_claim)};
+static const bide_coroutine_type *const BIDE_CONCAT2(BODY_, _type_) = &F_(_claim_type);
 const bide_coroutine_code F_(_claim_code_) = {BIDE_CONCAT2(BODY_, _step_), "bide_claim", __FILE__,
                                               &BIDE_CONCAT2(BODY_, _type_), NULL};
 

@@ -364,6 +364,8 @@ void bide_waiter_queue_cancel(bide_waiter_queue *queue, const bide_queue_rules *
 
 bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *rules)
 {
+    if (!bide_awaiter_suspended(awaiter))
+        return false;
     bide_waiter_queue *queue = waiter_of(awaiter)->queue;
     serving s = serving_of(queue, rules, awaiter);
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);

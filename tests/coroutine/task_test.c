@@ -103,6 +103,7 @@ static void tasks_recurse_deeper_than_they_are_stepped_directly(void **state)
 struct inheriting {
     bide_task task;
     const bide_context *seen;
+    const char *name;
     struct inheriting *child;
 };
 
@@ -110,6 +111,7 @@ bide_coroutine(inheriting_body)
 {
     bide_begin(inheriting_body, struct inheriting * self);
     self->seen = bide_this_context();
+    self->name = bide_this_context()->name;
     if (self->child != NULL)
         bide_await(bide_task_init(&self->child->task, &inheriting_body));
     bide_end();
@@ -123,9 +125,9 @@ static void children_inherit_the_context(void **state)
     struct inheriting child = {.child = &grandchild};
     struct inheriting parent = {.child = &child};
     bide_sync_wait_in(&context, bide_task_init(&parent.task, &inheriting_body));
-    assert_ptr_equal(parent.seen, &context);
-    assert_ptr_equal(child.seen, &context);
-    assert_ptr_equal(grandchild.seen, &context);
+    assert_string_equal(parent.name, "mine"); /* the root has a copy */
+    assert_ptr_equal(child.seen, parent.seen);
+    assert_ptr_equal(grandchild.seen, parent.seen);
 }
 
 struct reusing {

@@ -564,7 +564,7 @@ static void coroutines_inherit_the_context(void **state)
     loop.context.name = "loop";
     bide_context copy = {.scheduler = loop.context.scheduler, .name = "copy"};
 
-    /* The first has a stop source, so its coroutines have one of their own, in a copy. */
+    /* Each root has a copy of its own. The first has a stop source, so its coroutines have one of their own. */
     const bide_context *contexts[] = {&loop.context, &copy};
     for (int i = 0; i < 2; i++) {
         bide_event event;
@@ -579,7 +579,10 @@ static void coroutines_inherit_the_context(void **state)
         bide_run_loop_run_ready(&loop);
         assert_true(bide_event_is_set(&spawned.ended));
 
-        assert_true((first.at_start == contexts[i]) == (contexts[i]->stop == NULL));
+        assert_ptr_equal(first.at_start, &spawned.root.context);
+        assert_ptr_equal(first.at_start->scheduler, contexts[i]->scheduler);
+        assert_string_equal(first.at_start->name, contexts[i]->name);
+        assert_true((first.at_start->stop == NULL) == (contexts[i]->stop == NULL));
         struct nested *all[] = {&first, &child, &grandchild};
         for (int j = 0; j < 3; j++) {
             assert_ptr_equal(all[j]->at_start, first.at_start);

@@ -49,7 +49,8 @@ typedef struct witness {
     bide_event *event; /* or NULL */
     int status;
     bide_event_waiter wait;
-    const bide_context *context;
+    bide_scheduler *scheduler;
+    const char *context_name;
     pthread_t began_on;
     pthread_t ended_on;
     bide_atomic(unsigned) ends; /* how often it has ended */
@@ -62,7 +63,8 @@ bide_coroutine(witness_body)
     if (self->event != NULL)
         bide_await(bide_event_wait(&self->wait, self->event));
     self->ended_on = pthread_self();
-    self->context = bide_this_context();
+    self->scheduler = bide_this_context()->scheduler;
+    self->context_name = bide_this_context()->name;
     bide_atomic_fetch_add(&self->ends, 1, relaxed);
     bide_return(self->status);
     bide_end();

@@ -17,11 +17,11 @@ static void statuses_are_returned(void **state)
     assert_int_equal(bide_sync_wait(witness_run(&task, NULL, -EDOM)), -EDOM);
     assert_true(pthread_equal(task.began_on, pthread_self()));
     assert_true(pthread_equal(task.ended_on, pthread_self()));
-    assert_ptr_equal(task.context, &bide_default_context);
+    assert_ptr_equal(task.scheduler, &bide_inline_scheduler);
 
     bide_context named = {.scheduler = &bide_inline_scheduler, .name = "named"};
     assert_int_equal(bide_sync_wait_in(&named, witness_run(&task, NULL, -EPIPE)), -EPIPE);
-    assert_ptr_equal(task.context, &named);
+    assert_string_equal(task.context_name, "named");
 }
 
 static void an_operation_may_be_waited_for_without_a_task(void **state)

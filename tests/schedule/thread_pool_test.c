@@ -167,9 +167,9 @@ static void waiters_of_an_event_resume_each_on_its_own_scheduler(void **state)
         assert_int_equal(witness_ends(&tasks[i]), 1);
         assert_true(pthread_equal(tasks[i].ended_on, tasks[i].began_on));
         assert_true(pthread_equal(tasks[i].ended_on, pthread_self()) ==
-                    (tasks[i].context == &contexts[2]));
+                    (tasks[i].scheduler == contexts[2].scheduler));
         assert_true(pthread_equal(tasks[i].ended_on, tasks[0].ended_on) ==
-                    (tasks[i].context == &contexts[0]));
+                    (tasks[i].scheduler == contexts[0].scheduler));
     }
     for (int i = 0; i < 2; i++)
         bide_thread_pool_destroy(pools[i]);

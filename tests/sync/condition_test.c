@@ -266,7 +266,7 @@ static void a_destroyed_coroutine_passes_on_what_it_was_given(void **state)
         assert_false(f.users[0].wait.is_locked);
         if (stop != 3)
             bide_mutex_unlock(&lock);
-        assert_ended(&f, stop == 1 ? "b" : "", 0);
+        assert_ended(&f, stop != 0 ? "b" : "", 0);
         fixture_end(&f);
     }
 }

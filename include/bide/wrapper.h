@@ -1,0 +1,103 @@
+/*
+ * Wrappers: operations that run other operations, inside coroutines of their own or in place of themselves. What
+ * bide_with_deadline, bide_when_all, bide_then and their like have in common; for authors of more of them.
+ * Floor: coroutine.
+ *
+ *     awaiting coroutine ---link---> wrapper  . . .  its coroutine ---link---> inner operation
+ *             ^                                            |
+ *             +----------------continuation----------------+
+ *
+ * A wrapper says what it runs, by a table that begins with an ordinary table of operations. bide_destroy goes through
+ * wrappers by that table, in a loop, so a chain of any depth is destroyed on a small stack. So does who looks inside.
+ *
+ * Rules for a wrapper:
+ *   1. The end of its coroutine returns that frame's own continuation (frame->awaiter.frame), never one that was
+ *      remembered: bide_schedule puts a frame between the two when `inner` moves the coroutine.
+ *   2. It takes the result of an inner operation by bide_wrapper_take, and keeps the status for its own `resume`.
+ *   3. What its inner operations have had is given back by `give_back` if the awaiting coroutine is destroyed before it
+ *      has been told.
+ *   4. Its coroutine's step is called with BIDE_DESTROY_ when that is destroyed: see bide_by_hand.
+ */
+#ifndef BIDE_WRAPPER_H
+#define BIDE_WRAPPER_H
+
+#include "bide/coroutine_type.h"
+#include "bide/errors.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_wrapper_ops {
+    bide_awaiter_ops ops; /* by BIDE_WRAPPER_OPS */
+
+    /*
+     * One of its coroutines that has not ended; if all have, one that has, or NULL. Called when the wrapper was
+     * suspended. NULL: it has none, and inner(awaiter, 0) is waited for in its place.
+     */
+    bide_frame *(*coroutine)(bide_awaiter *awaiter);
+
+    /*
+     * The awaiting coroutine is destroyed, and none of the wrapper's own is left. Gives back what inner operations
+     * that ended have had (bide_wrapper_give_back), and lets go of whatever else the wrapper holds. It may have ended
+     * without having been suspended, and its result may have been taken.
+     */
+    void (*give_back)(bide_awaiter *awaiter);
+
+    /* The operation of this index that it runs; NULL: there are no more. Called when nothing has begun. NULL: none. */
+    bide_awaiter *(*inner)(bide_awaiter *awaiter, size_t index);
+} bide_wrapper_ops;
+
+/* The first member of a wrapper's table. */
+#define BIDE_WRAPPER_OPS(ready, suspend, resume, name)                     \
+    {                                                                      \
+        (ready), (suspend), (resume), NULL, bide_wrapper_withdraw_, (name) \
+    }
+
+/* The withdraw of all wrappers. It is also what tells them among awaiters. */
+bool bide_wrapper_withdraw_(bide_awaiter *awaiter);
+
+/* The table of a wrapper; NULL if the awaiter is none. */
+BIDE_INLINE const bide_wrapper_ops *bide_wrapper_of(const bide_awaiter *awaiter)
+{
+    return awaiter->ops->withdraw == bide_wrapper_withdraw_
+               ? (const bide_wrapper_ops *)(const void *)awaiter->ops
+               : NULL;
+}
+
+/* Makes *inner an operation of which there is nothing to give back. */
+void bide_wrapper_forget(bide_awaiter **inner);
+
+/* The table of bide_owned (create.h). */
+extern const bide_wrapper_ops bide_owned_ops_;
+
+/* Takes the result of *inner, which has ended; returns its status. */
+BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
+{
+    bide_awaiter *awaiter = *inner;
+    if (bide_wrapper_of(awaiter) == &bide_owned_ops_) /* its resume frees it */
+        bide_wrapper_forget(inner);
+    return bide_awaiter_resume(awaiter, awaiter->ops);
+}
+
+/* *inner has ended, taken or not, and nobody will use what it had: gives that back, once. */
+void bide_wrapper_give_back(bide_awaiter **inner);
+
+/* *inner will not be begun: frees what it owns. */
+void bide_wrapper_abandon(bide_awaiter **inner);
+
+/*
+ * For the `type` of a bide_coroutine_code: a coroutine whose step function is written by hand and does something when it
+ * is destroyed. It is then called with a depth of BIDE_DESTROY_, wherever it stands, once nothing that it awaits is
+ * left; it calls bide_frame_destroyed, releases what it holds, which may be the frame itself, and returns NULL.
+ */
+extern const bide_coroutine_type *const bide_by_hand;
+
+/* Marks a frame as ended by having been destroyed. */
+BIDE_INLINE void bide_frame_destroyed(bide_frame *frame)
+{
+    frame->awaiter.ops = &bide_point_finished.ops;
+    frame->error = -ECANCELED;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -14,7 +14,7 @@ typedef struct bide_blocking bide_blocking;
 /*
  * Starts `threads` (1 to 65536) threads for blocking calls. Returns 0 and the set in *blocking, or
  * -EINVAL, -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors; it needs one, the
- * lowest that is free).
+ * lowest that is free). Signals are blocked on them as on a thread pool's.
  */
 int bide_blocking_create(bide_blocking **blocking, unsigned threads);
 

@@ -17,7 +17,8 @@ typedef struct bide_thread_pool bide_thread_pool;
  * Starts a pool of `threads` threads, or of one for each processor if `threads` is 0. Returns 0 and the
  * pool in *pool, or -EINVAL (more than 65536), -ENOMEM, or -EAGAIN if the system has no more threads to
  * give (then none is left).
- * The threads block all signals.
+ * The threads block all signals but those that what runs on them raises itself: SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+ * SIGABRT, SIGTRAP and SIGSYS.
  */
 int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
 

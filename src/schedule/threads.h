@@ -1,4 +1,7 @@
-/* Threads of the library's own: they block all signals, so that handlers run on the user's threads. */
+/*
+ * Threads of the library's own. They block the signals that are sent to the program, so that those handlers run on the
+ * user's threads; a fault of what runs on them is handled where it is.
+ */
 #ifndef BIDE_SCHEDULE_THREADS_H
 #define BIDE_SCHEDULE_THREADS_H
 

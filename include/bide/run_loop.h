@@ -5,7 +5,8 @@
  *     bide_run_loop_init(&loop);
  *     status = bide_run_loop_wait(&loop, main_run(&frame));    // runs everything until it has ended
  *
- * Any thread may wake coroutines that belong to the loop; they run on the thread that runs it.
+ * Any thread may wake coroutines that belong to the loop; they run on the thread that runs it, in the order in which
+ * they were woken, whoever woke them: if one wake happened before another, as C11 has it, it runs first.
  */
 #ifndef BIDE_RUN_LOOP_H
 #define BIDE_RUN_LOOP_H

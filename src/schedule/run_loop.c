@@ -19,16 +19,20 @@
  * 4. Once the push is done the loop may run, end and be freed, so after it post uses the address of the
  *    word only. The thread sleeps on the word itself, on the half that holds its low 32 bits: PARKED is
  *    odd and no pointer is, so the half differs when the word does.
+ * 5. What is posted runs in the order of the posts, where one happened before the other. Among the pushes that is the
+ *    order of the word's modifications, which a take keeps. An own post comes behind all that was taken; what was pushed
+ *    before it, as far as the posting thread knows, it takes first: a push that happened before the load in take_posted
+ *    cannot be overlooked by it.
  *
  * Timers stand under a lock, since any thread may clear one and has to know at once whether it came in time.
  * The loop's thread takes the lock to set one and when one is due; otherwise it only compares a time of its
  * own, `deadline`: when the earliest is due, or earlier (if that one was cleared).
  *
- * 5. A timer is never missed: the loop's thread puts forward its deadline when it sets one; any other thread
+ * 6. A timer is never missed: the loop's thread puts forward its deadline when it sets one; any other thread
  *    that sets one which is the earliest posts `hint`, which makes the loop's thread read the deadline anew,
  *    and by 2 it does not sleep over that. If the hint is posted already, it is going to be resumed and to
  *    take the lock after this, so that it finds this timer too.
- * 6. While there is something to run the clock is read before each so many resumptions, not before each: a
+ * 7. While there is something to run the clock is read before each so many resumptions, not before each: a
  *    look at it costs as much as several.
  */
 #define _GNU_SOURCE
@@ -68,10 +72,22 @@ static bide_atomic(uint32_t) * parked_half(bide_run_loop *loop)
     return half;
 }
 
+/* Moves what other threads have posted behind the plain chain. */
+BIDE_INLINE void take_posted(bide_run_loop *loop)
+{
+    /* relaxed: a look; of what was posted before whatever the caller has seen, it sees that something is there. */
+    if (BIDE_LIKELY(bide_atomic_load(&loop->posted, relaxed) <= PARKED))
+        return;
+    /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
+    bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&loop->posted, EMPTY, acquire);
+    bide_awaiter_chain_append(&loop->ready, bide_awaiter_reverse(newest), newest);
+}
+
 static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
     if (running == loop) {
+        take_posted(loop); /* 5 */
         bide_awaiter_chain_append(&loop->ready, first, last);
         return;
     }
@@ -98,17 +114,12 @@ static bool idle(bide_scheduler *scheduler)
 }
 
 /*
- * Moves what was posted behind the plain chain. Is there anything to run? Done before each resumption, not
- * only when the plain chain is empty: coroutines that hand a turn to each other would keep it from being
- * empty for ever.
+ * Takes what was posted. Is there anything to run? Done before each resumption, not only when the plain chain is empty:
+ * coroutines that hand a turn to each other would keep it from being empty for ever.
  */
 static bool take(bide_run_loop *loop)
 {
-    if (bide_atomic_load(&loop->posted, relaxed) > PARKED) {
-        /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
-        bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&loop->posted, EMPTY, acquire);
-        bide_awaiter_chain_append(&loop->ready, bide_awaiter_reverse(newest), newest);
-    }
+    take_posted(loop);
     return loop->ready.first != NULL;
 }
 
@@ -299,8 +310,6 @@ void bide_run_loop_stop(bide_run_loop *loop)
     stop->ops = &stop_point.ops;
     stop->link = NULL;
     stop->frame = &loop->stop_frame;
-    if (running == loop)
-        take(loop); /* what was posted before comes first */
     post(&loop->scheduler, stop, stop);
 }
 

@@ -186,6 +186,31 @@ static void posts_of_the_loops_own_thread_run_in_their_order(void **state)
     assert_in_order(&ordered.list, LISTED);
 }
 
+/* By turns: one by another thread, which has done it when the next is posted here. */
+bide_coroutine(spawn_by_turns_body)
+{
+    bide_begin(spawn_by_turns_body, struct many * self);
+    for (unsigned i = 0; i < LISTED; i++) {
+        self->from = i;
+        self->to = i + 1;
+        if (i % 2 == 0)
+            in_a_thread(spawn_many_here, self);
+        else
+            spawn_many(self);
+    }
+    bide_end();
+}
+
+static void a_post_that_happens_before_another_runs_before_it(void **state)
+{
+    (void)state;
+    struct ordered ordered;
+    ordered_init(&ordered, NULL);
+    bide_run_loop_wait(&ordered.loop, bide_task_init(&ordered.many.task, &spawn_by_turns_body));
+    bide_run_loop_run_ready(&ordered.loop);
+    assert_in_order(&ordered.list, LISTED);
+}
+
 static void waiters_of_an_event_resume_in_their_order(void **state)
 {
     (void)state;
@@ -902,6 +927,7 @@ int main(void)
         cmocka_unit_test(a_coroutine_woken_by_another_thread_resumes_on_the_loops_thread),
         cmocka_unit_test(posts_of_another_thread_run_in_their_order),
         cmocka_unit_test(posts_of_the_loops_own_thread_run_in_their_order),
+        cmocka_unit_test(a_post_that_happens_before_another_runs_before_it),
         cmocka_unit_test(waiters_of_an_event_resume_in_their_order),
         cmocka_unit_test(stop_ends_run_after_what_was_posted_before_it),
         cmocka_unit_test(a_coroutine_of_the_loop_may_stop_it),

@@ -19,7 +19,8 @@ typedef struct bide_blocking bide_blocking;
 int bide_blocking_create(bide_blocking **blocking, unsigned threads);
 
 /* Ends the threads, once what is queued has been done, and frees the set. No call may be under way that
- * anybody waits for. Blocks. */
+ * anybody waits for. Blocks. On one of its threads it is misuse, and told: that is also where a coroutine of the inline
+ * scheduler goes on after a call. */
 void bide_blocking_destroy(bide_blocking *blocking);
 
 /*

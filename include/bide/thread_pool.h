@@ -24,7 +24,7 @@ int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
 
 /*
  * Ends the threads, once what is queued has run, and frees the pool. Nothing that belongs to the pool may
- * be waiting any more. Blocks; not from one of its threads.
+ * be waiting any more. Blocks. On one of its threads it is misuse, and told.
  */
 void bide_thread_pool_destroy(bide_thread_pool *pool);
 

@@ -275,6 +275,9 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
 
 void bide_thread_pool_destroy(bide_thread_pool *pool)
 {
+    if (bide_threads_have_this_(pool->threads, pool->count))
+        bide_platform.misuse("a thread pool is destroyed on one of its threads", __func__, __FILE__,
+                             __LINE__);
     end(pool);
     bide_threads_join_(pool->threads, pool->count);
     free_pool(pool);

@@ -3,6 +3,15 @@
 
 #include <signal.h>
 
+bool bide_threads_have_this_(const pthread_t *threads, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (pthread_equal(threads[i], pthread_self()))
+            return true;
+    }
+    return false;
+}
+
 void bide_threads_join_(pthread_t *threads, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)

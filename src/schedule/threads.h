@@ -6,6 +6,7 @@
 #define BIDE_SCHEDULE_THREADS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* More than any machine runs, and few enough that sizes cannot overflow. */
 enum { BIDE_THREADS_MOST_ = 65536 };
@@ -14,6 +15,9 @@ enum { BIDE_THREADS_MOST_ = 65536 };
  * `give_up(argument)`, which tells those that were started to end. */
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
                         void *argument, void (*give_up)(void *));
+
+/* Is the calling thread one of them? Then they cannot be joined here. */
+bool bide_threads_have_this_(const pthread_t *threads, unsigned count);
 
 void bide_threads_join_(pthread_t *threads, unsigned count);
 

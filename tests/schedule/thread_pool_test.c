@@ -2,6 +2,7 @@
  * The thread pool: its tasks run on its threads, side by side, each to its end once.
  */
 #define _GNU_SOURCE
+#include "misuse.h"
 #include "schedule_testing.h"
 
 #include "bide/run_loop.h"
@@ -475,6 +476,34 @@ static void a_request_to_stop_is_seen_through_the_context(void **state)
     bide_thread_pool_destroy(pool);
 }
 
+/* ---- Misuse ---- */
+
+struct destroyer {
+    bide_task task;
+    bide_thread_pool *pool;
+};
+
+bide_coroutine(destroyer_body)
+{
+    bide_begin(destroyer_body, struct destroyer * self);
+    bide_thread_pool_destroy(self->pool);
+    bide_end();
+}
+
+static void destroy_it_in_it(void)
+{
+    struct destroyer destroyer = {.pool = create(2)};
+    bide_context context = context_of(destroyer.pool);
+    bide_sync_wait_in(&context, bide_task_init(&destroyer.task, &destroyer_body));
+}
+
+static void to_destroy_it_on_one_of_its_threads_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(destroy_it_in_it, "destroyed on one of its threads",
+                                     "bide_thread_pool_destroy"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +521,7 @@ int main(void)
         cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(the_pool_may_go_while_its_waker_is_still_at_it),
         cmocka_unit_test(a_request_to_stop_is_seen_through_the_context),
+        cmocka_unit_test(to_destroy_it_on_one_of_its_threads_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,7 @@ typedef struct bide_run_loop {
     uint32_t spins; /* how long to look before it sleeps next time */
     bool may_look;  /* is it free to look for a while before a coroutine suspends? */
     bool stopping;
+    struct bide_run_loop *outer; /* what its thread ran before, and goes on with after it */
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
     uint64_t deadline; /* when to look for timers that are due */

@@ -25,6 +25,12 @@ bide_awaiter *bide_posted_back_(const bide_frame *ended);
 /* Calls function(frame), then runs what it has woken inline; inside a coroutine that is left to its loop. */
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);
 
+/*
+ * Runs what has been woken inline on this thread and waits for what runs here to suspend; for a thread that is about to
+ * block. False: there was nothing.
+ */
+bool bide_run_queued_(void);
+
 /* Takes an operation that was posted back out of the queue that its frame's scheduler has. */
 bool bide_take_back_(bide_awaiter *awaiter);
 

@@ -40,6 +40,8 @@
 
 #include "processors.h"
 
+#include "../coroutine/inside.h"
+
 #include "bide/root.h"
 #include "bide/waiter_list.h"
 
@@ -216,6 +218,9 @@ static bool is_deadline_past(const bide_run_loop *loop)
 /* Looks for work for a while, then sleeps until there is some, or until the deadline. */
 static void await_work(bide_run_loop *loop)
 {
+    /* Where a coroutine of the inline scheduler runs the loop, what is queued behind it may be what the loop waits for. */
+    if (bide_run_queued_())
+        return;
     for (uint32_t i = 0; i < loop->spins; i++) {
         if (bide_atomic_load(&loop->posted, relaxed) != EMPTY) {
             if (loop->spins < SPINS_MOST)
@@ -243,6 +248,26 @@ static void await_work(bide_run_loop *loop)
     }
 }
 
+/* It runs here, or what it runs runs another loop. (`outer` means something while it runs.) */
+static bool runs_here_only(bide_scheduler *scheduler)
+{
+    bide_run_loop *inner = running;
+    while (inner != NULL && &inner->scheduler != scheduler)
+        inner = inner->outer;
+    return inner != NULL;
+}
+
+static void enter(bide_run_loop *loop)
+{
+    loop->outer = running;
+    running = loop;
+}
+
+static void leave(bide_run_loop *loop)
+{
+    running = loop->outer;
+}
+
 void bide_run_loop_init(bide_run_loop *loop)
 {
     bool several = bide_processors_() > 1;
@@ -252,6 +277,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->scheduler.take_back = take_back;
     loop->scheduler.set_timer = set_timer;
     loop->scheduler.clear_timer = clear_timer;
+    loop->scheduler.runs_here_only = runs_here_only;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
@@ -272,15 +298,14 @@ void bide_run_loop_init(bide_run_loop *loop)
 
 static void run_until(bide_run_loop *loop, const bool *ended)
 {
-    bide_run_loop *outer = running;
-    running = loop;
+    enter(loop);
     while (!*ended) {
         if (take_or_look(loop))
             run_one(loop);
         else
             await_work(loop);
     }
-    running = outer;
+    leave(loop);
 }
 
 static bide_next stop_step(bide_frame *frame, unsigned depth)
@@ -336,15 +361,14 @@ int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter)
 size_t bide_run_loop_run_ready(bide_run_loop *loop)
 {
     size_t count = 0;
-    bide_run_loop *outer = running;
-    running = loop;
+    enter(loop);
     loop->may_look = false;
     if (loop->deadline != BIDE_FOREVER)
         take_due(loop, bide_platform.now());
     for (; take(loop); count++)
         run_one(loop);
     loop->may_look = true;
-    running = outer;
+    leave(loop);
     return count;
 }
 

@@ -46,7 +46,7 @@ typedef struct bide_run_loop {
 
 /* Makes a loop with nothing to run. A loop is aligned to BIDE_CACHE_LINE, and so is what contains one (for
  * allocated memory: aligned_alloc). Nothing needs to be freed; the memory may go when nothing that
- * belongs to the loop is left. */
+ * belongs to the loop is left (bide_run_loop_destroy tells if something is). */
 void bide_run_loop_init(bide_run_loop *loop);
 
 /*
@@ -77,6 +77,22 @@ size_t bide_run_loop_run_ready(bide_run_loop *loop);
  * timer, in nanoseconds of bide_platform.now(), or BIDE_FOREVER. Any thread; blocks for a moment at most.
  */
 uint64_t bide_run_loop_next_deadline(bide_run_loop *loop);
+
+void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const char *function,
+                                    const char *file, unsigned line);
+
+/*
+ * Its memory is about to go; nobody runs it, and no thread is about to wake anything of it. Does nothing but tell, where
+ * BIDE_DEBUG is 1, if something is left: it runs, something is queued, a timer is set, or something that was begun on it
+ * has not ended; of the last two with the coroutine's name.
+ */
+#if BIDE_DEBUG
+#define bide_run_loop_destroy(loop)        \
+    bide_run_loop_destroy_checked_((loop), \
+                                   BIDE_MISUSE_("a run loop is destroyed that is in use", #loop))
+#else
+#define bide_run_loop_destroy(loop) ((void)(loop))
+#endif
 
 BIDE_EXTERN_C_END
 

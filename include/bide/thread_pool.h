@@ -24,7 +24,8 @@ int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
 
 /*
  * Ends the threads, once what is queued has run, and frees the pool. Nothing that belongs to the pool may
- * be waiting any more. Blocks. On one of its threads it is misuse, and told.
+ * be waiting any more: if a timer of it is set then, or something that was begun on it has not ended, that is told as
+ * misuse, with the coroutine's name. Blocks. On one of its threads it is misuse, and told.
  */
 void bide_thread_pool_destroy(bide_thread_pool *pool);
 

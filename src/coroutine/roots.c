@@ -31,6 +31,7 @@ static void take_out(bide_root_links_ *links)
 void bide_roots_add_(bide_root *root)
 {
     bide_root_list_ *list = list_of(root);
+    root->links.scheduler = root->frame.context->scheduler;
     bide_short_lock_take_(&list->lock);
     link_at(&list->first, &root->links);
     bide_short_lock_free_(&list->lock);
@@ -97,6 +98,32 @@ bide_root_list_ *bide_roots_hold_(const bide_root *root)
 void bide_roots_let_go_(bide_root_list_ *list)
 {
     bide_short_lock_free_(&list->lock);
+}
+
+/* ---- Those of a scheduler ---- */
+
+static const bide_root *find_in(bide_root_list_ *list, const bide_scheduler *scheduler)
+{
+    /* (the cursor is of none) */
+    bide_short_lock_take_(&list->lock);
+    bide_root_links_ *links = list->first;
+    while (links != NULL && links->scheduler != scheduler)
+        links = links->next;
+    bide_short_lock_free_(&list->lock);
+    return links != NULL ? bide_container_of(links, bide_root, links) : NULL;
+}
+
+const bide_root *bide_roots_find_(const bide_scheduler *scheduler)
+{
+    const bide_root *root = NULL;
+#if BIDE_ROOTS
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_ && root == NULL; i++)
+        root = find_in(&bide_roots_[i], scheduler);
+#else
+    (void)scheduler;
+    (void)find_in;
+#endif
+    return root;
 }
 
 /* ---- Forks ---- */

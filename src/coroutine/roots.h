@@ -55,6 +55,9 @@ void bide_roots_leave_(bide_root_list_ *list);
 bide_root_list_ *bide_roots_hold_(const bide_root *root);
 void bide_roots_let_go_(bide_root_list_ *list);
 
+/* A root that was begun on `scheduler` and has not ended; NULL if there is none, or there are no lists. */
+const bide_root *bide_roots_find_(const bide_scheduler *scheduler);
+
 /*
  * Around a fork, where the system has forks: before it, and after it in the parent and in the child. The lists are whole
  * in the child, and nobody holds them. If the parent `was_alone`, with one thread, the child has its roots. Otherwise it

@@ -38,6 +38,7 @@
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
 
+#include "left.h"
 #include "processors.h"
 
 #include "../coroutine/inside.h"
@@ -378,4 +379,26 @@ uint64_t bide_run_loop_next_deadline(bide_run_loop *loop)
     uint64_t next = bide_timers_next(&loop->timers);
     pthread_mutex_unlock(&loop->timers_lock);
     return next;
+}
+
+/* Is anything queued but what the loop posts to itself? */
+static bool has_queued(bide_run_loop *loop)
+{
+    take(loop);
+    bide_awaiter *awaiter = loop->ready.first;
+    while (awaiter == &loop->hint.awaiter || awaiter == &loop->stop_frame.awaiter)
+        awaiter = awaiter->link;
+    return awaiter != NULL;
+}
+
+void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const char *function,
+                                    const char *file, unsigned line)
+{
+    if (runs_here_only(&loop->scheduler))
+        bide_platform.misuse(what, function, file, line);
+    bide_tell_what_is_left_(&loop->scheduler, &loop->timers,
+                            "a run loop is destroyed while a timer of it is set",
+                            "a run loop is destroyed while a task of it waits");
+    if (has_queued(loop))
+        bide_platform.misuse(what, function, file, line);
 }

@@ -20,6 +20,7 @@
 #define _GNU_SOURCE
 #include "bide/thread_pool.h"
 
+#include "left.h"
 #include "processors.h"
 #include "threads.h"
 
@@ -292,6 +293,9 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
                              __LINE__);
     end(pool);
     bide_threads_join_(pool->threads, pool->count);
+    bide_tell_what_is_left_(&pool->scheduler, &pool->timers,
+                            "a thread pool is destroyed while a timer of it is set",
+                            "a thread pool is destroyed while a task of it waits");
     free_pool(pool);
 }
 

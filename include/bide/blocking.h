@@ -14,12 +14,13 @@ typedef struct bide_blocking bide_blocking;
 /*
  * Starts `threads` (1 to 65536) threads for blocking calls. Returns 0 and the set in *blocking, or
  * -EINVAL, -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors; it needs one, the
- * lowest that is free).
+ * lowest that is free). Signals are blocked on them as on a thread pool's.
  */
 int bide_blocking_create(bide_blocking **blocking, unsigned threads);
 
 /* Ends the threads, once what is queued has been done, and frees the set. No call may be under way that
- * anybody waits for. Blocks. */
+ * anybody waits for. Blocks. On one of its threads it is misuse, and told: that is also where a coroutine of the inline
+ * scheduler goes on after a call. */
 void bide_blocking_destroy(bide_blocking *blocking);
 
 /*

@@ -38,6 +38,9 @@ BIDE_EXTERN_C_BEGIN
  * without its awaits' being seen may be shown with what it waited for last. A task whose chain is deeper than 64
  * shows the innermost 64, and how many more there are.
  *
+ * In the child of a fork it shows what was begun there, and of what was begun before the fork all, if the parent had one
+ * thread, or nothing.
+ *
  * Any thread that does not hold the file's lock, in or out of a coroutine; not from a signal handler. One at a time:
  * a second call waits for the first. Does not suspend; blocks on the file; allocates nothing itself. What it waits
  * for through operations that wait for several others, or elsewhere, is shown by the operation's name alone.

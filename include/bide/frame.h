@@ -228,6 +228,12 @@ struct bide_scheduler {
      * returned. NULL with set_timer.
      */
     bool (*clear_timer)(bide_scheduler *scheduler, bide_timer *timer);
+
+    /*
+     * Is the calling thread the only one that could run its coroutines, by what it is running now? Then nothing of it
+     * runs while this thread blocks. Any thread. NULL: unknown.
+     */
+    bool (*runs_here_only)(bide_scheduler *scheduler);
 };
 
 /*

@@ -84,13 +84,30 @@ BIDE_INLINE bool bide_notify_try_wait(bide_notify *notify)
     return false;
 }
 
+BIDE_INLINE int bide_notify_resume_(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+/* The withdraw of a wait that has had what one is notified for: the next has it. */
+bool bide_notify_pass_on_(bide_awaiter *awaiter);
+
+/* How such a wait has ended. (One that was notified with all, or was closed, or cut short, has had nothing.) */
+static const bide_awaiter_ops bide_notify_had_one_ = {
+    NULL, NULL, bide_notify_resume_, NULL, bide_notify_pass_on_, "bide_notify_wait"};
+
 BIDE_INLINE bool bide_notify_ready_(bide_awaiter *awaiter)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
     /* acquire: partner is the release of whoever has notified all. */
     uintptr_t state = bide_atomic_load(&waiter->queue->state, acquire);
-    return bide_queue_is_past(state, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants) ||
-           bide_notify_try_wait(bide_container_of(waiter->queue, bide_notify, queue));
+    if (bide_queue_is_past(state, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants))
+        return true;
+    if (!bide_notify_try_wait(bide_container_of(waiter->queue, bide_notify, queue)))
+        return false;
+    awaiter->ops = &bide_notify_had_one_;
+    return true;
 }
 
 BIDE_INLINE bide_frame *bide_notify_suspend_(bide_awaiter *awaiter, bide_frame *frame)
@@ -99,18 +116,11 @@ BIDE_INLINE bide_frame *bide_notify_suspend_(bide_awaiter *awaiter, bide_frame *
                                      frame);
 }
 
-BIDE_INLINE int bide_notify_resume_(bide_awaiter *awaiter)
-{
-    (void)awaiter;
-    return 0;
-}
-
 BIDE_INLINE void bide_notify_cancel_(bide_awaiter *awaiter)
 {
     bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_notify_rules_);
 }
 
-/* Who is destroyed after he alone was notified has another notified. */
 bool bide_notify_withdraw_(bide_awaiter *awaiter);
 
 /*

@@ -5,7 +5,8 @@
  *     bide_run_loop_init(&loop);
  *     status = bide_run_loop_wait(&loop, main_run(&frame));    // runs everything until it has ended
  *
- * Any thread may wake coroutines that belong to the loop; they run on the thread that runs it.
+ * Any thread may wake coroutines that belong to the loop; they run on the thread that runs it, in the order in which
+ * they were woken, whoever woke them: if one wake happened before another, as C11 has it, it runs first.
  */
 #ifndef BIDE_RUN_LOOP_H
 #define BIDE_RUN_LOOP_H
@@ -27,6 +28,7 @@ typedef struct bide_run_loop {
     uint32_t spins; /* how long to look before it sleeps next time */
     bool may_look;  /* is it free to look for a while before a coroutine suspends? */
     bool stopping;
+    struct bide_run_loop *outer; /* what its thread ran before, and goes on with after it */
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
     uint64_t deadline; /* when to look for timers that are due */
@@ -44,7 +46,7 @@ typedef struct bide_run_loop {
 
 /* Makes a loop with nothing to run. A loop is aligned to BIDE_CACHE_LINE, and so is what contains one (for
  * allocated memory: aligned_alloc). Nothing needs to be freed; the memory may go when nothing that
- * belongs to the loop is left. */
+ * belongs to the loop is left (bide_run_loop_destroy tells if something is). */
 void bide_run_loop_init(bide_run_loop *loop);
 
 /*
@@ -75,6 +77,22 @@ size_t bide_run_loop_run_ready(bide_run_loop *loop);
  * timer, in nanoseconds of bide_platform.now(), or BIDE_FOREVER. Any thread; blocks for a moment at most.
  */
 uint64_t bide_run_loop_next_deadline(bide_run_loop *loop);
+
+void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const char *function,
+                                    const char *file, unsigned line);
+
+/*
+ * Its memory is about to go; nobody runs it, and no thread is about to wake anything of it. Does nothing but tell, where
+ * BIDE_DEBUG is 1, if something is left: it runs, something is queued, a timer is set, or something that was begun on it
+ * has not ended; of the last two with the coroutine's name.
+ */
+#if BIDE_DEBUG
+#define bide_run_loop_destroy(loop)        \
+    bide_run_loop_destroy_checked_((loop), \
+                                   BIDE_MISUSE_("a run loop is destroyed that is in use", #loop))
+#else
+#define bide_run_loop_destroy(loop) ((void)(loop))
+#endif
 
 BIDE_EXTERN_C_END
 

@@ -28,13 +28,18 @@ typedef struct bide_semaphore_waiter {
 
 extern const bide_queue_rules bide_semaphore_rules_;
 
+/* More than BIDE_SEMAPHORE_MOST: as many can neither be free nor be had, so that is misuse. Says so. */
+BIDE_COLD void bide_semaphore_too_many_(const char *what, const char *function);
+
 /*
- * Makes a semaphore with so many free permits, at most BIDE_SEMAPHORE_MOST. Before it is shared. The memory may go
- * when nobody waits and nobody will use it; also at once after a wait, whoever released what it took: releasing
- * touches nothing once another can have the permits.
+ * Makes a semaphore with so many free permits, at most BIDE_SEMAPHORE_MOST; more are misuse. Before it is shared. The
+ * memory may go when nobody waits and nobody will use it; also at once after a wait, whoever released what it took:
+ * releasing touches nothing once another can have the permits.
  */
 BIDE_INLINE void bide_semaphore_init(bide_semaphore *semaphore, uint32_t permits)
 {
+    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
+        bide_semaphore_too_many_("a semaphore has too many permits", "bide_semaphore_init");
     bide_waiter_queue_init(&semaphore->queue, (uintptr_t)permits * BIDE_QUEUE_ONE);
 }
 
@@ -44,9 +49,15 @@ BIDE_INLINE uint32_t bide_semaphore_available(bide_semaphore *semaphore)
     return (uint32_t)(bide_atomic_load(&semaphore->queue.state, relaxed) / BIDE_QUEUE_ONE);
 }
 
-/* Takes `permits` if so many are free and nobody waits. False: it does not, or it is closed. Any thread; lock-free. */
+/*
+ * Takes `permits` if so many are free and nobody waits; more than BIDE_SEMAPHORE_MOST never are. False: it does not, or
+ * it is closed. Any thread; lock-free.
+ */
 BIDE_INLINE bool bide_semaphore_try_acquire(bide_semaphore *semaphore, uint32_t permits)
 {
+    /* In a word of 32 bits they would be a small number again. */
+    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
+        return false;
     uintptr_t wanted = (uintptr_t)permits * BIDE_QUEUE_ONE;
     /* relaxed: what is found is compared by what follows. */
     uintptr_t state = bide_atomic_load(&semaphore->queue.state, relaxed);
@@ -91,7 +102,8 @@ bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
  * Takes `permits`: waits until so many are free, and those who came before have had theirs. `waiter` is the
  * caller's until the wait has ended. Ends with 0, and the caller has them all; or with -EPIPE if it was closed, or,
  * cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and has none: permits that were handed over first count, later
- * ones go to the next. Any thread; suspends if they cannot be had at once; lock-free.
+ * ones go to the next. To wait for more than BIDE_SEMAPHORE_MOST, which would be for ever, is misuse. Any thread;
+ * suspends if they cannot be had at once; lock-free.
  */
 BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *waiter,
                                                       bide_semaphore *semaphore, uint32_t permits)
@@ -99,6 +111,9 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *wai
     static const bide_awaiter_ops ops = {bide_semaphore_ready_,    bide_semaphore_suspend_,
                                          bide_semaphore_resume_,   bide_semaphore_cancel_,
                                          bide_semaphore_withdraw_, "bide_semaphore_acquire"};
+    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
+        bide_semaphore_too_many_("more permits are wanted than a semaphore can have",
+                                 "bide_semaphore_acquire_many");
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &semaphore->queue;
     waiter->waiter.wants = permits;

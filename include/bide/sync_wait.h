@@ -14,7 +14,11 @@ BIDE_EXTERN_C_BEGIN
 /*
  * Runs `awaiter` (a task, or any operation) in `context` and blocks the calling thread until it has
  * ended; returns its status, 0 or a negative errno. With the inline scheduler it starts on this thread.
- * Not from inside a coroutine that the awaited one needs: it would wait for itself.
+ * Not from inside a coroutine that the awaited one needs: it would wait for itself. On the thread that runs the loop of
+ * `context`, or the only one of its pool, it is misuse, and told.
+ *
+ * Inside a coroutine, what has been woken inline on this thread runs before the thread waits, as if the coroutine had
+ * suspended: what it waits for may depend on that. So hold no lock across it that those coroutines block for.
  */
 int bide_sync_wait_in(const bide_context *context, bide_awaiter *awaiter);
 

@@ -17,13 +17,15 @@ typedef struct bide_thread_pool bide_thread_pool;
  * Starts a pool of `threads` threads, or of one for each processor if `threads` is 0. Returns 0 and the
  * pool in *pool, or -EINVAL (more than 65536), -ENOMEM, or -EAGAIN if the system has no more threads to
  * give (then none is left).
- * The threads block all signals.
+ * The threads block all signals but those that what runs on them raises itself: SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+ * SIGABRT, SIGTRAP and SIGSYS.
  */
 int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
 
 /*
  * Ends the threads, once what is queued has run, and frees the pool. Nothing that belongs to the pool may
- * be waiting any more. Blocks; not from one of its threads.
+ * be waiting any more: if a timer of it is set then, or something that was begun on it has not ended, that is told as
+ * misuse, with the coroutine's name. Blocks. On one of its threads it is misuse, and told.
  */
 void bide_thread_pool_destroy(bide_thread_pool *pool);
 

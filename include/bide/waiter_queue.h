@@ -132,6 +132,12 @@ struct bide_queue_rules {
      */
     bool (*admit)(const bide_queue_waiter *waiter, uintptr_t *value);
 
+    /*
+     * `waiter` was admitted, which left `value`, and has left the line: for a primitive that must know afterwards how it
+     * ended. Of the server, before the waiter can go on. NULL: nothing.
+     */
+    void (*admitted)(bide_queue_waiter *waiter, uintptr_t value);
+
     /* `waiter` leaves the line without having been admitted: takes back what its coming has done to *value. NULL:
      * nothing. */
     void (*leave)(const bide_queue_waiter *waiter, uintptr_t *value);

@@ -6,7 +6,8 @@
  * nothing here is atomic.
  *
  *     no loop on this thread:  a post starts one and returns when all of it has run
- *     a loop runs:             a post appends; the loop takes it up when its frame has suspended
+ *     a loop runs:             a post appends; the loop takes it up when its frame has suspended, or is about to
+ *                              block the thread (bide_run_queued_)
  */
 #include "bide/frame.h"
 
@@ -120,6 +121,24 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
     innermost = &queue;
     function(frame);
     run(NULL, &queue);
+}
+
+bool bide_run_queued_(void)
+{
+    inline_queue all = {{NULL, NULL}, innermost};
+    /* What is in an outer queue was posted before the loop inside it began. */
+    for (inline_queue *queue = innermost; queue != NULL; queue = queue->outer) {
+        bide_awaiter_chain later = all.ready;
+        all.ready = queue->ready;
+        queue->ready.first = NULL;
+        if (later.first != NULL)
+            bide_awaiter_chain_append(&all.ready, later.first, later.last);
+    }
+    if (all.ready.first == NULL)
+        return false;
+    innermost = &all;
+    run(NULL, &all);
+    return true;
 }
 
 static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)

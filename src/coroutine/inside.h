@@ -25,6 +25,12 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);
 bool bide_take_back_from_(bide_scheduler *scheduler, bide_awaiter *awaiter);
 bool bide_take_back_(bide_awaiter *awaiter);
 
+/*
+ * Runs what has been woken inline on this thread and waits for what runs here to suspend; for a thread that is about to
+ * block. False: there was nothing.
+ */
+bool bide_run_queued_(void);
+
 /* Is there anything that an operation which has ended could give back? A guess: true, if it is not known. */
 bool bide_wrapper_can_give_back_(const bide_awaiter *awaiter);
 

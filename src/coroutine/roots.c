@@ -1,6 +1,8 @@
 /* A list of links that lead to the next, and to whatever leads to them. */
 #include "roots.h"
 
+#include "lock.h"
+
 bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
 
 /* By the topmost bits of the address times a number that mixes it (2^32 over the golden ratio). */
@@ -29,30 +31,45 @@ static void take_out(bide_root_links_ *links)
 void bide_roots_add_(bide_root *root)
 {
     bide_root_list_ *list = list_of(root);
-    bide_spin_lock_take_(&list->lock);
+    root->links.scheduler = root->frame.context->scheduler;
+    bide_short_lock_take_(&list->lock);
     link_at(&list->first, &root->links);
-    bide_spin_lock_free_(&list->lock);
+    bide_short_lock_free_(&list->lock);
 }
 
 void bide_roots_remove_(bide_root *root)
 {
     bide_root_list_ *list = list_of(root);
-    bide_spin_lock_take_(&list->lock);
+    bide_short_lock_take_(&list->lock);
     take_out(&root->links);
-    bide_spin_lock_free_(&list->lock);
+    bide_short_lock_free_(&list->lock);
+}
+
+/* ---- Looking at them ---- */
+
+static bide_atomic(uint32_t) looked_at; /* LOCK_FREE */
+
+void bide_roots_look_(void)
+{
+    lock_take(&looked_at);
+}
+
+void bide_roots_looked_(void)
+{
+    lock_free(&looked_at);
 }
 
 void bide_roots_enter_(bide_root_list_ *list)
 {
-    bide_spin_lock_take_(&list->lock);
+    bide_short_lock_take_(&list->lock);
     link_at(&list->first, &list->cursor);
-    bide_spin_lock_free_(&list->lock);
+    bide_short_lock_free_(&list->lock);
 }
 
 size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t most)
 {
     size_t count = 0;
-    bide_spin_lock_take_(&list->lock);
+    bide_short_lock_take_(&list->lock);
     bide_root_links_ **place = &list->cursor.next;
     for (; *place != NULL && count < most; place = &(*place)->next)
         roots[count++] = bide_container_of(*place, bide_root, links);
@@ -60,25 +77,87 @@ size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t m
         take_out(&list->cursor);
         link_at(place, &list->cursor);
     }
-    bide_spin_lock_free_(&list->lock);
+    bide_short_lock_free_(&list->lock);
     return count;
 }
 
 void bide_roots_leave_(bide_root_list_ *list)
 {
-    bide_spin_lock_take_(&list->lock);
+    bide_short_lock_take_(&list->lock);
     take_out(&list->cursor);
-    bide_spin_lock_free_(&list->lock);
+    bide_short_lock_free_(&list->lock);
 }
 
 bide_root_list_ *bide_roots_hold_(const bide_root *root)
 {
     bide_root_list_ *list = list_of(root);
-    bide_spin_lock_take_(&list->lock);
+    bide_short_lock_take_(&list->lock);
     return list;
 }
 
 void bide_roots_let_go_(bide_root_list_ *list)
 {
-    bide_spin_lock_free_(&list->lock);
+    bide_short_lock_free_(&list->lock);
+}
+
+/* ---- Those of a scheduler ---- */
+
+static const bide_root *find_in(bide_root_list_ *list, const bide_scheduler *scheduler)
+{
+    /* (the cursor is of none) */
+    bide_short_lock_take_(&list->lock);
+    bide_root_links_ *links = list->first;
+    while (links != NULL && links->scheduler != scheduler)
+        links = links->next;
+    bide_short_lock_free_(&list->lock);
+    return links != NULL ? bide_container_of(links, bide_root, links) : NULL;
+}
+
+const bide_root *bide_roots_find_(const bide_scheduler *scheduler)
+{
+    const bide_root *root = NULL;
+#if BIDE_ROOTS
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_ && root == NULL; i++)
+        root = find_in(&bide_roots_[i], scheduler);
+#else
+    (void)scheduler;
+    (void)find_in;
+#endif
+    return root;
+}
+
+/* ---- Forks ---- */
+
+void bide_roots_before_fork_(void)
+{
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++)
+        bide_short_lock_take_(&bide_roots_[i].lock);
+}
+
+void bide_roots_after_fork_(void)
+{
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++)
+        bide_short_lock_free_(&bide_roots_[i].lock);
+}
+
+/* Takes all out. Each link leads to itself, so that who takes it out again, or goes on from it, does no harm. */
+static void forget(bide_root_list_ *list)
+{
+    for (bide_root_links_ *next, *links = list->first; links != NULL; links = next) {
+        next = links->next;
+        links->next = NULL;
+        links->place = &links->next;
+    }
+    list->first = NULL;
+}
+
+void bide_roots_in_child_(bool was_alone)
+{
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++) {
+        if (!was_alone)
+            forget(&bide_roots_[i]);
+        bide_short_lock_init_(&bide_roots_[i].lock);
+    }
+    if (!was_alone)
+        bide_atomic_init(&looked_at, LOCK_FREE);
 }

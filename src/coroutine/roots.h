@@ -12,7 +12,7 @@
 #ifndef BIDE_ROOTS_H
 #define BIDE_ROOTS_H
 
-#include "spin_lock.h"
+#include "short_lock.h"
 
 #include "bide/root.h"
 
@@ -24,7 +24,7 @@
 enum { BIDE_ROOT_LISTS_ = __STDC_HOSTED__ && !BIDE_CHECK ? 16 : 1 };
 
 typedef struct bide_root_list_ {
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_spin_lock_ lock;
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_short_lock_ lock;
     bide_root_links_ *first;
 
     /* Where somebody who looks at the list stands, between two roots. What is added meanwhile goes to the front,
@@ -38,7 +38,11 @@ extern bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
 void bide_roots_add_(bide_root *root);
 void bide_roots_remove_(bide_root *root);
 
-/* Goes before the list's first root. One at a time looks at a list; so for all of these. */
+/* One at a time looks at the lists: between these two. Blocks. */
+void bide_roots_look_(void);
+void bide_roots_looked_(void);
+
+/* Goes before the list's first root. */
 void bide_roots_enter_(bide_root_list_ *list);
 
 /* Copies the addresses of the next roots, at most `most`, and moves behind them. Returns how many; 0: there are
@@ -50,6 +54,19 @@ void bide_roots_leave_(bide_root_list_ *list);
 /* Keeps the list that a root at this address is in as it is, for some instructions. */
 bide_root_list_ *bide_roots_hold_(const bide_root *root);
 void bide_roots_let_go_(bide_root_list_ *list);
+
+/* A root that was begun on `scheduler` and has not ended; NULL if there is none, or there are no lists. */
+const bide_root *bide_roots_find_(const bide_scheduler *scheduler);
+
+/*
+ * Around a fork, where the system has forks: before it, and after it in the parent and in the child. The lists are whole
+ * in the child, and nobody holds them. If the parent `was_alone`, with one thread, the child has its roots. Otherwise it
+ * forgets them all: those of other threads never end there, and what they stood in, a thread's stack, may become
+ * another's. What of them goes on in the child does so, and bide_dump shows it no more.
+ */
+void bide_roots_before_fork_(void);
+void bide_roots_after_fork_(void);
+void bide_roots_in_child_(bool was_alone);
 
 /* The code of every root. */
 extern const bide_coroutine_code bide_root_code_;

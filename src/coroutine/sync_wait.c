@@ -18,9 +18,15 @@
  * this thread resumes:
  *   4. what it ends inline is run here, at once, also where the thread is inside a coroutine: that one's resume loop
  *      would come to it only when the coroutine has suspended, which waits for us.
+ *   5. So is what that resume loop has in its queue already, before the thread waits: nobody else runs that, and it may be
+ *      what ends the operation, as where a mutex was handed to a coroutine that is queued here.
  */
 #include "bide/sync_wait.h"
 
+#include "inside.h"
+
+#include "bide/coroutine.h"
+#include "bide/create.h"
 #include "bide/errors.h"
 #include "bide/root.h"
 
@@ -132,16 +138,35 @@ static void start_and_wait(thread_waiter *waiter, uint64_t deadline)
         bide_resume(&waiter->root.frame);
     else
         bide_root_post(&waiter->root);
-    if (!has_ended(waiter) && !look(waiter))
+    if (has_ended(waiter))
+        return;
+    bide_run_queued_(); /* 5 */
+    if (!look(waiter))
         sleep_until(waiter, deadline);
+}
+
+/* Says what would wait for ever. */
+BIDE_COLD static void tell_misuse(bide_awaiter *awaiter)
+{
+    static const char what[] = "a thread blocks for what only it could run";
+    const bide_frame *frame = bide_awaited_frame(awaiter);
+    if (frame != NULL)
+        bide_misused_(what, bide_frame_point(frame));
+    else
+        bide_platform.misuse(what,
+                             awaiter->ops->name != NULL ? awaiter->ops->name : "bide_sync_wait",
+                             __FILE__, __LINE__);
 }
 
 int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, uint64_t deadline)
 {
     thread_waiter waiter;
+    bide_scheduler *scheduler = context->scheduler;
     bool has_deadline = deadline != BIDE_FOREVER;
-    if (context->scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
+    if (scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
         return bide_awaiter_resume(awaiter, awaiter->ops);
+    if (scheduler->runs_here_only != NULL && BIDE_UNLIKELY(scheduler->runs_here_only(scheduler)))
+        tell_misuse(awaiter);
     bide_atomic_init(&waiter.word, RUNNING);
     bide_root_prepare(&waiter.root, context, awaiter, thread_waiter_ended, has_deadline);
     if (has_deadline && bide_platform.now() >= deadline) {

@@ -28,7 +28,6 @@
 #include "bide/wrapper.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 enum { BATCH = 64, SHOWN = 64, TEXT = 160, TRIES = 4, DEPTH_MOST = 1000000, PAGE = 4096 };
@@ -334,8 +333,7 @@ static size_t dump_list(FILE *file, bide_root_list_ *list)
 
 int bide_dump(FILE *file)
 {
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&one_at_a_time);
+    bide_roots_look_();
     int error = bide_peek_begin_();
     if (error == 0) {
         size_t tasks = 0;
@@ -346,6 +344,6 @@ int bide_dump(FILE *file)
         bide_peek_end_();
         error = fflush(file) != 0 || ferror(file) ? -EIO : 0;
     }
-    pthread_mutex_unlock(&one_at_a_time);
+    bide_roots_looked_();
     return error;
 }

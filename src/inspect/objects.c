@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "objects.h"
 
+#include "../schedule/fork.h"
+
 #include <link.h>
 #include <stdint.h>
 
@@ -31,7 +33,10 @@ static int note(struct dl_phdr_info *object, size_t size, void *unused)
 void bide_objects_note_(void)
 {
     count = 0;
+    /* (glibc leaves the lock of this as it is in a child) */
+    bide_delay_forks_();
     dl_iterate_phdr(note, NULL);
+    bide_allow_forks_();
 }
 
 static bool hold(uintptr_t address, size_t size, bool as_code)

@@ -96,6 +96,9 @@ int bide_blocking_create(bide_blocking **created, unsigned threads)
 
 void bide_blocking_destroy(bide_blocking *blocking)
 {
+    if (bide_threads_have_this_(blocking->threads, blocking->count))
+        bide_platform.misuse("threads for blocking calls are destroyed on one of them", __func__,
+                             __FILE__, __LINE__);
     end(blocking);
     bide_threads_join_(blocking->threads, blocking->count);
     free_blocking(blocking);

@@ -5,6 +5,8 @@
 #include "bide/fence.h"
 #include "bide/platform.h"
 
+#include "fork.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -98,11 +100,12 @@ static int linux_barrier(void)
     return error;
 }
 
-/* To register takes microseconds while the program has one thread, and tens of milliseconds later; and light fences are
- * full ones until a heavy one has succeeded. */
-__attribute__((constructor)) static void begin_with_a_heavy_fence(void)
+/* To register for the fence takes microseconds while the program has one thread, and tens of milliseconds later; and
+ * light fences are full ones until a heavy one has succeeded. */
+__attribute__((constructor)) static void begin(void)
 {
     bide_atomic_fence_heavy();
+    bide_survive_forks_();
 }
 
 const bide_platform_table bide_platform = {linux_wait,  linux_wake,   linux_now,

@@ -19,22 +19,29 @@
  * 4. Once the push is done the loop may run, end and be freed, so after it post uses the address of the
  *    word only. The thread sleeps on the word itself, on the half that holds its low 32 bits: PARKED is
  *    odd and no pointer is, so the half differs when the word does.
+ * 5. What is posted runs in the order of the posts, where one happened before the other. Among the pushes that is the
+ *    order of the word's modifications, which a take keeps. An own post comes behind all that was taken; what was pushed
+ *    before it, as far as the posting thread knows, it takes first: a push that happened before the load in take_posted
+ *    cannot be overlooked by it.
  *
  * Timers stand under a lock, since any thread may clear one and has to know at once whether it came in time.
  * The loop's thread takes the lock to set one and when one is due; otherwise it only compares a time of its
  * own, `deadline`: when the earliest is due, or earlier (if that one was cleared).
  *
- * 5. A timer is never missed: the loop's thread puts forward its deadline when it sets one; any other thread
+ * 6. A timer is never missed: the loop's thread puts forward its deadline when it sets one; any other thread
  *    that sets one which is the earliest posts `hint`, which makes the loop's thread read the deadline anew,
  *    and by 2 it does not sleep over that. If the hint is posted already, it is going to be resumed and to
  *    take the lock after this, so that it finds this timer too.
- * 6. While there is something to run the clock is read before each so many resumptions, not before each: a
+ * 7. While there is something to run the clock is read before each so many resumptions, not before each: a
  *    look at it costs as much as several.
  */
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
 
+#include "left.h"
 #include "processors.h"
+
+#include "../coroutine/inside.h"
 
 #include "bide/root.h"
 #include "bide/waiter_list.h"
@@ -68,10 +75,22 @@ static bide_atomic(uint32_t) * parked_half(bide_run_loop *loop)
     return half;
 }
 
+/* Moves what other threads have posted behind the plain chain. */
+BIDE_INLINE void take_posted(bide_run_loop *loop)
+{
+    /* relaxed: a look; of what was posted before whatever the caller has seen, it sees that something is there. */
+    if (BIDE_LIKELY(bide_atomic_load(&loop->posted, relaxed) <= PARKED))
+        return;
+    /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
+    bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&loop->posted, EMPTY, acquire);
+    bide_awaiter_chain_append(&loop->ready, bide_awaiter_reverse(newest), newest);
+}
+
 static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
     if (running == loop) {
+        take_posted(loop); /* 5 */
         bide_awaiter_chain_append(&loop->ready, first, last);
         return;
     }
@@ -98,17 +117,12 @@ static bool idle(bide_scheduler *scheduler)
 }
 
 /*
- * Moves what was posted behind the plain chain. Is there anything to run? Done before each resumption, not
- * only when the plain chain is empty: coroutines that hand a turn to each other would keep it from being
- * empty for ever.
+ * Takes what was posted. Is there anything to run? Done before each resumption, not only when the plain chain is empty:
+ * coroutines that hand a turn to each other would keep it from being empty for ever.
  */
 static bool take(bide_run_loop *loop)
 {
-    if (bide_atomic_load(&loop->posted, relaxed) > PARKED) {
-        /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
-        bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&loop->posted, EMPTY, acquire);
-        bide_awaiter_chain_append(&loop->ready, bide_awaiter_reverse(newest), newest);
-    }
+    take_posted(loop);
     return loop->ready.first != NULL;
 }
 
@@ -205,6 +219,9 @@ static bool is_deadline_past(const bide_run_loop *loop)
 /* Looks for work for a while, then sleeps until there is some, or until the deadline. */
 static void await_work(bide_run_loop *loop)
 {
+    /* Where a coroutine of the inline scheduler runs the loop, what is queued behind it may be what the loop waits for. */
+    if (bide_run_queued_())
+        return;
     for (uint32_t i = 0; i < loop->spins; i++) {
         if (bide_atomic_load(&loop->posted, relaxed) != EMPTY) {
             if (loop->spins < SPINS_MOST)
@@ -232,6 +249,26 @@ static void await_work(bide_run_loop *loop)
     }
 }
 
+/* It runs here, or what it runs runs another loop. (`outer` means something while it runs.) */
+static bool runs_here_only(bide_scheduler *scheduler)
+{
+    bide_run_loop *inner = running;
+    while (inner != NULL && &inner->scheduler != scheduler)
+        inner = inner->outer;
+    return inner != NULL;
+}
+
+static void enter(bide_run_loop *loop)
+{
+    loop->outer = running;
+    running = loop;
+}
+
+static void leave(bide_run_loop *loop)
+{
+    running = loop->outer;
+}
+
 void bide_run_loop_init(bide_run_loop *loop)
 {
     bool several = bide_processors_() > 1;
@@ -241,6 +278,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->scheduler.take_back = take_back;
     loop->scheduler.set_timer = set_timer;
     loop->scheduler.clear_timer = clear_timer;
+    loop->scheduler.runs_here_only = runs_here_only;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
@@ -261,15 +299,14 @@ void bide_run_loop_init(bide_run_loop *loop)
 
 static void run_until(bide_run_loop *loop, const bool *ended)
 {
-    bide_run_loop *outer = running;
-    running = loop;
+    enter(loop);
     while (!*ended) {
         if (take_or_look(loop))
             run_one(loop);
         else
             await_work(loop);
     }
-    running = outer;
+    leave(loop);
 }
 
 static bide_next stop_step(bide_frame *frame, unsigned depth)
@@ -299,8 +336,6 @@ void bide_run_loop_stop(bide_run_loop *loop)
     stop->ops = &stop_point.ops;
     stop->link = NULL;
     stop->frame = &loop->stop_frame;
-    if (running == loop)
-        take(loop); /* what was posted before comes first */
     post(&loop->scheduler, stop, stop);
 }
 
@@ -327,15 +362,14 @@ int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter)
 size_t bide_run_loop_run_ready(bide_run_loop *loop)
 {
     size_t count = 0;
-    bide_run_loop *outer = running;
-    running = loop;
+    enter(loop);
     loop->may_look = false;
     if (loop->deadline != BIDE_FOREVER)
         take_due(loop, bide_platform.now());
     for (; take(loop); count++)
         run_one(loop);
     loop->may_look = true;
-    running = outer;
+    leave(loop);
     return count;
 }
 
@@ -345,4 +379,26 @@ uint64_t bide_run_loop_next_deadline(bide_run_loop *loop)
     uint64_t next = bide_timers_next(&loop->timers);
     pthread_mutex_unlock(&loop->timers_lock);
     return next;
+}
+
+/* Is anything queued but what the loop posts to itself? */
+static bool has_queued(bide_run_loop *loop)
+{
+    take(loop);
+    bide_awaiter *awaiter = loop->ready.first;
+    while (awaiter == &loop->hint.awaiter || awaiter == &loop->stop_frame.awaiter)
+        awaiter = awaiter->link;
+    return awaiter != NULL;
+}
+
+void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const char *function,
+                                    const char *file, unsigned line)
+{
+    if (runs_here_only(&loop->scheduler))
+        bide_platform.misuse(what, function, file, line);
+    bide_tell_what_is_left_(&loop->scheduler, &loop->timers,
+                            "a run loop is destroyed while a timer of it is set",
+                            "a run loop is destroyed while a task of it waits");
+    if (has_queued(loop))
+        bide_platform.misuse(what, function, file, line);
 }

@@ -20,6 +20,7 @@
 #define _GNU_SOURCE
 #include "bide/thread_pool.h"
 
+#include "left.h"
 #include "processors.h"
 #include "threads.h"
 
@@ -52,6 +53,9 @@ struct bide_thread_pool {
     unsigned count;             /* constant */
     pthread_t threads[];
 };
+
+/* The pool whose thread this is. */
+static BIDE_THREAD_LOCAL const bide_thread_pool *own_pool;
 
 /* There is something for a thread to do. One that looks will see it. */
 static void wake_one(bide_thread_pool *pool)
@@ -111,6 +115,13 @@ static bool clear_timer(bide_scheduler *scheduler, bide_timer *timer)
     bool cleared = bide_timers_remove(&pool->timers, timer);
     pthread_mutex_unlock(&pool->lock);
     return cleared;
+}
+
+/* With other threads it would depend on what those do. */
+static bool runs_here_only(bide_scheduler *scheduler)
+{
+    const bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
+    return pool == own_pool && pool->count == 1;
 }
 
 /* With the lock held: queues what is due at `now`. */
@@ -193,6 +204,7 @@ static bide_awaiter *take(bide_thread_pool *pool)
 static void *worker(void *argument)
 {
     bide_thread_pool *pool = argument;
+    own_pool = pool;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         bide_awaiter *awaiter = take(pool);
@@ -253,6 +265,7 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
     pool->scheduler.take_back = take_back;
     pool->scheduler.set_timer = set_timer;
     pool->scheduler.clear_timer = clear_timer;
+    pool->scheduler.runs_here_only = runs_here_only;
     bide_atomic_init(&pool->scheduler.patience, BIDE_PATIENCE_MOST);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->condition, NULL);
@@ -275,8 +288,14 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
 
 void bide_thread_pool_destroy(bide_thread_pool *pool)
 {
+    if (bide_threads_have_this_(pool->threads, pool->count))
+        bide_platform.misuse("a thread pool is destroyed on one of its threads", __func__, __FILE__,
+                             __LINE__);
     end(pool);
     bide_threads_join_(pool->threads, pool->count);
+    bide_tell_what_is_left_(&pool->scheduler, &pool->timers,
+                            "a thread pool is destroyed while a timer of it is set",
+                            "a thread pool is destroyed while a task of it waits");
     free_pool(pool);
 }
 

@@ -1,8 +1,12 @@
-/* Threads of the library's own: they block all signals, so that handlers run on the user's threads. */
+/*
+ * Threads of the library's own. They block the signals that are sent to the program, so that those handlers run on the
+ * user's threads; a fault of what runs on them is handled where it is.
+ */
 #ifndef BIDE_SCHEDULE_THREADS_H
 #define BIDE_SCHEDULE_THREADS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* More than any machine runs, and few enough that sizes cannot overflow. */
 enum { BIDE_THREADS_MOST_ = 65536 };
@@ -11,6 +15,9 @@ enum { BIDE_THREADS_MOST_ = 65536 };
  * `give_up(argument)`, which tells those that were started to end. */
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
                         void *argument, void (*give_up)(void *));
+
+/* Is the calling thread one of them? Then they cannot be joined here. */
+bool bide_threads_have_this_(const pthread_t *threads, unsigned count);
 
 void bide_threads_join_(pthread_t *threads, unsigned count);
 

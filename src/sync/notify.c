@@ -17,6 +17,13 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
+/* What is due has taken nothing. */
+static void admitted(bide_queue_waiter *waiter, uintptr_t value)
+{
+    if (!is_due(waiter, value))
+        waiter->awaiter.ops = &bide_notify_had_one_;
+}
+
 /* Nobody waits: what is left is remembered once. */
 static uintptr_t settle(uintptr_t value)
 {
@@ -24,7 +31,8 @@ static uintptr_t settle(uintptr_t value)
     return number > 1 ? value - (number - 1) * BIDE_QUEUE_ONE : value;
 }
 
-const bide_queue_rules bide_notify_rules_ = {.admit = admit, .is_due = is_due, .settle = settle};
+const bide_queue_rules bide_notify_rules_ = {
+    .admit = admit, .admitted = admitted, .is_due = is_due, .settle = settle};
 
 void bide_notify_one(bide_notify *notify)
 {
@@ -55,11 +63,13 @@ void bide_notify_all(bide_notify *notify)
 
 bool bide_notify_withdraw_(bide_awaiter *awaiter)
 {
-    bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
-    if (bide_waiter_queue_withdraw(awaiter, &bide_notify_rules_))
-        return true;
-    if (!is_due(waiter, bide_atomic_load(&waiter->queue->state, relaxed)))
-        bide_notify_one(bide_container_of(waiter->queue, bide_notify, queue));
+    return bide_waiter_queue_withdraw(awaiter, &bide_notify_rules_);
+}
+
+bool bide_notify_pass_on_(bide_awaiter *awaiter)
+{
+    bide_waiter_queue *queue = ((bide_queue_waiter *)(void *)awaiter)->queue;
+    bide_notify_one(bide_container_of(queue, bide_notify, queue));
     return false;
 }
 

@@ -10,6 +10,11 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
+void bide_semaphore_too_many_(const char *what, const char *function)
+{
+    bide_platform.misuse(what, function, __FILE__, __LINE__);
+}
+
 const bide_queue_rules bide_semaphore_rules_ = {.admit = admit};
 
 void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
@@ -20,7 +25,7 @@ void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
     for (;;) {
         uintptr_t free = BIDE_QUEUE_VALUE(state) / BIDE_QUEUE_ONE;
         if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST - free)) {
-            bide_platform.misuse("a semaphore has too many permits", __func__, __FILE__, __LINE__);
+            bide_semaphore_too_many_("a semaphore has too many permits", __func__);
             return;
         }
         if (bide_waiter_queue_put(queue, &bide_semaphore_rules_, &state,

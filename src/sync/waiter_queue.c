@@ -149,6 +149,8 @@ static void admit(serving *s, uintptr_t *value, bool closed)
         if (refused && !is_due(s, a, *value)) {
             leave(s, a, value);
             bide_awaiter_end_closed(a);
+        } else if (s->rules->admitted != NULL) {
+            s->rules->admitted(waiter_of(a), *value);
         }
         append(&s->ended, a);
     }

@@ -425,6 +425,51 @@ static const bide_check_scenario not_remembered = {
     .finish = finish_not_remembered,
 };
 
+/* ---- Destroyed before it runs ---- */
+
+static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    (void)scheduler;
+    (void)first;
+    (void)last;
+}
+
+static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    (void)scheduler;
+    (void)awaiter;
+    return true;
+}
+
+/* Runs nothing. */
+static bide_scheduler kept = {.post = keep, .take_back = give_back};
+
+static void setup_kept(void *p)
+{
+    setup_two(p);
+    for (int i = 0; i < 2; i++)
+        ((state *)p)->early[i]->context.scheduler = &kept;
+}
+
+/* Whichever was notified alone: one is left, and has been had by nobody. */
+static void finish_one_left(void *p)
+{
+    state *s = p;
+    for (int i = 0; i < 2; i++)
+        bide_check_assert(end_of(s, i) == 1); /* destroys it */
+    bide_check_assert(bide_notify_try_wait(&s->notify));
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario passed_on = {
+    .name = "what_one_is_notified_for_as_all_are_is_left_when_they_are_destroyed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_kept,
+    .threads = {notify_one, notify_all},
+    .finish = finish_one_left,
+};
+
 /* ---- An event: reset, and a lock made of it ---- */
 
 static void set_it(void *p)
@@ -605,6 +650,7 @@ int main(int argc, char **argv)
         &late_and_one,
         &late_and_closed,
         &not_remembered,
+        &passed_on,
         &lock,
         &reset,
         &reset_and_tried,

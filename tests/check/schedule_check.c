@@ -20,7 +20,8 @@ typedef struct state {
     int data;
     int result;
     bide_run_loop *allocated;
-    struct alarm *shared;
+    void *shared;
+    bide_atomic(uint32_t) flag;
 } state;
 
 /* Waits for both events, on whatever scheduler it runs. */
@@ -169,6 +170,93 @@ static const bide_check_scenario looked = {
     .cxx20_release_sequences = true,
     .setup = setup_barrier,
     .threads = {publish, run_until_the_looker_has_ended},
+};
+
+/* ---- The order: what another thread posts before the loop's own thread does runs first ---- */
+
+typedef struct noted {
+    bide_frame frame;
+    state *state;
+    int before; /* what the result is when it runs */
+} noted;
+
+static bide_next noted_step(bide_frame *frame, unsigned depth)
+{
+    noted *self = bide_container_of(frame, noted, frame);
+    (void)depth;
+    bide_check_assert(self->state->result == self->before);
+    self->state->result++;
+    return bide_next_none();
+}
+
+static const bide_coroutine_code noted_code = {noted_step, "noted", __FILE__, NULL, NULL};
+static const bide_point noted_point = BIDE_POINT_START(&noted_code);
+
+static void post_noted(state *s, int number)
+{
+    noted *self = &((noted *)s->shared)[number];
+    self->state = s;
+    self->before = number;
+    self->frame.awaiter.ops = &noted_point.ops;
+    self->frame.awaiter.frame = &self->frame;
+    self->frame.context = &s->loop.context;
+    bide_wake_one(&self->frame.awaiter);
+}
+
+static void setup_noted(void *p)
+{
+    setup(p);
+    ((state *)p)->shared = bide_check_alloc(2 * sizeof(noted));
+    bide_atomic_init(&((state *)p)->flag, 0);
+}
+
+static void post_the_first(void *p)
+{
+    state *s = p;
+    post_noted(s, 0);
+    bide_atomic_store(&s->flag, 1, release);
+}
+
+/* On the loop. */
+struct second {
+    bide_task task;
+    state *state;
+};
+
+bide_coroutine(second_body)
+{
+    bide_begin(second_body, struct second * self);
+    if (bide_atomic_load(&self->state->flag, acquire) == 1) {
+        post_noted(self->state, 1);
+        bide_check_note("%s", "both");
+    }
+    bide_end();
+}
+
+static void post_the_second_afterwards(void *p)
+{
+    state *s = p;
+    struct second second = {.state = s};
+    bide_check_assert(bide_run_loop_wait(&s->loop, bide_task_init(&second.task, &second_body)) ==
+                      0);
+    bide_run_loop_run_ready(&s->loop);
+}
+
+static void free_noted(void *p)
+{
+    state *s = p;
+    bide_run_loop_run_ready(&s->loop);
+    bide_check_assert(s->result >= 1);
+    bide_check_free(s->shared);
+}
+
+static const bide_check_scenario in_order = {
+    .name = "what_another_thread_has_posted_before_runs_first",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_noted,
+    .threads = {post_the_first, post_the_second_afterwards},
+    .finish = free_noted,
 };
 
 /* ---- Spawning on another thread's loop, and stopping it ---- */
@@ -348,7 +436,7 @@ static void setup_two(void *p)
 static void set_an_alarm(void *p)
 {
     state *s = p;
-    alarm_set(&s->shared[0], s, LATER);
+    alarm_set(s->shared, s, LATER);
 }
 
 static void run_until_the_alarm(void *p)
@@ -383,10 +471,11 @@ static void setup_one_set(void *p)
 static void clear_and_set_another(void *p)
 {
     state *s = p;
-    if (alarm_clear(&s->shared[0])) {
+    alarm *alarms = s->shared;
+    if (alarm_clear(&alarms[0])) {
         bide_check_assert(!bide_event_is_set(&s->event));
-        s->shared[0].timer.time = 0;
-        alarm_set(&s->shared[1], s, DUE);
+        alarms[0].timer.time = 0;
+        alarm_set(&alarms[1], s, DUE);
     }
 }
 
@@ -401,12 +490,19 @@ static const bide_check_scenario cleared = {
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&sync_wait,         &loop_woken,
-                                                     &loop_freed,        &stopped_by_two,
-                                                     &spawned_elsewhere, &run_and_stopped_twice,
-                                                     &loop_woken_by_two, &looked,
-                                                     &loop_slept,        &alarmed,
-                                                     &cleared,           NULL};
+    static const bide_check_scenario *const all[] = {&sync_wait,
+                                                     &loop_woken,
+                                                     &loop_freed,
+                                                     &stopped_by_two,
+                                                     &spawned_elsewhere,
+                                                     &run_and_stopped_twice,
+                                                     &loop_woken_by_two,
+                                                     &looked,
+                                                     &in_order,
+                                                     &loop_slept,
+                                                     &alarmed,
+                                                     &cleared,
+                                                     NULL};
     static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -3,6 +3,7 @@
  * pipes; interrupting reads.
  */
 #define _GNU_SOURCE
+#include "misuse.h"
 #include "schedule_testing.h"
 
 #include "bide/blocking.h"
@@ -575,6 +576,37 @@ static void other_calls_are_not_interrupted(void **state)
     bide_blocking_destroy(blocking);
 }
 
+/* ---- Misuse ---- */
+
+/* Without a scheduler of its own the coroutine goes on where the call was made. */
+struct destroyer {
+    bide_task task;
+    bide_blocking *blocking;
+    bide_blocking_call call;
+    int calls;
+};
+
+bide_coroutine(destroyer_body)
+{
+    bide_begin(destroyer_body, struct destroyer * self);
+    bide_await(bide_blocking_run(&self->call, self->blocking, count, &self->calls));
+    bide_blocking_destroy(self->blocking);
+    bide_end();
+}
+
+static void destroy_it_after_a_call(void)
+{
+    struct destroyer destroyer = {.blocking = create(2)};
+    bide_sync_wait(bide_task_init(&destroyer.task, &destroyer_body));
+}
+
+static void to_destroy_it_on_one_of_its_threads_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(destroy_it_after_a_call, "destroyed on one of them",
+                                     "bide_blocking_destroy"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +627,7 @@ int main(void)
         cmocka_unit_test(interrupt_ends_reads_that_wait_and_later_ones),
         cmocka_unit_test(interrupt_works_from_a_signal_handler),
         cmocka_unit_test(other_calls_are_not_interrupted),
+        cmocka_unit_test(to_destroy_it_on_one_of_its_threads_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

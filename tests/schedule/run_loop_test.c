@@ -2,9 +2,11 @@
  * The run loop: what runs, in which order, on which thread; how it ends, sleeps and is woken.
  */
 #define _GNU_SOURCE
+#include "misuse.h"
 #include "schedule_testing.h"
 
 #include "bide/run_loop.h"
+#include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
 
@@ -182,6 +184,31 @@ static void posts_of_the_loops_own_thread_run_in_their_order(void **state)
     struct ordered ordered;
     ordered_init(&ordered, NULL);
     bide_run_loop_wait(&ordered.loop, bide_task_init(&ordered.many.task, &spawn_many_body));
+    bide_run_loop_run_ready(&ordered.loop);
+    assert_in_order(&ordered.list, LISTED);
+}
+
+/* By turns: one by another thread, which has done it when the next is posted here. */
+bide_coroutine(spawn_by_turns_body)
+{
+    bide_begin(spawn_by_turns_body, struct many * self);
+    for (unsigned i = 0; i < LISTED; i++) {
+        self->from = i;
+        self->to = i + 1;
+        if (i % 2 == 0)
+            in_a_thread(spawn_many_here, self);
+        else
+            spawn_many(self);
+    }
+    bide_end();
+}
+
+static void a_post_that_happens_before_another_runs_before_it(void **state)
+{
+    (void)state;
+    struct ordered ordered;
+    ordered_init(&ordered, NULL);
+    bide_run_loop_wait(&ordered.loop, bide_task_init(&ordered.many.task, &spawn_by_turns_body));
     bide_run_loop_run_ready(&ordered.loop);
     assert_in_order(&ordered.list, LISTED);
 }
@@ -898,6 +925,110 @@ static void the_loop_may_leave_the_stack_when_its_task_has_ended(void **state)
     live_often(live_on_the_stack);
 }
 
+/* ---- The end ---- */
+
+struct late {
+    bide_task task;
+    bide_sleep sleep;
+};
+
+bide_coroutine(late_body)
+{
+    bide_begin(late_body, struct late * self);
+    bide_try(bide_sleep_until(&self->sleep, bide_platform.now() + UINT64_C(3600000000000)));
+    bide_end();
+}
+
+/* What the loop has posted to itself, for a timer that was cleared, and for a stop that came late, is nobody's. */
+static void a_loop_with_nothing_left_may_go(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    bide_timer timer;
+    bide_frame frame = {.context = &loop.context};
+    witness task;
+    bide_run_loop_init(&loop);
+    assert_int_equal(bide_run_loop_wait(&loop, witness_run(&task, NULL, -EDOM)), -EDOM);
+    bide_timer_init(&timer, bide_platform.now() + UINT64_C(3600000000000));
+    timer.awaiter.frame = &frame;
+    assert_int_equal(loop.scheduler.set_timer(&loop.scheduler, &timer), 0);
+    assert_true(loop.scheduler.clear_timer(&loop.scheduler, &timer));
+    bide_run_loop_stop(&loop);
+    bide_run_loop_destroy(&loop);
+}
+
+#if BIDE_DEBUG
+static void destroy_it_while_one_sleeps(void)
+{
+    bide_run_loop loop;
+    struct late late;
+    bide_spawned spawned;
+    bide_run_loop_init(&loop);
+    bide_spawn(&spawned, &loop.context, bide_task_init(&late.task, &late_body));
+    bide_run_loop_run_ready(&loop);
+    bide_run_loop_destroy(&loop);
+}
+
+static void destroy_it_while_one_waits(void)
+{
+    bide_run_loop loop;
+    bide_event event;
+    witness task;
+    bide_spawned spawned;
+    bide_run_loop_init(&loop);
+    bide_event_init(&event, false);
+    bide_spawn(&spawned, &loop.context, witness_run(&task, &event, 0));
+    bide_run_loop_run_ready(&loop);
+    bide_run_loop_destroy(&loop);
+}
+
+/* What was posted is not a root. */
+static void destroy_it_while_one_is_queued(void)
+{
+    bide_run_loop precious;
+    bide_task task;
+    bide_run_loop_init(&precious);
+    bide_task_init(&task, &witness_body);
+    task.frame.context = &precious.context;
+    task.frame.awaiter.frame = &task.frame;
+    bide_wake_one(&task.frame.awaiter);
+    bide_run_loop_destroy(&precious);
+}
+
+struct destroys {
+    bide_task task;
+    bide_run_loop *loop;
+};
+
+bide_coroutine(destroys_body)
+{
+    bide_begin(destroys_body, struct destroys * self);
+    bide_run_loop_destroy(self->loop);
+    bide_end();
+}
+
+static void destroy_it_while_it_runs(void)
+{
+    bide_run_loop loop;
+    struct destroys destroys = {.loop = &loop};
+    bide_run_loop_init(&loop);
+    bide_run_loop_wait(&loop, bide_task_init(&destroys.task, &destroys_body));
+}
+
+static void to_destroy_it_while_something_of_it_is_left_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(
+        misuse_aborts_naming(destroy_it_while_one_sleeps, "a timer of it is set", "late_body"));
+    assert_true(
+        misuse_aborts_naming(destroy_it_while_one_waits, "a task of it waits", "witness_body"));
+    assert_true(misuse_aborts_naming(destroy_it_while_one_is_queued, "in use: &precious",
+                                     "destroy_it_while_one_is_queued"));
+    assert_true(
+        misuse_aborts_naming(destroy_it_while_it_runs, "in use: self->loop", "destroys_body"));
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -905,6 +1036,7 @@ int main(void)
         cmocka_unit_test(a_coroutine_woken_by_another_thread_resumes_on_the_loops_thread),
         cmocka_unit_test(posts_of_another_thread_run_in_their_order),
         cmocka_unit_test(posts_of_the_loops_own_thread_run_in_their_order),
+        cmocka_unit_test(a_post_that_happens_before_another_runs_before_it),
         cmocka_unit_test(waiters_of_an_event_resume_in_their_order),
         cmocka_unit_test(stop_ends_run_after_what_was_posted_before_it),
         cmocka_unit_test(a_coroutine_of_the_loop_may_stop_it),
@@ -924,6 +1056,10 @@ int main(void)
         cmocka_unit_test(what_many_threads_post_ends_exactly_once),
         cmocka_unit_test(the_loop_may_be_freed_when_its_task_has_ended),
         cmocka_unit_test(the_loop_may_leave_the_stack_when_its_task_has_ended),
+        cmocka_unit_test(a_loop_with_nothing_left_may_go),
+#if BIDE_DEBUG
+        cmocka_unit_test(to_destroy_it_while_something_of_it_is_left_is_misuse),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

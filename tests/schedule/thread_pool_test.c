@@ -2,9 +2,11 @@
  * The thread pool: its tasks run on its threads, side by side, each to its end once.
  */
 #define _GNU_SOURCE
+#include "misuse.h"
 #include "schedule_testing.h"
 
 #include "bide/run_loop.h"
+#include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
@@ -475,6 +477,95 @@ static void a_request_to_stop_is_seen_through_the_context(void **state)
     bide_thread_pool_destroy(pool);
 }
 
+/* ---- Misuse ---- */
+
+struct destroyer {
+    bide_task task;
+    bide_thread_pool *pool;
+};
+
+bide_coroutine(destroyer_body)
+{
+    bide_begin(destroyer_body, struct destroyer * self);
+    bide_thread_pool_destroy(self->pool);
+    bide_end();
+}
+
+static void destroy_it_in_it(void)
+{
+    struct destroyer destroyer = {.pool = create(2)};
+    bide_context context = context_of(destroyer.pool);
+    bide_sync_wait_in(&context, bide_task_init(&destroyer.task, &destroyer_body));
+}
+
+static void to_destroy_it_on_one_of_its_threads_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(destroy_it_in_it, "destroyed on one of its threads",
+                                     "bide_thread_pool_destroy"));
+}
+
+struct sleeper {
+    bide_task task;
+    bide_sleep sleep;
+    bide_atomic(bool) begun;
+};
+
+bide_coroutine(sleeper_body)
+{
+    bide_begin(sleeper_body, struct sleeper * self);
+    bide_atomic_store(&self->begun, true, relaxed);
+    bide_try(bide_sleep_until(&self->sleep, bide_platform.now() + UINT64_C(3600000000000)));
+    bide_end();
+}
+
+static void destroy_it_while_one_sleeps(void)
+{
+    bide_thread_pool *pool = create(2);
+    bide_context context = context_of(pool);
+    static struct sleeper sleeper;
+    bide_spawned spawned;
+    bide_spawn(&spawned, &context, bide_task_init(&sleeper.task, &sleeper_body));
+    schedule_until(bide_atomic_load(&sleeper.begun, relaxed));
+    bide_thread_pool_destroy(pool);
+}
+
+static void destroy_it_while_one_waits(void)
+{
+    bide_thread_pool *pool = create(2);
+    bide_context context = context_of(pool);
+    bide_event event;
+    witness task;
+    bide_spawned spawned;
+    bide_event_init(&event, false);
+    bide_spawn(&spawned, &context, witness_run(&task, &event, 0));
+    schedule_until(schedule_is_awaited(&event));
+    bide_thread_pool_destroy(pool);
+}
+
+static void destroy_it_while_an_operation_is_awaited(void)
+{
+    bide_thread_pool *pool = create(1);
+    bide_context context = context_of(pool);
+    bide_event event;
+    bide_event_waiter wait;
+    bide_spawned spawned;
+    bide_event_init(&event, false);
+    bide_spawn(&spawned, &context, bide_event_wait(&wait, &event));
+    bide_thread_pool_destroy(pool);
+}
+
+static void to_destroy_it_while_a_task_or_timer_of_it_waits_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(
+        misuse_aborts_naming(destroy_it_while_one_sleeps, "a timer of it is set", "sleeper_body"));
+    assert_true(
+        misuse_aborts_naming(destroy_it_while_one_waits, "a task of it waits", "witness_body"));
+    assert_true(misuse_aborts_naming(destroy_it_while_an_operation_is_awaited, "a task of it waits",
+                                     "bide_event_wait"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +583,8 @@ int main(void)
         cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(the_pool_may_go_while_its_waker_is_still_at_it),
         cmocka_unit_test(a_request_to_stop_is_seen_through_the_context),
+        cmocka_unit_test(to_destroy_it_on_one_of_its_threads_is_misuse),
+        cmocka_unit_test(to_destroy_it_while_a_task_or_timer_of_it_waits_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,6 +156,48 @@ static void a_destroyed_coroutine_leaves_the_line(void **state)
     bide_notify_destroy(&notify);
 }
 
+/* The first was notified alone and the second with all the others, before either runs. */
+static void what_one_was_notified_for_goes_to_the_next_though_all_were_notified_since(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    bide_notify notify;
+    user users[3];
+    by_hand_init(&by_hand);
+    for (int others = 0; others <= 1; others++) {
+        bide_notify_init(&notify);
+        users_begin(users, 2, &by_hand, wait_for, &notify);
+        bide_notify_one(&notify);
+        bide_notify_all(&notify);
+        if (others != 0)
+            user_begin(&users[2], &by_hand, wait_for, &notify, 'c');
+        bide_destroy(&users[1].task.frame); /* was notified with all: leaves nothing */
+        assert_false(bide_notify_try_wait(&notify));
+        bide_destroy(&users[0].task.frame);
+        by_hand_run(&by_hand);
+        by_hand_assert_trace(&by_hand, others != 0 ? "c" : "");
+        assert_int_equal(bide_notify_try_wait(&notify), others == 0);
+        bide_notify_destroy(&notify);
+    }
+}
+
+/* The same for one that found it when it came, behind what keeps its coroutine from going on at once. */
+static void what_a_wait_has_found_goes_to_the_next_though_all_were_notified_since(void **state)
+{
+    (void)state;
+    bide_notify notify;
+    bide_notify_waiter wait;
+    bide_notify_init(&notify);
+    bide_notify_one(&notify);
+    bide_awaiter *awaiter = bide_notify_wait(&wait, &notify);
+    assert_true(awaiter->ops->ready(awaiter));
+    assert_false(bide_notify_try_wait(&notify));
+    bide_notify_all(&notify);
+    assert_false(awaiter->ops->withdraw(awaiter));
+    assert_true(bide_notify_try_wait(&notify));
+    bide_notify_destroy(&notify);
+}
+
 static void closing_ends_who_waits_but_what_is_remembered_lets_one_pass(void **state)
 {
     (void)state;
@@ -391,6 +433,8 @@ int main(void)
         cmocka_unit_test(phases_wrap_around),
         cmocka_unit_test(who_is_cut_short_takes_nothing),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_line),
+        cmocka_unit_test(what_one_was_notified_for_goes_to_the_next_though_all_were_notified_since),
+        cmocka_unit_test(what_a_wait_has_found_goes_to_the_next_though_all_were_notified_since),
         cmocka_unit_test(closing_ends_who_waits_but_what_is_remembered_lets_one_pass),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),

@@ -67,6 +67,21 @@ static void it_has_the_permits_that_it_was_made_with(void **state)
     bide_semaphore_destroy(&semaphore);
 }
 
+/* Where a word has 32 bits, so many permits of the queue's ones are more than the word holds. */
+static void more_permits_than_there_can_be_are_never_free(void **state)
+{
+    (void)state;
+    bide_semaphore semaphore;
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
+    assert_int_equal(bide_semaphore_available(&semaphore), BIDE_SEMAPHORE_MOST);
+    assert_false(bide_semaphore_try_acquire(&semaphore, BIDE_SEMAPHORE_MOST + 1));
+    assert_false(bide_semaphore_try_acquire(&semaphore, UINT32_MAX));
+    assert_int_equal(bide_semaphore_available(&semaphore), BIDE_SEMAPHORE_MOST);
+    assert_true(bide_semaphore_try_acquire(&semaphore, BIDE_SEMAPHORE_MOST));
+    assert_int_equal(bide_semaphore_available(&semaphore), 0);
+    bide_semaphore_destroy(&semaphore);
+}
+
 static void who_comes_first_is_served_first_however_much_he_wants(void **state)
 {
     (void)state;
@@ -247,6 +262,49 @@ static void no_permit_is_lost_or_had_twice(void **state)
 }
 #endif
 
+#if TESTING_HOSTED
+static void release_too_many(void)
+{
+    bide_semaphore semaphore;
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
+    bide_semaphore_release(&semaphore, 1);
+}
+
+static void begin_with_too_many(void)
+{
+    bide_semaphore semaphore;
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST + 1);
+}
+
+static void wait_for_too_many(void)
+{
+    by_hand by_hand;
+    bide_semaphore semaphore;
+    struct user user;
+    by_hand_init(&by_hand);
+    bide_semaphore_init(&semaphore, 1);
+    begin(&user, &by_hand, &semaphore, BIDE_SEMAPHORE_MOST + 1, 'a');
+}
+
+static void block_for_too_many(void)
+{
+    bide_semaphore semaphore;
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
+    bide_semaphore_acquire_blocking(&semaphore, BIDE_SEMAPHORE_MOST + 1, 0);
+}
+
+static void too_many_permits_are_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(release_too_many, "too many permits", "semaphore_release"));
+    assert_true(misuse_aborts_naming(begin_with_too_many, "too many permits", "semaphore_init"));
+    assert_true(
+        misuse_aborts_naming(wait_for_too_many, "more permits are wanted", "semaphore_acquire"));
+    assert_true(
+        misuse_aborts_naming(block_for_too_many, "more permits are wanted", "semaphore_acquire"));
+}
+#endif
+
 #if BIDE_DEBUG && TESTING_HOSTED
 static void destroy_what_is_waited_for(void)
 {
@@ -259,19 +317,11 @@ static void destroy_what_is_waited_for(void)
     bide_semaphore_destroy(&semaphore);
 }
 
-static void release_too_many(void)
-{
-    bide_semaphore semaphore;
-    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
-    bide_semaphore_release(&semaphore, 1);
-}
-
 static void misuse_is_told_with_object_and_caller(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(destroy_what_is_waited_for, "&semaphore",
                                      "destroy_what_is_waited_for"));
-    assert_true(misuse_aborts_naming(release_too_many, "too many permits", "semaphore"));
 }
 #endif
 
@@ -279,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_has_the_permits_that_it_was_made_with),
+        cmocka_unit_test(more_permits_than_there_can_be_are_never_free),
         cmocka_unit_test(who_comes_first_is_served_first_however_much_he_wants),
         cmocka_unit_test(a_canceled_wait_takes_nothing_and_lets_the_next_go_on),
         cmocka_unit_test(permits_that_were_handed_over_are_not_lost_to_a_request),
@@ -287,6 +338,7 @@ int main(void)
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_acquires_until_a_deadline),
         cmocka_unit_test(no_permit_is_lost_or_had_twice),
+        cmocka_unit_test(too_many_permits_are_misuse),
 #endif
 #if BIDE_DEBUG && TESTING_HOSTED
         cmocka_unit_test(misuse_is_told_with_object_and_caller),

@@ -1,0 +1,63 @@
+/*
+ * Forks. A child has one thread, and of all others whatever they were in the middle of. The lists of live roots are the
+ * process's, and locked for moments by any thread; so the thread that forks takes those locks before, and frees them
+ * after it, in the parent and in the child. What is the user's, a pool or a mutex, is in the child as the
+ * fork found it.
+ */
+#define _GNU_SOURCE
+#include "fork.h"
+
+#include "../coroutine/lock.h"
+#include "../coroutine/roots.h"
+
+#include <pthread.h>
+
+#if defined __has_include
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define IS_ALONE (__libc_single_threaded != 0)
+#endif
+#endif
+#ifndef IS_ALONE
+#define IS_ALONE false /* unknown */
+#endif
+
+/* Had the process one thread when it forked? Of the thread that has the locks. */
+static bool was_alone;
+
+static bide_atomic(uint32_t) delayed; /* LOCK_FREE */
+
+void bide_delay_forks_(void)
+{
+    lock_take(&delayed);
+}
+
+void bide_allow_forks_(void)
+{
+    lock_free(&delayed);
+}
+
+static void before(void)
+{
+    lock_take(&delayed);
+    bide_roots_before_fork_();
+    was_alone = IS_ALONE;
+}
+
+static void after(void)
+{
+    bide_roots_after_fork_();
+    lock_free(&delayed);
+}
+
+static void after_in_child(void)
+{
+    bide_roots_in_child_(was_alone);
+    bide_atomic_init(&delayed, LOCK_FREE);
+}
+
+void bide_survive_forks_(void)
+{
+    /* It fails for want of memory at most; then a child may find a list locked, as if it had not been asked for. */
+    (void)pthread_atfork(before, after, after_in_child);
+}

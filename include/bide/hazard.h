@@ -3,18 +3,23 @@
  * For lock-free structures whose nodes are unlinked while others walk over them. Floor: queue.
  *
  *     domain    an array of seats, the caller's; a thread, or a coroutine, that takes part has one
- *     seat      BIDE_HAZARDS hazards: what its owner says that it reads; and what it has retired
- *     left      what those who have left had retired, and nobody has reclaimed yet
+ *     seat      BIDE_HAZARDS hazards: what its owner says that it reads; and the last few that it has retired
+ *     retired   what all seats have retired but for those few, and nobody has reclaimed yet
+ *     weight    how much of that nobody has looked at yet
  *
  *     join        take a free seat                       leave      give it back, with all that it holds
  *     protect     say that one reads what a pointer points to, and make sure that it did so afterwards
  *     clear       one reads it no longer
  *     retire      it is unlinked: nobody gets there any more who is not there yet. To be reclaimed some day
- *     scan        reclaim what was retired and nobody protects. Done by retire, every so often
+ *     scan        reclaim what was retired, by whomever, and nobody protects. Done by retire, every so often
  *
- * A seat retires at most twice as many objects as there are hazards in the domain before it scans, and a scan leaves no
- * more than there are hazards. So what is not reclaimed is bounded, 2 * hazards * seats and what has been left, whatever
- * happens to a thread: one that stops for ever keeps what it protects, and what it has retired itself.
+ * With H = BIDE_HAZARDS * seats, all hazards of the domain: a seat keeps objects of a weight of 2 * BIDE_HAZARDS before it
+ * gives them to the domain, and who gives there when a weight of 2 * H has not been looked at scans all. What a scan
+ * leaves is protected. So, an object having a weight of 1, of what nobody protects there are no more than 4 * H, and no
+ * more than H are protected: 5 * H * (size of an object) bytes at most, 20 objects a seat. (All that is in one place, so
+ * this is the domain's bound: no seat has a garbage of its own.) While a thread is scanning it has what it has taken
+ * besides, as much again; one that stops for ever in the middle of a scan keeps that, and otherwise what it protects and
+ * the few of its seat.
  *
  * ---- Nothing is reclaimed that somebody reads ----
  *
@@ -29,12 +34,17 @@
  *    happened before that store, which releases, and H acquires: so before the reclaiming.
  *    So an object that is protected may be protected by another hazard too, without a look, before the first is cleared;
  *    by one with a higher index, since they are loaded in that order.
- * 3. `left` is pushed onto or taken whole, so ABA does it no harm (waiter_list.h says why). A push releases, a taker
+ * 3. `retired` is pushed onto or taken whole, so ABA does it no harm (waiter_list.h says why). A push releases, a taker
  *    acquires: the objects, and that they were unlinked before its X.
  * 4. A seat is taken by a compare-exchange that acquires what the one who left it released: its list is empty then.
+ * 5. `weight` is raised after a push, and set to 0 before the list is taken. So what is in the list and was not looked at is
+ *    counted, or its seat is about to count it. What was taken before it was counted is counted though it is gone: then
+ *    the next scan comes early. No order is needed: a taker that sets a push's weight to 0 and takes the list from before
+ *    that push would have written what the push read. (That C11 allows, and RC11 does not; the batch then waits for one
+ *    scan more.)
  *
- * Progress: join, clear, set and scan are wait-free, but for the calls of `reclaim` and for the system call of the heavy
- * fence (fence.h); protect and leave are lock-free.
+ * Progress: join, clear and set are wait-free; protect, retire, scan and leave are lock-free, but for the calls of
+ * `reclaim` and for the system call of the heavy fence (fence.h).
  *
  * Source: Michael, Hazard Pointers (2004); P2530; with the asymmetric fences of P1202.
  */
@@ -60,7 +70,8 @@ typedef struct bide_hazard_seat {
     bide_atomic(void *) hazards[BIDE_HAZARDS]; /* the owner writes, who scans reads */
     bide_atomic(uint32_t) taken;
     bide_hazard_retired *retired; /* the owner's, as is what follows */
-    size_t count;
+    bide_hazard_retired *last;    /* of them, if there are any */
+    size_t weight;
     bool scanning;
     uint16_t crowded; /* segment_queue.h, 9 */
 } bide_hazard_seat;
@@ -68,7 +79,8 @@ typedef struct bide_hazard_seat {
 typedef struct bide_hazard_domain {
     bide_hazard_seat *seats; /* constant while shared, as is `count` */
     size_t count;
-    bide_atomic(bide_hazard_retired *) left;
+    bide_atomic(bide_hazard_retired *) retired;
+    bide_atomic(size_t) weight;
 } bide_hazard_domain;
 
 /*
@@ -78,7 +90,7 @@ typedef struct bide_hazard_domain {
 void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_t count);
 
 /*
- * Reclaims everything that is left. Nobody has a seat any more, nor uses the domain; so nothing is protected. Then the
+ * Reclaims everything that was retired. Nobody has a seat any more, nor uses the domain; so nothing is protected. Then the
  * memory may go.
  */
 void bide_hazard_destroy(bide_hazard_domain *domain);
@@ -90,8 +102,8 @@ void bide_hazard_destroy(bide_hazard_domain *domain);
 bide_hazard_seat *bide_hazard_join(bide_hazard_domain *domain);
 
 /*
- * Gives the seat back: clears its hazards, scans, and leaves what others protect still to whoever scans next. The
- * seat's owner. Lock-free.
+ * Gives the seat back: clears its hazards, scans, and leaves what is protected still to whoever scans next. The seat's
+ * owner. Lock-free.
  */
 void bide_hazard_leave(bide_hazard_domain *domain, bide_hazard_seat *seat);
 
@@ -135,17 +147,28 @@ BIDE_INLINE void *bide_hazard_protect(bide_hazard_seat *seat, size_t index,
 
 /*
  * Gives `object` away, which the caller has unlinked, and nobody else retires: reclaim(retired) is called once nobody
- * protects it, in this call or a later one of this seat, or of another when this one has left. `retired` is in the
- * object, or stays as long. `reclaim` may retire others to the same seat, which a later scan looks at; it does not scan
- * or leave. The seat's owner. Wait-free but for `reclaim`; constant time on the average.
+ * protects it, in this call or a later one, by whoever has a seat in the domain then. `retired` is in the object, or
+ * stays as long. `reclaim` may retire others to the seat that it is called for, if it knows that, which a later scan looks
+ * at; it does not scan or leave. `weight`, 1 or more, is how many objects it counts for: more than 1 for what is large and
+ * took many operations to make, so that there is less of that. The seat's owner. Lock-free but for `reclaim`; constant
+ * time on the average.
  */
-void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat *seat,
-                        bide_hazard_retired *retired, void *object,
-                        void (*reclaim)(bide_hazard_retired *retired));
+void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *seat,
+                                 bide_hazard_retired *retired, void *object,
+                                 void (*reclaim)(bide_hazard_retired *retired), size_t weight);
+
+/* The same with a weight of 1. */
+BIDE_INLINE void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat *seat,
+                                    bide_hazard_retired *retired, void *object,
+                                    void (*reclaim)(bide_hazard_retired *retired))
+{
+    bide_hazard_retire_weighing(domain, seat, retired, object, reclaim, 1);
+}
 
 /*
- * Reclaims what this seat, or one that has left, has retired and nobody protects. Returns how many are left. To be
- * called to have memory back early. The seat's owner. Linear in the hazards and in what is retired.
+ * Reclaims what was retired to the domain, or to this seat, and nobody protects. Returns how many of them are left. To be
+ * called to have memory back early; what other seats have not given to the domain yet, a weight of less than 2 *
+ * BIDE_HAZARDS each, is not looked at. The seat's owner. Linear in the hazards and in what is retired.
  */
 size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat);
 

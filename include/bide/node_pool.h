@@ -5,7 +5,8 @@
  *     pool      chunks of nodes, from an allocator; and a list of batches of free nodes, which all share
  *     cache     free nodes of one user: a thread, or a coroutine
  *
- *     get       a node, from the cache; from a batch of the list; from a new chunk
+ *     get       a node, from the cache; from a batch of the list; from a batch of a chunk that nobody has had; from a
+ *               new chunk
  *     put       a node, into the cache; a batch onto the list when the cache holds two
  *     trim      chunks whose nodes are all on the list are given back to the allocator
  *
@@ -23,14 +24,25 @@
  *    count is against (ABA): it would have to come round 2^32 changes between a load and an exchange.
  * 2. A push releases on `shared` and a take acquires: the links of the batch, and all that was done with its nodes. What
  *    changes `shared` is always a read-modify-write, so a take acquires from the push of every batch below too.
- * 3. A chunk appears by a compare-exchange of its place from NULL, which releases the cleared memory; its nodes get
- *    known to others through `shared`, or a structure that releases too, so who has an index may load the place relaxed.
- *    Its place is cleared by one who trims, who has all its nodes; nobody else has an index of it.
- * 4. One trims at a time: `trimming` is taken by an exchange that acquires, and given back by a release.
+ * 3. A chunk appears by a compare-exchange of its place from NULL, which releases its links and its memory. From that
+ *    moment all may take batches of it: nobody has to make anything of the whole chunk first, so one who stops there
+ *    stops nobody. Its place is cleared by one who trims, who has all its nodes; nobody else has an index of it.
+ * 4. `fresh` says how many of a chunk's nodes were ever taken from it, and how often the chunk has come: the one is taken
+ *    from by a compare-exchange. Who takes loads it (acquire) before the place. If the place is not NULL and the exchange
+ *    succeeds, the chunk was there all the time in between, as a chunk is given back only when all its nodes were taken,
+ *    and its next life is counted. So the place, loaded with acquire, is this life's, and so are the links. Who has an
+ *    index from another got it by a release and an acquire, so it may load the place relaxed.
+ * 5. Who trims clears the place, and then begins the next life (release: who takes in that life, having acquired it, sees
+ *    the place NULL, or that life's chunk). The place of a chunk that is not there yet holds 0 nodes taken.
+ * 6. No node: `shared` was 0 and has not changed since before all chunks were found to be there, and all their nodes
+ *    taken, which they stay until one who trims gives a chunk back, and changes `shared` after that. So at a moment in
+ *    between none was free, but in caches, and in a trimmer's hands.
+ * 7. One trims at a time: `trimming` is taken by an exchange that acquires, and given back by a release.
  *
  * It is there where atomics of 64 bits are (BIDE_HAVE_ATOMIC_64).
  *
- * Progress: get and put are lock-free but for the calls of the allocator: a thread that stops anywhere stops no other.
+ * Progress: get and put are lock-free but for the calls of the allocator: a thread that stops anywhere stops no other, and
+ * keeps what it has in its cache, a batch at most besides; who stops as it trims keeps what was free then.
  * Source: the seed's advice on lists of free nodes for each thread; Bonwick and Adams, Magazines and Vmem (2001).
  */
 #ifndef BIDE_NODE_POOL_H
@@ -58,7 +70,8 @@ typedef struct bide_node_links_ {
 typedef struct bide_node_chunk_ {
     bide_atomic(unsigned char *) nodes;    /* NULL: there is none */
     bide_atomic(bide_node_links_ *) links; /* stay when the nodes are given back */
-    uint32_t found, first;                 /* of who trims */
+    bide_atomic(uint64_t) fresh; /* how many were taken from it; above 32 bits, its life. 4 */
+    uint32_t found, first;       /* of who trims */
 } bide_node_chunk_;
 
 typedef struct bide_node_pool {
@@ -70,6 +83,7 @@ typedef struct bide_node_pool {
     bide_node_chunk_ *chunks;
     BIDE_ALIGNAS(BIDE_CACHE_LINE > 8 ? BIDE_CACHE_LINE : 8) bide_atomic(uint64_t) shared;
     bide_atomic(uint32_t) trimming;
+    bide_atomic(uint32_t) growing; /* a chunk that has fresh nodes, perhaps: a hint */
 } bide_node_pool;
 
 /* One user's free nodes; one thread at a time. */
@@ -143,8 +157,9 @@ void bide_node_cache_fill_(bide_node_cache *cache);
 void bide_node_cache_spill_(bide_node_cache *cache);
 
 /*
- * A node for the caller, whatever it contains; 0: there is no memory, or no more nodes. The cache's owner. Lock-free but
- * for the allocator; a few loads and stores but for one in BIDE_NODE_BATCH.
+ * A node for the caller, whatever it contains; 0: there is no memory, or no more nodes: at a moment of the call all that
+ * there may be were had by users, or in other caches, or held by a trim. The cache's owner. Lock-free but for the
+ * allocator; a few loads and stores but for one in BIDE_NODE_BATCH.
  */
 BIDE_INLINE uint32_t bide_node_get(bide_node_cache *cache)
 {

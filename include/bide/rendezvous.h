@@ -39,7 +39,25 @@
  *    looks at that word. CLOSED notifies all, and stays. Who notifies attempts on behalf of who waits: so an offer is
  *    received by a receiver that waits before its own send has suspended, and the next is made as one ends.
  *    Who has taken a receiver has acquired it, and gives it to its coroutine again by waking that (event_count.h, 5).
+ *    A sender goes on taking while the receivers that it finds have chosen otherwise (7).
  * 6. What was written before the close is seen by who ends with -EPIPE because of it: it releases, they acquire.
+ *
+ * ---- In a select ----
+ *
+ *     choice     taken: 0 --a partner carries out an operation--> its number
+ *     send       is offered while the select waits         receive    is in line in `offered` while the select waits
+ *
+ * 7. The operations of a select that waits are one choice. A partner that is itself committed to nothing (a send that
+ *    has taken the receive out of the line, a receive that has taken the offer off the word) exchanges the choice's 0
+ *    for the number, and carries the operation out. If that fails the select has something else: the partner ends the
+ *    operation as one that is let go, and looks for the next. While a partner has an operation its branch has not ended,
+ *    so the choice stays, and is not used again. When all branches have ended the select reads who was chosen; their
+ *    ends order that, so the exchange is relaxed.
+ * 8. An offer does not carry out a receive of a select that waits: both may be taken by others. It lets the receive go,
+ *    and the select, which has taken back what it offered, takes the offer itself. That happens only where an offer is
+ *    made as a select begins to wait: a send looks for receivers in line before it offers.
+ * 9. A select does not meet itself: its receive sees its own offer as no offer. A notification of that offer that has
+ *    come to the receive is passed on to the next in line.
  *
  * Order: one sender's elements are received in its order. Who waits is notified first come, first served; but one who
  * comes at that moment may be faster.
@@ -55,6 +73,12 @@
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_rendezvous_sender bide_rendezvous_sender;
+
+/* What the operations have in common that are cases of one select, while that waits. 7 */
+typedef struct bide_rendezvous_choice {
+    bide_atomic(size_t) taken; /* the number of the operation that was carried out; 0: none was */
+    bide_rendezvous_sender *senders; /* of the choice, by `next`; constant while it waits */
+} bide_rendezvous_choice;
 
 /* A rendezvous without its type. */
 typedef struct bide_rendezvous_ {
@@ -84,6 +108,10 @@ struct bide_rendezvous_sender {
     bide_atomic(uint32_t) handshake;
     uint32_t stage; /* which of them it awaits */
     int status;     /* of who ends the offer; then what the send ends with */
+    bide_rendezvous_choice
+        *choice; /* NULL: it is in none; constant while it waits, as is what follows */
+    size_t number;
+    bide_rendezvous_sender *next;
 };
 
 /* One receive. The caller's, for the time of the wait. */
@@ -91,6 +119,9 @@ typedef struct bide_rendezvous_receiver {
     bide_retry retry; /* at the head: it is the awaiter */
     bide_rendezvous_ *rendezvous;
     void *element;
+    bide_rendezvous_choice
+        *choice; /* NULL: it is in none; constant while it waits, as is `number` */
+    size_t number;
 } bide_rendezvous_receiver;
 
 extern const bide_retry_rules bide_rendezvous_receive_rules_;
@@ -103,6 +134,13 @@ int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *fro
                                    uint64_t deadline);
 int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline);
 void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size);
+
+/* For select.h. What an operation of a choice is awaited by, for the time of one wait: a send ends with 0 when it was
+ * carried out, a receive then or when it is let go. `number` is not 0. Before any of the choice is awaited. */
+bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
+                                           bide_rendezvous_choice *choice, size_t number);
+bide_awaiter *bide_rendezvous_choose_receive_(bide_rendezvous_receiver *receiver,
+                                              bide_rendezvous_choice *choice, size_t number);
 void bide_rendezvous_close_(bide_rendezvous_ *rendezvous);
 bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous);
 
@@ -127,6 +165,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
     sender->awaiter.ops = &ops;
     sender->rendezvous = rendezvous;
     sender->element = from;
+    sender->choice = NULL;
     return &sender->awaiter;
 }
 
@@ -137,6 +176,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
         BIDE_RETRY_OPS(bide_retry_ready_, "bide_rendezvous_receive");
     receiver->rendezvous = rendezvous;
     receiver->element = to;
+    receiver->choice = NULL;
     return bide_retry_init_(&receiver->retry, &ops, &bide_rendezvous_receive_rules_,
                             &rendezvous->offered);
 }
@@ -164,8 +204,8 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
 #define bide_rendezvous_receive(receiver, met, to) \
     bide_rendezvous_receive_((receiver), &(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (to)))
 
-/* Sends at once: 0, a receiver that waited has it; -EPIPE; or -EAGAIN: nobody waits, but in a select. Any thread; does
- * not suspend. */
+/* Sends at once: 0, a receiver that waited has it, in a select or not; -EPIPE; or -EAGAIN: nobody waits, or another
+ * thread is about to serve who does. Any thread; does not suspend. */
 #define bide_rendezvous_try_send(met, from) \
     bide_rendezvous_try_send_(&(met)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((met), (from)))
 

@@ -29,6 +29,12 @@
  * next, so a push or pop in the segment of the one before costs a load for it; a seat that rests keeps up to two
  * segments, unless its owner clears them (bide_hazard_clear).
  *
+ * How much memory there is: the segments from head to tail, and what was popped and is not reclaimed yet. Of that, with S
+ * seats in the domain and C cells in a segment, no more than 16 segments or 16 * S / (1 + C / 32), whichever is more, and
+ * those that are protected, 2 * S at most and usually a few. A segment has 320 bytes and C * (the size of an element, and
+ * 8, as aligned). So with 512 seats and 1,024 elements of 8 bytes: 248 segments, 4.2 MB; if each seat has come to rest in
+ * two segments of its own, 21 MB.
+ *
  * 1. A segment appears in `next` by a compare-exchange that releases what is in it; in tail and head by others that
  *    release it again. Who gets it there acquires.
  * 2. A cell has one producer and one consumer. FULL is stored with release, and acquired by who finds it; it is the last
@@ -91,6 +97,9 @@ BIDE_EXTERN_C_BEGIN
 enum { BIDE_CELL_EMPTY_, BIDE_CELL_FULL_ };
 enum { BIDE_CELL_NOBODYS_, BIDE_CELL_PRODUCERS_, BIDE_CELL_CONSUMERS_ };
 enum { BIDE_SEGMENT_NOT_EARLY_, BIDE_SEGMENT_ARMING_, BIDE_SEGMENT_EARLY_ };
+
+/* How many cells of a segment weigh as much as an object, when it is retired (hazard.h). */
+enum { BIDE_SEGMENT_WEIGHS_ = 32 };
 
 /* In `pushed`. */
 #define BIDE_SEGMENT_CLOSED_ (SIZE_MAX / 2 + 1)
@@ -319,7 +328,7 @@ BIDE_INLINE int bide_segment_queue_one_(ptrdiff_t moved)
 
 /*
  * Makes an empty queue: a segment of `cells` (1 to SIZE_MAX / 4) elements at a time, from `allocator`, which any thread
- * calls that uses the queue; `domain` protects them, and who uses the queue has a seat in it. Both outlive the queue, and
+ * calls that has a seat in `domain`; that protects them, and who uses the queue has a seat in it. Both outlive the queue, and
  * `allocator` the domain. Returns 0 or -ENOMEM: it needs a segment at once. Before it is shared.
  */
 #define bide_segment_queue_init(segmented, domain, allocator, cells)              \

@@ -14,10 +14,12 @@
  *
  * A case is one of three kinds. An operation of an event count (bide_retry: sends and receives) is attempted by the
  * select, and otherwise waited with; nobody attempts it meanwhile, so nothing of it is done unless the select does it.
- * A send on a rendezvous, one in a select at most, goes to a receiver that waits; otherwise it stands while the select
- * waits, and if it was taken the select has it, whatever else has come. Any other is awaited, and asked to stop when
- * another case has come; so it must be a wait that takes nothing and may be begun again: for an event, a latch, a
- * sequence, sleep until a time. Not a mutex, a semaphore, an auto-reset event, a task.
+ * A send or a receive on a rendezvous goes to a partner that waits; otherwise it stands while the select waits, for
+ * partners to carry out, one of all that the select has. A carried out one is what the select has, whatever else has
+ * come. A send and a receive on one rendezvous may be cases of one select: they wait for another, and do not meet each
+ * other. Any other operation is awaited, and asked to stop when another case has come; so it must be a wait that takes
+ * nothing and may be begun again: for an event, a latch, a sequence, sleep until a time. Not a mutex, a semaphore, an
+ * auto-reset event, a task. The same channel may be in several cases, each with an operation of its own.
  *
  *     ATTEMPT --one has succeeded--> ended
  *        |  ^
@@ -31,8 +33,9 @@
  * 3. What ends by itself in a branch, and is not of the first kind, has come: it wins if it is its turn. Of the first
  *    that ended it is known that it was not asked to stop, unless the select was; others may have ended by themselves
  *    too: with 0.
- * 4. Before anything is attempted after a wait, a send on a rendezvous has been taken, or taken back. So if it was taken
- *    nothing else is done; with two of them both might be.
+ * 4. Before anything is attempted after a wait, the operations on rendezvous have left it: one was carried out, and is the
+ *    winner, or none was (rendezvous.h, 7). So nothing else is done if one was.
+ * 5. Without a case it waits for nothing, until it is asked to stop.
  *
  * Progress: that of its cases. Source: Go's select; Hoare, Communicating sequential processes (1978).
  */
@@ -41,6 +44,7 @@
 
 #include "bide/branch.h"
 #include "bide/event_count.h"
+#include "bide/rendezvous.h"
 #include "bide/task.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -59,9 +63,9 @@ typedef struct bide_select {
     bide_select_case *cases;
     size_t count;
     size_t winner;
-    size_t offered; /* the case that is a send on a rendezvous; `count`: none is */
     uint64_t *random;
-    bide_awaiter waiting; /* for all branches */
+    bide_rendezvous_choice choice; /* the cases on rendezvous, while it waits */
+    bide_awaiter waiting;          /* for all branches */
     bide_fork fork;
     int status;
     int reason; /* why it was asked to stop, or 0 */
@@ -75,16 +79,16 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
 }
 
 /*
- * Waits until one of `count` cases can be had, at least one, and takes it alone. *random is any number, the seed; it is
- * changed with each use, by one select at a time. Ends with the winner's status, 0 or -EPIPE mostly; or, cut short,
- * with -ECANCELED or -ETIMEDOUT, and no case was had. `select`, the cases and what they are of are the caller's until
+ * Waits until one of `count` cases can be had, and takes it alone; with none, until it is asked to stop, as Go's select
+ * does. *random is any number, the seed; it is changed with each use, by one select at a time. Ends with the winner's
+ * status, 0 or -EPIPE mostly; or, cut short, with -ECANCELED or -ETIMEDOUT, and no case was had. `select`, the cases and what they are of are the caller's until
  * then; the same cases may be used again, each made anew. Any thread; suspends if it has to wait; cancel-safe: yes.
  * Waiting takes constant memory and no allocation, and time that is linear in the cases.
  */
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
                               uint64_t *random);
 
-/* The same at once: -EAGAIN if none can be had. Does not suspend. */
+/* The same at once: -EAGAIN if none can be had, or there is none. Does not suspend. */
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random);
 
 /* After it has ended: the index of the case that was had; `count` if it was cut short. */

@@ -20,6 +20,8 @@
  * for all that coroutines which run there only do with it; or a coroutine's own, if it may be resumed by one thread or
  * another. A receive uses it when it begins, and each time its coroutine's scheduler has it go on; while it waits it
  * does not, nor as it is cut short. Meanwhile the seat keeps the segment that it has looked at last from going.
+ * How much memory what was received keeps, for all seats together, segment_queue.h says: with 512 seats and segments of
+ * 1,024 elements of 8 bytes 4.2 MB, and a segment for each seat that waits in one of its own.
  *
  * 1. Waiting reserves nothing: a receive that is notified attempts, by itself because of its seat, and is done or waits
  *    on (bide_own_retry). So one that is cut short or destroyed loses nothing, and what was notified to it goes to the
@@ -116,7 +118,7 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
 
 /*
  * Makes an empty channel: a segment of `cells` (1 to SIZE_MAX / 4) elements at a time, from `allocator`, which any
- * thread calls that uses the channel; `domain` protects them. Both outlive the channel, and `allocator` the domain.
+ * thread calls that has a seat in `domain`; that protects them. Both outlive the channel, and `allocator` the domain.
  * Returns 0 or -ENOMEM: it needs a segment at once. Before it is shared.
  */
 #define bide_unbounded_channel_init(made, domain, allocator, cells)                \

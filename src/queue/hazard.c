@@ -34,58 +34,49 @@ void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_
 {
     domain->seats = seats;
     domain->count = count;
-    bide_atomic_init(&domain->left, NULL);
+    bide_atomic_init(&domain->retired, NULL);
+    bide_atomic_init(&domain->weight, (size_t)0);
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < BIDE_HAZARDS; j++)
             bide_atomic_init(&seats[i].hazards[j], NULL);
         bide_atomic_init(&seats[i].taken, 0);
         seats[i].retired = NULL;
-        seats[i].count = 0;
+        seats[i].last = NULL;
+        seats[i].weight = 0;
         seats[i].scanning = false;
         seats[i].crowded = 0;
     }
 }
 
-/* Puts it on the seat's list. */
-static void keep(bide_hazard_seat *seat, bide_hazard_retired *retired)
+/* Puts a list whose last is `last` in front of what was retired. */
+static void push_list(bide_hazard_domain *domain, bide_hazard_retired *first,
+                      bide_hazard_retired *last)
 {
-    retired->next = seat->retired;
-    seat->retired = retired;
-    seat->count++;
-}
-
-/* Puts a list whose last is `last` in front of what is left. */
-static void leave_list(bide_hazard_domain *domain, bide_hazard_retired *first,
-                       bide_hazard_retired *last)
-{
-    bide_hazard_retired *left = bide_atomic_load(&domain->left, relaxed);
+    bide_hazard_retired *retired = bide_atomic_load(&domain->retired, relaxed);
     do
-        last->next = left;
-    /* release: 3, partner is take_left. */
-    while (!bide_atomic_compare_exchange_weak(&domain->left, &left, first, release, relaxed));
+        last->next = retired;
+    /* release: 3, partner is take_all. */
+    while (!bide_atomic_compare_exchange_weak(&domain->retired, &retired, first, release, relaxed));
 }
 
-/* Makes what is left the seat's. */
-static void take_left(bide_hazard_domain *domain, bide_hazard_seat *seat)
+/* Gives what the seat has retired to the domain. Returns how much of what is there nobody has looked at. */
+static size_t give(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
-    /* relaxed: who sees nothing takes nothing. */
-    if (bide_atomic_load(&domain->left, relaxed) == NULL)
-        return;
-    /* acquire: 3, partner is leave_list. */
-    bide_hazard_retired *next, *left = bide_atomic_exchange(&domain->left, NULL, acquire);
-    for (; left != NULL; left = next) {
-        next = left->next;
-        keep(seat, left);
-    }
+    size_t weight = seat->weight;
+    push_list(domain, seat->retired, seat->last);
+    seat->retired = NULL;
+    seat->weight = 0;
+    /* relaxed: 5. */
+    return bide_atomic_fetch_add(&domain->weight, weight, relaxed) + weight;
 }
 
 void bide_hazard_destroy(bide_hazard_domain *domain)
 {
     /* relaxed: nobody uses the domain any more, so all of it was before. */
-    bide_hazard_retired *next, *left = bide_atomic_exchange(&domain->left, NULL, relaxed);
-    for (; left != NULL; left = next) {
-        next = left->next;
-        left->reclaim(left);
+    bide_hazard_retired *next, *retired = bide_atomic_exchange(&domain->retired, NULL, relaxed);
+    for (; retired != NULL; retired = next) {
+        next = retired->next;
+        retired->reclaim(retired);
     }
 }
 
@@ -107,14 +98,9 @@ void bide_hazard_leave(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
     for (size_t i = 0; i < BIDE_HAZARDS; i++)
         bide_hazard_clear(seat, i);
-    if (bide_hazard_scan(domain, seat) != 0) {
-        bide_hazard_retired *first = seat->retired, *last = first;
-        while (last->next != NULL)
-            last = last->next;
-        seat->retired = NULL;
-        seat->count = 0;
-        leave_list(domain, first, last);
-    }
+    bide_hazard_scan(domain, seat);
+    if (seat->retired != NULL) /* by a `reclaim` */
+        give(domain, seat);
     bide_atomic_store(&seat->taken, 0, release); /* 4, partner is bide_hazard_join */
 }
 
@@ -130,11 +116,32 @@ static bool is_protected(bide_hazard_domain *domain, const void *object)
     return false;
 }
 
+/* All that is to be looked at: what the domain has, and behind that what the seat has. */
+static bide_hazard_retired *take_all(bide_hazard_domain *domain, bide_hazard_seat *seat)
+{
+    bide_hazard_retired *own = seat->retired;
+    seat->retired = NULL;
+    seat->weight = 0;
+    /* relaxed: who sees nothing takes nothing. */
+    if (bide_atomic_load(&domain->retired, relaxed) == NULL)
+        return own;
+    /* relaxed: 5. */
+    (void)bide_atomic_exchange(&domain->weight, (size_t)0, relaxed);
+    /* acquire: 3, partner is push_list. */
+    bide_hazard_retired *found = bide_atomic_exchange(&domain->retired, NULL, acquire);
+    if (own == NULL)
+        return found;
+    seat->last->next = found;
+    return own;
+}
+
 size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
     filter filter = {{0}};
-    take_left(domain, seat);
-    if (seat->retired == NULL)
+    size_t kept = 0;
+    bide_hazard_retired *first = NULL, *last = NULL;
+    bide_hazard_retired *next, *retired = take_all(domain, seat);
+    if (retired == NULL)
         return 0;
     bide_atomic_fence_heavy(); /* X; partner: L */
     for (size_t i = 0; i < domain->count; i++)
@@ -143,31 +150,47 @@ size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
             if (object != NULL)
                 filter_add(&filter, object);
         }
-    /* What `reclaim` retires comes to a list of its own, which is not looked at now. */
-    bide_hazard_retired *next, *retired = seat->retired;
-    seat->retired = NULL;
-    seat->count = 0;
+    /* What `reclaim` retires comes to the seat's list, which is not looked at now. */
     seat->scanning = true;
     for (; retired != NULL; retired = next) {
         next = retired->next;
         if (filter_may_have(&filter, retired->object) && is_protected(domain, retired->object)) {
-            keep(seat, retired);
+            last = first == NULL ? retired : last;
+            retired->next = first;
+            first = retired;
+            kept++;
         } else {
             retired->reclaim(retired);
         }
     }
     seat->scanning = false;
-    return seat->count;
+    if (first != NULL)
+        push_list(domain, first, last);
+    for (retired = seat->retired; retired != NULL; retired = retired->next)
+        kept++;
+    return kept;
 }
 
-void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat *seat,
-                        bide_hazard_retired *retired, void *object,
-                        void (*reclaim)(bide_hazard_retired *retired))
+/* How much may not have been looked at before somebody scans; and how much of that a seat may have. */
+static size_t most_of(const bide_hazard_domain *domain)
+{
+    return 2 * (size_t)BIDE_HAZARDS * domain->count;
+}
+
+enum { MOST_OF_SEAT = 2 * BIDE_HAZARDS };
+
+void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *seat,
+                                 bide_hazard_retired *retired, void *object,
+                                 void (*reclaim)(bide_hazard_retired *retired), size_t weight)
 {
     retired->object = object;
     retired->reclaim = reclaim;
-    keep(seat, retired);
+    retired->next = seat->retired;
+    if (seat->retired == NULL)
+        seat->last = retired;
+    seat->retired = retired;
+    seat->weight += weight;
     /* (not from a `reclaim`: a long chain of them would take a stack as long) */
-    if (seat->count >= 2 * (size_t)BIDE_HAZARDS * domain->count && !seat->scanning)
+    if (seat->weight >= MOST_OF_SEAT && !seat->scanning && give(domain, seat) >= most_of(domain))
         bide_hazard_scan(domain, seat);
 }

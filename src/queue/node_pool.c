@@ -108,6 +108,13 @@ static bool ensure_links(bide_node_pool *pool, bide_node_chunk_ *chunk)
     return true;
 }
 
+/* ---- Fresh nodes ---- */
+
+static uint32_t taken_of(uint64_t fresh)
+{
+    return (uint32_t)fresh;
+}
+
 /* Strings `count` nodes from `first` on to a batch. */
 static void string_batch(bide_node_pool *pool, uint32_t first, uint32_t count)
 {
@@ -116,52 +123,100 @@ static void string_batch(bide_node_pool *pool, uint32_t first, uint32_t count)
     batch_at(pool, first)->count = count;
 }
 
-/* Makes batches of a chunk's nodes, which are all the caller's. Returns the first, and shares the others. */
-static uint32_t make_batches(bide_node_pool *pool, uint32_t chunk)
+/* Takes a batch of a chunk that nobody has had yet. 0: there is none, or (*missing) no chunk. */
+static uint32_t take_fresh(bide_node_pool *pool, uint32_t index, bool *missing)
 {
-    uint32_t first = first_of(pool, chunk);
-    uint32_t left = count_of(pool, chunk);
-    uint32_t mine = left < BIDE_NODE_BATCH ? left : BIDE_NODE_BATCH;
-    string_batch(pool, first, mine);
-    uint32_t shared = 0, last = 0;
-    for (uint32_t next = first + mine; (left -= mine) != 0; next += mine) {
-        mine = left < BIDE_NODE_BATCH ? left : BIDE_NODE_BATCH;
-        string_batch(pool, next, mine);
-        if (last == 0)
-            shared = next;
-        else
-            bide_atomic_store(&batch_at(pool, last)->next, next, relaxed); /* 2 */
-        last = next;
+    bide_node_chunk_ *chunk = &pool->chunks[index];
+    const uint32_t all = count_of(pool, index);
+    *missing = false;
+    for (;;) {
+        /* acquire: 5, partner is `settle`. */
+        uint64_t fresh = bide_atomic_load(&chunk->fresh, acquire);
+        uint32_t taken = taken_of(fresh);
+        if (taken == all)
+            return 0;
+        /* acquire: 4, partner is `grow`. */
+        *missing = bide_atomic_load(&chunk->nodes, acquire) == NULL;
+        if (*missing)
+            return 0;
+        uint32_t count = all - taken < BIDE_NODE_BATCH ? all - taken : BIDE_NODE_BATCH;
+        /* relaxed: 4. */
+        if (bide_atomic_compare_exchange(&chunk->fresh, &fresh, fresh + count, relaxed, relaxed)) {
+            string_batch(pool, first_of(pool, index) + taken, count);
+            return first_of(pool, index) + taken;
+        }
+        bide_atomic_retry();
     }
-    if (last != 0)
-        push_batches(pool, shared, last);
-    return first;
 }
 
-/* A batch from a new chunk, or 0: there are as many as there may be, or there is no memory. */
-static uint32_t grow(bide_node_pool *pool)
+/* Takes a batch of the chunk where there was one last. */
+static uint32_t take_where_it_grows(bide_node_pool *pool)
 {
-    unsigned char *fresh = NULL;
-    for (uint32_t i = 0; i < pool->chunks_count; i++) {
-        bide_node_chunk_ *chunk = &pool->chunks[i];
-        unsigned char *nodes = bide_atomic_load(&chunk->nodes, relaxed);
-        if (nodes != NULL)
-            continue;
-        if (fresh == NULL) {
-            fresh = (unsigned char *)pool->allocator->allocate(pool->allocator, nodes_size(pool));
-            if (fresh == NULL)
-                return 0;
-        }
-        if (!ensure_links(pool, chunk))
-            break;
-        /* relaxed, if it is the caller's: what it contains is shared with the indices, 3; acquire: it may have been given
-         * back by one who trimmed, and its links were that one's. */
-        if (bide_atomic_compare_exchange(&chunk->nodes, &nodes, fresh, acquire, relaxed))
-            return make_batches(pool, i);
+    bool missing;
+    return take_fresh(pool, bide_atomic_load(&pool->growing, relaxed) /* a hint */, &missing);
+}
+
+/* Looks through the chunks from `from` on. 0: none has a batch, up to *end: a place where there is no chunk, or the number
+ * of places; `all`: that number. */
+static uint32_t find_fresh(bide_node_pool *pool, uint32_t from, bool all, uint32_t *end)
+{
+    for (uint32_t i = from; i < pool->chunks_count; i++) {
+        bool missing;
+        uint32_t first = take_fresh(pool, i, &missing);
+        if (first != 0)
+            bide_atomic_store(&pool->growing, i, relaxed);
+        *end = i;
+        if (first != 0 || (missing && !all))
+            return first;
     }
-    if (fresh != NULL)
-        pool->allocator->deallocate(pool->allocator, fresh, nodes_size(pool));
+    *end = pool->chunks_count;
     return 0;
+}
+
+/* Sees to it that the chunk is there. False: it is not, and there is no memory. */
+static bool grow(bide_node_pool *pool, uint32_t index)
+{
+    bide_node_chunk_ *chunk = &pool->chunks[index];
+    unsigned char *none = NULL;
+    unsigned char *nodes =
+        (unsigned char *)pool->allocator->allocate(pool->allocator, nodes_size(pool));
+    if (nodes == NULL || !ensure_links(pool, chunk))
+        none = bide_atomic_load(&chunk->nodes, relaxed); /* (another may have had more luck) */
+    /* release: 3, partner is `take_fresh`. */
+    else if (bide_atomic_compare_exchange(&chunk->nodes, &none, nodes, release, relaxed)) {
+        bide_atomic_store(&pool->growing, index, relaxed);
+        return true;
+    }
+    if (nodes != NULL)
+        pool->allocator->deallocate(pool->allocator, nodes, nodes_size(pool));
+    return none != NULL;
+}
+
+/* A batch, which is the caller's; 0: there is none, or no memory. */
+static uint32_t get_batch(bide_node_pool *pool)
+{
+    for (;;) {
+        /* relaxed: 6, it is compared only. */
+        uint64_t before = bide_atomic_load(&pool->shared, relaxed);
+        uint32_t end, first = pop_batch(pool);
+        if (first == 0)
+            first = take_where_it_grows(pool);
+        if (first == 0)
+            first = find_fresh(pool, 0, false, &end);
+        if (first != 0)
+            return first;
+        if (end != pool->chunks_count) {
+            if (grow(pool, end))
+                continue;
+            /* (no memory; behind what a trim has given back there may be chunks) */
+            first = find_fresh(pool, end, true, &end);
+            if (first != 0)
+                return first;
+        }
+        /* relaxed: 6, it is compared only. */
+        if (bide_atomic_load(&pool->shared, relaxed) == before && (uint32_t)before == 0)
+            return 0;
+    }
 }
 
 /* ---- Making and destroying ---- */
@@ -184,6 +239,7 @@ int bide_node_pool_init(bide_node_pool *pool, bide_allocator *allocator, size_t 
     pool->chunks_count = (maximum >> pool->shift) + 1;
     bide_atomic_init(&pool->shared, 0);
     bide_atomic_init(&pool->trimming, 0);
+    bide_atomic_init(&pool->growing, 0);
     pool->chunks = (bide_node_chunk_ *)allocator->allocate(allocator, pool->chunks_count *
                                                                           sizeof *pool->chunks);
     if (pool->chunks == NULL)
@@ -191,6 +247,7 @@ int bide_node_pool_init(bide_node_pool *pool, bide_allocator *allocator, size_t 
     for (uint32_t i = 0; i < pool->chunks_count; i++) {
         bide_atomic_init(&pool->chunks[i].nodes, NULL);
         bide_atomic_init(&pool->chunks[i].links, NULL);
+        bide_atomic_init(&pool->chunks[i].fresh, 0);
         pool->chunks[i].found = 0;
         pool->chunks[i].first = 0;
     }
@@ -224,13 +281,14 @@ size_t bide_node_pool_size(const bide_node_pool *pool)
 
 int bide_node_pool_reserve(bide_node_pool *pool, size_t count)
 {
-    while (bide_node_pool_size(pool) < count) {
-        uint32_t first = grow(pool);
-        if (first == 0)
+    size_t size = 0;
+    for (uint32_t i = 0; i < pool->chunks_count && size < count; i++) {
+        /* relaxed: only whether there is one. */
+        if (bide_atomic_load(&pool->chunks[i].nodes, relaxed) == NULL && !grow(pool, i))
             return -ENOMEM;
-        push_batches(pool, first, first);
+        size += count_of(pool, i);
     }
-    return 0;
+    return size < count ? -ENOMEM : 0;
 }
 
 /* ---- Caches ---- */
@@ -243,11 +301,7 @@ void bide_node_cache_fill_(bide_node_cache *cache)
         cache->spare = 0;
         return;
     }
-    uint32_t first = pop_batch(cache->pool);
-    if (first == 0)
-        first = grow(cache->pool);
-    if (first == 0)
-        first = pop_batch(cache->pool); /* (another may have grown the last chunk) */
+    uint32_t first = get_batch(cache->pool);
     if (first != 0) {
         cache->loaded = first;
         cache->count = batch_at(cache->pool, first)->count;
@@ -290,20 +344,32 @@ static void sort_nodes(bide_node_pool *pool, uint32_t first)
     }
 }
 
-/* Shares the nodes again that were found of a chunk, or gives the chunk back if that were all. Returns how many nodes
- * were given back. */
+/* Takes all that nobody has had, if `found`, the trimmer's, are all others of the chunk. */
+static bool take_rest(bide_node_chunk_ *chunk, uint32_t found, uint32_t all)
+{
+    uint64_t fresh = bide_atomic_load(&chunk->fresh, relaxed);
+    /* relaxed: all others have been acquired. */
+    return taken_of(fresh) == found &&
+           bide_atomic_compare_exchange(&chunk->fresh, &fresh, fresh - found + all, relaxed,
+                                        relaxed);
+}
+
+/* Shares the nodes again that were found of a chunk, or gives the chunk back if that were all that were taken from it.
+ * Returns how many nodes were given back. */
 static size_t settle(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all)
 {
     uint32_t found = chunk->found;
     uint32_t first = chunk->first;
     chunk->found = 0;
     chunk->first = 0;
-    if (found == all) {
+    if (take_rest(chunk, found, all)) {
         unsigned char *nodes = bide_atomic_load(&chunk->nodes, relaxed); /* 3 */
-        /* release: who makes a chunk here uses the links; partner is grow. */
-        bide_atomic_store(&chunk->nodes, NULL, release);
+        uint64_t life = bide_atomic_load(&chunk->fresh, relaxed) >> 32;
+        bide_atomic_store(&chunk->nodes, NULL, relaxed); /* 5 */
+        /* release: 5; and the links, which who takes in that life uses. Partner is `take_fresh`. */
+        bide_atomic_store(&chunk->fresh, (life + 1) << 32, release);
         pool->allocator->deallocate(pool->allocator, nodes, nodes_size(pool));
-        return found;
+        return all;
     }
     while (found != 0) {
         uint32_t count = found < BIDE_NODE_BATCH ? found : BIDE_NODE_BATCH;
@@ -322,7 +388,7 @@ static size_t settle(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all
 size_t bide_node_pool_trim(bide_node_pool *pool)
 {
     size_t given_back = 0;
-    /* acquire: 4. */
+    /* acquire: 7. */
     if (bide_atomic_exchange(&pool->trimming, 1, acquire) != 0)
         return 0;
     uint64_t shared = bide_atomic_load(&pool->shared, relaxed);
@@ -333,9 +399,16 @@ size_t bide_node_pool_trim(bide_node_pool *pool)
     sort_nodes(pool, (uint32_t)shared);
     /* The lowest last, so that they are used first, and others become free. */
     for (uint32_t i = pool->chunks_count; i-- != 0;)
-        if (pool->chunks[i].found != 0)
+        /* acquire: the memory, of which nobody may have had a node; partner is `grow`. */
+        if (bide_atomic_load(&pool->chunks[i].nodes, acquire) != NULL)
             given_back += settle(pool, &pool->chunks[i], count_of(pool, i));
-    bide_atomic_store(&pool->trimming, 0, release); /* 4 */
+    shared = bide_atomic_load(&pool->shared, relaxed);
+    /* relaxed: 6; it only counts, so that who has found those chunks used up looks again. */
+    while (given_back != 0 &&
+           !bide_atomic_compare_exchange_weak(&pool->shared, &shared,
+                                              changed(shared, (uint32_t)shared), relaxed, relaxed))
+        continue;
+    bide_atomic_store(&pool->trimming, 0, release); /* 7 */
     return given_back;
 }
 

@@ -11,6 +11,9 @@ enum { BEGUN, ARMED, ENDED };
 /* What a send awaits. */
 enum { FREE, OFFERED, CLAIMED };
 
+/* What an attempt on behalf of a select ends with, that is let go. (Not 0: nothing was received.) */
+enum { TOLD = 1 };
+
 /* In place of an offer. */
 static bide_rendezvous_sender closed_offer;
 
@@ -19,6 +22,26 @@ static int end_closed(bide_rendezvous_ *rendezvous)
 {
     (void)bide_atomic_load(&rendezvous->offer, acquire); /* 6; partner: the close */
     return -EPIPE;
+}
+
+/* ---- Choices ---- */
+
+/* May the caller, who has taken the operation, carry it out? 7 */
+static bool is_chosen(bide_rendezvous_choice *choice, size_t number)
+{
+    size_t none = 0;
+    /* relaxed: 7. */
+    return choice == NULL ||
+           bide_atomic_compare_exchange(&choice->taken, &none, number, relaxed, relaxed);
+}
+
+/* Is an offer one of the choice's own? 9 */
+static bool is_own(const bide_rendezvous_choice *choice, const bide_rendezvous_sender *offer)
+{
+    const bide_rendezvous_sender *own = choice->senders;
+    while (own != NULL && own != offer)
+        own = own->next;
+    return own != NULL;
 }
 
 /* ---- Ending an offer ---- */
@@ -44,22 +67,41 @@ static bool take_back(bide_rendezvous_sender *sender)
     return true;
 }
 
-static int receive(bide_rendezvous_ *rendezvous, void *to)
+/* Takes what is offered off the word, for the caller to end. NULL: *status says why. */
+static bide_rendezvous_sender *take_offer(bide_rendezvous_ *rendezvous, int *status)
 {
     bide_rendezvous_sender *sender = bide_atomic_load(&rendezvous->offer, relaxed);
     for (;;) {
+        *status = -EAGAIN;
         if (sender == NULL)
-            return -EAGAIN;
-        if (sender == &closed_offer)
-            return end_closed(rendezvous);
+            return NULL;
+        if (sender == &closed_offer) {
+            *status = end_closed(rendezvous);
+            return NULL;
+        }
         /* acquire: 2; partner: `make_offer`. */
         if (bide_atomic_compare_exchange(&rendezvous->offer, &sender, NULL, acquire, relaxed))
-            break;
+            return sender;
         bide_atomic_retry();
     }
-    bide_element_copy_(to, sender->element, rendezvous->size);
-    end(sender, 0);
-    return 0;
+}
+
+static int receive(bide_rendezvous_ *rendezvous, void *to)
+{
+    bide_rendezvous_sender *sender;
+    int status;
+    while ((sender = take_offer(rendezvous, &status)) != NULL) {
+        if (is_chosen(sender->choice, sender->number)) {
+            bide_element_copy_(to, sender->element, rendezvous->size);
+            end(sender, 0);
+            return 0;
+        }
+        end(sender, -EAGAIN);
+        /* (in an attempt too, which notifies nobody otherwise: the select was asked to take its offer back at this
+         * moment, and none that has chosen offers, so these calls do not nest) */
+        bide_event_count_notify(&rendezvous->free, 1);
+    }
+    return status;
 }
 
 int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
@@ -82,14 +124,19 @@ int bide_rendezvous_try_send_(bide_rendezvous_ *rendezvous, const void *from)
     /* relaxed: CLOSED is acquired where it is found. */
     if (bide_atomic_load(&rendezvous->offer, relaxed) == &closed_offer)
         return end_closed(rendezvous);
-    if (!bide_event_count_has_waiters_(&rendezvous->offered))
-        return -EAGAIN;
-    bide_retry *receiver = bide_event_count_take_(&rendezvous->offered);
-    if (receiver == NULL)
-        return -EAGAIN;
-    bide_element_copy_(receiver_of(receiver)->element, from, rendezvous->size);
-    bide_retry_end_(receiver, 0);
-    return 0;
+    while (bide_event_count_has_waiters_(&rendezvous->offered)) {
+        bide_retry *retry = bide_event_count_take_(&rendezvous->offered);
+        if (retry == NULL)
+            return -EAGAIN;
+        bide_rendezvous_receiver *receiver = receiver_of(retry);
+        bool chosen = is_chosen(receiver->choice, receiver->number);
+        if (chosen)
+            bide_element_copy_(receiver->element, from, rendezvous->size);
+        bide_retry_end_(retry, 0);
+        if (chosen)
+            return 0;
+    }
+    return -EAGAIN;
 }
 
 /* ---- Waiting for an offer to end ---- */
@@ -149,6 +196,9 @@ static bide_rendezvous_sender *of_retry(bide_retry *retry)
 static int make_offer(bide_retry *retry)
 {
     bide_rendezvous_sender *sender = of_retry(retry), *found = NULL;
+    /* relaxed: an offer that comes too late is not carried out. 7 */
+    if (sender->choice != NULL && bide_atomic_load(&sender->choice->taken, relaxed) != 0)
+        return -ECANCELED;
     /* release: 2; partners: who claims it, and the close. */
     if (bide_atomic_compare_exchange(&sender->rendezvous->offer, &found, sender, release, relaxed))
         return 0;
@@ -240,15 +290,33 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
 
 /* ---- A receive ---- */
 
+/* On behalf of a select that waits: is something offered, for it to take? 8, 9 */
+static int tell(bide_rendezvous_receiver *receiver)
+{
+    bide_rendezvous_ *rendezvous = receiver->rendezvous;
+    bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
+    if (offer == NULL)
+        return -EAGAIN;
+    if (is_own(receiver->choice, offer)) {
+        /* (these calls nest no deeper than the select has receives in line here) */
+        bide_event_count_notify(&rendezvous->offered, 1);
+        return -EAGAIN;
+    }
+    return TOLD;
+}
+
 static int attempt_receive(bide_retry *retry)
 {
     bide_rendezvous_receiver *receiver = receiver_of(retry);
-    return receive(receiver->rendezvous, receiver->element);
+    return receiver->choice != NULL ? tell(receiver)
+                                    : receive(receiver->rendezvous, receiver->element);
 }
 
 static bool may_receive(bide_retry *retry)
 {
-    return bide_atomic_load(&receiver_of(retry)->rendezvous->offer, relaxed) != NULL;
+    bide_rendezvous_receiver *receiver = receiver_of(retry);
+    bide_rendezvous_sender *offer = bide_atomic_load(&receiver->rendezvous->offer, relaxed);
+    return offer != NULL && (receiver->choice == NULL || !is_own(receiver->choice, offer));
 }
 
 static bide_event_count *freed(bide_retry *retry)
@@ -257,6 +325,56 @@ static bide_event_count *freed(bide_retry *retry)
 }
 
 const bide_retry_rules bide_rendezvous_receive_rules_ = {attempt_receive, may_receive, freed};
+
+/* ---- In a select ---- */
+
+bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
+                                           bide_rendezvous_choice *choice, size_t number)
+{
+    /* (not ready: it would give to a receiver that waits, while the others of the choice may be carried out) */
+    static const bide_awaiter_ops ops = {NULL, bide_rendezvous_suspend_,  bide_rendezvous_sent_,
+                                         NULL, bide_rendezvous_withdraw_, "bide_rendezvous_send"};
+    sender->awaiter.ops = &ops;
+    sender->choice = choice;
+    sender->number = number;
+    sender->next = choice->senders;
+    choice->senders = sender;
+    return &sender->awaiter;
+}
+
+static bool chosen_receive_ready(bide_awaiter *awaiter)
+{
+    return may_receive((bide_retry *)(void *)awaiter);
+}
+
+static int chosen_receive_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
+static bool chosen_receive_withdraw(bide_awaiter *awaiter)
+{
+    bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
+    if (bide_retry_withdraw_(awaiter))
+        return true;
+    /* relaxed: who has ended it is done. What it was let go for goes to the next. */
+    if (bide_atomic_load(&receiver->choice->taken, relaxed) != receiver->number)
+        bide_event_count_notify(&receiver->rendezvous->offered, 1);
+    return false;
+}
+
+bide_awaiter *bide_rendezvous_choose_receive_(bide_rendezvous_receiver *receiver,
+                                              bide_rendezvous_choice *choice, size_t number)
+{
+    static const bide_awaiter_ops ops = {chosen_receive_ready,    bide_retry_suspend_,
+                                         chosen_receive_resume,   bide_retry_cancel_,
+                                         chosen_receive_withdraw, "bide_rendezvous_receive"};
+    receiver->retry.waiter.awaiter.ops = &ops;
+    receiver->choice = choice;
+    receiver->number = number;
+    return &receiver->retry.waiter.awaiter;
+}
 
 /* ---- The rendezvous ---- */
 

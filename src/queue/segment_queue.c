@@ -197,6 +197,14 @@ bool bide_segment_claim_(bide_atomic(uint32_t) * state)
            BIDE_CELL_CONSUMERS_;
 }
 
+/* What a segment counts for among what is retired: the more the more cells it had; but so that no scan is for less than
+ * eight segments. */
+static size_t weight_of(const bide_segment_queue_ *queue)
+{
+    size_t weight = 1 + queue->cells / BIDE_SEGMENT_WEIGHS_;
+    return weight < queue->domain->count ? weight : queue->domain->count;
+}
+
 /* Moves head from `segment`, whose cells were all popped, to the next. 1, or -EAGAIN or -EPIPE if there is none. */
 static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment)
 {
@@ -212,7 +220,8 @@ static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_se
     void *expected = segment;
     /* release: 1. */
     if (bide_atomic_compare_exchange(&queue->head, &expected, next, release, relaxed))
-        bide_hazard_retire(queue->domain, seat, &segment->retired, segment, reclaim);
+        bide_hazard_retire_weighing(queue->domain, seat, &segment->retired, segment, reclaim,
+                                    weight_of(queue));
     return 1;
 }
 

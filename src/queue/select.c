@@ -2,7 +2,7 @@
 #include "bide/select.h"
 
 #include "bide/coroutine.h"
-#include "bide/rendezvous.h"
+#include "bide/stop.h"
 #include "bide/wrapper.h"
 
 /* ---- The order of the cases ---- */
@@ -42,7 +42,29 @@ static bide_retry *retry_of(const bide_select_case *c)
     return (bide_retry *)(void *)c->awaiter;
 }
 
-/* Before the first wait: can it be had? */
+/* Is it a receive on a rendezvous? (It is of the first kind too.) */
+static bool is_rendezvous_receive(const bide_select_case *c)
+{
+    return c->ops->suspend == bide_retry_suspend_ &&
+           retry_of(c)->rules == &bide_rendezvous_receive_rules_;
+}
+
+static bool is_rendezvous_send(const bide_select_case *c)
+{
+    return c->ops->suspend == bide_rendezvous_suspend_;
+}
+
+static bide_rendezvous_receiver *receiver_of(const bide_select_case *c)
+{
+    return (bide_rendezvous_receiver *)(void *)c->awaiter;
+}
+
+static bide_rendezvous_sender *sender_of(const bide_select_case *c)
+{
+    return (bide_rendezvous_sender *)(void *)c->awaiter;
+}
+
+/* While it does not wait: can it be had? */
 static bool is_had(bide_select *select, bide_select_case *c)
 {
     bide_awaiter *awaiter = c->awaiter;
@@ -57,21 +79,35 @@ static bool is_had(bide_select *select, bide_select_case *c)
     return true;
 }
 
-/* Was the send on a rendezvous taken while it stood? 4 */
-static bool was_taken(bide_select *select)
+/* Was an operation on a rendezvous carried out while the select waited? 4 */
+static bool was_chosen(bide_select *select)
 {
-    if (select->offered == select->count || select->cases[select->offered].branch.status != 0)
+    /* relaxed: rendezvous.h, 7. */
+    size_t taken = bide_atomic_load(&select->choice.taken, relaxed);
+    if (taken == 0)
         return false;
-    select->winner = select->offered;
+    select->winner = taken - 1;
     select->status = 0;
     return true;
+}
+
+/* After a wait: the operations on rendezvous are not of a choice any more. */
+static void end_choice(bide_select *select)
+{
+    for (size_t i = 0; i < select->count; i++) {
+        bide_select_case *c = &select->cases[i];
+        if (is_rendezvous_send(c))
+            sender_of(c)->choice = NULL;
+        else if (is_rendezvous_receive(c))
+            receiver_of(c)->choice = NULL;
+    }
 }
 
 /* After a wait: 3. */
 static bool has_come(bide_select *select, bide_select_case *c)
 {
     size_t first = bide_atomic_load(&select->fork.decided, relaxed); /* branch.h, 2 */
-    if (is_retry(c))
+    if (is_retry(c) || is_rendezvous_send(c))
         return is_had(select, c);
     select->status = c->branch.status;
     return c->branch.status == 0 ||
@@ -103,17 +139,32 @@ static void pass_on(bide_select *select)
 
 /* ---- Waiting in all of them ---- */
 
+/* What the case of this index is awaited by. */
+static bide_awaiter *wait_of(bide_select *select, size_t index)
+{
+    bide_select_case *c = &select->cases[index];
+    if (is_rendezvous_send(c))
+        return bide_rendezvous_choose_send_(sender_of(c), &select->choice, index + 1);
+    if (is_rendezvous_receive(c))
+        return bide_rendezvous_choose_receive_(receiver_of(c), &select->choice, index + 1);
+    if (is_retry(c))
+        return bide_retry_wait_(retry_of(c));
+    c->awaiter->ops = c->ops;
+    return c->awaiter;
+}
+
 static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     const bide_context *context = frame->context;
     bide_awaiter_chain others = {NULL, NULL};
     bide_fork_init_(&select->fork, select->count, BIDE_DECIDED_BY_END, context, awaiter);
+    select->choice.senders = NULL;
+    bide_atomic_init(&select->choice.taken, 0);
     for (size_t i = 0; i < select->count; i++) {
         bide_select_case *c = &select->cases[i];
-        c->awaiter->ops = c->ops;
         c->branch.status = -EAGAIN; /* not 0 */
-        bide_branch_init(&c->branch, is_retry(c) ? bide_retry_wait_(retry_of(c)) : c->awaiter);
+        bide_branch_init(&c->branch, wait_of(select, i));
         bide_branch_prepare_(&c->branch, &select->fork, i + 1, context);
         if (i != 0)
             bide_awaiter_chain_append(&others, &c->branch.frame.awaiter, &c->branch.frame.awaiter);
@@ -147,15 +198,37 @@ static void waiting_give_back(bide_awaiter *awaiter)
     for (size_t i = 0; i < select->count; i++)
         if (!is_retry(&select->cases[i]))
             bide_branch_give_back_(&select->cases[i].branch);
+    end_choice(select);
     pass_on(select);
+}
+
+/* Without a case: 5. */
+static bide_frame *nothing_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    (void)awaiter, (void)frame;
+    return NULL;
+}
+
+static void nothing_cancel(bide_awaiter *awaiter)
+{
+    bide_awaiter_end_canceled(awaiter);
+    bide_wake_one(awaiter);
+}
+
+static bool nothing_withdraw(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return true;
 }
 
 static bide_awaiter *wait_for_all(bide_select *select)
 {
-    static const bide_wrapper_ops ops = {
+    static const bide_wrapper_ops all = {
         BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"), waiting_coroutine,
         waiting_give_back, NULL};
-    select->waiting.ops = &ops.ops;
+    static const bide_awaiter_ops nothing = {NULL,           nothing_suspend,  waiting_resume,
+                                             nothing_cancel, nothing_withdraw, "bide_select"};
+    select->waiting.ops = select->count != 0 ? &all.ops : &nothing;
     return &select->waiting;
 }
 
@@ -164,7 +237,8 @@ static bool has_ended(bide_select *select, const bide_context *context)
 {
     /* (read once: it may be asked at this moment) */
     select->reason = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
-    bool had = was_taken(select) || try_all(select, has_come);
+    end_choice(select);
+    bool had = was_chosen(select) || try_all(select, has_come);
     pass_on(select);
     if (had)
         return true;
@@ -190,15 +264,7 @@ static void set_up(bide_select *select, bide_select_case *cases, size_t count, u
     select->cases = cases;
     select->count = count;
     select->random = random;
-    select->offered = count;
-    for (size_t i = 0; i < count; i++) {
-        if (cases[i].ops->suspend != bide_rendezvous_suspend_)
-            continue;
-        if (select->offered != count)
-            bide_platform.misuse("two sends on a rendezvous are cases of one select", "bide_select",
-                                 __FILE__, __LINE__);
-        select->offered = i;
-    }
+    bide_atomic_init(&select->choice.taken, 0);
 }
 
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,

@@ -8,13 +8,17 @@
 static void *checked_allocate(bide_allocator *allocator, size_t size)
 {
     (void)allocator;
-    return bide_check_alloc(size);
+    uint64_t *memory = bide_check_alloc(size);
+    if (memory != NULL && size >= sizeof *memory)
+        bide_plain_store(memory, 0); /* (so that one who gives it back unseen is met) */
+    return memory;
 }
 
 static void checked_deallocate(bide_allocator *allocator, void *memory, size_t size)
 {
     (void)allocator;
-    (void)size;
+    if (size >= sizeof(uint64_t))
+        bide_plain_store((uint64_t *)memory, 0);
     bide_check_free(memory);
 }
 

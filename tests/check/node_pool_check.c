@@ -145,6 +145,20 @@ static const bide_check_scenario grown = {.name = "two_make_a_chunk",
                                           .threads = {get, get},
                                           .finish = finish_grown};
 
+/* There may be one chunk, of two batches, so nobody is told that there is no node while another makes it. */
+static void setup_one_chunk(void *p)
+{
+    state *s = p;
+    nodes_init_chunks(&s->nodes, sizeof(uint64_t), 2 * QUEUE_NODES, 2 * QUEUE_NODES - 1);
+}
+
+static const bide_check_scenario last_chunk = {.name = "two_get_as_the_last_chunk_is_made",
+                                               .size = sizeof(state),
+                                               .cxx20_release_sequences = true,
+                                               .setup = setup_one_chunk,
+                                               .threads = {get, get},
+                                               .finish = finish_grown};
+
 /* ---- Giving memory back ---- */
 
 static void trim(void *p)
@@ -158,12 +172,41 @@ static void trim_all(void *p)
     bide_check_assert(bide_node_pool_trim(&((state *)p)->nodes.pool) <= QUEUE_NODES - 1);
 }
 
+static void get_and_get_again(void *p)
+{
+    state *s = p;
+    get(p);
+    if (s->got[2] != 0)
+        bide_node_put(nodes_cache(&s->nodes), s->got[2]);
+    bide_node_cache_flush(nodes_cache(&s->nodes));
+    get(p);
+}
+
 /* All nodes are in the pool's list, in one batch. */
 static void setup_all_free(void *p)
 {
     state *s = p;
     nodes_init_pool(&s->nodes, sizeof(uint64_t), QUEUE_NODES - 1);
-    bide_check_assert(bide_node_pool_reserve(&s->nodes.pool, QUEUE_NODES - 1) == 0);
+    bide_node_put(&s->nodes.caches[1], bide_node_get(&s->nodes.caches[1]));
+    bide_node_cache_flush(&s->nodes.caches[1]);
+}
+
+/* Half of them nobody has had. */
+static void setup_half_is_fresh(void *p)
+{
+    state *s = p;
+    setup_one_chunk(p);
+    s->early[1] = bide_node_get(&s->nodes.caches[1]);
+    bide_node_put(&s->nodes.caches[1], s->early[1]);
+    bide_node_cache_flush(&s->nodes.caches[1]);
+    s->early[1] = 0;
+}
+
+static void setup_reserved(void *p)
+{
+    state *s = p;
+    setup_one_chunk(p);
+    bide_check_assert(bide_node_pool_reserve(&s->nodes.pool, 2 * QUEUE_NODES - 1) == 0);
 }
 
 static void finish_trimmed(void *p)
@@ -188,6 +231,13 @@ static void finish_trimmed(void *p)
                                            __VA_ARGS__}
 
 TRIMMED(trim_get, "one_trims_while_one_gets", .setup = setup_all_free, .threads = {trim_all, get});
+TRIMMED(trim_half, "one_trims_what_is_half_fresh_while_one_gets", .setup = setup_half_is_fresh,
+        .threads = {trim, get});
+TRIMMED(trim_fresh, "one_trims_what_is_fresh_while_one_gets", .setup = setup_reserved,
+        .threads = {trim, get});
+TRIMMED(trim_regrow, "one_trims_while_one_gets_and_gets_again", .setup = setup_all_free,
+        .threads = {trim, get_and_get_again}, .preemptions = 1);
+TRIMMED(trim_made, "one_trims_as_one_makes_a_chunk", .setup = setup_empty, .threads = {trim, get});
 TRIMMED(trim_trim, "two_trim", .setup = setup_all_free, .threads = {trim, trim});
 
 /* One has a node of it, and gives it back. */
@@ -204,7 +254,9 @@ TRIMMED(trim_put, "one_trims_while_one_gives_back", .setup = setup_one_is_used,
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &handed, &both_put, &both_get, &last, &aba, &grown, &trim_get, &trim_trim, &trim_put, NULL};
+        &handed,      &both_put,   &both_get,  &last,      &aba,
+        &grown,       &last_chunk, &trim_get,  &trim_half, &trim_fresh,
+        &trim_regrow, &trim_made,  &trim_trim, &trim_put,  NULL};
     static const char *const files[] = {"node_pool.h", "node_pool.c", NULL};
     static const bide_check_reason reasons[] = {
         {"pop_batch", "compare_exchange", "&pool->shared", "relaxed",

@@ -17,13 +17,19 @@ typedef struct queue_nodes {
     bide_node_cache caches[BIDE_CHECK_THREADS + 1]; /* by bide_check_thread() */
 } queue_nodes;
 
-static void nodes_init_pool(queue_nodes *nodes, size_t node_size, uint32_t maximum)
+static void nodes_init_chunks(queue_nodes *nodes, size_t node_size, uint32_t chunk_nodes,
+                              uint32_t maximum)
 {
     checked_allocator_init(&nodes->allocator);
     bide_check_assert(
-        bide_node_pool_init(&nodes->pool, &nodes->allocator, node_size, QUEUE_NODES, maximum) == 0);
+        bide_node_pool_init(&nodes->pool, &nodes->allocator, node_size, chunk_nodes, maximum) == 0);
     for (unsigned i = 0; i <= BIDE_CHECK_THREADS; i++)
         bide_node_cache_init(&nodes->caches[i], &nodes->pool);
+}
+
+static void nodes_init_pool(queue_nodes *nodes, size_t node_size, uint32_t maximum)
+{
+    nodes_init_chunks(nodes, node_size, QUEUE_NODES, maximum);
 }
 
 /* The setup's cache has the others, if there are any. */

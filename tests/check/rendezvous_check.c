@@ -1,6 +1,7 @@
 /*
  * The rendezvous: senders and receivers that wait for each other, one who is asked to stop, one who closes it. An element
- * is received once or not at all, and its sender knows which.
+ * is received once or not at all, and its sender knows which. And the operations of a select that waits: one of them is
+ * carried out.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -32,10 +33,30 @@ struct receiver {
 
 typedef bide_rendezvous(uint64_t) numbers;
 
+/* A send and a receive that are a choice, as a select has them while it waits; each in a coroutine and a source. */
+struct part {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    bide_awaiter *awaited;
+    int status;
+    int ended;
+};
+
+struct chooser {
+    bide_rendezvous_choice choice;
+    struct part parts[2]; /* sends; receives */
+    bide_rendezvous_sender send;
+    bide_rendezvous_receiver receive;
+    uint64_t sent, received;
+};
+
 typedef struct state {
     numbers numbers;
     struct sender senders[2];
     struct receiver receivers[2];
+    struct chooser chooser;
+    int tried;             /* what a send at once has ended with */
     uint64_t before_close; /* plain */
 } state;
 
@@ -189,6 +210,134 @@ static void finish_next(void *p)
     finish_senders(p, 2);
 }
 
+/* ---- A choice ---- */
+
+enum { SEND = 1, RECEIVE };              /* numbers of its operations */
+enum { TRIED = 99, CHOSEN = FIRST + 1 }; /* elements: of a send at once, and of the choice */
+
+bide_coroutine(part_body)
+{
+    bide_begin(part_body, struct part * self);
+    bide_await_status(self->status, self->awaited);
+    self->ended++;
+    bide_end();
+}
+
+static void setup_choice(void *p)
+{
+    setup(p);
+    state *s = p;
+    struct chooser *chooser = &s->chooser;
+    bide_atomic_init(&chooser->choice.taken, 0);
+    chooser->choice.senders = NULL;
+    chooser->sent = CHOSEN;
+    chooser->received = 0;
+    s->tried = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        struct part *part = &chooser->parts[i];
+        part->status = 1;
+        part->ended = 0;
+        bide_stop_source_init(&part->stop);
+        part->context = (bide_context){&bide_inline_scheduler, &part->stop, NULL, NULL};
+    }
+    bide_rendezvous_send(&chooser->send, &s->numbers, &chooser->sent);
+    bide_rendezvous_receive(&chooser->receive, &s->numbers, &chooser->received);
+    chooser->parts[0].awaited =
+        bide_rendezvous_choose_send_(&chooser->send, &chooser->choice, SEND);
+    chooser->parts[1].awaited =
+        bide_rendezvous_choose_receive_(&chooser->receive, &chooser->choice, RECEIVE);
+}
+
+static void begin_part(state *s, unsigned i)
+{
+    struct part *part = &s->chooser.parts[i];
+    bide_start(&part->task.frame, &part_body, &part->context);
+    bide_resume(&part->task.frame);
+}
+
+static void choose_send_first(void *p)
+{
+    begin_part(p, 0);
+    begin_part(p, 1);
+}
+
+static void choose_receive_first(void *p)
+{
+    begin_part(p, 1);
+    begin_part(p, 0);
+}
+
+static void setup_choice_waits(void *p)
+{
+    setup_choice(p);
+    choose_send_first(p);
+}
+
+static void try_send(void *p)
+{
+    state *s = p;
+    uint64_t number = TRIED;
+    s->tried = bide_rendezvous_try_send(&s->numbers, &number);
+}
+
+static void stop_choice(void *p)
+{
+    state *s = p;
+    for (unsigned i = 0; i < 2; i++)
+        bide_stop_request(&s->chooser.parts[i].stop);
+}
+
+/* The parts are done with, and the choice says who was met: by `sends` and `receives`, who have ended with these. */
+static void finish_choice(state *s, int sent, int received)
+{
+    struct chooser *chooser = &s->chooser;
+    stop_choice(s);
+    size_t taken = bide_atomic_load(&chooser->choice.taken, relaxed);
+    bide_check_assert(chooser->parts[0].ended == 1 && chooser->parts[1].ended == 1);
+    bide_check_assert((chooser->parts[0].status == 0) == (taken == SEND));
+    bide_check_assert(taken != RECEIVE || chooser->parts[1].status == 0);
+    bide_check_assert((received == 0) == (taken == SEND));
+    bide_check_assert((sent == 0) == (taken == RECEIVE));
+    bide_check_assert((chooser->received != 0) == (taken == RECEIVE));
+    bide_check_assert(bide_rendezvous_is_idle_(&s->numbers.rendezvous));
+}
+
+/* Two come at once: one of them meets it. */
+static void finish_met_by_one(void *p)
+{
+    state *s = p;
+    bide_check_assert((s->tried == 0) != (s->receivers[1].status == 0));
+    finish_choice(s, s->tried, s->receivers[1].status);
+    bide_check_assert(s->tried != 0 || s->chooser.received == TRIED);
+    bide_check_assert(s->receivers[1].status != 0 || s->receivers[1].element == CHOSEN);
+}
+
+static void finish_met_or_stopped(void *p)
+{
+    finish_choice(p, ((state *)p)->tried, 1);
+}
+
+/* Who waits to receive has its element, whatever its own receive was told. */
+static void finish_received(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->receivers[0].status == 0 && s->receivers[0].element == CHOSEN);
+    finish_choice(s, 1, 0);
+}
+
+/* Who sends has met it, or waits, and its receive was let go to take that; unless its own offer was first, and it is
+ * somebody's turn after that. */
+static void finish_sent(void *p)
+{
+    state *s = p;
+    struct sender *sender = &s->senders[0];
+    bool own_offer_stands =
+        bide_atomic_load(&s->numbers.rendezvous.offer, relaxed) == &s->chooser.send;
+    bide_check_assert(sender->ended == 1 || s->chooser.parts[1].ended == 1 || own_offer_stands);
+    stop_first(p);
+    finish_choice(s, sender->status, 1);
+}
+
 #define SCENARIO(id, text, ...)             \
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
@@ -227,12 +376,26 @@ SCENARIO(waiting_closed, "it_is_closed_while_one_offers_and_one_waits_for_that",
          .setup = setup_one_offered_one_waits, .threads = {try_receive, close_it},
          .finish = finish_two, .preemptions = 3);
 
+/* ---- A choice ---- */
+
+SCENARIO(met, "a_choice_meets_one_of_two", .setup = setup_choice_waits,
+         .threads = {try_send, try_receive}, .finish = finish_met_by_one);
+SCENARIO(met_or_stopped, "a_choice_is_met_as_it_is_asked_to_stop", .setup = setup_choice_waits,
+         .threads = {try_send, stop_choice}, .finish = finish_met_or_stopped);
+SCENARIO(chosen, "one_receives_as_a_choice_begins", .setup = setup_choice,
+         .threads = {receive, choose_send_first}, .finish = finish_received);
+SCENARIO(passed_on, "one_receives_as_a_choice_begins_to_receive", .setup = setup_choice,
+         .threads = {receive, choose_receive_first}, .finish = finish_received, .preemptions = 3);
+SCENARIO(sent, "one_sends_as_a_choice_begins", .setup = setup_choice,
+         .threads = {send_first, choose_send_first}, .finish = finish_sent);
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
         &one,           &one_tries,       &two_receive,    &two_try, &two_send,
         &stopped,       &stopped_early,   &next,           &closed,  &offer_closed,
-        &sender_closed, &receiver_closed, &waiting_closed, NULL};
+        &sender_closed, &receiver_closed, &waiting_closed, &met,     &met_or_stopped,
+        &chosen,        &passed_on,       &sent,           NULL};
     static const char *const files[] = {"rendezvous.h", "rendezvous.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

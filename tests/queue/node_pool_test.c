@@ -291,6 +291,79 @@ static void a_node_is_one_threads_at_a_time(void **state)
     assert_true(out_of(&counting) == 0);
 }
 
+/* ---- As the last chunk is made ---- */
+
+typedef struct getter {
+    bide_node_pool *pool;
+    meeting *begin;
+    uint32_t missed;
+} getter;
+
+static void *get_some(void *argument)
+{
+    getter *self = argument;
+    bide_node_cache cache;
+    bide_node_cache_init(&cache, self->pool);
+    meet(self->begin);
+    for (int i = 0; i < 40; i++)
+        self->missed += bide_node_get(&cache) == 0;
+    return NULL;
+}
+
+/* Nearly all are free: nobody is told that there is none, because another has not done yet with making the chunk. */
+static void who_gets_as_another_makes_the_last_chunk_has_a_node(void **state)
+{
+    (void)state;
+    uint32_t rounds = rounds_of(200), missed = 0;
+    for (uint32_t round = 0; round < rounds; round++) {
+        bide_node_pool pool;
+        getter getters[THREADS];
+        pthread_t threads[THREADS];
+        meeting begin;
+        counting counting;
+        counting_init(&counting, 0);
+        meeting_init(&begin, THREADS);
+        assert_int_equal(bide_node_pool_init(&pool, &counting.allocator, 16, 65536, 65535), 0);
+        for (uint32_t i = 0; i < THREADS; i++) {
+            getters[i] = (getter){&pool, &begin, 0};
+            start_thread(&threads[i], get_some, &getters[i]);
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            join_thread(threads[i]);
+            missed += getters[i].missed;
+        }
+        bide_node_pool_destroy(&pool);
+    }
+    assert_int_equal(missed, 0);
+}
+
+/* What nobody has had yet is given back too. */
+static void what_was_reserved_and_not_used_is_given_back(void **state)
+{
+    (void)state;
+    bide_node_pool pool;
+    bide_node_cache cache;
+    counting counting;
+    counting_init(&counting, 0);
+    assert_int_equal(bide_node_pool_init(&pool, &counting.allocator, 16, CHUNK, 4 * CHUNK), 0);
+    bide_node_cache_init(&cache, &pool);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(bide_node_pool_reserve(&pool, 2 * CHUNK), 0);
+        uint32_t node = bide_node_get(&cache);
+        assert_true(node != 0);
+        size_t size = bide_node_pool_size(&pool);
+        size_t given_back = bide_node_pool_trim(&pool);
+        assert_in_range(given_back, 1, size - 1);
+        assert_true(bide_node_pool_size(&pool) == size - given_back);
+        bide_node_put(&cache, node);
+        bide_node_cache_flush(&cache);
+        assert_true(bide_node_pool_trim(&pool) == size - given_back);
+        assert_true(bide_node_pool_size(&pool) == 0);
+    }
+    bide_node_pool_destroy(&pool);
+    assert_true(out_of(&counting) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +375,8 @@ int main(void)
         cmocka_unit_test(what_a_trim_leaves_is_given_out_again),
         cmocka_unit_test(a_call_that_fails_loses_nothing),
         cmocka_unit_test(a_node_is_one_threads_at_a_time),
+        cmocka_unit_test(who_gets_as_another_makes_the_last_chunk_has_a_node),
+        cmocka_unit_test(what_was_reserved_and_not_used_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

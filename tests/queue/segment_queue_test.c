@@ -36,6 +36,42 @@ static int teardown(void **state)
     return out_of(&the.counting) == 0 ? 0 : -1;
 }
 
+/* However many take part, and whoever of them pops: no more than segment_queue.h says, and that is little. */
+static void what_is_popped_by_many_seats_goes(void **state)
+{
+    (void)state;
+    enum { MANY_SEATS = 512, LONG_CELLS = 1024, SEGMENTS = 1000 };
+    static bide_hazard_seat seats[MANY_SEATS];
+    bide_hazard_seat *joined[MANY_SEATS];
+    bide_hazard_domain domain;
+    number_queue queue;
+    size_t most = 0;
+    bide_hazard_init(&domain, seats, MANY_SEATS);
+    for (size_t i = 0; i < MANY_SEATS; i++)
+        joined[i] = bide_hazard_join(&domain);
+    assert_int_equal(bide_segment_queue_init(&queue, &domain, &the.counting.allocator, LONG_CELLS),
+                     0);
+    size_t segment = out_of(&the.counting);
+    assert_in_range(segment, 1, 320 + BIDE_CACHE_LINE + LONG_CELLS * 16);
+    for (uint64_t i = 0; i < (uint64_t)SEGMENTS * LONG_CELLS; i++) {
+        uint64_t number;
+        /* (one segment after the other by another) */
+        bide_hazard_seat *seat = joined[i / LONG_CELLS % MANY_SEATS];
+        assert_int_equal(bide_segment_queue_push(&queue, seat, &i), 0);
+        assert_int_equal(bide_segment_queue_pop(&queue, seat, &number), 0);
+        if (i % LONG_CELLS == 0) {
+            bide_hazard_clear(joined[(i / LONG_CELLS + MANY_SEATS - 3) % MANY_SEATS], 0);
+            bide_hazard_clear(joined[(i / LONG_CELLS + MANY_SEATS - 3) % MANY_SEATS], 1);
+        }
+        most = out_of(&the.counting) > most ? out_of(&the.counting) : most;
+    }
+    assert_in_range(most / segment, 1, 16 * MANY_SEATS / (1 + LONG_CELLS / 32) + 10);
+    for (size_t i = 0; i < MANY_SEATS; i++)
+        bide_hazard_leave(&domain, joined[i]);
+    bide_segment_queue_destroy(&queue);
+    bide_hazard_destroy(&domain);
+}
+
 static void memory_goes_back_after_a_burst(void **state)
 {
     (void)state;
@@ -136,6 +172,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(what_is_popped_by_many_seats_goes),
         TEST(memory_goes_back_after_a_burst),
         TEST(without_memory_nothing_is_lost),
         TEST(elements_may_be_of_any_size),

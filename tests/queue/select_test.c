@@ -357,6 +357,65 @@ static void a_try_waits_for_nothing(void **state)
     assert_int_equal(count_of_all(), 2);
 }
 
+/* ---- Without a case ---- */
+
+typedef struct without {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    bide_select select;
+    uint64_t random;
+    int status;
+    uint32_t ended;
+} without;
+
+bide_coroutine(without_body)
+{
+    bide_begin(without_body, without * self);
+    bide_await_status(self->status, bide_select_any(&self->select, NULL, 0, &self->random));
+    self->ended++;
+    bide_end();
+}
+
+static void begin_without(without *self)
+{
+    memset(self, 0, sizeof *self);
+    bide_stop_source_init(&self->stop);
+    self->context = the.loop.context;
+    self->context.stop = &self->stop;
+    bide_start(&self->task.frame, &without_body, &self->context);
+}
+
+static void without_a_case_it_waits_until_it_is_asked_to_stop(void **state)
+{
+    (void)state;
+    without s;
+    for (int before = 0; before < 2; before++) {
+        begin_without(&s);
+        if (before)
+            bide_stop_request_with(&s.stop, -ETIMEDOUT);
+        bide_resume(&s.task.frame);
+        bide_run_loop_run_ready(&the.loop);
+        assert_int_equal(s.ended, before);
+        bide_stop_request_with(&s.stop, -ETIMEDOUT);
+        bide_run_loop_run_ready(&the.loop);
+        assert_int_equal(s.ended, 1);
+        assert_int_equal(s.status, -ETIMEDOUT);
+        assert_int_equal(bide_select_winner(&s.select), 0);
+    }
+    begin_without(&s);
+    bide_resume(&s.task.frame);
+    bide_destroy(&s.task.frame);
+    bide_run_loop_run_ready(&the.loop);
+    assert_int_equal(s.ended, 0);
+    bide_select select;
+    uint64_t random = 1;
+    assert_int_equal(bide_select_try(&select, NULL, 0, &random), -EAGAIN);
+    assert_int_equal(bide_sync_wait_until(bide_select_any(&select, NULL, 0, &random),
+                                          bide_platform.now() + 1000),
+                     -ETIMEDOUT);
+}
+
 /* ---- Threads ---- */
 
 enum { SELECTORS = 3, EACH = 3000 };
@@ -456,6 +515,7 @@ int main(void)
         TEST(each_case_has_its_chance),
         TEST(the_same_seed_chooses_the_same),
         TEST(a_try_waits_for_nothing),
+        TEST(without_a_case_it_waits_until_it_is_asked_to_stop),
         TEST(threads_that_select_get_everything_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

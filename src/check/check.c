@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "explore.h"
+#include "memory.h"
 #include "script.h"
 
 #include <stdlib.h>
@@ -40,6 +41,7 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
     begin(scenario, result);
     script_read(NULL);
     explore_all();
+    memory_restore();
     return result->finding;
 }
 
@@ -55,6 +57,7 @@ bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const 
     graph *g = graph_new();
     machine_run(g);
     graph_free(g);
+    memory_restore();
     script_read(NULL);
     return result->finding;
 }

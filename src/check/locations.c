@@ -92,6 +92,35 @@ uintptr_t location_around(const graph *g, const event *again, uintptr_t address,
     return address;
 }
 
+/* The newest of a location's stores that were run. */
+static reference newest_run(const location *l)
+{
+    for (unsigned i = l->count; i-- > 0;) {
+        if (machine_has_run(l->stores[i]))
+            return l->stores[i];
+    }
+    return INITIAL;
+}
+
+void locations_settle(uintptr_t address, size_t size)
+{
+    const graph *g = the_checker.g;
+    for (uintptr_t begin = address - 7; begin != address + size; begin++) {
+        struct mapped *m = find(key_of(begin, HIDDEN_NONE));
+        if (m->location == NOWHERE)
+            continue;
+        const location *l = &g->locations[m->location];
+        reference newest = newest_run(l);
+        if (begin + l->size <= address || (is_initial(newest) && !is_initial(l->stores[0])))
+            continue;
+        uint64_t value = value_of(g, l, newest);
+        if (value == memory_value(begin, l->size))
+            continue;
+        memory_put(begin, l->size, value);
+        m->in_memory = value;
+    }
+}
+
 void locations_forget(uintptr_t address, size_t size)
 {
     for (uintptr_t end = address + size; address != end; address++) {

@@ -32,6 +32,9 @@ unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t s
  * object is known there. */
 uintptr_t location_around(const graph *g, const event *again, uintptr_t address, size_t *size);
 
+/* Plain memory is read or written: what the objects there hold is put into memory, as far as they were run. */
+void locations_settle(uintptr_t address, size_t size);
+
 /* Plain memory was written: what was there is gone. */
 void locations_forget(uintptr_t address, size_t size);
 

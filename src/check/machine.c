@@ -72,6 +72,11 @@ const event *machine_event(reference r)
     return event_at(G, r);
 }
 
+bool machine_has_run(reference r)
+{
+    return is_initial(r) || threads[r.thread].position > r.index;
+}
+
 const reference *machine_order(unsigned *count)
 {
     *count = order_count;
@@ -146,8 +151,7 @@ void machine_found(bide_check_finding finding, const char *format, ...)
 
 static bool is_ready_to_run(const event *e)
 {
-    return e->kind != EVENT_LOAD || is_initial(e->rf) ||
-           threads[e->rf.thread].position > e->rf.index;
+    return e->kind != EVENT_LOAD || machine_has_run(e->rf);
 }
 
 /* Waits until it is this thread's turn to take its next step. Returns the event that the graph has for it, or
@@ -192,18 +196,18 @@ static reference taken(bool again)
     return self;
 }
 
-static void watch_atomic(const operation *op, uintptr_t address, size_t size, hidden which)
+static void watch_atomic(const operation *op, uintptr_t address, size_t size, hidden which,
+                         access_kind kind)
 {
-    if ((which == HIDDEN_NONE || which == HIDDEN_LOCK) && memory_is_watched(address)) {
-        memory_access(address, size, ACCESS_ATOMIC, op->site, NULL);
-    }
+    if (which == HIDDEN_NONE || which == HIDDEN_LOCK)
+        memory_access(address, size, kind, op->site, NULL);
 }
 
 uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,
                       const vector_clock *older, reference *self)
 {
     event *e = turn(op);
-    watch_atomic(op, address, size, which);
+    watch_atomic(op, address, size, which, ACCESS_ATOMIC_READ);
     unsigned location = location_for(G, e, address, size, which);
     if (e == NULL && !explore_load(G, running, op, location, older))
         give_up();
@@ -238,8 +242,7 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
     event *e = turn(op);
     threads[running].in_rmw = false;
     unsigned location = location_for(G, e, address, size, which);
-    if (load == NULL)
-        watch_atomic(op, address, size, which);
+    watch_atomic(op, address, size, which, ACCESS_ATOMIC_WRITE);
     value = memory_fitting(value, size);
     bool added = e == NULL;
     reference read = load != NULL ? event_at(G, *load)->rf : INITIAL;
@@ -254,9 +257,7 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
 void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t value)
 {
     event *e = turn(op);
-    if (memory_is_watched(address)) {
-        memory_access(address, size, ACCESS_WRITE, op->site, NULL);
-    }
+    memory_access(address, size, ACCESS_WRITE, op->site, NULL);
     value = memory_fitting(value, size);
     unsigned location = location_anew(G, e, address, size);
     if (e == NULL)

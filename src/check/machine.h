@@ -29,6 +29,9 @@ unsigned machine_choose(const operation *op, unsigned count);
 /* Everything that is still known of an event. */
 const event *machine_event(reference r);
 
+/* Is it one of the steps that the running execution has come to? */
+bool machine_has_run(reference r);
+
 /* The running thread read the same again, and will, until another thread does something: a spin. */
 void machine_relax(void);
 

@@ -3,7 +3,10 @@
  * with a recorded one of another thread if they share a byte, one of them writes, not both are atomic, and
  * the earlier one's place is not in the later one's clock. A record that an access comes after, and which
  * could race with nothing that this access could not, gives it the bytes that they share, and without any left
- * makes room. Where all are taken nothing is forgotten, but the scenario given up.
+ * makes room. There are as many records as it takes.
+ *
+ * What atomic objects hold is in the graph, not in memory. It is put there when they are read plainly, or written in
+ * part, by who comes after their stores: then it is the newest of those that were run.
  *
  * Memory is handed out upwards, each thread from a part of its own, so that a thread which is run again gets
  * the same addresses whatever the others do.
@@ -12,6 +15,7 @@
 #include "memory.h"
 
 #include "machine.h"
+#include "storage.h"
 #include "trace.h"
 
 #include <stdio.h>
@@ -19,17 +23,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum {
-    STATE_SIZE = 1 << 20,
-    STACK_SIZE = 1 << 18,
-    HEAP_SIZE = 1 << 19,
-    BLOCKS = 4096,
-    RECORDS = 16,
-    GRAIN = 8
-};
+enum { STATE_SIZE = 1 << 20, STACK_SIZE = 1 << 18, HEAP_SIZE = 1 << 19, BLOCKS = 4096, GRAIN = 8 };
 
 typedef struct record {
-    uint32_t run; /* of which it is; 0: of none */
     uint16_t index;
     uint8_t thread;
     uint8_t bytes; /* a bit for each of the grain */
@@ -40,7 +36,10 @@ typedef struct record {
 
 typedef struct shadow {
     uint32_t atomic_run; /* in which one of the bytes was an atomic object's last */
-    record records[RECORDS];
+    uint32_t run;        /* of which the records are */
+    record *records;
+    unsigned count;
+    unsigned capacity;
 } shadow;
 
 typedef struct area {
@@ -61,6 +60,16 @@ static size_t state_size;
 static size_t heap_used[THREADS];
 static block blocks[BLOCKS];
 static unsigned blocks_count;
+
+/* What was put into memory, and what had been there. */
+typedef struct put {
+    uintptr_t address;
+    size_t size;
+    uint64_t before;
+} put;
+
+static put *puts_done;
+static unsigned puts_count, puts_capacity;
 
 /* The program's own data, by the names that the linker gives its ends. */
 extern char __data_start[] __attribute__((weak));
@@ -117,6 +126,7 @@ static char *heap_of(unsigned thread)
 
 void memory_reset(void)
 {
+    memory_restore();
     run++;
     memset(model.begin, 0, state_size);
     memset(heap_used, 0, sizeof heap_used);
@@ -152,20 +162,66 @@ uint64_t memory_value(uintptr_t address, size_t size)
     }
 }
 
+void memory_write(uintptr_t address, size_t size, uint64_t value)
+{
+    switch (size) {
+    case 1:
+        *(volatile uint8_t *)address = (uint8_t)value;
+        break;
+    case 2:
+        *(volatile uint16_t *)address = (uint16_t)value;
+        break;
+    case 4:
+        *(volatile uint32_t *)address = (uint32_t)value;
+        break;
+    default:
+        *(volatile uint64_t *)address = value;
+        break;
+    }
+}
+
+void memory_put(uintptr_t address, size_t size, uint64_t value)
+{
+    if (!is_in(&model, address)) { /* the state is zeroed anyway, and the rest forgotten */
+        puts_done = grown(puts_done, &puts_capacity, puts_count + 1, sizeof *puts_done);
+        puts_done[puts_count++] = (put){address, size, memory_value(address, size)};
+    }
+    memory_write(address, size, value);
+}
+
+void memory_restore(void)
+{
+    while (puts_count != 0) {
+        const put *p = &puts_done[--puts_count];
+        memory_write(p->address, p->size, p->before);
+    }
+}
+
 bool memory_is_watched(uintptr_t address)
 {
     return area_of(address) != NULL;
 }
 
+/* For each kind of access, a bit for each that it conflicts with. */
+static const uint8_t conflicts[] = {
+    [ACCESS_READ] = 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
+    [ACCESS_WRITE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_READ |
+                     1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
+    [ACCESS_ATOMIC_READ] = 1 << ACCESS_WRITE | 1 << ACCESS_FREE,
+    [ACCESS_ATOMIC_WRITE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_FREE,
+    [ACCESS_FREE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_READ |
+                    1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
+};
+
 static bool conflict(access_kind a, access_kind b)
 {
-    switch (a) {
-    case ACCESS_READ:
-    case ACCESS_ATOMIC:
-        return b == ACCESS_WRITE || b == ACCESS_FREE;
-    default:
-        return true;
-    }
+    return (conflicts[a] >> b & 1) != 0;
+}
+
+/* Does whatever conflicts with b conflict with a? */
+static bool covers(access_kind a, access_kind b)
+{
+    return (conflicts[b] & ~conflicts[a]) == 0;
 }
 
 static bool comes_after(unsigned thread, const vector_clock *clock, const record *r)
@@ -176,7 +232,8 @@ static bool comes_after(unsigned thread, const vector_clock *clock, const record
 
 static const char *name_of(access_kind kind)
 {
-    static const char *const names[] = {"reads", "writes", "atomically accesses", "frees"};
+    static const char *const names[] = {"reads", "writes", "atomically reads", "atomically writes",
+                                        "frees"};
     return names[kind];
 }
 
@@ -241,8 +298,11 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
 {
     uint16_t index = clock->seen[thread];
     record *room = NULL, *joined = NULL;
-    unsigned i = 0;
-    for (; i < RECORDS && s->records[i].run == run; i++) {
+    if (s->run != run) {
+        s->run = run;
+        s->count = 0;
+    }
+    for (unsigned i = 0; i < s->count; i++) {
         record *r = &s->records[i];
         bool is_ordered = comes_after(thread, clock, r);
         unsigned common = r->bytes & bytes;
@@ -251,8 +311,7 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
             report(thread, grain + (unsigned)__builtin_ctz(common), kind, where, r, is_ordered);
         if (same_access(r, thread, index, kind, where))
             joined = r;
-        if (is_ordered && r->kind != ACCESS_FREE &&
-            (kind == ACCESS_WRITE || kind == ACCESS_FREE || r->kind == kind))
+        if (is_ordered && r->kind != ACCESS_FREE && covers(kind, (access_kind)r->kind))
             r->bytes &= (uint8_t)~bytes;
         if (r->bytes == 0)
             room = r;
@@ -263,12 +322,16 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
         joined->bytes |= bytes;
         return;
     }
-    if (room == NULL && i == RECORDS)
-        machine_found(BIDE_CHECK_BAD_SCENARIO, "more than %d kinds of access to the same 8 bytes",
-                      RECORDS);
-    if (room == NULL)
-        room = &s->records[i];
-    *room = (record){run, index, (uint8_t)thread, bytes, where, (uint8_t)kind};
+    if (room == NULL) {
+        s->records = grown(s->records, &s->capacity, s->count + 1, sizeof *s->records);
+        room = &s->records[s->count++];
+    }
+    *room = (record){index, (uint8_t)thread, bytes, where, (uint8_t)kind};
+}
+
+static bool is_atomic(access_kind kind)
+{
+    return kind == ACCESS_ATOMIC_READ || kind == ACCESS_ATOMIC_WRITE;
 }
 
 void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
@@ -285,9 +348,11 @@ void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_
         uint8_t bytes = (uint8_t)(((1u << n) - 1) << within);
         shadow *s = &a->shadow[offset / GRAIN];
         access_grain(s, machine_thread(), machine_clock(), address - within, bytes, kind, where);
-        if (kind == ACCESS_ATOMIC)
+        if (is_atomic(kind))
             s->atomic_run = run;
-        else if (kind == ACCESS_WRITE && s->atomic_run == run)
+        else if (kind != ACCESS_FREE && s->atomic_run == run)
+            locations_settle(address, n);
+        if (kind == ACCESS_WRITE && s->atomic_run == run)
             locations_forget(address, n);
         address += n;
         size -= n;

@@ -15,8 +15,17 @@ void *memory_stack(unsigned thread, size_t *size);
 /* Before each execution: zeroes the state and forgets the rest. */
 void memory_reset(void);
 
-/* An access of the running thread; reports what is wrong with it. */
-typedef enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_FREE } access_kind;
+/* After the last one: what was put into memory (memory_put) outside the state is as it was. */
+void memory_restore(void);
+
+/* An access of the running thread; reports what is wrong with it. A read-modify-write is two, a read and a write. */
+typedef enum access_kind {
+    ACCESS_READ,
+    ACCESS_WRITE,
+    ACCESS_ATOMIC_READ,
+    ACCESS_ATOMIC_WRITE,
+    ACCESS_FREE
+} access_kind;
 void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
                    const void *code);
 
@@ -29,6 +38,11 @@ unsigned memory_leaked(size_t *bytes);
 
 /* What is there, as a number. */
 uint64_t memory_value(uintptr_t address, size_t size);
+
+void memory_write(uintptr_t address, size_t size, uint64_t value);
+
+/* Puts it there, until the next execution. */
+void memory_put(uintptr_t address, size_t size, uint64_t value);
 
 /* A number cut to what `size` bytes hold. */
 static inline uint64_t memory_fitting(uint64_t value, size_t size)

@@ -13,26 +13,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* ---- Outside a scenario ---- */
-
-static void store_plainly(volatile void *address, size_t size, uint64_t value)
-{
-    switch (size) {
-    case 1:
-        *(volatile uint8_t *)address = (uint8_t)value;
-        break;
-    case 2:
-        *(volatile uint16_t *)address = (uint16_t)value;
-        break;
-    case 4:
-        *(volatile uint32_t *)address = (uint32_t)value;
-        break;
-    default:
-        *(volatile uint64_t *)address = value;
-        break;
-    }
-}
-
 /* ---- Atomics ---- */
 
 static operation atomic_step(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
@@ -57,7 +37,7 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
                        int order)
 {
     if (!machine_is_running()) {
-        store_plainly(address, size, value);
+        memory_write((uintptr_t)address, size, value);
         return;
     }
     operation op = atomic_step(site, STEP_STORE, order, order);
@@ -67,7 +47,7 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
 void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t size, uint64_t value)
 {
     if (!machine_is_running()) {
-        store_plainly(address, size, value);
+        memory_write((uintptr_t)address, size, value);
         return;
     }
     operation op = {.site = site, .step = STEP_INIT};
@@ -97,7 +77,7 @@ static uint64_t modify(bide_check_site_ *site, step_kind step, volatile void *ad
 {
     if (!machine_is_running()) {
         uint64_t old = memory_value((uintptr_t)address, size);
-        store_plainly(address, size, modified(sign, old, value));
+        memory_write((uintptr_t)address, size, modified(sign, old, value));
         return old;
     }
     operation op = atomic_step(site, step, order, order);
@@ -133,7 +113,7 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
         uint64_t old = memory_value((uintptr_t)address, size);
         bool equal = old == wanted;
         if (equal)
-            store_plainly(address, size, value);
+            memory_write((uintptr_t)address, size, value);
         *expected = old;
         return equal;
     }

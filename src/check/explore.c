@@ -143,12 +143,6 @@ static bool matches(const operation *op, uint64_t value)
     return op->step != STEP_COMPARE_EXCHANGE || value == op->expected;
 }
 
-/* The steps whose reading orders nothing: how the platform sleeps and wakes is no way to share data. */
-static bool is_silent(const operation *op)
-{
-    return op->step == STEP_PARK || op->step == STEP_PARKED || op->step == STEP_WAKE;
-}
-
 /* Makes a load read `store`. */
 static void read_from(graph *g, reference load, reference store, bool spurious)
 {
@@ -165,7 +159,7 @@ static void read_from(graph *g, reference load, reference store, bool spurious)
         return;
     const event *from = event_at(g, store);
     clock_join(&e->porf, &from->porf);
-    if (is_silent(op))
+    if (op->is_silent)
         return;
     clock_join(acquires(e->order) ? &e->hb : &e->pending, &from->message);
 }

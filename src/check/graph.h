@@ -105,6 +105,7 @@ typedef struct operation {
     uint8_t wait;            /* a wait_kind */
     bool is_rmw;             /* if it succeeds */
     bool may_fail;           /* a weak compare-exchange that may yet fail for no reason */
+    bool is_silent;          /* how the platform sleeps and wakes: it orders nothing */
 } operation;
 
 typedef struct event {

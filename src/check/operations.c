@@ -12,6 +12,29 @@
 #include <stdio.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- Numbers with a point ---- */
+
+uint64_t bide_check_bits_(const void *value, size_t size)
+{
+    return memory_value((uintptr_t)value, size);
+}
+
+float bide_check_float_(uint64_t bits)
+{
+    uint32_t word = (uint32_t)bits;
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+double bide_check_double_(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
 
 /* ---- Atomics ---- */
 

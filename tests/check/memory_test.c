@@ -220,6 +220,72 @@ static void what_is_static_begins_anew_in_each_execution(void **unused)
     assert_int_equal(bide_atomic_load(&elsewhere, relaxed), 0);
 }
 
+/* ---- What objects hold ---- */
+
+typedef struct numbers {
+    bide_atomic(double) d;
+    bide_atomic(float) f;
+    bide_atomic(bool) b;
+    bide_atomic(int8_t) small;
+} numbers;
+
+static void set_numbers(void *p)
+{
+    numbers *n = p;
+    bide_atomic_init(&n->d, 1);
+    bide_atomic_init(&n->f, -0.25f);
+    bide_atomic_init(&n->b, false);
+    bide_atomic_init(&n->small, -3);
+}
+
+static void use_numbers(void *p)
+{
+    numbers *n = p;
+    double d = 1;
+    bide_check_assert(bide_atomic_compare_exchange(&n->d, &d, 0.1, relaxed, relaxed));
+    bide_check_assert(!bide_atomic_compare_exchange(&n->d, &d, 0.2, relaxed, relaxed) && d == 0.1);
+    bide_check_assert(bide_atomic_exchange(&n->d, 3, relaxed) == 0.1);
+    bide_check_assert(bide_atomic_load(&n->d, relaxed) == 3.0);
+    bide_check_assert(bide_atomic_load(&n->f, relaxed) == -0.25f);
+    bide_atomic_store(&n->f, 1.5, relaxed);
+    bide_check_assert(bide_atomic_load(&n->f, relaxed) == 1.5f);
+    bide_atomic_store(&n->b, 256, relaxed);
+    bide_check_assert(bide_atomic_load(&n->b, relaxed));
+    bide_check_assert(bide_atomic_fetch_sub(&n->small, 1, relaxed) == -3);
+    bide_check_assert(bide_atomic_load(&n->small, relaxed) == -4);
+}
+
+static void store_a_tenth(void *p)
+{
+    bide_atomic_store(&((numbers *)p)->d, 0.1, relaxed);
+}
+
+static void read_it(void *p)
+{
+    double d = bide_atomic_load(&((numbers *)p)->d, relaxed);
+    bide_check_assert(d == 1 || d == 0.1);
+    bide_check_note("%g", d);
+}
+
+static void numbers_of_each_type_are_what_was_stored(void **unused)
+{
+    (void)unused;
+    bide_check_scenario alone = {
+        .name = "alone", .size = sizeof(numbers), .setup = set_numbers, .threads = {use_numbers}};
+    bide_check_scenario shared = {.name = "shared",
+                                  .size = sizeof(numbers),
+                                  .setup = set_numbers,
+                                  .threads = {store_a_tenth, read_it}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&alone, &r), BIDE_CHECK_NOTHING);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&shared, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 2);
+    assert_string_equal(r.outcomes[0], "0.1");
+    assert_string_equal(r.outcomes[1], "1");
+    bide_check_result_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_plain_read_finds_what_was_stored_before),
         cmocka_unit_test(a_plain_read_finds_the_last_in_the_order_of_stores),
         cmocka_unit_test(what_is_static_begins_anew_in_each_execution),
+        cmocka_unit_test(numbers_of_each_type_are_what_was_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,7 @@ typedef enum bide_check_finding {
     BIDE_CHECK_DEADLOCK,       /* a thread waits for what nobody will do */
     BIDE_CHECK_LIVELOCK,       /* a thread spins for ever, or took more steps than the limit */
     BIDE_CHECK_MISUSE,         /* a rule of the library was broken */
+    BIDE_CHECK_CRASH, /* a signal (SIGSEGV, SIGABRT, ...), exit(), or more stack than there is */
     BIDE_CHECK_BAD_SCENARIO /* the scenario itself cannot be checked: it is not repeatable, ... */
 } bide_check_finding;
 
@@ -78,6 +79,9 @@ typedef struct bide_check_scenario {
     /* 0: every execution. Otherwise only those that can be told as one thread running at a time, changed
      * at most so often while the running one could have gone on; see bide_check_main. */
     unsigned preemptions;
+
+    size_t
+        stack_size; /* of each thread, in bytes, at most 8128 KiB; 0: 256 KiB. To need more is a crash */
 
     unsigned most_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 

@@ -11,6 +11,7 @@
  */
 #include "machine.h"
 
+#include "crash.h"
 #include "fiber.h"
 #include "memory.h"
 #include "script.h"
@@ -30,8 +31,9 @@ typedef struct machine_thread_record {
     void *argument;
     void *result;
     thread_state state;
-    unsigned position; /* how many of its events have been run */
-    bool in_rmw;       /* between the two halves: it goes on before any other */
+    unsigned position;          /* how many of its events have been run */
+    const bide_check_site_ *at; /* the step that it is about to take */
+    bool in_rmw;                /* between the two halves: it goes on before any other */
     bool spins;
     bool halted;        /* the execution does not exist, or is like another */
     unsigned iteration; /* where the spin's last iteration began */
@@ -159,6 +161,7 @@ static bool is_ready_to_run(const event *e)
 static event *turn(const operation *op)
 {
     machine_thread_record *t = &threads[running];
+    t->at = op->site;
     for (;;) {
         if (t->position < G->threads[running].count) {
             event *e = &G->threads[running].events[t->position];
@@ -193,6 +196,7 @@ static reference taken(bool again)
     order = grown(order, &order_capacity, order_count + 1, sizeof *order);
     order[order_count++] = self;
     t->clock = event_at(G, self)->hb;
+    t->at = NULL;
     return self;
 }
 
@@ -410,7 +414,7 @@ static void run_thread(unsigned number)
     }
     bool idle = !the_checker.stopped && note_idle_run();
     running = NOBODY;
-    if (idle)
+    if (!crash_report(number, threads[number].at) && idle)
         script_no_step(number);
 }
 
@@ -529,6 +533,7 @@ static void begin_run(graph *g)
         m->spawned = NULL;
         m->position = 0;
         m->in_rmw = false;
+        m->at = NULL;
         m->spins = m->halted = false;
         m->iteration = m->previous = m->idle = 0;
     }
@@ -536,15 +541,14 @@ static void begin_run(graph *g)
 
 static void prepare(void)
 {
-    state = memory_prepare(the_checker.scenario->size);
-    if (fibers_made)
-        return;
-    fibers_made = true;
+    state = memory_prepare(the_checker.scenario);
     for (unsigned t = 0; t < THREADS; t++) {
-        size_t size;
-        void *stack = memory_stack(t, &size);
-        fiber_create(&threads[t].fiber, stack, size);
+        if (fibers_made)
+            fiber_resize(&threads[t].fiber, memory_stack(t), memory_stack_size());
+        else
+            fiber_create(&threads[t].fiber, memory_stack(t), memory_stack_size());
     }
+    fibers_made = true;
 }
 
 static void end_run(void)
@@ -585,11 +589,9 @@ void machine_run(graph *g)
         if (next == NOBODY)
             break;
         run_thread(next);
-        if (given_up)
+        if (given_up || the_checker.stopped)
             return;
     }
-    if (the_checker.stopped)
-        return;
     if (left != 0) {
         machine_found(
             BIDE_CHECK_BAD_SCENARIO,

@@ -23,7 +23,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STATE_SIZE = 1 << 20, STACK_SIZE = 1 << 18, HEAP_SIZE = 1 << 19, BLOCKS = 4096, GRAIN = 8 };
+enum {
+    STATE_SIZE = 1 << 20,
+    STACK_ROOM = 8 << 20, /* for each stack; what it does not use cannot be accessed */
+    STACK_SIZE = 256 << 10,
+    STACK_MOST = STACK_ROOM - (64 << 10),
+    STACK_UNIT = 64 << 10, /* no less than a page, whatever its size */
+    HEAP_SIZE = 1 << 19,
+    BLOCKS = 4096,
+    GRAIN = 8
+};
 
 typedef struct record {
     uint16_t index;
@@ -56,7 +65,7 @@ typedef struct block {
 
 static area model, data;
 static uint32_t run;
-static size_t state_size;
+static size_t state_size, stack_size;
 static size_t heap_used[THREADS];
 static block blocks[BLOCKS];
 static unsigned blocks_count;
@@ -95,33 +104,72 @@ static void watch(area *a, char *begin, size_t size)
     a->shadow = mapped((size / GRAIN + 2) * sizeof *a->shadow);
 }
 
-void *memory_prepare(size_t size)
+static char *stack_room(unsigned thread)
+{
+    return model.begin + STATE_SIZE + (size_t)thread * STACK_ROOM;
+}
+
+/* Only the upper part of each room is a stack. */
+static void prepare_stacks(size_t size)
+{
+    if (size == stack_size)
+        return;
+    stack_size = size;
+    for (unsigned t = 0; t < THREADS; t++) {
+        if (mprotect(stack_room(t), STACK_ROOM - size, PROT_NONE) != 0 ||
+            mprotect(memory_stack(t), size, PROT_READ | PROT_WRITE) != 0) {
+            perror("bide_check: mprotect");
+            abort();
+        }
+    }
+}
+
+void *memory_prepare(const bide_check_scenario *scenario)
 {
     if (model.begin == NULL) {
-        size_t all = STATE_SIZE + THREADS * ((size_t)STACK_SIZE + HEAP_SIZE);
-        watch(&model, mapped(all), all);
+        size_t all = STATE_SIZE + THREADS * ((size_t)STACK_ROOM + HEAP_SIZE);
+        char *memory = mapped(all + STACK_UNIT);
+        watch(&model, (char *)(((uintptr_t)memory + STACK_UNIT - 1) & ~(uintptr_t)(STACK_UNIT - 1)),
+              all);
         uintptr_t begin = (uintptr_t)__data_start & ~(uintptr_t)(GRAIN - 1);
         uintptr_t end = (uintptr_t)_end;
         if (begin != 0 && end > begin && end - begin < (uintptr_t)64 << 20)
             watch(&data, (char *)begin, end - begin + GRAIN);
     }
-    if (size > STATE_SIZE) {
-        fprintf(stderr, "bide_check: a state of %zu bytes is too large\n", size);
+    if (scenario->size > STATE_SIZE) {
+        fprintf(stderr, "bide_check: a state of %zu bytes is too large\n", scenario->size);
         abort();
     }
-    state_size = size;
+    if (scenario->stack_size > STACK_MOST) {
+        fprintf(stderr, "bide_check: a stack of %zu bytes is too large\n", scenario->stack_size);
+        abort();
+    }
+    size_t size = scenario->stack_size != 0 ? scenario->stack_size : STACK_SIZE;
+    prepare_stacks((size + STACK_UNIT - 1) / STACK_UNIT * STACK_UNIT);
+    state_size = scenario->size;
     return model.begin;
 }
 
-void *memory_stack(unsigned thread, size_t *size)
+void *memory_stack(unsigned thread)
 {
-    *size = STACK_SIZE;
-    return model.begin + STATE_SIZE + (size_t)thread * STACK_SIZE;
+    return stack_room(thread) + STACK_ROOM - stack_size;
+}
+
+size_t memory_stack_size(void)
+{
+    return stack_size;
+}
+
+bool memory_is_below_stack(uintptr_t address)
+{
+    uintptr_t begin = (uintptr_t)stack_room(0), end = (uintptr_t)stack_room(THREADS);
+    return model.begin != NULL && address >= begin && address < end &&
+           (address - begin) % STACK_ROOM < STACK_ROOM - stack_size;
 }
 
 static char *heap_of(unsigned thread)
 {
-    return model.begin + STATE_SIZE + (size_t)THREADS * STACK_SIZE + (size_t)thread * HEAP_SIZE;
+    return stack_room(THREADS) + (size_t)thread * HEAP_SIZE;
 }
 
 void memory_reset(void)

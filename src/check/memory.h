@@ -9,8 +9,12 @@
 #include "graph.h"
 
 /* Before the first execution: where everything is. Returns the state of the scenario. */
-void *memory_prepare(size_t state_size);
-void *memory_stack(unsigned thread, size_t *size);
+void *memory_prepare(const bide_check_scenario *scenario);
+void *memory_stack(unsigned thread);
+size_t memory_stack_size(void);
+
+/* Is it where only a stack that is too small would lead? */
+bool memory_is_below_stack(uintptr_t address);
 
 /* Before each execution: zeroes the state and forgets the rest. */
 void memory_reset(void);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "crash.h"
 #include "explore.h"
+#include "machine.h"
 #include "memory.h"
 #include "script.h"
 
@@ -25,6 +26,7 @@ const char *bide_check_finding_name(bide_check_finding finding)
 static void begin(const bide_check_scenario *scenario, bide_check_result *result)
 {
     memset(result, 0, sizeof *result);
+    machine_forget_spins();
     the_checker.scenario = scenario;
     the_checker.result = result;
     the_checker.stopped = false;

@@ -50,6 +50,11 @@ static uintptr_t key_of(uintptr_t address, hidden which)
     return address ^ (uintptr_t)which << 61;
 }
 
+bool location_is_at(const graph *g, unsigned location, uintptr_t address, hidden which)
+{
+    return g->locations[location].address == key_of(address, which);
+}
+
 unsigned location_for(graph *g, const event *again, uintptr_t address, size_t size, hidden which)
 {
     uintptr_t key = key_of(address, which);

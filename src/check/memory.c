@@ -386,7 +386,7 @@ void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_
                    const void *code)
 {
     const area *a = area_of(address);
-    if (a == NULL)
+    if (a == NULL || machine_goes_on())
         return;
     uintptr_t where = site != NULL ? (uintptr_t)site : (uintptr_t)code | 1;
     while (size != 0) {
@@ -409,6 +409,7 @@ void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_
 
 void *memory_allocate(size_t size)
 {
+    machine_stop_going_on();
     unsigned thread = machine_thread();
     size_t alignment = size >= 64 ? 64 : 16;
     size_t begin = (heap_used[thread] + alignment - 1) & ~(alignment - 1);
@@ -422,6 +423,7 @@ void *memory_allocate(size_t size)
 
 void memory_free(void *memory, const void *code)
 {
+    machine_stop_going_on();
     for (unsigned i = 0; i < blocks_count; i++) {
         if (blocks[i].memory == memory) {
             memory_access((uintptr_t)memory, blocks[i].size != 0 ? blocks[i].size : 1, ACCESS_FREE,

@@ -189,8 +189,10 @@ void trace_found(bide_check_finding finding, const char *format, va_list argumen
 
 void trace_blocked(unsigned thread, bool spins)
 {
-    unsigned count = the_checker.g->threads[thread].count;
-    const event *e = &the_checker.g->threads[thread].events[count - 1];
+    const thread_events *t = &the_checker.g->threads[thread];
+    const event *e = &t->events[t->count - 1];
+    while (e->kind != EVENT_LOAD && e != t->events) /* a spin may end in a fence */
+        e--;
     char where[256];
     trace_site(e->op.site, where, sizeof where);
     if (spins)
@@ -216,7 +218,7 @@ void bide_check_note(const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < 0 || !machine_is_running())
+    if (length < 0 || !machine_is_running() || machine_goes_on())
         return;
     size_t added = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     note = grown(note, &note_capacity, (unsigned)(note_length + added + 2), 1);

@@ -76,6 +76,8 @@ typedef enum step_kind {
     STEP_FETCH_SUB,
     STEP_FETCH_OR,
     STEP_FETCH_AND,
+    STEP_FETCH_XOR,
+    STEP_FETCH_NAND,
     STEP_FENCE,
     STEP_CHOICE,
     STEP_PARK,   /* enlists for the wakes of an address */

@@ -5,6 +5,7 @@
 #include "bide/check.h"
 
 #include "orders.h"
+#include "trace.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -138,8 +139,11 @@ static const bide_check_reason *reason_for(const bide_check_suite *suite, const 
 static void print_operation(const known_operation *k)
 {
     const char *object = k->site->object;
-    printf("| `%s` | %s | `%s` | ", k->site->function, step_name(k->step),
-           object[0] == '&' ? object + 1 : object);
+    if (k->step != STEP_FENCE && object[0] == '\0') /* C11's own: known by its line */
+        printf("| `%s` | %s | line %u | ", k->site->function, step_name(k->step), k->site->line);
+    else
+        printf("| `%s` | %s | `%s` | ", k->site->function, step_name(k->step),
+               object[0] == '&' ? object + 1 : object);
 }
 
 /* One row of the table. False if the order could be weaker, and no reason is given, or one is given that is
@@ -187,6 +191,7 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
     orders_known(&count);
     for (unsigned i = 0, n = 0; i < count; i++) {
         known_operation k = orders_known(&count)[i];
+        trace_resolve(k.site);
         bool is_wanted_here = is_of_suite(suite, k.site->file), is_relaxed = true;
         for (weakening w; orders_weakening(n, &w) && w.operation == i; n++) {
             is_relaxed = false;

@@ -293,7 +293,7 @@ static void describe_where(uintptr_t where, char *text, size_t size)
         trace_site((const bide_check_site_ *)where, text, size);
 }
 
-static void describe_address(uintptr_t address, char *text, size_t size)
+void memory_describe(uintptr_t address, char *text, size_t size)
 {
     if (address >= (uintptr_t)model.begin && address < (uintptr_t)model.begin + state_size) {
         snprintf(text, size, "byte %zu of the state", (size_t)(address - (uintptr_t)model.begin));
@@ -316,7 +316,7 @@ static void report(unsigned thread, uintptr_t address, access_kind kind, uintptr
     char here[512], there[512], what[64];
     describe_where(where, here, sizeof here);
     describe_where(r->where, there, sizeof there);
-    describe_address(address, what, sizeof what);
+    memory_describe(address, what, sizeof what);
     if (r->kind == ACCESS_FREE && is_ordered)
         machine_found(kind == ACCESS_FREE ? BIDE_CHECK_DOUBLE_FREE : BIDE_CHECK_USE_AFTER_FREE,
                       "thread %u %s %s, at %s, after thread %u has freed it, at %s", thread,

@@ -40,6 +40,9 @@ void memory_free(void *memory, const void *code);
 /* How many blocks are allocated still. */
 unsigned memory_leaked(size_t *bytes);
 
+/* Where it is, in words. */
+void memory_describe(uintptr_t address, char *text, size_t size);
+
 /* What is there, as a number. */
 uint64_t memory_value(uintptr_t address, size_t size);
 

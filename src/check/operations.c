@@ -77,7 +77,7 @@ void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t siz
     machine_init(&op, (uintptr_t)address, size, value);
 }
 
-/* What a read-modify-write makes of what it read: of the fetches by their sign, '=' for an exchange. */
+/* What a read-modify-write makes of what it read: of the fetches by their sign ('~' is nand), '=' for an exchange. */
 static uint64_t modified(char sign, uint64_t old, uint64_t value)
 {
     switch (sign) {
@@ -89,6 +89,10 @@ static uint64_t modified(char sign, uint64_t old, uint64_t value)
         return old | value;
     case '&':
         return old & value;
+    case '^':
+        return old ^ value;
+    case '~':
+        return ~(old & value);
     default:
         return value;
     }
@@ -123,7 +127,9 @@ uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_
     step_kind step = operation == '+'   ? STEP_FETCH_ADD
                      : operation == '-' ? STEP_FETCH_SUB
                      : operation == '|' ? STEP_FETCH_OR
-                                        : STEP_FETCH_AND;
+                     : operation == '&' ? STEP_FETCH_AND
+                     : operation == '^' ? STEP_FETCH_XOR
+                                        : STEP_FETCH_NAND;
     return modify(site, step, address, size, operation, value, order);
 }
 

@@ -58,7 +58,7 @@ uint64_t bide_check_exchange_(bide_check_site_ *site, volatile void *address, si
 bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address, size_t size,
                                   uint64_t *expected, uint64_t value, int order,
                                   int order_if_failed, bool weak);
-/* operation: one of '+', '-', '|', '&' */
+/* operation: one of '+', '-', '|', '&', '^', and '~' for nand */
 uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_t size,
                            char operation, uint64_t value, int order);
 void bide_check_fence_(bide_check_site_ *site, int order);

@@ -85,6 +85,11 @@ typedef struct bide_check_scenario {
 
     unsigned most_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 
+    /* Explore no more executions (those that are given up included), or no longer: what is found up to then counts, and
+     * the result says that it is unfinished. 0: no limit. */
+    uint64_t most_executions;
+    unsigned most_seconds;
+
     /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a sleep
      * that ends for none. 0: once. */
     unsigned most_spurious;
@@ -101,6 +106,7 @@ typedef struct bide_check_result {
     bide_check_finding finding;
     uint64_t executions; /* complete ones */
     uint64_t blocked;    /* given up since a thread would only have waited or spun on */
+    bool is_unfinished;  /* nothing was found, and a limit was reached: there may be more */
     char *message;       /* what was found, in a line; NULL if nothing */
     char *trace;         /* the steps that led there; NULL if nothing */
     char *replay;        /* what makes bide_check_replay run just that execution; NULL if nothing */
@@ -144,13 +150,16 @@ typedef struct bide_check_suite {
 
 /*
  * Checks scenarios, and prints for each what was found, with the number of executions; returns 0 if each found
- * what it expects, 1 if not, 2 for a wrong command line. Its arguments:
+ * what it expects, 1 if not, 2 for a wrong command line, 3 if one was not finished, but all others found what they
+ * expect. On a terminal (stderr) it shows how far it has come, with an estimate of what part that is. Its arguments:
  *
  *     (none)                all scenarios
  *     NAME...               those
  *     --list                only their names
  *     --verbose             the trace of expected findings too
  *     --replay TEXT NAME    one execution of one, step by step
+ *     --time SECONDS        no longer than that for each scenario, and
+ *     --executions N        no more executions of each: otherwise it is not finished
  *     --preemptions N       explore only executions with at most N preemptions
  *     --weaken              a table: each order is made weaker by one step in turn, and something must be
  *                           found, or there must be a reason; 1 if not

@@ -1,0 +1,66 @@
+/*
+ * The textbook's mutex on a futex: 0 is free, 1 is locked, 2 is locked with perhaps somebody asleep. (Ulrich Drepper,
+ * "Futexes Are Tricky", 2011, its third.) No part of the library: it shows what a small algorithm with sleep costs.
+ */
+#include "bide/check.h"
+#include "bide/platform.h"
+
+typedef struct state {
+    bide_atomic(uint32_t) word;
+    uint32_t count;
+} state;
+
+static void lock(bide_atomic(uint32_t) * word)
+{
+    uint32_t found = 0;
+    /* acquire: partner is unlock. */
+    if (bide_atomic_compare_exchange(word, &found, 1, acquire, relaxed))
+        return;
+    if (found != 2)
+        found = bide_atomic_exchange(word, 2, acquire);
+    while (found != 0) {
+        bide_platform.wait(word, 2, BIDE_FOREVER);
+        found = bide_atomic_exchange(word, 2, acquire);
+    }
+}
+
+static void unlock(bide_atomic(uint32_t) * word)
+{
+    /* release: partner is lock. */
+    if (bide_atomic_exchange(word, 0, release) == 2)
+        bide_platform.wake(word, 1);
+}
+
+static void count_once(void *p)
+{
+    state *s = p;
+    lock(&s->word);
+    s->count++;
+    unlock(&s->word);
+}
+
+static void two_have_counted(void *p)
+{
+    bide_check_assert(((state *)p)->count == 2);
+}
+
+static void three_have_counted(void *p)
+{
+    bide_check_assert(((state *)p)->count == 3);
+}
+
+static const bide_check_scenario two_lock_it = {.name = "two_lock_it",
+                                                .size = sizeof(state),
+                                                .threads = {count_once, count_once},
+                                                .finish = two_have_counted};
+static const bide_check_scenario three_lock_it = {.name = "three_lock_it",
+                                                  .size = sizeof(state),
+                                                  .threads = {count_once, count_once, count_once},
+                                                  .finish = three_have_counted,
+                                                  .never_spurious = true};
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&two_lock_it, &three_lock_it, NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){.scenarios = all});
+}

@@ -142,10 +142,17 @@ static void setup_with_two(void *p)
     push(p, 2);
 }
 
+/* As one who is gone: what the push has protected is so no longer. */
+static void push_and_let_go(void *p, uint64_t number)
+{
+    push(p, number);
+    bide_hazard_clear(seat_of(p), 0);
+}
+
 static void setup_full(void *p)
 {
     setup_one_cell(p);
-    push(p, 1);
+    push_and_let_go(p, 1);
 }
 
 static void push_1(void *p)
@@ -288,14 +295,13 @@ SCENARIO(reclaimed_push, "a_segment_is_reclaimed_while_one_pushes", .setup = set
 /* The one who has linked a segment protects the one before no longer; so what another finds in tail must not be that. */
 static void push_2_and_let_go(void *p)
 {
-    push_2(p);
-    bide_hazard_clear(seat_of(p), 0);
+    push_and_let_go(p, 2);
 }
 
 static void setup_full_three(void *p)
 {
     setup_cells(p, 1, 3);
-    push(p, 1);
+    push_and_let_go(p, 1);
 }
 
 SCENARIO(reclaimed_behind, "a_segment_is_reclaimed_behind_who_has_linked_the_next",
@@ -305,7 +311,7 @@ SCENARIO(reclaimed_behind, "a_segment_is_reclaimed_behind_who_has_linked_the_nex
 static void setup_two_segments(void *p)
 {
     setup_full(p);
-    push(p, 2);
+    push_and_let_go(p, 2);
 }
 
 SCENARIO(reclaimed_pop, "a_segment_is_reclaimed_while_one_pops", .setup = setup_two_segments,

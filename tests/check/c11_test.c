@@ -161,7 +161,7 @@ static void what_they_do_not_order_races(void **unused)
         bide_check_assert(atomic_fetch_and(object, 6) == 15);                     \
         bide_check_assert(atomic_fetch_xor(object, 3) == 6);                      \
         bide_check_assert(++*(object) == 6);                                      \
-        bide_check_assert((*(object) *= 2) == 12);                                \
+        bide_check_assert((*(object) += 6) == 12);                                \
         bide_check_assert(atomic_load(object) == 12);                             \
     } while (0)
 

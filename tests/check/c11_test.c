@@ -161,7 +161,7 @@ static void what_they_do_not_order_races(void **unused)
         bide_check_assert(atomic_fetch_and(object, 6) == 15);                     \
         bide_check_assert(atomic_fetch_xor(object, 3) == 6);                      \
         bide_check_assert(++*(object) == 6);                                      \
-        bide_check_assert((*(object) += 6) == 12);                                \
+        bide_check_assert(atomic_fetch_add(object, 6) == 6);                      \
         bide_check_assert(atomic_load(object) == 12);                             \
     } while (0)
 
@@ -321,7 +321,7 @@ static void an_object_of_two_sizes_is_a_bad_scenario(void **unused)
 
 static void init_anew(void *p)
 {
-    uint64_t *whole = (uint64_t *)(uintptr_t)&((state *)p)->large;
+    uint64_t *whole = (uint64_t *)(uintptr_t) & ((state *)p)->large;
     for (unsigned i = 0; i < 2; i++) {
         bide_plain_store(whole, 0);
         if (i == 0)

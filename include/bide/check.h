@@ -59,6 +59,7 @@ typedef enum bide_check_finding {
     BIDE_CHECK_DEADLOCK,       /* a thread waits for what nobody will do */
     BIDE_CHECK_LIVELOCK,       /* a thread spins for ever, or took more steps than the limit */
     BIDE_CHECK_MISUSE,         /* a rule of the library was broken */
+    BIDE_CHECK_CRASH, /* a signal (SIGSEGV, SIGABRT, ...), exit(), or more stack than there is */
     BIDE_CHECK_BAD_SCENARIO /* the scenario itself cannot be checked: it is not repeatable, ... */
 } bide_check_finding;
 
@@ -79,7 +80,15 @@ typedef struct bide_check_scenario {
      * at most so often while the running one could have gone on; see bide_check_main. */
     unsigned preemptions;
 
+    size_t
+        stack_size; /* of each thread, in bytes, at most 8128 KiB; 0: 256 KiB. To need more is a crash */
+
     unsigned most_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
+
+    /* Explore no more executions (those that are given up included), or no longer: what is found up to then counts, and
+     * the result says that it is unfinished. 0: no limit. */
+    uint64_t most_executions;
+    unsigned most_seconds;
 
     /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a sleep
      * that ends for none. 0: once. */
@@ -97,6 +106,7 @@ typedef struct bide_check_result {
     bide_check_finding finding;
     uint64_t executions; /* complete ones */
     uint64_t blocked;    /* given up since a thread would only have waited or spun on */
+    bool is_unfinished;  /* nothing was found, and a limit was reached: there may be more */
     char *message;       /* what was found, in a line; NULL if nothing */
     char *trace;         /* the steps that led there; NULL if nothing */
     char *replay;        /* what makes bide_check_replay run just that execution; NULL if nothing */
@@ -140,13 +150,16 @@ typedef struct bide_check_suite {
 
 /*
  * Checks scenarios, and prints for each what was found, with the number of executions; returns 0 if each found
- * what it expects, 1 if not, 2 for a wrong command line. Its arguments:
+ * what it expects, 1 if not, 2 for a wrong command line, 3 if one was not finished, but all others found what they
+ * expect. On a terminal (stderr) it shows how far it has come, with an estimate of what part that is. Its arguments:
  *
  *     (none)                all scenarios
  *     NAME...               those
  *     --list                only their names
  *     --verbose             the trace of expected findings too
  *     --replay TEXT NAME    one execution of one, step by step
+ *     --time SECONDS        no longer than that for each scenario, and
+ *     --executions N        no more executions of each: otherwise it is not finished
  *     --preemptions N       explore only executions with at most N preemptions
  *     --weaken              a table: each order is made weaker by one step in turn, and something must be
  *                           found, or there must be a reason; 1 if not

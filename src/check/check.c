@@ -2,7 +2,10 @@
  * Checking one scenario.
  */
 #define _GNU_SOURCE
+#include "crash.h"
 #include "explore.h"
+#include "machine.h"
+#include "memory.h"
 #include "script.h"
 
 #include <stdlib.h>
@@ -14,8 +17,8 @@ enum { MOST_STEPS = UINT16_MAX - 64 };
 const char *bide_check_finding_name(bide_check_finding finding)
 {
     static const char *const names[] = {
-        "nothing", "failed assertion", "race",     "use after free", "double free",
-        "leak",    "deadlock",         "livelock", "misuse",         "bad scenario",
+        "nothing",  "failed assertion", "race",   "use after free", "double free",  "leak",
+        "deadlock", "livelock",         "misuse", "crash",          "bad scenario",
     };
     return names[finding];
 }
@@ -23,6 +26,7 @@ const char *bide_check_finding_name(bide_check_finding finding)
 static void begin(const bide_check_scenario *scenario, bide_check_result *result)
 {
     memset(result, 0, sizeof *result);
+    machine_forget_spins();
     the_checker.scenario = scenario;
     the_checker.result = result;
     the_checker.stopped = false;
@@ -39,7 +43,10 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
 {
     begin(scenario, result);
     script_read(NULL);
+    crash_begin();
     explore_all();
+    crash_end();
+    memory_restore();
     return result->finding;
 }
 
@@ -53,8 +60,11 @@ bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const 
         return result->finding;
     }
     graph *g = graph_new();
+    crash_begin();
     machine_run(g);
+    crash_end();
     graph_free(g);
+    memory_restore();
     script_read(NULL);
     return result->finding;
 }

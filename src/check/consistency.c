@@ -35,7 +35,7 @@ typedef struct relations {
     const event **events;
     unsigned *thread_begin; /* for each event, the first of its thread */
     word *hb;
-    word *sb_elsewhere; /* program order between accesses of different locations */
+    word *sb_elsewhere; /* program order between what orders, but not accesses of one location */
     word *scb;
 } relations;
 
@@ -64,9 +64,17 @@ static bool share_one(const word *a, const word *b, size_t words)
     return false;
 }
 
+/* One that orders what comes before and after it. */
 static bool is_access(const event *e)
 {
-    return e->kind <= EVENT_STORE;
+    return e->kind <= EVENT_STORE && !e->op.is_silent;
+}
+
+/* A fence that does, by itself: a light one needs a heavy one. */
+static bool is_fence(const event *e)
+{
+    return e->kind == EVENT_FENCE && e->order != bide_check_relaxed_ &&
+           e->order != bide_check_light_;
 }
 
 static bool is_sc_fence(const event *e)
@@ -87,6 +95,14 @@ static bool eco(const graph *g, const event *x, const event *y)
     unsigned from = x->kind == EVENT_STORE ? x->position : position_of(g, x->rf);
     unsigned to = y->kind == EVENT_STORE ? y->position : position_of(g, y->rf);
     return from < to || (from == to && x->kind == EVENT_STORE && y->kind == EVENT_LOAD);
+}
+
+/* Do both order, and are they no accesses of one location? */
+static bool are_elsewhere(const event *x, const event *y)
+{
+    if (!is_access(x) || !is_access(y))
+        return (is_access(x) || is_fence(x)) && (is_access(y) || is_fence(y));
+    return x->location != y->location;
 }
 
 /* mo and from-read: those that end in a store. */
@@ -116,8 +132,7 @@ static void relate(relations *r, const graph *g)
         }
         hb[y / 64] &= ~((word)1 << (y % 64));
         for (size_t x = r->thread_begin[y]; x < y; x++) {
-            if (!is_access(events[x]) || !is_access(events[y]) ||
-                events[x]->location != events[y]->location)
+            if (are_elsewhere(events[x], events[y]))
                 add(&r->sb_elsewhere[y * words], x);
         }
     }
@@ -253,11 +268,9 @@ static bool is_path_elsewhere(const graph *g, reference x, reference y)
 {
     const thread_events *from = &g->threads[x.thread], *to = &g->threads[y.thread];
     unsigned first = x.index + 1u, last = y.index;
-    unsigned x_location = from->events[x.index].location;
-    unsigned y_location = to->events[y.index].location;
-    while (first < from->count && from->events[first].location == x_location)
+    while (first < from->count && !are_elsewhere(&from->events[x.index], &from->events[first]))
         first++;
-    while (last > 0 && to->events[last - 1].location == y_location)
+    while (last > 0 && !are_elsewhere(&to->events[last - 1], &to->events[y.index]))
         last--;
     return first < from->count && last > 0 && to->events[last - 1].hb.seen[x.thread] > first;
 }

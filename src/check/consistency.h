@@ -7,7 +7,9 @@
  *     ATOMICITY   a read-modify-write's store stands right behind the one it read: explore.c
  *     SC          the order of seq_cst operations and fences has no cycle: is_sc_consistent
  *                 Of asymmetric fences (fence.h) a light one takes part in it beside heavy ones alone: what
- *                 comes between two light ones, or between a light one and another seq_cst event, does not count
+ *                 comes between two light ones, or between a light one and another seq_cst event, does not count.
+ *                 What orders nothing has no part in it either: choices, relaxed fences, and how the platform
+ *                 sleeps and wakes
  *     NO-THIN-AIR program order and reads-from have no cycle: by construction, since a load reads
  *                 only stores that are there. (So a load never reads a store that comes later in its own
  *                 thread's future: load buffering does not occur.)

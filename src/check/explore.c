@@ -28,6 +28,7 @@
 
 #include "consistency.h"
 #include "preemptions.h"
+#include "progress.h"
 #include "script.h"
 #include "storage.h"
 
@@ -54,6 +55,7 @@ typedef struct decision {
     unsigned first; /* of its options */
     unsigned next;
     unsigned end;
+    double share; /* of each option: see progress.h */
 } decision;
 
 static decision *decisions;
@@ -72,7 +74,8 @@ static void add_option(option_kind kind, reference other, unsigned position, boo
 static void add_decision(reference event, unsigned first)
 {
     decisions = grown(decisions, &decisions_capacity, decisions_count + 1, sizeof *decisions);
-    decisions[decisions_count++] = (decision){event, first, first, options_count};
+    decisions[decisions_count++] =
+        (decision){event, first, first, options_count, progress_split(options_count - first)};
 }
 
 static void drop_decision(void)
@@ -143,12 +146,6 @@ static bool matches(const operation *op, uint64_t value)
     return op->step != STEP_COMPARE_EXCHANGE || value == op->expected;
 }
 
-/* The steps whose reading orders nothing: how the platform sleeps and wakes is no way to share data. */
-static bool is_silent(const operation *op)
-{
-    return op->step == STEP_PARK || op->step == STEP_PARKED || op->step == STEP_WAKE;
-}
-
 /* Makes a load read `store`. */
 static void read_from(graph *g, reference load, reference store, bool spurious)
 {
@@ -165,7 +162,7 @@ static void read_from(graph *g, reference load, reference store, bool spurious)
         return;
     const event *from = event_at(g, store);
     clock_join(&e->porf, &from->porf);
-    if (is_silent(op))
+    if (op->is_silent)
         return;
     clock_join(acquires(e->order) ? &e->hb : &e->pending, &from->message);
 }
@@ -268,10 +265,12 @@ static bool decide(graph *g, reference self, unsigned first)
     decision *d = &decisions[decisions_count - 1];
     while (d->next < d->end && options[d->next].kind != OPTION_REVISIT) {
         if (apply(g, self, &options[d->next++])) {
+            progress_take(d->share);
             if (d->next == d->end)
                 drop_decision();
             return true;
         }
+        progress_drop(d->share);
     }
     return false;
 }
@@ -456,8 +455,9 @@ static bool is_natural(const graph *g, reference self, const vector_clock *porf)
 
 static void explore_from(graph *g, unsigned base);
 
-/* The store, the newest event of `g` and in no order yet, is read by `load`, which was there before it. */
-static void revisit(const graph *g, reference store, reference load)
+/* The store, the newest event of `g` and in no order yet, is read by `load`, which was there before it. The option to do
+ * so has this share. */
+static void revisit(const graph *g, reference store, reference load, double share)
 {
     const event *e = event_at(g, store);
     uint32_t stamp = event_at(g, load)->stamp;
@@ -468,16 +468,21 @@ static void revisit(const graph *g, reference store, reference load)
             n++;
         keep[t] = n;
         for (; n < count; n++) {
-            if (!is_natural(g, (reference){(uint16_t)t, (uint16_t)n}, &e->porf))
+            if (!is_natural(g, (reference){(uint16_t)t, (uint16_t)n}, &e->porf)) {
+                progress_drop(share);
                 return;
+            }
         }
     }
-    if (!is_natural(g, load, &e->porf))
+    if (!is_natural(g, load, &e->porf)) {
+        progress_drop(share);
         return;
+    }
 
     graph *copy = graph_copy(g, keep);
     unsigned base = decisions_count, first = options_count;
     add_places(copy, store, OPTION_REVISITED, load);
+    progress_take(share);
     add_decision(store, first);
     explore_from(copy, base);
     graph_free(copy);
@@ -492,13 +497,17 @@ static bool next_execution(graph *g, unsigned base)
         graph_cut(g, event_at(g, self)->stamp);
         while (decisions[top].next < decisions[top].end) {
             option o = options[decisions[top].next++];
+            double share = decisions[top].share;
             if (o.kind == OPTION_REVISIT) {
                 graph_displace(g, self);
-                revisit(g, self, o.other);
+                revisit(g, self, o.other, share);
                 if (the_checker.stopped)
                     return false;
             } else if (apply(g, self, &o)) {
+                progress_take(share);
                 return true;
+            } else {
+                progress_drop(share);
             }
         }
         drop_decision();
@@ -506,17 +515,30 @@ static bool next_execution(graph *g, unsigned base)
     return false;
 }
 
+static bool is_enough; /* a limit is reached */
+
+static void run(graph *g)
+{
+    machine_run(g);
+    is_enough = progress_end(decisions_count);
+}
+
 static void explore_from(graph *g, unsigned base)
 {
-    while (!the_checker.stopped && next_execution(g, base))
-        machine_run(g);
+    while (!the_checker.stopped && next_execution(g, base)) {
+        if (is_enough)
+            the_checker.stopped = the_checker.result->is_unfinished = true;
+        else
+            run(g);
+    }
 }
 
 void explore_all(void)
 {
     graph *g = graph_new();
     decisions_count = options_count = 0;
-    machine_run(g);
+    progress_begin();
+    run(g);
     explore_from(g, 0);
     graph_free(g);
 }

@@ -48,7 +48,7 @@ static void load_thread_local(const char *from)
     memcpy(__start_bide_thread_local, from, image_size);
 }
 
-static void go_outside(void)
+static _Noreturn void go_outside(void)
 {
     LEAVING(NULL, main_stack, main_stack_size);
     _longjmp(outside, 1);
@@ -122,6 +122,17 @@ void fiber_resume(fiber *f)
 {
     load_thread_local(f->thread_local);
     enter(f, f->here);
+}
+
+void fiber_resize(fiber *f, void *stack, size_t stack_size)
+{
+    f->stack = stack;
+    f->stack_size = stack_size;
+}
+
+void fiber_abandon(void)
+{
+    go_outside();
 }
 
 void fiber_leave(void)

@@ -28,7 +28,13 @@ void fiber_start(fiber *f, void (*function)(void *argument), void *argument);
 /* Goes on where it left. */
 void fiber_resume(fiber *f);
 
+/* Its stack has another size from now on; the upper end is the same. Nothing is on it. */
+void fiber_resize(fiber *f, void *stack, size_t stack_size);
+
 /* On a fiber: back to who started or resumed it. */
 void fiber_leave(void);
+
+/* The same, for good, from anywhere: a signal handler, say. It can only be started anew. */
+_Noreturn void fiber_abandon(void);
 
 #endif

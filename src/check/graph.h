@@ -76,6 +76,8 @@ typedef enum step_kind {
     STEP_FETCH_SUB,
     STEP_FETCH_OR,
     STEP_FETCH_AND,
+    STEP_FETCH_XOR,
+    STEP_FETCH_NAND,
     STEP_FENCE,
     STEP_CHOICE,
     STEP_PARK,   /* enlists for the wakes of an address */
@@ -105,6 +107,7 @@ typedef struct operation {
     uint8_t wait;            /* a wait_kind */
     bool is_rmw;             /* if it succeeds */
     bool may_fail;           /* a weak compare-exchange that may yet fail for no reason */
+    bool is_silent;          /* how the platform sleeps and wakes: it orders nothing */
 } operation;
 
 typedef struct event {

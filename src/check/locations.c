@@ -50,6 +50,22 @@ static uintptr_t key_of(uintptr_t address, hidden which)
     return address ^ (uintptr_t)which << 61;
 }
 
+/* Another object that shares bytes with one of `size` at an address, but not its beginning. NULL: there is none. */
+static const location *overlapping(const graph *g, uintptr_t address, size_t size)
+{
+    for (uintptr_t begin = address - 7; begin != address + size; begin++) {
+        unsigned found = begin != address ? find(key_of(begin, HIDDEN_NONE))->location : NOWHERE;
+        if (found != NOWHERE && begin + g->locations[found].size > address)
+            return &g->locations[found];
+    }
+    return NULL;
+}
+
+bool location_is_at(const graph *g, unsigned location, uintptr_t address, hidden which)
+{
+    return g->locations[location].address == key_of(address, which);
+}
+
 unsigned location_for(graph *g, const event *again, uintptr_t address, size_t size, hidden which)
 {
     uintptr_t key = key_of(address, which);
@@ -59,8 +75,13 @@ unsigned location_for(graph *g, const event *again, uintptr_t address, size_t si
     if (again != NULL && g->locations[again->location].address == key)
         location = set(key, again->location, in_memory);
     else if (location == NOWHERE ||
-             (m->in_memory != in_memory && g->locations[location].size == size))
+             (m->in_memory != in_memory && g->locations[location].size == size)) {
+        const struct location *other = which == HIDDEN_NONE ? overlapping(g, address, size) : NULL;
+        if (other != NULL)
+            machine_found(BIDE_CHECK_BAD_SCENARIO,
+                          "an atomic object of %zu bytes lies in another of %u", size, other->size);
         location = set(key, graph_add_location(g, key, (unsigned)size, true, in_memory), in_memory);
+    }
     if (g->locations[location].size != size)
         machine_found(BIDE_CHECK_BAD_SCENARIO,
                       "an atomic object is accessed as %zu bytes and as %u bytes", size,
@@ -92,11 +113,42 @@ uintptr_t location_around(const graph *g, const event *again, uintptr_t address,
     return address;
 }
 
+/* The newest of a location's stores that were run. */
+static reference newest_run(const location *l)
+{
+    for (unsigned i = l->count; i-- > 0;) {
+        if (machine_has_run(l->stores[i]))
+            return l->stores[i];
+    }
+    return INITIAL;
+}
+
+void locations_settle(uintptr_t address, size_t size)
+{
+    const graph *g = the_checker.g;
+    for (uintptr_t begin = address - 7; begin != address + size; begin++) {
+        struct mapped *m = find(key_of(begin, HIDDEN_NONE));
+        if (m->location == NOWHERE)
+            continue;
+        const location *l = &g->locations[m->location];
+        reference newest = newest_run(l);
+        if (begin + l->size <= address || (is_initial(newest) && !is_initial(l->stores[0])))
+            continue;
+        uint64_t value = value_of(g, l, newest);
+        if (value == memory_value(begin, l->size))
+            continue;
+        memory_put(begin, l->size, value);
+        m->in_memory = value;
+    }
+}
+
 void locations_forget(uintptr_t address, size_t size)
 {
-    for (uintptr_t end = address + size; address != end; address++) {
-        uintptr_t key = key_of(address, HIDDEN_NONE);
-        if (find(key)->location != NOWHERE)
+    const graph *g = the_checker.g;
+    for (uintptr_t begin = address - 7; begin != address + size; begin++) {
+        uintptr_t key = key_of(begin, HIDDEN_NONE);
+        unsigned location = find(key)->location;
+        if (location != NOWHERE && begin + g->locations[location].size > address)
             set(key, NOWHERE, 0);
     }
 }

@@ -28,9 +28,14 @@ unsigned location_for(graph *g, const event *again, uintptr_t address, size_t si
 /* A new location at an address, for an initialising store; or that of the event that the graph has for it. */
 unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t size);
 
+bool location_is_at(const graph *g, unsigned location, uintptr_t address, hidden which);
+
 /* The object that `size` bytes at an address are a part of: its address, and its size. The bytes themselves if no
  * object is known there. */
 uintptr_t location_around(const graph *g, const event *again, uintptr_t address, size_t *size);
+
+/* Plain memory is read or written: what the objects there hold is put into memory, as far as they were run. */
+void locations_settle(uintptr_t address, size_t size);
 
 /* Plain memory was written: what was there is gone. */
 void locations_forget(uintptr_t address, size_t size);

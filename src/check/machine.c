@@ -11,6 +11,7 @@
  */
 #include "machine.h"
 
+#include "crash.h"
 #include "fiber.h"
 #include "memory.h"
 #include "script.h"
@@ -30,13 +31,20 @@ typedef struct machine_thread_record {
     void *argument;
     void *result;
     thread_state state;
-    unsigned position; /* how many of its events have been run */
-    bool in_rmw;       /* between the two halves: it goes on before any other */
+    unsigned position;          /* how many of its events have been run */
+    const bide_check_site_ *at; /* the step that it is about to take */
+    bool in_rmw;                /* between the two halves: it goes on before any other */
     bool spins;
-    bool halted;        /* the execution does not exist, or is like another */
-    unsigned iteration; /* where the spin's last iteration began */
-    unsigned previous;  /* and the one before */
-    unsigned idle;      /* how many iterations took no step at all */
+    bool halted;      /* the execution does not exist, or is like another */
+    unsigned *rounds; /* of a spin: the positions at which they began, and the next one does */
+    unsigned rounds_count, rounds_capacity;
+    unsigned period;    /* where what it spins through begins */
+    unsigned idle;      /* how many rounds took no step at all */
+    bool looks_at_time; /* since the last round began */
+    bool
+        goes_on; /* it spins, and is let go on to see whether it ever stops: no steps are taken any more */
+    unsigned next;      /* then: the step of the period that comes next */
+    unsigned more;      /* and how many rounds more there were */
     vector_clock clock; /* what it has seen */
 } machine_thread_record;
 
@@ -72,6 +80,11 @@ const event *machine_event(reference r)
     return event_at(G, r);
 }
 
+bool machine_has_run(reference r)
+{
+    return is_initial(r) || threads[r.thread].position > r.index;
+}
+
 const reference *machine_order(unsigned *count)
 {
     *count = order_count;
@@ -100,6 +113,10 @@ const vector_clock *machine_clock(void)
 }
 
 /* ---- Going on and waiting ---- */
+
+static _Noreturn void give_up_spinning(void);
+static const event *repeated(const operation *op, uintptr_t address, hidden which, reference *self);
+static void begin_round(machine_thread_record *t);
 
 /* Back to the scheduler. */
 static void leave(void)
@@ -132,6 +149,8 @@ void machine_halt(void)
 void machine_found(bide_check_finding finding, const char *format, ...)
 {
     va_list arguments;
+    if (machine_goes_on())
+        give_up_spinning();
     va_start(arguments, format);
     if (!the_checker.stopped) {
         if (running != NOBODY)
@@ -146,8 +165,7 @@ void machine_found(bide_check_finding finding, const char *format, ...)
 
 static bool is_ready_to_run(const event *e)
 {
-    return e->kind != EVENT_LOAD || is_initial(e->rf) ||
-           threads[e->rf.thread].position > e->rf.index;
+    return e->kind != EVENT_LOAD || machine_has_run(e->rf);
 }
 
 /* Waits until it is this thread's turn to take its next step. Returns the event that the graph has for it, or
@@ -155,6 +173,9 @@ static bool is_ready_to_run(const event *e)
 static event *turn(const operation *op)
 {
     machine_thread_record *t = &threads[running];
+    if (t->goes_on)
+        give_up_spinning();
+    t->at = op->site;
     for (;;) {
         if (t->position < G->threads[running].count) {
             event *e = &G->threads[running].events[t->position];
@@ -189,21 +210,24 @@ static reference taken(bool again)
     order = grown(order, &order_capacity, order_count + 1, sizeof *order);
     order[order_count++] = self;
     t->clock = event_at(G, self)->hb;
+    t->at = NULL;
     return self;
 }
 
-static void watch_atomic(const operation *op, uintptr_t address, size_t size, hidden which)
+static void watch_atomic(const operation *op, uintptr_t address, size_t size, hidden which,
+                         access_kind kind)
 {
-    if ((which == HIDDEN_NONE || which == HIDDEN_LOCK) && memory_is_watched(address)) {
-        memory_access(address, size, ACCESS_ATOMIC, op->site, NULL);
-    }
+    if (which == HIDDEN_NONE || which == HIDDEN_LOCK)
+        memory_access(address, size, kind, op->site, NULL);
 }
 
 uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,
                       const vector_clock *older, reference *self)
 {
+    if (machine_goes_on())
+        return repeated(op, address, which, self)->value;
     event *e = turn(op);
-    watch_atomic(op, address, size, which);
+    watch_atomic(op, address, size, which, ACCESS_ATOMIC_READ);
     unsigned location = location_for(G, e, address, size, which);
     if (e == NULL && !explore_load(G, running, op, location, older))
         give_up();
@@ -238,8 +262,7 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
     event *e = turn(op);
     threads[running].in_rmw = false;
     unsigned location = location_for(G, e, address, size, which);
-    if (load == NULL)
-        watch_atomic(op, address, size, which);
+    watch_atomic(op, address, size, which, ACCESS_ATOMIC_WRITE);
     value = memory_fitting(value, size);
     bool added = e == NULL;
     reference read = load != NULL ? event_at(G, *load)->rf : INITIAL;
@@ -254,9 +277,7 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
 void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t value)
 {
     event *e = turn(op);
-    if (memory_is_watched(address)) {
-        memory_access(address, size, ACCESS_WRITE, op->site, NULL);
-    }
+    memory_access(address, size, ACCESS_WRITE, op->site, NULL);
     value = memory_fitting(value, size);
     unsigned location = location_anew(G, e, address, size);
     if (e == NULL)
@@ -266,6 +287,10 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
 
 void machine_fence(const operation *op)
 {
+    if (machine_goes_on()) {
+        repeated(op, 0, HIDDEN_NONE, NULL);
+        return;
+    }
     event *e = turn(op);
     if (e == NULL)
         explore_fence(G, running, op);
@@ -286,42 +311,160 @@ bool machine_may_be_spurious(void)
     return explore_spurious_left(G, next);
 }
 
-/* ---- Spinning ---- */
+/* ---- Spinning ----
+ *
+ * A thread that has read the same all through a number of rounds of its loop would go on so until another thread does
+ * something: it is blocked. If instead it would give up after so many rounds, what it does then is not looked at, and
+ * that is to be told. So at each place where a thread spins, the first time, it is let go on through rounds that are
+ * no steps but read the same again.
+ */
 
-/* Did the last two iterations read the same? */
-static bool nothing_new(const machine_thread_record *t)
+enum { MOST_ROUNDS_IN_PERIOD = 8, MOST_ROUNDS_MORE = 100000 };
+
+/* The places where a thread was let go on already. */
+static const bide_check_site_ **tried;
+static unsigned tried_count, tried_capacity;
+
+/* Would the one, where the other was done, have changed nothing? */
+static bool is_repeated(const event *a, const event *b)
 {
-    unsigned length = t->position - t->iteration;
-    if (length == 0 || t->iteration - t->previous != length)
+    if (a->op.site != b->op.site || a->op.step != b->op.step || a->kind != b->kind)
         return false;
-    const event *events = G->threads[running].events;
-    for (unsigned i = 0; i < length; i++) {
-        const event *a = &events[t->previous + i], *b = &events[t->iteration + i];
-        if (a->kind != EVENT_LOAD || b->kind != EVENT_LOAD || a->is_rmw || b->is_rmw ||
-            a->op.site != b->op.site || a->location != b->location || !same(a->rf, b->rf))
+    if (a->kind == EVENT_FENCE)
+        return true;
+    return a->kind == EVENT_LOAD && !a->is_rmw && !b->is_rmw && a->location == b->location &&
+           same(a->rf, b->rf);
+}
+
+/* Are the events from `begin` to `middle` repeated from there to `end`? */
+static bool are_repeated(const event *events, unsigned begin, unsigned middle, unsigned end)
+{
+    if (middle - begin != end - middle)
+        return false;
+    for (unsigned i = 0; i < end - middle; i++) {
+        if (!is_repeated(&events[begin + i], &events[middle + i]))
             return false;
     }
     return true;
 }
 
+/* Did the last rounds read the same as those before, as many? Where they begin; or the position. */
+static unsigned repeated_from(const machine_thread_record *t)
+{
+    const event *events = G->threads[running].events;
+    unsigned last = t->rounds_count - 1;
+    for (unsigned n = 1; n <= MOST_ROUNDS_IN_PERIOD && 2 * n <= last; n++) {
+        if (are_repeated(events, t->rounds[last - 2 * n], t->rounds[last - n], t->rounds[last]))
+            return t->rounds[last - n];
+    }
+    return t->position;
+}
+
+static void begin_round(machine_thread_record *t)
+{
+    t->rounds = grown(t->rounds, &t->rounds_capacity, t->rounds_count + 1, sizeof *t->rounds);
+    t->rounds[t->rounds_count++] = t->position;
+}
+
+/* The thread, which was let go on, has done something else. */
+static _Noreturn void give_up_spinning(void)
+{
+    machine_thread_record *t = &threads[running];
+    char where[256];
+    t->goes_on = false;
+    trace_site(G->threads[running].events[t->position - 1].op.site, where, sizeof where);
+    machine_found(
+        BIDE_CHECK_BAD_SCENARIO,
+        "thread %u gives up a loop after %u more rounds that read the same, at %s: what it "
+        "does then is not looked at. Let it look once, or for ever",
+        running, t->more, where);
+    abort(); /* that does not return */
+}
+
+bool machine_goes_on(void)
+{
+    return running != NOBODY && threads[running].goes_on;
+}
+
+void machine_stop_going_on(void)
+{
+    if (machine_goes_on())
+        block();
+}
+
+/* The step of the period that is this one again. */
+static const event *repeated(const operation *op, uintptr_t address, hidden which, reference *self)
+{
+    machine_thread_record *t = &threads[running];
+    const event *e = &G->threads[running].events[t->next];
+    if (e->op.site != op->site || e->op.step != op->step || op->wait != WAIT_NEVER ||
+        (e->kind == EVENT_LOAD && !location_is_at(G, e->location, address, which)))
+        give_up_spinning();
+    if (op->is_rmw && !e->spurious && op->expected != e->op.expected)
+        block(); /* it may succeed now: who knows */
+    if (self != NULL)
+        *self = (reference){(uint16_t)running, (uint16_t)t->next};
+    if (++t->next == t->position)
+        t->next = t->period;
+    return e;
+}
+
+/* Lets a thread that spins go on, unless it was seen before what comes of it. */
+static void go_on(machine_thread_record *t)
+{
+    const bide_check_site_ *site = G->threads[running].events[t->position - 1].op.site;
+    for (unsigned i = 0; i < tried_count; i++) {
+        if (tried[i] == site)
+            block();
+    }
+    tried = grown(tried, &tried_capacity, tried_count + 1, sizeof *tried);
+    tried[tried_count++] = site;
+    t->next = t->period;
+    t->more = 0;
+    t->goes_on = true;
+}
+
+void machine_forget_spins(void)
+{
+    tried_count = 0;
+}
+
+void machine_look_at_time(void)
+{
+    if (running != NOBODY)
+        threads[running].looks_at_time = true;
+}
+
 void machine_relax(void)
 {
     machine_thread_record *t = &threads[running];
-    if (nothing_new(t)) {
-        t->spins = true;
-        block();
+    if (t->goes_on) {
+        if (++t->more > MOST_ROUNDS_MORE)
+            block();
+        return;
     }
-    if (t->position == t->iteration) {
-        /* Another hint in the same iteration; or it looks at no atomic object: its own plain memory may yet end
-         * it, another's would be a race. */
+    if (t->position == t->rounds[t->rounds_count - 1]) {
+        /* Another hint in the same round; or it looks at no atomic object: its own plain memory may yet end it,
+         * another's would be a race. */
         if (++t->idle > the_checker.most_steps)
             machine_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
                           running);
         return;
     }
     t->idle = 0;
-    t->previous = t->iteration;
-    t->iteration = t->position;
+    begin_round(t);
+    unsigned from = repeated_from(t);
+    if (from != t->position) {
+        if (t->looks_at_time)
+            machine_found(BIDE_CHECK_BAD_SCENARIO,
+                          "thread %u spins until a time that never comes: what it does then is not "
+                          "looked at",
+                          running);
+        t->spins = true;
+        t->period = from;
+        go_on(t);
+    }
+    t->looks_at_time = false;
 }
 
 /* ---- Threads ---- */
@@ -343,6 +486,8 @@ static void thread_main(void *argument)
     } else {
         t->function(state);
     }
+    if (t->goes_on)
+        give_up_spinning();
     t->state = DONE;
 }
 
@@ -409,7 +554,7 @@ static void run_thread(unsigned number)
     }
     bool idle = !the_checker.stopped && note_idle_run();
     running = NOBODY;
-    if (idle)
+    if (!crash_report(number, threads[number].at) && idle)
         script_no_step(number);
 }
 
@@ -472,8 +617,10 @@ static void judge_blocked(void)
             continue;
         if (m->halted)
             return;
-        for (unsigned i = m->spins ? m->iteration : m->position - 1; i < m->position; i++) {
+        for (unsigned i = m->spins ? m->period : m->position - 1; i < m->position; i++) {
             const event *e = &G->threads[t].events[i];
+            if (e->kind != EVENT_LOAD)
+                continue;
             if (position_of(G, e->rf) + 1 != G->locations[e->location].count)
                 return;
             if (e->op.step == STEP_PARKED && e->op.operand != 0)
@@ -528,22 +675,25 @@ static void begin_run(graph *g)
         m->spawned = NULL;
         m->position = 0;
         m->in_rmw = false;
+        m->at = NULL;
         m->spins = m->halted = false;
-        m->iteration = m->previous = m->idle = 0;
+        m->idle = 0;
+        m->goes_on = m->looks_at_time = false;
+        m->rounds_count = 0;
+        begin_round(m);
     }
 }
 
 static void prepare(void)
 {
-    state = memory_prepare(the_checker.scenario->size);
-    if (fibers_made)
-        return;
-    fibers_made = true;
+    state = memory_prepare(the_checker.scenario);
     for (unsigned t = 0; t < THREADS; t++) {
-        size_t size;
-        void *stack = memory_stack(t, &size);
-        fiber_create(&threads[t].fiber, stack, size);
+        if (fibers_made)
+            fiber_resize(&threads[t].fiber, memory_stack(t), memory_stack_size());
+        else
+            fiber_create(&threads[t].fiber, memory_stack(t), memory_stack_size());
     }
+    fibers_made = true;
 }
 
 static void end_run(void)
@@ -584,11 +734,9 @@ void machine_run(graph *g)
         if (next == NOBODY)
             break;
         run_thread(next);
-        if (given_up)
+        if (given_up || the_checker.stopped)
             return;
     }
-    if (the_checker.stopped)
-        return;
     if (left != 0) {
         machine_found(
             BIDE_CHECK_BAD_SCENARIO,

@@ -29,8 +29,25 @@ unsigned machine_choose(const operation *op, unsigned count);
 /* Everything that is still known of an event. */
 const event *machine_event(reference r);
 
-/* The running thread read the same again, and will, until another thread does something: a spin. */
+/* Is it one of the steps that the running execution has come to? */
+bool machine_has_run(reference r);
+
+/* The running thread begins another round of a loop. If it reads the same again, it will until another thread does
+ * something: a spin. */
 void machine_relax(void);
+
+/* Is the running thread one that spins, and is let go on to see whether it gives up? What it does then is no part of the
+ * execution. */
+bool machine_goes_on(void);
+
+/* Whether it does cannot be seen, since it does what cannot be repeated. */
+void machine_stop_going_on(void);
+
+/* The running thread has looked at the clock. */
+void machine_look_at_time(void);
+
+/* Before a scenario. */
+void machine_forget_spins(void);
 
 /* The running thread is in an execution that does not exist, or is like another that is looked at. It goes no further; the others do, for a step of theirs
  * may show it another value. */

@@ -5,6 +5,8 @@
 #include "bide/check.h"
 
 #include "orders.h"
+#include "progress.h"
+#include "trace.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +18,8 @@ typedef struct options {
     bool list, verbose, weaken;
     const char *replay;
     unsigned preemptions;
+    unsigned seconds;
+    uint64_t executions;
     char **names;
     int names_count;
 } options;
@@ -51,30 +55,54 @@ static bool are_known(const options *o, const bide_check_suite *suite)
     return true;
 }
 
-static bool check(const options *o, const bide_check_scenario *given)
+/* As the command line has it. */
+static bide_check_scenario bounded(const options *o, const bide_check_scenario *given)
 {
     bide_check_scenario s = *given;
-    bide_check_result r;
-    double begun = now();
     if (o->preemptions != 0)
         s.preemptions = o->preemptions;
+    if (o->seconds != 0)
+        s.most_seconds = o->seconds;
+    if (o->executions != 0)
+        s.most_executions = o->executions;
+    return s;
+}
+
+/* What came of a scenario, of several, or of all. */
+typedef enum verdict { GOOD, UNFINISHED, BAD } verdict;
+
+static void print_found(const bide_check_scenario *s, const bide_check_result *r, verdict v)
+{
+    if (v == UNFINISHED) {
+        printf("%-40s not finished: %" PRIu64 " explored", s->name, r->executions + r->blocked);
+        return;
+    }
+    printf("%-40s %s", s->name, bide_check_finding_name(r->finding));
+    if (v == BAD)
+        printf(" (not %s)", bide_check_finding_name(s->expected));
+    printf(": %" PRIu64 " executions", r->executions);
+    if (r->blocked != 0)
+        printf(" and %" PRIu64 " that were given up", r->blocked);
+}
+
+static verdict check(const options *o, const bide_check_scenario *given)
+{
+    bide_check_scenario s = bounded(o, given);
+    bide_check_result r;
+    double begun = now();
+    progress_show(s.name);
     if (o->replay != NULL)
         bide_check_replay(&s, o->replay, &r);
     else
         bide_check_explore(&s, &r);
+    progress_show(NULL);
     double seconds = now() - begun;
-    bool good = r.finding == s.expected;
-
-    printf("%-40s %s", s.name, bide_check_finding_name(r.finding));
-    if (!good)
-        printf(" (not %s)", bide_check_finding_name(s.expected));
-    printf(": %" PRIu64 " executions", r.executions);
-    if (r.blocked != 0)
-        printf(" and %" PRIu64 " that were given up", r.blocked);
+    verdict v = r.is_unfinished ? UNFINISHED : r.finding == s.expected ? GOOD : BAD;
+    print_found(&s, &r, v);
     printf(", %.2f s\n", seconds);
-    if (r.message != NULL && (!good || o->verbose || o->replay != NULL))
+    if (r.message != NULL && (v == BAD || o->verbose || o->replay != NULL))
         printf("    %s\n", r.message);
-    if (r.trace != NULL && (!good || o->verbose || o->replay != NULL))
+    if (r.trace != NULL && (v == BAD || o->verbose || o->replay != NULL))
         printf("%s    to run it again: --replay '%s' %s\n", r.trace, r.replay, s.name);
     if (o->verbose) {
         for (size_t i = 0; i < r.outcomes_count; i++)
@@ -82,7 +110,7 @@ static bool check(const options *o, const bide_check_scenario *given)
     }
     fflush(stdout);
     bide_check_result_free(&r);
-    return good;
+    return v;
 }
 
 /* ---- Weaker orders ---- */
@@ -104,21 +132,31 @@ static bool is_of_suite(const bide_check_suite *suite, const char *file)
     return false;
 }
 
-/* What the scenarios find that they should not. */
-static bide_check_finding find(const options *o, const bide_check_suite *suite, const char **where)
+/* What the scenarios find that they should not. One that cannot be looked at, or not to its end, has found nothing:
+ * *unknown then says so, and `where` which. */
+static bide_check_finding find(const options *o, const bide_check_suite *suite, const char **where,
+                               const char **unknown)
 {
+    *unknown = NULL;
     for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
-        const bide_check_scenario *s = suite->scenarios[i];
-        if (!is_wanted(o, s) || s->expected != BIDE_CHECK_NOTHING)
+        if (!is_wanted(o, suite->scenarios[i]) ||
+            suite->scenarios[i]->expected != BIDE_CHECK_NOTHING)
             continue;
+        bide_check_scenario s = bounded(o, suite->scenarios[i]);
         bide_check_result r;
-        bide_check_finding finding = bide_check_explore(s, &r);
+        bide_check_finding finding = bide_check_explore(&s, &r);
         if (finding == BIDE_CHECK_BAD_SCENARIO)
-            fprintf(stderr, "%s: %s\n", s->name, r.message);
+            fprintf(stderr, "%s: %s\n", s.name, r.message);
+        bool is_unfinished = r.is_unfinished;
         bide_check_result_free(&r);
-        *where = s->name;
-        if (finding != BIDE_CHECK_NOTHING)
+        if (finding != BIDE_CHECK_NOTHING && finding != BIDE_CHECK_BAD_SCENARIO) {
+            *where = s.name;
             return finding;
+        }
+        if (finding != BIDE_CHECK_NOTHING || is_unfinished) {
+            *unknown = is_unfinished ? "NOT FINISHED" : "A BAD SCENARIO";
+            *where = s.name;
+        }
     }
     return BIDE_CHECK_NOTHING;
 }
@@ -138,8 +176,11 @@ static const bide_check_reason *reason_for(const bide_check_suite *suite, const 
 static void print_operation(const known_operation *k)
 {
     const char *object = k->site->object;
-    printf("| `%s` | %s | `%s` | ", k->site->function, step_name(k->step),
-           object[0] == '&' ? object + 1 : object);
+    if (k->step != STEP_FENCE && object[0] == '\0') /* C11's own: known by its line */
+        printf("| `%s` | %s | line %u | ", k->site->function, step_name(k->step), k->site->line);
+    else
+        printf("| `%s` | %s | `%s` | ", k->site->function, step_name(k->step),
+               object[0] == '&' ? object + 1 : object);
 }
 
 /* One row of the table. False if the order could be weaker, and no reason is given, or one is given that is
@@ -152,8 +193,8 @@ static bool weaken(const options *o, const bide_check_suite *suite, const weaken
     char order[32];
     snprintf(order, sizeof order, "%s%s", failed, order_name(w->to));
     orders_weaken(w);
-    const char *where = "";
-    bide_check_finding finding = find(o, suite, &where);
+    const char *where = "", *unknown;
+    bide_check_finding finding = find(o, suite, &where, &unknown);
     orders_restore();
 
     const bide_check_reason *reason = reason_for(suite, &k, order);
@@ -162,6 +203,8 @@ static bool weaken(const options *o, const bide_check_suite *suite, const weaken
            order_name(w->if_failed ? k.written.order_if_failed : k.written.order), order);
     if (finding != BIDE_CHECK_NOTHING)
         printf("%s, in `%s` |\n", bide_check_finding_name(finding), where);
+    else if (unknown != NULL)
+        printf("%s, `%s` |\n", unknown, where);
     else
         printf("kept: %s |\n",
                reason != NULL ? reason->why : "NOTHING IS FOUND, NO REASON IS GIVEN");
@@ -169,16 +212,16 @@ static bool weaken(const options *o, const bide_check_suite *suite, const weaken
     if (finding != BIDE_CHECK_NOTHING && reason != NULL)
         fprintf(stderr, "%s, %s, %s: a reason is given, but something is found\n", k.site->function,
                 step_name(k.step), order);
-    return (finding == BIDE_CHECK_NOTHING) == (reason != NULL);
+    return unknown == NULL && (finding == BIDE_CHECK_NOTHING) == (reason != NULL);
 }
 
 static bool weaken_all(const options *o, const bide_check_suite *suite)
 {
-    const char *where;
+    const char *where, *unknown;
     unsigned count, rows = 0, bad = 0;
     double begun = now();
     /* Once as they are, to meet all operations. */
-    if (find(o, suite, &where) != BIDE_CHECK_NOTHING) {
+    if (find(o, suite, &where, &unknown) != BIDE_CHECK_NOTHING || unknown != NULL) {
         fprintf(stderr, "%s fails with the orders as they are\n", where);
         return false;
     }
@@ -187,6 +230,7 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
     orders_known(&count);
     for (unsigned i = 0, n = 0; i < count; i++) {
         known_operation k = orders_known(&count)[i];
+        trace_resolve(k.site);
         bool is_wanted_here = is_of_suite(suite, k.site->file), is_relaxed = true;
         for (weakening w; orders_weakening(n, &w) && w.operation == i; n++) {
             is_relaxed = false;
@@ -207,11 +251,11 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
 
 /* ---- The command line ---- */
 
-/* From 1 to 999, in digits. */
-static bool is_number(const char *text)
+/* A number above 0 of at most so many digits. */
+static bool is_number(const char *text, size_t most_digits)
 {
     size_t digits = strspn(text, "0123456789");
-    return text[0] != '0' && digits > 0 && digits <= 3 && text[digits] == '\0';
+    return text[0] != '0' && digits > 0 && digits <= most_digits && text[digits] == '\0';
 }
 
 static bool read_options(options *o, int argc, char **argv)
@@ -226,8 +270,12 @@ static bool read_options(options *o, int argc, char **argv)
             o->weaken = true;
         else if (strcmp(a, "--replay") == 0 && i + 1 < argc)
             o->replay = argv[++i];
-        else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && is_number(argv[i + 1]))
+        else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && is_number(argv[i + 1], 3))
             o->preemptions = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(a, "--time") == 0 && i + 1 < argc && is_number(argv[i + 1], 7))
+            o->seconds = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(a, "--executions") == 0 && i + 1 < argc && is_number(argv[i + 1], 18))
+            o->executions = strtoull(argv[++i], NULL, 10);
         else if (a[0] == '-')
             return false;
         else
@@ -241,7 +289,8 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
     options o = {.names = calloc((size_t)argc + 1, sizeof *o.names)};
     if (o.names == NULL || !read_options(&o, argc, argv)) {
         fprintf(stderr,
-                "usage: %s [--list] [--verbose] [--weaken] [--preemptions N] [NAME...]\n"
+                "usage: %s [--list] [--verbose] [--weaken] [--preemptions N] [--time SECONDS]\n"
+                "          [--executions N] [NAME...]\n"
                 "       %s --replay TEXT NAME\n",
                 argv[0], argv[0]);
         free(o.names);
@@ -251,20 +300,22 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
         free(o.names);
         return 2;
     }
-    unsigned bad = 0;
+    verdict worst = GOOD;
     if (o.weaken) {
-        bad += !weaken_all(&o, suite);
+        worst = weaken_all(&o, suite) ? GOOD : BAD;
     } else {
         for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
             const bide_check_scenario *s = suite->scenarios[i];
             if (!is_wanted(&o, s))
                 continue;
+            verdict v = GOOD;
             if (o.list)
                 puts(s->name);
             else
-                bad += !check(&o, s);
+                v = check(&o, s);
+            worst = v > worst ? v : worst;
         }
     }
     free(o.names);
-    return bad != 0;
+    return worst == BAD ? 1 : worst == UNFINISHED ? 3 : 0;
 }

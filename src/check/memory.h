@@ -9,14 +9,27 @@
 #include "graph.h"
 
 /* Before the first execution: where everything is. Returns the state of the scenario. */
-void *memory_prepare(size_t state_size);
-void *memory_stack(unsigned thread, size_t *size);
+void *memory_prepare(const bide_check_scenario *scenario);
+void *memory_stack(unsigned thread);
+size_t memory_stack_size(void);
+
+/* Is it where only a stack that is too small would lead? */
+bool memory_is_below_stack(uintptr_t address);
 
 /* Before each execution: zeroes the state and forgets the rest. */
 void memory_reset(void);
 
-/* An access of the running thread; reports what is wrong with it. */
-typedef enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_FREE } access_kind;
+/* After the last one: what was put into memory (memory_put) outside the state is as it was. */
+void memory_restore(void);
+
+/* An access of the running thread; reports what is wrong with it. A read-modify-write is two, a read and a write. */
+typedef enum access_kind {
+    ACCESS_READ,
+    ACCESS_WRITE,
+    ACCESS_ATOMIC_READ,
+    ACCESS_ATOMIC_WRITE,
+    ACCESS_FREE
+} access_kind;
 void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
                    const void *code);
 
@@ -27,8 +40,16 @@ void memory_free(void *memory, const void *code);
 /* How many blocks are allocated still. */
 unsigned memory_leaked(size_t *bytes);
 
+/* Where it is, in words. */
+void memory_describe(uintptr_t address, char *text, size_t size);
+
 /* What is there, as a number. */
 uint64_t memory_value(uintptr_t address, size_t size);
+
+void memory_write(uintptr_t address, size_t size, uint64_t value);
+
+/* Puts it there, until the next execution. */
+void memory_put(uintptr_t address, size_t size, uint64_t value);
 
 /* A number cut to what `size` bytes hold. */
 static inline uint64_t memory_fitting(uint64_t value, size_t size)

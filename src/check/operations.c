@@ -12,25 +12,28 @@
 #include <stdio.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* ---- Outside a scenario ---- */
+/* ---- Numbers with a point ---- */
 
-static void store_plainly(volatile void *address, size_t size, uint64_t value)
+uint64_t bide_check_bits_(const void *value, size_t size)
 {
-    switch (size) {
-    case 1:
-        *(volatile uint8_t *)address = (uint8_t)value;
-        break;
-    case 2:
-        *(volatile uint16_t *)address = (uint16_t)value;
-        break;
-    case 4:
-        *(volatile uint32_t *)address = (uint32_t)value;
-        break;
-    default:
-        *(volatile uint64_t *)address = value;
-        break;
-    }
+    return memory_value((uintptr_t)value, size);
+}
+
+float bide_check_float_(uint64_t bits)
+{
+    uint32_t word = (uint32_t)bits;
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+double bide_check_double_(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
 /* ---- Atomics ---- */
@@ -57,7 +60,7 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
                        int order)
 {
     if (!machine_is_running()) {
-        store_plainly(address, size, value);
+        memory_write((uintptr_t)address, size, value);
         return;
     }
     operation op = atomic_step(site, STEP_STORE, order, order);
@@ -67,14 +70,14 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
 void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t size, uint64_t value)
 {
     if (!machine_is_running()) {
-        store_plainly(address, size, value);
+        memory_write((uintptr_t)address, size, value);
         return;
     }
     operation op = {.site = site, .step = STEP_INIT};
     machine_init(&op, (uintptr_t)address, size, value);
 }
 
-/* What a read-modify-write makes of what it read: of the fetches by their sign, '=' for an exchange. */
+/* What a read-modify-write makes of what it read: of the fetches by their sign ('~' is nand), '=' for an exchange. */
 static uint64_t modified(char sign, uint64_t old, uint64_t value)
 {
     switch (sign) {
@@ -86,6 +89,10 @@ static uint64_t modified(char sign, uint64_t old, uint64_t value)
         return old | value;
     case '&':
         return old & value;
+    case '^':
+        return old ^ value;
+    case '~':
+        return ~(old & value);
     default:
         return value;
     }
@@ -97,7 +104,7 @@ static uint64_t modify(bide_check_site_ *site, step_kind step, volatile void *ad
 {
     if (!machine_is_running()) {
         uint64_t old = memory_value((uintptr_t)address, size);
-        store_plainly(address, size, modified(sign, old, value));
+        memory_write((uintptr_t)address, size, modified(sign, old, value));
         return old;
     }
     operation op = atomic_step(site, step, order, order);
@@ -120,7 +127,9 @@ uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_
     step_kind step = operation == '+'   ? STEP_FETCH_ADD
                      : operation == '-' ? STEP_FETCH_SUB
                      : operation == '|' ? STEP_FETCH_OR
-                                        : STEP_FETCH_AND;
+                     : operation == '&' ? STEP_FETCH_AND
+                     : operation == '^' ? STEP_FETCH_XOR
+                                        : STEP_FETCH_NAND;
     return modify(site, step, address, size, operation, value, order);
 }
 
@@ -133,7 +142,7 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
         uint64_t old = memory_value((uintptr_t)address, size);
         bool equal = old == wanted;
         if (equal)
-            store_plainly(address, size, value);
+            memory_write((uintptr_t)address, size, value);
         *expected = old;
         return equal;
     }

@@ -1,36 +1,50 @@
 #include "orders.h"
 
 #include "storage.h"
+#include "trace.h"
 
 #include <string.h>
 
 static known_operation *known;
 static unsigned known_count, known_capacity;
 
+static bool has_orders(const known_operation *k, effective_orders orders)
+{
+    return k->written.order == orders.order && k->written.order_if_failed == orders.order_if_failed;
+}
+
 /* An inline function has a record of its own in each file that includes it; they are one operation. A macro of the
  * user's may hold several on what is one line to the compiler: their orders tell them apart. */
 static bool is_same_place(const known_operation *k, const bide_check_site_ *site, step_kind step,
                           effective_orders orders)
 {
-    return k->step == step && k->written.order == orders.order &&
-           k->written.order_if_failed == orders.order_if_failed && k->site->line == site->line &&
+    if (k->site->file == trace_unresolved || site->file == trace_unresolved)
+        return k->site == site && k->step == step &&
+               has_orders(k, orders); /* known by its place alone */
+    return k->step == step && has_orders(k, orders) && k->site->line == site->line &&
            strcmp(k->site->object, site->object) == 0 &&
            strcmp(k->site->function, site->function) == 0 && strcmp(k->site->file, site->file) == 0;
 }
 
+/* The one that is known as this; a new one if there is none. */
+static unsigned known_as(bide_check_site_ *site, step_kind step, effective_orders orders)
+{
+    unsigned i = 0;
+    while (i < known_count && !is_same_place(&known[i], site, step, orders))
+        i++;
+    if (i == known_count) {
+        known = grown(known, &known_capacity, known_count + 1, sizeof *known);
+        known[known_count++] = (known_operation){site, step, orders, orders};
+    }
+    return i + 1;
+}
+
 effective_orders orders_of(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
 {
-    if (site->known_as == 0) {
-        effective_orders orders = {(uint8_t)order, (uint8_t)order_if_failed};
-        unsigned i = 0;
-        while (i < known_count && !is_same_place(&known[i], site, step, orders))
-            i++;
-        if (i == known_count) {
-            known = grown(known, &known_capacity, known_count + 1, sizeof *known);
-            known[known_count++] = (known_operation){site, step, orders, orders};
-        }
-        site->known_as = i + 1;
-    }
+    effective_orders orders = {(uint8_t)order, (uint8_t)order_if_failed};
+    /* (C11's orders need not be constants: one place may have several.) */
+    if (site->known_as == 0 || !has_orders(&known[site->known_as - 1], orders))
+        site->known_as = known_as(site, step, orders);
     return known[site->known_as - 1].now;
 }
 
@@ -126,6 +140,8 @@ const char *step_name(step_kind step)
         [STEP_FETCH_SUB] = "fetch_sub",
         [STEP_FETCH_OR] = "fetch_or",
         [STEP_FETCH_AND] = "fetch_and",
+        [STEP_FETCH_XOR] = "fetch_xor",
+        [STEP_FETCH_NAND] = "fetch_nand",
         [STEP_FENCE] = "fence",
         [STEP_CHOICE] = "choose",
         [STEP_PARK] = "enlist to sleep on",

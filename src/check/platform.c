@@ -48,7 +48,7 @@ static uint64_t enlist(uintptr_t address, bide_check_site_ *site, bool sleeps, r
 {
     unsigned self = machine_thread();
     reference own;
-    operation op = {.site = site, .step = STEP_PARK, .is_rmw = true};
+    operation op = {.site = site, .step = STEP_PARK, .is_rmw = true, .is_silent = true};
     if (load == NULL)
         load = &own;
     uint64_t sleepers = machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, load);
@@ -83,6 +83,7 @@ int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
     }
     op = (operation){.site = site,
                      .step = STEP_PARKED,
+                     .is_silent = true,
                      .wait = WAIT_UNTIL_BITS,
                      .expected = woken_bit(self),
                      .operand = has_deadline};
@@ -92,7 +93,11 @@ int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
 
 void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count)
 {
-    operation op = {.site = site, .step = STEP_WAKE, .order = bide_check_release_, .is_rmw = true};
+    operation op = {.site = site,
+                    .step = STEP_WAKE,
+                    .order = bide_check_release_,
+                    .is_rmw = true,
+                    .is_silent = true};
     op.order_if_failed = op.order;
     reference load;
     uint64_t sleepers = machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, &load);
@@ -122,7 +127,7 @@ static int check_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t 
         return 0;
     reference load;
     sleepers_enlist((uintptr_t)word, &wait_site, &load);
-    operation op = {.site = &wait_site, .step = STEP_LOAD};
+    operation op = {.site = &wait_site, .step = STEP_LOAD, .is_silent = true};
     const event *e = machine_event(load);
     vector_clock seen = {{0}}; /* a copy: events move when there are more of them */
     if (!is_initial(e->rf))
@@ -143,6 +148,7 @@ static void check_wake(bide_atomic(uint32_t) * word, uint32_t count)
 /* Time stands still: what must not depend on it is not led to. */
 static uint64_t check_now(void)
 {
+    machine_look_at_time();
     return 1;
 }
 

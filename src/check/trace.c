@@ -2,6 +2,7 @@
 #include "trace.h"
 
 #include "machine.h"
+#include "memory.h"
 #include "orders.h"
 #include "script.h"
 #include "storage.h"
@@ -29,8 +30,57 @@ static const char *short_path(const char *path)
     return path;
 }
 
+/* The line that a place in the code belongs to, with its function and file; 0 if that is not known. */
+static unsigned find_code(const void *code, char *function, size_t function_size, char *file,
+                          size_t file_size)
+{
+    /* The address before: of the call, not of what comes after it. */
+    uintptr_t address = (uintptr_t)code - 1;
+    char command[256], program[160];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0)
+        return 0;
+    program[length] = '\0';
+    uintptr_t base = (uintptr_t)__executable_start;
+    /* A program that is loaded where it was linked has its addresses as they are. */
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "addr2line -f -e '%s' %#" PRIxPTR " 2>/dev/null", program,
+                 i == 0 ? address - base : address);
+        FILE *pipe = popen(command, "r");
+        if (pipe == NULL)
+            return 0;
+        bool known = fgets(function, (int)function_size, pipe) != NULL &&
+                     fgets(file, (int)file_size, pipe) != NULL && file[0] != '?';
+        pclose(pipe);
+        char *colon = known ? strrchr(file, ':') : NULL;
+        unsigned line = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+        if (line != 0) {
+            *colon = '\0';
+            function[strcspn(function, "\n")] = '\0';
+            return line;
+        }
+    }
+    return 0;
+}
+
+const char trace_unresolved[] = "";
+
+void trace_resolve(const bide_check_site_ *site)
+{
+    if (site->file != trace_unresolved)
+        return;
+    bide_check_site_ *s = (bide_check_site_ *)(uintptr_t)site; /* it is none of the constant ones */
+    char function[256], file[400];
+    s->line = find_code(trace_code_of(site), function, sizeof function, file, sizeof file);
+    s->file = strdup(s->line != 0 ? file : "?");
+    s->function = strdup(s->line != 0 ? function : "?");
+    if (s->file == NULL || s->function == NULL)
+        abort();
+}
+
 void trace_site(const bide_check_site_ *site, char *text, size_t size)
 {
+    trace_resolve(site);
     if (site->line == 0)
         snprintf(text, size, "%s", site->function);
     else
@@ -39,30 +89,12 @@ void trace_site(const bide_check_site_ *site, char *text, size_t size)
 
 void trace_code(const void *code, char *text, size_t size)
 {
-    /* The address before: of the call, not of what comes after it. */
-    uintptr_t address = (uintptr_t)code - 1;
-    char command[256], program[160], line[400];
-    snprintf(text, size, "%p", code);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0)
-        return;
-    program[length] = '\0';
-    uintptr_t base = (uintptr_t)__executable_start;
-    /* A program that is loaded where it was linked has its addresses as they are. */
-    for (int i = 0; i < 2; i++) {
-        snprintf(command, sizeof command, "addr2line -e '%s' %#" PRIxPTR " 2>/dev/null", program,
-                 i == 0 ? address - base : address);
-        FILE *pipe = popen(command, "r");
-        if (pipe == NULL)
-            return;
-        bool known = fgets(line, sizeof line, pipe) != NULL && line[0] != '?';
-        pclose(pipe);
-        if (known) {
-            line[strcspn(line, " \n")] = '\0';
-            snprintf(text, size, "%s", short_path(line));
-            return;
-        }
-    }
+    char function[256], file[400];
+    unsigned line = find_code(code, function, sizeof function, file, sizeof file);
+    if (line == 0)
+        snprintf(text, size, "%p", code);
+    else
+        snprintf(text, size, "%s:%u", short_path(file), line);
 }
 
 /* ---- Steps ---- */
@@ -109,10 +141,15 @@ static void print_source(FILE *out, const event *load, const unsigned run[THREAD
         fprintf(out, " (an old value: step %u had stored another)", newer);
 }
 
+/* As it is called there; if that is not known, where it is. */
 static const char *object_of(const event *e)
 {
+    static char where[64];
     const char *object = e->op.site->object;
-    return *object == '&' ? object + 1 : object;
+    if (*object != '\0' || e->kind > EVENT_STORE)
+        return *object == '&' ? object + 1 : object;
+    memory_describe(the_checker.g->locations[e->location].address, where, sizeof where);
+    return where;
 }
 
 static void print_step(FILE *out, const event *e, const unsigned run[THREADS])
@@ -189,8 +226,10 @@ void trace_found(bide_check_finding finding, const char *format, va_list argumen
 
 void trace_blocked(unsigned thread, bool spins)
 {
-    unsigned count = the_checker.g->threads[thread].count;
-    const event *e = &the_checker.g->threads[thread].events[count - 1];
+    const thread_events *t = &the_checker.g->threads[thread];
+    const event *e = &t->events[t->count - 1];
+    while (e->kind != EVENT_LOAD && e != t->events) /* a spin may end in a fence */
+        e--;
     char where[256];
     trace_site(e->op.site, where, sizeof where);
     if (spins)
@@ -216,7 +255,7 @@ void bide_check_note(const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < 0 || !machine_is_running())
+    if (length < 0 || !machine_is_running() || machine_goes_on())
         return;
     size_t added = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     note = grown(note, &note_capacity, (unsigned)(note_length + added + 2), 1);

@@ -24,4 +24,13 @@ void trace_execution_ended(void);
 void trace_site(const bide_check_site_ *site, char *text, size_t size);
 void trace_code(const void *code, char *text, size_t size);
 
+/* A site that is known by its place in the code alone (c11.c), always the same for one place. What it is called is found
+ * when it is asked for. */
+bide_check_site_ *trace_code_site(const void *code);
+const void *trace_code_of(const bide_check_site_ *site);
+
+/* Such a site's file, until it is resolved. */
+extern const char trace_unresolved[];
+void trace_resolve(const bide_check_site_ *site);
+
 #endif

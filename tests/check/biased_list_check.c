@@ -6,12 +6,21 @@
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/handle.h"
+#include "bide/root.h"
 #include "bide/task.h"
 #include "bide/waiter_list.h"
 
 #include <errno.h>
 
 enum { FLAGS = 2 };
+
+struct state;
+
+typedef struct waiter {
+    bide_list_waiter waiting;
+    struct state *state;
+    unsigned flag;
+} waiter;
 
 typedef struct state {
     bide_biased_list waiters;
@@ -20,13 +29,9 @@ typedef struct state {
     int reason;      /* before the list is shut */
     struct state *allocated;
     bide_event ended; /* the wait on it */
+    bide_root other_root;
+    waiter other;
 } state;
-
-typedef struct waiter {
-    bide_list_waiter waiting;
-    state *state;
-    unsigned flag;
-} waiter;
 
 typedef struct sifter {
     state *state;
@@ -193,6 +198,20 @@ static void set_and_free(void *p)
     bide_check_free(s->allocated);
 }
 
+/* ---- One who waits for something else ---- */
+
+static void other_ended(bide_root *root)
+{
+    (void)root;
+}
+
+/* Enlists for the second flag, and does not wait for it here. */
+static void enlist_for_second(void *p)
+{
+    state *s = p;
+    bide_root_run(&s->other_root, &bide_default_context, flag_wait(&s->other, s, 1), other_ended);
+}
+
 #define SCENARIO(variable, title, ...)            \
     static const bide_check_scenario variable = { \
         .name = title,                            \
@@ -221,13 +240,16 @@ SCENARIO(two_setters, "two_set_and_one_waits_for_both", .setup = setup,
          .threads = {set_first, set_second, wait_for_both});
 SCENARIO(two_setters_watched, "two_set_and_one_waits_while_the_list_is_watched",
          .setup = setup_watched, .threads = {set_first, set_second, wait_for_second});
+SCENARIO(behind_other, "another_enlists_behind_one_who_waits_for_something_else", .setup = setup,
+         .threads = {set_first, enlist_for_second, wait_for_first}, .finish = set_second);
 
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
         &one,     &freed,       &one_of_two,          &twice,
         &watched, &behind,      &two_watched,         &closed,
-        &let_go,  &two_setters, &two_setters_watched, NULL,
+        &let_go,  &two_setters, &two_setters_watched, &behind_other,
+        NULL,
     };
     static const char *const files[] = {"waiter_list.h", "waiter_list.c", "biased_list_check.c",
                                         NULL};

@@ -155,12 +155,20 @@ static void finish_in_order(void *p)
     finish_two(p);
 }
 
+/* A node that came back too early would now be used again. */
+static void pop_and_push_4_and_finish(void *p)
+{
+    pop(p);
+    push(p, 4);
+    finish_with(p, 4);
+}
+
 SCENARIO(in_order, "what_one_pushes_comes_in_its_order", .setup = setup,
          .threads = {push_1_2, pop_two}, .finish = finish_in_order);
 SCENARIO(many, "a_batch_comes_in_its_order", .setup = setup, .threads = {push_both, pop_two},
          .finish = finish_in_order);
 SCENARIO(many_push, "a_batch_and_one_are_pushed", .setup = setup, .threads = {push_both, push_3},
-         .finish = finish_three);
+         .finish = pop_and_push_4_and_finish);
 
 /* ---- Nodes that are used again ---- */
 

@@ -1,5 +1,7 @@
 #include "litmus.h"
 
+#include "bide/platform.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,10 +260,13 @@ void litmus_print_difference(const char *name_a, const litmus_outcomes *a, const
 
 typedef struct litmus_state {
     bide_atomic(uint32_t) locations[LITMUS_LOCATIONS];
+    bide_atomic(uint32_t) own[LITMUS_THREADS];
+    bide_atomic(uint32_t) shared;
     litmus_results results;
 } litmus_state;
 
 static const litmus_program *running;
+static const litmus_sprinkled *running_sprinkled;
 
 /*
  * Where an operation stands, for the checker. It keeps the orders that it met first at a site, so an operation of
@@ -325,11 +330,57 @@ static void initialise(void *state)
         bide_check_init_(&sites[i], &s->locations[i], sizeof s->locations[i], 0);
 }
 
+const char *litmus_sprinkle_name(litmus_sprinkle sprinkle)
+{
+    static const char *const names[] = {
+        "nothing",       "a choice",         "a relaxed fence",
+        "a light fence", "a sleep too late", "a sleep for a while",
+        "a wake",        "a wake of all",
+    };
+    return names[sprinkle];
+}
+
+static void run_sprinkle(litmus_state *s, uint32_t thread, uint32_t index)
+{
+    static bide_check_site_ relaxed = {"litmus", "sprinkle", "relaxed", 1, 0};
+    static bide_check_site_ light = {"litmus", "sprinkle", "light", 2, 0};
+    bide_atomic(uint32_t) *own = &s->own[thread];
+    switch (running_sprinkled->before[thread][index]) {
+    case LITMUS_CHOICE:
+        (void)bide_check_choose(2);
+        break;
+    case LITMUS_RELAXED_FENCE:
+        bide_check_fence_(&relaxed, bide_check_relaxed_);
+        break;
+    case LITMUS_LIGHT_FENCE:
+        bide_check_fence_(&light, bide_check_light_);
+        break;
+    case LITMUS_NO_SLEEP:
+        bide_platform.wait(own, 1, BIDE_FOREVER);
+        break;
+    case LITMUS_SLEEP:
+        bide_platform.wait(own, 0, 1);
+        break;
+    case LITMUS_WAKE:
+        bide_platform.wake(own, 1);
+        break;
+    case LITMUS_WAKE_ALL:
+        bide_platform.wake(&s->shared, UINT32_MAX);
+        break;
+    default:
+        break;
+    }
+}
+
 static void run_thread(void *state)
 {
     uint32_t thread = bide_check_thread() - 1;
-    for (uint32_t i = 0; i < running->counts[thread]; i++)
-        run_op(state, thread, i);
+    for (uint32_t i = 0; i <= running->counts[thread]; i++) {
+        if (running_sprinkled != NULL)
+            run_sprinkle(state, thread, i);
+        if (i < running->counts[thread])
+            run_op(state, thread, i);
+    }
 }
 
 static void finish(void *state)
@@ -351,6 +402,12 @@ static void finish(void *state)
 
 bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes)
 {
+    return litmus_explore_sprinkled(program, NULL, outcomes);
+}
+
+bool litmus_explore_sprinkled(const litmus_program *program, const litmus_sprinkled *sprinkled,
+                              litmus_outcomes *outcomes)
+{
     bide_check_scenario scenario = {
         .name = "litmus",
         .size = sizeof(litmus_state),
@@ -363,6 +420,7 @@ bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes)
     for (uint32_t t = 0; t < program->threads; t++)
         scenario.threads[t] = run_thread;
     running = program;
+    running_sprinkled = sprinkled;
     bide_check_result result;
     bide_check_finding finding = bide_check_explore(&scenario, &result);
     memset(outcomes, 0, sizeof *outcomes);

@@ -108,4 +108,27 @@ void litmus_print_difference(const char *name_a, const litmus_outcomes *a, const
 /* Explores the program with the checker. False, with a line printed, if something was found. */
 bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes);
 
+/* What orders nothing, and may stand between a program's operations. */
+typedef enum litmus_sprinkle {
+    LITMUS_NO_SPRINKLE,
+    LITMUS_CHOICE, /* of two: each execution is there twice */
+    LITMUS_RELAXED_FENCE,
+    LITMUS_LIGHT_FENCE, /* in a program without heavy ones */
+    LITMUS_NO_SLEEP,    /* on a word of the thread's own that has changed already */
+    LITMUS_SLEEP,       /* on that word, until a deadline */
+    LITMUS_WAKE,        /* of those on it */
+    LITMUS_WAKE_ALL,    /* of those on a word that the threads share: in every order */
+    LITMUS_SPRINKLES
+} litmus_sprinkle;
+
+const char *litmus_sprinkle_name(litmus_sprinkle sprinkle);
+
+/* What stands in front of each operation of each thread, and behind the last. */
+typedef struct litmus_sprinkled {
+    litmus_sprinkle before[LITMUS_THREADS][LITMUS_OPS + 1];
+} litmus_sprinkled;
+
+bool litmus_explore_sprinkled(const litmus_program *program, const litmus_sprinkled *sprinkled,
+                              litmus_outcomes *outcomes);
+
 #endif

@@ -1,6 +1,7 @@
 /*
  * The checker against the oracle: random programs, of which both must find the same outcomes and the same number
- * of executions. Each execution is explored once, so the numbers are equal, not only bounded.
+ * of executions. Each execution is explored once, so the numbers are equal, not only bounded. And choices, sleeps, wakes
+ * and fences that order nothing, put between the operations, change nothing.
  */
 #include "testing.h"
 
@@ -127,6 +128,34 @@ static void fill_with_message(litmus_program *program, uint64_t *random, const s
     add_op(program, last, receive);
 }
 
+/*
+ * Two seq_cst operations of a location's, and a way from the first to another location's: whether that orders them
+ * depends on what stands between, and by chance it is rare too.
+ */
+static void fill_with_detour(litmus_program *program, uint64_t *random, const style *style)
+{
+    static const litmus_op first = {.kind = LITMUS_STORE, .value = 1, .order = LITMUS_SC};
+    static const litmus_op pass = {.kind = LITMUS_STORE, .value = 2, .order = LITMUS_REL};
+    static const litmus_op taken = {.kind = LITMUS_LOAD, .order = LITMUS_ACQ};
+    static const litmus_op last = {.kind = LITMUS_LOAD, .location = 1, .order = LITMUS_SC};
+    static const litmus_op other = {
+        .kind = LITMUS_STORE, .location = 1, .value = 1, .order = LITMUS_SC};
+    program->threads = 3;
+    program->locations = 2;
+    add_op(program, 0, first);
+    if (up_to(random, 1) != 0)
+        add_op(program, 0, random_op(random, style));
+    add_op(program, 0, pass);
+    add_op(program, 1, taken);
+    if (up_to(random, 3) == 0)
+        add_op(program, 1, random_op(random, style));
+    add_op(program, 1, last);
+    add_op(program, 2, other);
+    if (up_to(random, 1) != 0)
+        add_op(program, 2, (litmus_op){.kind = LITMUS_FENCE, .order = LITMUS_SC});
+    add_op(program, 2, (litmus_op){.kind = LITMUS_LOAD, .order = LITMUS_SC});
+}
+
 static void random_program(litmus_program *program, uint64_t *random)
 {
     do {
@@ -146,12 +175,85 @@ static void random_program(litmus_program *program, uint64_t *random)
         };
         if (up_to(random, 2) != 0)
             fill(program, random, &style);
+        else if (program->locations == 2 && up_to(random, 1) != 0)
+            fill_with_detour(program, random, &style);
         else
             fill_with_message(program, random, &style);
     } while (oracle_cost(program) > most_candidates);
 }
 
-static void agree(const litmus_program *program)
+/* ---- What orders nothing ---- */
+
+static bool has_heavy_fence(const litmus_program *program)
+{
+    for (uint32_t t = 0; t < program->threads; t++) {
+        for (uint32_t i = 0; i < program->counts[t]; i++) {
+            if (program->ops[t][i].kind == LITMUS_FENCE && program->ops[t][i].order == LITMUS_HEAVY)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* May it stand there? A sleep that may end for no reason is one of the failures that the program counts. */
+static bool is_allowed(const litmus_program *program, litmus_sprinkle sprinkle, bool has_heavy)
+{
+    return (sprinkle != LITMUS_LIGHT_FENCE || !has_heavy) &&
+           (sprinkle != LITMUS_SLEEP || program->spurious == 0);
+}
+
+/* A few of them, so that there are not too many executions; returns by how much there are more. 0: that is not known. */
+static uint64_t sprinkle(const litmus_program *program, uint64_t *random, litmus_sprinkled *into)
+{
+    bool has_heavy = has_heavy_fence(program), is_known = true;
+    uint32_t choices = 0, wakes = 0;
+    memset(into, 0, sizeof *into);
+    for (uint32_t t = 0; t < program->threads; t++) {
+        for (uint32_t i = 0; i <= program->counts[t]; i++) {
+            litmus_sprinkle s = (litmus_sprinkle)up_to(random, LITMUS_SPRINKLES - 1);
+            if (up_to(random, 1) == 0 || !is_allowed(program, s, has_heavy) ||
+                (s == LITMUS_CHOICE && choices++ >= 2) || (s == LITMUS_WAKE_ALL && wakes++ >= 2))
+                continue;
+            into->before[t][i] = s;
+            is_known = is_known && s != LITMUS_WAKE_ALL;
+        }
+    }
+    return is_known ? UINT64_C(1) << (choices < 2 ? choices : 2) : 0;
+}
+
+static void print_sprinkled(const litmus_program *program, const litmus_sprinkled *sprinkled)
+{
+    for (uint32_t t = 0; t < program->threads; t++) {
+        printf("#  ");
+        for (uint32_t i = 0; i <= program->counts[t]; i++)
+            printf(" %s;", litmus_sprinkle_name(sprinkled->before[t][i]));
+        printf("\n");
+    }
+}
+
+/* What orders nothing changes nothing: the same outcomes as without it, and as many executions. */
+static void agree_sprinkled(const litmus_program *program, const litmus_outcomes *without,
+                            uint64_t *random)
+{
+    litmus_sprinkled sprinkled;
+    litmus_outcomes with;
+    uint64_t times = sprinkle(program, random, &sprinkled);
+    bool nothing_found = litmus_explore_sprinkled(program, &sprinkled, &with);
+    if (!nothing_found || !litmus_same_outcomes(&with, without) ||
+        (times != 0 && with.executions != without->executions * times)) {
+        char text[512];
+        litmus_print(program, text, sizeof text);
+        printf("# %s\n", text);
+        print_sprinkled(program, &sprinkled);
+        printf("# %" PRIu64 " executions, without them %" PRIu64 "\n", with.executions,
+               without->executions);
+        litmus_print_difference("sprinkled", &with, "plain", without);
+        fail();
+    }
+    litmus_free_outcomes(&with);
+}
+
+static void agree(const litmus_program *program, uint64_t *random)
 {
     litmus_outcomes checked, by_axioms;
     oracle_explore(program, &by_axioms);
@@ -166,6 +268,7 @@ static void agree(const litmus_program *program)
         litmus_print_difference("checker", &checked, "oracle", &by_axioms);
         fail();
     }
+    agree_sprinkled(program, &by_axioms, random);
     litmus_free_outcomes(&checked);
     litmus_free_outcomes(&by_axioms);
 }
@@ -179,7 +282,7 @@ static void the_checker_agrees_with_the_axioms_on_random_programs(void **state)
     for (uint32_t i = 0; i < programs; i++) {
         litmus_program program;
         random_program(&program, &random);
-        agree(&program);
+        agree(&program, &random);
     }
 }
 

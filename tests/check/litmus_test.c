@@ -52,6 +52,15 @@ static const known table[] = {
     {"SB, compare-exchanges that fail, seq_cst", "W x 1 sc; C y 5 6 rlx sc | W y 1 sc; C x 5 6 rlx sc", "*-*- 11", "0-0- 11"},
     {"SB, compare-exchanges that fail, relaxed", "W x 1 sc; C y 5 6 sc rlx | W y 1 sc; C x 5 6 sc rlx", "*-*- 11", ""},
 
+/* ---- Elsewhere: what a seq_cst store and its own location's later one have between them ---- */
+    {"nothing elsewhere", "W x 1 sc; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "#*# 21", ""},
+    {"a load elsewhere", "W x 1 sc; R z rlx; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "0#*# 210", "0200 210"},
+    {"an acquire fence elsewhere", "W x 1 sc; F acq; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "#*# 21", "200 21"},
+    {"a relaxed fence is nowhere", "W x 1 sc; F rlx; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "#*# 21", ""},
+    {"a light fence is nowhere", "W x 1 sc; F light; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "#*# 21", ""},
+    {"nothing elsewhere, and a fence", "W x 1 sc; W x 2 rel | R x acq; R y sc | W y 1 sc; F sc; R x rlx", "#*# 21", ""},
+    {"a relaxed fence, and a fence", "W x 1 sc; F rlx; W x 2 rel | R x acq; R y sc | W y 1 sc; F sc; R x rlx", "#*# 21", ""},
+
 /* ---- Asymmetric fences: a light and a heavy one order each other, and nothing else does with a light one ---- */
     {"SB, light and heavy", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
     {"SB, two heavy", "W x 1 rlx; F heavy; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
@@ -451,6 +460,58 @@ static void the_order_of_the_threads_does_not_matter(void **state)
     }
 }
 
+static bool is_light_enough(const litmus_program *program)
+{
+    for (uint32_t t = 0; t < program->threads; t++) {
+        for (uint32_t i = 0; i < program->counts[t]; i++) {
+            if (program->ops[t][i].kind == LITMUS_FENCE && program->ops[t][i].order == LITMUS_HEAVY)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void expect_the_same(const litmus_program *program, const litmus_outcomes *without,
+                            uint32_t thread, uint32_t index, litmus_sprinkle what)
+{
+    litmus_sprinkled sprinkled = {0};
+    litmus_outcomes with;
+    if ((what == LITMUS_LIGHT_FENCE && !is_light_enough(program)) ||
+        (what == LITMUS_SLEEP && program->spurious != 0))
+        return;
+    sprinkled.before[thread][index] = what;
+    assert_true(litmus_explore_sprinkled(program, &sprinkled, &with));
+    uint64_t times = what == LITMUS_CHOICE ? 2 : 1;
+    if (!litmus_same_outcomes(&with, without) || with.executions != times * without->executions) {
+        char text[512];
+        litmus_print(program, text, sizeof text);
+        printf("# %s\n# with %s before thread %u's operation %u\n", text,
+               litmus_sprinkle_name(what), thread, index);
+        litmus_print_difference("sprinkled", &with, "plain", without);
+        fail();
+    }
+    litmus_free_outcomes(&with);
+}
+
+/* A choice, a relaxed fence, a light one among no heavy ones, a sleep, a wake: each in front of each operation. */
+static void what_orders_nothing_changes_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KNOWN; i++) {
+        litmus_program program;
+        litmus_outcomes without;
+        litmus_parse(&program, table[i].program);
+        assert_true(litmus_explore(&program, &without));
+        for (uint32_t t = 0; t < program.threads; t++) {
+            for (uint32_t k = 0; k <= program.counts[t]; k++) {
+                for (int what = LITMUS_CHOICE; what < LITMUS_SPRINKLES; what++)
+                    expect_the_same(&program, &without, t, k, (litmus_sprinkle)what);
+            }
+        }
+        litmus_free_outcomes(&without);
+    }
+}
+
 static void show(const char *name, const litmus_outcomes *outcomes)
 {
     printf("%s: %" PRIu64 " executions:", name, outcomes->executions);
@@ -473,12 +534,13 @@ static int show_one(const char *text)
 
 int main(int argc, char **argv)
 {
-    static struct CMUnitTest tests[KNOWN + 1];
+    static struct CMUnitTest tests[KNOWN + 2];
     if (argc > 1)
         return show_one(argv[1]);
     for (size_t i = 0; i < KNOWN; i++)
         tests[i] =
             (struct CMUnitTest){table[i].name, it_is_as_known, NULL, NULL, (void *)&table[i]};
     tests[KNOWN] = (struct CMUnitTest)cmocka_unit_test(the_order_of_the_threads_does_not_matter);
+    tests[KNOWN + 1] = (struct CMUnitTest)cmocka_unit_test(what_orders_nothing_changes_nothing);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
  *     psc_base = ([E sc] | [F sc]; hb?); scb; ([E sc] | hb?; [F sc])
  *     psc_F    = [F sc]; (hb | hb; eco; hb); [F sc]
  *
- * where [F sc] is the light and the heavy fences (fence.h) too, and for those
+ * where sb|!loc has no light fences, and [F sc] is the light and the heavy ones (fence.h) too, and for those
  *
  *     psc          = (psc_base | psc_F) & (heavy * sc | sc * heavy | (sc \ light) * (sc \ light))
  *
@@ -20,7 +20,7 @@
  *     SC           psc is acyclic
  *     NO-THIN-AIR  sb | rf is acyclic
  *
- * A read-modify-write is a read and a write, related by rmw. The first event of each location is the write of
+ * A relaxed fence is none. A read-modify-write is a read and a write, related by rmw. The first event of each location is the write of
  * its 0; these are before everything in sb, and of no order.
  *
  * Choices are made in three steps, and candidates are dropped as soon as an axiom that depends on what is
@@ -253,7 +253,8 @@ static bool is_sequentially_consistent(void)
 {
     set sc_fences = seq_csts & fences;
     relation rb = reads_before();
-    relation sb_elsewhere = subtract(sb, same_location);
+    set light = events_that(is_light), heavy = events_that(is_heavy);
+    relation sb_elsewhere = between(all & ~light, subtract(sb, same_location), all & ~light);
     relation hb_here = intersect(hb, same_location);
     relation scb =
         unite(unite(sb, compose3(sb_elsewhere, hb, sb_elsewhere)), unite(hb_here, unite(mo, rb)));
@@ -262,7 +263,6 @@ static bool is_sequentially_consistent(void)
     relation psc_base = compose3(begin, scb, end);
     relation around = unite(hb, compose3(hb, extended_coherence_order(), hb));
     relation psc_fences = between(sc_fences, around, sc_fences);
-    set light = events_that(is_light), heavy = events_that(is_heavy);
     relation psc = unite(psc_base, psc_fences);
     relation counted = unite(between(heavy, psc, seq_csts), between(seq_csts, psc, heavy));
     return is_acyclic(unite(counted, between(seq_csts & ~light, psc, seq_csts & ~light)));
@@ -417,7 +417,8 @@ static void add_op(uint32_t thread, uint32_t index)
     bool writes_too = op->kind != LITMUS_LOAD && endings[thread][index] == SUCCEEDS;
     litmus_order order = op->order;
     if (op->kind == LITMUS_FENCE) {
-        add_event(FENCE, order, thread, index, 0);
+        if (order != LITMUS_RLX)
+            add_event(FENCE, order, thread, index, 0);
         return;
     }
     if (op->kind == LITMUS_STORE) {

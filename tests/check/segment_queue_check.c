@@ -142,10 +142,17 @@ static void setup_with_two(void *p)
     push(p, 2);
 }
 
+/* As one who is gone: what the push has protected is so no longer. */
+static void push_and_let_go(void *p, uint64_t number)
+{
+    push(p, number);
+    bide_hazard_clear(seat_of(p), 0);
+}
+
 static void setup_full(void *p)
 {
     setup_one_cell(p);
-    push(p, 1);
+    push_and_let_go(p, 1);
 }
 
 static void push_1(void *p)
@@ -285,20 +292,30 @@ static void pop_two_and_scan(void *p)
 SCENARIO(reclaimed_push, "a_segment_is_reclaimed_while_one_pushes", .setup = setup_full,
          .threads = {push_2_3, pop_two_and_scan}, .finish = finish_three, .preemptions = 3);
 
-static void setup_two_segments(void *p)
+/* The one who has linked a segment protects the one before no longer; so what another finds in tail must not be that. */
+static void push_2_and_let_go(void *p)
 {
-    setup_full(p);
-    push(p, 2);
+    push_and_let_go(p, 2);
 }
-
-SCENARIO(reclaimed_pop, "a_segment_is_reclaimed_while_one_pops", .setup = setup_two_segments,
-         .threads = {pop_one, pop_two_and_scan}, .finish = finish_two);
 
 static void setup_full_three(void *p)
 {
     setup_cells(p, 1, 3);
-    push(p, 1);
+    push_and_let_go(p, 1);
 }
+
+SCENARIO(reclaimed_behind, "a_segment_is_reclaimed_behind_who_has_linked_the_next",
+         .setup = setup_full_three, .threads = {push_2_and_let_go, pop_two_and_scan, push_3},
+         .finish = finish_three, .preemptions = 1);
+
+static void setup_two_segments(void *p)
+{
+    setup_full(p);
+    push_and_let_go(p, 2);
+}
+
+SCENARIO(reclaimed_pop, "a_segment_is_reclaimed_while_one_pops", .setup = setup_two_segments,
+         .threads = {pop_one, pop_two_and_scan}, .finish = finish_two);
 
 SCENARIO(pop_linked, "two_pop_what_one_has_linked", .setup = setup_full_three,
          .threads = {push_2, pop_two, pop_one}, .finish = finish_two, .preemptions = 2);
@@ -379,12 +396,12 @@ SCENARIO(drained_full, "nor_where_a_segment_ends_with_it", .setup = setup_one_ce
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &push_pop,       &push_push,     &push_crowded, &pop_pop,
-        &pop_last,       &link_both,     &in_order,     &in_order_single,
-        &many,           &many_linked,   &never_empty,  &never_empty_linked,
-        &reclaimed_push, &reclaimed_pop, &closed_push,  &closed_crowded,
-        &closed_link,    &closed_pop,    &drained,      &drained_full,
-        &pop_linked,     &early,         NULL};
+        &push_pop,       &push_push,     &push_crowded,     &pop_pop,
+        &pop_last,       &link_both,     &in_order,         &in_order_single,
+        &many,           &many_linked,   &never_empty,      &never_empty_linked,
+        &reclaimed_push, &reclaimed_pop, &closed_push,      &closed_crowded,
+        &closed_link,    &closed_pop,    &drained,          &drained_full,
+        &pop_linked,     &early,         &reclaimed_behind, NULL};
     static const char *const files[] = {"segment_queue.h", "segment_queue.c", NULL};
     static const bide_check_reason reasons[] = {
         {"bide_segment_queue_close_", "compare_exchange", "&last->next", "relaxed",

@@ -15,6 +15,7 @@ typedef struct state {
     unsigned count;
     char order[16];
     bide_atomic(uint32_t) word;
+    bide_atomic(uint32_t) words[3];
 } state;
 
 static void take_turn(void *p)
@@ -380,6 +381,164 @@ static void a_spin_may_give_several_hints_in_a_round(void **unused)
                      BIDE_CHECK_LIVELOCK);
 }
 
+static void spin_with_an_acquire_fence(void *p)
+{
+    while (bide_atomic_load(&((state *)p)->word, relaxed) == 0) {
+        bide_atomic_fence(acquire);
+        bide_cpu_relax();
+    }
+}
+
+static void spin_with_a_seq_cst_fence(void *p)
+{
+    do {
+        bide_cpu_relax();
+        bide_atomic_fence(seq_cst);
+    } while (bide_atomic_load(&((state *)p)->word, relaxed) == 0);
+}
+
+static void spin_on_fences(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        bide_atomic_fence(seq_cst);
+        bide_cpu_relax();
+    }
+}
+
+static void a_spin_may_hold_a_fence(void **unused)
+{
+    (void)unused;
+    void (*const spins[])(void *) = {spin_with_an_acquire_fence, spin_with_a_seq_cst_fence};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(found((bide_check_scenario){.threads = {spins[i], store_another}}),
+                         BIDE_CHECK_NOTHING);
+        assert_int_equal(found((bide_check_scenario){.threads = {store_another, spins[i]}}),
+                         BIDE_CHECK_NOTHING);
+        assert_int_equal(found((bide_check_scenario){.threads = {spins[i], store_the_same}}),
+                         BIDE_CHECK_LIVELOCK);
+    }
+    assert_int_equal(found((bide_check_scenario){.threads = {spin_on_fences, store_another}}),
+                     BIDE_CHECK_LIVELOCK);
+}
+
+/* Looks at one word after the other, of so many. */
+static void spin_on_words(state *s, unsigned count)
+{
+    for (unsigned i = 0; bide_atomic_load(&s->words[i % count], relaxed) == 0; i++)
+        bide_cpu_relax();
+}
+
+static void spin_on_two_words(void *p)
+{
+    spin_on_words(p, 2);
+}
+
+static void spin_on_three_words(void *p)
+{
+    spin_on_words(p, 3);
+}
+
+static void set_word_0(void *p)
+{
+    bide_atomic_store(&((state *)p)->words[0], 1, relaxed);
+}
+
+static void set_word_1(void *p)
+{
+    bide_atomic_store(&((state *)p)->words[1], 1, relaxed);
+}
+
+static void set_word_2(void *p)
+{
+    bide_atomic_store(&((state *)p)->words[2], 1, relaxed);
+}
+
+static void a_spin_may_look_at_several_words_by_turns(void **unused)
+{
+    (void)unused;
+    void (*const sets[])(void *) = {set_word_0, set_word_1, set_word_2};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(found((bide_check_scenario){.threads = {spin_on_two_words, sets[i]}}),
+                         i < 2 ? BIDE_CHECK_NOTHING : BIDE_CHECK_LIVELOCK);
+        assert_int_equal(found((bide_check_scenario){.threads = {sets[i], spin_on_three_words}}),
+                         BIDE_CHECK_NOTHING);
+    }
+    assert_int_equal(
+        found((bide_check_scenario){.threads = {spin_on_two_words, set_word_0, set_word_1}}),
+        BIDE_CHECK_NOTHING);
+    assert_int_equal(found((bide_check_scenario){.threads = {spin_on_three_words}}),
+                     BIDE_CHECK_LIVELOCK);
+}
+
+/* Gives up, which is no livelock; but what it then does would be seen in no execution. */
+static void spin_for_a_while(void *p)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        if (bide_atomic_load(&((state *)p)->word, relaxed) != 0)
+            return;
+        bide_cpu_relax();
+    }
+    bide_check_assert(false);
+}
+
+static void spin_for_a_while_and_end(void *p)
+{
+    for (unsigned i = 0; i < 3 && bide_atomic_load(&((state *)p)->word, relaxed) == 0; i++)
+        bide_cpu_relax();
+}
+
+static void spin_for_a_while_and_sleep(void *p)
+{
+    state *s = p;
+    for (unsigned i = 0; bide_atomic_load(&s->word, relaxed) == 0; i++) {
+        if (i < 10)
+            bide_cpu_relax();
+        else
+            bide_platform.wait(&s->word, 0, BIDE_FOREVER);
+    }
+}
+
+static void spin_until_a_time(void *p)
+{
+    while (bide_atomic_load(&((state *)p)->word, relaxed) == 0 && bide_platform.now() < 1000)
+        bide_cpu_relax();
+}
+
+static void look_once(void *p)
+{
+    if (bide_atomic_load(&((state *)p)->word, relaxed) == 0)
+        bide_cpu_relax();
+}
+
+static void a_spin_that_gives_up_is_told(void **unused)
+{
+    (void)unused;
+    void (*const spins[])(void *) = {spin_for_a_while, spin_for_a_while_and_end,
+                                     spin_for_a_while_and_sleep, spin_until_a_time};
+    for (size_t i = 0; i < sizeof spins / sizeof *spins; i++) {
+        assert_int_equal(found((bide_check_scenario){.threads = {spins[i], set_and_wake_one}}),
+                         BIDE_CHECK_BAD_SCENARIO);
+        assert_int_equal(found((bide_check_scenario){.threads = {set_and_wake_one, spins[i]}}),
+                         BIDE_CHECK_BAD_SCENARIO);
+    }
+    assert_int_equal(found((bide_check_scenario){.threads = {look_once, set_and_wake_one}}),
+                     BIDE_CHECK_NOTHING);
+}
+
+/* What is told of it says where, and after how many rounds. */
+static void what_a_spin_that_gives_up_looked_at_is_told(void **unused)
+{
+    (void)unused;
+    bide_check_scenario scenario = {
+        .name = "bounded", .size = sizeof(state), .threads = {spin_for_a_while, store_another}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&scenario, &r), BIDE_CHECK_BAD_SCENARIO);
+    assert_non_null(strstr(r.message, "thread 1 gives up a loop after 98 more rounds that read the "
+                                      "same, at tests/check/waiting_test.c:"));
+    bide_check_result_free(&r);
+}
+
 /* ---- A bound of preemptions ---- */
 
 static void add_one_and_two(void *p)
@@ -532,6 +691,10 @@ int main(void)
         cmocka_unit_test(a_thread_runs_only_beside_those_of_the_scenario),
         cmocka_unit_test(the_order_of_threads_changes_nothing),
         cmocka_unit_test(a_spin_may_give_several_hints_in_a_round),
+        cmocka_unit_test(a_spin_may_hold_a_fence),
+        cmocka_unit_test(a_spin_may_look_at_several_words_by_turns),
+        cmocka_unit_test(a_spin_that_gives_up_is_told),
+        cmocka_unit_test(what_a_spin_that_gives_up_looked_at_is_told),
         cmocka_unit_test(what_needs_one_preemption_is_found_with_one),
         cmocka_unit_test(memory_that_is_written_plainly_is_a_new_object),
         cmocka_unit_test(a_retry_gives_up_executions_but_no_outcome),

@@ -18,7 +18,7 @@ done
 compile() { # COMPILER STANDARD LANGUAGE [OPTION]
     command -v "$1" >/dev/null || return 0
     echo "$1 -std=$2 ${4-}" >>"$folder/out/ran.$1"
-    "$1" -std="$2" -x "$3" ${4+"$4"} -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion -Werror \
+    "$1" -std="$2" -x "$3" ${4-} -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion -Werror \
         -I"$include" -fsyntax-only "$folder"/$sources >"$folder/out/errors.$1.$2${4-}" 2>&1 ||
         echo "# FAILED: $1 -std=$2 ${4-}" >>"$folder/out/failed.$1"
 }
@@ -28,7 +28,7 @@ for family in 'gcc g++' 'clang clang++'; do
     (
         sources='*.c'
         compile "${family% *}" c11 c
-        compile "${family% *}" c11 c -DBIDE_CHECK=1
+        compile "${family% *}" c11 c "-DBIDE_CHECK=1 -fsanitize=thread"
         compile "${family#* }" c++20 c++
         sources=bide.h.c
         compile "${family% *}" c17 c

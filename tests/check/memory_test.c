@@ -1,0 +1,300 @@
+/*
+ * Plain memory beside atomic objects: which pairs of accesses race, and what is read where none does.
+ */
+#include "testing.h"
+
+#include "bide/check.h"
+
+typedef struct state {
+    bide_atomic(uint32_t) object;
+    bide_atomic(uint32_t) flag;
+    uint32_t read;
+} state;
+
+/* ---- Which accesses race ---- */
+
+/* The object as who forgets that it is atomic uses it. */
+static volatile uint32_t *plainly(void *p)
+{
+    return (volatile uint32_t *)(uintptr_t) & ((state *)p)->object;
+}
+
+static void plain_read(void *p)
+{
+    (void)*plainly(p);
+}
+
+static void plain_write(void *p)
+{
+    *plainly(p) = 1;
+}
+
+static void plain_read_and_write(void *p)
+{
+    *plainly(p) += 1;
+}
+
+static void atomic_read(void *p)
+{
+    (void)bide_atomic_load(&((state *)p)->object, relaxed);
+}
+
+static void atomic_write(void *p)
+{
+    bide_atomic_store(&((state *)p)->object, 2, relaxed);
+}
+
+static void atomic_read_and_write(void *p)
+{
+    (void)bide_atomic_fetch_add(&((state *)p)->object, 1, relaxed);
+}
+
+/* A compare-exchange that fails writes nothing. */
+static void atomic_failure(void *p)
+{
+    uint32_t expected = 77;
+    bide_check_assert(
+        !bide_atomic_compare_exchange(&((state *)p)->object, &expected, 1, seq_cst, relaxed));
+}
+
+static const struct way {
+    const char *name;
+    void (*access)(void *state);
+    bool is_atomic, writes;
+} ways[] = {
+    {"plain read", plain_read, false, false},
+    {"plain write", plain_write, false, true},
+    {"plain read and write", plain_read_and_write, false, true},
+    {"atomic read", atomic_read, true, false},
+    {"atomic write", atomic_write, true, true},
+    {"atomic read-modify-write", atomic_read_and_write, true, true},
+    {"atomic compare-exchange that fails", atomic_failure, true, false},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static const struct way *first, *second;
+
+static void go_first(void *p)
+{
+    first->access(p);
+    bide_atomic_store(&((state *)p)->flag, 1, release);
+}
+
+static void go_second(void *p)
+{
+    second->access(p);
+}
+
+static void go_second_if_ordered(void *p)
+{
+    if (bide_atomic_load(&((state *)p)->flag, acquire) == 1)
+        second->access(p);
+}
+
+static bide_check_finding found(void (*follower)(void *))
+{
+    bide_check_scenario scenario = {
+        .name = "two", .size = sizeof(state), .threads = {go_first, follower}};
+    bide_check_result r;
+    bide_check_finding finding = bide_check_explore(&scenario, &r);
+    bide_check_result_free(&r);
+    return finding;
+}
+
+/* Not both atomic, and one of them writes. */
+static void each_pair_of_accesses_races_that_must(void **unused)
+{
+    (void)unused;
+    for (unsigned a = 0; a < WAYS; a++) {
+        for (unsigned b = 0; b < WAYS; b++) {
+            first = &ways[a];
+            second = &ways[b];
+            bool races =
+                !(first->is_atomic && second->is_atomic) && (first->writes || second->writes);
+            print_message("%s, %s: %s\n", first->name, second->name, races ? "race" : "none");
+            assert_int_equal(found(go_second), races ? BIDE_CHECK_RACE : BIDE_CHECK_NOTHING);
+        }
+    }
+}
+
+static void none_races_that_comes_after_the_other(void **unused)
+{
+    (void)unused;
+    for (unsigned a = 0; a < WAYS; a++) {
+        for (unsigned b = 0; b < WAYS; b++) {
+            first = &ways[a];
+            second = &ways[b];
+            print_message("%s, then %s\n", first->name, second->name);
+            assert_int_equal(found(go_second_if_ordered), BIDE_CHECK_NOTHING);
+        }
+    }
+}
+
+/* ---- What is read ---- */
+
+static void store_5_and_7(void *p)
+{
+    state *s = p;
+    bide_atomic_store(&s->object, 5, relaxed);
+    bide_atomic_store(&s->object, 7, relaxed);
+    bide_atomic_store(&s->flag, 1, release);
+}
+
+static void read_plainly(void *p)
+{
+    state *s = p;
+    if (bide_atomic_load(&s->flag, acquire) != 1)
+        return;
+    bide_check_assert(*plainly(p) == 7);
+    bide_atomic_fetch_add(&s->object, 1, relaxed);
+    bide_check_assert(*plainly(p) == 8);
+    bide_check_assert(bide_atomic_load(&s->object, relaxed) == 8);
+}
+
+static void read_plainly_at_last(void *p)
+{
+    uint32_t value = *plainly(p);
+    bide_check_note("%u", value);
+    bide_check_assert(bide_atomic_load(&((state *)p)->object, relaxed) == value);
+}
+
+static void a_plain_read_finds_what_was_stored_before(void **unused)
+{
+    (void)unused;
+    bide_check_scenario scenario = {.name = "ordered",
+                                    .size = sizeof(state),
+                                    .threads = {store_5_and_7, read_plainly},
+                                    .finish = read_plainly_at_last};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&scenario, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.executions, 2);
+    assert_int_equal(r.outcomes_count, 2);
+    assert_string_equal(r.outcomes[0], "7");
+    assert_string_equal(r.outcomes[1], "8");
+    bide_check_result_free(&r);
+}
+
+/* The two stores stand in either order, and the last is what is there. */
+static void a_plain_read_finds_the_last_in_the_order_of_stores(void **unused)
+{
+    (void)unused;
+    bide_check_scenario scenario = {.name = "last",
+                                    .size = sizeof(state),
+                                    .threads = {atomic_write, store_5_and_7},
+                                    .finish = read_plainly_at_last};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&scenario, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.executions, 3);
+    assert_int_equal(r.outcomes_count, 2);
+    assert_string_equal(r.outcomes[0], "2");
+    assert_string_equal(r.outcomes[1], "7");
+    bide_check_result_free(&r);
+}
+
+/* Outside the state too, where each execution must find what the first one found. */
+static bide_atomic(uint32_t) elsewhere;
+
+static void count_elsewhere(void *unused)
+{
+    (void)unused;
+    bide_atomic_fetch_add(&elsewhere, 1, relaxed);
+}
+
+static void read_elsewhere(void *unused)
+{
+    (void)unused;
+    bide_check_assert(*(volatile uint32_t *)(uintptr_t)&elsewhere == 2);
+}
+
+static void what_is_static_begins_anew_in_each_execution(void **unused)
+{
+    (void)unused;
+    bide_check_scenario scenario = {.name = "static",
+                                    .size = sizeof(state),
+                                    .threads = {count_elsewhere, count_elsewhere},
+                                    .finish = read_elsewhere};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&scenario, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.executions, 2);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_atomic_load(&elsewhere, relaxed), 0);
+}
+
+/* ---- What objects hold ---- */
+
+typedef struct numbers {
+    bide_atomic(double) d;
+    bide_atomic(float) f;
+    bide_atomic(bool) b;
+    bide_atomic(int8_t) small;
+} numbers;
+
+static void set_numbers(void *p)
+{
+    numbers *n = p;
+    bide_atomic_init(&n->d, 1);
+    bide_atomic_init(&n->f, -0.25f);
+    bide_atomic_init(&n->b, false);
+    bide_atomic_init(&n->small, -3);
+}
+
+static void use_numbers(void *p)
+{
+    numbers *n = p;
+    double d = 1;
+    bide_check_assert(bide_atomic_compare_exchange(&n->d, &d, 0.1, relaxed, relaxed));
+    bide_check_assert(!bide_atomic_compare_exchange(&n->d, &d, 0.2, relaxed, relaxed) && d == 0.1);
+    bide_check_assert(bide_atomic_exchange(&n->d, 3, relaxed) == 0.1);
+    bide_check_assert(bide_atomic_load(&n->d, relaxed) == 3.0);
+    bide_check_assert(bide_atomic_load(&n->f, relaxed) == -0.25f);
+    bide_atomic_store(&n->f, 1.5, relaxed);
+    bide_check_assert(bide_atomic_load(&n->f, relaxed) == 1.5f);
+    bide_atomic_store(&n->b, 256, relaxed);
+    bide_check_assert(bide_atomic_load(&n->b, relaxed));
+    bide_check_assert(bide_atomic_fetch_sub(&n->small, 1, relaxed) == -3);
+    bide_check_assert(bide_atomic_load(&n->small, relaxed) == -4);
+}
+
+static void store_a_tenth(void *p)
+{
+    bide_atomic_store(&((numbers *)p)->d, 0.1, relaxed);
+}
+
+static void read_it(void *p)
+{
+    double d = bide_atomic_load(&((numbers *)p)->d, relaxed);
+    bide_check_assert(d == 1 || d == 0.1);
+    bide_check_note("%g", d);
+}
+
+static void numbers_of_each_type_are_what_was_stored(void **unused)
+{
+    (void)unused;
+    bide_check_scenario alone = {
+        .name = "alone", .size = sizeof(numbers), .setup = set_numbers, .threads = {use_numbers}};
+    bide_check_scenario shared = {.name = "shared",
+                                  .size = sizeof(numbers),
+                                  .setup = set_numbers,
+                                  .threads = {store_a_tenth, read_it}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&alone, &r), BIDE_CHECK_NOTHING);
+    bide_check_result_free(&r);
+    assert_int_equal(bide_check_explore(&shared, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(r.outcomes_count, 2);
+    assert_string_equal(r.outcomes[0], "0.1");
+    assert_string_equal(r.outcomes[1], "1");
+    bide_check_result_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_pair_of_accesses_races_that_must),
+        cmocka_unit_test(none_races_that_comes_after_the_other),
+        cmocka_unit_test(a_plain_read_finds_what_was_stored_before),
+        cmocka_unit_test(a_plain_read_finds_the_last_in_the_order_of_stores),
+        cmocka_unit_test(what_is_static_begins_anew_in_each_execution),
+        cmocka_unit_test(numbers_of_each_type_are_what_was_stored),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

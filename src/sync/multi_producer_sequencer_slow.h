@@ -91,14 +91,16 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
-    SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    bide_waiter_list_sift_canceled(&sequencer->readers.list, &F_(_rules), NULL);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    bide_waiter_list_sift_canceled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+                                   &F_(_rules), NULL);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
-    SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    return bide_waiter_list_sift_out(&sequencer->readers.list, awaiter, &F_(_rules), NULL);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    return bide_waiter_list_sift_out(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+                                     &F_(_rules), NULL);
 }
 
 void F_(_close)(SEQUENCER_ *sequencer)

@@ -51,14 +51,18 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
-    F_(_sifter) sifter = {((WAITER_ *)(void *)awaiter)->barrier, 0};
-    bide_waiter_list_sift_canceled(&sifter.barrier->waiters.list, &F_(_rules), &sifter);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    F_(_sifter) sifter = {waiter->barrier, 0};
+    bide_waiter_list_sift_canceled(&sifter.barrier->waiters.list, &waiter->waiting.listed,
+                                   &F_(_rules), &sifter);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
-    F_(_sifter) sifter = {((WAITER_ *)(void *)awaiter)->barrier, 0};
-    return bide_waiter_list_sift_out(&sifter.barrier->waiters.list, awaiter, &F_(_rules), &sifter);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    F_(_sifter) sifter = {waiter->barrier, 0};
+    return bide_waiter_list_sift_out(&sifter.barrier->waiters.list, &waiter->waiting.listed,
+                                     &F_(_rules), &sifter);
 }
 
 void F_(_close)(BARRIER_ *barrier)

@@ -305,11 +305,16 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules 
 {
     bide_waiter_queue *queue = waiter->queue;
     bide_awaiter *awaiter = &waiter->awaiter;
-    bool pushed;
     bide_atomic_init(&waiter->handshake, BEGUN);
-    /* release: waiter_list.h, 3. (It is never shut.) */
-    bide_waiter_list_push(&queue->arrivals, awaiter, awaiter, release, pushed);
-    (void)pushed;
+    uintptr_t newest = bide_atomic_load(&queue->arrivals.word, relaxed);
+    for (;;) {
+        awaiter->link = (bide_awaiter *)newest;
+        /* release: 2; partner is the server's acquire. */
+        if (bide_atomic_compare_exchange_weak(&queue->arrivals.word, &newest, (uintptr_t)awaiter,
+                                              release, relaxed))
+            break;
+        bide_atomic_retry();
+    }
 
     /* relaxed: what is found is compared by what follows. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);

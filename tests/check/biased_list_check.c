@@ -81,8 +81,8 @@ static bide_awaiter *flag_wait(waiter *own, state *s, unsigned flag)
     static const bide_awaiter_ops ops = {NULL, suspend, resume, cancel, NULL, "flag"};
     own->state = s;
     own->flag = flag;
-    own->waiting.awaiter.ops = &ops;
-    return &own->waiting.awaiter;
+    own->waiting.listed.awaiter.ops = &ops;
+    return &own->waiting.listed.awaiter;
 }
 
 static void wait_for(state *s, unsigned flag)

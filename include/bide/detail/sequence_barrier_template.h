@@ -108,11 +108,11 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *b
     static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
                                          F_(_resume_),   F_(_cancel_),
                                          F_(_withdraw_), "bide_sequence_barrier_wait"};
-    waiter->waiting.awaiter.ops = &ops;
+    waiter->waiting.listed.awaiter.ops = &ops;
     waiter->barrier = barrier;
     waiter->target = target;
     waiter->follows = false;
-    return &waiter->waiting.awaiter;
+    return &waiter->waiting.listed.awaiter;
 }
 
 BIDE_INLINE BIDE_SEQUENCE F_(_followed_)(const FOLLOWER_ *waiter)
@@ -133,7 +133,7 @@ BIDE_INLINE bide_awaiter *F_(_follow_)(FOLLOWER_ *waiter, BARRIER_ *barrier,
     waiter->behind = behind;
     F_(_wait_until_published)(&waiter->wait, barrier, F_(_followed_)(waiter));
     waiter->wait.follows = true;
-    return &waiter->wait.waiting.awaiter;
+    return &waiter->wait.waiting.listed.awaiter;
 }
 
 /*

@@ -107,7 +107,7 @@ BIDE_INLINE int bide_notify_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_notify_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_notify_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_notify_rules_);
 }
 
 /* Who is destroyed after he alone was notified has another notified. */

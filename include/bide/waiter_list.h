@@ -130,6 +130,9 @@
  *      enlisted having seen a later number than the taker had. The take has acquired his push, so a look that follows
  *      cannot be older than what he saw. A waiter that is due (B) while another sifts leaves its end to that one, who
  *      is asked to look again (7).
+ *  14. A sifter that was asked by AGAIN, and M, look at all. One that was sent by an announcer need not, where the rules
+ *      know what is nearest: each waiter was kept when it was linked, by what was announced then or later, and whoever
+ *      announces either finds the list and is that sifter, or asks for another look. So none was passed over in between.
  * A biased list is not opened again once it is shut.
  *
  * The one sifting uses the list until it has put back, on behalf of one whose wait has not ended (who cancels it has
@@ -335,6 +338,16 @@ struct bide_sift_rules {
      * this does. NULL: there are none. */
     void (*end)(void *context, bide_awaiter *awaiter);
 
+    /*
+     * What is nearest. A sifter who finds that nobody is reached looks at nobody but those that have come since the
+     * last one. `forget`: nobody is kept. `keep`: `awaiter` is, as far as `look` saw when it was linked. `reaches`: may
+     * one of those that were kept since `forget` have become due, as far as `look` saw? True if in doubt: one of them
+     * may not be there any more. What they write is `context`'s object's, of whoever sifts. All NULL: true.
+     */
+    void (*forget)(void *context);
+    void (*keep)(void *context, const bide_awaiter *awaiter);
+    bool (*reaches)(const void *context);
+
     /* They are bide_list_waiters, suspended by bide_waiter_list_suspend. */
     bool looks_again;
 };
@@ -397,8 +410,8 @@ BIDE_INLINE uintptr_t bide_biased_list_look(bide_biased_list *biased)
 }
 
 /*
- * Ends and wakes those that are due and those that were asked to stop; or asks who sifts already to look again. Any
- * thread; lock-free, and linear in the waiters.
+ * Ends and wakes those that are due; or asks who sifts already to look again. Any thread; lock-free, and linear in the
+ * waiters, unless the rules know that none of them is reached: then in those that have come since the last time.
  */
 void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
                                const bide_sift_rules *rules, void *context);

@@ -75,7 +75,8 @@ static void F_(_end)(void *context, bide_awaiter *awaiter)
         bide_awaiter_end_closed(awaiter);
 }
 
-static const bide_sift_rules F_(_rules) = {NULL, F_(_is_due), F_(_end), true};
+static const bide_sift_rules F_(_rules) = {
+    .is_due = F_(_is_due), .end = F_(_end), .looks_again = true};
 
 void F_(_wake_)(SEQUENCER_ *sequencer, uintptr_t word)
 {

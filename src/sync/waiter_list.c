@@ -85,20 +85,59 @@ static sifting sifting_of(bide_waiter_list *list, const bide_sift_rules *rules, 
     return (sifting){.list = list, .rules = rules, .context = context};
 }
 
-/* Links those in front of what is linked already; 0. */
+static void look(const sifting *s)
+{
+    if (s->rules->look != NULL)
+        s->rules->look(s->context);
+}
+
+static bool is_due(const sifting *s, const bide_awaiter *awaiter)
+{
+    return s->rules->is_due != NULL && s->rules->is_due(s->context, awaiter);
+}
+
+static void take_result(const sifting *s, bide_awaiter *awaiter)
+{
+    if (s->rules->end != NULL)
+        s->rules->end(s->context, awaiter);
+}
+
+static void forget(const sifting *s)
+{
+    if (s->rules->forget != NULL)
+        s->rules->forget(s->context);
+}
+
+static void keep(const sifting *s, const bide_awaiter *awaiter)
+{
+    if (s->rules->keep != NULL)
+        s->rules->keep(s->context, awaiter);
+}
+
+static bool is_reached(const sifting *s)
+{
+    return s->rules->reaches == NULL || s->rules->reaches(s->context);
+}
+
+/* Links those in front of what is linked already; 0. They are kept: 14. */
 static void link_kept(sifting *s)
 {
     bide_awaiter *newer = s->kept;
     if (newer == NULL || listed_of(newer)->newer != NULL)
         return;
+    look(s);
     listed_of(newer)->newer = newer;
-    for (bool linked = false; !linked;) {
+    keep(s, newer);
+    for (;;) {
         bide_awaiter *a = leads_to((uintptr_t)newer->link);
         newer->link = a;
         if (a == NULL)
             return;
-        linked = listed_of(a)->newer != NULL;
+        bool linked = listed_of(a)->newer != NULL;
         listed_of(a)->newer = newer;
+        if (linked)
+            return;
+        keep(s, a);
         newer = a;
     }
 }
@@ -113,6 +152,8 @@ static void unlink_kept(sifting *s)
 static void hold(sifting *s, uintptr_t word)
 {
     s->kept = leads_to(word);
+    if ((word & BIDE_LIST_LINKED_) == 0)
+        forget(s);
     link_kept(s);
 }
 
@@ -247,23 +288,6 @@ static uintptr_t what_stays(const sifting *s)
     return s->rules->looks_again ? BIDE_LIST_WATCHED_ : BIDE_LIST_EMPTY;
 }
 
-static void look(const sifting *s)
-{
-    if (s->rules->look != NULL)
-        s->rules->look(s->context);
-}
-
-static bool is_due(const sifting *s, const bide_awaiter *awaiter)
-{
-    return s->rules->is_due != NULL && s->rules->is_due(s->context, awaiter);
-}
-
-static void take_result(const sifting *s, bide_awaiter *awaiter)
-{
-    if (s->rules->end != NULL)
-        s->rules->end(s->context, awaiter);
-}
-
 /* Ends one because the list was shut. */
 static void end_shut(const sifting *s, bide_awaiter *awaiter)
 {
@@ -298,11 +322,14 @@ static void look_through(sifting *s)
 {
     bide_awaiter_chain these = {NULL, NULL};
     look(s);
+    forget(s);
     for (bide_awaiter *a = s->kept, *next; a != NULL; a = next) {
         next = a->link;
         bool due = is_due(s, a);
-        if (!due && !bide_awaiter_is_canceled(a))
+        if (!due && !bide_awaiter_is_canceled(a)) {
+            keep(s, a);
             continue;
+        }
         take_out(s, a);
         take_result(s, a);
         if (!due)
@@ -417,15 +444,17 @@ static bool wake_ended(sifting *s, const bide_awaiter *own)
     return own_ended;
 }
 
-static bool sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
-                     void *context, const bide_awaiter *own)
+static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
+                     void *context)
 {
     sifting s = sifting_of(list, rules, context);
     if (!begin(&s, word))
-        return false;
-    look_through(&s);
+        return;
+    look(&s);
+    if (is_reached(&s))
+        look_through(&s);
     finish(&s);
-    return wake_ended(&s, own);
+    wake_ended(&s, NULL);
 }
 
 void bide_waiter_list_sift_canceled(bide_waiter_list *list, bide_listed *waiter,
@@ -562,7 +591,7 @@ void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
             return;
     }
     bide_atomic_store(&biased->unneeded, 0, relaxed);
-    sift_for(&biased->list, word, rules, context, NULL);
+    sift_for(&biased->list, word, rules, context);
 }
 
 bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
@@ -597,4 +626,4 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     return NULL;
 }
 
-const bide_sift_rules bide_sift_canceled = {NULL, NULL, NULL, false};
+const bide_sift_rules bide_sift_canceled = {.looks_again = false};

@@ -45,7 +45,7 @@ static bool is_due(const void *context, const bide_awaiter *awaiter)
     return ((const sifter *)context)->seen[((const waiter *)(const void *)awaiter)->flag];
 }
 
-static const bide_sift_rules rules = {look, is_due, NULL, true};
+static const bide_sift_rules rules = {.look = look, .is_due = is_due, .looks_again = true};
 
 static void set(state *s, unsigned flag)
 {

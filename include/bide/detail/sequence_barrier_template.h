@@ -12,6 +12,9 @@ typedef struct BARRIER_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(BIDE_SEQUENCE) published;
     /* who waits writes it, the publisher reads it */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_biased_list waiters;
+    /* of whoever sifts them: 6 */
+    BIDE_SEQUENCE nearest;
+    bool has_nearest;
 } BARRIER_;
 
 /* One wait. The caller's until the wait has ended; then `published` is its result. */
@@ -26,7 +29,7 @@ typedef struct WAITER_ {
 /* A wait whose target follows a counter: what lies `behind` it, whenever somebody judges that. See argument 5. */
 typedef struct FOLLOWER_ {
     WAITER_ wait; /* the head */
-    bide_atomic(COUNTER_) *counter;
+    bide_atomic(COUNTER_) * counter;
     BIDE_SEQUENCE behind;
 } FOLLOWER_;
 
@@ -48,6 +51,7 @@ BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
 {
     bide_atomic_init(&barrier->published, initial);
     bide_biased_list_init(&barrier->waiters);
+    barrier->has_nearest = false;
 }
 
 /*

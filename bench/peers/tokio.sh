@@ -23,7 +23,7 @@ version = "0.0.0"
 edition = "2021"
 
 [dependencies]
-tokio = { version = "1", default-features = false, features = ["rt", "sync"] }
+tokio = { version = "1", default-features = false, features = ["macros", "rt", "sync", "time"] }
 
 [profile.release]
 opt-level = 3

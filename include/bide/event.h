@@ -29,7 +29,7 @@ typedef struct bide_event {
 
 /* One wait. The caller's, for the time of the wait. */
 typedef struct bide_event_waiter {
-    bide_awaiter awaiter;
+    bide_listed listed; /* the head */
     bide_event *event;
 } bide_event_waiter;
 
@@ -98,10 +98,10 @@ BIDE_INLINE bool bide_event_ready_(bide_awaiter *awaiter)
 
 BIDE_INLINE bide_frame *bide_event_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_waiter_list *waiters = &((bide_event_waiter *)(void *)awaiter)->event->waiters;
+    bide_event_waiter *waiter = (bide_event_waiter *)(void *)awaiter;
     uintptr_t refused;
     /* release: see waiter_list.h, 3. Once pushed, neither awaiter, frame nor event is touched. */
-    bide_waiter_list_push_unless(waiters, awaiter, awaiter, release, refused);
+    bide_waiter_list_push_unless(&waiter->event->waiters, &waiter->listed, release, refused);
     if (refused == 0)
         return NULL;
     if (BIDE_UNLIKELY(refused == BIDE_LIST_CLOSED))
@@ -117,13 +117,14 @@ BIDE_INLINE int bide_event_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_event_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_list_cancel(&((bide_event_waiter *)(void *)awaiter)->event->waiters);
+    bide_event_waiter *waiter = (bide_event_waiter *)(void *)awaiter;
+    bide_waiter_list_cancel(&waiter->event->waiters, &waiter->listed);
 }
 
 BIDE_INLINE bool bide_event_withdraw_(bide_awaiter *awaiter)
 {
-    return bide_waiter_list_withdraw(&((bide_event_waiter *)(void *)awaiter)->event->waiters,
-                                     awaiter);
+    bide_event_waiter *waiter = (bide_event_waiter *)(void *)awaiter;
+    return bide_waiter_list_withdraw(&waiter->event->waiters, &waiter->listed);
 }
 
 /*
@@ -136,9 +137,9 @@ BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event 
     static const bide_awaiter_ops ops = {bide_event_ready_,    bide_event_suspend_,
                                          bide_event_resume_,   bide_event_cancel_,
                                          bide_event_withdraw_, "bide_event_wait"};
-    waiter->awaiter.ops = &ops;
+    waiter->listed.awaiter.ops = &ops;
     waiter->event = event;
-    return &waiter->awaiter;
+    return &waiter->listed.awaiter;
 }
 
 /*

@@ -79,9 +79,9 @@ BIDE_INLINE bide_awaiter *bide_latch_wait(bide_latch_waiter *waiter, bide_latch 
     static const bide_awaiter_ops ops = {bide_event_ready_,    bide_event_suspend_,
                                          bide_event_resume_,   bide_event_cancel_,
                                          bide_event_withdraw_, "bide_latch_wait"};
-    waiter->wait.awaiter.ops = &ops;
+    waiter->wait.listed.awaiter.ops = &ops;
     waiter->wait.event = &latch->zero;
-    return &waiter->wait.awaiter;
+    return &waiter->wait.listed.awaiter;
 }
 
 BIDE_INLINE bide_awaiter *bide_latch_arrive_and_wait_(bide_latch_waiter *waiter, bide_latch *latch,

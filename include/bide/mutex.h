@@ -85,7 +85,7 @@ BIDE_INLINE int bide_mutex_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_mutex_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_mutex_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_mutex_rules_);
 }
 
 /* What was handed over to one who is destroyed goes to the next. */

@@ -118,7 +118,7 @@ BIDE_INLINE bide_frame *bide_notify_suspend_(bide_awaiter *awaiter, bide_frame *
 
 BIDE_INLINE void bide_notify_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_notify_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_notify_rules_);
 }
 
 bool bide_notify_withdraw_(bide_awaiter *awaiter);

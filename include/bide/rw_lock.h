@@ -134,7 +134,7 @@ BIDE_INLINE int bide_rw_lock_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_rw_lock_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &bide_rw_lock_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_rules_);
 }
 
 /* What was handed over to one who is destroyed goes to the next. */

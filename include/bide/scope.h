@@ -27,9 +27,9 @@ typedef struct bide_scope {
     bide_fork fork;
     bide_context context; /* as the owner's was when it opened the scope; constant */
 
-    /* of the list of open scopes, where misuse is looked for */
-    bide_frame *owner; /* or NULL: not in the list */
-    struct bide_scope *next_open;
+    /* of the trees of open scopes, where misuse is looked for */
+    bide_frame *owner; /* or NULL: in none */
+    struct bide_scope *below[2];
 } bide_scope;
 
 /*

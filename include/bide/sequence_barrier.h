@@ -52,6 +52,13 @@
  *    So while it stays enlisted, the last that was published has left no room. To be told of room that is gone
  *    again does no harm: it looks.
  *
+ * 6. Whoever sifts knows the nearest target, so a publish that does not reach that looks at nobody (waiter_list.h, 14).
+ *    It is the least of the targets, counted from the number P that was published when each was kept, or one that has
+ *    gone, so less. A target lies at most half the range ahead of its P, so while `published` goes from P on and has not
+ *    come to the nearest, it has come to none. It never gets past the nearest unseen: the publish that reaches it looks
+ *    at all, and then what stays is the nearest. A follower's target moves away only, so what it was is less than what
+ *    it is.
+ *
  * ABA: see waiter_list.h; the list is pushed onto or taken whole, so it does no harm.
  *
  * Layout: `published` and `waiters` have a cache line each. Publishing writes the first; waiters that

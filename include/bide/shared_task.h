@@ -47,7 +47,7 @@ typedef struct bide_shared_task {
 
 /* One wait. The caller's, for the time of the wait. */
 typedef struct bide_shared_task_waiter {
-    bide_awaiter awaiter;
+    bide_listed listed; /* the head */
     bide_shared_task *shared;
 } bide_shared_task_waiter;
 
@@ -95,19 +95,19 @@ BIDE_INLINE bool bide_shared_task_ready_(bide_awaiter *awaiter)
 }
 
 /* Enlists the first waiter, and starts the task. Returns who runs next. */
-bide_frame *bide_shared_task_start_(bide_shared_task *shared, bide_awaiter *awaiter,
-                                    bide_frame *frame);
+bide_frame *bide_shared_task_start_(bide_shared_task_waiter *waiter, bide_frame *frame);
 
 BIDE_INLINE bide_frame *bide_shared_task_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_shared_task *shared = ((bide_shared_task_waiter *)(void *)awaiter)->shared;
+    bide_shared_task_waiter *waiter = (bide_shared_task_waiter *)(void *)awaiter;
+    bide_shared_task *shared = waiter->shared;
     bool pushed;
     /* relaxed: see 1. */
     if (bide_atomic_load(&shared->started, relaxed) == 0 &&
         bide_atomic_exchange(&shared->started, 1, relaxed) == 0)
-        return bide_shared_task_start_(shared, awaiter, frame);
+        return bide_shared_task_start_(waiter, frame);
     /* release: see 4. Once pushed, neither awaiter, frame nor task is touched. */
-    bide_waiter_list_push(&shared->waiters, awaiter, awaiter, release, pushed);
+    bide_waiter_list_push(&shared->waiters, &waiter->listed, release, pushed);
     return pushed ? NULL : frame;
 }
 
@@ -118,13 +118,14 @@ BIDE_INLINE int bide_shared_task_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_shared_task_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_list_cancel(&((bide_shared_task_waiter *)(void *)awaiter)->shared->waiters);
+    bide_shared_task_waiter *waiter = (bide_shared_task_waiter *)(void *)awaiter;
+    bide_waiter_list_cancel(&waiter->shared->waiters, &waiter->listed);
 }
 
 BIDE_INLINE bool bide_shared_task_withdraw_(bide_awaiter *awaiter)
 {
-    return bide_waiter_list_withdraw(&((bide_shared_task_waiter *)(void *)awaiter)->shared->waiters,
-                                     awaiter);
+    bide_shared_task_waiter *waiter = (bide_shared_task_waiter *)(void *)awaiter;
+    return bide_waiter_list_withdraw(&waiter->shared->waiters, &waiter->listed);
 }
 
 /*
@@ -139,9 +140,9 @@ BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
     static const bide_awaiter_ops ops = {bide_shared_task_ready_,    bide_shared_task_suspend_,
                                          bide_shared_task_resume_,   bide_shared_task_cancel_,
                                          bide_shared_task_withdraw_, "bide_shared_task_wait"};
-    waiter->awaiter.ops = &ops;
+    waiter->listed.awaiter.ops = &ops;
     waiter->shared = shared;
-    return &waiter->awaiter;
+    return &waiter->listed.awaiter;
 }
 
 BIDE_EXTERN_C_END

@@ -32,11 +32,14 @@
  *     CANCELING    whoever requested it is in `cancel`
  *     ENDED        (beside IDLE and CANCELING) the gate was stepped; who starts or cancels goes on with it
  *     CUT          (beside any) the operation has been told that it ends with the reason
+ *     LEAVING      (beside any but WAITING) the operation is named in a list of those to be removed; whoever takes it
+ *                  from there has not done with it yet
  *
  *     starter:   IDLE -> WAITING once suspend has returned. REQUESTED meanwhile: it cancels first, itself.
  *                ENDED meanwhile: it takes that off, and the coroutine goes on
  *     request:   + REQUESTED; WAITING -> CANCELING, and after `cancel` -> WAITING, or, if ENDED, -> IDLE
- *                and the coroutine is woken
+ *                and the coroutine is woken. If LEAVING: -> LEAVING, and the remover does that instead
+ *     remover:   - LEAVING, and then, unless CANCELING, as the request after `cancel`
  *     gate:      WAITING -> IDLE, and the coroutine goes on; otherwise + ENDED
  *
  * 1. While the word is not WAITING the coroutine cannot go on, so the operation, the frame and the source
@@ -48,6 +51,10 @@
  *    written before the request (why) is seen by what it ends.
  * 5. No request is missed: it modifies the word, as IDLE -> WAITING does, so either it finds WAITING, or the
  *    starter finds REQUESTED.
+ * 5a. Where another thread holds what the operation is enlisted in, `cancel` names the operation to that thread (the
+ *    remover) and returns. The canceler sets LEAVING before, so the gate stays shut until both are done. Each of the two
+ *    releases its last use of the operation by taking off its flag; the second opens the gate, and its modification
+ *    continues the release sequence of the first, so the gate acquires both. (The starter is CANCELING for that time.)
  *
  * ---- The tree ----
  *
@@ -76,7 +83,8 @@ enum {
     BIDE_STOP_WAITING_ = 4,
     BIDE_STOP_CANCELING_ = 8,
     BIDE_STOP_ENDED_ = 16,
-    BIDE_STOP_CUT_ = 32
+    BIDE_STOP_CUT_ = 32,
+    BIDE_STOP_LEAVING_ = 64
 };
 
 struct bide_stop_source {
@@ -94,7 +102,10 @@ struct bide_stop_source {
         gate; /* its awaiter's frame is the coroutine that waits, its link what that waits for */
     void (*cancel)(bide_awaiter *awaiter);
 
-    bide_stop_source *next_canceling; /* of the request */
+    union {
+        bide_stop_source *next_canceling; /* of the request, until it calls `cancel` */
+        bide_awaiter *next_leaving;       /* LEAVING: the next that was named, as its list has it */
+    };
 };
 
 /*
@@ -165,6 +176,22 @@ void bide_awaiter_end_canceled(bide_awaiter *awaiter);
 
 /* Makes an operation end with -EPIPE, because what it waits for was closed. As above otherwise. */
 void bide_awaiter_end_closed(bide_awaiter *awaiter);
+
+/*
+ * For `cancel`: the operation is about to be named to another thread, which is to remove it. It stays until that has
+ * said bide_awaiter_has_left_, and cancel has returned. False: it has no source, and cannot be named.
+ */
+bool bide_awaiter_leaves_(bide_awaiter *awaiter);
+
+/* Where a list of those that were named keeps the next one. Of whoever holds that list. */
+bide_awaiter **bide_awaiter_next_leaving_(bide_awaiter *awaiter);
+
+/*
+ * The remover is done with it: it was removed, and has been told how it ends, or was not there. True: it has ended
+ * meanwhile, and the remover wakes it, as it stands; otherwise it is not touched any more, unless it is the remover's to
+ * wake because it was removed.
+ */
+bool bide_awaiter_has_left_(bide_awaiter *awaiter);
 
 /* In the suspend of an operation, by its frame: is it the gate of a source? Then the coroutine does not go on before
  * suspend has returned, whoever ends the operation; 1. */

@@ -117,8 +117,7 @@ BIDE_INLINE int bide_wait_group_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_wait_group_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue,
-                             &bide_wait_group_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_wait_group_rules_);
 }
 
 BIDE_INLINE bool bide_wait_group_withdraw_(bide_awaiter *awaiter)

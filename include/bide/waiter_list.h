@@ -2,8 +2,8 @@
  * The list of waiting operations that every primitive shares: one word, pushed onto by anybody, taken
  * as a whole. Floor: sync.
  *
- *     word   EMPTY (0)   nobody waits
- *            SHUT (1)    nobody may wait any more: the event is set, the barrier is closed
+ *     word   EMPTY       nobody waits
+ *            SHUT        nobody may wait any more: the event is set, the barrier is closed
  *            pointer     the newest waiter; `link` leads to older ones
  *
  *            push: EMPTY, pointer -> pointer      (refused when SHUT)
@@ -11,26 +11,47 @@
  *
  * For good, for a primitive that is closed and for which "shut" says something else: nothing changes the word again.
  *
- *            CLOSED (5)           nobody may wait any more; it was not shut
- *            SHUT_FOR_GOOD (9)    it was shut, and stays so
+ *            CLOSED           nobody may wait any more; it was not shut
+ *            SHUT_FOR_GOOD    it was shut, and stays so
  *
  *            close: EMPTY, pointer -> CLOSED      SHUT -> SHUT_FOR_GOOD
  *
  * To remove some and keep the others is to sift. The sifter takes the chain, and says so, until it has put
- * back what stays, behind what has come since. One sifts at a time; who comes meanwhile asks it to look again:
+ * back what stays, behind what has come since. One sifts at a time; another thread that has a reason to sift meanwhile
+ * leaves it in the word, as a request to look at all again, or by the name of the one waiter that is to be removed:
  *
  *     word   SIFTING (bit 1) beside a pointer or nothing: what has been pushed since the chain was taken
  *            AGAIN (bit 0)   beside SIFTING: the sifter is to look at all of them again
+ *            LEAVES (bit 2)  beside SIFTING and a pointer: that does not lead to one that was pushed but to one that is
+ *                            to be removed; what was pushed or named before is in its bide_awaiter_next_leaving_. The
+ *                            same bit says so in each `link` or next_leaving of this chain
  *            SIFTING_SHUT    what the sifter holds it is to let go: the list was shut
  *            REOPENED        in the place of the pointer, or as the last `link` of what was pushed since: the
  *                            same, but then it was opened again
  *
  *            sift: pointer -> SIFTING             SIFTING, pointer -> SIFTING, AGAIN, pointer
+ *            remove: pointer -> SIFTING           SIFTING, pointer -> SIFTING, LEAVES, waiter
  *            put back: SIFTING -> EMPTY, pointer; SIFTING, pointer -> SIFTING; SIFTING_SHUT -> SHUT
  *            push: SIFTING, pointer -> SIFTING, pointer
  *            shut: SIFTING, pointer -> SIFTING_SHUT     reopen: SIFTING_SHUT -> SIFTING, REOPENED
  *
+ * A sifter links what it holds in the other direction too: `newer` leads from each to the next newer one, and from the
+ * newest to itself. So one waiter is removed by changing its neighbours, and linking costs each waiter one step in all:
+ * what was pushed since the last sifter stands in front of what that one had linked. A waiter's `newer` is NULL while
+ * no sifter has linked it.
+ *
+ *     word   LINKED (bit 2)  beside a pointer, without SIFTING: some of the chain are linked
+ *
+ *            put back: SIFTING -> LINKED, pointer
+ *            shut: LINKED, pointer -> SIFTING -> pointer (none is linked any more) -> SHUT
+ *
  * Threads: all of it from any thread. All are lock-free.
+ *
+ * Is a waiter in the chain that a sifter holds? If its `newer` is not NULL, and after linking all of it only then:
+ *   0. `newer` is changed by sifters only, and is NULL in all that leave a sifter's hands but by being put back. To
+ *      shut takes the chain without looking at it, so it takes none that is linked: it sifts first, which makes them
+ *      plain. So whoever holds the chain holds all waiters of the list that are linked. (When a waiter begins to wait
+ *      its `newer` is NULL, for nobody else has it.)
  *
  * Why ABA does no harm here. A compare-exchange that finds an old pointer again after it was taken and
  * pushed anew draws no conclusion from what the pointer leads to:
@@ -50,10 +71,15 @@
  *      node it takes, not only with the newest.
  *   5. shut releases too (partner: whoever finds SHUT by an acquiring load or a failed push, or opens the list again;
  *      the sifter that finds SIFTING_SHUT or REOPENED, and lets go of what it holds).
- *   6. Putting back releases the links of what stays (partner: as 3).
+ *   6. Putting back releases the links of what stays, and each `newer` that was made NULL, as SIFTING_SHUT -> SHUT does
+ *      (partner: as 3; and the acquire of the next sifter).
  *   7. AGAIN is released and acquired by the sifter, which so sees why: the source that was asked to stop, the number
  *      that was published. No reason to remove a waiter is missed: who has one modifies the word after, and finds
  *      either the waiter there, or SIFTING, or that it has been taken to be ended.
+ *  7a. A name is released by the exchange that puts it there, and acquired by whoever takes the chain that it is in: the
+ *      sifter, who removes the waiter if it is in the chain, or, by shutting, another thread. In any case that thread
+ *      says bide_awaiter_has_left_. Until then the gate of the waiter's source keeps it (stop.h, 5a), though it may end
+ *      meanwhile. Naming is one exchange, after which the canceler touches the list no more.
  *
  * ---- Those who look again ----
  *
@@ -104,10 +130,19 @@
  *      enlisted having seen a later number than the taker had. The take has acquired his push, so a look that follows
  *      cannot be older than what he saw. A waiter that is due (B) while another sifts leaves its end to that one, who
  *      is asked to look again (7).
+ *  14. A sifter that was asked by AGAIN, and M, look at all. One that was sent by an announcer need not, where the rules
+ *      know what is nearest: each waiter was kept when it was linked, by what was announced then or later, and whoever
+ *      announces either finds the list and is that sifter, or asks for another look. So none was passed over in between.
  * A biased list is not opened again once it is shut.
  *
  * The one sifting uses the list until it has put back, on behalf of one whose wait has not ended (who cancels it has
- * not returned), or as the one announcing, so the list may be freed when no wait is under way and nobody announces.
+ * not returned), or as the one announcing or shutting, so the list may be freed when no wait is under way and nobody
+ * announces. Shutting touches nothing after the list can be seen to be shut by it: what it does to linked waiters comes
+ * before.
+ *
+ * Source: 1 is Treiber's stack, taken whole. A list that a thread owns behind an inbox that anybody pushes onto is the
+ * server of Drepper's and of Dmitry Vyukov's queues; that a wait is removed from a list in both directions is Tokio's
+ * and libunifex's, under a lock there.
  */
 #ifndef BIDE_WAITER_LIST_H
 #define BIDE_WAITER_LIST_H
@@ -121,12 +156,14 @@ BIDE_EXTERN_C_BEGIN
 #define BIDE_LIST_SHUT          ((uintptr_t)1)
 #define BIDE_LIST_AGAIN_        ((uintptr_t)1)
 #define BIDE_LIST_SIFTING_      ((uintptr_t)2)
-#define BIDE_LIST_TAGS_         ((uintptr_t)3)
-#define BIDE_LIST_REOPENED_     ((uintptr_t)4)
-#define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)8 | BIDE_LIST_SIFTING_)
-#define BIDE_LIST_WATCHED_      ((uintptr_t)12)
-#define BIDE_LIST_CLOSED        ((uintptr_t)4 | BIDE_LIST_SHUT)
-#define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)8 | BIDE_LIST_SHUT)
+#define BIDE_LIST_LINKED_       ((uintptr_t)4)
+#define BIDE_LIST_LEAVES_       ((uintptr_t)4)
+#define BIDE_LIST_TAGS_         ((uintptr_t)7)
+#define BIDE_LIST_REOPENED_     ((uintptr_t)8)
+#define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)16 | BIDE_LIST_SIFTING_)
+#define BIDE_LIST_WATCHED_      ((uintptr_t)24)
+#define BIDE_LIST_CLOSED        ((uintptr_t)8 | BIDE_LIST_SHUT)
+#define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)16 | BIDE_LIST_SHUT)
 
 typedef struct bide_waiter_list {
     bide_atomic(uintptr_t) word;
@@ -134,6 +171,12 @@ typedef struct bide_waiter_list {
 
 #define bide_waiter_list_init(list, shut) \
     bide_atomic_init(&(list)->word, (shut) ? BIDE_LIST_SHUT : BIDE_LIST_EMPTY)
+
+/* The head of a waiter. Its address leaves room for the tags. */
+typedef struct bide_listed {
+    BIDE_ALIGNAS(8) bide_awaiter awaiter;
+    bide_awaiter *newer; /* of whoever sifts: the next newer one, or itself; NULL: not linked. 0 */
+} bide_listed;
 
 /* A list whose waiters look again: 8 to 13. Any number of announcers. */
 typedef struct bide_biased_list {
@@ -173,48 +216,86 @@ BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
     return !bide_waiter_list_word_is_idle(word) && word != BIDE_LIST_SIFTING_SHUT_;
 }
 
+/* What the word becomes when `waiter` is pushed onto it. */
+BIDE_INLINE uintptr_t bide_waiter_list_pushed_(uintptr_t word, const bide_listed *waiter)
+{
+    uintptr_t leaves = (word & BIDE_LIST_SIFTING_)
+                       << 1; /* LEAVES goes into the link; LINKED stays */
+    return (uintptr_t)waiter | (word & BIDE_LIST_TAGS_ & ~leaves);
+}
+
+/* And the `link` of that waiter. */
+BIDE_INLINE bide_awaiter *bide_waiter_list_link_(uintptr_t word)
+{
+    return (bide_awaiter *)(word & ~(BIDE_LIST_TAGS_ ^ BIDE_LIST_LEAVES_));
+}
+
 /*
- * Pushes the chain from `first` to `last`; `refused` is then 0, or, if the list is shut or closed, its word. A macro
+ * Pushes a waiter that begins to wait; `refused` is then 0, or, if the list is shut or closed, its word. A macro
  * only because the order is spelled by name: see 3 for what it must hold.
  */
-#define bide_waiter_list_push_unless(list, first, last, order, refused)                     \
-    do {                                                                                    \
-        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                    \
-        while (!bide_waiter_list_word_is_shut(bide_head_)) {                                \
-            (last)->link = (bide_awaiter *)(bide_head_ & ~BIDE_LIST_TAGS_);                 \
-            if (bide_atomic_compare_exchange_weak(                                          \
-                    &(list)->word, &bide_head_,                                             \
-                    (uintptr_t)(first) | (bide_head_ & BIDE_LIST_TAGS_), order, acquire)) { \
-                bide_head_ = 0;                                                             \
-                break;                                                                      \
-            }                                                                               \
-            if (!bide_waiter_list_word_is_shut(bide_head_))                                 \
-                bide_atomic_retry();                                                        \
-        }                                                                                   \
-        (refused) = bide_head_;                                                             \
+#define bide_waiter_list_push_unless(list, waiter, order, refused)                         \
+    do {                                                                                   \
+        bide_listed *bide_pushed_ = (waiter);                                              \
+        uintptr_t bide_head_ = bide_atomic_load(&(list)->word, acquire);                   \
+        bide_pushed_->newer = NULL;                                                        \
+        while (!bide_waiter_list_word_is_shut(bide_head_)) {                               \
+            bide_pushed_->awaiter.link = bide_waiter_list_link_(bide_head_);               \
+            if (bide_atomic_compare_exchange_weak(                                         \
+                    &(list)->word, &bide_head_,                                            \
+                    bide_waiter_list_pushed_(bide_head_, bide_pushed_), order, acquire)) { \
+                bide_head_ = 0;                                                            \
+                break;                                                                     \
+            }                                                                              \
+            if (!bide_waiter_list_word_is_shut(bide_head_))                                \
+                bide_atomic_retry();                                                       \
+        }                                                                                  \
+        (refused) = bide_head_;                                                            \
     } while (0)
 
 /* The same; `pushed` says whether it was. */
-#define bide_waiter_list_push(list, first, last, order, pushed)                \
-    do {                                                                       \
-        uintptr_t bide_refused_;                                               \
-        bide_waiter_list_push_unless(list, first, last, order, bide_refused_); \
-        (pushed) = bide_refused_ == 0;                                         \
+#define bide_waiter_list_push(list, waiter, order, pushed)                \
+    do {                                                                  \
+        uintptr_t bide_refused_;                                          \
+        bide_waiter_list_push_unless(list, waiter, order, bide_refused_); \
+        (pushed) = bide_refused_ == 0;                                    \
     } while (0)
 
-/* What was pushed while somebody sifts, cut off from REOPENED. */
+typedef struct bide_sift_rules bide_sift_rules;
+
+/* The rules where waiters are judged by nothing. */
+extern const bide_sift_rules bide_sift_canceled;
+
+/* What was pushed while somebody sifts, whom the list has been shut on since, cut off from REOPENED. Those that were
+ * named have left. */
 bide_awaiter *bide_waiter_list_cut_(uintptr_t word);
 
-/* Shuts the list; takes every waiter, newest first, or NULL. Touches nothing of the list afterwards. */
-BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
+/* Makes a list with this word, which is LINKED, plain, and returns its word. Lock-free, and linear in the waiters. */
+uintptr_t bide_waiter_list_make_plain_(bide_waiter_list *list, uintptr_t word,
+                                       const bide_sift_rules *rules, void *context);
+
+/* Is a list with this word to be made plain before the chain is taken? */
+BIDE_INLINE bool bide_waiter_list_word_is_linked_(uintptr_t word)
+{
+    return (word & (BIDE_LIST_SIFTING_ | BIDE_LIST_LINKED_)) == BIDE_LIST_LINKED_;
+}
+
+/* bide_waiter_list_shut for waiters that are judged. */
+BIDE_INLINE bide_awaiter *bide_waiter_list_shut_judged_(bide_waiter_list *list,
+                                                        const bide_sift_rules *rules, void *context)
 {
     /* The first guess is that nobody waits; a look would fetch the line twice, to read and to write. */
     uintptr_t head = BIDE_LIST_EMPTY;
     uintptr_t shut = BIDE_LIST_SHUT;
-    for (bool again = false;
-         !bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed); again = true) {
+    bool again = false;
+    while (!bide_atomic_compare_exchange(&list->word, &head, shut, acq_rel, relaxed)) {
         if (again)
             bide_atomic_retry();
+        again = true;
+        if (BIDE_UNLIKELY(bide_waiter_list_word_is_linked_(head))) {
+            head = bide_waiter_list_make_plain_(list, head, rules, context);
+            again = false;
+        }
         if (head == BIDE_LIST_CLOSED || head == BIDE_LIST_SHUT_FOR_GOOD)
             return NULL;
         shut = (head & BIDE_LIST_SIFTING_) != 0 ? BIDE_LIST_SIFTING_SHUT_ : BIDE_LIST_SHUT;
@@ -222,27 +303,6 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
     if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
         return bide_waiter_list_cut_(head);
     return head > BIDE_LIST_WATCHED_ ? (bide_awaiter *)head : NULL;
-}
-
-/*
- * Shuts the list for good; takes every waiter, newest first, or NULL; they end with -EPIPE. Touches nothing of the list
- * afterwards. Blocks while another thread sifts: what that one holds is to be ended by what came before the close.
- */
-BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
-{
-    uintptr_t word = bide_atomic_load(&list->word, relaxed);
-    uintptr_t closed;
-    do {
-        while ((word & BIDE_LIST_SIFTING_) != 0) {
-            bide_platform.yield();
-            word = bide_atomic_load(&list->word, relaxed);
-        }
-        if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD)
-            return NULL;
-        closed = word == BIDE_LIST_SHUT ? BIDE_LIST_SHUT_FOR_GOOD : BIDE_LIST_CLOSED;
-        /* acquire: 4; release: 5. */
-    } while (!bide_atomic_compare_exchange(&list->word, &word, closed, acq_rel, relaxed));
-    return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
 }
 
 /*
@@ -263,7 +323,7 @@ BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
  * What a primitive knows of its waiters, for those who sift its list: three functions that share `context`, a few
  * words on the stack of whoever sifts.
  */
-typedef struct bide_sift_rules {
+struct bide_sift_rules {
     /*
      * Before waiters are looked at, each time: loads what they are judged by into `context`, seq_cst (B, and 13). NULL:
      * they are judged by nothing, and end when the list is shut, with what their `resume` says.
@@ -278,16 +338,53 @@ typedef struct bide_sift_rules {
      * this does. NULL: there are none. */
     void (*end)(void *context, bide_awaiter *awaiter);
 
+    /*
+     * What is nearest. A sifter who finds that nobody is reached looks at nobody but those that have come since the
+     * last one. `forget`: nobody is kept. `keep`: `awaiter` is, as far as `look` saw when it was linked. `reaches`: may
+     * one of those that were kept since `forget` have become due, as far as `look` saw? True if in doubt: one of them
+     * may not be there any more. What they write is `context`'s object's, of whoever sifts. All NULL: true.
+     */
+    void (*forget)(void *context);
+    void (*keep)(void *context, const bide_awaiter *awaiter);
+    bool (*reaches)(const void *context);
+
     /* They are bide_list_waiters, suspended by bide_waiter_list_suspend. */
     bool looks_again;
-} bide_sift_rules;
+};
 
-/* The rules where waiters are judged by nothing. */
-extern const bide_sift_rules bide_sift_canceled;
+/* Shuts the list; takes every waiter, newest first, or NULL. Touches nothing of the list afterwards. */
+BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
+{
+    return bide_waiter_list_shut_judged_(list, &bide_sift_canceled, NULL);
+}
+
+/*
+ * Shuts the list for good; takes every waiter, newest first, or NULL; they end with -EPIPE. Touches nothing of the list
+ * afterwards. Blocks while another thread sifts: what that one holds is to be ended by what came before the close.
+ */
+BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
+{
+    uintptr_t word = bide_atomic_load(&list->word, relaxed);
+    for (;;) {
+        if (BIDE_UNLIKELY((word & BIDE_LIST_SIFTING_) != 0)) {
+            bide_platform.yield();
+            word = bide_atomic_load(&list->word, relaxed);
+        } else if (BIDE_UNLIKELY(bide_waiter_list_word_is_linked_(word))) {
+            word = bide_waiter_list_make_plain_(list, word, &bide_sift_canceled, NULL);
+        } else if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD) {
+            return NULL;
+        } else {
+            uintptr_t closed = word == BIDE_LIST_SHUT ? BIDE_LIST_SHUT_FOR_GOOD : BIDE_LIST_CLOSED;
+            /* acquire: 4; release: 5. */
+            if (bide_atomic_compare_exchange(&list->word, &word, closed, acq_rel, relaxed))
+                return closed == BIDE_LIST_CLOSED ? (bide_awaiter *)word : NULL;
+        }
+    }
+}
 
 /* The head of a waiter whose suspend looks again when it has enlisted. */
 typedef struct bide_list_waiter {
-    bide_awaiter awaiter;
+    bide_listed listed;
     bide_atomic(uint32_t) handshake; /* between suspend and who ends the wait */
 } bide_list_waiter;
 
@@ -313,19 +410,23 @@ BIDE_INLINE uintptr_t bide_biased_list_look(bide_biased_list *biased)
 }
 
 /*
- * Ends and wakes those that are due and those that were asked to stop; or asks who sifts already to look again. Any
- * thread; lock-free, and linear in the waiters.
+ * Ends and wakes those that are due; or asks who sifts already to look again. Any thread; lock-free, and linear in the
+ * waiters, unless the rules know that none of them is reached: then in those that have come since the last time.
  */
 void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
                                const bide_sift_rules *rules, void *context);
 
-/* The same for `cancel`: nothing has become due. */
-void bide_waiter_list_sift_canceled(bide_waiter_list *list, const bide_sift_rules *rules,
-                                    void *context);
+/*
+ * For `cancel`: removes `waiter`, ends it and wakes it, or has whoever sifts do so; nothing if it is not there. Any
+ * thread; lock-free. A constant number of steps for each call and each waiter that has come since the last one, but for
+ * those that another thread sifts meanwhile.
+ */
+void bide_waiter_list_sift_canceled(bide_waiter_list *list, bide_listed *waiter,
+                                    const bide_sift_rules *rules, void *context);
 
-/* The same, and removes `awaiter`; false if it is not there: it has been taken to be ended. For `withdraw`. Blocks
- * while another thread sifts. */
-bool bide_waiter_list_sift_out(bide_waiter_list *list, const bide_awaiter *awaiter,
+/* For `withdraw`: removes `waiter`; false if it is not there: it has been taken to be ended. The same, but blocks while
+ * another thread sifts. */
+bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
                                const bide_sift_rules *rules, void *context);
 
 /*
@@ -335,14 +436,14 @@ bool bide_waiter_list_sift_out(bide_waiter_list *list, const bide_awaiter *await
 void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules, void *context);
 
 /* `cancel` and `withdraw` where waiters are judged by nothing. */
-BIDE_INLINE void bide_waiter_list_cancel(bide_waiter_list *list)
+BIDE_INLINE void bide_waiter_list_cancel(bide_waiter_list *list, bide_listed *waiter)
 {
-    bide_waiter_list_sift_canceled(list, &bide_sift_canceled, NULL);
+    bide_waiter_list_sift_canceled(list, waiter, &bide_sift_canceled, NULL);
 }
 
-BIDE_INLINE bool bide_waiter_list_withdraw(bide_waiter_list *list, const bide_awaiter *awaiter)
+BIDE_INLINE bool bide_waiter_list_withdraw(bide_waiter_list *list, bide_listed *waiter)
 {
-    return bide_waiter_list_sift_out(list, awaiter, &bide_sift_canceled, NULL);
+    return bide_waiter_list_sift_out(list, waiter, &bide_sift_canceled, NULL);
 }
 
 /* The chain turned round: oldest first, which is the order in which waiters are woken. */

@@ -5,21 +5,25 @@
  * Floor: sync.
  *
  *     state     value | CLOSED | CANCEL | WAITING | NEW | SERVING
- *     arrivals  those who have come since somebody served, newest first: a waiter_list that is never shut
- *     line      those who were there before, oldest first; of whoever serves
+ *     arrivals  those who have come since somebody served, newest first; pushed onto by anybody, taken whole
+ *     line      those who were there before, oldest first, linked in both directions; of whoever serves
+ *     leaving   the names of those in line that are to be removed; as arrivals. SWEEP beside them: the server is to look
+ *               through the whole line
  *
  *     SERVING   somebody serves: he alone has the line, and he alone takes from the value
  *     NEW       somebody has arrived whom no server has seen yet
  *     WAITING   (beside SERVING it says nothing) somebody is in the line or has arrived
- *     CANCEL    one of those in line was asked to stop, or is due out of turn
+ *     CANCEL    something is in `leaving`: one in line was asked to stop, or is due out of turn
  *     CLOSED    nobody may wait any more; for good
  *
  *     take      no flag -> no flag, another value. The fast way: only while nobody waits and nobody serves
  *     put       no flag, SERVING -> the same, another value.       WAITING -> SERVING, another value, and serves
  *     enlist    pushes onto arrivals, then: no flag -> NEW, WAITING   WAITING, SERVING -> the same, NEW
  *                                           no flag, and the value is such by now -> SERVING, and serves
- *                                           due by now: as cancel
- *     cancel    SERVING -> the same, NEW, CANCEL                   WAITING -> SERVING, and serves
+ *                                           due by now: -> SERVING, and serves;
+ *                                           SERVING: SWEEP into leaving, and -> the same, NEW, CANCEL
+ *     cancel    WAITING -> SERVING, removes it, and serves
+ *               SERVING: its name into leaving, and -> the same, CANCEL; or, if it is not the same any more, as above
  *     close     any -> the same, CLOSED                            WAITING -> SERVING, CLOSED, and serves
  *     serve     takes the arrivals into the line, and from its front all whose time has come;
  *               SERVING -> no flag, or WAITING. If the state has changed meanwhile: once more
@@ -48,7 +52,7 @@
  * 7. The memory of a queue may go when every wait on it has ended and its users are done with it, however they know of
  *    each other: a put is one read-modify-write, after which nothing is touched, or it serves, and then those whose
  *    time has come are resumed, and the others may take anything, only after the server has left.
- * 8. ABA: arrivals are pushed onto or taken whole (waiter_list.h, 1 and 2). The state is compared and exchanged by
+ * 8. ABA: arrivals and names are pushed onto or taken whole (waiter_list.h, 1 and 2). The state is compared and exchanged by
  *    those who conclude nothing from its not having changed, but for the leaving of the server, from that no wish is
  *    in it: NEW, CANCEL and CLOSED are taken out by servers only, and a value that went up and down again was
  *    nobody's wish, for nobody but the server takes while it serves.
@@ -56,6 +60,16 @@
  *    of those numbers but for who has pushed late: he sees that he is due as he says that he is there (his saying it
  *    is a modification of the state, so it sees the last), and has the whole line looked through. One who has said it
  *    before he was due stands before all who wait for later ones: they have read the state after that.
+ * 10. A canceler that finds another serving names the waiter (release; partner: the server's acquire), and then says
+ *    CANCEL, so by 1 a server finds the name. A server may find it earlier, because it came for another's. So it takes
+ *    the arrivals after the names: the waiter has been pushed before it was named. And then the waiter may end before its
+ *    canceler has said CANCEL, but its gate stays shut until cancel has returned (stop.h, 5a), so the queue stays too.
+ *    Once a name is there its canceler does not return before it has said CANCEL to a server, or served: no name is left
+ *    to refer to a waiter that has gone. Whether a named waiter is in line the server reads in the waiter, in `before`,
+ *    which only servers write.
+ * 11. SWEEP too may be found earlier than the CANCEL that follows it, by a server that judges by a value of before. It
+ *    has taken the arrivals after it (as 10), and looks through the line each time until it leaves, and by the value of
+ *    that moment the last time. So nobody is left in line who was due, or had been asked, when SWEEP was put there.
  */
 #ifndef BIDE_WAITER_QUEUE_H
 #define BIDE_WAITER_QUEUE_H
@@ -109,17 +123,18 @@ BIDE_INLINE bool bide_queue_is_past(uintptr_t state, unsigned bits_below, uint32
 
 typedef struct bide_waiter_queue {
     bide_atomic(uintptr_t) state;
-    bide_waiter_list arrivals;
-    bide_awaiter_chain line; /* of the server */
+    bide_atomic(uintptr_t) arrivals; /* the newest, or 0 */
+    bide_atomic(uintptr_t) leaving;  /* the name that came last, or 0, by next_leaving; and SWEEP */
+    bide_awaiter *line;              /* of the server: the oldest, or NULL */
 } bide_waiter_queue;
 
 /* One wait, at the head of a primitive's waiter. */
 typedef struct bide_queue_waiter {
     bide_awaiter awaiter;
     bide_waiter_queue *queue;
-    /* What the rules judge it by; constant while it waits. If they admit who is canceled: its place in line, of the
-     * server. */
-    uint32_t wants;
+    bide_awaiter *
+        before; /* of the server: the next older one, or, in the oldest, the newest; NULL: not in line */
+    uint32_t wants; /* what the rules judge it by; constant while it waits */
     bide_atomic(uint32_t) handshake;
 } bide_queue_waiter;
 
@@ -172,8 +187,9 @@ struct bide_queue_rules {
 BIDE_INLINE void bide_waiter_queue_init(bide_waiter_queue *queue, uintptr_t value)
 {
     bide_atomic_init(&queue->state, value);
-    bide_waiter_list_init(&queue->arrivals, false);
-    queue->line.first = NULL;
+    bide_atomic_init(&queue->arrivals, (uintptr_t)0);
+    bide_atomic_init(&queue->leaving, (uintptr_t)0);
+    queue->line = NULL;
 }
 
 /*
@@ -190,6 +206,12 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
 bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queue_rules *rules,
                                       bide_frame *frame);
 
+/* Before a wait is enlisted for the first time: it is not in line. */
+BIDE_INLINE void bide_queue_waiter_begin(bide_queue_waiter *waiter)
+{
+    waiter->before = NULL;
+}
+
 /*
  * Its halves, for who has something to do in between, when the wait has begun but cannot have ended for the
  * coroutine. After the second the waiter is not touched, unless it returns true: it has ended, and its frame is to go
@@ -198,10 +220,15 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queu
 void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules *rules);
 bool bide_waiter_queue_arm(bide_queue_waiter *waiter);
 
-/* For the operations' `cancel` and `withdraw`. When the latter says false, and what the operation has taken is not to
- * be lost, the primitive gives it back. */
-void bide_waiter_queue_cancel(bide_waiter_queue *queue, const bide_queue_rules *rules);
+/* For the operations' `cancel` and `withdraw`: a constant number of steps for each call and each waiter that has come
+ * since the last one. When the latter says false, and what the operation has taken is not to be lost, the primitive
+ * gives it back. */
+void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_queue_rules *rules);
 bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *rules);
+
+/* Removes and ends all in line that were asked to stop: for who holds a waiter that may have been asked while it was
+ * nowhere, and has enlisted it. Not where the rules admit who is canceled. Linear in the waiters. */
+void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_queue_rules *rules);
 
 /* Closes it: who waits, now and later, ends with -EPIPE. Lock-free. */
 void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *rules);
@@ -217,8 +244,7 @@ BIDE_INLINE bool bide_waiter_queue_is_idle(bide_waiter_queue *queue)
     if ((state & BIDE_QUEUE_SERVING_) != 0)
         return false;
     return (state & BIDE_QUEUE_WAITING_) == 0 ||
-           (bide_atomic_load(&queue->arrivals.word, relaxed) == BIDE_LIST_EMPTY &&
-            queue->line.first == NULL);
+           (bide_atomic_load(&queue->arrivals, relaxed) == 0 && queue->line == NULL);
 }
 
 BIDE_EXTERN_C_END

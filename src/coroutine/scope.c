@@ -1,22 +1,15 @@
 /*
  * Scopes. The owner is counted among what runs, until it joins; so the count cannot come down to 0 before, and
  * who may spawn is counted.
- *
- * Open scopes are in a list, where misuse is looked for, so that a coroutine that ends is asked about its own;
- * `open_count` spares those that end while there is none the lock.
  */
 #include "bide/scope.h"
 
 #include "inside.h"
-#include "lock.h"
+#include "open_scopes.h"
 
 #include "bide/coroutine.h"
 #include "bide/errors.h"
 #include "bide/wrapper.h"
-
-static bide_atomic(uint32_t) lock; /* LOCK_FREE */
-static bide_scope *open_scopes;
-static bide_atomic(uint32_t) open_count;
 
 void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
 {
@@ -24,42 +17,13 @@ void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
     bide_fork_init_(&scope->fork, 1, BIDE_DECIDED_BY_ERROR, &scope->context, &scope->awaiter);
     bide_fork_attach_(&scope->fork, &scope->context);
     scope->owner = debug ? owner : NULL;
-    if (debug) {
-        lock_take(&lock);
-        scope->next_open = open_scopes;
-        open_scopes = scope;
-        /* relaxed: who is to see it is the owner, later on its own; a hint for all others. */
-        bide_atomic_fetch_add(&open_count, 1, relaxed);
-        lock_free(&lock);
-    }
-}
-
-static void no_longer_open(bide_scope *scope)
-{
-    lock_take(&lock);
-    bide_scope **link = &open_scopes;
-    while (*link != scope)
-        link = &(*link)->next_open;
-    *link = scope->next_open;
-    bide_atomic_fetch_sub(&open_count, 1, relaxed);
-    lock_free(&lock);
-}
-
-static bool has_open_scope(const bide_frame *frame)
-{
-    bool has = false;
-    if (bide_atomic_load(&open_count, relaxed) == 0)
-        return false;
-    lock_take(&lock);
-    for (bide_scope *scope = open_scopes; scope != NULL && !has; scope = scope->next_open)
-        has = scope->owner == frame;
-    lock_free(&lock);
-    return has;
+    if (debug)
+        bide_open_scopes_add_(scope);
 }
 
 void bide_frame_ends_(const bide_frame *frame, const bide_coroutine_code *code)
 {
-    if (has_open_scope(frame))
+    if (bide_open_scopes_has_(frame))
         bide_platform.misuse("a coroutine ended with a scope that it had not joined", code->name,
                              code->file, bide_frame_point(frame)->line);
 }
@@ -105,7 +69,7 @@ static int join_resume(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
     if (scope->owner != NULL)
-        no_longer_open(scope);
+        bide_open_scopes_remove_(scope);
     scope->owner = NULL;
     /* relaxed: branch.h, 2. */
     return -(int)bide_atomic_load(&scope->fork.decided, relaxed);

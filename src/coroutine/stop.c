@@ -128,27 +128,89 @@ void bide_awaiter_end_closed(bide_awaiter *awaiter)
 }
 
 /*
+ * Whoever started or canceled the wait is done with it. True: the operation has ended meanwhile, and the caller goes on
+ * with the coroutine. False: the gate is open, or is the remover's to open, and nothing is touched any more.
+ */
+static bool end_canceling(bide_stop_source *source)
+{
+    uint32_t word = bide_atomic_load(&source->word, relaxed);
+    for (;;) {
+        uint32_t done = word & ~(uint32_t)BIDE_STOP_CANCELING_;
+        if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_LEAVING_)) == BIDE_STOP_ENDED_) {
+            /* acquire: partners are the gate's release, 3, and the remover's, 5a. */
+            if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire, relaxed))
+                return true;
+        } else {
+            if ((word & BIDE_STOP_LEAVING_) == 0)
+                done |= BIDE_STOP_WAITING_;
+            /* release: 2, partner is the gate's acquire; or 5a, the remover's. */
+            if (bide_atomic_compare_exchange(&source->word, &word, done, release, relaxed))
+                return false;
+        }
+    }
+}
+
+/*
  * The operation was started, and something has happened meanwhile: `word`. The gate is still shut. Returns who
  * runs next.
  */
 static bide_frame *start_late(bide_stop_source *source, bide_awaiter *awaiter, bide_frame *frame,
                               bide_frame *next, uint32_t word)
 {
-    if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_CUT_)) == 0)
-        source->cancel(awaiter); /* it was requested */
-    while ((word & BIDE_STOP_ENDED_) == 0) {
-        /* release: 2, partner is the gate's acquire. acquire: 3. */
-        if (bide_atomic_compare_exchange(&source->word, &word, word | BIDE_STOP_WAITING_, release,
-                                         acquire))
-            return next;
+    if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_CUT_)) == 0) {
+        /* It was requested. relaxed: it keeps the remover, which comes after it, from opening the gate. */
+        bide_atomic_fetch_or(&source->word, (uint32_t)BIDE_STOP_CANCELING_, relaxed);
+        source->cancel(awaiter);
     }
-    /* relaxed: all that there is to order was by finding ENDED. */
-    bide_atomic_fetch_and(&source->word, (uint32_t)REASON, relaxed);
+    if (!end_canceling(source))
+        return next;
     awaiter->frame = frame;
     if (next == NULL)
         return frame;
     bide_wake_one(awaiter);
     return next;
+}
+
+/* ---- Naming what is to be removed: 5a ---- */
+
+bool bide_awaiter_leaves_(bide_awaiter *awaiter)
+{
+    bide_stop_source *source = source_of(awaiter);
+    if (source == NULL)
+        return false;
+    /* relaxed: naming it comes after this, and releases. */
+    bide_atomic_fetch_or(&source->word, (uint32_t)BIDE_STOP_LEAVING_, relaxed);
+    return true;
+}
+
+bide_awaiter **bide_awaiter_next_leaving_(bide_awaiter *awaiter)
+{
+    return &source_of(awaiter)->next_leaving;
+}
+
+bool bide_awaiter_has_left_(bide_awaiter *awaiter)
+{
+    bide_stop_source *source = source_of(awaiter);
+    bide_frame *frame = source->gate.awaiter.frame;
+    uint32_t word = bide_atomic_load(&source->word, relaxed);
+    for (;;) {
+        uint32_t left = word & ~(uint32_t)BIDE_STOP_LEAVING_;
+        bool last = (word & BIDE_STOP_CANCELING_) == 0;
+        if (last && (word & BIDE_STOP_ENDED_) != 0) {
+            /* acquire: partners are the gate's release, 3, and the canceler's, 5a. */
+            if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire,
+                                             relaxed)) {
+                awaiter->frame = frame;
+                return true;
+            }
+        } else {
+            if (last)
+                left |= BIDE_STOP_WAITING_;
+            /* release: 2, partner is the gate's acquire; or 5a, the canceler's. */
+            if (bide_atomic_compare_exchange(&source->word, &word, left, release, relaxed))
+                return false;
+        }
+    }
 }
 
 bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaiter,
@@ -211,24 +273,11 @@ static void cancel_wait(bide_stop_source *source)
 {
     bide_awaiter *awaiter = source->gate.awaiter.link;
     bide_frame *frame = source->gate.awaiter.frame;
-    uint32_t word = bide_atomic_load(&source->word, relaxed);
-    if ((word & BIDE_STOP_CUT_) == 0)
+    if ((bide_atomic_load(&source->word, relaxed) & BIDE_STOP_CUT_) == 0)
         source->cancel(awaiter);
-    for (;;) {
-        if ((word & BIDE_STOP_ENDED_) != 0) {
-            /* acquire: partner is the gate's release; 3. */
-            if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire,
-                                             relaxed)) {
-                awaiter->frame = frame;
-                bide_wake_one(awaiter);
-                return;
-            }
-        } else {
-            uint32_t waiting = (word & ~(uint32_t)BIDE_STOP_CANCELING_) | BIDE_STOP_WAITING_;
-            /* release: partner is the gate's acquire; 2. */
-            if (bide_atomic_compare_exchange(&source->word, &word, waiting, release, relaxed))
-                return;
-        }
+    if (end_canceling(source)) {
+        awaiter->frame = frame;
+        bide_wake_one(awaiter);
     }
 }
 

@@ -137,6 +137,7 @@ static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
         if (is_handed_over(wait) && !ask_for_hand_over(waiter))
             return frame;
     }
+    bide_queue_waiter_begin(wait);
     bide_waiter_queue_enlist(wait, &rules);
     if (waiter->is_pending)
         end_pending(waiter); /* 2 */
@@ -158,7 +159,7 @@ static int wait_resume(bide_awaiter *awaiter)
 
 static void wait_cancel(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(waiter_of(awaiter)->wait.queue, &rules);
+    bide_waiter_queue_cancel(&waiter_of(awaiter)->wait, &rules);
 }
 
 /* What was handed over to one who is destroyed, or announced to him, goes to the next. */

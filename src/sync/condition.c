@@ -111,6 +111,7 @@ static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
         bide_awaiter_end_closed(awaiter);
         return frame;
     }
+    bide_queue_waiter_begin(&waiter->wait);
     bide_waiter_queue_enlist(&waiter->wait, &rules);
     waiter->is_locked = false;
     bide_mutex_unlock_(waiter->lock);
@@ -125,7 +126,7 @@ static int wait_resume(bide_awaiter *awaiter)
 
 static void wait_cancel(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(waiter_of(awaiter)->wait.queue, &rules);
+    bide_waiter_queue_cancel(&waiter_of(awaiter)->wait, &rules);
 }
 
 static bool wait_withdraw(bide_awaiter *awaiter)

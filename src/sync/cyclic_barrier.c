@@ -144,8 +144,7 @@ static int resume(bide_awaiter *awaiter)
 
 static void cancel(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue,
-                             &bide_cyclic_barrier_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_cyclic_barrier_rules_);
 }
 
 static bool withdraw(bide_awaiter *awaiter)

@@ -221,7 +221,7 @@ static bool stand_in_line(bide_event_count *event_count, bide_retry *retry,
     if (is_possible(retry)) /* B */
         take(event_count, 1, taken);
     if (bide_awaiter_is_canceled(&retry->waiter.awaiter)) /* 7 */
-        bide_waiter_queue_cancel(&event_count->line, &rules.rules);
+        bide_waiter_queue_sweep(&event_count->line, &rules.rules);
     return !bide_waiter_queue_arm(&retry->waiter);
 }
 
@@ -319,6 +319,7 @@ bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
     bide_awaiter_chain taken = {NULL, NULL};
     if (bide_look(awaiter, frame))
         return frame;
+    bide_queue_waiter_begin(&retry->waiter);
     bool held = frame->context->scheduler->one_thread || bide_stop_holds_(frame);
     bool waits = stand(retry, held, &taken) || !try_on(retry, held, &taken);
     if (taken.first != NULL)
@@ -347,7 +348,7 @@ void bide_retry_cancel_(bide_awaiter *awaiter)
     bide_atomic_fence(seq_cst); /* 7; partners: F', H */
     if (!take_out(retry, &place)) {
         line_rules rules = rules_for(&taken);
-        bide_waiter_queue_cancel(retry->waiter.queue, &rules.rules);
+        bide_waiter_queue_cancel(&retry->waiter, &rules.rules);
     } else if ((place & BEGUN) == 0) {
         bide_awaiter_end_canceled(awaiter);
         append(&taken, awaiter);

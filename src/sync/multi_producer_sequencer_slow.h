@@ -75,7 +75,8 @@ static void F_(_end)(void *context, bide_awaiter *awaiter)
         bide_awaiter_end_closed(awaiter);
 }
 
-static const bide_sift_rules F_(_rules) = {NULL, F_(_is_due), F_(_end), true};
+static const bide_sift_rules F_(_rules) = {
+    .is_due = F_(_is_due), .end = F_(_end), .looks_again = true};
 
 void F_(_wake_)(SEQUENCER_ *sequencer, uintptr_t word)
 {
@@ -91,14 +92,16 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
-    SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    bide_waiter_list_sift_canceled(&sequencer->readers.list, &F_(_rules), NULL);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    bide_waiter_list_sift_canceled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+                                   &F_(_rules), NULL);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
-    SEQUENCER_ *sequencer = ((WAITER_ *)(void *)awaiter)->sequencer;
-    return bide_waiter_list_sift_out(&sequencer->readers.list, awaiter, &F_(_rules), NULL);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    return bide_waiter_list_sift_out(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+                                     &F_(_rules), NULL);
 }
 
 void F_(_close)(SEQUENCER_ *sequencer)

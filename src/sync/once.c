@@ -49,7 +49,7 @@ int bide_once_waited_(bide_awaiter *awaiter)
 
 void bide_once_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(((bide_queue_waiter *)(void *)awaiter)->queue, &rules);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &rules);
 }
 
 bool bide_once_withdraw_(bide_awaiter *awaiter)

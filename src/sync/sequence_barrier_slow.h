@@ -19,13 +19,46 @@ static void F_(_look)(void *context)
     sifter->published = bide_atomic_load(&sifter->barrier->published, seq_cst); /* B */
 }
 
+static BIDE_SEQUENCE F_(_target)(const bide_awaiter *awaiter)
+{
+    const WAITER_ *waiter = (const WAITER_ *)(const void *)awaiter;
+    return waiter->follows ? F_(_followed_)((const FOLLOWER_ *)(const void *)awaiter)
+                           : waiter->target;
+}
+
 static bool F_(_is_due)(const void *context, const bide_awaiter *awaiter)
 {
     const F_(_sifter) *sifter = context;
-    const WAITER_ *waiter = (const WAITER_ *)(const void *)awaiter;
-    BIDE_SEQUENCE target =
-        waiter->follows ? F_(_followed_)((const FOLLOWER_ *)(const void *)awaiter) : waiter->target;
-    return !TRAIT_(_precedes)(sifter->published, target);
+    return !TRAIT_(_precedes)(sifter->published, F_(_target)(awaiter));
+}
+
+/* The nearest target: 6. */
+
+static void F_(_forget)(void *context)
+{
+    ((F_(_sifter) *)context)->barrier->has_nearest = false;
+}
+
+static bool F_(_reaches)(const void *context)
+{
+    const F_(_sifter) *sifter = context;
+    const BARRIER_ *barrier = sifter->barrier;
+    return barrier->has_nearest && !TRAIT_(_precedes)(sifter->published, barrier->nearest);
+}
+
+static void F_(_keep)(void *context, const bide_awaiter *awaiter)
+{
+    const F_(_sifter) *sifter = context;
+    BARRIER_ *barrier = sifter->barrier;
+    BIDE_SEQUENCE target = F_(_target)(awaiter);
+    if (F_(_reaches)(context)) /* nothing is nearer than what is reached */
+        return;
+    /* Neither is reached, or only the target is: then it lies behind, so it counts as the nearest. */
+    if (!barrier->has_nearest || !TRAIT_(_precedes)(sifter->published, target) ||
+        (BIDE_SEQUENCE)(target - sifter->published) <
+            (BIDE_SEQUENCE)(barrier->nearest - sifter->published))
+        barrier->nearest = target;
+    barrier->has_nearest = true;
 }
 
 static void F_(_end)(void *context, bide_awaiter *awaiter)
@@ -33,7 +66,13 @@ static void F_(_end)(void *context, bide_awaiter *awaiter)
     ((WAITER_ *)(void *)awaiter)->published = ((F_(_sifter) *)context)->published;
 }
 
-static const bide_sift_rules F_(_rules) = {F_(_look), F_(_is_due), F_(_end), true};
+static const bide_sift_rules F_(_rules) = {.look = F_(_look),
+                                           .is_due = F_(_is_due),
+                                           .end = F_(_end),
+                                           .forget = F_(_forget),
+                                           .keep = F_(_keep),
+                                           .reaches = F_(_reaches),
+                                           .looks_again = true};
 
 void F_(_wake_)(BARRIER_ *barrier, uintptr_t word)
 {
@@ -51,14 +90,18 @@ bide_frame *F_(_suspend_)(bide_awaiter *awaiter, bide_frame *frame)
 
 void F_(_cancel_)(bide_awaiter *awaiter)
 {
-    F_(_sifter) sifter = {((WAITER_ *)(void *)awaiter)->barrier, 0};
-    bide_waiter_list_sift_canceled(&sifter.barrier->waiters.list, &F_(_rules), &sifter);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    F_(_sifter) sifter = {waiter->barrier, 0};
+    bide_waiter_list_sift_canceled(&sifter.barrier->waiters.list, &waiter->waiting.listed,
+                                   &F_(_rules), &sifter);
 }
 
 bool F_(_withdraw_)(bide_awaiter *awaiter)
 {
-    F_(_sifter) sifter = {((WAITER_ *)(void *)awaiter)->barrier, 0};
-    return bide_waiter_list_sift_out(&sifter.barrier->waiters.list, awaiter, &F_(_rules), &sifter);
+    WAITER_ *waiter = (WAITER_ *)(void *)awaiter;
+    F_(_sifter) sifter = {waiter->barrier, 0};
+    return bide_waiter_list_sift_out(&sifter.barrier->waiters.list, &waiter->waiting.listed,
+                                     &F_(_rules), &sifter);
 }
 
 void F_(_close)(BARRIER_ *barrier)

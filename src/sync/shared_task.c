@@ -1,15 +1,15 @@
 /* The two ends of a shared task; its states and memory orders are argued in the header. */
 #include "bide/shared_task.h"
 
-bide_frame *bide_shared_task_start_(bide_shared_task *shared, bide_awaiter *awaiter,
-                                    bide_frame *frame)
+bide_frame *bide_shared_task_start_(bide_shared_task_waiter *waiter, bide_frame *frame)
 {
+    bide_shared_task *shared = waiter->shared;
     bide_frame *task = &shared->frame;
     bide_scheduler *scheduler = task->context->scheduler;
     bool here = frame->context->scheduler == scheduler;
     bool pushed; /* it is: nobody has started what would shut the list */
     /* release: see 4. From here on the caller's frame is not touched, and the task's until it is started. */
-    bide_waiter_list_push(&shared->waiters, awaiter, awaiter, release, pushed);
+    bide_waiter_list_push(&shared->waiters, &waiter->listed, release, pushed);
     (void)pushed;
     task->awaiter.frame = NULL; /* nobody's child */
     if (here)

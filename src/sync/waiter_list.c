@@ -5,149 +5,84 @@
 
 #include "bide/stop.h"
 
-/* What was pushed since a chain was taken. */
+static bide_listed *listed_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_listed, awaiter);
+}
+
+/* The waiter that a link, or a word, leads to; NULL at the end of its chain. */
+static bide_awaiter *leads_to(uintptr_t link)
+{
+    return link > BIDE_LIST_WATCHED_ ? (bide_awaiter *)(link & ~BIDE_LIST_TAGS_) : NULL;
+}
+
+/* ---- What has come while one sifts ---- */
+
 typedef struct since {
-    bide_awaiter_chain chain;
-    bool reopened; /* and the list was shut before */
+    bide_awaiter_chain pushed; /* newest first */
+    bide_awaiter *named;       /* those to be removed, by next_leaving */
+    bool reopened;             /* the list was shut before, and opened again */
 } since;
 
 static since since_of(uintptr_t word)
 {
-    since s = {{NULL, NULL}, false};
-    bide_awaiter *a = (bide_awaiter *)(word & ~BIDE_LIST_TAGS_);
-    if ((uintptr_t)a > BIDE_LIST_SIFTING_SHUT_) {
-        s.chain.first = a;
-        do {
-            s.chain.last = a;
-            a = a->link;
-        } while ((uintptr_t)a > BIDE_LIST_SIFTING_SHUT_);
-        s.chain.last->link = NULL;
+    since s = {{NULL, NULL}, NULL, false};
+    uintptr_t link = word & ~(BIDE_LIST_SIFTING_ | BIDE_LIST_AGAIN_);
+    for (bide_awaiter *a; (a = leads_to(link)) != NULL;) {
+        if ((link & BIDE_LIST_LEAVES_) != 0) {
+            bide_awaiter **next = bide_awaiter_next_leaving_(a);
+            link = (uintptr_t)*next;
+            *next = s.named;
+            s.named = a;
+        } else {
+            link = (uintptr_t)a->link;
+            a->link = NULL;
+            bide_awaiter_chain_append(&s.pushed, a, a);
+        }
     }
-    s.reopened = (uintptr_t)a == BIDE_LIST_REOPENED_;
+    s.reopened = link == BIDE_LIST_REOPENED_;
     return s;
+}
+
+/* Done with `awaiter`, which was named. If it has ended it is added to those to be woken. */
+static void say_has_left(bide_awaiter *awaiter, bide_awaiter **woken)
+{
+    if (bide_awaiter_has_left_(awaiter)) {
+        awaiter->link = *woken;
+        *woken = awaiter;
+    }
 }
 
 bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
 {
-    return since_of(word).chain.first;
+    since s = since_of(word);
+    bide_awaiter *woken = NULL;
+    for (bide_awaiter *a = s.named, *next; a != NULL; a = next) {
+        next = *bide_awaiter_next_leaving_(a);
+        say_has_left(a, &woken);
+    }
+    bide_wake(woken);
+    return s.pushed.first;
 }
 
-/* One sifting, of one thread. All chains newest first, but those that have ended. */
+/* ---- Sifting ---- */
+
+/* One sifting, of one thread. */
 typedef struct sifting {
     bide_waiter_list *list;
     const bide_sift_rules *rules;
     void *context;
-    bide_awaiter *taken;       /* to be looked at */
-    bide_awaiter_chain kept;   /* those that stay */
-    bide_awaiter_chain let_go; /* the list was shut while they were kept */
+    bool makes_plain;          /* puts back what is not linked */
+    bide_awaiter *kept;        /* what is held; newest first */
+    bide_awaiter_chain let_go; /* the list was shut while they were kept; newest first */
     bide_awaiter_chain ended;  /* oldest first */
+    bide_awaiter *woken;       /* were named, but had ended: to be woken as they stand */
+    uintptr_t left;            /* the list's word, as it was put back */
 } sifting;
 
-/*
- * Takes the waiters to be looked at; true if there are any. False: there is nobody, or another sifts and has been
- * asked to look again. `word` is what the caller has last seen the list's to be. Lock-free.
- */
-static bool begin(sifting *s, uintptr_t word)
+static sifting sifting_of(bide_waiter_list *list, const bide_sift_rules *rules, void *context)
 {
-    bide_waiter_list *list = s->list;
-    for (bool again = false; bide_waiter_list_word_has_waiters(word); again = true) {
-        if ((word & BIDE_LIST_SIFTING_) != 0) {
-            /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
-            if (bide_atomic_compare_exchange(&list->word, &word, word | BIDE_LIST_AGAIN_, release,
-                                             relaxed))
-                return false;
-        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
-                                                relaxed)) { /* 4 */
-            s->taken = (bide_awaiter *)word;
-            return true;
-        }
-        if (again)
-            bide_atomic_retry();
-    }
-    return false;
-}
-
-/* Begins in order to remove one that must be there or have been taken to be ended: false. Blocks while another
- * sifts. */
-static bool begin_alone(sifting *s)
-{
-    bide_waiter_list *list = s->list;
-    while ((bide_atomic_load(&list->word, relaxed) & BIDE_LIST_SIFTING_) != 0 ||
-           !begin(s, bide_atomic_load(&list->word, relaxed))) {
-        if (bide_waiter_list_word_is_idle(bide_atomic_load(&list->word, relaxed)))
-            return false;
-        bide_platform.yield();
-    }
-    return true;
-}
-
-/* `before` is newer than `after`. */
-static void put_before(bide_awaiter_chain *after, bide_awaiter_chain before)
-{
-    if (before.first == NULL)
-        return;
-    if (after->first != NULL) {
-        before.last->link = after->first;
-        before.last = after->last;
-    }
-    *after = before;
-}
-
-static void let_go_of_kept(sifting *s)
-{
-    if (s->kept.first != NULL)
-        put_before(&s->let_go, s->kept);
-    s->kept.first = NULL;
-}
-
-static uintptr_t what_stays(const sifting *s)
-{
-    if (s->kept.first != NULL)
-        return (uintptr_t)s->kept.first;
-    return s->rules->looks_again ? BIDE_LIST_WATCHED_ : BIDE_LIST_EMPTY;
-}
-
-/*
- * Puts back what is kept. True: done. False: look at `taken` again, which has what was kept, and what has come since.
- * Lock-free, but linear in what has come since.
- */
-static bool put_back(sifting *s)
-{
-    bide_waiter_list *list = s->list;
-    if (s->kept.first != NULL)
-        s->kept.last->link = NULL;
-    uintptr_t word = BIDE_LIST_SIFTING_;
-    for (bool again = false;;) {
-        if (word == BIDE_LIST_SIFTING_) {
-            /* release: 6. */
-            if (bide_atomic_compare_exchange(&list->word, &word, what_stays(s), release, relaxed))
-                return true;
-        } else if (word == BIDE_LIST_SIFTING_SHUT_) {
-            /* acquire: 5. */
-            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SHUT, acquire,
-                                             relaxed)) {
-                let_go_of_kept(s);
-                return true;
-            }
-        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
-                                                relaxed)) { /* 4, 5 and 7 */
-            since what = since_of(word);
-            if (what.reopened)
-                let_go_of_kept(s);
-            put_before(&s->kept, what.chain);
-            if ((word & BIDE_LIST_AGAIN_) != 0) {
-                s->taken = s->kept.first;
-                s->kept.first = NULL;
-                return false;
-            }
-            word = BIDE_LIST_SIFTING_;
-            again = false;
-            continue;
-        }
-        if (again)
-            bide_atomic_retry();
-        again = true;
-    }
+    return (sifting){.list = list, .rules = rules, .context = context};
 }
 
 static void look(const sifting *s)
@@ -165,6 +100,192 @@ static void take_result(const sifting *s, bide_awaiter *awaiter)
 {
     if (s->rules->end != NULL)
         s->rules->end(s->context, awaiter);
+}
+
+static void forget(const sifting *s)
+{
+    if (s->rules->forget != NULL)
+        s->rules->forget(s->context);
+}
+
+static void keep(const sifting *s, const bide_awaiter *awaiter)
+{
+    if (s->rules->keep != NULL)
+        s->rules->keep(s->context, awaiter);
+}
+
+static bool is_reached(const sifting *s)
+{
+    return s->rules->reaches == NULL || s->rules->reaches(s->context);
+}
+
+/* Links those in front of what is linked already; 0. They are kept: 14. */
+static void link_kept(sifting *s)
+{
+    bide_awaiter *newer = s->kept;
+    if (newer == NULL || listed_of(newer)->newer != NULL)
+        return;
+    look(s);
+    listed_of(newer)->newer = newer;
+    keep(s, newer);
+    for (;;) {
+        bide_awaiter *a = leads_to((uintptr_t)newer->link);
+        newer->link = a;
+        if (a == NULL)
+            return;
+        bool linked = listed_of(a)->newer != NULL;
+        listed_of(a)->newer = newer;
+        if (linked)
+            return;
+        keep(s, a);
+        newer = a;
+    }
+}
+
+static void unlink_kept(sifting *s)
+{
+    for (bide_awaiter *a = s->kept; a != NULL; a = a->link)
+        listed_of(a)->newer = NULL;
+}
+
+/* The chain with this word is the caller's. */
+static void hold(sifting *s, uintptr_t word)
+{
+    s->kept = leads_to(word);
+    if ((word & BIDE_LIST_LINKED_) == 0)
+        forget(s);
+    link_kept(s);
+}
+
+/* Is it held? */
+static bool is_kept(bide_awaiter *awaiter)
+{
+    return listed_of(awaiter)->newer != NULL;
+}
+
+/* Takes one out of those that are kept. */
+static void take_out(sifting *s, bide_awaiter *awaiter)
+{
+    bide_awaiter *older = awaiter->link;
+    bide_awaiter *newer = listed_of(awaiter)->newer;
+    if (newer == awaiter) {
+        s->kept = older;
+        newer = older; /* of itself */
+    } else {
+        newer->link = older;
+    }
+    if (older != NULL)
+        listed_of(older)->newer = newer;
+    listed_of(awaiter)->newer = NULL;
+}
+
+/*
+ * Takes the waiters; true if there are any. False: there is nobody, or another sifts and has been
+ * asked to look again. `word` is what the caller has last seen the list's to be. Lock-free.
+ */
+static bool begin(sifting *s, uintptr_t word)
+{
+    bide_waiter_list *list = s->list;
+    for (bool again = false; bide_waiter_list_word_has_waiters(word); again = true) {
+        if ((word & BIDE_LIST_SIFTING_) != 0) {
+            /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
+            if (bide_atomic_compare_exchange(&list->word, &word, word | BIDE_LIST_AGAIN_, release,
+                                             relaxed))
+                return false;
+        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+                                                relaxed)) { /* 4 and 6 */
+            hold(s, word);
+            return true;
+        }
+        if (again)
+            bide_atomic_retry();
+    }
+    return false;
+}
+
+/*
+ * Takes the waiters, `awaiter` perhaps among them. False: it is not there, or another sifts and has been told to remove
+ * it. Lock-free.
+ */
+static bool begin_for(sifting *s, bide_awaiter *awaiter)
+{
+    bide_waiter_list *list = s->list;
+    bool leaves = false;
+    bool again = false;
+    /* relaxed: whoever comes for a waiter sees its push, or something later. */
+    uintptr_t word = bide_atomic_load(&list->word, relaxed);
+    while (bide_waiter_list_word_has_waiters(word)) {
+        if ((word & BIDE_LIST_SIFTING_) == 0) {
+            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+                                             relaxed)) { /* 4 and 6 */
+                hold(s, word);
+                if (leaves)
+                    bide_awaiter_has_left_(awaiter); /* (it stays: cancel has not returned) */
+                return true;
+            }
+        } else {
+            if (!leaves) {
+                leaves = bide_awaiter_leaves_(awaiter);
+                if (!leaves)
+                    return false;
+                again = false;
+            }
+            *bide_awaiter_next_leaving_(awaiter) = bide_waiter_list_link_(word);
+            uintptr_t named = (uintptr_t)awaiter | BIDE_LIST_SIFTING_ | BIDE_LIST_LEAVES_ |
+                              (word & BIDE_LIST_AGAIN_);
+            /* release: 7a. */
+            if (bide_atomic_compare_exchange(&list->word, &word, named, release, relaxed))
+                return false;
+        }
+        if (again)
+            bide_atomic_retry();
+        again = true;
+    }
+    if (leaves)
+        bide_awaiter_has_left_(awaiter);
+    return false;
+}
+
+/* Begins in order to remove one that must be there or have been taken to be ended: false. Blocks while another
+ * sifts. */
+static bool begin_alone(sifting *s)
+{
+    bide_waiter_list *list = s->list;
+    uintptr_t word = bide_atomic_load(&list->word, relaxed);
+    for (;;) {
+        if ((word & BIDE_LIST_SIFTING_) != 0) {
+            bide_platform.yield();
+            word = bide_atomic_load(&list->word, relaxed);
+        } else if (bide_waiter_list_word_is_idle(word)) {
+            return false;
+        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+                                                relaxed)) { /* 4 and 6 */
+            hold(s, word);
+            return true;
+        }
+    }
+}
+
+static void let_go_of_kept(sifting *s)
+{
+    bide_awaiter_chain kept = {s->kept, s->kept};
+    if (kept.first == NULL)
+        return;
+    unlink_kept(s);
+    while (kept.last->link != NULL)
+        kept.last = kept.last->link;
+    /* They are newer than those that were let go before. */
+    if (s->let_go.first != NULL)
+        bide_awaiter_chain_append(&kept, s->let_go.first, s->let_go.last);
+    s->let_go = kept;
+    s->kept = NULL;
+}
+
+static uintptr_t what_stays(const sifting *s)
+{
+    if (s->kept != NULL)
+        return (uintptr_t)s->kept | (s->makes_plain ? 0 : BIDE_LIST_LINKED_);
+    return s->rules->looks_again ? BIDE_LIST_WATCHED_ : BIDE_LIST_EMPTY;
 }
 
 /* Ends one because the list was shut. */
@@ -186,42 +307,105 @@ static void end_all_shut(sifting *s, bide_awaiter *newest)
     bide_awaiter_chain_append(&s->ended, bide_awaiter_reverse(newest), newest);
 }
 
-/* Looks at those that were taken, and ends who is to end; the others are kept. True if `withdrawn` was there. */
-static bool look_through(sifting *s, const bide_awaiter *withdrawn)
+/* Takes out one that was asked to stop, and ends it. `look` has looked. */
+static void end_canceled(sifting *s, bide_awaiter *awaiter)
+{
+    take_out(s, awaiter);
+    take_result(s, awaiter);
+    bide_awaiter_end_canceled(awaiter);
+    awaiter->link = NULL;
+    bide_awaiter_chain_append(&s->ended, awaiter, awaiter);
+}
+
+/* Looks at all that are kept, and ends who is to end. */
+static void look_through(sifting *s)
 {
     bide_awaiter_chain these = {NULL, NULL};
-    bool found = false;
     look(s);
-    for (bide_awaiter *a = s->taken, *next; a != NULL; a = next) {
+    forget(s);
+    for (bide_awaiter *a = s->kept, *next; a != NULL; a = next) {
         next = a->link;
-        if (a == withdrawn) {
-            found = true;
+        bool due = is_due(s, a);
+        if (!due && !bide_awaiter_is_canceled(a)) {
+            keep(s, a);
             continue;
         }
-        bool due = is_due(s, a);
-        if (due || bide_awaiter_is_canceled(a)) {
-            take_result(s, a);
-            if (!due)
-                bide_awaiter_end_canceled(a);
-            bide_awaiter_chain_prepend(&these, a);
-        } else {
-            bide_awaiter_chain_append(&s->kept, a, a);
-        }
+        take_out(s, a);
+        take_result(s, a);
+        if (!due)
+            bide_awaiter_end_canceled(a);
+        bide_awaiter_chain_prepend(&these, a);
     }
     if (these.first != NULL)
         bide_awaiter_chain_append(&s->ended, these.first, these.last);
-    return found;
 }
 
-/* Sifts what was taken, and what comes meanwhile. The list is not touched afterwards. */
-static bool sift(sifting *s, const bide_awaiter *withdrawn)
+/* Takes in what has come since, with the word that it stood in. */
+static void take_in(sifting *s, uintptr_t word)
 {
-    bool found = false;
-    do {
-        found = look_through(s, withdrawn) || found;
-    } while (!put_back(s));
+    since what = since_of(word);
+    if (what.reopened)
+        let_go_of_kept(s);
+    if (what.pushed.first != NULL) {
+        what.pushed.last->link = s->kept;
+        s->kept = what.pushed.first;
+    }
+    link_kept(s);
+    if (what.named != NULL)
+        look(s);
+    for (bide_awaiter *a = what.named, *next; a != NULL; a = next) {
+        next = *bide_awaiter_next_leaving_(a);
+        if (is_kept(a))
+            end_canceled(s, a);
+        say_has_left(a, &s->woken);
+    }
+}
+
+/*
+ * Puts back what is kept. True: done, and the list is not touched any more. False: all are to be looked at again.
+ * Lock-free, but linear in what has come since.
+ */
+static bool put_back(sifting *s)
+{
+    bide_waiter_list *list = s->list;
+    uintptr_t word = BIDE_LIST_SIFTING_;
+    if (s->makes_plain)
+        unlink_kept(s);
+    for (bool again = false;;) {
+        if (word == BIDE_LIST_SIFTING_) {
+            s->left = what_stays(s);
+            /* release: 6. */
+            if (bide_atomic_compare_exchange(&list->word, &word, s->left, release, relaxed))
+                return true;
+        } else if (word == BIDE_LIST_SIFTING_SHUT_) {
+            let_go_of_kept(s);
+            s->left = BIDE_LIST_SHUT;
+            /* acquire: 5. release: 6. */
+            if (bide_atomic_compare_exchange(&list->word, &word, s->left, acq_rel, relaxed))
+                return true;
+        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+                                                relaxed)) { /* 4, 5, 7 and 7a */
+            take_in(s, word);
+            if ((word & BIDE_LIST_AGAIN_) != 0)
+                return false;
+            if (s->makes_plain)
+                unlink_kept(s);
+            word = BIDE_LIST_SIFTING_;
+            again = false;
+            continue;
+        }
+        if (again)
+            bide_atomic_retry();
+        again = true;
+    }
+}
+
+/* Puts back, and looks as often as it is asked to. The list is not touched afterwards. */
+static void finish(sifting *s)
+{
+    while (!put_back(s))
+        look_through(s);
     end_all_shut(s, s->let_go.first);
-    return found;
 }
 
 /*
@@ -238,7 +422,7 @@ static bool shake_hands(bide_awaiter_chain *ended, const bide_awaiter *own)
             own_ended = true;
             continue;
         }
-        bide_list_waiter *waiter = bide_container_of(a, bide_list_waiter, awaiter);
+        bide_list_waiter *waiter = bide_container_of(a, bide_list_waiter, listed.awaiter);
         /* release: the results, to suspend's exchange; acquire: that suspend is done with the object. Not armed:
          * it is resumed there from now on, and not touched here. */
         if (bide_atomic_exchange(&waiter->handshake, BIDE_WAIT_ENDED_, acq_rel) ==
@@ -255,46 +439,72 @@ static bool shake_hands(bide_awaiter_chain *ended, const bide_awaiter *own)
 static bool wake_ended(sifting *s, const bide_awaiter *own)
 {
     bool own_ended = s->rules->looks_again && shake_hands(&s->ended, own);
+    bide_wake(s->woken);
     bide_wake(s->ended.first);
     return own_ended;
 }
 
-static sifting sifting_of(bide_waiter_list *list, const bide_sift_rules *rules, void *context)
-{
-    return (sifting){list, rules, context, NULL, {NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
-}
-
-static bool sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
-                     void *context, const bide_awaiter *own)
+static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
+                     void *context)
 {
     sifting s = sifting_of(list, rules, context);
     if (!begin(&s, word))
-        return false;
-    sift(&s, NULL);
-    return wake_ended(&s, own);
+        return;
+    look(&s);
+    if (is_reached(&s))
+        look_through(&s);
+    finish(&s);
+    wake_ended(&s, NULL);
 }
 
-void bide_waiter_list_sift_canceled(bide_waiter_list *list, const bide_sift_rules *rules,
-                                    void *context)
+void bide_waiter_list_sift_canceled(bide_waiter_list *list, bide_listed *waiter,
+                                    const bide_sift_rules *rules, void *context)
 {
-    /* relaxed: whoever comes for a waiter sees its push, or something later. */
-    sift_for(list, bide_atomic_load(&list->word, relaxed), rules, context, NULL);
+    sifting s = sifting_of(list, rules, context);
+    if (!begin_for(&s, &waiter->awaiter))
+        return;
+    if (is_kept(&waiter->awaiter)) {
+        look(&s);
+        end_canceled(&s, &waiter->awaiter);
+    }
+    finish(&s);
+    wake_ended(&s, NULL);
 }
 
-bool bide_waiter_list_sift_out(bide_waiter_list *list, const bide_awaiter *awaiter,
+bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
                                const bide_sift_rules *rules, void *context)
 {
     sifting s = sifting_of(list, rules, context);
     if (!begin_alone(&s))
         return false;
-    bool found = sift(&s, awaiter);
+    bool found = is_kept(&waiter->awaiter);
+    if (found)
+        take_out(&s, &waiter->awaiter);
+    finish(&s);
     wake_ended(&s, NULL);
     return found;
 }
 
+uintptr_t bide_waiter_list_make_plain_(bide_waiter_list *list, uintptr_t word,
+                                       const bide_sift_rules *rules, void *context)
+{
+    sifting s = sifting_of(list, rules, context);
+    s.makes_plain = true;
+    while (bide_waiter_list_word_is_linked_(word)) {
+        if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+                                         relaxed)) { /* 4 and 6 */
+            hold(&s, word);
+            finish(&s);
+            wake_ended(&s, NULL);
+            return s.left;
+        }
+    }
+    return word;
+}
+
 void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules, void *context)
 {
-    bide_awaiter *taken = bide_waiter_list_shut(list);
+    bide_awaiter *taken = bide_waiter_list_shut_judged_(list, rules, context);
     if (taken == NULL)
         return; /* the list may be gone by now: see whoever found it shut */
     sifting s = sifting_of(list, rules, context);
@@ -324,7 +534,7 @@ static bool begin_after_fence(sifting *s, const bide_awaiter *own)
         if (bide_waiter_list_word_has_waiters(word) && (word & BIDE_LIST_SIFTING_) == 0) {
             if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
                                              relaxed)) { /* 4 */
-                s->taken = (bide_awaiter *)word;
+                hold(s, word);
                 return true;
             }
         } else {
@@ -340,16 +550,15 @@ static bool begin_after_fence(sifting *s, const bide_awaiter *own)
 }
 
 /* Enlists a waiter; *onto is the word that he came onto. False: the list is shut. */
-static bool enlist(bide_waiter_list *list, bide_awaiter *awaiter, uintptr_t *onto)
+static bool enlist(bide_waiter_list *list, bide_listed *waiter, uintptr_t *onto)
 {
     uintptr_t word = bide_atomic_load(&list->word, acquire);
     for (bool again = false; !bide_waiter_list_word_is_shut(word); again = true) {
-        uintptr_t older = word == BIDE_LIST_WATCHED_ ? 0 : word & ~BIDE_LIST_TAGS_;
-        awaiter->link = (bide_awaiter *)older;
+        uintptr_t before = word == BIDE_LIST_WATCHED_ ? BIDE_LIST_EMPTY : word;
+        waiter->awaiter.link = bide_waiter_list_link_(before);
         /* A; partner: F. Acquire if it fails: 3. */
-        if (bide_atomic_compare_exchange(&list->word, &word,
-                                         (uintptr_t)awaiter | (word & BIDE_LIST_TAGS_), seq_cst,
-                                         acquire)) {
+        if (bide_atomic_compare_exchange(
+                &list->word, &word, bide_waiter_list_pushed_(before, waiter), seq_cst, acquire)) {
             *onto = word;
             return true;
         }
@@ -382,20 +591,21 @@ void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
             return;
     }
     bide_atomic_store(&biased->unneeded, 0, relaxed);
-    sift_for(&biased->list, word, rules, context, NULL);
+    sift_for(&biased->list, word, rules, context);
 }
 
 bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
                                      bide_frame *frame, const bide_sift_rules *rules, void *context)
 {
     bide_waiter_list *list = &biased->list;
-    bide_awaiter *awaiter = &own->awaiter;
+    bide_awaiter *awaiter = &own->listed.awaiter;
     if (bide_look(awaiter, frame))
         return frame;
     sifting s = sifting_of(list, rules, context);
     bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);
+    own->listed.newer = NULL;
     uintptr_t onto;
-    if (!enlist(list, awaiter, &onto)) {
+    if (!enlist(list, &own->listed, &onto)) {
         look(&s);
         end_shut(&s, awaiter); /* what came before the shutting was acquired: 3 */
         return frame;
@@ -405,7 +615,8 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     look(&s);                      /* B */
     if (onto == BIDE_LIST_EMPTY ? begin_after_fence(&s, awaiter)
                                 : is_due(&s, awaiter) && begin(&s, (uintptr_t)awaiter)) {
-        sift(&s, NULL);
+        look_through(&s);
+        finish(&s);
         if (wake_ended(&s, awaiter))
             return frame;
     }
@@ -415,4 +626,4 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     return NULL;
 }
 
-const bide_sift_rules bide_sift_canceled = {NULL, NULL, NULL, false};
+const bide_sift_rules bide_sift_canceled = {.looks_again = false};

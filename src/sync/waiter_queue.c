@@ -11,6 +11,9 @@
 #define CANCEL  ((uintptr_t)BIDE_QUEUE_CANCEL_)
 #define CLOSED  ((uintptr_t)BIDE_QUEUE_CLOSED_)
 
+/* Of `leaving`. */
+#define SWEEP ((uintptr_t)1)
+
 enum { BEGUN, ARMED, ENDED };
 
 static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
@@ -18,46 +21,115 @@ static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_queue_waiter, awaiter);
 }
 
-/* ---- Serving ---- */
+/* ---- The line: oldest first; `before` leads back, from the first to the last ---- */
 
-/* Puts those from `oldest` on into the line, each where it belongs. */
-static void line_up(bide_waiter_queue *queue, const bide_queue_rules *rules, bide_awaiter *oldest)
+static bool is_in_line(bide_awaiter *awaiter)
 {
-    while (oldest != NULL) {
-        bide_awaiter *next = oldest->link;
-        oldest->link = NULL;
-        if (rules->goes_first(waiter_of(oldest)))
-            bide_awaiter_chain_prepend(&queue->line, oldest);
-        else
-            bide_awaiter_chain_append(&queue->line, oldest, oldest);
-        oldest = next;
+    return waiter_of(awaiter)->before != NULL;
+}
+
+/* Puts the chain from `newest` to an oldest behind the line. */
+static void append_reversed(bide_waiter_queue *queue, bide_awaiter *newest)
+{
+    bide_awaiter *later = NULL;
+    bide_awaiter *oldest = newest;
+    for (bide_awaiter *a = newest; a != NULL;) {
+        bide_awaiter *before = a->link;
+        a->link = later;
+        waiter_of(a)->before = before;
+        oldest = later = a;
+        a = before;
     }
+    bide_awaiter *first = queue->line;
+    if (first == NULL) {
+        queue->line = first = oldest;
+    } else {
+        bide_awaiter *last = waiter_of(first)->before;
+        last->link = oldest;
+        waiter_of(oldest)->before = last;
+    }
+    waiter_of(first)->before = newest;
+}
+
+static void prepend(bide_waiter_queue *queue, bide_awaiter *awaiter)
+{
+    bide_awaiter *first = queue->line;
+    awaiter->link = first;
+    waiter_of(awaiter)->before = first != NULL ? waiter_of(first)->before : awaiter;
+    if (first != NULL)
+        waiter_of(first)->before = awaiter;
+    queue->line = awaiter;
+}
+
+/* Its neighbours lead to each other; it leads to them still, for step_in. */
+static void step_out(bide_waiter_queue *queue, bide_awaiter *awaiter)
+{
+    bide_awaiter *before = waiter_of(awaiter)->before;
+    bide_awaiter *after = awaiter->link;
+    if (queue->line == awaiter)
+        queue->line = after;
+    else
+        before->link = after;
+    bide_awaiter *at = after != NULL ? after : queue->line;
+    if (at != NULL)
+        waiter_of(at)->before = before;
+}
+
+/* Undoes the last step_out that has not been undone. */
+static void step_in(bide_waiter_queue *queue, bide_awaiter *awaiter)
+{
+    bide_awaiter *after = awaiter->link;
+    bide_awaiter *at = after != NULL ? after : queue->line;
+    if (queue->line == after)
+        queue->line = awaiter; /* it was the first; its `before` is the last, or itself */
+    else
+        waiter_of(awaiter)->before->link = awaiter;
+    if (at != NULL)
+        waiter_of(at)->before = awaiter;
+}
+
+static void take_out(bide_waiter_queue *queue, bide_awaiter *awaiter)
+{
+    step_out(queue, awaiter);
+    waiter_of(awaiter)->before = NULL;
 }
 
 static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rules)
 {
-    /* acquire: partner is the push's release (waiter_list.h, 3). */
-    bide_awaiter *newest =
-        (bide_awaiter *)bide_atomic_exchange(&queue->arrivals.word, BIDE_LIST_EMPTY, acquire);
+    /* acquire: partner is the push's release, 2. */
+    bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&queue->arrivals, 0, acquire);
     if (newest == NULL)
         return;
-    bide_awaiter *oldest = bide_awaiter_reverse(newest);
-    if (rules->goes_first != NULL)
-        line_up(queue, rules, oldest);
-    else
-        bide_awaiter_chain_append(&queue->line, oldest, newest);
+    if (rules->goes_first == NULL) {
+        append_reversed(queue, newest);
+        return;
+    }
+    for (bide_awaiter *a = bide_awaiter_reverse(newest), *next; a != NULL; a = next) {
+        next = a->link;
+        a->link = NULL;
+        if (rules->goes_first(waiter_of(a)))
+            prepend(queue, a);
+        else
+            append_reversed(queue, a);
+    }
 }
+
+/* ---- Serving ---- */
 
 /* One time of serving. */
 typedef struct serving {
     bide_waiter_queue *queue;
     const bide_queue_rules *rules;
-    bide_awaiter *withdrawn; /* to be removed, or NULL */
-    bool found;              /* it was in line, and is not any more */
-    uintptr_t taken;         /* from the value, for those that were admitted: 5 */
+    bide_awaiter *own;   /* to be removed, or NULL */
+    bool withdraws;      /* and not ended */
+    bool found;          /* it was in line, was removed, and is not any more */
+    bool sweeps;         /* the whole line is to be looked through */
+    uintptr_t taken;     /* from the value, for those that were admitted: 5 */
+    bide_awaiter *named; /* to be removed too; by next_leaving */
     bide_awaiter_chain
         leaving; /* not in line any more, unless something comes before the server leaves */
     bide_awaiter_chain ended;
+    bide_awaiter *woken; /* were named, but had ended: to be woken as they stand */
 } serving;
 
 static bool is_due(const serving *s, bide_awaiter *awaiter, uintptr_t value)
@@ -77,61 +149,123 @@ static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
     bide_awaiter_chain_append(chain, awaiter, awaiter);
 }
 
-/* Puts those that were about to leave back where they stood when the line was swept. */
-static void put_back(serving *s)
+/* One that is not in line any more leaves, or has ended by the value that is there by now. */
+static void judge(serving *s, bide_awaiter *awaiter, uintptr_t now, uintptr_t *value)
 {
-    bide_awaiter_chain others = s->queue->line;
-    s->queue->line.first = NULL;
-    while (others.first != NULL || s->leaving.first != NULL) {
-        bool other = s->leaving.first == NULL ||
-                     (others.first != NULL &&
-                      waiter_of(others.first)->wants < waiter_of(s->leaving.first)->wants);
-        append(&s->queue->line, bide_awaiter_chain_take(other ? &others : &s->leaving));
+    if (is_due(s, awaiter, now)) {
+        append(&s->ended, awaiter);
+    } else {
+        leave(s, awaiter, value);
+        append(&s->leaving, awaiter);
+    }
+}
+
+/* Those that were about to leave are judged anew. */
+static void judge_again(serving *s, uintptr_t *value)
+{
+    bide_awaiter_chain chain = s->leaving;
+    uintptr_t now = *value;
+    s->leaving.first = NULL;
+    for (bide_awaiter *a; (a = bide_awaiter_chain_take(&chain)) != NULL;)
+        judge(s, a, now, value);
+}
+
+/* Takes the names of those that are to be removed. */
+static void take_named(serving *s)
+{
+    /* acquire: partners are the releases of names and SWEEP, 10 and 11. */
+    uintptr_t word = bide_atomic_exchange(&s->queue->leaving, 0, acquire);
+    s->sweeps = s->sweeps || (word & SWEEP) != 0;
+    for (bide_awaiter *a = (bide_awaiter *)(word & ~SWEEP), *next; a != NULL; a = next) {
+        next = *bide_awaiter_next_leaving_(a);
+        *bide_awaiter_next_leaving_(a) = s->named;
+        s->named = a;
+    }
+}
+
+/* Done with one that was named. */
+static void say_has_left(serving *s, bide_awaiter *awaiter)
+{
+    if (bide_awaiter_has_left_(awaiter)) {
+        awaiter->link = s->woken;
+        s->woken = awaiter;
+    }
+}
+
+/* Removes from the line those that are to be removed; all of it is looked through if that was asked for. */
+static void remove_named(serving *s, uintptr_t *value)
+{
+    uintptr_t now = *value;
+    if (s->own != NULL && is_in_line(s->own)) {
+        take_out(s->queue, s->own);
+        judge(s, s->own, now, value);
+    }
+    for (bide_awaiter *a = s->named, *next; a != NULL; a = next) {
+        next = *bide_awaiter_next_leaving_(a);
+        if (is_in_line(a)) {
+            take_out(s->queue, a);
+            judge(s, a, now, value);
+        }
+        say_has_left(s, a);
+    }
+    s->named = NULL;
+    if (!s->sweeps)
+        return;
+    for (bide_awaiter *a = s->queue->line, *next; a != NULL; a = next) {
+        next = a->link;
+        if (is_due(s, a, now) || bide_awaiter_is_canceled(a)) {
+            take_out(s->queue, a);
+            judge(s, a, now, value);
+        }
     }
 }
 
 /*
- * Judges anew, by the value that is there by now, those that were about to leave. Returns CANCEL if they are in line
- * again, to be looked for there.
+ * The same for those that admit who is canceled, as the last thing before the server leaves: they step out of the line,
+ * and step in again if the server does not leave.
  */
-static uintptr_t leave_again(serving *s, uintptr_t *value)
+static void step_aside(serving *s, uintptr_t *value)
 {
-    bide_awaiter_chain chain = s->leaving;
-    uintptr_t now = *value;
-    if (chain.first != NULL && s->rules->admits_canceled) {
-        put_back(s);
-        return CANCEL;
-    }
-    s->leaving.first = NULL;
-    for (bide_awaiter *a; (a = bide_awaiter_chain_take(&chain)) != NULL;) {
-        if (is_due(s, a, now)) {
-            append(&s->ended, a);
-        } else {
-            leave(s, a, value);
-            append(&s->leaving, a);
+    bide_awaiter *outside = NULL; /* the last to step out first */
+    for (bide_awaiter *a = s->named, *next; a != NULL; a = next) {
+        bide_awaiter **link = bide_awaiter_next_leaving_(a);
+        next = *link;
+        if (!is_in_line(a)) { /* it was admitted */
+            say_has_left(s, a);
+            continue;
         }
+        step_out(s->queue, a);
+        leave(s, a, value);
+        *link = outside;
+        outside = a;
     }
-    return 0;
+    s->named = outside;
+    if (s->own != NULL && is_in_line(s->own)) {
+        step_out(s->queue, s->own);
+        leave(s, s->own, value);
+    }
 }
 
-/* Removes from the line those that are due, those that were asked to stop, and the one that is withdrawn. */
-static void sweep(serving *s, uintptr_t *value)
+static void step_back(serving *s)
 {
-    bide_awaiter_chain line = s->queue->line;
-    uintptr_t now = *value;
-    uint32_t place = 0;
-    s->queue->line.first = NULL;
-    for (bide_awaiter *a; (a = bide_awaiter_chain_take(&line)) != NULL;) {
-        if (s->rules->admits_canceled)
-            waiter_of(a)->wants = place++;
-        if (is_due(s, a, now)) {
-            append(&s->ended, a);
-        } else if (a == s->withdrawn || bide_awaiter_is_canceled(a)) {
-            leave(s, a, value);
-            append(&s->leaving, a);
-        } else {
-            append(&s->queue->line, a);
-        }
+    if (s->own != NULL && is_in_line(s->own))
+        step_in(s->queue, s->own);
+    for (bide_awaiter *a = s->named; a != NULL; a = *bide_awaiter_next_leaving_(a))
+        step_in(s->queue, a);
+}
+
+/* They have left with the server. */
+static void stay_outside(serving *s)
+{
+    if (s->own != NULL && is_in_line(s->own)) {
+        waiter_of(s->own)->before = NULL;
+        append(&s->leaving, s->own);
+    }
+    for (bide_awaiter *a = s->named, *next; a != NULL; a = next) {
+        next = *bide_awaiter_next_leaving_(a);
+        waiter_of(a)->before = NULL;
+        append(&s->leaving, a);
+        say_has_left(s, a);
     }
 }
 
@@ -141,11 +275,11 @@ static void admit(serving *s, uintptr_t *value, bool closed)
     bide_awaiter *a;
     uintptr_t before = *value;
     bool refused = false;
-    while ((a = s->queue->line.first) != NULL) {
+    while ((a = s->queue->line) != NULL) {
         refused = refused || !s->rules->admit(waiter_of(a), value);
         if (refused && !closed)
             break;
-        s->queue->line.first = a->link;
+        take_out(s->queue, a);
         if (refused && !is_due(s, a, *value)) {
             leave(s, a, value);
             bide_awaiter_end_closed(a);
@@ -163,7 +297,7 @@ static void end_leaving(serving *s)
     bide_awaiter_chain others = s->ended;
     s->ended.first = NULL;
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&s->leaving)) != NULL;) {
-        if (a == s->withdrawn) {
+        if (a == s->own && s->withdraws) {
             a->link = NULL;
             s->found = true;
         } else {
@@ -178,7 +312,7 @@ static void end_leaving(serving *s)
 /* With what state the server leaves, if it has changed nothing but the value to `value`. */
 static uintptr_t left_with(const serving *s, uintptr_t state, uintptr_t value)
 {
-    if (s->queue->line.first != NULL)
+    if (s->queue->line != NULL)
         return value | (state & CLOSED) | WAITING;
     return (s->rules->settle != NULL ? s->rules->settle(value) : value) | (state & CLOSED);
 }
@@ -194,22 +328,30 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
     for (;;) {
         uintptr_t value = BIDE_QUEUE_VALUE(state) - s->taken;
         bool closed = (state & CLOSED) != 0;
-        wishes |= leave_again(s, &value);
-        if ((wishes & NEW) != 0)
-            take_arrivals(queue, s->rules);
-        if (s->rules->admits_canceled)
-            admit(s, &value, false);
+        bool steps_aside = s->rules->admits_canceled && !closed;
+        judge_again(s, &value);
         if ((wishes & CANCEL) != 0)
-            sweep(s, &value);
-        if (closed || !s->rules->admits_canceled)
+            take_named(s);
+        if ((wishes & NEW) != 0 || s->named != NULL || s->sweeps) /* 10 */
+            take_arrivals(queue, s->rules);
+        if (steps_aside)
+            admit(s, &value, false);
+        if (steps_aside) {
+            step_aside(s, &value);
+        } else {
+            remove_named(s, &value);
             admit(s, &value, closed);
+        }
 
         uintptr_t left = left_with(s, state, value);
         /* release: 3. acquire: 4, of all that has been put meanwhile. */
         if (bide_atomic_compare_exchange(&queue->state, &state, left, acq_rel, relaxed)) {
+            stay_outside(s);
             end_leaving(s);
             return;
         }
+        if (steps_aside)
+            step_back(s);
         wishes = state & (NEW | CANCEL);
         if (wishes != 0) {
             /* acquire: 2, of those that have come since; and why they were asked to stop. */
@@ -220,10 +362,9 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
     }
 }
 
-static serving serving_of(bide_waiter_queue *queue, const bide_queue_rules *rules,
-                          bide_awaiter *withdrawn)
+static serving serving_of(bide_waiter_queue *queue, const bide_queue_rules *rules)
 {
-    return (serving){queue, rules, withdrawn, false, 0, {NULL, NULL}, {NULL, NULL}};
+    return (serving){.queue = queue, .rules = rules};
 }
 
 /* Finishes the handshakes (6) of those that have ended: wakes whose suspend is done with the queue. */
@@ -240,19 +381,18 @@ static void hand_over(const serving *s)
         }
         ended = next;
     }
+    bide_wake(s->woken);
     if (s->rules->hand == NULL)
         bide_wake(armed.first);
     else if (armed.first != NULL)
         s->rules->hand(s->rules, &armed);
 }
 
-/* Serves a queue whose state was `state` (WAITING, not SERVING) and is `value` and SERVING now. */
-static void serve_and_wake(bide_waiter_queue *queue, const bide_queue_rules *rules, uintptr_t state,
-                           uintptr_t wishes)
+/* Serves a queue whose state is `state`, with SERVING, by now; `wishes` as in serve. */
+static void serve_and_wake(serving *s, uintptr_t state, uintptr_t wishes)
 {
-    serving s = serving_of(queue, rules, NULL);
-    serve(&s, state, wishes & (NEW | CANCEL));
-    hand_over(&s);
+    serve(s, state, wishes & (NEW | CANCEL));
+    hand_over(s);
 }
 
 bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rules,
@@ -260,11 +400,12 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
 {
     uintptr_t found = *state;
     if ((found & (WAITING | SERVING)) == WAITING) {
-        uintptr_t serving = value | (found & CLOSED) | SERVING;
+        uintptr_t served = value | (found & CLOSED) | SERVING;
         /* acquire: 1, 2 and 3. release: 4, for who reads the value before the server has left. */
-        if (!bide_atomic_compare_exchange(&queue->state, state, serving, acq_rel, relaxed))
+        if (!bide_atomic_compare_exchange(&queue->state, state, served, acq_rel, relaxed))
             return false;
-        serve_and_wake(queue, rules, serving, found);
+        serving s = serving_of(queue, rules);
+        serve_and_wake(&s, served, found);
         return true;
     }
     uintptr_t put = value | (found & (BIDE_QUEUE_ONE - 1));
@@ -282,7 +423,14 @@ static bool announce(bide_waiter_queue *queue, uintptr_t *state, uintptr_t wishe
                                         relaxed);
 }
 
-/* The same, and serves him if that is to be done. False: the state is another, now in *state. */
+/* The whole line is to be looked through, by whoever finds CANCEL. */
+static void ask_for_sweep(bide_waiter_queue *queue)
+{
+    /* release: 11; partner is the server's acquire. */
+    bide_atomic_fetch_or(&queue->leaving, SWEEP, release);
+}
+
+/* Says that one has arrived, or serves. False: the state is another, now in *state. */
 static bool arrive(bide_queue_waiter *waiter, const bide_queue_rules *rules, uintptr_t *state)
 {
     bide_waiter_queue *queue = waiter->queue;
@@ -293,13 +441,24 @@ static bool arrive(bide_queue_waiter *waiter, const bide_queue_rules *rules, uin
                   (due || ((found & WAITING) == 0 &&
                            ((found & CLOSED) != 0 || rules->admit(waiter, &value))));
     uintptr_t wishes = due ? NEW | CANCEL : NEW;
-    uintptr_t serving = (found | SERVING) & ~(NEW | CANCEL | WAITING);
-    if (!serves)
-        return announce(queue, state, wishes);
-    /* acquire: 3 and 4. */
-    if (!bide_atomic_compare_exchange(&queue->state, state, serving, acquire, relaxed))
+    uintptr_t served = (found | SERVING) & ~(NEW | CANCEL | WAITING);
+    if (!serves) {
+        if (due)
+            ask_for_sweep(queue);
+        if (announce(queue, state, wishes))
+            return true;
+        if (!due)
+            bide_atomic_retry();
         return false;
-    serve_and_wake(queue, rules, serving, found | wishes);
+    }
+    /* acquire: 3 and 4. */
+    if (!bide_atomic_compare_exchange(&queue->state, state, served, acquire, relaxed)) {
+        bide_atomic_retry();
+        return false;
+    }
+    serving s = serving_of(queue, rules);
+    s.sweeps = due;
+    serve_and_wake(&s, served, found | wishes);
     return true;
 }
 
@@ -307,16 +466,21 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules 
 {
     bide_waiter_queue *queue = waiter->queue;
     bide_awaiter *awaiter = &waiter->awaiter;
-    bool pushed;
     bide_atomic_init(&waiter->handshake, BEGUN);
-    /* release: waiter_list.h, 3. (It is never shut.) */
-    bide_waiter_list_push(&queue->arrivals, awaiter, awaiter, release, pushed);
-    (void)pushed;
+    uintptr_t newest = bide_atomic_load(&queue->arrivals, relaxed);
+    for (;;) {
+        awaiter->link = (bide_awaiter *)newest;
+        /* release: 2 */
+        if (bide_atomic_compare_exchange_weak(&queue->arrivals, &newest, (uintptr_t)awaiter,
+                                              release, relaxed))
+            break;
+        bide_atomic_retry();
+    }
 
     /* relaxed: what is found is compared by what follows. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while (!arrive(waiter, rules, &state))
-        bide_atomic_retry();
+    while (!arrive(waiter, rules, &state)) {
+    }
 }
 
 bool bide_waiter_queue_arm(bide_queue_waiter *waiter)
@@ -336,31 +500,86 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queu
     }
     if (bide_look(&waiter->awaiter, frame))
         return frame;
+    bide_queue_waiter_begin(waiter);
     bide_waiter_queue_enlist(waiter, rules);
     return bide_waiter_queue_arm(waiter) ? frame : NULL;
 }
 
 /* ---- Ending it ---- */
 
-void bide_waiter_queue_cancel(bide_waiter_queue *queue, const bide_queue_rules *rules)
+/* Names one that is to be removed; 10. False: it cannot be. */
+static bool name(bide_waiter_queue *queue, bide_awaiter *awaiter)
 {
+    if (!bide_awaiter_leaves_(awaiter))
+        return false;
+    bide_awaiter **link = bide_awaiter_next_leaving_(awaiter);
+    uintptr_t word = bide_atomic_load(&queue->leaving, relaxed);
+    for (;;) {
+        *link = (bide_awaiter *)(word & ~SWEEP);
+        /* release: 10 */
+        if (bide_atomic_compare_exchange(&queue->leaving, &word,
+                                         (uintptr_t)awaiter | (word & SWEEP), release, relaxed))
+            return true;
+        bide_atomic_retry();
+    }
+}
+
+void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_queue_rules *rules)
+{
+    bide_waiter_queue *queue = waiter->queue;
+    bool named = false;
+    bool again = false;
     /* relaxed: its arrival is seen, or something later. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    while (named || (state & (WAITING | SERVING)) != 0) {
+        if ((state & SERVING) != 0) {
+            if (!named) {
+                named = name(queue, &waiter->awaiter);
+                if (!named)
+                    return;
+                again = false;
+            }
+            /* release: the server must see who was named. */
+            if (bide_atomic_compare_exchange(&queue->state, &state, state | CANCEL, release,
+                                             relaxed))
+                return;
+        } else {
+            uintptr_t served = (state | SERVING) & ~(NEW | CANCEL | WAITING);
+            /* acquire: 2 and 3. */
+            if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
+                serving s = serving_of(queue, rules);
+                s.own = named ? NULL : &waiter->awaiter;
+                serve_and_wake(&s, served, (state & NEW) | CANCEL);
+                return;
+            }
+        }
+        if (again)
+            bide_atomic_retry();
+        again = true;
+    }
+}
+
+void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_queue_rules *rules)
+{
+    /* relaxed: what the caller has enlisted is seen, or something later. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     while ((state & (WAITING | SERVING)) != 0) {
         if ((state & SERVING) != 0) {
+            ask_for_sweep(queue);
             /* release: the server must see who was asked to stop. */
             if (bide_atomic_compare_exchange(&queue->state, &state, state | CANCEL, release,
                                              relaxed))
                 return;
         } else {
-            uintptr_t serving = (state | SERVING) & ~(NEW | CANCEL | WAITING);
+            uintptr_t served = (state | SERVING) & ~(NEW | CANCEL | WAITING);
             /* acquire: 2 and 3. */
-            if (bide_atomic_compare_exchange(&queue->state, &state, serving, acquire, relaxed)) {
-                serve_and_wake(queue, rules, serving, (state & NEW) | CANCEL);
+            if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
+                serving s = serving_of(queue, rules);
+                s.sweeps = true;
+                serve_and_wake(&s, served, (state & NEW) | CANCEL);
                 return;
             }
         }
-        bide_atomic_retry();
     }
 }
 
@@ -369,17 +588,18 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
     if (!bide_awaiter_suspended(awaiter))
         return false;
     bide_waiter_queue *queue = waiter_of(awaiter)->queue;
-    serving s = serving_of(queue, rules, awaiter);
+    serving s = serving_of(queue, rules);
+    s.own = awaiter;
+    s.withdraws = true;
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     while ((state & (WAITING | SERVING)) != 0) {
-        uintptr_t serving = (state | SERVING) & ~(NEW | CANCEL | WAITING);
+        uintptr_t served = (state | SERVING) & ~(NEW | CANCEL | WAITING);
         if ((state & SERVING) != 0) {
             bide_platform.yield();
             state = bide_atomic_load(&queue->state, relaxed);
             /* acquire: 2 and 3. */
-        } else if (bide_atomic_compare_exchange(&queue->state, &state, serving, acquire, relaxed)) {
-            serve(&s, serving, (state & NEW) | CANCEL);
-            hand_over(&s);
+        } else if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
+            serve_and_wake(&s, served, (state & NEW) | CANCEL);
             return s.found;
         }
     }
@@ -391,10 +611,11 @@ void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *r
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     while ((state & CLOSED) == 0) {
         if ((state & (WAITING | SERVING)) == WAITING) {
-            uintptr_t serving = BIDE_QUEUE_VALUE(state) | CLOSED | SERVING;
+            uintptr_t served = BIDE_QUEUE_VALUE(state) | CLOSED | SERVING;
             /* acquire: 2 and 3. release: as below. */
-            if (bide_atomic_compare_exchange(&queue->state, &state, serving, acq_rel, relaxed)) {
-                serve_and_wake(queue, rules, serving, state);
+            if (bide_atomic_compare_exchange(&queue->state, &state, served, acq_rel, relaxed)) {
+                serving s = serving_of(queue, rules);
+                serve_and_wake(&s, served, state);
                 return;
             }
         } else if (bide_atomic_compare_exchange(&queue->state, &state, state | CLOSED, release,

@@ -50,7 +50,7 @@ static bool is_due(const void *context, const bide_awaiter *awaiter)
     return ((const sifter *)context)->seen[((const waiter *)(const void *)awaiter)->flag];
 }
 
-static const bide_sift_rules rules = {look, is_due, NULL, true};
+static const bide_sift_rules rules = {.look = look, .is_due = is_due, .looks_again = true};
 
 static void set(state *s, unsigned flag)
 {
@@ -86,8 +86,8 @@ static bide_awaiter *flag_wait(waiter *own, state *s, unsigned flag)
     static const bide_awaiter_ops ops = {NULL, suspend, resume, cancel, NULL, "flag"};
     own->state = s;
     own->flag = flag;
-    own->waiting.awaiter.ops = &ops;
-    return &own->waiting.awaiter;
+    own->waiting.listed.awaiter.ops = &ops;
+    return &own->waiting.listed.awaiter;
 }
 
 static void wait_for(state *s, unsigned flag)

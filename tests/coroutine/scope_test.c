@@ -267,6 +267,70 @@ static void destroy_the_owner_of_a_scope(void)
     bide_destroy(&self.task.frame);
 }
 
+/* Opens two scopes, one inside the other, and joins both when the event is set. */
+struct keeper {
+    bide_task task;
+    bide_scope scopes[2];
+    bide_event event;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(keeper_body)
+{
+    bide_begin(keeper_body, struct keeper * self);
+    bide_scope_init(&self->scopes[0], bide_this_frame());
+    bide_scope_init(&self->scopes[1], bide_this_frame());
+    bide_await(bide_event_wait(&self->wait, &self->event));
+    bide_await(bide_scope_join(&self->scopes[0]));
+    bide_await(bide_scope_join(&self->scopes[1]));
+    bide_end();
+}
+
+enum { KEEPERS = 1000 };
+
+/* Keepers end in an order that is none, each while those after it have their scopes open. */
+static size_t keep_many(struct keeper *keepers, void (*beside)(void))
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < KEEPERS; i++) {
+        bide_event_init(&keepers[i].event, false);
+        bide_start(&keepers[i].task.frame, &keeper_body, &bide_default_context);
+        bide_resume(&keepers[i].task.frame);
+    }
+    for (size_t i = 0; i < KEEPERS; i++) {
+        struct keeper *keeper = &keepers[i * 379 % KEEPERS];
+        if (i == KEEPERS / 2)
+            beside();
+        bide_event_set(&keeper->event);
+        ended += bide_done(&keeper->task.frame);
+    }
+    return ended;
+}
+
+static void open_no_scope(void)
+{
+    struct part part_;
+    bide_event event;
+    bide_event_init(&event, true);
+    bide_sync_wait(part(&part_, &event, 0));
+}
+
+static void drop_a_scope_beside_many(void)
+{
+    static struct keeper keepers[KEEPERS];
+    keep_many(keepers, drop_a_scope);
+}
+
+static void among_many_open_scopes_only_one_that_is_dropped_is_caught(void **state)
+{
+    static struct keeper keepers[KEEPERS];
+    (void)state;
+    assert_int_equal(keep_many(keepers, open_no_scope), KEEPERS);
+    if (!BIDE_DEBUG)
+        skip();
+    assert_true(misuse_aborts_naming(drop_a_scope_beside_many, "scope", "forgetful_body"));
+}
+
 static void a_scope_that_is_dropped_is_caught(void **state)
 {
     (void)state;
@@ -289,6 +353,7 @@ int main(void)
         cmocka_unit_test(what_runs_in_a_scope_may_begin_more_and_free_itself),
 #if TESTING_HOSTED
         cmocka_unit_test(a_scope_that_is_dropped_is_caught),
+        cmocka_unit_test(among_many_open_scopes_only_one_that_is_dropped_is_caught),
 #endif
     };
     return cmocka_run_group_tests_name("scope", tests, NULL, NULL);

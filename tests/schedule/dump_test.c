@@ -295,7 +295,7 @@ static void whatever_frames_hold_nothing_faults(void **state)
         /* Any word of the two frames, of the root's frame and of what it awaits, and of the operation. */
         void **words[] = {
             (void **)(void *)&self.task.frame, (void **)(void *)&self.inner.task.frame,
-            (void **)(void *)&spawned.root.frame, (void **)(void *)&self.inner.wait.awaiter};
+            (void **)(void *)&spawned.root.frame, (void **)(void *)&self.inner.wait.listed.awaiter};
         const unsigned sizes[] = {4, 4, 4, 3};
         unsigned which = (unsigned)(testing_random(&random) % 4);
         void **word = words[which] + testing_random(&random) % sizes[which];

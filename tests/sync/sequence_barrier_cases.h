@@ -388,7 +388,7 @@ static void CASE_(_a_wait_that_finds_the_barrier_shut_ends_by_what_is_published)
         F_(_publish)(&barrier, last);
         F_(_close)(&barrier);
         for (int i = 0; i < 3; i++) {
-            bide_awaiter *awaiter = &waiters[i].waiting.awaiter;
+            bide_awaiter *awaiter = &waiters[i].waiting.listed.awaiter;
             assert_true(probe_suspend(&probe, awaiter));
             assert_int_equal(awaiter->ops->resume(awaiter), i < 2 ? 0 : -EPIPE);
             assert_true(waiters[i].published == last);
@@ -435,7 +435,7 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
         awaiter->frame = &probe.frame;
         bide_atomic_init(&waiter.waiting.handshake, BIDE_WAIT_BEGUN_);
         bool pushed;
-        bide_waiter_list_push(&barrier.waiters.list, awaiter, awaiter, seq_cst, pushed);
+        bide_waiter_list_push(&barrier.waiters.list, &waiter.waiting.listed, seq_cst, pushed);
         assert_true(pushed);
         if (closing)
             F_(_close)(&barrier);
@@ -558,7 +558,7 @@ static void CASE_(_no_wake_up_is_lost)(void **state)
         }
         wrong_ends += !ended_once;
         wrong_values += ended_once && (waiter.published != sequence ||
-                                       probe_result(&waiter.waiting.awaiter) != 0);
+                                       probe_result(&waiter.waiting.listed.awaiter) != 0);
     }
     join_thread(publisher);
     assert_int_equal(wrong_ends, 0);
@@ -738,7 +738,7 @@ static uint32_t CASE_(_closing_wait)(CASE_(_closing) * self, uint64_t *random, u
         probe_init(&probes[i]);
         at_once[i] =
             overtaken ? probe_suspend(&probes[i], awaiter) : probe_await(&probes[i], awaiter);
-        if (self->by_publisher && at_once[i] && probe_result(&waiters[i].waiting.awaiter) != 0)
+        if (self->by_publisher && at_once[i] && probe_result(&waiters[i].waiting.listed.awaiter) != 0)
             wrong += self->announced != round;
     }
     return wrong;
@@ -764,7 +764,7 @@ static void CASE_(_run_closing)(bool by_publisher)
         for (int i = 0; i < CASE_(_closing_waits); i++) {
             wrong_ends += probe_ended(&probes[i]) + (at_once[i] ? 1 : 0) != 1;
             bool reached = waiters[i].target <= waiters[i].published;
-            wrong_values += probe_result(&waiters[i].waiting.awaiter) != (reached ? 0 : -EPIPE);
+            wrong_values += probe_result(&waiters[i].waiting.listed.awaiter) != (reached ? 0 : -EPIPE);
             /* What the closing thread had published before it closed counts. */
             wrong_values +=
                 by_publisher && reached != (waiters[i].target <= CASE_(_closing_publishes));

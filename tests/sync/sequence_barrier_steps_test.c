@@ -33,6 +33,7 @@ static void step(void);
 
 /* The list of waiters too is made once more. */
 #define bide_waiter_list_cut_          stepped_cut
+#define bide_waiter_list_make_plain_   stepped_make_plain
 #define bide_waiter_list_suspend       stepped_suspend
 #define bide_waiter_list_announce      stepped_announce
 #define bide_waiter_list_sift_canceled stepped_sift_canceled
@@ -182,7 +183,7 @@ static bool closes_in_the_publishers_thread(const course *course)
 
 static int result_of(const wait *wait)
 {
-    return probe_result((bide_awaiter *)&wait->waiter.waiting.awaiter);
+    return probe_result((bide_awaiter *)&wait->waiter.waiting.listed.awaiter);
 }
 
 /* Everything has been done: who had to end has ended, once, and nobody else. */

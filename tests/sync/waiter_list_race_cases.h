@@ -27,7 +27,7 @@ typedef struct RACE_(_shared) {
 
 static void RACE_(_free)(RACE_(_mock) * mock)
 {
-    race_count_end(mock->race, probe_result(&mock->waiter.waiting.awaiter) == 0 &&
+    race_count_end(mock->race, probe_result(&mock->waiter.waiting.listed.awaiter) == 0 &&
                                    !TRAIT_(_precedes)(mock->waiter.published, mock->waiter.target));
     bide_atomic_store(&mock->busy, false, release);
 }

@@ -357,11 +357,11 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, SEQUENCER_ 
     static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
                                          F_(_resume_),   F_(_cancel_),
                                          F_(_withdraw_), "bide_multi_producer_sequencer_wait"};
-    waiter->waiting.awaiter.ops = &ops;
+    waiter->waiting.listed.awaiter.ops = &ops;
     waiter->sequencer = sequencer;
     waiter->target = target;
     waiter->known = last_known;
-    return &waiter->waiting.awaiter;
+    return &waiter->waiting.listed.awaiter;
 }
 
 /* The same from a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns the status. */

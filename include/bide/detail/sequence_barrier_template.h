@@ -12,6 +12,9 @@ typedef struct BARRIER_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(BIDE_SEQUENCE) published;
     /* who waits writes it, the publisher reads it */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_biased_list waiters;
+    /* of whoever sifts them: 6 */
+    BIDE_SEQUENCE nearest;
+    bool has_nearest;
 } BARRIER_;
 
 /* One wait. The caller's until the wait has ended; then `published` is its result. */
@@ -26,7 +29,7 @@ typedef struct WAITER_ {
 /* A wait whose target follows a counter: what lies `behind` it, whenever somebody judges that. See argument 5. */
 typedef struct FOLLOWER_ {
     WAITER_ wait; /* the head */
-    bide_atomic(COUNTER_) *counter;
+    bide_atomic(COUNTER_) * counter;
     BIDE_SEQUENCE behind;
 } FOLLOWER_;
 
@@ -48,6 +51,7 @@ BIDE_INLINE void F_(_init)(BARRIER_ *barrier, BIDE_SEQUENCE initial)
 {
     bide_atomic_init(&barrier->published, initial);
     bide_biased_list_init(&barrier->waiters);
+    barrier->has_nearest = false;
 }
 
 /*
@@ -108,11 +112,11 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *b
     static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
                                          F_(_resume_),   F_(_cancel_),
                                          F_(_withdraw_), "bide_sequence_barrier_wait"};
-    waiter->waiting.awaiter.ops = &ops;
+    waiter->waiting.listed.awaiter.ops = &ops;
     waiter->barrier = barrier;
     waiter->target = target;
     waiter->follows = false;
-    return &waiter->waiting.awaiter;
+    return &waiter->waiting.listed.awaiter;
 }
 
 BIDE_INLINE BIDE_SEQUENCE F_(_followed_)(const FOLLOWER_ *waiter)
@@ -133,7 +137,7 @@ BIDE_INLINE bide_awaiter *F_(_follow_)(FOLLOWER_ *waiter, BARRIER_ *barrier,
     waiter->behind = behind;
     F_(_wait_until_published)(&waiter->wait, barrier, F_(_followed_)(waiter));
     waiter->wait.follows = true;
-    return &waiter->wait.waiting.awaiter;
+    return &waiter->wait.waiting.listed.awaiter;
 }
 
 /*

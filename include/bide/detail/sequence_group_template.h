@@ -133,11 +133,11 @@ BIDE_INLINE bide_awaiter *F_(_leave)(LEAVER_ *leaver, GROUP_ *group, MEMBER_ *me
     static const bide_awaiter_ops ops = {F_(_leave_ready_),    bide_event_suspend_,
                                          bide_event_resume_,   NULL,
                                          bide_event_withdraw_, "bide_sequence_group_leave"};
-    leaver->wait.awaiter.ops = &ops;
+    leaver->wait.listed.awaiter.ops = &ops;
     leaver->wait.event = &member->left;
     leaver->group = group;
     leaver->member = member;
-    return &leaver->wait.awaiter;
+    return &leaver->wait.listed.awaiter;
 }
 
 /* The same for a plain thread, which it blocks. */

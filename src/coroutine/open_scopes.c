@@ -1,0 +1,101 @@
+/* Digital search trees of scopes; see the header. */
+#include "open_scopes.h"
+
+#include "lock.h"
+
+/* One where there is one thread. */
+enum { TREES = __STDC_HOSTED__ && !BIDE_CHECK ? 16 : 1, KEY_BITS = sizeof(uintptr_t) * CHAR_BIT };
+
+typedef struct tree {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uint32_t) lock; /* LOCK_FREE */
+    bide_scope *root;
+} tree;
+
+static tree trees[TREES];
+static bide_atomic(uint32_t) count;
+
+/* The topmost bits are the best mixed: those say which tree it is, and the path goes on from there. */
+typedef uintptr_t path;
+
+static path path_of(const bide_frame *owner)
+{
+    /* 2 to the number of bits over the golden ratio */
+    return (uintptr_t)owner * (uintptr_t)UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static tree *tree_of(path *p)
+{
+    uintptr_t number = *p >> (KEY_BITS - 4);
+    *p <<= 4;
+    return &trees[number % TREES];
+}
+
+/* The next bit of the path; zeros, when they are used up. */
+static unsigned next_turn(path *p)
+{
+    unsigned turn = (unsigned)(*p >> (KEY_BITS - 1));
+    *p <<= 1;
+    return turn;
+}
+
+void bide_open_scopes_add_(bide_scope *scope)
+{
+    path p = path_of(scope->owner);
+    tree *t = tree_of(&p);
+    scope->below[0] = scope->below[1] = NULL;
+    lock_take(&t->lock);
+    bide_scope **place = &t->root;
+    while (*place != NULL)
+        place = &(*place)->below[next_turn(&p)];
+    *place = scope;
+    /* relaxed: who is to see it is the owner, later on its own; a hint for all others. */
+    bide_atomic_fetch_add(&count, 1, relaxed);
+    lock_free(&t->lock);
+}
+
+/* Takes any scope that has none below it out of those from *place on. */
+static bide_scope *take_lowest(bide_scope **place)
+{
+    for (;;) {
+        bide_scope *scope = *place;
+        unsigned turn = scope->below[0] != NULL ? 0 : 1;
+        if (scope->below[turn] == NULL) {
+            *place = NULL;
+            return scope;
+        }
+        place = &scope->below[turn];
+    }
+}
+
+void bide_open_scopes_remove_(bide_scope *scope)
+{
+    path p = path_of(scope->owner);
+    tree *t = tree_of(&p);
+    lock_take(&t->lock);
+    bide_scope **place = &t->root;
+    while (*place != scope)
+        place = &(*place)->below[next_turn(&p)];
+    /* Whatever stands below it may stand in its place: the path there is the beginning of its own. */
+    bide_scope *lowest = take_lowest(place);
+    if (lowest != scope) {
+        lowest->below[0] = scope->below[0];
+        lowest->below[1] = scope->below[1];
+        *place = lowest;
+    }
+    bide_atomic_fetch_sub(&count, 1, relaxed);
+    lock_free(&t->lock);
+}
+
+bool bide_open_scopes_has_(const bide_frame *owner)
+{
+    if (bide_atomic_load(&count, relaxed) == 0)
+        return false;
+    path p = path_of(owner);
+    tree *t = tree_of(&p);
+    lock_take(&t->lock);
+    const bide_scope *scope = t->root;
+    while (scope != NULL && scope->owner != owner)
+        scope = scope->below[next_turn(&p)];
+    lock_free(&t->lock);
+    return scope != NULL;
+}

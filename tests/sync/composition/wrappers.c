@@ -1,0 +1,265 @@
+/* The wrappers: how each is put around what is inside it. */
+#include "composition.h"
+
+#include <stdlib.h>
+
+const char *const wrapper_names[WRAPPERS] = {
+    [WRAP_NONE] = "none",
+    [WRAP_THEN] = "then",
+    [WRAP_WITH_STOP] = "with_stop",
+    [WRAP_SHELTER] = "with_stop of none",
+    [WRAP_WITH_DEADLINE] = "with_deadline",
+    [WRAP_ALL] = "when_all",
+    [WRAP_ALL_SECOND] = "when_all, second",
+    [WRAP_ALL_READY] = "when_all_ready",
+    [WRAP_ANY] = "when_any",
+    [WRAP_ANY_SECOND] = "when_any, second",
+    [WRAP_SCOPE] = "scope",
+    [WRAP_SCOPE_MOVES] = "scope whose owner moves",
+    [WRAP_SCHEDULE_ON] = "schedule_on",
+    [WRAP_RESUME_ON] = "resume_on",
+    [WRAP_ONCE] = "once",
+    [WRAP_SHARED] = "shared task",
+    [WRAP_SHARED_ELSEWHERE] = "shared task elsewhere",
+    [WRAP_OWNED] = "owned",
+    [WRAP_CHILD] = "child",
+    [WRAP_CHILD_MOVES] = "child that moves",
+    [WRAP_GENERATOR] = "generator",
+};
+
+bool wrapper_takes(wrapper_kind kind)
+{
+    switch (kind) {
+    case WRAP_SHARED:
+    case WRAP_SHARED_ELSEWHERE:
+    case WRAP_OWNED:
+    case WRAP_CHILD:
+    case WRAP_CHILD_MOVES:
+    case WRAP_GENERATOR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- Frames that are counted ---- */
+
+static bide_atomic(long) frames;
+
+static void *count_allocate(bide_allocator *allocator, size_t size)
+{
+    (void)allocator;
+    bide_atomic_fetch_add(&frames, 1, relaxed);
+    return malloc(size);
+}
+
+static void count_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    (void)allocator;
+    memset(memory, 0xA5, size);
+    bide_atomic_fetch_sub(&frames, 1, relaxed);
+    free(memory);
+}
+
+bide_allocator counting_allocator = {count_allocate, count_deallocate};
+
+long counted_frames(void)
+{
+    return bide_atomic_load(&frames, relaxed);
+}
+
+/* ---- Bodies ---- */
+
+bide_coroutine(child_layer_body)
+{
+    bide_begin(child_layer_body, struct coroutine_layer * self);
+    witness_begins(&self->layer->witness, bide_this_context());
+    if (self->layer->kind == WRAP_CHILD_MOVES) {
+        bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
+        witness_moved(&self->layer->witness, bide_this_context(), self->layer->inner);
+    }
+    bide_await_status(self->layer->witness.status,
+                      cell_make(self->layer->cell, self->layer->index + 1));
+    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    bide_return(self->layer->witness.status);
+    bide_end();
+}
+
+bide_shared_coroutine(shared_layer_body)
+{
+    bide_begin(shared_layer_body, struct shared_layer * self);
+    witness_begins(&self->layer->witness, bide_this_context());
+    bide_await_status(self->layer->witness.status,
+                      cell_make(self->layer->cell, self->layer->index + 1));
+    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    bide_return(self->layer->witness.status);
+    bide_end();
+}
+
+bide_async_generator_coroutine(generator_layer_body)
+{
+    bide_begin(generator_layer_body, struct generator_layer * self);
+    witness_begins(&self->layer->witness, bide_this_context());
+    bide_await_status(self->layer->witness.status,
+                      cell_make(self->layer->cell, self->layer->index + 1));
+    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    if (self->layer->witness.status < 0)
+        bide_return(self->layer->witness.status);
+    bide_yield(self);
+    bide_end();
+}
+
+static void branch_ended(bide_branch *branch)
+{
+    struct scope_layer *self = bide_container_of(branch, struct scope_layer, branch);
+    bide_atomic_fetch_add(&self->ended, 1, relaxed);
+}
+
+bide_coroutine(scope_layer_body)
+{
+    bide_begin(scope_layer_body, struct scope_layer * self);
+    witness_begins(&self->layer->witness, bide_this_context());
+    bide_scope_init(&self->scope, bide_this_frame());
+    bide_atomic_fetch_add(&self->spawned, 1, relaxed);
+    bide_scope_spawn_in(&self->scope, &self->branch, bide_this_context(),
+                        cell_make(self->layer->cell, self->layer->index + 1), branch_ended);
+    if (self->layer->kind == WRAP_SCOPE_MOVES) {
+        bide_await(bide_schedule(&self->move,
+                                 cell_away_of(self->layer->cell, self->layer->place)->scheduler));
+        witness_moved(&self->layer->witness, bide_this_context(),
+                      cell_away_of(self->layer->cell, self->layer->place));
+    }
+    bide_await_status(self->layer->witness.status, bide_scope_join(&self->scope));
+    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    bide_return(self->layer->witness.status);
+    bide_end();
+}
+
+/* ---- Making ---- */
+
+static int then_passes(void *argument, int status)
+{
+    layer *self = argument;
+    cell_check(self->cell, self->calls++ == 0, "a function of `then` was called twice");
+    return status;
+}
+
+static bide_awaiter *make_when(layer *self)
+{
+    struct when_layer *when = &self->of.when;
+    bool first = self->kind == WRAP_ALL || self->kind == WRAP_ANY;
+    bool any = self->kind == WRAP_ANY || self->kind == WRAP_ANY_SECOND;
+    bide_event_init(&when->other, !any);
+    bide_branch_init(&when->branches[first ? 0 : 1], cell_make(self->cell, self->index + 1));
+    bide_branch_init(&when->branches[first ? 1 : 0], bide_event_wait(&when->wait, &when->other));
+    if (any)
+        return bide_when_any(&when->when, when->branches, 2);
+    if (self->kind == WRAP_ALL_READY)
+        return bide_when_all_ready(&when->when, when->branches, 2);
+    return bide_when_all(&when->when, when->branches, 2);
+}
+
+static bide_awaiter *make_shared(layer *self)
+{
+    struct shared_layer *shared = &self->of.shared;
+    shared->layer = self;
+    shared->context = (bide_context){.scheduler = self->inner->scheduler, .name = "shared"};
+    bide_shared_task_init(&shared->shared, &shared_layer_body, &shared->context);
+    return bide_shared_task_wait(&shared->wait, &shared->shared);
+}
+
+static bide_awaiter *make_owned(layer *self)
+{
+    struct coroutine_layer *owned =
+        bide_create(sizeof *owned, &child_layer_body, &counting_allocator);
+    if (owned != NULL)
+        owned->layer = self;
+    return bide_owned(owned, &child_layer_body);
+}
+
+static bide_awaiter *make_generator(layer *self)
+{
+    struct generator_layer *generator = &self->of.generator;
+    generator->layer = self;
+    return bide_async_generator_next(
+        &generator->next, bide_async_generator_init(&generator->generator, &generator_layer_body));
+}
+
+bide_awaiter *layer_make(layer *self)
+{
+    cell *c = self->cell;
+    size_t inside = self->index + 1;
+    cell_check(c, !self->made, "a wrapper was made twice");
+    self->made = true;
+    switch (self->kind) {
+    case WRAP_THEN:
+        return bide_then(&self->of.then, cell_make(c, inside), then_passes, self);
+    case WRAP_WITH_STOP:
+        return bide_with_stop(&self->of.with_stop, &self->token, cell_make(c, inside));
+    case WRAP_SHELTER:
+        return bide_with_stop(&self->of.with_stop, NULL, cell_make(c, inside));
+    case WRAP_WITH_DEADLINE:
+        return bide_with_deadline(&self->of.with_deadline, cell_time(c, self->place),
+                                  cell_make(c, inside));
+    case WRAP_SCOPE:
+    case WRAP_SCOPE_MOVES:
+        self->of.scope.layer = self;
+        return bide_task_init(&self->of.scope.task, &scope_layer_body);
+    case WRAP_SCHEDULE_ON:
+        return bide_schedule_on(&self->of.schedule_on, self->inner->scheduler,
+                                cell_make(c, inside));
+    case WRAP_RESUME_ON:
+        return bide_resume_on(&self->of.resume_on, cell_away_of(c, self->place)->scheduler,
+                              cell_make(c, inside));
+    case WRAP_ONCE:
+        bide_once_init(&self->of.once.once);
+        return bide_once_run(&self->of.once.run, &self->of.once.once, cell_make(c, inside));
+    case WRAP_SHARED:
+    case WRAP_SHARED_ELSEWHERE:
+        return make_shared(self);
+    case WRAP_OWNED:
+        return make_owned(self);
+    case WRAP_CHILD:
+    case WRAP_CHILD_MOVES:
+        self->of.child.layer = self;
+        return bide_task_init(&self->of.child.task, &child_layer_body);
+    case WRAP_GENERATOR:
+        return make_generator(self);
+    default:
+        return make_when(self);
+    }
+}
+
+void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind)
+{
+    memset(self, 0, sizeof *self);
+    self->kind = kind;
+    self->cell = c;
+    self->index = index;
+    self->witness.cell = c;
+    self->witness.what = wrapper_names[kind];
+    self->witness.status = WAITS;
+    bide_stop_source_init(&self->token);
+}
+
+void layer_end(layer *self)
+{
+    cell *c = self->cell;
+    cell_check(c, self->token.first_child == NULL, "something is attached to the token still");
+    cell_check(c, bide_atomic_load(&self->token.lock, relaxed) == 0, "the token is locked");
+    if (!self->made)
+        return;
+    if (self->kind == WRAP_GENERATOR)
+        bide_async_generator_end(&self->of.generator.generator);
+    if (self->kind == WRAP_SCOPE || self->kind == WRAP_SCOPE_MOVES) {
+        uint32_t spawned = bide_atomic_load(&self->of.scope.spawned, relaxed);
+        uint32_t ended = bide_atomic_load(&self->of.scope.ended, relaxed);
+        if (spawned != ended)
+            snprintf(c->late_failure, sizeof c->late_failure,
+                     "%u branches of the scope, `ended` was called %u times", spawned, ended);
+    }
+    if (self->kind == WRAP_ANY || self->kind == WRAP_ANY_SECOND)
+        bide_event_destroy(&self->of.when.other); /* (tells if it is waited for) */
+    if (self->kind == WRAP_ONCE)
+        bide_once_destroy(&self->of.once.once);
+}

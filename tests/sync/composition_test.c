@@ -5,6 +5,7 @@
  *
  *     composition_test                  all: a line a table, and then what failed, alike together
  *     composition_test TEXT...          of one wrapper, those whose names contain all the texts
+ *     composition_test pairs TEXT...    the same of the pairs that are drawn
  *     composition_test TABLE:NUMBER     that cell alone, in this process
  *
  * (BIDE_ALL_FAILURES=1: and each cell that fails)
@@ -288,24 +289,54 @@ static void add_up(void)
     }
 }
 
-/* All of one wrapper; of pairs, some. */
+/*
+ * How many of a table's cells are run: where all is done by one thread all of one wrapper, with a pool so many, drawn;
+ * of pairs some of each. BIDE_ROUNDS times as many.
+ */
+enum { MOST_WITH_POOL = 3000, MOST_PAIRS = 4000, MOST_PAIRS_WITH_POOL = 400 };
+
+static size_t most_of(const table *t)
+{
+    const setting *s = &settings[t->setting];
+    bool with_pool = s->home->kind == PLACE_POOL || s->away->kind == PLACE_POOL;
+    if (!t->pairs && !with_pool)
+        return t->count;
+    size_t most = rounds_of(!t->pairs    ? MOST_WITH_POOL
+                            : !with_pool ? MOST_PAIRS
+                                         : MOST_PAIRS_WITH_POOL);
+    return most < t->count ? most : t->count;
+}
+
+static bool is_chosen(const table *t, size_t number, char **parts, int count)
+{
+    char text[300];
+    cell_name name = cell_at(t, number);
+    if (count == 0)
+        return true;
+    cell_print_name(&name, text, sizeof text);
+    return contains_all(text, parts, count);
+}
+
+/* Of one wrapper, all whose names contain the texts, if there are any; or of pairs. */
 static void run_all(char **parts, int count, uint64_t *random)
 {
-    size_t pairs = (size_t)rounds_of(400);
+    bool only_pairs = count != 0 && strcmp(parts[0], "pairs") == 0;
+    if (only_pairs) {
+        parts++;
+        count--;
+    }
     for (size_t i = 0; i < tables_count; i++) {
         const table *t = &tables[i];
         size_t chosen = 0;
-        if (t->pairs && count != 0)
+        size_t most = count != 0 && !only_pairs ? t->count : most_of(t);
+        if (only_pairs ? !t->pairs : t->pairs && count != 0)
             continue;
-        size_t *numbers = calloc(t->pairs ? pairs : t->count, sizeof *numbers);
+        size_t *numbers = calloc(most, sizeof *numbers);
         if (numbers == NULL)
             abort();
-        for (size_t j = 0; j < (t->pairs ? pairs : t->count); j++) {
-            char text[300];
-            size_t number = t->pairs ? (size_t)(testing_random(random) % t->count) : j;
-            cell_name name = cell_at(t, number);
-            cell_print_name(&name, text, sizeof text);
-            if (contains_all(text, parts, count))
+        for (size_t j = 0; j < most; j++) {
+            size_t number = most == t->count ? j : (size_t)(testing_random(random) % t->count);
+            if (is_chosen(t, number, parts, count))
                 numbers[chosen++] = number;
         }
         if (chosen != 0) {

@@ -33,9 +33,25 @@ static const char *name_of(const place *p)
     return p != NULL ? p->name : "another";
 }
 
-static void witness_is_at(witness *self, const bide_context *context, const place *p,
-                          const char *when)
+/* Who awaits whom comes to an end, in few steps. */
+static bool has_short_chain(const bide_frame *frame)
 {
+    const bide_frame *outer = frame->awaiter.frame;
+    int count = 0;
+    while (outer != NULL && outer != frame && bide_frame_point(outer)->state == BIDE_AT_AWAIT) {
+        if (++count == 100)
+            return false;
+        frame = outer;
+        outer = frame->awaiter.frame;
+    }
+    return true;
+}
+
+static void witness_is_at(witness *self, const bide_frame *frame, const place *p, const char *when)
+{
+    const bide_context *context = frame->context;
+    cell_check(self->cell, has_short_chain(frame), "%s: its backtrace is endless when it %s",
+               self->what, when);
     const place *scheduler = place_of(context->scheduler);
     cell_check(self->cell, scheduler == p, "%s: its context's scheduler is %s, not %s, when it %s",
                self->what, name_of(scheduler), name_of(p), when);
@@ -43,28 +59,30 @@ static void witness_is_at(witness *self, const bide_context *context, const plac
                name_of(p), when);
 }
 
-void witness_begins(witness *self, const bide_context *context)
+void witness_begins(witness *self, const bide_frame *frame)
 {
+    const bide_context *context = frame->context;
     cell_check(self->cell, bide_atomic_fetch_add(&self->began, 1, relaxed) == 0, "%s: began twice",
                self->what);
     self->stop = context->stop;
     self->name = context->name;
-    witness_is_at(self, context, self->place, "begins");
+    witness_is_at(self, frame, self->place, "begins");
 }
 
-void witness_moved(witness *self, const bide_context *context, const place *to)
+void witness_moved(witness *self, const bide_frame *frame, const place *to)
 {
-    witness_is_at(self, context, to, "has moved");
+    witness_is_at(self, frame, to, "has moved");
 }
 
-void witness_returns(witness *self, const bide_context *context, int status)
+void witness_returns(witness *self, const bide_frame *frame, int status)
 {
+    const bide_context *context = frame->context;
     cell_check(self->cell, bide_atomic_fetch_add(&self->returned, 1, release) == 0,
                "%s: went on twice", self->what);
     cell_check(self->cell, context->stop == self->stop, "%s: has another stop source", self->what);
     cell_check(self->cell, context->name == self->name, "%s: has another name", self->what);
     cell_check(self->cell, status <= 0, "%s: goes on with %d", self->what, status);
-    witness_is_at(self, context, self->goes_on, "goes on");
+    witness_is_at(self, frame, self->goes_on, "goes on");
 }
 
 static bool has_returned(witness *self)
@@ -75,14 +93,14 @@ static bool has_returned(witness *self)
 bide_coroutine(subject_body)
 {
     bide_begin(subject_body, struct subject * self);
-    witness_begins(&self->witness, bide_this_context());
+    witness_begins(&self->witness, bide_this_frame());
     for (; self->moved < self->witness.cell->setting->moves; self->moved++) {
         bide_await(bide_schedule(
             &self->moves[self->moved],
             cell_away_of(self->witness.cell, place_of(bide_this_context()->scheduler))->scheduler));
     }
     bide_await_status(self->witness.status, cell_make(self->witness.cell, 0));
-    witness_returns(&self->witness, bide_this_context(), self->witness.status);
+    witness_returns(&self->witness, bide_this_frame(), self->witness.status);
     bide_return(self->witness.status);
     bide_end();
 }
@@ -90,9 +108,9 @@ bide_coroutine(subject_body)
 bide_coroutine(parent_body)
 {
     bide_begin(parent_body, struct parent * self);
-    witness_begins(&self->witness, bide_this_context());
+    witness_begins(&self->witness, bide_this_frame());
     bide_await_status(self->witness.status, bide_task_init(&self->subject->task, &subject_body));
-    witness_returns(&self->witness, bide_this_context(), self->witness.status);
+    witness_returns(&self->witness, bide_this_frame(), self->witness.status);
     bide_return(self->witness.status);
     bide_end();
 }
@@ -236,10 +254,15 @@ static const char *excluded(const cell *c)
     if (by_itself && e->moment != MOMENT_BEFORE && e->destroys != DESTROYS_UNBEGUN &&
         e->destroys != DESTROYS_EARLY && e->destroys != DESTROYS_STEPPED)
         return "it ends by itself";
+    if (e->act == ACT_DEADLINE && !is_by_hand(c) && !c->outcome.ends &&
+        has_layer(c, WRAP_WITH_DEADLINE))
+        return "that its time has come cannot be seen";
     if (c->outcome.at_begin && e->moment != MOMENT_BEFORE && e->destroys != DESTROYS_UNBEGUN &&
         e->destroys != DESTROYS_EARLY && e->destroys != DESTROYS_STEPPED && e->act != ACT_WAKE)
         return "it has ended by then";
-    if (has_layer(c, WRAP_SCOPE_MOVES) &&
+    if (e->begun == ROOT && c->setting->moves != 0)
+        return "a root's own operation is what moves it";
+    if ((has_layer(c, WRAP_SCOPE_MOVES) || has_layer(c, WRAP_SCOPE_WITHIN)) &&
         (e->destroys == DESTROYS_EARLY || (by_itself && e->destroys == DESTROYS_STEPPED)))
         return "a scope's owner is not destroyed before it joins";
     return c->open;
@@ -249,13 +272,13 @@ static const char *excluded(const cell *c)
 
 static void *root_frame(cell *c)
 {
-    return c->end->spawned ? &c->spawned->root.frame : &c->parent->task.frame;
+    return c->end->begun != STARTED ? &c->spawned->root.frame : &c->parent->task.frame;
 }
 
 static bool has_ended(cell *c)
 {
-    return c->end->spawned ? bide_event_is_set(&c->spawned->ended)
-                           : has_returned(&c->parent->witness);
+    return c->end->begun != STARTED ? bide_event_is_set(&c->spawned->ended)
+                                    : has_returned(&c->parent->witness);
 }
 
 static bool settle(cell *c)
@@ -329,9 +352,10 @@ static void resume_and_destroy(void *argument)
 static void cell_spawn(cell *c)
 {
     const bide_context *context = c->has_deadline ? &c->deadline->context : c->context;
-    bide_awaiter *awaiter = bide_task_init(&c->parent->task, &parent_body);
-    if (c->end->spawned)
-        bide_spawn(c->spawned, context, awaiter);
+    if (c->end->begun == ROOT)
+        bide_spawn(c->spawned, context, cell_make(c, 0));
+    else if (c->end->begun == SPAWNED)
+        bide_spawn(c->spawned, context, bide_task_init(&c->parent->task, &parent_body));
     else
         bide_start(&c->parent->task.frame, &parent_body, context);
 }
@@ -367,13 +391,13 @@ static void cell_begin(cell *c)
     set_deadline(c);
     if (c->end->destroys == DESTROYS_UNBEGUN || c->end->destroys == DESTROYS_EARLY)
         hold_all(c);
-    if (c->end->destroys == DESTROYS_UNBEGUN && c->end->spawned) {
+    if (c->end->destroys == DESTROYS_UNBEGUN && c->end->begun != STARTED) {
         if (home->kind == PLACE_INLINE)
             return; /* it begins at once: see cell_act */
         cell_spawn(c);
     } else {
         cell_spawn(c);
-        if (c->end->spawned || c->end->destroys == DESTROYS_UNBEGUN)
+        if (c->end->begun != STARTED || c->end->destroys == DESTROYS_UNBEGUN)
             return;
         if (c->end->destroys == DESTROYS_EARLY) {
             place_call(home, resume_and_destroy, c);
@@ -404,7 +428,7 @@ static void cell_act(cell *c)
     place *home = c->setting->home;
     switch (c->end->destroys) {
     case DESTROYS_UNBEGUN:
-        if (c->end->spawned && home->kind == PLACE_INLINE)
+        if (c->end->begun != STARTED && home->kind == PLACE_INLINE)
             place_call(home, spawn_and_destroy, c);
         else
             place_touch(home, destroy_now, c);
@@ -447,11 +471,19 @@ static void cell_act(cell *c)
     }
 }
 
+/* Has the time come, and the request been made? */
+static bool has_struck(cell *c)
+{
+    if (c->outcome.ends || !c->has_deadline)
+        return has_ended(c);
+    return bide_atomic_load(&c->deadline->state, acquire) == BIDE_DEADLINE_ENDED;
+}
+
 /* Real time has to come to a deadline: this waits, and gives up only where the test has failed. */
-static bool settle_until_ended(cell *c)
+static bool settle_until_struck(cell *c)
 {
     uint64_t most = bide_platform.now() + UINT64_C(10000000000);
-    while (settle(c) && !has_ended(c)) {
+    while (settle(c) && !has_struck(c)) {
         if (bide_platform.now() > most) {
             cell_fail(c, "the deadline has come, and it does not end");
             return false;
@@ -476,8 +508,10 @@ static bool check_ended(cell *c, const char *when)
                has_returned(&c->subject->witness) ? ", but the subject has" : "");
     if (cell_failed(c))
         return false;
-    if (c->end->spawned && !check_status(c, c->spawned->root.status, "the root"))
+    if (c->end->begun != STARTED && !check_status(c, c->spawned->root.status, "the root"))
         return false;
+    if (c->end->begun == ROOT)
+        return !cell_failed(c);
     return check_status(c, c->subject->witness.status, "the subject") &&
            check_status(c, c->parent->witness.status, "its parent");
 }
@@ -511,7 +545,9 @@ static bool is_taken(cell *c)
             taker = &c->layers[i]->witness;
     }
     bool ended_with_0 = c->outcome.row_ends ? c->outcome.row_status == 0 : c->woken;
-    return has_returned(taker) && c->outcome.begins && ended_with_0;
+    bool returned = taker == &c->subject->witness && c->end->begun == ROOT ? has_ended(c)
+                                                                           : has_returned(taker);
+    return returned && c->outcome.begins && ended_with_0;
 }
 
 static void next_begin(struct next *next, cell *c)
@@ -566,8 +602,7 @@ static void check_stop(cell *c)
 /* The waits that have ended are to be gone: their memory is. */
 static void retire_ended(cell *c)
 {
-    size_t orphan = orphan_of(c);
-    for (size_t i = 0; i < orphan; i++) {
+    for (size_t i = orphan_of(c); i-- != 0;) {
         layer_end(c->layers[i]);
         if (!cell_failed(c))
             memory_retire(c->layers[i]);
@@ -590,7 +625,7 @@ static bool cell_finish(cell *c, struct next *next)
     hand_on_all(c, next);
     if (cell_failed(c) || !settle(c))
         return false;
-    for (size_t i = 0; i < c->depth; i++) {
+    for (size_t i = c->depth; i-- != 0;) {
         if (!memory_is_retired(c->layers[i]))
             layer_end(c->layers[i]);
     }
@@ -638,7 +673,8 @@ static bool check_acted(cell *c)
 {
     if (c->destroyed)
         return settle(c);
-    if (c->end->act == ACT_DEADLINE && c->outcome.ends && !settle_until_ended(c))
+    if (c->end->act == ACT_DEADLINE && (c->outcome.ends || c->has_deadline) &&
+        !settle_until_struck(c))
         return false;
     if (!settle(c))
         return false;

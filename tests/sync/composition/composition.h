@@ -31,6 +31,7 @@
 #include "bide/scope.h"
 #include "bide/shared_task.h"
 #include "bide/spawn.h"
+#include "bide/stop_callback.h"
 #include "bide/task.h"
 #include "bide/then.h"
 #include "bide/when.h"
@@ -87,6 +88,7 @@ typedef enum wrapper_kind {
     WRAP_ANY_SECOND,
     WRAP_SCOPE,
     WRAP_SCOPE_MOVES,
+    WRAP_SCOPE_WITHIN,
     WRAP_SCHEDULE_ON,
     WRAP_RESUME_ON,
     WRAP_ONCE,
@@ -95,6 +97,8 @@ typedef enum wrapper_kind {
     WRAP_OWNED,
     WRAP_CHILD,
     WRAP_CHILD_MOVES,
+    WRAP_CHILD_TOLD,
+    WRAP_SPAWNS,
     WRAP_GENERATOR,
     WRAPPERS
 } wrapper_kind;
@@ -114,9 +118,9 @@ typedef struct witness {
     int status;
 } witness;
 
-void witness_begins(witness *self, const bide_context *context);
-void witness_moved(witness *self, const bide_context *context, const place *to);
-void witness_returns(witness *self, const bide_context *context, int status);
+void witness_begins(witness *self, const bide_frame *frame);
+void witness_moved(witness *self, const bide_frame *frame, const place *to);
+void witness_returns(witness *self, const bide_frame *frame, int status);
 
 struct coroutine_layer {
     bide_task task;
@@ -124,11 +128,35 @@ struct coroutine_layer {
     bide_schedule_operation move;
 };
 
+/* It registers a stop callback in its context, and then moves. */
+struct told_layer {
+    bide_task task;
+    layer *layer;
+    bide_schedule_operation move;
+    bide_stop_callback callback;
+    bide_stop_callback_waiter wait;
+    bool registered; /* and not removed */
+    bide_atomic(uint32_t) calls;
+};
+
+/* It spawns what is inside in its own context, moves, and waits for its end. */
+struct spawning_layer {
+    bide_task task;
+    layer *layer;
+    bide_schedule_operation move;
+    bide_spawned spawned;
+    bide_with_stop_operation shelter;
+    bide_event_waiter wait;
+    bool began;
+};
+
 struct scope_layer {
     bide_task task;
     layer *layer;
     bide_scope scope;
     bide_branch branch;
+    bide_branch within; /* spawns the other */
+    bide_task spawner;
     bide_schedule_operation move;
     bide_atomic(uint32_t) spawned;
     bide_atomic(uint32_t) ended;
@@ -161,6 +189,7 @@ struct layer {
     size_t index;
     place *place; /* of what awaits it, when it begins */
     place *inner; /* of what is awaited in it */
+    bool reached; /* by the act, if it is a request */
     bool made;
     unsigned calls;  /* of the function of `then` */
     witness witness; /* of a wrapper that is a coroutine of the test's */
@@ -179,7 +208,8 @@ struct layer {
         } once;
         struct shared_layer shared;
         struct coroutine_layer child;
-        struct coroutine_layer *owned;
+        struct told_layer told;
+        struct spawning_layer spawning;
         struct generator_layer generator;
     } of;
 };
@@ -224,13 +254,19 @@ typedef enum destroys {
     DESTROYS_ENDED,   /* when it has ended */
 } destroys;
 
+typedef enum begun {
+    SPAWNED, /* by bide_spawn */
+    STARTED, /* by bide_start */
+    ROOT,    /* by bide_spawn, without the subject and its parent: the root awaits the path */
+} begun;
+
 typedef struct end {
     const char *name;
     act act;
     moment moment;
     destroys destroys;
     unsigned steps;
-    bool spawned; /* or begun by bide_start */
+    begun begun;
 } end;
 
 extern const end ends[];

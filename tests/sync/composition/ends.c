@@ -1,9 +1,6 @@
 /* The ends, and the settings. */
 #include "composition.h"
 
-#define SPAWNED true
-#define STARTED false
-
 /* Destroyed: both what was begun by bide_spawn and by bide_start. */
 #define BOTH(name, ...)                                       \
     {name, __VA_ARGS__, 0, SPAWNED},                          \
@@ -23,6 +20,12 @@ const end ends[] = {
     {"later", ACT_WAKE, MOMENT_LATER, DESTROYS_NOT, 0, SPAWNED},
     {"later, begun by bide_start", ACT_WAKE, MOMENT_LATER, DESTROYS_NOT, 0, STARTED},
     {"from outside", ACT_WAKE, MOMENT_OUTSIDE, DESTROYS_NOT, 0, SPAWNED},
+    {"later, of a root", ACT_WAKE, MOMENT_LATER, DESTROYS_NOT, 0, ROOT},
+    {"asked to stop, of a root", ACT_ASK, MOMENT_LATER, DESTROYS_NOT, 0, ROOT},
+    {"destroyed while it waits, of a root", ACT_DESTROY, MOMENT_LATER, DESTROYS_AT_ONCE, 0, ROOT},
+    {"handed it, destroyed before it runs, of a root", ACT_WAKE, MOMENT_LATER, DESTROYS_AT_ONCE, 0,
+     ROOT},
+    {"at once, of a root", ACT_WAKE, MOMENT_BEFORE, DESTROYS_NOT, 0, ROOT},
     {"from another thread", ACT_WAKE, MOMENT_ELSEWHERE, DESTROYS_NOT, 0, SPAWNED},
     {"asked to stop before", ACT_ASK, MOMENT_BEFORE, DESTROYS_NOT, 0, SPAWNED},
     {"asked to stop", ACT_ASK, MOMENT_LATER, DESTROYS_NOT, 0, SPAWNED},

@@ -84,7 +84,8 @@ static outcome of_any(cell *c, layer *l, place *at, bool reached)
     o.goes_on = at;
     if (!reached || !is_request(c))
         return o;
-    if (before && o.row_ends && (c->row.flags & ROW_NOT_CUT) != 0)
+    bool with_other = o.ends && (before || !o.at_begin);
+    if (with_other && o.status != reason(c))
         c->open = "which of two branches ends first is open";
     /* The other branch is cut short; unless this one has ended before, that decides. */
     if (!o.ends || (before && l->kind == WRAP_ANY_SECOND))
@@ -100,6 +101,7 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     layer *l = c->layers[index];
     outcome o;
     l->place = l->inner = l->witness.place = l->witness.goes_on = at;
+    l->reached = reached;
     switch (l->kind) {
     case WRAP_THEN:
         return walk(c, index + 1, at, reached);
@@ -112,14 +114,21 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     case WRAP_WITH_DEADLINE:
         if (!place_has_timers(at) && is_ready(c, index + 1) && c->end->act == ACT_CLOSE)
             c->open = "whether what is closed is ready is its own affair";
-        if (!place_has_timers(at) && !is_ready(c, index + 1))
-            return (outcome){
-                .begins = false, .at_begin = true, .ends = true, .status = -ENOTSUP, .goes_on = at};
+        if (!place_has_timers(at) && !is_ready(c, index + 1)) {
+            walk(c, index + 1, at, false); /* it is made, and not begun */
+            return (outcome){.at_begin = true, .ends = true, .status = -ENOTSUP, .goes_on = at};
+        }
         reached |= c->end->act == ACT_DEADLINE;
         break;
     case WRAP_SCOPE_MOVES:
+    case WRAP_SCOPE_WITHIN:
         l->witness.goes_on = cell_away_of(c, at);
         break;
+    case WRAP_SPAWNS:
+        o = walk(c, index + 1, at, reached);
+        l->witness.goes_on = cell_away_of(c, at);
+        o.goes_on = at;
+        return o;
     case WRAP_SCHEDULE_ON:
         l->inner = cell_away_of(c, at);
         break;
@@ -131,6 +140,7 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     case WRAP_SHARED_ELSEWHERE:
         return of_shared(c, l, at, reached);
     case WRAP_CHILD_MOVES:
+    case WRAP_CHILD_TOLD:
         l->inner = cell_away_of(c, at);
         break;
     case WRAP_ANY:

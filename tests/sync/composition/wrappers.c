@@ -1,6 +1,9 @@
 /* The wrappers: how each is put around what is inside it. */
 #include "composition.h"
 
+#include "bide/handle.h"
+#include "bide/sync_wait.h"
+
 #include <stdlib.h>
 
 const char *const wrapper_names[WRAPPERS] = {
@@ -16,6 +19,7 @@ const char *const wrapper_names[WRAPPERS] = {
     [WRAP_ANY_SECOND] = "when_any, second",
     [WRAP_SCOPE] = "scope",
     [WRAP_SCOPE_MOVES] = "scope whose owner moves",
+    [WRAP_SCOPE_WITHIN] = "scope, spawned from within",
     [WRAP_SCHEDULE_ON] = "schedule_on",
     [WRAP_RESUME_ON] = "resume_on",
     [WRAP_ONCE] = "once",
@@ -24,6 +28,8 @@ const char *const wrapper_names[WRAPPERS] = {
     [WRAP_OWNED] = "owned",
     [WRAP_CHILD] = "child",
     [WRAP_CHILD_MOVES] = "child that moves",
+    [WRAP_CHILD_TOLD] = "child that is told",
+    [WRAP_SPAWNS] = "child that spawns",
     [WRAP_GENERATOR] = "generator",
 };
 
@@ -35,6 +41,8 @@ bool wrapper_takes(wrapper_kind kind)
     case WRAP_OWNED:
     case WRAP_CHILD:
     case WRAP_CHILD_MOVES:
+    case WRAP_CHILD_TOLD:
+    case WRAP_SPAWNS:
     case WRAP_GENERATOR:
         return true;
     default:
@@ -73,14 +81,14 @@ long counted_frames(void)
 bide_coroutine(child_layer_body)
 {
     bide_begin(child_layer_body, struct coroutine_layer * self);
-    witness_begins(&self->layer->witness, bide_this_context());
+    witness_begins(&self->layer->witness, bide_this_frame());
     if (self->layer->kind == WRAP_CHILD_MOVES) {
         bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
-        witness_moved(&self->layer->witness, bide_this_context(), self->layer->inner);
+        witness_moved(&self->layer->witness, bide_this_frame(), self->layer->inner);
     }
     bide_await_status(self->layer->witness.status,
                       cell_make(self->layer->cell, self->layer->index + 1));
-    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
     bide_return(self->layer->witness.status);
     bide_end();
 }
@@ -88,10 +96,10 @@ bide_coroutine(child_layer_body)
 bide_shared_coroutine(shared_layer_body)
 {
     bide_begin(shared_layer_body, struct shared_layer * self);
-    witness_begins(&self->layer->witness, bide_this_context());
+    witness_begins(&self->layer->witness, bide_this_frame());
     bide_await_status(self->layer->witness.status,
                       cell_make(self->layer->cell, self->layer->index + 1));
-    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
     bide_return(self->layer->witness.status);
     bide_end();
 }
@@ -99,10 +107,10 @@ bide_shared_coroutine(shared_layer_body)
 bide_async_generator_coroutine(generator_layer_body)
 {
     bide_begin(generator_layer_body, struct generator_layer * self);
-    witness_begins(&self->layer->witness, bide_this_context());
+    witness_begins(&self->layer->witness, bide_this_frame());
     bide_await_status(self->layer->witness.status,
                       cell_make(self->layer->cell, self->layer->index + 1));
-    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
     if (self->layer->witness.status < 0)
         bide_return(self->layer->witness.status);
     bide_yield(self);
@@ -115,23 +123,97 @@ static void branch_ended(bide_branch *branch)
     bide_atomic_fetch_add(&self->ended, 1, relaxed);
 }
 
+/* A branch of the scope that begins the other, while the owner may be on its way. */
+bide_coroutine(spawner_body)
+{
+    bide_begin(spawner_body, bide_task * self);
+    struct scope_layer *scope = bide_container_of(self, struct scope_layer, spawner);
+    bide_atomic_fetch_add(&scope->spawned, 1, relaxed);
+    bide_scope_spawn_in(&scope->scope, &scope->branch, bide_this_context(),
+                        cell_make(scope->layer->cell, scope->layer->index + 1), branch_ended);
+    bide_end();
+}
+
+static void scope_layer_spawn(struct scope_layer *self, const bide_context *context)
+{
+    layer *l = self->layer;
+    if (l->kind == WRAP_SCOPE_WITHIN) {
+        bide_scope_spawn(&self->scope, &self->within,
+                         bide_task_init(&self->spawner, &spawner_body));
+    } else {
+        bide_atomic_fetch_add(&self->spawned, 1, relaxed);
+        bide_scope_spawn_in(&self->scope, &self->branch, context, cell_make(l->cell, l->index + 1),
+                            branch_ended);
+    }
+}
+
 bide_coroutine(scope_layer_body)
 {
     bide_begin(scope_layer_body, struct scope_layer * self);
-    witness_begins(&self->layer->witness, bide_this_context());
+    witness_begins(&self->layer->witness, bide_this_frame());
     bide_scope_init(&self->scope, bide_this_frame());
-    bide_atomic_fetch_add(&self->spawned, 1, relaxed);
-    bide_scope_spawn_in(&self->scope, &self->branch, bide_this_context(),
-                        cell_make(self->layer->cell, self->layer->index + 1), branch_ended);
-    if (self->layer->kind == WRAP_SCOPE_MOVES) {
-        bide_await(bide_schedule(&self->move,
-                                 cell_away_of(self->layer->cell, self->layer->place)->scheduler));
-        witness_moved(&self->layer->witness, bide_this_context(),
-                      cell_away_of(self->layer->cell, self->layer->place));
+    scope_layer_spawn(self, bide_this_context());
+    if (self->layer->kind != WRAP_SCOPE) {
+        bide_await(bide_schedule(&self->move, self->layer->witness.goes_on->scheduler));
+        witness_moved(&self->layer->witness, bide_this_frame(), self->layer->witness.goes_on);
     }
     bide_await_status(self->layer->witness.status, bide_scope_join(&self->scope));
-    witness_returns(&self->layer->witness, bide_this_context(), self->layer->witness.status);
+    witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
     bide_return(self->layer->witness.status);
+    bide_end();
+}
+
+static void told_to_stop(void *argument)
+{
+    struct told_layer *self = argument;
+    layer *l = self->layer;
+    bide_atomic_fetch_add(&self->calls, 1, relaxed);
+    cell_check(l->cell, place_is_here(l->place),
+               "a stop callback is not called on a thread of %s", l->place->name);
+}
+
+bide_coroutine(told_layer_body)
+{
+    bide_begin(told_layer_body, struct told_layer * self);
+    witness_begins(&self->layer->witness, bide_this_frame());
+    bide_stop_callback_init(&self->callback, bide_this_context()->stop, bide_this_context(),
+                            told_to_stop, self);
+    self->registered = true;
+    bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
+    witness_moved(&self->layer->witness, bide_this_frame(), self->layer->inner);
+    bide_await_status(self->layer->witness.status,
+                      cell_make(self->layer->cell, self->layer->index + 1));
+    witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
+    if (!bide_stop_callback_remove(&self->callback))
+        bide_await(bide_stop_callback_wait(&self->wait, &self->callback));
+    self->registered = false;
+    bide_return(self->layer->witness.status);
+    bide_finally();
+    if (self->registered && bide_stop_callback_remove(&self->callback))
+        self->registered = false;
+    bide_end();
+}
+
+bide_coroutine(spawning_layer_body)
+{
+    bide_begin(spawning_layer_body, struct spawning_layer * self);
+    witness_begins(&self->layer->witness, bide_this_frame());
+    bide_spawn(&self->spawned, bide_this_context(),
+               cell_make(self->layer->cell, self->layer->index + 1));
+    self->began = true;
+    bide_await(bide_schedule(&self->move, self->layer->witness.goes_on->scheduler));
+    witness_moved(&self->layer->witness, bide_this_frame(), self->layer->witness.goes_on);
+    bide_await(bide_with_stop(&self->shelter, NULL,
+                              bide_event_wait(&self->wait, &self->spawned.ended)));
+    self->began = false;
+    self->layer->witness.status = self->spawned.root.status;
+    witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
+    bide_return(self->layer->witness.status);
+    bide_finally();
+    if (self->began && bide_event_is_set(&self->spawned.ended))
+        bide_atomic_store(&self->layer->witness.returned, 1, release); /* the root has taken it */
+    if (self->began)
+        bide_destroy(&self->spawned.root.frame);
     bide_end();
 }
 
@@ -203,6 +285,7 @@ bide_awaiter *layer_make(layer *self)
                                   cell_make(c, inside));
     case WRAP_SCOPE:
     case WRAP_SCOPE_MOVES:
+    case WRAP_SCOPE_WITHIN:
         self->of.scope.layer = self;
         return bide_task_init(&self->of.scope.task, &scope_layer_body);
     case WRAP_SCHEDULE_ON:
@@ -223,6 +306,12 @@ bide_awaiter *layer_make(layer *self)
     case WRAP_CHILD_MOVES:
         self->of.child.layer = self;
         return bide_task_init(&self->of.child.task, &child_layer_body);
+    case WRAP_CHILD_TOLD:
+        self->of.told.layer = self;
+        return bide_task_init(&self->of.told.task, &told_layer_body);
+    case WRAP_SPAWNS:
+        self->of.spawning.layer = self;
+        return bide_task_init(&self->of.spawning.task, &spawning_layer_body);
     case WRAP_GENERATOR:
         return make_generator(self);
     default:
@@ -242,6 +331,29 @@ void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind)
     bide_stop_source_init(&self->token);
 }
 
+static void scope_layer_end(layer *self)
+{
+    uint32_t spawned = bide_atomic_load(&self->of.scope.spawned, relaxed);
+    uint32_t ended = bide_atomic_load(&self->of.scope.ended, relaxed);
+    if (spawned != ended)
+        snprintf(self->cell->late_failure, sizeof self->cell->late_failure,
+                 "%u branches of the scope, `ended` was called %u times", spawned, ended);
+}
+
+/* It was destroyed when its callback had been posted: that has run by now. */
+static void told_layer_end(layer *self)
+{
+    struct told_layer *told = &self->of.told;
+    cell *c = self->cell;
+    bool asked = self->reached && (c->end->act == ACT_ASK || c->end->act == ACT_TOKEN ||
+                                   c->end->act == ACT_DEADLINE);
+    uint32_t calls = bide_atomic_load(&told->calls, relaxed);
+    if (told->registered)
+        bide_sync_wait(bide_stop_callback_wait(&told->wait, &told->callback));
+    if (!c->destroyed && bide_atomic_load(&self->witness.began, relaxed) != 0)
+        cell_check(c, calls == asked, "a stop callback was called %u times, not %d", calls, asked);
+}
+
 void layer_end(layer *self)
 {
     cell *c = self->cell;
@@ -249,17 +361,26 @@ void layer_end(layer *self)
     cell_check(c, bide_atomic_load(&self->token.lock, relaxed) == 0, "the token is locked");
     if (!self->made)
         return;
-    if (self->kind == WRAP_GENERATOR)
+    switch (self->kind) {
+    case WRAP_GENERATOR:
         bide_async_generator_end(&self->of.generator.generator);
-    if (self->kind == WRAP_SCOPE || self->kind == WRAP_SCOPE_MOVES) {
-        uint32_t spawned = bide_atomic_load(&self->of.scope.spawned, relaxed);
-        uint32_t ended = bide_atomic_load(&self->of.scope.ended, relaxed);
-        if (spawned != ended)
-            snprintf(c->late_failure, sizeof c->late_failure,
-                     "%u branches of the scope, `ended` was called %u times", spawned, ended);
-    }
-    if (self->kind == WRAP_ANY || self->kind == WRAP_ANY_SECOND)
+        break;
+    case WRAP_SCOPE:
+    case WRAP_SCOPE_MOVES:
+    case WRAP_SCOPE_WITHIN:
+        scope_layer_end(self);
+        break;
+    case WRAP_ANY:
+    case WRAP_ANY_SECOND:
         bide_event_destroy(&self->of.when.other); /* (tells if it is waited for) */
-    if (self->kind == WRAP_ONCE)
+        break;
+    case WRAP_ONCE:
         bide_once_destroy(&self->of.once.once);
+        break;
+    case WRAP_CHILD_TOLD:
+        told_layer_end(self);
+        break;
+    default:
+        break;
+    }
 }

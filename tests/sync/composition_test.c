@@ -1,11 +1,11 @@
 /*
  * Right alone, and right inside each other: the product of what can be awaited, what can stand around it, how it can
- * end, and where it can run (composition/composition.h). Each table is a setting; then come pairs of wrappers, drawn by
- * seed: BIDE_ROUNDS times as many.
+ * end, and where it can run (composition/composition.h). Each table is a setting; then come pairs of wrappers, and
+ * wrappers in themselves a thousand times on a small stack, both drawn by seed: BIDE_ROUNDS times as many.
  *
  *     composition_test                  all: a line a table, and then what failed, alike together
  *     composition_test TEXT...          of one wrapper, those whose names contain all the texts
- *     composition_test pairs TEXT...    the same of the pairs that are drawn
+ *     composition_test pairs TEXT...    the same of the pairs that are drawn; or `deep`
  *     composition_test TABLE:NUMBER     that cell alone, in this process
  *
  * (BIDE_ALL_FAILURES=1: and each cell that fails)
@@ -34,21 +34,36 @@ enum { SECONDS = 30 /* without an end: a cell hangs */, REASONS = 16 };
 
 /* ---- Tables ---- */
 
+typedef enum table_kind { ONE, PAIRS, DEEP } table_kind;
+
 typedef struct table {
-    const char *name;
+    char name[64];
     size_t setting; /* of all of its cells */
-    bool pairs;     /* of wrappers */
-    size_t count;   /* how many cells it could have */
+    table_kind kind;
+    size_t count; /* how many cells it could have */
 } table;
+
+/* (what is deep is long) */
+enum { DEPTH = 1000, DEEP_ROWS = 2 };
+
+static const char *const deep_rows[DEEP_ROWS] = {"event", "mutex"};
+
+static size_t row_named(const char *name)
+{
+    size_t row = 0;
+    while (strcmp(row_at(row).primitive->name, name) != 0)
+        row++;
+    return row;
+}
 
 static size_t wrappers_of(const table *t)
 {
-    return t->pairs ? (WRAPPERS - 1) * (WRAPPERS - 1) : WRAPPERS;
+    return t->kind == PAIRS ? (WRAPPERS - 1) * (WRAPPERS - 1) : WRAPPERS;
 }
 
 static size_t product_of(const table *t)
 {
-    return rows_count() * ends_count * wrappers_of(t);
+    return (t->kind == DEEP ? DEEP_ROWS : rows_count()) * ends_count * wrappers_of(t);
 }
 
 static cell_name cell_at(const table *t, size_t number)
@@ -58,7 +73,11 @@ static cell_name cell_at(const table *t, size_t number)
     number /= wrappers_of(t);
     name.end = number % ends_count;
     name.row = number / ends_count;
-    if (t->pairs) {
+    if (t->kind == DEEP) {
+        name.row = row_named(deep_rows[name.row]);
+        name.repeats = DEPTH;
+    }
+    if (t->kind == PAIRS) {
         name.wrappers[0] = (wrapper_kind)(1 + wrapper / (WRAPPERS - 1));
         name.wrappers[1] = (wrapper_kind)(1 + wrapper % (WRAPPERS - 1));
     } else {
@@ -144,7 +163,7 @@ static void tell(const table *t, size_t number, const char *what)
         if (alike[i].count == 0) {
             snprintf(alike[i].wrappers, sizeof alike[i].wrappers, "%s", wrappers);
             snprintf(alike[i].what, sizeof alike[i].what, "%s", what);
-            snprintf(alike[i].first, sizeof alike[i].first, "%s:%zu %s", t->name, number, text);
+            snprintf(alike[i].first, sizeof alike[i].first, "%.60s:%zu %s", t->name, number, text);
         }
         if (strcmp(alike[i].wrappers, wrappers) == 0 && strcmp(alike[i].what, what) == 0) {
             alike[i].count++;
@@ -245,17 +264,27 @@ static void run_table(const table *t, const size_t *numbers, size_t count)
 
 /* ---- Which cells ---- */
 
+static bool is_with_pool(const setting *s)
+{
+    return s->home->kind == PLACE_POOL || s->away->kind == PLACE_POOL;
+}
+
 static table tables[64];
 static size_t tables_count;
-static char pair_names[32][64];
 
+static const char *const kinds[] = {"", "pairs, ", "deep, "};
+
+/* (what is deep is for one thread, which has the small stack) */
 static void make_tables(void)
 {
-    for (int pairs = 0; pairs < 2; pairs++) {
+    for (table_kind kind = ONE; kind <= DEEP; kind++) {
         for (size_t i = 0; i < settings_count; i++) {
+            if (kind == DEEP && is_with_pool(&settings[i]))
+                continue;
             table *t = &tables[tables_count++];
-            snprintf(pair_names[i], sizeof pair_names[i], "pairs, %s", settings[i].name);
-            *t = (table){pairs ? pair_names[i] : settings[i].name, i, pairs == 1, 0};
+            snprintf(t->name, sizeof t->name, "%s%s", kinds[kind], settings[i].name);
+            t->setting = i;
+            t->kind = kind;
             t->count = product_of(t);
         }
     }
@@ -290,20 +319,16 @@ static void add_up(void)
 }
 
 /*
- * How many of a table's cells are run: where all is done by one thread all of one wrapper, with a pool so many, drawn;
- * of pairs some of each. BIDE_ROUNDS times as many.
+ * How many of a table's cells are run: where all is done by one thread all of one wrapper; with a pool so many, drawn;
+ * and so many pairs and deep ones. BIDE_ROUNDS times as many.
  */
-enum { MOST_WITH_POOL = 3000, MOST_PAIRS = 4000, MOST_PAIRS_WITH_POOL = 400 };
-
 static size_t most_of(const table *t)
 {
-    const setting *s = &settings[t->setting];
-    bool with_pool = s->home->kind == PLACE_POOL || s->away->kind == PLACE_POOL;
-    if (!t->pairs && !with_pool)
+    static const uint32_t most_of_kind[] = {UINT32_MAX, 4000, 150};
+    bool with_pool = is_with_pool(&settings[t->setting]);
+    if (t->kind == ONE && !with_pool)
         return t->count;
-    size_t most = rounds_of(!t->pairs    ? MOST_WITH_POOL
-                            : !with_pool ? MOST_PAIRS
-                                         : MOST_PAIRS_WITH_POOL);
+    size_t most = rounds_of(t->kind == ONE ? 3000 : most_of_kind[t->kind] / (with_pool ? 10 : 1));
     return most < t->count ? most : t->count;
 }
 
@@ -320,16 +345,20 @@ static bool is_chosen(const table *t, size_t number, char **parts, int count)
 /* Of one wrapper, all whose names contain the texts, if there are any; or of pairs. */
 static void run_all(char **parts, int count, uint64_t *random)
 {
-    bool only_pairs = count != 0 && strcmp(parts[0], "pairs") == 0;
-    if (only_pairs) {
-        parts++;
-        count--;
+    table_kind only = ONE;
+    bool all = count == 0;
+    for (table_kind kind = PAIRS; kind <= DEEP && count != 0; kind++) {
+        if (strncmp(parts[0], kinds[kind], strlen(parts[0])) == 0) {
+            only = kind;
+            parts++;
+            count--;
+        }
     }
     for (size_t i = 0; i < tables_count; i++) {
         const table *t = &tables[i];
         size_t chosen = 0;
-        size_t most = count != 0 && !only_pairs ? t->count : most_of(t);
-        if (only_pairs ? !t->pairs : t->pairs && count != 0)
+        size_t most = all || only != ONE ? most_of(t) : t->count;
+        if (!all && t->kind != only)
             continue;
         size_t *numbers = calloc(most, sizeof *numbers);
         if (numbers == NULL)

@@ -2,6 +2,8 @@
 #include "composition.h"
 #include "memory.h"
 
+#include "small_stack.h"
+
 #include "bide/handle.h"
 
 #include <stdarg.h>
@@ -50,8 +52,8 @@ static bool has_short_chain(const bide_frame *frame)
 static void witness_is_at(witness *self, const bide_frame *frame, const place *p, const char *when)
 {
     const bide_context *context = frame->context;
-    cell_check(self->cell, has_short_chain(frame), "%s: its backtrace is endless when it %s",
-               self->what, when);
+    cell_check(self->cell, self->cell->name.repeats != 0 || has_short_chain(frame),
+               "%s: its backtrace is endless when it %s", self->what, when);
     const place *scheduler = place_of(context->scheduler);
     cell_check(self->cell, scheduler == p, "%s: its context's scheduler is %s, not %s, when it %s",
                self->what, name_of(scheduler), name_of(p), when);
@@ -158,6 +160,27 @@ static void cell_make_witness(cell *c, witness *w, const char *what)
     w->status = WAITS;
 }
 
+static void cell_init_layers(cell *c)
+{
+    const cell_name *name = &c->name;
+    size_t most = name->repeats != 0 ? 2 * name->repeats : MOST_LAYERS;
+    c->layers = calloc(most, sizeof *c->layers);
+    c->kinds = calloc(most, sizeof *c->kinds);
+    if (c->layers == NULL || c->kinds == NULL)
+        abort();
+    for (; c->depth < most; c->depth++) {
+        size_t i = c->depth;
+        wrapper_kind kind = name->repeats == 0 ? name->wrappers[i]
+                            : i % 2 == 0       ? name->wrappers[0]
+                                               : WRAP_CHILD;
+        if (kind == WRAP_NONE)
+            break;
+        c->kinds[i] = kind;
+        c->layers[i] = memory_new(sizeof *c->layers[i]);
+        layer_init(c->layers[i], c, i, kind);
+    }
+}
+
 static void cell_init(cell *c, const cell_name *name)
 {
     memset(c, 0, sizeof *c);
@@ -177,11 +200,7 @@ static void cell_init(cell *c, const cell_name *name)
     c->context = memory_new(sizeof *c->context);
     c->stop = memory_new(sizeof *c->stop);
     c->deadline = memory_new(sizeof *c->deadline);
-    for (size_t i = 0; i < MOST_LAYERS && name->wrappers[i] != WRAP_NONE; i++) {
-        c->layers[i] = memory_new(sizeof *c->layers[i]);
-        layer_init(c->layers[i], c, i, name->wrappers[i]);
-        c->depth++;
-    }
+    cell_init_layers(c);
     cell_make_witness(c, &c->subject->witness, "the subject");
     cell_make_witness(c, &c->parent->witness, "its parent");
     c->parent->subject = c->subject;
@@ -208,7 +227,9 @@ static void cell_free(cell *c)
     free_memory(c, c->stop, "the stop source");
     free_memory(c, c->deadline, "the deadline");
     for (size_t i = 0; i < c->depth; i++)
-        free_memory(c, c->layers[i], wrapper_names[c->name.wrappers[i]]);
+        free_memory(c, c->layers[i], wrapper_names[c->kinds[i]]);
+    free(c->layers);
+    free(c->kinds);
 }
 
 /* ---- Which cells there are ---- */
@@ -216,7 +237,7 @@ static void cell_free(cell *c)
 static bool has_layer(const cell *c, wrapper_kind kind)
 {
     for (size_t i = 0; i < c->depth; i++) {
-        if (c->name.wrappers[i] == kind)
+        if (c->kinds[i] == kind)
             return true;
     }
     return false;
@@ -260,6 +281,8 @@ static const char *excluded(const cell *c)
     if (c->outcome.at_begin && e->moment != MOMENT_BEFORE && e->destroys != DESTROYS_UNBEGUN &&
         e->destroys != DESTROYS_EARLY && e->destroys != DESTROYS_STEPPED && e->act != ACT_WAKE)
         return "it has ended by then";
+    if (c->name.repeats != 0 && has_layer(c, WRAP_SPAWNS) && e->destroys != DESTROYS_NOT)
+        return "its `finally` destroys the next: that recurses";
     if (e->begun == ROOT && c->setting->moves != 0)
         return "a root's own operation is what moves it";
     if ((has_layer(c, WRAP_SCOPE_MOVES) || has_layer(c, WRAP_SCOPE_WITHIN)) &&
@@ -305,7 +328,7 @@ static void act_now(void *argument)
         break;
     case ACT_TOKEN:
         for (size_t i = 0; i < c->depth; i++) {
-            if (c->name.wrappers[i] == WRAP_WITH_STOP)
+            if (c->kinds[i] == WRAP_WITH_STOP)
                 bide_stop_request(&c->layers[i]->token);
         }
         break;
@@ -530,8 +553,7 @@ static bool check_waits(cell *c, const char *when)
 static size_t orphan_of(const cell *c)
 {
     size_t i = 0;
-    while (i < c->depth && c->name.wrappers[i] != WRAP_SHARED &&
-           c->name.wrappers[i] != WRAP_SHARED_ELSEWHERE)
+    while (i < c->depth && c->kinds[i] != WRAP_SHARED && c->kinds[i] != WRAP_SHARED_ELSEWHERE)
         i++;
     return i;
 }
@@ -545,8 +567,8 @@ static bool is_taken(cell *c)
             taker = &c->layers[i]->witness;
     }
     bool ended_with_0 = c->outcome.row_ends ? c->outcome.row_status == 0 : c->woken;
-    bool returned = taker == &c->subject->witness && c->end->begun == ROOT ? has_ended(c)
-                                                                           : has_returned(taker);
+    bool returned =
+        taker == &c->subject->witness && c->end->begun == ROOT ? has_ended(c) : has_returned(taker);
     return returned && c->outcome.begins && ended_with_0;
 }
 
@@ -699,6 +721,19 @@ static bool run(cell *c, struct next *next)
     return !cell_failed(c) && cell_finish(c, next);
 }
 
+struct running {
+    cell *c;
+    struct next *next;
+    bool passed;
+};
+
+static void *run_there(void *argument)
+{
+    struct running *self = argument;
+    self->passed = run(self->c, self->next);
+    return NULL;
+}
+
 verdict cell_run(const cell_name *name, char *reason, size_t size)
 {
     cell c;
@@ -712,7 +747,12 @@ verdict cell_run(const cell_name *name, char *reason, size_t size)
         free(c.waiter);
         return CELL_EXCLUDED;
     }
-    if (run(&c, &next))
+    struct running running = {&c, &next, false};
+    if (name->repeats != 0)
+        on_a_small_stack(run_there, &running);
+    else
+        running.passed = run(&c, &next);
+    if (running.passed)
         return CELL_PASSED;
     snprintf(reason, size, "%s", c.failure);
     return CELL_FAILED;
@@ -720,8 +760,9 @@ verdict cell_run(const cell_name *name, char *reason, size_t size)
 
 void cell_print_name(const cell_name *name, char *text, size_t size)
 {
-    snprintf(text, size, "%s | %s%s%s | %s | %s", row_at(name->row).primitive->name,
-             wrapper_names[name->wrappers[0]], name->wrappers[1] != WRAP_NONE ? " of " : "",
+    snprintf(text, size, "%s | %s%s%s%s | %s | %s", row_at(name->row).primitive->name,
+             wrapper_names[name->wrappers[0]], name->repeats != 0 ? " of itself" : "",
+             name->wrappers[1] != WRAP_NONE ? " of " : "",
              name->wrappers[1] != WRAP_NONE ? wrapper_names[name->wrappers[1]] : "",
              ends[name->end].name, settings[name->setting].name);
 }

@@ -289,6 +289,8 @@ extern const size_t settings_count;
 typedef struct cell_name {
     size_t row, setting, end;
     wrapper_kind wrappers[MOST_LAYERS]; /* WRAP_NONE: none */
+    size_t
+        repeats; /* the first wrapper around a child, so often, on a small stack; 0: once, as it is */
 } cell_name;
 
 /* What the row comes to in a cell, and the subject. */
@@ -326,7 +328,8 @@ struct cell {
 
     void *object;
     void *waiter;
-    layer *layers[MOST_LAYERS];
+    layer **layers; /* `depth` */
+    wrapper_kind *kinds;
     struct subject *subject;
     struct parent *parent;
     bide_spawned *spawned;

@@ -413,7 +413,7 @@ bool place_drain(place *p)
 
 bool places_settle(place *const *list, size_t count)
 {
-    for (int rounds = 0; rounds < 1000; rounds++) {
+    for (int rounds = 0; rounds < 100000; rounds++) {
         bool any = false;
         for (size_t i = 0; i < count; i++)
             any |= place_drain(list[i]);

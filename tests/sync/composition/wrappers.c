@@ -168,8 +168,8 @@ static void told_to_stop(void *argument)
     struct told_layer *self = argument;
     layer *l = self->layer;
     bide_atomic_fetch_add(&self->calls, 1, relaxed);
-    cell_check(l->cell, place_is_here(l->place),
-               "a stop callback is not called on a thread of %s", l->place->name);
+    cell_check(l->cell, place_is_here(l->place), "a stop callback is not called on a thread of %s",
+               l->place->name);
 }
 
 bide_coroutine(told_layer_body)
@@ -203,8 +203,8 @@ bide_coroutine(spawning_layer_body)
     self->began = true;
     bide_await(bide_schedule(&self->move, self->layer->witness.goes_on->scheduler));
     witness_moved(&self->layer->witness, bide_this_frame(), self->layer->witness.goes_on);
-    bide_await(bide_with_stop(&self->shelter, NULL,
-                              bide_event_wait(&self->wait, &self->spawned.ended)));
+    bide_await(
+        bide_with_stop(&self->shelter, NULL, bide_event_wait(&self->wait, &self->spawned.ended)));
     self->began = false;
     self->layer->witness.status = self->spawned.root.status;
     witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);

@@ -128,7 +128,7 @@ struct coroutine_layer {
     bide_schedule_operation move;
 };
 
-/* It registers a stop callback in its context, and then moves. */
+/* It goes elsewhere, registers a stop callback in the context that it has there, and comes back. */
 struct told_layer {
     bide_task task;
     layer *layer;
@@ -139,7 +139,7 @@ struct told_layer {
     bide_atomic(uint32_t) calls;
 };
 
-/* It spawns what is inside in its own context, moves, and waits for its end. */
+/* It goes elsewhere, spawns what is inside in the context that it has there, comes back, and waits for its end. */
 struct spawning_layer {
     bide_task task;
     layer *layer;

@@ -121,12 +121,14 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
         reached |= c->end->act == ACT_DEADLINE;
         break;
     case WRAP_SCOPE_MOVES:
-    case WRAP_SCOPE_WITHIN:
         l->witness.goes_on = cell_away_of(c, at);
         break;
+    case WRAP_SCOPE_WITHIN:
+        l->inner = cell_away_of(c, at);
+        break;
     case WRAP_SPAWNS:
-        o = walk(c, index + 1, at, reached);
-        l->witness.goes_on = cell_away_of(c, at);
+        l->inner = cell_away_of(c, at);
+        o = walk(c, index + 1, l->inner, reached);
         o.goes_on = at;
         return o;
     case WRAP_SCHEDULE_ON:
@@ -140,7 +142,6 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     case WRAP_SHARED_ELSEWHERE:
         return of_shared(c, l, at, reached);
     case WRAP_CHILD_MOVES:
-    case WRAP_CHILD_TOLD:
         l->inner = cell_away_of(c, at);
         break;
     case WRAP_ANY:

@@ -1,4 +1,5 @@
 /* What can be awaited and is no primitive, as rows like theirs. */
+#include "channels.h"
 #include "composition.h"
 
 #include "bide/blocking.h"
@@ -360,13 +361,6 @@ static bide_awaiter *calls_begin(void *waiter, void *object)
     return bide_blocking_run(waiter, blocking, other_call, object);
 }
 
-static void calls_wake(void *object)
-{
-    PRIMITIVE_OBJECT(calls, calls);
-    bide_atomic_store(&calls_pending, 1, release);
-    bide_atomic_store(&calls->free, 1, release);
-}
-
 static void no_call(void *argument)
 {
     (void)argument;
@@ -382,6 +376,14 @@ static void flush_calls(void)
     probe_await(&probe, bide_blocking_run(&call, blocking, no_call, NULL));
     while (probe_ended(&probe) == 0)
         wait_a_moment(&spins);
+}
+
+/* (when it returns a call that waited has been made, and who awaits it was posted) */
+static void calls_wake(void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    bide_atomic_store(&calls->free, 1, release);
+    flush_calls();
 }
 
 bool row_calls_settle(void)
@@ -419,6 +421,11 @@ static const row others[] = {
     {&resume_on_row, ROW_MOVES | ROW_IS_FRAME},
     {&select_event_row, ROW_IS_FRAME},
     {&select_row, ROW_IS_FRAME},
+    {&rendezvous_receive_row, 0},
+    {&rendezvous_send_row, 0},
+    {&spsc_receive_row, 0},
+    {&spsc_send_row, 0},
+    {&unbounded_receive_row, 0},
     {&schedule_row, ROW_MOVES | ROW_BY_ITSELF | ROW_NOT_CUT | ROW_IS_FRAME},
     {&sleep_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},
     {&calls_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME},

@@ -128,9 +128,8 @@ bide_coroutine(spawner_body)
 {
     bide_begin(spawner_body, bide_task * self);
     struct scope_layer *scope = bide_container_of(self, struct scope_layer, spawner);
-    bide_atomic_fetch_add(&scope->spawned, 1, relaxed);
-    bide_scope_spawn_in(&scope->scope, &scope->branch, bide_this_context(),
-                        cell_make(scope->layer->cell, scope->layer->index + 1), branch_ended);
+    bide_scope_spawn(&scope->scope, &scope->branch,
+                     cell_make(scope->layer->cell, scope->layer->index + 1));
     bide_end();
 }
 
@@ -151,6 +150,8 @@ bide_coroutine(scope_layer_body)
 {
     bide_begin(scope_layer_body, struct scope_layer * self);
     witness_begins(&self->layer->witness, bide_this_frame());
+    if (self->layer->inner != self->layer->place)
+        bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
     bide_scope_init(&self->scope, bide_this_frame());
     scope_layer_spawn(self, bide_this_context());
     if (self->layer->kind != WRAP_SCOPE) {
@@ -163,24 +164,31 @@ bide_coroutine(scope_layer_body)
     bide_end();
 }
 
+/* Where it is only for a while. */
+static const place *told_place(const layer *self)
+{
+    return cell_away_of(self->cell, self->place);
+}
+
 static void told_to_stop(void *argument)
 {
     struct told_layer *self = argument;
     layer *l = self->layer;
     bide_atomic_fetch_add(&self->calls, 1, relaxed);
-    cell_check(l->cell, place_is_here(l->place), "a stop callback is not called on a thread of %s",
-               l->place->name);
+    cell_check(l->cell, place_is_here(told_place(l)),
+               "a stop callback is not called on a thread of %s", told_place(l)->name);
 }
 
 bide_coroutine(told_layer_body)
 {
     bide_begin(told_layer_body, struct told_layer * self);
     witness_begins(&self->layer->witness, bide_this_frame());
+    bide_await(bide_schedule(&self->move, told_place(self->layer)->scheduler));
     bide_stop_callback_init(&self->callback, bide_this_context()->stop, bide_this_context(),
                             told_to_stop, self);
     self->registered = true;
-    bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
-    witness_moved(&self->layer->witness, bide_this_frame(), self->layer->inner);
+    bide_await(bide_schedule(&self->move, self->layer->place->scheduler));
+    witness_moved(&self->layer->witness, bide_this_frame(), self->layer->place);
     bide_await_status(self->layer->witness.status,
                       cell_make(self->layer->cell, self->layer->index + 1));
     witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
@@ -198,6 +206,7 @@ bide_coroutine(spawning_layer_body)
 {
     bide_begin(spawning_layer_body, struct spawning_layer * self);
     witness_begins(&self->layer->witness, bide_this_frame());
+    bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
     bide_spawn(&self->spawned, bide_this_context(),
                cell_make(self->layer->cell, self->layer->index + 1));
     self->began = true;

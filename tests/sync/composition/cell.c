@@ -561,14 +561,16 @@ static size_t orphan_of(const cell *c)
 /* Has a coroutine what the row gave? (Not one of those that were destroyed, and have gone.) */
 static bool is_taken(cell *c)
 {
-    witness *taker = &c->subject->witness;
+    layer *taker = NULL;
     for (size_t i = 0; i < c->depth; i++) {
-        if (!memory_is_retired(c->layers[i]) && wrapper_takes(c->layers[i]->kind))
-            taker = &c->layers[i]->witness;
+        if (!memory_is_retired(c->layers[i]) &&
+            (wrapper_takes(c->kinds[i]) || wrapper_begins_taker(c->kinds[i])))
+            taker = c->layers[i];
     }
     bool ended_with_0 = c->outcome.row_ends ? c->outcome.row_status == 0 : c->woken;
-    bool returned =
-        taker == &c->subject->witness && c->end->begun == ROOT ? has_ended(c) : has_returned(taker);
+    bool returned = taker != NULL           ? layer_took(taker)
+                    : c->end->begun == ROOT ? !c->destroyed && has_ended(c)
+                                            : has_returned(&c->subject->witness);
     return returned && c->outcome.begins && ended_with_0;
 }
 

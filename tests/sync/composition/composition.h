@@ -187,9 +187,12 @@ struct layer {
     wrapper_kind kind;
     cell *cell;
     size_t index;
-    place *place; /* of what awaits it, when it begins */
-    place *inner; /* of what is awaited in it */
-    bool reached; /* by the act, if it is a request */
+    place *place;   /* of what awaits it, when it begins */
+    place *inner;   /* of what is awaited in it */
+    place *ends_at; /* ... and where that has ended */
+    bide_then_operation probe;
+    bide_atomic(uint32_t) took; /* has what it has begun ended with 0? */
+    bool reached;               /* by the act, if it is a request */
     bool made;
     unsigned calls;  /* of the function of `then` */
     witness witness; /* of a wrapper that is a coroutine of the test's */
@@ -216,6 +219,12 @@ struct layer {
 
 /* Is it a coroutine of the test's, which takes what the row gives? */
 bool wrapper_takes(wrapper_kind kind);
+
+/* Does it begin another that does: a branch, which has ended when its scope's owner does not know it yet, or a root? */
+bool wrapper_begins_taker(wrapper_kind kind);
+
+/* Of those: has it taken what is inside, as far as that ended with 0? */
+bool layer_took(layer *self);
 
 void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind);
 

@@ -129,6 +129,7 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     case WRAP_SPAWNS:
         l->inner = cell_away_of(c, at);
         o = walk(c, index + 1, l->inner, reached);
+        l->ends_at = o.goes_on;
         o.goes_on = at;
         return o;
     case WRAP_SCHEDULE_ON:
@@ -153,6 +154,7 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     o = walk(c, index + 1, l->inner, reached);
     if (l->kind == WRAP_ALL_READY)
         o.status = 0;
+    l->ends_at = o.goes_on;
     if (wrapper_takes(l->kind))
         l->witness.goes_on = o.goes_on;
     o.goes_on = at;

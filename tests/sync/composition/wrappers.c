@@ -42,12 +42,24 @@ bool wrapper_takes(wrapper_kind kind)
     case WRAP_CHILD:
     case WRAP_CHILD_MOVES:
     case WRAP_CHILD_TOLD:
-    case WRAP_SPAWNS:
     case WRAP_GENERATOR:
         return true;
     default:
         return false;
     }
+}
+
+bool wrapper_begins_taker(wrapper_kind kind)
+{
+    return kind == WRAP_SCOPE || kind == WRAP_SCOPE_MOVES || kind == WRAP_SCOPE_WITHIN ||
+           kind == WRAP_SPAWNS;
+}
+
+bool layer_took(layer *self)
+{
+    return wrapper_begins_taker(self->kind)
+               ? bide_atomic_load(&self->took, acquire) != 0
+               : bide_atomic_load(&self->witness.returned, acquire) != 0;
 }
 
 /* ---- Frames that are counted ---- */
@@ -121,6 +133,25 @@ static void branch_ended(bide_branch *branch)
 {
     struct scope_layer *self = bide_container_of(branch, struct scope_layer, branch);
     bide_atomic_fetch_add(&self->ended, 1, relaxed);
+    if (branch->status == 0)
+        bide_atomic_store(&self->layer->took, 1, release);
+}
+
+/* What is inside, and where its result is taken. */
+static int probe_sees(void *argument, int status)
+{
+    layer *self = argument;
+    cell_check(self->cell, place_is_here(self->ends_at),
+               "%s: what it has begun does not end on a thread of %s", wrapper_names[self->kind],
+               self->ends_at->name);
+    if (status == 0)
+        bide_atomic_store(&self->took, 1, release);
+    return status;
+}
+
+static bide_awaiter *make_probed(layer *self)
+{
+    return bide_then(&self->probe, cell_make(self->cell, self->index + 1), probe_sees, self);
 }
 
 /* A branch of the scope that begins the other, while the owner may be on its way. */
@@ -128,8 +159,7 @@ bide_coroutine(spawner_body)
 {
     bide_begin(spawner_body, bide_task * self);
     struct scope_layer *scope = bide_container_of(self, struct scope_layer, spawner);
-    bide_scope_spawn(&scope->scope, &scope->branch,
-                     cell_make(scope->layer->cell, scope->layer->index + 1));
+    bide_scope_spawn(&scope->scope, &scope->branch, make_probed(scope->layer));
     bide_end();
 }
 
@@ -207,8 +237,7 @@ bide_coroutine(spawning_layer_body)
     bide_begin(spawning_layer_body, struct spawning_layer * self);
     witness_begins(&self->layer->witness, bide_this_frame());
     bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
-    bide_spawn(&self->spawned, bide_this_context(),
-               cell_make(self->layer->cell, self->layer->index + 1));
+    bide_spawn(&self->spawned, bide_this_context(), make_probed(self->layer));
     self->began = true;
     bide_await(bide_schedule(&self->move, self->layer->witness.goes_on->scheduler));
     witness_moved(&self->layer->witness, bide_this_frame(), self->layer->witness.goes_on);
@@ -219,8 +248,6 @@ bide_coroutine(spawning_layer_body)
     witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
     bide_return(self->layer->witness.status);
     bide_finally();
-    if (self->began && bide_event_is_set(&self->spawned.ended))
-        bide_atomic_store(&self->layer->witness.returned, 1, release); /* the root has taken it */
     if (self->began)
         bide_destroy(&self->spawned.root.frame);
     bide_end();

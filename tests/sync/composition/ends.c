@@ -1,0 +1,77 @@
+/* The ends, and the settings. */
+#include "composition.h"
+
+/* Destroyed: both what was begun by bide_spawn and by bide_start. */
+#define BOTH(name, ...)                                       \
+    {name, __VA_ARGS__, 0, SPAWNED},                          \
+    {                                                         \
+        name ", begun by bide_start", __VA_ARGS__, 0, STARTED \
+    }
+
+/* After it was handed what it waits for, and so many steps of schedulers by hand. */
+#define STEPPED(steps)                                                                             \
+    {                                                                                              \
+        "handed it, destroyed after " #steps " steps", ACT_WAKE, MOMENT_OUTSIDE, DESTROYS_STEPPED, \
+            steps, SPAWNED                                                                         \
+    }
+
+const end ends[] = {
+    {"at once", ACT_WAKE, MOMENT_BEFORE, DESTROYS_NOT, 0, SPAWNED},
+    {"later", ACT_WAKE, MOMENT_LATER, DESTROYS_NOT, 0, SPAWNED},
+    {"later, begun by bide_start", ACT_WAKE, MOMENT_LATER, DESTROYS_NOT, 0, STARTED},
+    {"from outside", ACT_WAKE, MOMENT_OUTSIDE, DESTROYS_NOT, 0, SPAWNED},
+    {"later, of a root", ACT_WAKE, MOMENT_LATER, DESTROYS_NOT, 0, ROOT},
+    {"asked to stop, of a root", ACT_ASK, MOMENT_LATER, DESTROYS_NOT, 0, ROOT},
+    {"destroyed while it waits, of a root", ACT_DESTROY, MOMENT_LATER, DESTROYS_AT_ONCE, 0, ROOT},
+    {"handed it, destroyed before it runs, of a root", ACT_WAKE, MOMENT_LATER, DESTROYS_AT_ONCE, 0,
+     ROOT},
+    {"at once, of a root", ACT_WAKE, MOMENT_BEFORE, DESTROYS_NOT, 0, ROOT},
+    {"from another thread", ACT_WAKE, MOMENT_ELSEWHERE, DESTROYS_NOT, 0, SPAWNED},
+    {"asked to stop before", ACT_ASK, MOMENT_BEFORE, DESTROYS_NOT, 0, SPAWNED},
+    {"asked to stop", ACT_ASK, MOMENT_LATER, DESTROYS_NOT, 0, SPAWNED},
+    {"asked to stop, begun by bide_start", ACT_ASK, MOMENT_LATER, DESTROYS_NOT, 0, STARTED},
+    {"asked to stop by another thread", ACT_ASK, MOMENT_ELSEWHERE, DESTROYS_NOT, 0, SPAWNED},
+    {"a token asked before", ACT_TOKEN, MOMENT_BEFORE, DESTROYS_NOT, 0, SPAWNED},
+    {"a token asked", ACT_TOKEN, MOMENT_LATER, DESTROYS_NOT, 0, SPAWNED},
+    {"deadline", ACT_DEADLINE, MOMENT_OUTSIDE, DESTROYS_NOT, 0, SPAWNED},
+    {"closed before", ACT_CLOSE, MOMENT_BEFORE, DESTROYS_NOT, 0, SPAWNED},
+    {"closed", ACT_CLOSE, MOMENT_LATER, DESTROYS_NOT, 0, SPAWNED},
+    {"closed by another thread", ACT_CLOSE, MOMENT_ELSEWHERE, DESTROYS_NOT, 0, SPAWNED},
+    BOTH("destroyed before it begins", ACT_DESTROY, MOMENT_LATER, DESTROYS_UNBEGUN),
+    {"destroyed before what it posted begins", ACT_DESTROY, MOMENT_LATER, DESTROYS_EARLY, 0,
+     STARTED},
+    BOTH("destroyed while it waits", ACT_DESTROY, MOMENT_LATER, DESTROYS_AT_ONCE),
+    BOTH("handed it, destroyed before it runs", ACT_WAKE, MOMENT_LATER, DESTROYS_AT_ONCE),
+    BOTH("handed it from outside, destroyed before it runs", ACT_WAKE, MOMENT_OUTSIDE,
+         DESTROYS_AT_ONCE),
+    BOTH("handed it, destroyed after it ran elsewhere", ACT_WAKE, MOMENT_OUTSIDE, DESTROYS_AWAY),
+    STEPPED(1),
+    STEPPED(2),
+    STEPPED(3),
+    STEPPED(4),
+    STEPPED(5),
+    STEPPED(6),
+    BOTH("asked to stop, destroyed before it runs", ACT_ASK, MOMENT_LATER, DESTROYS_AT_ONCE),
+    BOTH("closed, destroyed before it runs", ACT_CLOSE, MOMENT_LATER, DESTROYS_AT_ONCE),
+    BOTH("destroyed after its end", ACT_WAKE, MOMENT_LATER, DESTROYS_ENDED),
+};
+const size_t ends_count = sizeof ends / sizeof ends[0];
+
+const setting settings[] = {
+    {"hand", &place_hand, &place_hand_too, 0},
+    {"hand, moved", &place_hand, &place_hand_too, 1},
+    {"hand, moved there and back", &place_hand, &place_hand_too, 2},
+    {"inline and loop", &place_inline, &place_loop, 0},
+    {"inline, moved to loop", &place_inline, &place_loop, 1},
+    {"loop and inline", &place_loop, &place_inline, 0},
+    {"loop, moved to inline", &place_loop, &place_inline, 1},
+    {"loop and loop", &place_loop, &place_loop_too, 0},
+    {"loop and pool", &place_loop, &place_pool, 0},
+    {"loop, moved to pool", &place_loop, &place_pool, 1},
+    {"pool and loop", &place_pool, &place_loop, 0},
+    {"pool, moved to loop", &place_pool, &place_loop, 1},
+    {"pool and pool", &place_pool, &place_pool_too, 0},
+    {"pool, moved to pool and back", &place_pool, &place_pool_too, 2},
+    {"inline and pool", &place_inline, &place_pool, 0},
+};
+const size_t settings_count = sizeof settings / sizeof settings[0];

@@ -1,0 +1,183 @@
+/*
+ * What must come of a cell, said without running it. The walk goes from the subject inwards and knows of each layer
+ *
+ *     place     where the coroutine is that awaits it
+ *     reached   does the act's request reach what waits there, through contexts and tokens?
+ *
+ * and what comes back is what the wait for that layer ends with, when, and where its coroutine goes on.
+ */
+#include "composition.h"
+
+#include "bide/errors.h"
+
+place *cell_away_of(const cell *c, const place *p)
+{
+    return p == c->setting->home ? c->setting->away : c->setting->home;
+}
+
+static bool is_request(const cell *c)
+{
+    return c->end->act == ACT_ASK || c->end->act == ACT_TOKEN || c->end->act == ACT_DEADLINE;
+}
+
+static int reason(const cell *c)
+{
+    return c->end->act == ACT_DEADLINE ? -ETIMEDOUT : -ECANCELED;
+}
+
+/* Is layer `index` ready when it is awaited, so that what it is in need not begin? */
+static bool is_ready(const cell *c, size_t index)
+{
+    if (index == c->depth)
+        return c->end->moment == MOMENT_BEFORE &&
+               (c->end->act == ACT_WAKE || c->end->act == ACT_CLOSE) &&
+               (c->row.flags & (ROW_IS_FRAME | ROW_BY_ITSELF)) == 0;
+    wrapper_kind kind = c->layers[index]->kind;
+    return (kind == WRAP_THEN || kind == WRAP_WITH_DEADLINE) && is_ready(c, index + 1);
+}
+
+static outcome of_row(cell *c, place *at, bool reached)
+{
+    bool before = c->end->moment == MOMENT_BEFORE;
+    outcome o = {.begins = true, .goes_on = at, .at_begin = before, .ends = true};
+    if ((c->row.flags & ROW_MOVES) != 0)
+        o.goes_on = cell_away_of(c, at);
+    if (is_request(c) && reached && (c->row.flags & ROW_NOT_CUT) == 0) {
+        o.status = reason(c);
+    } else if (c->end->act == ACT_CLOSE) {
+        o.status = -EPIPE;
+    } else if (c->end->act != ACT_WAKE) {
+        o.ends = o.at_begin = false;
+    }
+    if ((c->row.flags & ROW_BY_ITSELF) != 0 && o.status == 0)
+        o.at_begin = o.ends = true;
+    o.row_ends = o.ends;
+    o.row_status = o.status;
+    return o;
+}
+
+static outcome walk(cell *c, size_t index, place *at, bool reached);
+
+/* A wait for what goes on by itself. It starts it, unless it was asked before. */
+static outcome of_shared(cell *c, layer *l, place *at, bool reached)
+{
+    l->inner = l->kind == WRAP_SHARED ? at : cell_away_of(c, at);
+    outcome o = walk(c, l->index + 1, l->inner, false);
+    l->witness.place = l->inner;
+    l->witness.goes_on = o.goes_on;
+    o.goes_on = at;
+    bool before = c->end->moment == MOMENT_BEFORE;
+    if (!reached || !is_request(c) || (o.at_begin && !before))
+        return o;
+    if (before) {
+        o = (outcome){.begins = false, .goes_on = at, .at_begin = true};
+    }
+    o.ends = true;
+    o.status = reason(c);
+    return o;
+}
+
+static outcome of_any(cell *c, layer *l, place *at, bool reached)
+{
+    outcome o = walk(c, l->index + 1, at, reached);
+    bool before = c->end->moment == MOMENT_BEFORE;
+    o.goes_on = at;
+    if (!reached || !is_request(c))
+        return o;
+    bool with_other = o.ends && (before || !o.at_begin);
+    if (with_other && o.status != reason(c))
+        c->open = "which of two branches ends first is open";
+    /* The other branch is cut short; unless this one has ended before, that decides. */
+    if (!o.ends || (before && l->kind == WRAP_ANY_SECOND))
+        o.status = reason(c);
+    return o;
+}
+
+/* At what runs in a frame of its own the coroutine goes on where it is. */
+static outcome walk(cell *c, size_t index, place *at, bool reached)
+{
+    if (index == c->depth)
+        return of_row(c, at, reached);
+    layer *l = c->layers[index];
+    outcome o;
+    l->place = l->inner = l->witness.place = l->witness.goes_on = at;
+    l->reached = reached;
+    switch (l->kind) {
+    case WRAP_THEN:
+        return walk(c, index + 1, at, reached);
+    case WRAP_WITH_STOP:
+        reached = c->end->act == ACT_TOKEN;
+        break;
+    case WRAP_SHELTER:
+        reached = false;
+        break;
+    case WRAP_WITH_DEADLINE:
+        if (!place_has_timers(at) && is_ready(c, index + 1) && c->end->act == ACT_CLOSE)
+            c->open = "whether what is closed is ready is its own affair";
+        if (!place_has_timers(at) && !is_ready(c, index + 1)) {
+            walk(c, index + 1, at, false); /* it is made, and not begun */
+            return (outcome){.at_begin = true, .ends = true, .status = -ENOTSUP, .goes_on = at};
+        }
+        reached |= c->end->act == ACT_DEADLINE;
+        break;
+    case WRAP_SCOPE_MOVES:
+        l->witness.goes_on = cell_away_of(c, at);
+        break;
+    case WRAP_SCOPE_WITHIN:
+        l->inner = cell_away_of(c, at);
+        break;
+    case WRAP_SPAWNS:
+        l->inner = cell_away_of(c, at);
+        o = walk(c, index + 1, l->inner, reached);
+        l->ends_at = o.goes_on;
+        o.goes_on = at;
+        return o;
+    case WRAP_SCHEDULE_ON:
+        l->inner = cell_away_of(c, at);
+        break;
+    case WRAP_RESUME_ON:
+        o = walk(c, index + 1, at, reached);
+        o.goes_on = cell_away_of(c, at);
+        return o;
+    case WRAP_SHARED:
+    case WRAP_SHARED_ELSEWHERE:
+        return of_shared(c, l, at, reached);
+    case WRAP_CHILD_MOVES:
+        l->inner = cell_away_of(c, at);
+        break;
+    case WRAP_ANY:
+    case WRAP_ANY_SECOND:
+        return of_any(c, l, at, reached);
+    default:
+        break;
+    }
+    o = walk(c, index + 1, l->inner, reached);
+    if (l->kind == WRAP_ALL_READY)
+        o.status = 0;
+    l->ends_at = o.goes_on;
+    if (wrapper_takes(l->kind))
+        l->witness.goes_on = o.goes_on;
+    o.goes_on = at;
+    return o;
+}
+
+static bool has_with_deadline(const cell *c)
+{
+    for (size_t i = 0; i < c->depth; i++) {
+        if (c->layers[i]->kind == WRAP_WITH_DEADLINE)
+            return true;
+    }
+    return false;
+}
+
+void cell_expect(cell *c)
+{
+    place *at = c->setting->moves % 2 == 0 ? c->setting->home : c->setting->away;
+    bool reached = c->end->act == ACT_ASK || (c->end->act == ACT_DEADLINE && !has_with_deadline(c));
+    c->outcome = walk(c, 0, at, reached);
+    c->subject->witness.place = c->setting->home;
+    c->subject->witness.goes_on = c->outcome.goes_on;
+    c->parent->witness.place = c->parent->witness.goes_on = c->setting->home;
+    place *innermost = c->depth != 0 ? c->layers[c->depth - 1]->inner : at;
+    row_target = cell_away_of(c, innermost)->scheduler;
+}

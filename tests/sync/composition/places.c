@@ -1,0 +1,441 @@
+/* The schedulers; see places.h. */
+#include "places.h"
+
+#include "bide/run_loop.h"
+#include "bide/thread_pool.h"
+#include "bide/timer.h"
+
+#include <stdlib.h>
+
+static BIDE_THREAD_LOCAL const place *here;
+
+/* ---- The driver's own coroutine ---- */
+
+typedef struct driver {
+    bide_frame frame;
+    bide_awaiter awaiter; /* to post it by */
+    place_function *function;
+    void *argument;
+} driver;
+
+static bide_frame *driver_step(bide_frame *frame, unsigned depth)
+{
+    driver *self = bide_container_of(frame, driver, frame);
+    (void)depth;
+    self->function(self->argument);
+    return NULL;
+}
+
+static const bide_coroutine_code driver_code = {driver_step, "(driver)", __FILE__, NULL, NULL};
+static const bide_point driver_point = BIDE_POINT_START(&driver_code);
+
+static void driver_init(driver *self, place_function *function, void *argument)
+{
+    self->frame.awaiter.ops = &driver_point.ops;
+    self->frame.awaiter.link = NULL;
+    self->frame.context = &bide_default_context;
+    self->awaiter.ops = &driver_point.ops;
+    self->awaiter.link = NULL;
+    self->awaiter.frame = &self->frame;
+    self->function = function;
+    self->argument = argument;
+}
+
+/* ---- By hand ---- */
+
+typedef struct hand {
+    bide_scheduler scheduler;
+    bide_awaiter_chain queue;
+    bide_timers timers;
+} hand;
+
+static uint64_t hand_time;
+
+static void hand_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    bide_awaiter_chain_append(&bide_container_of(scheduler, hand, scheduler)->queue, first, last);
+}
+
+static bool hand_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    return bide_awaiter_chain_remove(&bide_container_of(scheduler, hand, scheduler)->queue,
+                                     awaiter);
+}
+
+static int hand_set_timer(bide_scheduler *scheduler, bide_timer *timer)
+{
+    bide_timers_insert(&bide_container_of(scheduler, hand, scheduler)->timers, timer);
+    return 0;
+}
+
+static bool hand_clear_timer(bide_scheduler *scheduler, bide_timer *timer)
+{
+    return bide_timers_remove(&bide_container_of(scheduler, hand, scheduler)->timers, timer);
+}
+
+static void hand_open(place *p, hand *self)
+{
+    self->scheduler.post = hand_post;
+    self->scheduler.one_thread = p == &place_hand;
+    self->scheduler.take_back = hand_take_back;
+    self->scheduler.set_timer = hand_set_timer;
+    self->scheduler.clear_timer = hand_clear_timer;
+    self->queue.first = NULL;
+    bide_timers_init(&self->timers);
+    p->scheduler = &self->scheduler;
+}
+
+bool place_step(place *p)
+{
+    hand *self = p->implementation;
+    const place *before = here;
+    bide_timers_take_due(&self->timers, hand_time, &self->queue);
+    bide_awaiter *awaiter = bide_awaiter_chain_take(&self->queue);
+    if (awaiter == NULL)
+        return false;
+    here = p;
+    bide_resume(awaiter->frame);
+    here = before;
+    return true;
+}
+
+void places_let_time_be(uint64_t time)
+{
+    hand_time = time;
+}
+
+/* ---- Pools ---- */
+
+enum { MOST_THREADS = 2 };
+
+/* A coroutine on each thread of a pool, all at a time: the first one does what it is told. */
+typedef struct pool {
+    bide_thread_pool *threads;
+    bide_scheduler own; /* the functions of the pool's scheduler, which now go through these here */
+    place *place;
+    bide_atomic(uint32_t) posted; /* how often */
+    bide_atomic(uint32_t) timed;  /* was a timer set? */
+    uint32_t drained;             /* the driver's: what `posted` was when nothing was left */
+    bool held;                    /* the driver's */
+    driver gang[MOST_THREADS];
+    bide_atomic(uint32_t) arrived;
+    bide_atomic(uint32_t) left;
+    bide_atomic(uint32_t) free;
+    bide_atomic(uint32_t) told; /* counts orders to the first */
+    bide_atomic(uint32_t) done;
+    place_function *function; /* NULL: go */
+    void *argument;
+} pool;
+
+static pool pools[2];
+
+static void wait_for(bide_atomic(uint32_t) * word, uint32_t number)
+{
+    uint32_t spins = 0;
+    while (bide_atomic_load(word, acquire) != number)
+        wait_a_moment(&spins);
+}
+
+static void gang_leads(pool *self)
+{
+    for (uint32_t order = 1;; order++) {
+        wait_for(&self->told, order);
+        if (self->function == NULL)
+            return;
+        self->function(self->argument);
+        bide_atomic_store(&self->done, order, release);
+    }
+}
+
+static void gang_member(void *argument)
+{
+    pool *self = argument;
+    here = self->place;
+    if (bide_atomic_fetch_add(&self->arrived, 1, acq_rel) == 0) {
+        gang_leads(self);
+        bide_atomic_store(&self->free, 1, release);
+    }
+    wait_for(&self->free, 1);
+    bide_atomic_fetch_add(&self->left, 1, release);
+}
+
+static void gang_tell(pool *self, place_function *function, void *argument)
+{
+    uint32_t order = bide_atomic_load(&self->told, relaxed) + 1;
+    self->function = function;
+    self->argument = argument;
+    bide_atomic_store(&self->told, order, release);
+    if (function != NULL)
+        wait_for(&self->done, order);
+    else
+        wait_for(&self->left, self->place->threads);
+}
+
+static void pool_hold(pool *self)
+{
+    bide_atomic_store(&self->arrived, 0, relaxed);
+    bide_atomic_store(&self->left, 0, relaxed);
+    bide_atomic_store(&self->free, 0, relaxed);
+    bide_atomic_store(&self->told, 0, relaxed);
+    bide_atomic_store(&self->done, 0, relaxed);
+    for (unsigned i = 0; i < self->place->threads; i++) {
+        driver_init(&self->gang[i], gang_member, self);
+        self->own.post(self->place->scheduler, &self->gang[i].awaiter, &self->gang[i].awaiter);
+    }
+    wait_for(&self->arrived, self->place->threads);
+    self->held = true;
+}
+
+static void pool_release(pool *self)
+{
+    self->held = false;
+    gang_tell(self, NULL, NULL);
+}
+
+static pool *pool_of(bide_scheduler *scheduler)
+{
+    return &pools[scheduler == place_pool.scheduler ? 0 : 1];
+}
+
+static void pool_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    pool *self = pool_of(scheduler);
+    bide_atomic_fetch_add(&self->posted, 1, relaxed);
+    self->own.post(scheduler, first, last);
+}
+
+static int pool_set_timer(bide_scheduler *scheduler, bide_timer *timer)
+{
+    pool *self = pool_of(scheduler);
+    bide_atomic_store(&self->timed, 1, relaxed);
+    return self->own.set_timer(scheduler, timer);
+}
+
+static void pool_open(place *p, pool *self)
+{
+    if (bide_thread_pool_create(&self->threads, p->threads) != 0)
+        abort();
+    self->place = p;
+    p->scheduler = bide_thread_pool_scheduler(self->threads);
+    self->own.post = p->scheduler->post;
+    self->own.set_timer = p->scheduler->set_timer;
+    p->scheduler->post = pool_post;
+    p->scheduler->set_timer = pool_set_timer;
+}
+
+/* ---- A thread that belongs to nobody ---- */
+
+static struct {
+    bool begun;
+    pthread_t thread;
+    place_function *function;
+    void *argument;
+    bide_atomic(uint32_t) asked;
+    bide_atomic(uint32_t) done;
+} elsewhere;
+
+static void *elsewhere_run(void *argument)
+{
+    (void)argument;
+    for (uint32_t order = 1;; order++) {
+        while (bide_atomic_load(&elsewhere.asked, acquire) != order)
+            bide_platform.wait(&elsewhere.asked, order - 1, BIDE_FOREVER);
+        elsewhere.function(elsewhere.argument);
+        bide_atomic_store(&elsewhere.done, order, release);
+    }
+    return NULL;
+}
+
+void place_call_elsewhere(place_function *function, void *argument)
+{
+    if (!elsewhere.begun) {
+        elsewhere.begun = true;
+        if (pthread_create(&elsewhere.thread, NULL, elsewhere_run, NULL) != 0)
+            abort();
+    }
+    uint32_t order = bide_atomic_load(&elsewhere.asked, relaxed) + 1;
+    elsewhere.function = function;
+    elsewhere.argument = argument;
+    bide_atomic_store(&elsewhere.asked, order, release);
+    bide_platform.wake(&elsewhere.asked, 1);
+    wait_for(&elsewhere.done, order);
+}
+
+/* ---- All of them ---- */
+
+static hand hands[2];
+static bide_run_loop loops[2];
+
+place place_hand = {"hand", PLACE_HAND, 1, NULL, &hands[0]};
+place place_hand_too = {"hand 2", PLACE_HAND, 1, NULL, &hands[1]};
+place place_inline = {"inline", PLACE_INLINE, 1, &bide_inline_scheduler, NULL};
+place place_loop = {"loop", PLACE_LOOP, 1, NULL, &loops[0]};
+place place_loop_too = {"loop 2", PLACE_LOOP, 1, NULL, &loops[1]};
+place place_pool = {"pool", PLACE_POOL, MOST_THREADS, NULL, &pools[0]};
+place place_pool_too = {"pool 2", PLACE_POOL, 1, NULL, &pools[1]};
+
+static place *const all[] = {&place_hand,     &place_hand_too, &place_inline,  &place_loop,
+                             &place_loop_too, &place_pool,     &place_pool_too};
+
+void place_open(place *p)
+{
+    if (p->scheduler != NULL)
+        return;
+    if (p->kind == PLACE_HAND) {
+        hand_open(p, p->implementation);
+    } else if (p->kind == PLACE_LOOP) {
+        bide_run_loop_init(p->implementation);
+        p->scheduler = &((bide_run_loop *)p->implementation)->scheduler;
+    } else {
+        pool_open(p, p->implementation);
+        place_hold(p);
+        place_release(p); /* its threads know where they are */
+    }
+}
+
+place *place_of(const bide_scheduler *scheduler)
+{
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i]->scheduler == scheduler)
+            return all[i];
+    }
+    return NULL;
+}
+
+bool place_is_here(const place *p)
+{
+    return p->kind == PLACE_INLINE || here == p;
+}
+
+bool place_has_timers(const place *p)
+{
+    return p->kind != PLACE_INLINE;
+}
+
+void place_hold(place *p)
+{
+    if (p->kind == PLACE_POOL && !((pool *)p->implementation)->held)
+        pool_hold(p->implementation);
+}
+
+void place_release(place *p)
+{
+    if (p->kind == PLACE_POOL && ((pool *)p->implementation)->held)
+        pool_release(p->implementation);
+}
+
+void place_call(place *p, place_function *function, void *argument)
+{
+    driver driver;
+    const place *before = here;
+    driver_init(&driver, function, argument);
+    if (p->kind == PLACE_POOL) {
+        pool *self = p->implementation;
+        bool held = self->held;
+        if (!held)
+            pool_hold(self);
+        gang_tell(self, function, argument);
+        if (!held)
+            pool_release(self);
+        return;
+    }
+    here = p;
+    if (p->kind == PLACE_LOOP) {
+        p->scheduler->post(p->scheduler, &driver.awaiter, &driver.awaiter);
+        bide_run_loop_run_ready(p->implementation);
+    } else {
+        bide_resume(&driver.frame);
+    }
+    here = before;
+}
+
+void place_touch(place *p, place_function *function, void *argument)
+{
+    if (p->kind == PLACE_POOL) {
+        place_call(p, function, argument);
+    } else {
+        here = p;
+        function(argument);
+        here = NULL;
+    }
+}
+
+static bool drain_loop(place *p)
+{
+    bide_run_loop *loop = p->implementation;
+    const place *before = here;
+    bool any = false;
+    here = p;
+    while (bide_run_loop_run_ready(loop) != 0 ||
+           bide_platform.now() >= bide_run_loop_next_deadline(loop))
+        any = true;
+    here = before;
+    return any;
+}
+
+/* Where a timer was set nobody knows when it is due: so they are asked, at least once. */
+static bool drain_pool(place *p)
+{
+    pool *self = p->implementation;
+    bool any = false;
+    if (self->held)
+        return false;
+    bool look = bide_atomic_load(&self->timed, relaxed) != 0;
+    for (;;) {
+        uint32_t posted = bide_atomic_load(&self->posted, relaxed);
+        if (posted == self->drained && !look)
+            return any;
+        any |= posted != self->drained;
+        self->drained = posted;
+        look = false;
+        pool_hold(self);
+        pool_release(self);
+    }
+}
+
+bool place_drain(place *p)
+{
+    bool any = false;
+    switch (p->kind) {
+    case PLACE_HAND:
+        while (place_step(p))
+            any = true;
+        return any;
+    case PLACE_LOOP:
+        return drain_loop(p);
+    case PLACE_POOL:
+        return drain_pool(p);
+    case PLACE_INLINE:
+    default:
+        return false;
+    }
+}
+
+bool places_settle(place *const *list, size_t count)
+{
+    for (int rounds = 0; rounds < 100000; rounds++) {
+        bool any = false;
+        for (size_t i = 0; i < count; i++)
+            any |= place_drain(list[i]);
+        if (!any)
+            return true;
+    }
+    return false;
+}
+
+void place_begin(place *p)
+{
+    if (p->kind == PLACE_POOL)
+        bide_atomic_store(&((pool *)p->implementation)->timed, 0, relaxed);
+}
+
+bool place_is_empty(place *p)
+{
+    if (p->kind == PLACE_HAND) {
+        hand *self = p->implementation;
+        return self->queue.first == NULL && self->timers.first == NULL;
+    }
+    if (p->kind == PLACE_LOOP)
+        return bide_run_loop_next_deadline(p->implementation) == BIDE_FOREVER;
+    return true;
+}

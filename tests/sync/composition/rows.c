@@ -1,0 +1,451 @@
+/* What can be awaited and is no primitive, as rows like theirs. */
+#include "channels.h"
+#include "composition.h"
+
+#include "bide/blocking.h"
+#include "bide/channel.h"
+#include "bide/errors.h"
+#include "bide/select.h"
+#include "bide/sleep.h"
+
+#include <stdlib.h>
+
+bide_scheduler *row_target;
+
+static void no_destroy(void *object)
+{
+    (void)object;
+}
+
+static bool always_idle(void *object)
+{
+    (void)object;
+    return true;
+}
+
+static void no_wake(void *object)
+{
+    (void)object;
+}
+
+static void no_init(void *object)
+{
+    (void)object;
+}
+
+/* ---- Over an event: tasks that wait for it ---- */
+
+static void event_init(void *object)
+{
+    bide_event_init(object, false);
+}
+
+static void event_wake(void *object)
+{
+    bide_event_set(object);
+}
+
+static void event_close(void *object)
+{
+    bide_event_close(object);
+}
+
+static bool event_is_idle(void *object)
+{
+    PRIMITIVE_OBJECT(bide_event, event);
+    return bide_waiter_list_word_is_idle(bide_atomic_load(&event->waiters.word, relaxed));
+}
+
+static void event_destroy(void *object)
+{
+    bide_event_destroy((bide_event *)object);
+}
+
+#define OVER_AN_EVENT                                                          \
+    .object_size = sizeof(bide_event), .init = event_init, .wake = event_wake, \
+    .close = event_close, .is_idle = event_is_idle, .destroy = event_destroy,  \
+    .traits = IN_ORDER | HANDED | STAYS_HAD
+
+struct waiting_task {
+    bide_task task;
+    bide_event *event;
+    bide_event_waiter wait;
+    int status;
+};
+
+bide_coroutine(waiting_task_body)
+{
+    bide_begin(waiting_task_body, struct waiting_task * self);
+    bide_await_status(self->status, bide_event_wait(&self->wait, self->event));
+    bide_return(self->status);
+    bide_end();
+}
+
+static bide_awaiter *task_begin(void *waiter, void *object)
+{
+    PRIMITIVE_WAITER(struct waiting_task, self);
+    self->event = object;
+    return bide_task_init(&self->task, &waiting_task_body);
+}
+
+static const primitive task_row = {
+    .name = "a task",
+    .waiter_size = sizeof(struct waiting_task),
+    .begin = task_begin,
+    OVER_AN_EVENT,
+};
+
+static bide_awaiter *created_begin(void *waiter, void *object)
+{
+    struct waiting_task *self = bide_create(sizeof *self, &waiting_task_body, &counting_allocator);
+    (void)waiter;
+    if (self != NULL)
+        self->event = object;
+    return bide_owned(self, &waiting_task_body);
+}
+
+static const primitive created_row = {
+    .name = "a created task",
+    .waiter_size = 1,
+    .begin = created_begin,
+    OVER_AN_EVENT,
+};
+
+struct waiting_generator {
+    bide_async_generator generator;
+    bide_async_generator_next_operation next;
+    bide_event *event;
+    bide_event_waiter wait;
+};
+
+bide_async_generator_coroutine(waiting_generator_body)
+{
+    bide_begin(waiting_generator_body, struct waiting_generator * self);
+    bide_try(bide_event_wait(&self->wait, self->event));
+    bide_yield(self->event);
+    bide_end();
+}
+
+static bide_awaiter *generator_begin(void *waiter, void *object)
+{
+    PRIMITIVE_WAITER(struct waiting_generator, self);
+    self->event = object;
+    return bide_async_generator_next(
+        &self->next, bide_async_generator_init(&self->generator, &waiting_generator_body));
+}
+
+static void generator_end(void *object, void *waiter)
+{
+    (void)object;
+    bide_async_generator_end(&((struct waiting_generator *)waiter)->generator);
+}
+
+static const primitive generator_row = {
+    .name = "a generator's next",
+    .waiter_size = sizeof(struct waiting_generator),
+    .begin = generator_begin,
+    .hand_on = generator_end,
+    OVER_AN_EVENT,
+};
+
+struct event_resume_on {
+    bide_resume_on_operation operation;
+    bide_event_waiter wait;
+};
+
+static bide_awaiter *resume_on_begin(void *waiter, void *object)
+{
+    PRIMITIVE_WAITER(struct event_resume_on, self);
+    return bide_resume_on(&self->operation, row_target,
+                          bide_event_wait(&self->wait, (bide_event *)object));
+}
+
+static const primitive resume_on_row = {
+    .name = "resume_on",
+    .waiter_size = sizeof(struct event_resume_on),
+    .begin = resume_on_begin,
+    OVER_AN_EVENT,
+};
+
+/* ---- Select: an event; and a channel or an event that never comes ---- */
+
+struct selecting {
+    bide_select select;
+    bide_select_case cases[2];
+    bide_event_waiter wait;
+    bide_event_waiter wait_too;
+    bide_channel_waiter receive;
+    uint64_t random;
+    uint64_t word;
+};
+
+static bide_awaiter *select_event_begin(void *waiter, void *object)
+{
+    PRIMITIVE_WAITER(struct selecting, self);
+    self->random = (uintptr_t)object;
+    bide_select_case_init(&self->cases[0], bide_event_wait(&self->wait, (bide_event *)object));
+    bide_select_case_init(&self->cases[1], bide_event_wait(&self->wait_too, (bide_event *)object));
+    return bide_select_any(&self->select, self->cases, 2, &self->random);
+}
+
+static const primitive select_event_row = {
+    .name = "select of events",
+    .waiter_size = sizeof(struct selecting),
+    .begin = select_event_begin,
+    OVER_AN_EVENT,
+};
+
+typedef bide_channel(uint64_t) word_channel;
+
+typedef struct selected {
+    word_channel channel;
+    bide_channel_slot(uint64_t) memory[3];
+    bide_event never;
+} selected;
+
+static void selected_init(void *object)
+{
+    PRIMITIVE_OBJECT(selected, selected);
+    bide_channel_init(&selected->channel, selected->memory, 3);
+    bide_event_init(&selected->never, false);
+}
+
+static bide_awaiter *select_begin(void *waiter, void *object)
+{
+    PRIMITIVE_OBJECT(selected, selected);
+    PRIMITIVE_WAITER(struct selecting, self);
+    self->random = (uintptr_t)object;
+    bide_select_case_init(&self->cases[0],
+                          bide_channel_receive(&self->receive, &selected->channel, &self->word));
+    bide_select_case_init(&self->cases[1], bide_event_wait(&self->wait, &selected->never));
+    return bide_select_any(&self->select, self->cases, 2, &self->random);
+}
+
+static void selected_wake(void *object)
+{
+    const uint64_t word = 7;
+    if (bide_channel_try_send(&((selected *)object)->channel, &word) != 0)
+        abort();
+}
+
+static void selected_hand_on(void *object, void *waiter)
+{
+    (void)waiter;
+    selected_wake(object);
+}
+
+static void selected_close(void *object)
+{
+    bide_channel_close(&((selected *)object)->channel);
+}
+
+static bool selected_is_idle(void *object)
+{
+    PRIMITIVE_OBJECT(selected, selected);
+    return bide_channel_is_idle_(&selected->channel.channel) && event_is_idle(&selected->never);
+}
+
+static unsigned selected_tokens(void *object)
+{
+    return (unsigned)bide_channel_count(&((selected *)object)->channel);
+}
+
+static void selected_destroy(void *object)
+{
+    PRIMITIVE_OBJECT(selected, selected);
+    bide_channel_destroy(&selected->channel);
+    bide_event_destroy(&selected->never);
+}
+
+static const primitive select_row = {
+    .name = "select of a channel and an event",
+    .object_size = sizeof(selected),
+    .waiter_size = sizeof(struct selecting),
+    .traits = 0,
+    .tokens = 3,
+    .init = selected_init,
+    .begin = select_begin,
+    .wake = selected_wake,
+    .hand_on = selected_hand_on,
+    .close = selected_close,
+    .is_idle = selected_is_idle,
+    .free_tokens = selected_tokens,
+    .destroy = selected_destroy,
+};
+
+/* ---- Schedule, and sleep ---- */
+
+static bide_awaiter *schedule_begin(void *waiter, void *object)
+{
+    (void)object;
+    return bide_schedule(waiter, row_target);
+}
+
+static const primitive schedule_row = {
+    .name = "schedule",
+    .object_size = 1,
+    .waiter_size = sizeof(bide_schedule_operation),
+    .init = no_init,
+    .begin = schedule_begin,
+    .wake = no_wake,
+    .is_idle = always_idle,
+    .destroy = no_destroy,
+};
+
+enum { LATE = 2000 /* of schedulers by hand: after the deadlines of cells */ };
+
+static bide_awaiter *sleep_begin(void *waiter, void *object)
+{
+    (void)object;
+    return bide_sleep_until(waiter, LATE);
+}
+
+static void sleep_wake(void *object)
+{
+    (void)object;
+    places_let_time_be(LATE);
+}
+
+static const primitive sleep_row = {
+    .name = "sleep",
+    .object_size = 1,
+    .waiter_size = sizeof(bide_sleep),
+    .init = no_init,
+    .begin = sleep_begin,
+    .wake = sleep_wake,
+    .is_idle = always_idle,
+    .destroy = no_destroy,
+};
+
+/* ---- A blocking call, behind another ---- */
+
+typedef struct calls {
+    bide_blocking_call first;
+    probe probe;
+    bide_atomic(uint32_t) free; /* the first returns */
+    uint32_t made;
+} calls;
+
+static bide_blocking *blocking; /* one thread */
+
+static void first_call(void *argument)
+{
+    calls *calls = argument;
+    uint32_t spins = 0;
+    while (bide_atomic_load(&calls->free, acquire) == 0)
+        wait_a_moment(&spins);
+}
+
+static void other_call(void *argument)
+{
+    ((calls *)argument)->made++;
+}
+
+static void calls_init(void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    if (blocking == NULL && bide_blocking_create(&blocking, 1) != 0)
+        abort();
+    bide_atomic_init(&calls->free, 0);
+    calls->made = 0;
+    probe_init(&calls->probe);
+    probe_await(&calls->probe, bide_blocking_run(&calls->first, blocking, first_call, calls));
+}
+
+static bide_atomic(uint32_t) calls_pending;
+
+static bide_awaiter *calls_begin(void *waiter, void *object)
+{
+    if (bide_atomic_load(&((calls *)object)->free, relaxed) != 0)
+        bide_atomic_store(&calls_pending, 1, release);
+    return bide_blocking_run(waiter, blocking, other_call, object);
+}
+
+static void no_call(void *argument)
+{
+    (void)argument;
+}
+
+/* (the calls that were queued before it have been made) */
+static void flush_calls(void)
+{
+    bide_blocking_call call;
+    probe probe;
+    uint32_t spins = 0;
+    probe_init(&probe);
+    probe_await(&probe, bide_blocking_run(&call, blocking, no_call, NULL));
+    while (probe_ended(&probe) == 0)
+        wait_a_moment(&spins);
+}
+
+/* (when it returns a call that waited has been made, and who awaits it was posted) */
+static void calls_wake(void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    bide_atomic_store(&calls->free, 1, release);
+    flush_calls();
+}
+
+bool row_calls_settle(void)
+{
+    if (bide_atomic_exchange(&calls_pending, 0, acquire) == 0)
+        return false;
+    flush_calls();
+    return true;
+}
+
+static void calls_destroy(void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    bide_atomic_store(&calls->free, 1, release);
+    flush_calls();
+}
+
+static const primitive calls_row = {
+    .name = "a blocking call",
+    .object_size = sizeof(calls),
+    .waiter_size = sizeof(bide_blocking_call),
+    .init = calls_init,
+    .begin = calls_begin,
+    .wake = calls_wake,
+    .is_idle = always_idle,
+    .destroy = calls_destroy,
+};
+
+/* ---- All of them ---- */
+
+static const row others[] = {
+    {&task_row, ROW_IS_FRAME},
+    {&created_row, ROW_IS_FRAME},
+    {&generator_row, ROW_IS_FRAME},
+    {&resume_on_row, ROW_MOVES | ROW_IS_FRAME},
+    {&select_event_row, ROW_IS_FRAME},
+    {&select_row, ROW_IS_FRAME},
+    {&rendezvous_receive_row, 0},
+    {&rendezvous_send_row, 0},
+    {&spsc_receive_row, 0},
+    {&spsc_send_row, 0},
+    {&unbounded_receive_row, 0},
+    {&schedule_row, ROW_MOVES | ROW_BY_ITSELF | ROW_NOT_CUT | ROW_IS_FRAME},
+    {&sleep_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},
+    {&calls_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME},
+};
+
+enum { OTHERS = sizeof others / sizeof others[0] };
+
+size_t rows_count(void)
+{
+    return primitives_count + OTHERS;
+}
+
+/* (some rows of primitives.h are tasks) */
+row row_at(size_t number)
+{
+    if (number >= primitives_count)
+        return others[number - primitives_count];
+    row row = {primitives[number], 0};
+    if (strcmp(row.primitive->name, "condition") == 0 ||
+        strcmp(row.primitive->name, "notify, all") == 0)
+        row.flags = ROW_IS_FRAME;
+    return row;
+}

@@ -73,7 +73,7 @@ static bool is_had(bide_select *select, bide_select_case *c)
         return select->status != -EAGAIN;
     }
     awaiter->ops = c->ops; /* (it may have been another's, of an operation that was cut short) */
-    if (c->ops->ready == NULL || !c->ops->ready(awaiter))
+    if (!bide_awaiter_had(awaiter))
         return false;
     select->status = bide_awaiter_resume(awaiter, awaiter->ops);
     return true;
@@ -246,7 +246,19 @@ static bool has_ended(bide_select *select, const bide_context *context)
     return select->status != 0;
 }
 
-bide_coroutine(select_body)
+/* What a case had is given back, if that is possible: what a channel's operation has done is done. */
+static void select_give_back(bide_frame *frame)
+{
+    bide_select *select = bide_container_of(frame, bide_select, task.frame);
+    bide_select_case *c = &select->cases[select->winner];
+    bide_awaiter *awaiter = c->awaiter;
+    if (!is_retry(c) && !is_rendezvous_send(c))
+        bide_wrapper_give_back(&awaiter);
+}
+
+static const bide_coroutine_type select_type = {.name = "task", .give_back = select_give_back};
+
+bide_coroutine_of(select_type, select_body)
 {
     bide_begin(select_body, bide_select * self);
     if (try_all(self, is_had))

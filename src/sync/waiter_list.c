@@ -475,7 +475,7 @@ bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
                                const bide_sift_rules *rules, void *context)
 {
     sifting s = sifting_of(list, rules, context);
-    if (!begin_alone(&s))
+    if (!bide_awaiter_suspended(&waiter->awaiter) || !begin_alone(&s))
         return false;
     bool found = is_kept(&waiter->awaiter);
     if (found)

@@ -42,9 +42,6 @@ typedef struct bide_fork {
     bool can_stop;        /* can anybody ask the branches to stop? */
     bide_awaiter *joined; /* the operation that ends with the fork */
     size_t passed;        /* while it is destroyed: the branches up to this number have ended */
-
-    /* of a scope: branches that have ended, by their frames' links, whose operation may have had something */
-    bide_atomic(uintptr_t) had;
     bide_stop_source stop;
 } bide_fork;
 
@@ -88,11 +85,8 @@ bool bide_fork_count_down_(bide_fork *fork);
 void bide_fork_end_(bide_fork *fork);
 
 /* The branch has ended, and the coroutine that forked is destroyed before it was told: what the branch had is given
- * back. */
+ * back, and its status is -ECANCELED. */
 void bide_branch_give_back_(bide_branch *branch);
-
-/* The same for all branches of a scope that stay until it is joined. */
-void bide_fork_give_back_(bide_fork *fork);
 
 BIDE_EXTERN_C_END
 

@@ -43,13 +43,15 @@ void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug);
  * Begins `awaiter` (a task, or any operation) beside the owner, in the context that the owner had when it opened the
  * scope, but for the stop source; it stays there if the owner moves. It is posted, not run, by this. `branch` is the caller's until the scope is joined, or until `ended` is called
  * with it, last of all, where it was set: see the next. By the owner, or by a coroutine of the scope. In a
- * scope that was asked to stop it begins all the same, and its waits end at once. Does not suspend; cannot fail.
+ * scope that was asked to stop it begins all the same, and its waits end at once. What the operation had when the branch
+ * ended is the scope's user's from then on (branch->status says so), also if the owner is destroyed before it joins.
+ * Does not suspend; cannot fail.
  */
 void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awaiter);
 
 /* The same, in another context, for a scheduler or a name of its own; its stop source is not used. `context`
  * is copied. `ended` is called on the thread where the branch ends, or is destroyed with the owner, with branch->status;
- * it may free the branch, and what the branch's operation had is its affair; or NULL. */
+ * it may free the branch; or NULL. */
 void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_context *context,
                          bide_awaiter *awaiter, void (*ended)(bide_branch *branch));
 

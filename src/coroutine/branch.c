@@ -56,23 +56,6 @@ static void destroy_branch(bide_branch *branch)
         branch->ended(branch);
 }
 
-/* A scope knows its branches by their sources while they run. One that has ended, stays, and may have had something, it
- * knows by a list that is only pushed onto. */
-static void remember(bide_branch *branch)
-{
-    bide_awaiter *self = &branch->frame.awaiter;
-    bide_fork *fork = branch->fork;
-    if (branch->ended != NULL || branch->status < 0 ||
-        !bide_wrapper_can_give_back_(branch->awaited))
-        return;
-    /* relaxed: who reads the list is ordered by the count down: 1. */
-    uintptr_t newest = bide_atomic_load(&fork->had, relaxed);
-    do {
-        self->link = (bide_awaiter *)newest;
-    } while (
-        !bide_atomic_compare_exchange_weak(&fork->had, &newest, (uintptr_t)self, relaxed, relaxed));
-}
-
 static bide_next branch_step(bide_frame *frame, unsigned depth)
 {
     bide_branch *branch = bide_container_of(frame, bide_branch, frame);
@@ -95,10 +78,8 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         if (bide_atomic_compare_exchange(&fork->decided, &undecided, mark, relaxed, relaxed))
             bide_stop_request(&fork->stop); /* 3 */
     }
-    if (branch->number == 0) {
+    if (branch->number == 0)
         bide_stop_source_detach(&branch->stop);
-        remember(branch);
-    }
     if (branch->ended != NULL)
         branch->ended(branch);
     return bide_next_frame(bide_fork_count_down_(fork) ? join(fork, here) : NULL);
@@ -111,7 +92,6 @@ void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,
     bide_atomic_init(&fork->decided, 0);
     fork->decision = decision;
     fork->passed = 0;
-    bide_atomic_init(&fork->had, 0);
     fork->can_stop = decision != BIDE_DECIDED_BY_NONE || context->stop != NULL;
     fork->joined = joined;
     if (fork->can_stop)
@@ -169,15 +149,5 @@ void bide_branch_prepare_(bide_branch *branch, bide_fork *fork, size_t number,
 void bide_branch_give_back_(bide_branch *branch)
 {
     bide_wrapper_give_back(&branch->awaited);
-}
-
-void bide_fork_give_back_(bide_fork *fork)
-{
-    /* relaxed: as in `remember`. */
-    bide_awaiter *awaiter = (bide_awaiter *)bide_atomic_load(&fork->had, relaxed);
-    while (awaiter != NULL) {
-        bide_awaiter *next = awaiter->link;
-        bide_branch_give_back_(bide_container_of(awaiter, bide_branch, frame.awaiter));
-        awaiter = next;
-    }
+    branch->status = -ECANCELED;
 }

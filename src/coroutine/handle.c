@@ -94,15 +94,6 @@ static void give_back_result(bide_frame *frame)
         (*code->type)->give_back(frame);
 }
 
-bool bide_wrapper_can_give_back_(const bide_awaiter *awaiter)
-{
-    const bide_coroutine_code *code;
-    if (!bide_awaiter_is_frame(awaiter))
-        return awaiter != &nothing;
-    code = bide_frame_point((const bide_frame *)(const void *)awaiter)->code;
-    return code != NULL && code->type != NULL && (*code->type)->give_back != NULL;
-}
-
 /*
  * What runs behind it, `ended` or several, has ended. If that has posted the frame it is taken back: by the move that it
  * went through, or, as wrappers do that do not hand over to it directly, by `awaiter`. What was had is given back.

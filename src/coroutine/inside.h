@@ -31,9 +31,6 @@ bool bide_take_back_(bide_awaiter *awaiter);
  */
 bool bide_run_queued_(void);
 
-/* Is there anything that an operation which has ended could give back? A guess: true, if it is not known. */
-bool bide_wrapper_can_give_back_(const bide_awaiter *awaiter);
-
 /* The coroutine that runs behind what a suspended frame waits for, also behind wrappers; NULL if none does. */
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
 

@@ -86,9 +86,7 @@ static bide_frame *join_coroutine(bide_awaiter *awaiter)
 /* The owner is destroyed, and with it what ran in the scope. */
 static void join_give_back(bide_awaiter *awaiter)
 {
-    bide_fork *fork = &bide_container_of(awaiter, bide_scope, awaiter)->fork;
-    bide_fork_end_(fork);
-    bide_fork_give_back_(fork);
+    bide_fork_end_(&bide_container_of(awaiter, bide_scope, awaiter)->fork);
     join_resume(awaiter);
 }
 

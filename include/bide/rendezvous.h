@@ -56,8 +56,12 @@
  * 8. An offer does not carry out a receive of a select that waits: both may be taken by others. It lets the receive go,
  *    and the select, which has taken back what it offered, takes the offer itself. That happens only where an offer is
  *    made as a select begins to wait: a send looks for receivers in line before it offers.
- * 9. A select does not meet itself: its receive sees its own offer as no offer. A notification of that offer that has
- *    come to the receive is passed on to the next in line.
+ * 9. A select does not meet itself: its receive sees its own offer as no offer, unless somebody waits in `free`, whom that
+ *    offer hides; then the select is let go, and takes it back. Who comes to wait in `free` notifies `offered` for that.
+ *    (To come there is a change, N, of what such a receive looks at.) A notification of its own offer that has come to the
+ *    receive is passed on to the next in line.
+ * 10. Of several sends of a select on one rendezvous one is offered while it waits; so who waits in `free` beside a
+ *    select's own offer is another.
  *
  * Order: one sender's elements are received in its order. Who waits is notified first come, first served; but one who
  * comes at that moment may be faster.

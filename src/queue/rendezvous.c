@@ -207,8 +207,12 @@ static int make_offer(bide_retry *retry)
 
 static bool may_offer(bide_retry *retry)
 {
-    bide_rendezvous_sender *found = bide_atomic_load(&of_retry(retry)->rendezvous->offer, relaxed);
-    return found == NULL || found == &closed_offer;
+    bide_rendezvous_ *rendezvous = of_retry(retry)->rendezvous;
+    bide_rendezvous_sender *found = bide_atomic_load(&rendezvous->offer, relaxed);
+    if (found == NULL || found == &closed_offer)
+        return true;
+    bide_event_count_notify(&rendezvous->offered, 1); /* 9 */
+    return false;
 }
 
 static bide_event_count *offered(bide_retry *retry)
@@ -290,6 +294,13 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
 
 /* ---- A receive ---- */
 
+/* Is the offer the receive's own select's, and nobody else sends? 9 */
+static bool is_for_nobody(bide_rendezvous_receiver *receiver, const bide_rendezvous_sender *offer)
+{
+    return receiver->choice != NULL && is_own(receiver->choice, offer) &&
+           !bide_event_count_has_waiters_(&receiver->rendezvous->free);
+}
+
 /* On behalf of a select that waits: is something offered, for it to take? 8, 9 */
 static int tell(bide_rendezvous_receiver *receiver)
 {
@@ -297,7 +308,7 @@ static int tell(bide_rendezvous_receiver *receiver)
     bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
     if (offer == NULL)
         return -EAGAIN;
-    if (is_own(receiver->choice, offer)) {
+    if (is_for_nobody(receiver, offer)) {
         /* (these calls nest no deeper than the select has receives in line here) */
         bide_event_count_notify(&rendezvous->offered, 1);
         return -EAGAIN;
@@ -316,7 +327,7 @@ static bool may_receive(bide_retry *retry)
 {
     bide_rendezvous_receiver *receiver = receiver_of(retry);
     bide_rendezvous_sender *offer = bide_atomic_load(&receiver->rendezvous->offer, relaxed);
-    return offer != NULL && (receiver->choice == NULL || !is_own(receiver->choice, offer));
+    return offer != NULL && !is_for_nobody(receiver, offer);
 }
 
 static bide_event_count *freed(bide_retry *retry)
@@ -328,14 +339,47 @@ const bide_retry_rules bide_rendezvous_receive_rules_ = {attempt_receive, may_re
 
 /* ---- In a select ---- */
 
+/* A send whose select offers another here already: 10. */
+static bide_frame *second_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    (void)awaiter, (void)frame;
+    return NULL;
+}
+
+static void second_cancel(bide_awaiter *awaiter)
+{
+    bide_awaiter_end_canceled(awaiter);
+    bide_wake_one(awaiter);
+}
+
+static bool second_withdraw(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return true;
+}
+
+static bool is_second(const bide_rendezvous_sender *sender, const bide_rendezvous_choice *choice)
+{
+    const bide_rendezvous_sender *other = choice->senders;
+    while (other != NULL && other->rendezvous != sender->rendezvous)
+        other = other->next;
+    return other != NULL;
+}
+
 bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
                                            bide_rendezvous_choice *choice, size_t number)
 {
     /* (not ready: it would give to a receiver that waits, while the others of the choice may be carried out) */
     static const bide_awaiter_ops ops = {NULL, bide_rendezvous_suspend_,  bide_rendezvous_sent_,
                                          NULL, bide_rendezvous_withdraw_, "bide_rendezvous_send"};
-    sender->awaiter.ops = &ops;
+    static const bide_awaiter_ops second = {NULL,          second_suspend,  bide_rendezvous_sent_,
+                                            second_cancel, second_withdraw, "bide_rendezvous_send"};
     sender->choice = choice;
+    if (is_second(sender, choice)) {
+        sender->awaiter.ops = &second;
+        return &sender->awaiter;
+    }
+    sender->awaiter.ops = &ops;
     sender->number = number;
     sender->next = choice->senders;
     choice->senders = sender;

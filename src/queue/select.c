@@ -161,10 +161,13 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_fork_init_(&select->fork, select->count, BIDE_DECIDED_BY_END, context, awaiter);
     select->choice.senders = NULL;
     bide_atomic_init(&select->choice.taken, 0);
+    for (size_t i = 0; i < select->count; i++) { /* (in the order of the last attempts) */
+        size_t turn = select->cases[i].turn;
+        bide_branch_init(&select->cases[turn].branch, wait_of(select, turn));
+    }
     for (size_t i = 0; i < select->count; i++) {
         bide_select_case *c = &select->cases[i];
         c->branch.status = -EAGAIN; /* not 0 */
-        bide_branch_init(&c->branch, wait_of(select, i));
         bide_branch_prepare_(&c->branch, &select->fork, i + 1, context);
         if (i != 0)
             bide_awaiter_chain_append(&others, &c->branch.frame.awaiter, &c->branch.frame.awaiter);

@@ -435,6 +435,23 @@ static void beside_a_select_that_meets_nobody_timers_run(void **state)
     bide_rendezvous_destroy(&the.numbers);
 }
 
+/* Its offer stands, and its receive does not yet, when somebody comes who sends. */
+static void who_sends_behind_its_own_offer_is_met(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    meeting_select first, second;
+    by_hand_init(&by_hand);
+    begin_meeting_in(&first, &by_hand.context, "ssr", 5);
+    begin_meeting_in(&second, &by_hand.context, "s", 6);
+    assert_true(comes_to_rest(&by_hand));
+    assert_int_equal(first.ended, 1);
+    assert_int_equal(first.winner, 2);
+    assert_int_equal(first.received, 6);
+    assert_int_equal(second.ended, 1);
+    assert_int_equal(second.status, 0);
+}
+
 static void two_that_send_and_receive_on_one_meet(void **state)
 {
     (void)state;
@@ -757,6 +774,7 @@ int main(void)
         TEST(to_send_at_once_a_select_may_wait),
         TEST(a_select_that_sends_and_receives_on_one_waits_for_another),
         TEST(two_that_send_and_receive_on_one_meet),
+        TEST(who_sends_behind_its_own_offer_is_met),
         TEST(beside_a_select_that_meets_nobody_timers_run),
         TEST(of_several_sends_one_is_received),
         TEST(an_offer_of_one_that_was_met_makes_way),

@@ -18,7 +18,6 @@ typedef struct bide_root bide_root;
 typedef struct bide_root_links_ {
     struct bide_root_links_ *next;
     struct bide_root_links_ **place; /* what leads here */
-    const bide_scheduler *scheduler; /* where it was begun */
 } bide_root_links_;
 
 struct bide_root {

@@ -31,7 +31,6 @@ static void take_out(bide_root_links_ *links)
 void bide_roots_add_(bide_root *root)
 {
     bide_root_list_ *list = list_of(root);
-    root->links.scheduler = root->frame.context->scheduler;
     bide_short_lock_take_(&list->lock);
     link_at(&list->first, &root->links);
     bide_short_lock_free_(&list->lock);
@@ -102,12 +101,18 @@ void bide_roots_let_go_(bide_root_list_ *list)
 
 /* ---- Those of a scheduler ---- */
 
+static bool is_of(const bide_root_list_ *list, bide_root_links_ *links,
+                  const bide_scheduler *scheduler)
+{
+    return links != &list->cursor &&
+           bide_container_of(links, bide_root, links)->context.scheduler == scheduler;
+}
+
 static const bide_root *find_in(bide_root_list_ *list, const bide_scheduler *scheduler)
 {
-    /* (the cursor is of none) */
     bide_short_lock_take_(&list->lock);
     bide_root_links_ *links = list->first;
-    while (links != NULL && links->scheduler != scheduler)
+    while (links != NULL && !is_of(list, links, scheduler))
         links = links->next;
     bide_short_lock_free_(&list->lock);
     return links != NULL ? bide_container_of(links, bide_root, links) : NULL;

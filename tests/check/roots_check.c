@@ -11,26 +11,20 @@ typedef struct state {
     bide_root second;
 } state;
 
-static void add(bide_root *root)
-{
-    root->frame.context = &bide_default_context;
-    bide_roots_add_(root);
-}
-
 static void setup(void *p)
 {
     state *s = p;
     bide_short_lock_init_(&bide_roots_[0].lock);
     bide_roots_[0].first = NULL;
-    add(&s->standing);
-    add(&s->second);
+    bide_roots_add_(&s->standing);
+    bide_roots_add_(&s->second);
 }
 
 static void come_and_go(void *p)
 {
     (void)p;
     bide_root *root = bide_check_alloc(sizeof *root);
-    add(root);
+    bide_roots_add_(root);
     bide_roots_remove_(root);
     bide_check_free(root);
 }

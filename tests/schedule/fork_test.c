@@ -238,7 +238,6 @@ static void *add_and_remove(void *argument)
 {
     struct contender *contender = argument;
     bide_atomic_store(&contender->has_begun, true, release);
-    contender->root.frame.context = &bide_default_context;
     bide_roots_add_(&contender->root);
     bide_roots_remove_(&contender->root);
     bide_atomic_store(&contender->has_added, true, release);

@@ -85,7 +85,7 @@ static uint64_t run_parent(const void *body)
 static uint64_t run_through_loop(const void *body)
 {
     struct parent parent = {.count = AWAITS};
-    bide_task_init(&parent.task, body);
+    bide_await_later(bide_task_init(&parent.task, body));
     parent.task.frame.context = &bide_default_context;
     parent.task.frame.awaiter.frame = NULL;
     for (bide_frame *frame = &parent.task.frame; frame != NULL;)

@@ -146,6 +146,7 @@ BIDE_INLINE void bide_async_generator_give_back_(bide_awaiter *awaiter)
  * error. `next` and the generator are the caller's until the wait has ended. Suspends if the generator does, and
  * what it awaits can be cancelled in its stead. If the coroutine is destroyed while it waits, so is the generator.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_operation *next,
                                                     bide_async_generator *generator)
 {

@@ -67,6 +67,7 @@ BIDE_INLINE bool bide_auto_event_try_wait(bide_auto_event *event)
  * (stop.h): then it took none, and a set that comes at the same time is the next one's. Any thread; suspends if it is
  * not set; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
                                                bide_auto_event *event)
 {

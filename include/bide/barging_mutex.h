@@ -158,6 +158,7 @@ bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter);
  * -ECANCELED or -ETIMEDOUT (stop.h), and has it not: the next in line is woken instead. Any thread; suspends if it is
  * not free; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *waiter,
                                                   bide_barging_mutex *mutex)
 {

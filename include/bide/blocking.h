@@ -44,6 +44,7 @@ typedef struct bide_blocking_call {
  * coroutine that waits for a call that has begun cannot be destroyed. Any thread; suspends. To cut it short is linear
  * in the calls that are queued.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
                                 void (*function)(void *argument), void *argument);
 
@@ -65,6 +66,7 @@ typedef struct bide_blocking_reader {
  * only. Any thread; suspends. One reader at a time on a descriptor: between the wait for data and the read, another
  * might take the data away, and then nothing interrupts the read.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
                                  void *buffer, size_t size);
 

@@ -381,6 +381,7 @@ BIDE_INLINE int bide_broadcast_resume_(bide_awaiter *awaiter)
                                        waiter->size); /* 5 */
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
                                                   bide_broadcast_cursor_ *cursor, size_t *missed,
                                                   void *to, size_t size)

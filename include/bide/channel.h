@@ -129,6 +129,7 @@ BIDE_CHANNEL_READY_(bide_channel_receive_any_, bide_channel_receives_,
                     bide_channel_element_size_(awaiter))
 #undef BIDE_CHANNEL_READY_
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_channel_make_(bide_channel_waiter *waiter, bide_channel_ *channel,
                                              void *element, const bide_awaiter_ops *ops,
                                              const bide_retry_rules *rules,
@@ -139,6 +140,7 @@ BIDE_INLINE bide_awaiter *bide_channel_make_(bide_channel_waiter *waiter, bide_c
     return bide_retry_init_(&waiter->retry, ops, rules, event_count);
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_channel_ *channel,
                                              const void *from, size_t size)
 {
@@ -155,6 +157,7 @@ BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_c
                               &bide_channel_send_rules_, &channel->not_full);
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_channel_receive_(bide_channel_waiter *waiter, bide_channel_ *channel,
                                                 void *to, size_t size)
 {

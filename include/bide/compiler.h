@@ -55,6 +55,14 @@
 #define BIDE_NOINLINE
 #endif
 
+/* In front of a function that returns an awaiter: to call it and not to await it does nothing, so the compiler
+ * warns of it. For your own functions that return one too. */
+#if defined __GNUC__
+#define BIDE_MUST_AWAIT __attribute__((warn_unused_result))
+#else
+#define BIDE_MUST_AWAIT
+#endif
+
 /*
  * Bodies of coroutines jump to where they stood by GNU C's labels as values, or, where the compiler
  * has none, by a switch in standard C11. Define BIDE_STANDARD_C as 1 to take the switch anyway.

@@ -70,9 +70,11 @@ BIDE_INLINE void bide_condition_init(bide_condition *condition)
     bide_waiter_queue_init(&condition->queue, 0);
 }
 
+BIDE_MUST_AWAIT
 bide_awaiter *bide_condition_wait_(bide_condition_waiter *waiter, bide_condition *condition,
                                    bide_mutex_waiter *lock);
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *waiter,
                                                        bide_condition *condition,
                                                        bide_mutex_waiter *lock, const char *what,

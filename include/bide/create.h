@@ -45,6 +45,7 @@ void bide_free(bide_frame *frame);
  * type's get_return_object_on_allocation_failure returns another. To be awaited, once. It is freed where its result
  * is taken: under bide_schedule_on that is a thread of the other scheduler, which the allocator must allow.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_owned(void *frame, const bide_point *body);
 
 /* The coroutine that is run by awaiting `awaiter`: itself if it is a frame, or the created one of bide_owned; NULL if it

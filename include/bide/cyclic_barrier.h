@@ -145,6 +145,7 @@ extern const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_;
  * -EPIPE if the barrier was closed first, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): the arrival stays. Any
  * thread; suspends if it is not complete; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_cyclic_barrier_wait(bide_cyclic_barrier_waiter *waiter,
                                                    bide_cyclic_barrier *barrier,
                                                    bide_cyclic_barrier_token token)
@@ -161,6 +162,7 @@ BIDE_INLINE bide_awaiter *bide_cyclic_barrier_wait(bide_cyclic_barrier_waiter *w
  * says whether this arrival was the last. Or with -EPIPE if the barrier was closed first, or, cut short, with
  * -ECANCELED or -ETIMEDOUT: then it has not arrived. As above otherwise.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_cyclic_barrier_arrive_and_wait(bide_cyclic_barrier_waiter *waiter,
                                                               bide_cyclic_barrier *barrier)
 {

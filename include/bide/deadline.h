@@ -54,6 +54,7 @@ int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uin
  * memory may go. Ends with 0. Nothing runs in its context any more. Any thread; suspends only if it
  * is about to ask its source to stop at this moment, until it has; cannot be cancelled.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *deadline);
 
 /* The same where no await can stand. False: it is about to ask its source to stop at this moment, and has to be
@@ -79,6 +80,7 @@ typedef struct bide_with_deadline_operation {
  * cancelled as `inner` is. If the coroutine is destroyed before it has been told of the end, what `inner` took is given
  * back.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner);
 

@@ -132,6 +132,7 @@ BIDE_INLINE bool bide_event_withdraw_(bide_awaiter *awaiter)
  * closed before it is set, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends if it is neither
  * set nor closed; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event *event)
 {
     static const bide_awaiter_ops ops = {bide_event_ready_,    bide_event_suspend_,

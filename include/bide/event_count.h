@@ -230,6 +230,7 @@ bool bide_retry_withdraw_(bide_awaiter *awaiter);
     }
 
 /* Makes an operation with a table of its own; returns its awaiter. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter_ops *ops,
                                            const bide_retry_rules *rules,
                                            bide_event_count *event_count)
@@ -246,6 +247,7 @@ BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter
  * been attempted for just before. `retry` is the caller's until it has ended, in whatever the rules find the rest by.
  * Any thread; suspends if it has to wait; cancel-safe: yes; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_count *event_count,
                                                  const bide_retry_rules *rules)
 {
@@ -266,6 +268,7 @@ BIDE_INLINE void bide_retry_end_(bide_retry *retry, int status)
 }
 
 /* Makes of `retry` a wait until somebody notifies, or an attempt may succeed; it attempts nothing. For select.h. */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_retry_wait_(bide_retry *retry);
 
 /* ---- What only its own coroutine may attempt ---- */
@@ -300,12 +303,13 @@ bool bide_own_retry_withdraw_(bide_awaiter *awaiter);
     }
 
 /* As bide_retry_init_. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_own_retry_init_(bide_own_retry *own, const bide_awaiter_ops *ops,
                                                const bide_retry_rules *rules,
                                                bide_event_count *event_count)
 {
     own->awaiter.ops = ops;
-    bide_retry_init_(&own->retry, NULL, rules, event_count);
+    bide_await_later(bide_retry_init_(&own->retry, NULL, rules, event_count));
     return &own->awaiter;
 }
 
@@ -313,6 +317,7 @@ BIDE_INLINE bide_awaiter *bide_own_retry_init_(bide_own_retry *own, const bide_a
  * As bide_event_count_retry, but attempts and looks are made on the coroutine's own thread alone, or where its
  * scheduler has it go on. Who is woken in vain waits on, behind the others; one that is destroyed has done nothing.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_count_retry_own(bide_own_retry *own,
                                                      bide_event_count *event_count,
                                                      const bide_retry_rules *rules)

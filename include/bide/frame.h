@@ -162,6 +162,13 @@ struct bide_point {
     bide_state state;
 };
 
+/* For an operation that is made now and awaited later, or begun by hand: says so to the compiler, which
+ * otherwise warns of one that is not awaited (BIDE_MUST_AWAIT). */
+BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+}
+
 /* The initialiser of a point where a coroutine can be awaited (its start), and of the others. */
 #define BIDE_POINT_START(code) BIDE_POINT_START_READY(NULL, code)
 #define BIDE_POINT_START_READY(ready, code)                                             \

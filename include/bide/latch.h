@@ -74,6 +74,7 @@ BIDE_INLINE bool bide_latch_try_wait(bide_latch *latch)
  * still counted down by others, and must stay until they have done. Any thread; suspends if it is neither zero nor
  * closed; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_latch_wait(bide_latch_waiter *waiter, bide_latch *latch)
 {
     static const bide_awaiter_ops ops = {bide_event_ready_,    bide_event_suspend_,
@@ -84,6 +85,7 @@ BIDE_INLINE bide_awaiter *bide_latch_wait(bide_latch_waiter *waiter, bide_latch 
     return &waiter->wait.listed.awaiter;
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_latch_arrive_and_wait_(bide_latch_waiter *waiter, bide_latch *latch,
                                                       const char *what, const char *function,
                                                       const char *file, unsigned line)

@@ -97,6 +97,7 @@ bool bide_mutex_withdraw_(bide_awaiter *awaiter);
  * -ECANCELED or -ETIMEDOUT (stop.h), and has it not: a hand-over that came first counts, one that comes later goes to
  * the next. Any thread; suspends if it is not free; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex *mutex)
 {
     static const bide_awaiter_ops ops = {bide_mutex_ready_,    bide_mutex_suspend_,

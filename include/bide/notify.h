@@ -128,6 +128,7 @@ bool bide_notify_withdraw_(bide_awaiter *awaiter);
  * or with -EPIPE if it was closed and nothing is left, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then it
  * took nothing. Any thread; suspends if nobody has notified; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_notify_wait(bide_notify_waiter *waiter, bide_notify *notify)
 {
     static const bide_awaiter_ops ops = {bide_notify_ready_,    bide_notify_suspend_,

@@ -94,6 +94,7 @@ bool bide_once_withdraw_(bide_awaiter *awaiter);
  * done, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and somebody else runs it. Any thread; suspends if
  * somebody else is running it; lock-free, and wait-free where it is done.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *once)
 {
     static const bide_awaiter_ops ops = {bide_once_ready_,  bide_once_suspend_,  bide_once_resume_,
@@ -179,6 +180,7 @@ typedef struct bide_once_operation {
  * and the next in line runs its own. `operation` is the caller's until the wait has ended. Suspends if `inner` does, or
  * somebody else's runs.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bide_awaiter *inner);
 
 BIDE_EXTERN_C_END

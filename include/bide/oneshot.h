@@ -179,6 +179,7 @@ BIDE_INLINE int bide_oneshot_resume_(bide_awaiter *awaiter)
     return bide_oneshot_try_receive_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bide_oneshot_ *oneshot,
                                                 const void *value, void *to, size_t size)
 {

@@ -160,6 +160,7 @@ BIDE_INLINE int bide_rendezvous_sent_(bide_awaiter *awaiter)
     return ((bide_rendezvous_sender *)(void *)awaiter)->status;
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
                                                 bide_rendezvous_ *rendezvous, const void *from)
 {
@@ -173,6 +174,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
     return &sender->awaiter;
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *receiver,
                                                    bide_rendezvous_ *rendezvous, void *to)
 {

@@ -140,6 +140,7 @@ BIDE_INLINE void bide_rw_lock_cancel_(bide_awaiter *awaiter)
 /* What was handed over to one who is destroyed goes to the next. */
 bool bide_rw_lock_withdraw_(bide_awaiter *awaiter);
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
                                               uint32_t wants, const bide_awaiter_ops *ops)
 {
@@ -156,6 +157,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_
  * short, with -ECANCELED or -ETIMEDOUT (stop.h), and has it not: a hand-over that came first counts, one that comes
  * later goes to the next. Any thread; suspends if it cannot be had at once; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
     static const bide_awaiter_ops ops = {bide_rw_lock_read_ready_, bide_rw_lock_suspend_,
@@ -165,6 +167,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
 }
 
 /* The same to write, alone. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
     static const bide_awaiter_ops ops = {bide_rw_lock_write_ready_, bide_rw_lock_suspend_,

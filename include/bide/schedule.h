@@ -36,6 +36,7 @@ typedef struct bide_schedule_operation {
  * the next of these. With its own scheduler it lets others run first. Ends with 0. `operation` is the
  * caller's until the coroutine has ended. Suspends always; cannot be cancelled.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler);
 
 /* The same after waiting for something. */
@@ -48,6 +49,7 @@ typedef struct bide_resume_on_operation {
 
 /* Waits for `inner`, then goes on as by bide_schedule. Ends with the status of `inner`. Cancelled as `inner`
  * is. */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler *scheduler,
                              bide_awaiter *inner);
 
@@ -66,6 +68,7 @@ typedef struct bide_schedule_on_operation {
  * when it has ended; ends with its status. `operation` is the caller's until the wait has ended. Suspends
  * always; cancelled as `inner` is.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,
                                bide_awaiter *inner);
 

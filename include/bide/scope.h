@@ -66,6 +66,7 @@ BIDE_INLINE void bide_scope_cancel(bide_scope *scope)
  * suspends unless all have ended. When the owner is asked to stop meanwhile, so are they, and the wait ends when
  * they have.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_scope_join(bide_scope *scope);
 
 BIDE_EXTERN_C_END

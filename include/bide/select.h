@@ -85,6 +85,7 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
  * then; the same cases may be used again, each made anew. Any thread; suspends if it has to wait; cancel-safe: yes.
  * Waiting takes constant memory and no allocation, and time that is linear in the cases.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
                               uint64_t *random);
 

@@ -105,6 +105,7 @@ bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
  * ones go to the next. To wait for more than BIDE_SEMAPHORE_MOST, which would be for ever, is misuse. Any thread;
  * suspends if they cannot be had at once; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *waiter,
                                                       bide_semaphore *semaphore, uint32_t permits)
 {
@@ -121,6 +122,7 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *wai
 }
 
 /* The same for one. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_semaphore_acquire(bide_semaphore_waiter *waiter,
                                                  bide_semaphore *semaphore)
 {

@@ -134,6 +134,7 @@ BIDE_INLINE bool bide_shared_task_withdraw_(bide_awaiter *awaiter)
  * or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and then the task goes on all the same. `waiter` is the
  * caller's until the wait has ended. Any thread; suspends if it has not ended; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
                                                 bide_shared_task *shared)
 {

@@ -142,6 +142,7 @@ BIDE_INLINE void bide_single_consumer_cancel_(bide_awaiter *awaiter)
     }
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_consumer_wait_(bide_single_consumer_event_waiter *waiter,
                                                      bide_single_consumer_word_ *state,
                                                      const bide_awaiter_ops *ops)
@@ -236,6 +237,7 @@ BIDE_INLINE bide_frame *bide_single_consumer_event_suspend_(bide_awaiter *awaite
  * closed before it is set, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h). Any thread, one wait at a time;
  * suspends if it is neither set nor closed; wait-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_consumer_event_wait(bide_single_consumer_event_waiter *waiter,
                                                           bide_single_consumer_event *event)
 {
@@ -345,6 +347,7 @@ BIDE_INLINE bool bide_single_consumer_auto_reset_event_withdraw_(bide_awaiter *a
  * is closed and no set is left, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then it took none. Any thread,
  * one wait at a time; suspends if it is neither set nor closed; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
 bide_single_consumer_auto_reset_event_wait(bide_single_consumer_auto_reset_event_waiter *waiter,
                                            bide_single_consumer_auto_reset_event *event)

@@ -67,6 +67,7 @@ BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
  * inline scheduler has none); or with the reason if it is cancelled. Any thread; suspends. Blocking: the timers
  * of a scheduler have a lock, which is held for a moment.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
 {
     static const bide_awaiter_ops ops = {NULL,
@@ -81,6 +82,7 @@ BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
 }
 
 /* Waits for so many nanoseconds from now. As bide_sleep_until otherwise. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sleep_for(bide_sleep *sleep, uint64_t nanoseconds)
 {
     uint64_t now = bide_platform.now();

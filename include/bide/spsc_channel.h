@@ -124,6 +124,7 @@ BIDE_SPSC_CHANNEL_READY_(8_, 8)
 BIDE_SPSC_CHANNEL_READY_(16_, 16)
 BIDE_SPSC_CHANNEL_READY_(any_, bide_spsc_channel_of_(awaiter)->size)
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_spsc_channel_send_(bide_spsc_channel_waiter *waiter,
                                                   bide_spsc_channel_ *channel, const void *from,
                                                   size_t size)
@@ -144,6 +145,7 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_send_(bide_spsc_channel_waiter *wait
                             &channel->not_full);
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_spsc_channel_receive_(bide_spsc_channel_waiter *waiter,
                                                      bide_spsc_channel_ *channel, void *to,
                                                      size_t size)

@@ -72,6 +72,7 @@ bool bide_stop_callback_remove(bide_stop_callback *callback);
  * thread, but not where the function itself waits for the end of it; suspends if it has not run yet; cannot be
  * cancelled; lock-free. A coroutine that is destroyed here leaves the callback as it is, still to be waited for.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_stop_callback_wait(bide_stop_callback_waiter *waiter,
                                       bide_stop_callback *callback);
 

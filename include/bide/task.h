@@ -32,6 +32,7 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
  * Awaiting it runs it on the awaiting thread, in the awaiting coroutine's context, and ends with the
  * task's error.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body)
 {
     task->frame.awaiter.ops = &body->ops;

@@ -56,6 +56,7 @@ BIDE_INLINE bide_awaiter *bide_then_inner_(bide_awaiter *awaiter, size_t index)
  * there is to a result is in the operation's struct, which `argument` leads to.) `then` is the caller's until
  * the wait has ended. Suspends if `inner` does; is cancelled as it is, and the function then told.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_then(bide_then_operation *then, bide_awaiter *inner,
                                     int (*function)(void *argument, int status), void *argument)
 {

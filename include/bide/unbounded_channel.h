@@ -100,6 +100,7 @@ BIDE_INLINE int bide_unbounded_channel_try_receive_(bide_unbounded_channel_ *cha
         bide_segment_queue_pop_many_(&channel->queue, seat, to, stride, size, 1, false));
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel_waiter *waiter,
                                                           bide_unbounded_channel_ *channel,
                                                           bide_hazard_seat *seat, void *to)

@@ -130,6 +130,7 @@ BIDE_INLINE bool bide_wait_group_withdraw_(bide_awaiter *awaiter)
  * has ended. Ends with 0; or with -EPIPE if it was closed and had not been zero, or, cut short, with -ECANCELED or
  * -ETIMEDOUT (stop.h). Any thread; suspends if it is not zero; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
                                                bide_wait_group *group)
 {

@@ -287,6 +287,7 @@ BIDE_INLINE int bide_watch_resume_(bide_awaiter *awaiter)
     return bide_watch_try_changed_(waiter->receiver, waiter->to, waiter->size); /* 5 */
 }
 
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
                                               bide_watch_receiver_ *receiver, void *to, size_t size)
 {

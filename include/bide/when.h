@@ -36,9 +36,11 @@ typedef struct bide_when {
  * once. `when` and the branches are the caller's until the wait has ended. Any thread; suspends; cancelled, it
  * cancels each branch, and ends when they have. Lock-free, but for stop sources.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_when_all(bide_when *when, bide_branch *branches, size_t count);
 
 /* The same, but no error asks anybody to stop, and it ends with 0. */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_when_all_ready(bide_when *when, bide_branch *branches, size_t count);
 
 /*
@@ -46,6 +48,7 @@ bide_awaiter *bide_when_all_ready(bide_when *when, bide_branch *branches, size_t
  * ended, with the status of the first; bide_when_winner says which it was. With no branches: -EINVAL, at
  * once.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_when_any(bide_when *when, bide_branch *branches, size_t count);
 
 /* After bide_when_any, which branch ended first: its index. After bide_when_all, which failed first; `count` if

@@ -30,6 +30,7 @@ typedef struct bide_with_stop_operation {
  * NULL for `token` it never is. Ends when `inner` has ended, with its status. `operation` is the caller's until then;
  * `token` outlives it. Any thread; suspends if `inner` does; blocks as bide_stop_source_attach does.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
                              bide_awaiter *inner);
 

@@ -175,7 +175,7 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
         return bide_next_none();
     }
     if (frame->awaiter.ops == &limited_inner.ops) {
-        bide_deadline_end(&operation->end, &operation->deadline);
+        end = bide_deadline_end(&operation->end, &operation->deadline);
         frame->awaiter.ops = &limited_end.ops;
         bide_frame *next = bide_frame_await(frame, end);
         if (next != frame)

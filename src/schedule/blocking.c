@@ -212,7 +212,7 @@ bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *bl
 {
     static const bide_awaiter_ops ops = {call_ready,  call_suspend,  read_resume,
                                          call_cancel, call_withdraw, "bide_blocking_read"};
-    bide_blocking_run(&reader->call, blocking, read_function, reader);
+    bide_await_later(bide_blocking_run(&reader->call, blocking, read_function, reader));
     reader->call.awaiter.ops = &ops;
     reader->fd = fd;
     reader->buffer = buffer;

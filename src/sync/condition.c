@@ -169,7 +169,7 @@ static bide_next condition_step(bide_frame *frame, unsigned depth)
         waiter->status = bide_awaiter_resume(wait, wait->ops);
         if (!waiter->is_locked) {
             frame->awaiter.ops = &locks.ops;
-            bide_mutex_lock(waiter->lock, waiter->lock->mutex);
+            bide_await_later(bide_mutex_lock(waiter->lock, waiter->lock->mutex));
             bide_frame *next = await_unstoppable(frame, lock);
             if (next != frame)
                 return bide_next_frame(next);

@@ -184,6 +184,6 @@ bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bid
         run_give_back, run_inner};
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
-    bide_once_begin(&operation->begin, once);
+    bide_await_later(bide_once_begin(&operation->begin, once));
     return &operation->awaiter;
 }

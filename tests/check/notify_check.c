@@ -290,7 +290,7 @@ static const bide_check_scenario all_canceled = {
 static void setup_begun(void *p)
 {
     setup(p);
-    bide_notify_wait(&((state *)p)->begun, &((state *)p)->notify);
+    bide_await_later(bide_notify_wait(&((state *)p)->begun, &((state *)p)->notify));
 }
 
 static void wait_as_begun(void *p)

@@ -94,7 +94,7 @@ static void note(struct traced *self, const char *what)
 static void run_body(struct traced *self, const bide_point *body, int expected_pauses)
 {
     self->trace[0] = '\0';
-    bide_task_init(&self->task, body);
+    bide_await_later(bide_task_init(&self->task, body));
     begin(&self->task);
     assert_int_equal(end_pauses(), expected_pauses);
     assert_true(bide_done(&self->task.frame));
@@ -317,7 +317,7 @@ static void a_suspended_frame_says_where_it_stands(void **state)
 {
     (void)state;
     struct traced self;
-    bide_task_init(&self.task, &where_body);
+    bide_await_later(bide_task_init(&self.task, &where_body));
     assert_string_equal(bide_frame_point(&self.task.frame)->code->name, "where_body");
     begin(&self.task);
     const bide_point *point = bide_frame_point(&self.task.frame);

@@ -104,7 +104,7 @@ static void what_has_not_started_or_has_ended_is_alone(void **state)
     bide_backtrace_entry entry;
     make_chain(links, 2, &event);
     bide_awaiter *awaiter = bide_task_init(&links[0].task, &link_body);
-    bide_task_init(&links[1].task, &link_body);
+    bide_await_later(bide_task_init(&links[1].task, &link_body));
     links[0].task.frame.awaiter.frame = &links[1].task.frame; /* left from another life */
     assert_int_equal(bide_backtrace(&links[0].task.frame, &entry, 1), 1);
     assert_int_equal(entry.state, BIDE_AT_START);

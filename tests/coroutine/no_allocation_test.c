@@ -136,7 +136,7 @@ static void awaiting_waking_claiming_and_publishing_allocate_nothing(void **stat
     bide_event event;
     struct child waiting = {.event = &event};
     bide_event_init(&event, false);
-    bide_task_init(&waiting.task, &child_body);
+    bide_await_later(bide_task_init(&waiting.task, &child_body));
     waiting.task.frame.context = &bide_default_context;
     waiting.task.frame.awaiter.frame = NULL;
     bide_resume(&waiting.task.frame);

@@ -72,7 +72,7 @@ bide_coroutine(waiter_body)
 static void begin_waiter(struct waiter *waiter, struct work *work, char *said, char name)
 {
     *waiter = (struct waiter){.work = work, .said = said, .name = name, .status = 1};
-    bide_task_init(&waiter->task, &waiter_body);
+    bide_await_later(bide_task_init(&waiter->task, &waiter_body));
     waiter->task.frame.context = &bide_default_context;
     waiter->task.frame.awaiter.frame = NULL;
     bide_resume(&waiter->task.frame);

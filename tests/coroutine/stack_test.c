@@ -140,7 +140,7 @@ bide_coroutine(pong_body)
 
 static void start(bide_task *task, const bide_point *body)
 {
-    bide_task_init(task, body);
+    bide_await_later(bide_task_init(task, body));
     task->frame.context = &bide_default_context;
     task->frame.awaiter.frame = NULL;
 }
@@ -253,7 +253,7 @@ static void *end_a_suspended_chain(void *unused)
         links[i].next = i + 1 < MILLION ? &links[i + 1] : NULL;
         links[i].event = &event;
     }
-    bide_task_init(&links[0].task, &suspended_link_body);
+    bide_await_later(bide_task_init(&links[0].task, &suspended_link_body));
     links[0].task.frame.context = &bide_default_context;
     links[0].task.frame.awaiter.frame = NULL;
     bide_resume(&links[0].task.frame);
@@ -463,7 +463,7 @@ static void *take_from_an_asynchronous_generator(void *unused)
     bide_sync_wait(bide_task_init(&taking.task, &taking_body));
     found = taking.count;
     bide_frame *frame = &taking.task.frame;
-    bide_task_init(&taking.task, &taking_body);
+    bide_await_later(bide_task_init(&taking.task, &taking_body));
     frame->context = &bide_default_context;
     frame->awaiter.frame = NULL;
     while (frame != NULL)

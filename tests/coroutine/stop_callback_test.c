@@ -45,7 +45,7 @@ static void waiter_begin(struct waiter *self, by_hand *scheduler, bide_stop_call
 {
     self->callback = callback;
     self->status = 1;
-    bide_task_init(&self->task, &waiter_body);
+    bide_await_later(bide_task_init(&self->task, &waiter_body));
     by_hand_begin(scheduler, &self->task);
 }
 

@@ -222,7 +222,7 @@ struct detoured {
 bide_coroutine(detoured_body)
 {
     bide_begin(detoured_body, struct detoured * self);
-    bide_task_init(&self->other.task, &other_body);
+    bide_await_later(bide_task_init(&self->other.task, &other_body));
     self->other.task.frame.context = bide_this_context();
     self->other.task.frame.awaiter.frame = NULL;
     self->other.detour = &self->detour;
@@ -276,7 +276,7 @@ static __attribute__((noinline)) bide_awaiter *detour_or_join(struct looped *sel
 bide_coroutine(looped_body)
 {
     bide_begin(looped_body, struct looped * self);
-    bide_task_init(&self->other.task, &other_body);
+    bide_await_later(bide_task_init(&self->other.task, &other_body));
     self->other.task.frame.context = bide_this_context();
     self->other.task.frame.awaiter.frame = NULL;
     self->other.detour = &self->detour;

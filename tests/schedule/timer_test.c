@@ -192,9 +192,9 @@ static void a_sleep_for_more_than_there_is_ends_never(void **state)
 {
     (void)state;
     bide_sleep sleep;
-    bide_sleep_for(&sleep, BIDE_FOREVER);
+    bide_await_later(bide_sleep_for(&sleep, BIDE_FOREVER));
     assert_true(sleep.timer.time == BIDE_FOREVER);
-    bide_sleep_for(&sleep, BIDE_FOREVER - 1);
+    bide_await_later(bide_sleep_for(&sleep, BIDE_FOREVER - 1));
     assert_true(sleep.timer.time == BIDE_FOREVER);
 }
 

@@ -306,7 +306,7 @@ static void wait_without_the_mutex(void)
     bide_condition_init(&condition);
     bide_mutex_try_lock(&lock, &mutex);
     bide_mutex_unlock(&lock);
-    bide_condition_wait(&wait, &condition, &lock);
+    bide_await_later(bide_condition_wait(&wait, &condition, &lock));
 }
 
 static void destroy_what_is_waited_for(void)

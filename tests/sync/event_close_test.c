@@ -34,7 +34,7 @@ static void begin_waiter(struct waiter *self, by_hand *by_hand, bide_event *even
     self->event = event;
     self->name = name;
     self->status = 1;
-    bide_task_init(&self->task, &waiter_body);
+    bide_await_later(bide_task_init(&self->task, &waiter_body));
     by_hand_begin(by_hand, &self->task);
 }
 

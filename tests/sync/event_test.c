@@ -29,7 +29,7 @@ static void begin_waiter(struct waiter *self, by_hand *by_hand, bide_event *even
     self->by_hand = by_hand;
     self->event = event;
     self->name = name;
-    bide_task_init(&self->task, &waiter_body);
+    bide_await_later(bide_task_init(&self->task, &waiter_body));
     by_hand_begin(by_hand, &self->task);
 }
 
@@ -252,7 +252,7 @@ static void a_set_inside_a_resumed_waiter_does_not_nest(void **state)
     for (int i = 0; i < COUNT; i++) {
         links[i].next = i + 1 < COUNT ? &links[i + 1].event : &last;
         bide_event_init(&links[i].event, false);
-        bide_task_init(&links[i].task, &link_body);
+        bide_await_later(bide_task_init(&links[i].task, &link_body));
         links[i].task.frame.context = &bide_default_context;
         links[i].task.frame.awaiter.frame = NULL;
         bide_resume(&links[i].task.frame);
@@ -295,7 +295,7 @@ static void who_was_woken_first_runs_before_those_it_wakes(void **state)
     struct setter setter = {.by_hand = &by_hand, .event = &first, .to_set = &second, .name = 's'};
     struct waiter waiters[3];
     begin_waiter(&waiters[0], &by_hand, &first, 'a');
-    bide_task_init(&setter.task, &setter_body);
+    bide_await_later(bide_task_init(&setter.task, &setter_body));
     by_hand_begin(&by_hand, &setter.task);
     begin_waiter(&waiters[1], &by_hand, &first, 'b');
     begin_waiter(&waiters[2], &by_hand, &second, 'c');
@@ -338,7 +338,7 @@ static void the_event_may_be_destroyed_by_its_waiter(void **state)
 {
     (void)state;
     struct owner owner = {.event = make_event()};
-    bide_task_init(&owner.task, &owner_body);
+    bide_await_later(bide_task_init(&owner.task, &owner_body));
     owner.task.frame.context = &bide_default_context;
     owner.task.frame.awaiter.frame = NULL;
     bide_resume(&owner.task.frame);

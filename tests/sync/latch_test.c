@@ -154,7 +154,7 @@ static void arrive_below_zero(void)
     bide_latch small;
     bide_latch_waiter wait;
     bide_latch_init(&small, 0);
-    bide_latch_arrive_and_wait(&wait, &small);
+    bide_await_later(bide_latch_arrive_and_wait(&wait, &small));
 }
 
 #if BIDE_DEBUG

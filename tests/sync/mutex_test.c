@@ -40,7 +40,7 @@ static void begin(struct user *self, by_hand *by_hand, bide_mutex *mutex, char n
     self->mutex = mutex;
     self->name = name;
     self->status = 1;
-    bide_task_init(&self->task, &user_body);
+    bide_await_later(bide_task_init(&self->task, &user_body));
     by_hand_begin(by_hand, &self->task);
 }
 
@@ -243,7 +243,7 @@ static void *wake_a_chain(void *argument)
     bide_mutex_try_lock(&first, &mutex);
     for (int i = 0; i < MILLION; i++) {
         links[i].mutex = &mutex;
-        bide_task_init(&links[i].task, &link_body);
+        bide_await_later(bide_task_init(&links[i].task, &link_body));
         links[i].task.frame.context = &bide_default_context;
         links[i].task.frame.awaiter.frame = NULL;
         bide_resume(&links[i].task.frame);

@@ -47,7 +47,7 @@ static void CASE_(_begin)(CASE_(_wait) * self, by_hand *by_hand, BARRIER_ *barri
     self->target = target;
     self->name = name;
     self->status = 1;
-    bide_task_init(&self->task, &CASE_(_wait_body));
+    bide_await_later(bide_task_init(&self->task, &CASE_(_wait_body)));
     by_hand_begin(by_hand, &self->task);
 }
 
@@ -88,7 +88,7 @@ static void CASE_(_waits_for_7_and_then_11_while_7_and_20_are_published)(void **
     F_(_init)(&barrier, TRAIT_(_initial)());
     assert_true(F_(_last_published)(&barrier) == TRAIT_(_initial)());
     CASE_(_consumer) consumer = {.barrier = &barrier};
-    bide_task_init(&consumer.task, &CASE_(_consumer_body));
+    bide_await_later(bide_task_init(&consumer.task, &CASE_(_consumer_body)));
     consumer.task.frame.context = &bide_default_context;
     consumer.task.frame.awaiter.frame = NULL;
     bide_resume(&consumer.task.frame);

@@ -48,7 +48,7 @@ static void CASE_(_begin)(CASE_(_wait) * wait, CASE_(_fixture) * fixture, BIDE_S
     wait->fixture = fixture;
     wait->target = target;
     wait->status = 1;
-    bide_task_init(&wait->task, &CASE_(_wait_body));
+    bide_await_later(bide_task_init(&wait->task, &CASE_(_wait_body)));
     by_hand_begin(&fixture->by_hand, &wait->task);
 }
 

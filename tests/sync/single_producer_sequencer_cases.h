@@ -56,7 +56,7 @@ static void CASE_(_begin_claim)(CASE_(_claim) * claim, CASE_(_fixture) * fixture
     claim->sequencer = &fixture->sequencer;
     claim->most = most;
     claim->status = 1;
-    bide_task_init(&claim->task, &CASE_(_claim_body));
+    bide_await_later(bide_task_init(&claim->task, &CASE_(_claim_body)));
     by_hand_begin(&fixture->by_hand, &claim->task);
 }
 
@@ -408,8 +408,8 @@ static void CASE_(_values_come_in_order_through_many_wraps_in_one_thread)(void *
         CASE_(_end) ends[2];
         for (int end = 0; end < 2; end++) {
             ends[end].pipe = &pipe;
-            bide_task_init(&ends[end].task,
-                           end == 0 ? &CASE_(_consumer_body) : &CASE_(_producer_body));
+            bide_await_later(bide_task_init(&ends[end].task, end == 0 ? &CASE_(_consumer_body)
+                                                                      : &CASE_(_producer_body)));
             ends[end].task.frame.context = &bide_default_context;
             ends[end].task.frame.awaiter.frame = NULL;
             bide_resume(&ends[end].task.frame);

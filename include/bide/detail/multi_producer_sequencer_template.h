@@ -274,6 +274,7 @@ BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
  * barrier, so that no slot will become free; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h). With anything but 0
  * nothing is claimed, and count is 0. Any thread; suspends while the ring is full; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_claim_up_to)(CLAIM_ *claim, SEQUENCER_ *sequencer, BIDE_SEQUENCE most)
 {
     static const bide_point start = BIDE_POINT_START_READY(F_(_claim_ready_), &F_(_claim_code_));
@@ -284,6 +285,7 @@ BIDE_INLINE bide_awaiter *F_(_claim_up_to)(CLAIM_ *claim, SEQUENCER_ *sequencer,
 }
 
 /* The same for one slot, claim->first. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_claim_one)(CLAIM_ *claim, SEQUENCER_ *sequencer)
 {
     return F_(_claim_up_to)(claim, sequencer, 1);
@@ -351,6 +353,7 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
  * and `target` is not among it: nothing comes after `published`; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h),
  * and `published` is then the last that was seen. Any thread; suspends if `target` is not published; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, SEQUENCER_ *sequencer,
                                                     BIDE_SEQUENCE target, BIDE_SEQUENCE last_known)
 {
@@ -407,6 +410,7 @@ BIDE_INLINE bool F_(_is_closed)(SEQUENCER_ *sequencer)
  * there is. Ends as a wait on the group does: with 0, or -EPIPE if one of them has closed its barrier before, or
  * as it was cut short. `waiter` is the caller's until then. Any thread; suspends if they have not; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_drain)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer)
 {
     BIDE_SEQUENCE end;

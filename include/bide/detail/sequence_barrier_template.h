@@ -106,6 +106,7 @@ BIDE_INLINE int F_(_resume_)(bide_awaiter *awaiter)
  * Any thread; suspends if `target` is not published; lock-free, but for the system call of a heavy fence (fence.h) if
  * nobody has waited for some time.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *barrier,
                                                     BIDE_SEQUENCE target)
 {
@@ -130,12 +131,13 @@ BIDE_INLINE BIDE_SEQUENCE F_(_followed_)(const FOLLOWER_ *waiter)
  * `counter` is another's, which changes it, and stays until the wait has ended. For who waits at a gate for room in a
  * ring: argument 5 says what must hold. Otherwise as _wait_until_published.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_follow_)(FOLLOWER_ *waiter, BARRIER_ *barrier,
                                        bide_atomic(COUNTER_) * counter, BIDE_SEQUENCE behind)
 {
     waiter->counter = counter;
     waiter->behind = behind;
-    F_(_wait_until_published)(&waiter->wait, barrier, F_(_followed_)(waiter));
+    bide_await_later(F_(_wait_until_published)(&waiter->wait, barrier, F_(_followed_)(waiter)));
     waiter->wait.follows = true;
     return &waiter->wait.waiting.listed.awaiter;
 }

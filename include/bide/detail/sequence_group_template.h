@@ -128,6 +128,7 @@ BIDE_INLINE bool F_(_leave_ready_)(bide_awaiter *awaiter)
  * schedulers. If who waits is destroyed, it is to leave again. The joiner only; suspends if a wait refers to the
  * member.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_leave)(LEAVER_ *leaver, GROUP_ *group, MEMBER_ *member)
 {
     static const bide_awaiter_ops ops = {F_(_leave_ready_),    bide_event_suspend_,
@@ -195,6 +196,7 @@ BIDE_INLINE bool F_(_ready_)(bide_awaiter *awaiter)
  * gets there or is closed: that one it waits for, so that another was closed meanwhile is noticed only then. Any
  * thread; suspends if some member has not published `target`; as is_published otherwise.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, GROUP_ *group,
                                                     BIDE_SEQUENCE target)
 {
@@ -211,6 +213,7 @@ BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, GROUP_ *gro
  * only if a member is closed that leaves no room. See _follow_ of the barrier; otherwise as above, but
  * `published` says nothing.
  */
+BIDE_MUST_AWAIT
 bide_awaiter *F_(_follow_)(WAITER_ *waiter, GROUP_ *group, bide_atomic(COUNTER_) * counter,
                            BIDE_SEQUENCE behind);
 

@@ -107,6 +107,7 @@ BIDE_INLINE bool F_(_claim_ready_)(bide_awaiter *awaiter)
  * With anything but 0 nothing is claimed, and count is 0. The producer only, one claim at a time; suspends while the
  * ring is full.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_claim_up_to)(CLAIM_ *claim, SEQUENCER_ *sequencer, BIDE_SEQUENCE most)
 {
     static const bide_point start = BIDE_POINT_START_READY(F_(_claim_ready_), &F_(_claim_code_));
@@ -117,6 +118,7 @@ BIDE_INLINE bide_awaiter *F_(_claim_up_to)(CLAIM_ *claim, SEQUENCER_ *sequencer,
 }
 
 /* The same for one slot, claim->first. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_claim_one)(CLAIM_ *claim, SEQUENCER_ *sequencer)
 {
     return F_(_claim_up_to)(claim, sequencer, 1);
@@ -237,6 +239,7 @@ BIDE_INLINE bool F_(_is_abandoned)(SEQUENCER_ *sequencer, BIDE_SEQUENCE sequence
 
 /* Waits until `target` is published; see the barrier's wait. `last_known` is not needed here: it is the multi-producer
  * sequencer's. */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, SEQUENCER_ *sequencer,
                                                     BIDE_SEQUENCE target, BIDE_SEQUENCE last_known)
 {
@@ -276,6 +279,7 @@ BIDE_INLINE bool F_(_is_closed)(SEQUENCER_ *sequencer)
  * Ends as a wait on the group does: with 0, or -EPIPE if one of them has closed its barrier before, or as it was cut
  * short. `waiter` is the caller's until then. Any thread; suspends if they have not; lock-free.
  */
+BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_drain)(GROUP_WAITER_ *waiter, SEQUENCER_ *sequencer)
 {
     return GROUP_F_(_wait_until_published)(waiter, sequencer->gate,

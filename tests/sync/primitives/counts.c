@@ -156,7 +156,7 @@ typedef struct noticed_wait {
 
 static bool begin_and_look(noticed_wait *self)
 {
-    bide_notify_wait(&self->wait, &self->noticed->notify);
+    bide_await_later(bide_notify_wait(&self->wait, &self->noticed->notify));
     return bide_atomic_load(&self->noticed->is_set, acquire) != 0; /* partner is all_wake */
 }
 

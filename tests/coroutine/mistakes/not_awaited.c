@@ -1,0 +1,148 @@
+/*
+ * Each operation that there is, without bide_await around it; and a function of the user's own that returns one.
+ * told: warning
+ * says: -Wunused-result
+ * lists: operations
+ */
+#include "bide/bide.h"
+
+/* (never called: what is told is told by the compiler) */
+static bide_broadcast_subscriber(int) subscriber;
+static bide_channel(int) channel;
+static bide_oneshot(int) oneshot;
+static bide_rendezvous(int) rendezvous;
+static bide_spsc_channel(int) spsc_channel;
+static bide_unbounded_channel(int) unbounded_channel;
+static bide_watch_receiver(int) receiver;
+static bide_cyclic_barrier_token token;
+static int element;
+
+struct x {
+    bide_task task;
+};
+
+bide_coroutine(body)
+{
+    bide_begin(body, struct x * self);
+    (void)self;
+    bide_end();
+}
+
+BIDE_MUST_AWAIT
+static bide_awaiter *fetch(struct x *x)
+{
+    return bide_task_init(&x->task, &body);
+}
+
+void awaits_nothing(void);
+void awaits_nothing(void)
+{
+    bide_async_generator_next(0, 0);                                    // HERE
+    bide_auto_event_wait(0, 0);                                         // HERE
+    bide_barging_mutex_lock(0, 0);                                      // HERE
+    bide_blocking_read(0, 0, 0, 0, 0);                                  // HERE
+    bide_blocking_run(0, 0, 0, 0);                                      // HERE
+    bide_broadcast_receive(0, &subscriber, &element);                   // HERE
+    bide_channel_receive(0, &channel, &element);                        // HERE
+    bide_channel_send(0, &channel, &element);                           // HERE
+    bide_condition_wait(0, 0, 0);                                       // HERE
+    bide_cyclic_barrier_arrive_and_wait(0, 0);                          // HERE
+    bide_cyclic_barrier_wait(0, 0, token);                              // HERE
+    bide_deadline_end(0, 0);                                            // HERE
+    bide_event_count_retry(0, 0, 0);                                    // HERE
+    bide_event_count_retry_own(0, 0, 0);                                // HERE
+    bide_event_wait(0, 0);                                              // HERE
+    bide_latch_arrive_and_wait(0, 0);                                   // HERE
+    bide_latch_wait(0, 0);                                              // HERE
+    bide_mutex_lock(0, 0);                                              // HERE
+    bide_notify_wait(0, 0);                                             // HERE
+    bide_once_begin(0, 0);                                              // HERE
+    bide_once_run(0, 0, 0);                                             // HERE
+    bide_oneshot_receive(0, &oneshot, &element);                        // HERE
+    bide_owned(0, 0);                                                   // HERE
+    bide_rendezvous_receive(0, &rendezvous, &element);                  // HERE
+    bide_rendezvous_send(0, &rendezvous, &element);                     // HERE
+    bide_resume_on(0, 0, 0);                                            // HERE
+    bide_rw_lock_read(0, 0);                                            // HERE
+    bide_rw_lock_write(0, 0);                                           // HERE
+    bide_schedule(0, 0);                                                // HERE
+    bide_schedule_on(0, 0, 0);                                          // HERE
+    bide_scope_join(0);                                                 // HERE
+    bide_select_any(0, 0, 0, 0);                                        // HERE
+    bide_semaphore_acquire(0, 0);                                       // HERE
+    bide_semaphore_acquire_many(0, 0, 1);                               // HERE
+    bide_shared_task_wait(0, 0);                                        // HERE
+    bide_single_consumer_auto_reset_event_wait(0, 0);                   // HERE
+    bide_single_consumer_event_wait(0, 0);                              // HERE
+    bide_sleep_for(0, 0);                                               // HERE
+    bide_sleep_until(0, 0);                                             // HERE
+    bide_spsc_channel_receive(0, &spsc_channel, &element);              // HERE
+    bide_spsc_channel_send(0, &spsc_channel, &element);                 // HERE
+    bide_stop_callback_wait(0, 0);                                      // HERE
+    bide_task_init(0, &body);                                           // HERE
+    bide_then(0, 0, 0, 0);                                              // HERE
+    bide_unbounded_channel_receive(0, &unbounded_channel, 0, &element); // HERE
+    bide_wait_group_wait(0, 0);                                         // HERE
+    bide_watch_changed(0, &receiver, &element);                         // HERE
+    bide_when_all(0, 0, 0);                                             // HERE
+    bide_when_all_ready(0, 0, 0);                                       // HERE
+    bide_when_any(0, 0, 0);                                             // HERE
+    bide_with_deadline(0, 0, 0);                                        // HERE
+    bide_with_stop(0, 0, 0);                                            // HERE
+    fetch(0);                                                           // HERE
+    bide_single_producer_sequencer8_claim_up_to(0, 0, 1);               // HERE
+    bide_single_producer_sequencer8_claim_one(0, 0);                    // HERE
+    bide_single_producer_sequencer8_wait_until_published(0, 0, 0, 0);   // HERE
+    bide_single_producer_sequencer8_drain(0, 0);                        // HERE
+    bide_multi_producer_sequencer8_claim_up_to(0, 0, 1);                // HERE
+    bide_multi_producer_sequencer8_claim_one(0, 0);                     // HERE
+    bide_multi_producer_sequencer8_wait_until_published(0, 0, 0, 0);    // HERE
+    bide_multi_producer_sequencer8_drain(0, 0);                         // HERE
+    bide_sequence_barrier8_wait_until_published(0, 0, 0);               // HERE
+    bide_sequence_group8_wait_until_published(0, 0, 0);                 // HERE
+    bide_sequence_group8_leave(0, 0, 0);                                // HERE
+    bide_single_producer_sequencer16_claim_up_to(0, 0, 1);              // HERE
+    bide_single_producer_sequencer16_claim_one(0, 0);                   // HERE
+    bide_single_producer_sequencer16_wait_until_published(0, 0, 0, 0);  // HERE
+    bide_single_producer_sequencer16_drain(0, 0);                       // HERE
+    bide_multi_producer_sequencer16_claim_up_to(0, 0, 1);               // HERE
+    bide_multi_producer_sequencer16_claim_one(0, 0);                    // HERE
+    bide_multi_producer_sequencer16_wait_until_published(0, 0, 0, 0);   // HERE
+    bide_multi_producer_sequencer16_drain(0, 0);                        // HERE
+    bide_sequence_barrier16_wait_until_published(0, 0, 0);              // HERE
+    bide_sequence_group16_wait_until_published(0, 0, 0);                // HERE
+    bide_sequence_group16_leave(0, 0, 0);                               // HERE
+    bide_single_producer_sequencer32_claim_up_to(0, 0, 1);              // HERE
+    bide_single_producer_sequencer32_claim_one(0, 0);                   // HERE
+    bide_single_producer_sequencer32_wait_until_published(0, 0, 0, 0);  // HERE
+    bide_single_producer_sequencer32_drain(0, 0);                       // HERE
+    bide_multi_producer_sequencer32_claim_up_to(0, 0, 1);               // HERE
+    bide_multi_producer_sequencer32_claim_one(0, 0);                    // HERE
+    bide_multi_producer_sequencer32_wait_until_published(0, 0, 0, 0);   // HERE
+    bide_multi_producer_sequencer32_drain(0, 0);                        // HERE
+    bide_sequence_barrier32_wait_until_published(0, 0, 0);              // HERE
+    bide_sequence_group32_wait_until_published(0, 0, 0);                // HERE
+    bide_sequence_group32_leave(0, 0, 0);                               // HERE
+    bide_single_producer_sequencer64_claim_up_to(0, 0, 1);              // HERE
+    bide_single_producer_sequencer64_claim_one(0, 0);                   // HERE
+    bide_single_producer_sequencer64_wait_until_published(0, 0, 0, 0);  // HERE
+    bide_single_producer_sequencer64_drain(0, 0);                       // HERE
+    bide_multi_producer_sequencer64_claim_up_to(0, 0, 1);               // HERE
+    bide_multi_producer_sequencer64_claim_one(0, 0);                    // HERE
+    bide_multi_producer_sequencer64_wait_until_published(0, 0, 0, 0);   // HERE
+    bide_multi_producer_sequencer64_drain(0, 0);                        // HERE
+    bide_sequence_barrier64_wait_until_published(0, 0, 0);              // HERE
+    bide_sequence_group64_wait_until_published(0, 0, 0);                // HERE
+    bide_sequence_group64_leave(0, 0, 0);                               // HERE
+    bide_single_producer_sequencer_claim_up_to(0, 0, 1);                // HERE
+    bide_single_producer_sequencer_claim_one(0, 0);                     // HERE
+    bide_single_producer_sequencer_wait_until_published(0, 0, 0, 0);    // HERE
+    bide_single_producer_sequencer_drain(0, 0);                         // HERE
+    bide_multi_producer_sequencer_claim_up_to(0, 0, 1);                 // HERE
+    bide_multi_producer_sequencer_claim_one(0, 0);                      // HERE
+    bide_multi_producer_sequencer_wait_until_published(0, 0, 0, 0);     // HERE
+    bide_multi_producer_sequencer_drain(0, 0);                          // HERE
+    bide_sequence_barrier_wait_until_published(0, 0, 0);                // HERE
+    bide_sequence_group_wait_until_published(0, 0, 0);                  // HERE
+    bide_sequence_group_leave(0, 0, 0);                                 // HERE
+}

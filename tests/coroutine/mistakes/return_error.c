@@ -1,0 +1,26 @@
+/*
+ * A body returns an error, as a function would.
+ * told: error
+ * says: bide_next
+ */
+#include "mistakes.h"
+
+struct x {
+    bide_task task;
+    bide_event *event;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(body)
+{
+    bide_begin(body, struct x * self);
+    bide_await(bide_event_wait(&self->wait, self->event));
+    return -1; // HERE
+    bide_end();
+}
+
+int main(void)
+{
+    struct x x = {0};
+    return bide_sync_wait(bide_task_init(&x.task, &body));
+}

@@ -1,0 +1,153 @@
+#!/bin/sh
+# Each program in mistakes/ makes one mistake, and is told of it: mistakes_test.sh INCLUDE-FOLDER [NAME...].
+#
+# A program begins with a comment that says what the mistake is, and then, each on a line of its own:
+#
+#     told: error | warning | run    by the compiler, which refuses it or warns; or when it runs
+#     says: REGULAR EXPRESSION       stands in the message; may come more than once, then each does
+#     with: OPTIONS                  beside those that all are compiled with
+#     lists: operations              it makes the mistake with each function that BIDE_MUST_AWAIT stands before
+#     only: COMPILER | VARIANT ...   gcc, clang; 0: labels as values, 1: standard C. Otherwise all of them
+#
+# The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
+# never the function that the body becomes.
+set -u
+include=$1
+shift
+root=${include%/include}
+mistakes=$root/tests/coroutine/mistakes
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+ran=0
+
+compilers=
+for cc in gcc clang-14 clang-19; do
+    command -v "$cc" >/dev/null && compilers="$compilers $cc"
+done
+[ -n "$compilers" ] || compilers=$(command -v gcc clang | sed 's|.*/||')
+if [ -z "$compilers" ]; then
+    echo "neither gcc nor clang is there"
+    exit 77
+fi
+
+field() { # NAME FILE
+    sed -n "s/^ \* $1: //p;/^ \*\/$/q" "$2"
+}
+
+# (with the compiler's own words, whatever the user's language)
+export LC_ALL=C
+options="-std=c11 -Wall -Wextra -Wpedantic -fno-diagnostics-color -I$include -I$mistakes"
+
+library() { # COMPILER
+    mkdir "$folder/$1"
+    (cd "$folder/$1" && printf '%s\n' "$root"/src/base/*.c "$root"/src/coroutine/*.c "$root"/src/sync/*.c \
+        "$root"/src/schedule/spawn.c |
+        xargs -P 2 -n 8 "$1" -std=c11 -O1 -I"$include" -c && ar rc library.a ./*.o)
+}
+
+# What there is to hear of a mistake goes to $folder/told.
+tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
+    cc=$1 optimised=$2 file=$3 how=$4
+    shift 4
+    # shellcheck disable=SC2086 # lists of words
+    if [ "$how" = run ]; then
+        [ -d "$folder/$cc" ] || library "$cc" || exit 1
+        "$cc" $options "$optimised" "$@" "$file" "$folder/$cc/library.a" -pthread -o "$folder/program" \
+            >"$folder/told" 2>&1 || return 1
+        [ ! -s "$folder/told" ] || return 1
+        # (one that is told of nothing may run for ever)
+        timeout 20 "$folder/program" >"$folder/told" 2>&1
+        [ $? -eq 3 ]
+    else
+        "$cc" $options "$optimised" "$@" -c "$file" -o "$folder/x.o" >"$folder/told" 2>&1
+        if [ $? -eq 0 ]; then [ "$how" = warning ]; else [ "$how" = error ]; fi
+    fi
+}
+
+[ $# -gt 0 ] || set -- "$mistakes"/*.c
+for file in "$@"; do
+    how=$(field told "$file")
+    only=$(field only "$file")
+    here=$(grep -n 'HERE \*/$\|// HERE$' "$file" | cut -d : -f 1)
+    [ -n "$how" ] || { echo "# FAILED: $file does not say what is told" && failed=1; }
+    for cc in $compilers; do
+        case " $only " in *" gcc "* | *" clang "*)
+            case " $only " in *" ${cc%%-*} "*) ;; *) continue ;; esac ;;
+        esac
+        for variant in 0 1; do
+            case " $only " in *" 0 "* | *" 1 "*)
+                case " $only " in *" $variant "*) ;; *) continue ;; esac ;;
+            esac
+            levels='-O0 -O2'
+            [ "$how" != error ] || levels=-O0
+            for optimised in $levels; do
+                ran=$((ran + 1))
+                name="$(basename "$file" .c), $cc $optimised, standard C $variant"
+                # shellcheck disable=SC2046 # a list of words
+                if ! tell "$cc" "$optimised" "$file" "$how" "-DBIDE_STANDARD_C=$variant" $(field with "$file"); then
+                    echo "# FAILED: $name: not told by: $how"
+                    head -n 12 "$folder/told"
+                    failed=1
+                    continue
+                fi
+                field says "$file" >"$folder/says"
+                while IFS= read -r says; do
+                    grep -Eqe "$says" "$folder/told" && continue
+                    echo "# FAILED: $name: it does not say: $says"
+                    head -n 12 "$folder/told"
+                    failed=1
+                done <"$folder/says"
+                for line in $here; do
+                    grep -q "$(basename "$file"):$line\>" "$folder/told" && continue
+                    echo "# FAILED: $name: it does not name line $line"
+                    head -n 12 "$folder/told"
+                    failed=1
+                done
+                if [ "$how" = run ] && grep '_step_' "$folder/told"; then
+                    echo "# FAILED: $name: it names a function that the user has not written"
+                    failed=1
+                fi
+            done
+        done
+    done
+done
+
+# Every operation is marked, and every one is in the list. (A macro's function has an underscore more at its end. Those
+# that are not for bodies, and those that give no operation, are not marked.)
+headers="$include/bide/*.h $include/bide/detail/*.h"
+# shellcheck disable=SC2086 # a list of files
+cat $headers | awk '
+    /^BIDE_MUST_AWAIT$/ { marked = 1; next }
+    /^(BIDE_INLINE )?bide_awaiter \*/ {
+        if ($0 ~ /\*$/) { held = 1; next }
+        name = $0; sub(/^(BIDE_INLINE )?bide_awaiter \*/, "", name); print marked + 0, name
+    }
+    held { print marked + 0, $0; held = 0 }
+    { marked = 0 }' | sed 's/F_(\(_[a-z_]*\))(/\1(/; s/(.*//' | sort -u >"$folder/operations"
+not_operations='bide_await_forbidden bide_awaiter_chain_take bide_awaiter_reverse bide_recursive_generator_transform_
+    bide_waiter_list_cut_ bide_waiter_list_shut bide_waiter_list_shut_for_good'
+parts='bide_channel_make_ bide_condition_wait_checked_ bide_own_retry_init_ bide_retry_init_ bide_retry_wait_
+    bide_rw_lock_begin_ bide_single_consumer_wait_ _follow_'
+list=$(grep -l '^ \* lists: operations$' "$mistakes"/*.c)
+operations=0
+while read -r marked name; do
+    operations=$((operations + 1))
+    case " $(echo $not_operations) " in *" $name "*) continue ;; esac
+    if [ "$marked" -eq 0 ]; then
+        echo "# FAILED: BIDE_MUST_AWAIT does not stand before $name"
+        failed=1
+    fi
+    case " $(echo $parts) " in *" $name "*) continue ;; esac
+    if ! grep -q "${name%_}(.*HERE$" "$list"; then
+        echo "# FAILED: $name is not in $(basename "$list")"
+        failed=1
+    fi
+done <"$folder/operations"
+if [ "$operations" -lt 60 ]; then
+    echo "# FAILED: the headers have only $operations operations"
+    failed=1
+fi
+
+echo "# $ran mistakes made, $operations operations"
+exit $failed

@@ -194,6 +194,9 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
         BIDE_POINT(&bide_body_.code, NULL, 0, BIDE_AT_END)};                               \
     int bide_error_ = 0;                                                                   \
     uint64_t bide_part_ = BIDE_PART_BODY_;                                                 \
+    enum { bide_begin_is_missing_ };                                                       \
+    if (0)                                                                                 \
+        goto bide_end_is_missing_;                                                         \
     if (BIDE_UNLIKELY(bide_depth_ == BIDE_DESTROY_)) {                                     \
         bide_error_ = BIDE_DESTROYED_;                                                     \
         bide_part_ = BIDE_PART_FINALLY_;                                                   \
@@ -246,9 +249,10 @@ void bide_yield_in_a_body_without_values_(void)
     bide_platform.misuse("an await stands after bide_finally", bide_body_.code.name, \
                          bide_body_.code.file, __LINE__)
 
-/* One await; `resume_here` is where the body goes on after suspension. */
-#define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, resume_here)             \
+/* One await; `here(mark)` is where the body goes on after suspension. */
+#define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, here, mark)              \
     do {                                                                                       \
+        (void)bide_begin_is_missing_;                                                          \
         static const bide_point bide_here_ =                                                   \
             BIDE_POINT(&bide_body_.code, label, number, BIDE_AT_AWAIT);                        \
         BIDE_CHECK_AWAIT_ALLOWED_;                                                             \
@@ -268,7 +272,7 @@ void bide_yield_in_a_body_without_values_(void)
         }                                                                                      \
         use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                    \
         if (0) {                                                                               \
-            resume_here;                                                                       \
+            here(mark);                                                                        \
             bide_awaiter_ = bide_frame_->awaiter.link;                                         \
             bide_frame_runs_(bide_frame_);                                                     \
             use(bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops));                       \
@@ -276,17 +280,18 @@ void bide_yield_in_a_body_without_values_(void)
     } while (0)
 
 /* One yield. */
-#define BIDE_YIELD_STATEMENT_(value, number)                                   \
-    do {                                                                       \
-        static const bide_point bide_here_ =                                   \
-            BIDE_POINT(&bide_body_.code, NULL, number, BIDE_AT_YIELD);         \
-        BIDE_CHECK_YIELD_ALLOWED_;                                             \
-        BIDE_CHECK_BEFORE_FINALLY_;                                            \
-        bide_frame_->awaiter.ops = &bide_here_.ops;                            \
-        bide_frame_yields_(bide_frame_);                                       \
-        return bide_next_frame(BIDE_TYPE_->yield_value(bide_frame_, (value))); \
-        BIDE_CASE_(number) bide_part_ = BIDE_PART_BODY_;                       \
-        bide_frame_runs_(bide_frame_);                                         \
+#define BIDE_YIELD_STATEMENT_(value, number)                                                \
+    do {                                                                                    \
+        (void)bide_begin_is_missing_;                                                       \
+        static const bide_point bide_here_ =                                                \
+            BIDE_POINT(&bide_body_.code, NULL, BIDE_PART_AWAIT_ + (number), BIDE_AT_YIELD); \
+        BIDE_CHECK_YIELD_ALLOWED_;                                                          \
+        BIDE_CHECK_BEFORE_FINALLY_;                                                         \
+        bide_frame_->awaiter.ops = &bide_here_.ops;                                         \
+        bide_frame_yields_(bide_frame_);                                                    \
+        return bide_next_frame(BIDE_TYPE_->yield_value(bide_frame_, (value)));              \
+        BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number);                                       \
+        bide_frame_runs_(bide_frame_);                                                      \
     } while (0)
 
 /* clang-format off */
@@ -310,10 +315,11 @@ void bide_yield_in_a_body_without_values_(void)
     BIDE_AWAIT_AT_(awaiter_expression, use, BIDE_NAME_(bide_resume_, __COUNTER__))
 /* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
 #define BIDE_AWAIT_AT_(awaiter_expression, use, label)                                             \
-    BIDE_AWAIT_STATEMENT_(awaiter_expression, use, __extension__ &&label, 0, label: )
+    BIDE_AWAIT_STATEMENT_(awaiter_expression, use, __extension__ &&label, 0, BIDE_LABEL_, label)
 /* NOLINTEND(bugprone-macro-parentheses) */
+#define BIDE_LABEL_(label)            label:
 #define BIDE_YIELD_(value)            BIDE_YIELD_AT_(value, __COUNTER__)
-#define BIDE_YIELD_AT_(value, number) BIDE_YIELD_STATEMENT_(value, BIDE_PART_AWAIT_ + (number))
+#define BIDE_YIELD_AT_(value, number) BIDE_YIELD_STATEMENT_(value, number)
 
 #else
 
@@ -321,25 +327,31 @@ void bide_yield_in_a_body_without_values_(void)
 
 #define BIDE_AWAIT_(awaiter_expression, use)                                                       \
     BIDE_AWAIT_STATEMENT_(awaiter_expression, use, NULL, BIDE_PART_AWAIT_ + __LINE__,              \
-                          BIDE_CASE_(BIDE_PART_AWAIT_ + __LINE__) bide_part_ = BIDE_PART_BODY_)
-#define BIDE_YIELD_(value) BIDE_YIELD_STATEMENT_(value, BIDE_PART_AWAIT_ + __LINE__)
+                          BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_, __LINE__)
+#define BIDE_YIELD_(value) BIDE_YIELD_STATEMENT_(value, __LINE__)
 
 #endif
 
+/* The case of an await or a yield. It and its value carry a name that says what is wrong where the compiler refuses it:
+ * that it is out of the range of an int, or there already. */
+#define BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number) (BIDE_PART_AWAIT_ + (number))
 #if defined __clang__
-#define BIDE_CASE_(value)                                                                          \
+#define BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number)                                               \
     _Pragma("GCC diagnostic push")                                                                 \
     _Pragma("GCC diagnostic error \"-Wswitch\"")                                                   \
-    case value:                                                                                    \
-    _Pragma("GCC diagnostic pop")
+    case BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number):                                        \
+    _Pragma("GCC diagnostic pop")                                                                  \
+    bide_part_ = BIDE_PART_BODY_
 #elif defined __GNUC__
-#define BIDE_CASE_(value)                                                                          \
+#define BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number)                                               \
     _Pragma("GCC diagnostic push")                                                                 \
     _Pragma("GCC diagnostic error \"-Woverflow\"")                                                 \
-    case value:                                                                                    \
-    _Pragma("GCC diagnostic pop")
+    case BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number):                                        \
+    _Pragma("GCC diagnostic pop")                                                                  \
+    bide_part_ = BIDE_PART_BODY_
 #else
-#define BIDE_CASE_(value) case value:
+#define BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number)                                               \
+    case BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number): bide_part_ = BIDE_PART_BODY_
 #endif
 
 /* (a number of a yield says which it is in the program; of an await in standard C, its line) */
@@ -382,6 +394,7 @@ void bide_yield_in_a_body_without_values_(void)
  * into the frame beforehand. Not after bide_finally. */
 #define bide_return(error)                                                  \
     do {                                                                    \
+        (void)bide_begin_is_missing_;                                       \
         bide_error_ = bide_frame_return_(bide_frame_, BIDE_TYPE_, (error)); \
         bide_part_ = BIDE_PART_FINALLY_;                                    \
         goto bide_exit_;                                                    \
@@ -391,6 +404,7 @@ void bide_yield_in_a_body_without_values_(void)
  * after bide_finally. */
 #define bide_return_value(value)                        \
     do {                                                \
+        (void)bide_begin_is_missing_;                   \
         BIDE_TYPE_->return_value(bide_frame_, (value)); \
         bide_error_ = 0;                                \
         bide_part_ = BIDE_PART_FINALLY_;                \
@@ -411,6 +425,7 @@ void bide_yield_in_a_body_without_values_(void)
 /* Last in a body; to reach it is to return 0. Expands to: the end of the switch, and the return of the
  * continuation. */
 #define bide_end()                                                    \
+    (void)bide_begin_is_missing_;                                     \
     if (bide_part_ == BIDE_PART_BODY_)                                \
         bide_error_ = bide_frame_return_(bide_frame_, BIDE_TYPE_, 0); \
     bide_part_ = BIDE_PART_END_;                                      \
@@ -419,6 +434,7 @@ void bide_yield_in_a_body_without_values_(void)
         BIDE_CHECK_PART_;                                             \
         break;                                                        \
         }                                                             \
+    bide_end_is_missing_:                                             \
         return bide_next_frame(                                       \
             bide_frame_finish_(bide_frame_, &bide_body_.code, &bide_body_.finished, bide_error_))
 

@@ -205,7 +205,7 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
 {
     if (BIDE_UNLIKELY(!bide_barging_mutex_is_locked(waiter->mutex) ||
                       waiter->mutex->holder != waiter))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         bide_barging_mutex_unlock_(waiter);
 }
@@ -236,7 +236,7 @@ BIDE_INLINE void bide_barging_mutex_destroy_checked_(bide_barging_mutex *mutex, 
 {
     if (BIDE_QUEUE_VALUE(bide_atomic_load(&mutex->queue.state, relaxed)) != 0 ||
         !bide_waiter_queue_is_idle(&mutex->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is locked or waited for. */

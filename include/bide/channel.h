@@ -243,7 +243,7 @@ BIDE_INLINE void bide_channel_destroy_checked_(bide_channel_ *channel, const cha
                                                unsigned line)
 {
     if (!bide_channel_is_idle_(channel))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */

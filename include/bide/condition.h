@@ -82,7 +82,7 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
                                                        unsigned line)
 {
     if (BIDE_UNLIKELY(!bide_mutex_is_locked(lock->mutex) || lock->mutex->holder != lock))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     return bide_condition_wait_(waiter, condition, lock);
 }
 
@@ -141,7 +141,7 @@ BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, cons
 {
     if (BIDE_QUEUE_VALUE(bide_atomic_load(&condition->queue.state, relaxed)) != 0 ||
         !bide_waiter_queue_is_idle(&condition->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */

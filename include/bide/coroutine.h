@@ -168,6 +168,42 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     linkage bide_next BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
                                                unsigned bide_depth_)
 
+/*
+ * The header stands first in what `self` points at, or this does not compile: a frame's header initialises the
+ * first member, or the first member of that, and so on. Expands to no code. (`self` is declared beside the user's own
+ * pointer, whose name is not known here.)
+ */
+/* clang-format off */
+/* (To jump over the body's locals is what bodies do; of this jump, which is never made, nobody is to be warned.) */
+#if defined __GNUC__ && !defined __clang__
+#define BIDE_CHECK_END_                                                                            \
+    _Pragma("GCC diagnostic push")                                                                 \
+    _Pragma("GCC diagnostic ignored \"-Wjump-misses-init\"")                                       \
+    if (0)                                                                                         \
+        goto bide_end_is_missing_;                                                                 \
+    _Pragma("GCC diagnostic pop")
+#else
+#define BIDE_CHECK_END_                                                                            \
+    if (0)                                                                                         \
+        goto bide_end_is_missing_;
+#endif
+
+#if defined __GNUC__
+typedef bide_frame bide_header_must_be_first_in_the_frame_;
+#define BIDE_CHECK_HEADER_(self)                                                                   \
+    _Pragma("GCC diagnostic push")                                                                 \
+    _Pragma("GCC diagnostic ignored \"-Wpedantic\"")                                               \
+    _Pragma("GCC diagnostic ignored \"-Wmissing-braces\"")                                         \
+    _Pragma("GCC diagnostic ignored \"-Wmissing-field-initializers\"")                             \
+    (void)sizeof((__typeof__(*(self))[1]){                                                         \
+        *(const bide_header_must_be_first_in_the_frame_ *)bide_frame_});                           \
+    _Pragma("GCC diagnostic pop")                                                                  \
+    (void)(self);
+#else
+#define BIDE_CHECK_HEADER_(self) (void)(self);
+#endif
+/* clang-format on */
+
 #define BIDE_NAME_(a, b)         BIDE_NAME_PASTE_(a, b)
 #define BIDE_NAME_PASTE_(a, b)   a##b
 #define BIDE_QUOTE_(name)        BIDE_QUOTE_TOKEN_(name)
@@ -181,13 +217,28 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #define BIDE_PART_AWAIT_   (UINT64_C(1) << 40)
 
 /*
+ * A local that is used across an await is lost, and compilers can be asked to find it:
+ *
+ *     clang --analyze -Xclang -analyzer-config -Xclang core.CallAndMessage:ArgPointeeInitializedness=true
+ *                                            all of them, arrays and structs too; compiles nothing
+ *     clang -Wall -Wconditional-uninitialized
+ *                                            scalars
+ *     gcc -O2 -Wall                          what is not a constant, arrays and structs too
+ *     gcc -O1 -Wall -fno-tree-ccp -fno-tree-fre -fno-tree-dominator-opts
+ *                                            constants too, which gcc propagates otherwise, as if they were kept
+ *     gcc -Wjump-misses-init -DBIDE_STANDARD_C=1
+ *                                            each that is initialised before an await and in scope at it, used or not
+ *
+ * The first four are silent where nothing is lost. None is a part of -Wall or -Wextra alone.
+ *
  * First in a body. `name` is that of bide_coroutine; the second argument declares the pointer by which
  * the body calls its frame. Expands to: that declaration, a constant for the awaits to point at, and
  * the jump to where the coroutine stood (labels as values), or the head of a switch that does it.
  */
 #define bide_begin(name, ...)                                                              \
     bide_frame *const bide_frame_ = BIDE_NAME_(bide_in_, name);                            \
-    __VA_ARGS__ = (void *)bide_frame_;                                                     \
+    __VA_ARGS__ = (void *)bide_frame_, *bide_self_ = NULL;                                 \
+    BIDE_CHECK_HEADER_(bide_self_)                                                         \
     static const bide_body_constants_ bide_body_ = {                                       \
         {BIDE_NAME_(name, _step_), BIDE_QUOTE_(name), __FILE__, &BIDE_NAME_(name, _type_), \
          &bide_body_.finished},                                                            \
@@ -195,8 +246,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     int bide_error_ = 0;                                                                   \
     uint64_t bide_part_ = BIDE_PART_BODY_;                                                 \
     enum { bide_begin_is_missing_ };                                                       \
-    if (0)                                                                                 \
-        goto bide_end_is_missing_;                                                         \
+    BIDE_CHECK_END_                                                                        \
     if (BIDE_UNLIKELY(bide_depth_ == BIDE_DESTROY_)) {                                     \
         bide_error_ = BIDE_DESTROYED_;                                                     \
         bide_part_ = BIDE_PART_FINALLY_;                                                   \
@@ -244,10 +294,27 @@ void bide_yield_in_a_body_without_values_(void)
     if (BIDE_TYPE_->yield_value == NULL)                                                 \
     bide_yield_forbidden_(&bide_body_.code, __LINE__)
 
-#define BIDE_CHECK_BEFORE_FINALLY_                                                   \
-    if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                \
-    bide_platform.misuse("an await stands after bide_finally", bide_body_.code.name, \
-                         bide_body_.code.file, __LINE__)
+#define BIDE_CHECK_BEFORE_FINALLY_                                                                 \
+    if (BIDE_UNLIKELY(bide_part_ != BIDE_PART_BODY_))                                              \
+    bide_misuse_("an await stands after bide_finally", bide_body_.code.name, bide_body_.code.file, \
+                 __LINE__)
+
+/* The end of the C frame of the function at hand that is nearer to its caller; NULL if it is not known. */
+#if defined __has_builtin
+#if __has_builtin(__builtin_dwarf_cfa)
+#define BIDE_STEP_TOP_ __builtin_dwarf_cfa()
+#endif
+#endif
+#ifndef BIDE_STEP_TOP_
+#define BIDE_STEP_TOP_ NULL
+#endif
+
+#if BIDE_DEBUG
+#define BIDE_CHECK_AWAITED_ \
+    bide_check_awaited_(bide_frame_, bide_awaiter_, &bide_here_, BIDE_STEP_TOP_)
+#else
+#define BIDE_CHECK_AWAITED_ (void)0
+#endif
 
 /* One await; `here(mark)` is where the body goes on after suspension. */
 #define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, here, mark)              \
@@ -257,10 +324,13 @@ void bide_yield_in_a_body_without_values_(void)
             BIDE_POINT(&bide_body_.code, label, number, BIDE_AT_AWAIT);                        \
         BIDE_CHECK_AWAIT_ALLOWED_;                                                             \
         BIDE_CHECK_BEFORE_FINALLY_;                                                            \
-        bide_awaiter *bide_awaiter_ = (awaiter_expression);                                    \
+        bide_awaiter *bide_awaiter_;                                                           \
+        const bide_awaiter_ops *bide_ops_;                                                     \
+        bide_awaiter_ = (awaiter_expression);                                                  \
+        BIDE_CHECK_AWAITED_;                                                                   \
         if (BIDE_TYPE_->await_transform != NULL)                                               \
             bide_awaiter_ = BIDE_TYPE_->await_transform(bide_frame_, bide_awaiter_);           \
-        const bide_awaiter_ops *bide_ops_ = bide_awaiter_->ops;                                \
+        bide_ops_ = bide_awaiter_->ops;                                                        \
         if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                   \
             bide_frame *bide_next_;                                                            \
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
@@ -358,7 +428,7 @@ void bide_yield_in_a_body_without_values_(void)
 #define BIDE_CHECK_PART_                                                                           \
     do {                                                                                           \
         if (BIDE_UNLIKELY(bide_part_ >= BIDE_PART_AWAIT_))                                         \
-            bide_platform.misuse("an await or a yield stands inside a switch of the body's own",   \
+            bide_misuse_("an await or a yield stands inside a switch of the body's own",   \
                                  bide_body_.code.name, bide_body_.code.file,                       \
                                  bide_frame_point(bide_frame_)->line);                             \
     } while (0)

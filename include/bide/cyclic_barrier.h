@@ -72,7 +72,7 @@ BIDE_INLINE void bide_cyclic_barrier_init_(bide_cyclic_barrier *barrier, uint32_
 {
     uintptr_t start = ((uintptr_t)parties << BIDE_CYCLIC_BARRIER_BITS_ | parties) * BIDE_QUEUE_ONE;
     if (BIDE_UNLIKELY(parties > BIDE_CYCLIC_BARRIER_MOST))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     bide_waiter_queue_init(&barrier->queue, start);
 }
 
@@ -98,7 +98,7 @@ bide_cyclic_barrier_arrive_checked_(bide_cyclic_barrier *barrier, bool drops, co
 {
     bide_cyclic_barrier_token token;
     if (BIDE_UNLIKELY(bide_cyclic_barrier_arrive_(barrier, drops, &token) == -EINVAL))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     return token;
 }
 
@@ -205,7 +205,7 @@ BIDE_INLINE void bide_cyclic_barrier_destroy_checked_(bide_cyclic_barrier *barri
                                                       const char *file, unsigned line)
 {
     if (!bide_waiter_queue_is_idle(&barrier->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */

@@ -85,7 +85,7 @@ BIDE_INLINE void bide_event_destroy_(bide_event *event, const char *what, const 
 {
 #if BIDE_DEBUG
     if (!bide_waiter_list_word_is_idle(bide_atomic_load(&event->waiters.word, relaxed)))
-        bide_platform.misuse(what, where, file, line);
+        bide_misuse_(what, where, file, line);
 #else
     (void)event, (void)what, (void)where, (void)file, (void)line;
 #endif

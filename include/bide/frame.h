@@ -440,12 +440,27 @@ enum { BIDE_PATIENCE_LEAST = 16, BIDE_PATIENCE_MOST = 1024 };
 #endif
 
 /*
+ * Where misuse is looked for: says so if `awaiter` is NULL, was never initialised, or lies on the stack below `top`, in
+ * the C frame of the step that awaits it, while `frame` does not. `here` is where the frame awaits it; NULL: where it
+ * stands.
+ */
+void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
+                         const bide_point *here, const void *top);
+
+/* The same for what is given to a function, rather than awaited by a frame: not NULL, and initialised. */
+void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
+                       unsigned line);
+
+/*
  * Starts `awaiter` for `frame`, which must be saved at a point where it goes on when the operation
  * has ended. Returns who runs next; `frame` itself if the operation has ended already. For frames
  * whose step function is written by hand.
  */
 BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaiter)
 {
+#if BIDE_DEBUG
+    bide_check_awaited_(frame, awaiter, NULL, NULL);
+#endif
     frame->awaiter.link = awaiter;
     if (bide_awaiter_had(awaiter))
         return frame;

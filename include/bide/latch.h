@@ -46,7 +46,7 @@ BIDE_INLINE void bide_latch_count_down_(bide_latch *latch, uint32_t count, const
     /* release: 1, and partner is the last one's acquire. */
     uint32_t before = bide_atomic_fetch_sub(&latch->count, count, acq_rel);
     if (BIDE_UNLIKELY(before < count))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else if (before == count && count != 0)
         bide_event_set(&latch->zero);
 }

@@ -142,7 +142,7 @@ BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const cha
                                             const char *function, const char *file, unsigned line)
 {
     if (BIDE_UNLIKELY(!bide_mutex_is_locked(waiter->mutex) || waiter->mutex->holder != waiter))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         bide_mutex_unlock_(waiter);
 }
@@ -171,7 +171,7 @@ BIDE_INLINE void bide_mutex_destroy_checked_(bide_mutex *mutex, const char *what
                                              const char *function, const char *file, unsigned line)
 {
     if (bide_mutex_is_locked(mutex) || !bide_waiter_queue_is_idle(&mutex->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is locked or waited for. */

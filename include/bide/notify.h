@@ -158,7 +158,7 @@ BIDE_INLINE void bide_notify_destroy_checked_(bide_notify *notify, const char *w
                                               const char *function, const char *file, unsigned line)
 {
     if (!bide_waiter_queue_is_idle(&notify->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */

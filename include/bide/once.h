@@ -120,7 +120,7 @@ BIDE_INLINE void bide_once_end_checked_(bide_once_waiter *waiter, bool done, con
                                         const char *function, const char *file, unsigned line)
 {
     if (BIDE_UNLIKELY(!waiter->runs))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         bide_once_end_(waiter, done);
 }
@@ -151,7 +151,7 @@ BIDE_INLINE void bide_once_destroy_checked_(bide_once *once, const char *what, c
 {
     if ((bide_atomic_load(&once->queue.state, relaxed) & BIDE_ONCE_RUNS_) != 0 ||
         !bide_waiter_queue_is_idle(&once->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is run or waited for. */

@@ -47,7 +47,14 @@ typedef struct bide_platform_table {
 extern const bide_platform_table bide_platform;
 
 /*
- * The arguments of `misuse`, for a macro that knows who called it with what: what was done, to which object (as it is
+ * bide_platform.misuse, for a place that knows the C function it is in: where that is a step, which the user has not
+ * written, the body that it is of is named.
+ */
+BIDE_COLD void bide_misuse_(const char *what, const char *function, const char *file,
+                            unsigned line);
+
+/*
+ * The arguments of bide_misuse_, for a macro that knows who called it with what: what was done, to which object (as it is
  * written there), and where.
  */
 #define BIDE_MISUSE_(what, object) what ": " object, __func__, __FILE__, __LINE__

@@ -237,7 +237,7 @@ BIDE_INLINE void bide_rendezvous_destroy_checked_(bide_rendezvous_ *rendezvous, 
                                                   unsigned line)
 {
     if (!bide_rendezvous_is_idle_(rendezvous))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */

@@ -221,7 +221,7 @@ BIDE_INLINE void bide_rw_lock_unlock_checked_(bide_rw_lock_waiter *waiter, const
                                               const char *function, const char *file, unsigned line)
 {
     if (BIDE_UNLIKELY(waiter->holds == BIDE_RW_LOCK_NONE_))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         bide_rw_lock_unlock_(waiter);
 }
@@ -231,7 +231,7 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
                                                  unsigned line)
 {
     if (BIDE_UNLIKELY(waiter->holds != BIDE_RW_LOCK_WRITES_))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         bide_rw_lock_downgrade_(waiter);
 }
@@ -271,7 +271,7 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
                                                unsigned line)
 {
     if (bide_rw_lock_is_locked(lock) || !bide_waiter_queue_is_idle(&lock->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is locked or waited for. */

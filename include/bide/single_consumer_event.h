@@ -157,7 +157,7 @@ BIDE_INLINE void bide_single_consumer_destroy_(bide_single_consumer_word_ *state
 {
 #if BIDE_DEBUG
     if (bide_single_consumer_is_waiter_(bide_atomic_load(&state->word, relaxed)))
-        bide_platform.misuse(what, where, file, line);
+        bide_misuse_(what, where, file, line);
 #else
     (void)state, (void)what, (void)where, (void)file, (void)line;
 #endif

@@ -28,6 +28,17 @@ typedef struct bide_spawned {
  */
 void bide_spawn(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter);
 
+/* The same where BIDE_DEBUG is 1: says so if what was started with `spawned` before has not ended yet, or `awaiter` was
+ * never initialised. */
+void bide_spawn_checked_(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter,
+                         const char *what, const char *function, const char *file, unsigned line);
+#if BIDE_DEBUG
+#define bide_spawn(spawned, context, awaiter) \
+    bide_spawn_checked_(                      \
+        (spawned), (context), (awaiter),      \
+        BIDE_MISUSE_("a bide_spawned is used again before what it runs ended", #spawned))
+#endif
+
 BIDE_EXTERN_C_END
 
 #endif

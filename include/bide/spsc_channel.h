@@ -240,7 +240,7 @@ BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel,
                                                     unsigned line)
 {
     if (!bide_spsc_channel_is_idle_(channel))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */

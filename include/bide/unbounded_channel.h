@@ -169,7 +169,7 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
 {
 #if BIDE_DEBUG
     if (!bide_unbounded_channel_is_idle_(channel))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 #else
     (void)what, (void)function, (void)file, (void)line;
 #endif

@@ -67,7 +67,7 @@ BIDE_INLINE void bide_wait_group_add_(bide_wait_group *group, uint32_t count, co
     uintptr_t before =
         bide_atomic_fetch_add(&group->queue.state, (uintptr_t)count * BIDE_QUEUE_ONE, relaxed);
     if (BIDE_UNLIKELY(count > BIDE_QUEUE_NUMBER_MOST - bide_queue_number(before)))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* `count` more are under way; more than BIDE_WAIT_GROUP_MOST is misuse. Any thread; wait-free. */
@@ -82,7 +82,7 @@ BIDE_INLINE void bide_wait_group_done_checked_(bide_wait_group *group, const cha
                                                unsigned line)
 {
     if (BIDE_UNLIKELY(!bide_wait_group_done_(group)))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /*
@@ -164,7 +164,7 @@ BIDE_INLINE void bide_wait_group_destroy_checked_(bide_wait_group *group, const 
                                                   unsigned line)
 {
     if (!bide_waiter_queue_is_idle(&group->queue))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 /* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */

@@ -15,6 +15,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/detail/this_thread.h"
+#include "bide/inspect.h"
 
 typedef struct inline_queue {
     bide_awaiter_chain ready;
@@ -35,14 +36,121 @@ void bide_misused_(const char *what, const bide_point *point)
                          point->code != NULL ? point->code->file : __FILE__, point->line);
 }
 
+/* A line that is put together; what does not fit is left out. */
+typedef struct line {
+    char text[512];
+    size_t length;
+} line;
+
+static void append(line *to, const char *text)
+{
+    while (*text != '\0' && to->length < sizeof to->text - 1)
+        to->text[to->length++] = *text++;
+    to->text[to->length] = '\0';
+}
+
+static void append_number(line *to, unsigned number)
+{
+    char digits[3 * sizeof number + 1];
+    size_t begin = sizeof digits - 1;
+    digits[begin] = '\0';
+    do {
+        digits[--begin] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    append(to, digits + begin);
+}
+
+/* From `frame` outwards, the first that a user has written; NULL if there is none among a few. */
+static const bide_backtrace_entry *body_of(const bide_frame *frame, bide_backtrace_entry *entries,
+                                           size_t most)
+{
+    size_t count = bide_backtrace(frame, entries, most);
+    for (size_t i = 0; i < count && i < most; i++) {
+        if (entries[i].kind != NULL)
+            return &entries[i];
+    }
+    return NULL;
+}
+
+void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about)
+{
+    bide_backtrace_entry entries[8];
+    const bide_backtrace_entry *body = body_of(frame, entries, sizeof entries / sizeof *entries);
+    line said = {.length = 0};
+    if (body == NULL) {
+        bide_misused_(what, about != NULL ? about : bide_frame_point(frame));
+        return;
+    }
+    append(&said, what);
+    if (about != NULL && about->code != NULL) {
+        append(&said, ": ");
+        append(&said, about->code->name);
+        append(&said, " (");
+        append(&said, about->code->file);
+        append(&said, ":");
+        append_number(&said, about->line);
+        append(&said, ")");
+    }
+    bide_platform.misuse(said.text, body->name, body->file, body->line);
+}
+
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 {
     const bide_point *point = bide_frame_point((bide_frame *)(void *)awaiter);
-    (void)frame;
-    bide_misused_(point->state == BIDE_AT_END ? "a coroutine was awaited that had ended already"
-                                              : "a coroutine was awaited that had started already",
-                  point);
+    bide_misused_by_(point->state == BIDE_AT_END
+                         ? "a coroutine was awaited that had ended already"
+                         : "a coroutine was awaited that had started already",
+                     frame, point);
     return NULL;
+}
+
+/* Can it be the address of a constant table? (What was never written is zero, as a rule, or a small number.) */
+static bool may_be_table(const void *table)
+{
+    return (uintptr_t)table >= 4096 && (uintptr_t)table % sizeof(void *) == 0;
+}
+
+static const char *what_is_wrong_with(const bide_awaiter *awaiter)
+{
+    if (awaiter == NULL)
+        return "NULL is awaited";
+    return may_be_table(awaiter->ops) ? NULL : "what is awaited was never initialised";
+}
+
+void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
+                       unsigned line)
+{
+    const char *what = what_is_wrong_with(awaiter);
+    if (BIDE_UNLIKELY(what != NULL))
+        bide_misuse_(what, function, file, line);
+}
+
+/* Does it lie between the C frame of this function's caller and `top`? Stacks grow in either direction. */
+static bool is_local(const void *address, const void *below, const void *top)
+{
+    uintptr_t low = (uintptr_t)below < (uintptr_t)top ? (uintptr_t)below : (uintptr_t)top;
+    uintptr_t high = (uintptr_t)below < (uintptr_t)top ? (uintptr_t)top : (uintptr_t)below;
+    return (uintptr_t)address >= low && (uintptr_t)address < high;
+}
+
+/* The frame may be on a stack itself, that of whoever waits for it. Where its step was inlined there, what it awaits
+ * is seen to lie in the same C frame, as it does itself. */
+BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
+                                       const bide_point *here, const void *top)
+{
+    char below = 0; /* its address is what is asked for */
+    const char *what;
+    if (top != NULL && is_local(awaiter, &below, top) && !is_local(frame, &below, top))
+        what = "what is awaited is a local variable of the body";
+    else
+        what = what_is_wrong_with(awaiter);
+    if (BIDE_LIKELY(what == NULL))
+        return;
+    if (here != NULL)
+        bide_misused_(what, here);
+    else
+        bide_misused_by_(what, frame, NULL);
 }
 
 /* Only its address is used, but for who asks what it waits for. */
@@ -52,6 +160,13 @@ bide_awaiter bide_running_ = {&running_ops, NULL, NULL};
 static bool may_be_resumed(const bide_frame *frame)
 {
     const bide_point *point = bide_frame_point(frame);
+#if BIDE_DEBUG
+    if (BIDE_UNLIKELY(!may_be_table(point))) {
+        bide_platform.misuse("a coroutine is resumed that was never initialised", "bide_resume",
+                             __FILE__, __LINE__);
+        return false;
+    }
+#endif
     if (BIDE_UNLIKELY(point->state == BIDE_AT_END)) {
         bide_misused_("a finished coroutine was resumed", point);
         return false;

@@ -8,6 +8,10 @@
 /* Says that a rule was broken, with the coroutine that stands at `point`. */
 void bide_misused_(const char *what, const bide_point *point);
 
+/* The same of what a suspended frame awaits: names the body that awaits it, if there is one, and what stands at `about`,
+ * if that is not NULL. */
+void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about);
+
 /* The frame that awaits `frame`; NULL if none does. (While a frame is posted to begin it is its own continuation, so
  * that what resumes an ended operation's frame begins it; and it stays so if nobody awaits it.) */
 BIDE_INLINE bide_frame *bide_continuation_(const bide_frame *frame)

@@ -58,6 +58,18 @@ void bide_roots_looked_(void)
     lock_free(&looked_at);
 }
 
+bool bide_roots_have_(const bide_root *root)
+{
+    enum { MOST = 1000 };
+    bide_root_list_ *list = list_of(root);
+    bide_short_lock_take_(&list->lock);
+    const bide_root_links_ *links = list->first;
+    for (unsigned i = 0; i < MOST && links != NULL && links != &root->links; i++)
+        links = links->next;
+    bide_short_lock_free_(&list->lock);
+    return links == &root->links;
+}
+
 void bide_roots_enter_(bide_root_list_ *list)
 {
     bide_short_lock_take_(&list->lock);

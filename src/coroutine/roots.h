@@ -38,6 +38,10 @@ extern bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
 void bide_roots_add_(bide_root *root);
 void bide_roots_remove_(bide_root *root);
 
+/* Is a root at this address among the live ones? Nothing of it is read. Where there are very many, those that began
+ * last are looked at. */
+bool bide_roots_have_(const bide_root *root);
+
 /* One at a time looks at the lists: between these two. Blocks. */
 void bide_roots_look_(void);
 void bide_roots_looked_(void);

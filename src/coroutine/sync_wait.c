@@ -163,6 +163,9 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
     thread_waiter waiter;
     bide_scheduler *scheduler = context->scheduler;
     bool has_deadline = deadline != BIDE_FOREVER;
+#if BIDE_DEBUG
+    bide_check_given_(awaiter, "bide_sync_wait", __FILE__, __LINE__);
+#endif
     if (scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
         return bide_awaiter_resume(awaiter, awaiter->ops);
     if (scheduler->runs_here_only != NULL && BIDE_UNLIKELY(scheduler->runs_here_only(scheduler)))

@@ -4,6 +4,10 @@
  */
 #include "bide/spawn.h"
 
+#include "../coroutine/roots.h"
+
+#undef bide_spawn
+
 static void spawned_ended(bide_root *root)
 {
     bide_event_set(&bide_container_of(root, bide_spawned, root)->ended);
@@ -13,4 +17,13 @@ void bide_spawn(bide_spawned *spawned, const bide_context *context, bide_awaiter
 {
     bide_event_init(&spawned->ended, false);
     bide_root_begin(&spawned->root, context, awaiter, spawned_ended);
+}
+
+void bide_spawn_checked_(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter,
+                         const char *what, const char *function, const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(bide_roots_have_(&spawned->root)))
+        bide_misuse_(what, function, file, line);
+    bide_check_given_(awaiter, function, file, line);
+    bide_spawn(spawned, context, awaiter);
 }

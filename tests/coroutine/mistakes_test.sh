@@ -22,7 +22,7 @@ failed=0
 ran=0
 
 compilers=
-for cc in gcc clang-14 clang-19; do
+for cc in ${MISTAKES_BY:-gcc clang-14 clang-19}; do
     command -v "$cc" >/dev/null && compilers="$compilers $cc"
 done
 [ -n "$compilers" ] || compilers=$(command -v gcc clang | sed 's|.*/||')

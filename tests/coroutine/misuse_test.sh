@@ -89,7 +89,7 @@ expect_caught() {
         command -v "$cc" >/dev/null || continue
         ran=$((ran + 1))
         if ! "$cc" -std=c11 -O0 -DBIDE_STANDARD_C="$1" -I"$include" "$folder/y.c" \
-            "$include"/../src/coroutine/*.c -o "$folder/y" 2>"$folder/errors"; then
+            "$include"/../src/coroutine/*.c "$include"/../src/base/*.c -o "$folder/y" 2>"$folder/errors"; then
             echo "# FAILED: $cc, standard C $1: does not compile: $3"
             cat "$folder/errors"
             failed=1

@@ -155,7 +155,7 @@ BIDE_INLINE void F_(_publish_range_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first,
                                      const char *file, unsigned line)
 {
     if (BIDE_DEBUG && BIDE_UNLIKELY(!F_(_are_claimed_)(sequencer, first, count)))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         F_(_put_)(sequencer, first, count, 0);
 }
@@ -169,7 +169,7 @@ BIDE_INLINE void F_(_abandon_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_
                                unsigned line)
 {
     if (BIDE_DEBUG && BIDE_UNLIKELY(!F_(_are_claimed_)(sequencer, first, count)))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         F_(_put_)(sequencer, first, count, HALF_);
 }
@@ -432,7 +432,7 @@ BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const ch
     if (BIDE_DEBUG && (bide_atomic_load(&sequencer->turn.lined, relaxed) != 0 ||
                        bide_waiter_list_word_has_waiters(
                            bide_atomic_load(&sequencer->readers.list.word, relaxed))))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 #undef GROUP_

@@ -164,7 +164,7 @@ BIDE_INLINE void F_(_destroy_)(BARRIER_ *barrier, const char *what, const char *
 {
 #if BIDE_DEBUG
     if (!bide_waiter_list_word_is_idle(bide_atomic_load(&barrier->waiters.list.word, relaxed)))
-        bide_platform.misuse(what, where, file, line);
+        bide_misuse_(what, where, file, line);
 #else
     (void)barrier, (void)what, (void)where, (void)file, (void)line;
 #endif

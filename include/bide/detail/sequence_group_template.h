@@ -68,7 +68,7 @@ BIDE_INLINE void F_(_destroy_)(GROUP_ *group, const char *what, const char *wher
                                unsigned line)
 {
     if (BIDE_DEBUG && bide_atomic_load(&group->first, relaxed) != NULL)
-        bide_platform.misuse(what, where, file, line);
+        bide_misuse_(what, where, file, line);
 }
 
 /*

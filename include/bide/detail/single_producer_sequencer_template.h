@@ -168,7 +168,7 @@ BIDE_INLINE void F_(_give_back_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE count, con
                                  const char *function, const char *file, unsigned line)
 {
     if (BIDE_DEBUG && BIDE_UNLIKELY(count > F_(_in_hand_)(sequencer))) {
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
         return;
     }
     sequencer->next = (BIDE_SEQUENCE)(sequencer->next - count);
@@ -189,7 +189,7 @@ BIDE_INLINE void F_(_publish_range_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first,
                                      const char *file, unsigned line)
 {
     if (BIDE_DEBUG && BIDE_UNLIKELY(!F_(_are_claimed_)(sequencer, first, count)))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
     else
         BARRIER_F_(_publish)(sequencer->cursor, (BIDE_SEQUENCE)(first + count - 1));
 }
@@ -205,7 +205,7 @@ BIDE_INLINE void F_(_abandon_)(SEQUENCER_ *sequencer, BIDE_SEQUENCE first, BIDE_
 {
     if (sequencer->markers == NULL ||
         (BIDE_DEBUG && BIDE_UNLIKELY(!F_(_are_claimed_)(sequencer, first, count)))) {
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
         return;
     }
     BIDE_SEQUENCE mask = (BIDE_SEQUENCE)(sequencer->size - 1);
@@ -299,7 +299,7 @@ BIDE_INLINE void F_(_destroy_)(SEQUENCER_ *sequencer, const char *what, const ch
 {
     if (BIDE_DEBUG && bide_waiter_list_word_has_waiters(
                           bide_atomic_load(&sequencer->cursor->waiters.list.word, relaxed)))
-        bide_platform.misuse(what, function, file, line);
+        bide_misuse_(what, function, file, line);
 }
 
 #undef BARRIER_

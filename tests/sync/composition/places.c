@@ -18,12 +18,12 @@ typedef struct driver {
     void *argument;
 } driver;
 
-static bide_frame *driver_step(bide_frame *frame, unsigned depth)
+static bide_next driver_step(bide_frame *frame, unsigned depth)
 {
     driver *self = bide_container_of(frame, driver, frame);
     (void)depth;
     self->function(self->argument);
-    return NULL;
+    return bide_next_none();
 }
 
 static const bide_coroutine_code driver_code = {driver_step, "(driver)", __FILE__, NULL, NULL};

@@ -54,6 +54,13 @@ fn times_for(nanoseconds: f64) -> usize {
     ((5e7 / nanoseconds) as usize).clamp(20, 200_000)
 }
 
+// The set runs some tens of its tasks each time.
+async fn let_all_wait(count: usize) {
+    for _ in 0..count / 8 + 10 {
+        yield_now().await;
+    }
+}
+
 fn begin(crowd: &Rc<Crowd>) -> JoinHandle<()> {
     let ends = Ends(crowd.clone());
     spawn_local(async move { ends.0.wait().await })
@@ -62,11 +69,8 @@ fn begin(crowd: &Rc<Crowd>) -> JoinHandle<()> {
 async fn cancel_some(object: Object, count: usize, times: usize) -> f64 {
     let crowd = Crowd::new(object);
     let mut tasks: Vec<JoinHandle<()>> = (0..count).map(|_| begin(&crowd)).collect();
-    while count > 0 && Rc::strong_count(&crowd) < count + 1 {
-        yield_now().await;
-    }
     let mut random: u64 = 42;
-    yield_now().await;
+    let_all_wait(count).await;
     let begun = Instant::now();
     for _ in 0..times {
         random = random
@@ -123,9 +127,7 @@ async fn select_messages(object: Object, count: usize, times: usize) -> f64 {
             }
         }));
     }
-    for _ in 0..count / 8 + 10 {
-        yield_now().await;
-    }
+    let_all_wait(count).await;
     let begun = Instant::now();
     for n in 0..times {
         senders[n % count].send(1).await.expect("a receiver");

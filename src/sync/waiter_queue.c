@@ -458,7 +458,7 @@ static bool arrive(bide_queue_waiter *waiter, const bide_queue_rules *rules, uin
     }
     serving s = serving_of(queue, rules);
     s.sweeps = due;
-    serve_and_wake(&s, served, found | wishes);
+    serve_and_wake(&s, served, found | NEW);
     return true;
 }
 
@@ -549,7 +549,7 @@ void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_queue_rules 
             if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
                 serving s = serving_of(queue, rules);
                 s.own = named ? NULL : &waiter->awaiter;
-                serve_and_wake(&s, served, (state & NEW) | CANCEL);
+                serve_and_wake(&s, served, (state & NEW) | (named ? CANCEL : 0));
                 return;
             }
         }
@@ -576,7 +576,7 @@ void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_queue_rules *r
             if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
                 serving s = serving_of(queue, rules);
                 s.sweeps = true;
-                serve_and_wake(&s, served, (state & NEW) | CANCEL);
+                serve_and_wake(&s, served, state);
                 return;
             }
         }
@@ -599,7 +599,7 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
             state = bide_atomic_load(&queue->state, relaxed);
             /* acquire: 2 and 3. */
         } else if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
-            serve_and_wake(&s, served, (state & NEW) | CANCEL);
+            serve_and_wake(&s, served, state);
             return s.found;
         }
     }

@@ -251,6 +251,7 @@ int main(int argc, char **argv)
         {"ask", "compare_exchange", "&source->word", "release", GATE},
         {"bide_waiter_list_reopen", "compare_exchange", "&list->word", "relaxed", EVENT},
         {"bide_waiter_list_shut_for_good", "compare_exchange", "&list->word", "acquire", EVENT},
+        {"bide_waiter_list_shut_for_good", "compare_exchange", "&list->word", "release", EVENT},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static const char *const files[] = {"stop.h", "stop.c", "waiter_list.h", "waiter_list.c", NULL};

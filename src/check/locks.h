@@ -4,11 +4,8 @@
 
 #include "graph.h"
 
-/* Enlists among an address's sleepers. *load, if not NULL, is the step that read who they were. */
-void sleepers_enlist(uintptr_t address, bide_check_site_ *site, reference *load);
-
-/* Leaves them without having slept. */
-void sleepers_leave(uintptr_t address, bide_check_site_ *site);
+/* Enlists among an address's sleepers. */
+void sleepers_enlist(uintptr_t address, bide_check_site_ *site);
 
 /* Sleeps, once enlisted. 0, or -ETIMEDOUT if there is a deadline. */
 int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline);

@@ -80,6 +80,16 @@ const event *machine_event(reference r)
     return event_at(G, r);
 }
 
+const event *machine_last_use(uintptr_t address, hidden which)
+{
+    for (unsigned i = threads[running].position; i-- > 0;) {
+        const event *e = &G->threads[running].events[i];
+        if (e->kind <= EVENT_STORE && location_is_at(G, e->location, address, which))
+            return e;
+    }
+    return NULL;
+}
+
 bool machine_has_run(reference r)
 {
     return is_initial(r) || threads[r.thread].position > r.index;

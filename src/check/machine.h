@@ -29,6 +29,9 @@ unsigned machine_choose(const operation *op, unsigned count);
 /* Everything that is still known of an event. */
 const event *machine_event(reference r);
 
+/* The running thread's last step on an object; NULL if there is none. */
+const event *machine_last_use(uintptr_t address, hidden which);
+
 /* Is it one of the steps that the running execution has come to? */
 bool machine_has_run(reference r);
 

@@ -2,10 +2,12 @@
  * The platform table inside a scenario: threads sleep on words and are woken, as the system does it.
  *
  * For each word that is slept on there is a hidden one, with a bit for each thread that sleeps on it, and a bit
- * for each that has been woken. A thread enlists, by a read-modify-write of the hidden word, then looks at the
- * word itself, and leaves the list if that has changed. In the system no wake comes in between. Here one may,
- * and it does no harm, except where it had to choose among sleepers and chose this one, who does not sleep: such
- * an execution does not exist, and goes no further (the bit "chosen" tells).
+ * for each that has been woken. A thread chooses whether it will sleep. If so, it enlists, by a read-modify-write of the
+ * hidden word, and looks at the word itself, which must be as expected; if not, it only looks, and the word must have
+ * changed. Where it is not so the execution goes no further: the other choice shows that. (To enlist first, and leave
+ * the list if the word has changed, would be one choice less. But then all orders are run in which threads enlist and
+ * leave that never sleep.) In the system no wake comes between looking and sleeping. Here one may, after the look or
+ * before it, and the sleep ends at once, as if it had come right behind.
  *
  * Whoever looks sees at least what the wakes before it had seen, of this word; nothing else is ordered by sleeping
  * or waking, so who relies on a sleep to see data is found out.
@@ -31,41 +33,26 @@ static uint64_t woken_bit(unsigned thread)
     return (uint64_t)1 << (thread + 16);
 }
 
-/* Woken, where others slept who were not. */
-static uint64_t chosen_bit(unsigned thread)
-{
-    return (uint64_t)1 << (thread + 32);
-}
-
 static uint64_t all_bits(unsigned thread)
 {
-    return sleeps_bit(thread) | woken_bit(thread) | chosen_bit(thread);
+    return sleeps_bit(thread) | woken_bit(thread);
 }
 
-/* Makes the thread one of the sleepers, or no longer. Returns what the word was; *load, if not NULL, is the step that
- * read it. */
-static uint64_t enlist(uintptr_t address, bide_check_site_ *site, bool sleeps, reference *load)
+/* Makes the thread one of the sleepers, or no longer. Returns what the word was. */
+static uint64_t enlist(uintptr_t address, bide_check_site_ *site, bool sleeps)
 {
     unsigned self = machine_thread();
-    reference own;
+    reference load;
     operation op = {.site = site, .step = STEP_PARK, .is_rmw = true, .is_silent = true};
-    if (load == NULL)
-        load = &own;
-    uint64_t sleepers = machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, load);
+    uint64_t sleepers = machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, &load);
     machine_store(&op, address, 8, HIDDEN_SLEEPERS,
-                  (sleepers & ~all_bits(self)) | (sleeps ? sleeps_bit(self) : 0), load);
+                  (sleepers & ~all_bits(self)) | (sleeps ? sleeps_bit(self) : 0), &load);
     return sleepers;
 }
 
-void sleepers_enlist(uintptr_t address, bide_check_site_ *site, reference *load)
+void sleepers_enlist(uintptr_t address, bide_check_site_ *site)
 {
-    enlist(address, site, true, load);
-}
-
-void sleepers_leave(uintptr_t address, bide_check_site_ *site)
-{
-    if ((enlist(address, site, false, NULL) & chosen_bit(machine_thread())) != 0)
-        machine_halt();
+    enlist(address, site, true);
 }
 
 int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
@@ -78,7 +65,7 @@ int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
     unsigned how = count > 1 ? machine_choose(&op, count) : 0;
     if (how != 0) {
         /* Unless it has been woken, after all, before it was gone. */
-        bool woken = (enlist(address, site, false, NULL) & woken_bit(self)) != 0;
+        bool woken = (enlist(address, site, false) & woken_bit(self)) != 0;
         return woken || (may_fail && how == 1) ? 0 : -ETIMEDOUT;
     }
     op = (operation){.site = site,
@@ -103,15 +90,13 @@ void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count)
     uint64_t sleepers = machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, &load);
     while (count != 0 && (sleepers & UINT16_MAX) != 0) {
         unsigned n = (unsigned)__builtin_popcount((uint16_t)sleepers), which = 0;
-        bool is_chosen = n > count;
-        if (is_chosen) {
+        if (n > count) {
             operation choice = {.site = site, .step = STEP_CHOICE};
             which = machine_choose(&choice, n);
         }
         for (unsigned t = 0; t < THREADS; t++) {
             if ((sleepers & sleeps_bit(t)) != 0 && which-- == 0)
-                sleepers =
-                    (sleepers & ~sleeps_bit(t)) | woken_bit(t) | (is_chosen ? chosen_bit(t) : 0);
+                sleepers = (sleepers & ~sleeps_bit(t)) | woken_bit(t);
         }
         count--;
     }
@@ -121,22 +106,37 @@ void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count)
 static bide_check_site_ wait_site = {"", "bide_platform.wait", "*word", 0, 0};
 static bide_check_site_ wake_site = {"", "bide_platform.wake", "*word", 0, 0};
 
+/* What the wakes have seen that came before this thread's last step in the list of sleepers. */
+static vector_clock seen_by_wakes(uintptr_t address)
+{
+    vector_clock seen = {{0}};
+    const event *e = machine_last_use(address, HIDDEN_SLEEPERS);
+    if (e != NULL && e->kind == EVENT_LOAD)
+        e = is_initial(e->rf) ? NULL : machine_event(e->rf);
+    if (e != NULL)
+        seen = e->message; /* a copy: events move when there are more of them */
+    return seen;
+}
+
+/* Looks at the word. */
+static bool is_unchanged(bide_atomic(uint32_t) * word, uint32_t expected)
+{
+    operation op = {.site = &wait_site, .step = STEP_LOAD, .is_silent = true};
+    vector_clock seen = seen_by_wakes((uintptr_t)word);
+    return (uint32_t)machine_load_part(&op, (uintptr_t)word, sizeof *word, &seen) == expected;
+}
+
 static int check_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
 {
     if (!machine_is_running())
         return 0;
-    reference load;
-    sleepers_enlist((uintptr_t)word, &wait_site, &load);
-    operation op = {.site = &wait_site, .step = STEP_LOAD, .is_silent = true};
-    const event *e = machine_event(load);
-    vector_clock seen = {{0}}; /* a copy: events move when there are more of them */
-    if (!is_initial(e->rf))
-        seen = machine_event(e->rf)->message;
-    if ((uint32_t)machine_load_part(&op, (uintptr_t)word, sizeof *word, &seen) != expected) {
-        sleepers_leave((uintptr_t)word, &wait_site);
-        return 0;
-    }
-    return sleepers_wait((uintptr_t)word, &wait_site, deadline != BIDE_FOREVER);
+    operation op = {.site = &wait_site, .step = STEP_CHOICE};
+    bool sleeps = machine_choose(&op, 2) == 0;
+    if (sleeps)
+        sleepers_enlist((uintptr_t)word, &wait_site);
+    if (is_unchanged(word, expected) != sleeps)
+        machine_halt();
+    return sleeps ? sleepers_wait((uintptr_t)word, &wait_site, deadline != BIDE_FOREVER) : 0;
 }
 
 static void check_wake(bide_atomic(uint32_t) * word, uint32_t count)

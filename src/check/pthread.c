@@ -49,7 +49,7 @@ int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex)
 static int cond_wait(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex,
                      bool has_deadline)
 {
-    sleepers_enlist((uintptr_t)condition, site, NULL);
+    sleepers_enlist((uintptr_t)condition, site);
     bide_check_mutex_unlock_(site, mutex);
     int status = sleepers_wait((uintptr_t)condition, site, has_deadline);
     bide_check_mutex_lock_(site, mutex);

@@ -198,6 +198,22 @@ static void set_and_free(void *p)
     bide_check_free(s->allocated);
 }
 
+/* ---- What is set before the list is shut ---- */
+
+static void set_first_and_close(void *p)
+{
+    set_first(p);
+    close_it(p);
+}
+
+static void wait_for_first_in_time(void *p)
+{
+    waiter own;
+    bide_awaiter *awaiter = flag_wait(&own, p, 0);
+    bide_check_await(awaiter);
+    bide_check_assert(awaiter->ops->resume(awaiter) == 0);
+}
+
 /* ---- One who waits for something else ---- */
 
 static void other_ended(bide_root *root)
@@ -242,6 +258,8 @@ SCENARIO(two_setters_watched, "two_set_and_one_waits_while_the_list_is_watched",
          .setup = setup_watched, .threads = {set_first, set_second, wait_for_second});
 SCENARIO(behind_other, "another_enlists_behind_one_who_waits_for_something_else", .setup = setup,
          .threads = {set_first, enlist_for_second, wait_for_first}, .finish = set_second);
+SCENARIO(in_time, "what_is_set_before_the_list_is_shut_ends_the_wait", .setup = setup,
+         .threads = {set_first_and_close, wait_for_first_in_time});
 
 int main(int argc, char **argv)
 {
@@ -249,7 +267,7 @@ int main(int argc, char **argv)
         &one,     &freed,       &one_of_two,          &twice,
         &watched, &behind,      &two_watched,         &closed,
         &let_go,  &two_setters, &two_setters_watched, &behind_other,
-        NULL,
+        &in_time, NULL,
     };
     static const char *const files[] = {"waiter_list.h", "waiter_list.c", "biased_list_check.c",
                                         NULL};

@@ -134,26 +134,26 @@ static void assert_crash(void (*function)(void *), const char *says)
 static void a_signal_is_a_finding(void **unused)
 {
     (void)unused;
-    assert_crash(use_null, "crashes: it uses address 0, at tests/check/crash_test.c:");
+    assert_crash(use_null, "crashes: it uses address 0, at ");
     assert_crash(call_null, "crashes: it uses address 0, at ");
-    assert_crash(use_null_atomically, "crashes: it uses address 0, at tests/check/crash_test.c:");
+    assert_crash(use_null_atomically, "crashes: it uses address 0, at ");
     assert_crash(trap, "crashes, by signal ");
 #if defined __x86_64__
-    assert_crash(divide, "crashes, by signal 8, at tests/check/crash_test.c:");
+    assert_crash(divide, "crashes, by signal 8, at ");
 #endif
 }
 
 static void an_abort_is_a_finding(void **unused)
 {
     (void)unused;
-    assert_crash(abort_at_once, "aborts, at tests/check/crash_test.c:");
-    assert_crash(assert_0, "aborts, at tests/check/crash_test.c:");
+    assert_crash(abort_at_once, "aborts, at ");
+    assert_crash(assert_0, "aborts, at ");
 }
 
 static void an_exit_is_a_finding(void **unused)
 {
     (void)unused;
-    assert_crash(exit_0, "calls exit, at tests/check/crash_test.c:");
+    assert_crash(exit_0, "calls exit, at ");
 }
 
 static void a_stack_that_is_used_up_is_a_finding(void **unused)

@@ -194,6 +194,19 @@ static void finish_seen_by_any(void *p)
 SCENARIO(fences_again, "or_is_seen_by_who_makes_it_unwatched", .setup = setup_watched,
          .threads = {arm_it, come, bring_and_look, unwatch_and_look}, .finish = finish_seen_by_any);
 
+/* The same where nobody has waited, so that it becomes unwatched again as soon as it is armed. */
+static void notify_and_look(void *p)
+{
+    state *s = p;
+    notify_in_vain(p);
+    s->unwatched_and_seen = bide_atomic_load(&s->waits, relaxed) != 0;
+}
+
+SCENARIO(fences_armed, "or_is_seen_by_who_makes_it_unwatched_at_once", .setup = setup,
+         .threads = {arm_it, come, bring_and_look, notify_and_look}, .finish = finish_seen_by_any);
+SCENARIO(unwatched_armed, "another_makes_it_unwatched_as_it_is_armed", .setup = setup,
+         .threads = {take_one, notify_in_vain, bring_one}, .finish = finish);
+
 /* ---- Seen with it ---- */
 
 static void bring_data(void *p)
@@ -509,6 +522,8 @@ int main(int argc, char **argv)
                                                      &snatched,
                                                      &fences,
                                                      &fences_again,
+                                                     &fences_armed,
+                                                     &unwatched_armed,
                                                      &stopped,
                                                      &stopped_in_vain,
                                                      &first_stopped_in_vain,

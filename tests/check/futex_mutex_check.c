@@ -90,6 +90,11 @@ static const bide_check_scenario three_lock_it = {.name = "three_lock_it",
                                                   .threads = {count_once, count_once, count_once},
                                                   .finish = three_have_counted,
                                                   .never_spurious = true};
+static const bide_check_scenario three_lock_it_early = {
+    .name = "three_lock_it_and_sleeps_end_for_no_reason",
+    .size = sizeof(state),
+    .threads = {count_once, count_once, count_once},
+    .finish = three_have_counted};
 static const bide_check_scenario two_lock_it_in_steps = {
     .name = "two_lock_it_in_steps",
     .size = sizeof(state),
@@ -105,6 +110,7 @@ static const bide_check_scenario three_lock_it_in_steps = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &two_lock_it, &three_lock_it, &two_lock_it_in_steps, &three_lock_it_in_steps, NULL};
+        &two_lock_it,          &three_lock_it,          &three_lock_it_early,
+        &two_lock_it_in_steps, &three_lock_it_in_steps, NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){.scenarios = all});
 }

@@ -13,6 +13,7 @@ A list of changes is made of these lines:
     - TEXT              what stands there, over any number of lines; spaces do not count
     at N                the N-th such place; without it there must be but one
     + TEXT              what stands there instead, if anything
+    also NAME...        the scenarios of NAME_check are run too, if those of the first find nothing
     preemptions N       only executions with so few are looked at: there would be too many
     kept: TEXT          nothing is found; why that is right. May go on with lines that begin with two spaces
 """
@@ -24,13 +25,14 @@ import subprocess
 import sys
 import tempfile
 
-SECONDS = 120  # for each scenario
+EXECUTIONS = 150000  # of each scenario: more than any has as it is
 
 
 class Change:
     def __init__(self, file, units, title):
         self.file, self.units, self.title = file, units, title
         self.old, self.new, self.place, self.reason, self.bound = [], [], None, None, None
+        self.also = []
 
 
 def read_changes(path):
@@ -53,6 +55,8 @@ def read_changes(path):
                 change.new.append(line[2:])
             elif line.startswith("at "):
                 change.place = int(line[3:])
+            elif line.startswith("also "):
+                change.also = line[5:].split()
             elif line.startswith("preemptions "):
                 change.bound = line[12:].strip()
             elif line.startswith("kept: "):
@@ -86,18 +90,18 @@ class Build:
         here = os.path.dirname(os.path.abspath(__file__))
         self.root = os.path.dirname(os.path.dirname(here))
 
-    def command_for(self, unit):
+    def command_for(self, unit, name):
         """How a unit is compiled to be checked."""
         path = os.path.join(self.root, unit)
         for entry in self.commands:
-            if "libbide-checked" not in entry["output"] and f"/{self.name}_check.p/" not in entry["output"]:
+            if "libbide-checked" not in entry["output"] and f"/{name}_check.p/" not in entry["output"]:
                 continue
             if os.path.normpath(os.path.join(entry["directory"], entry["file"])) == path:
                 return shlex.split(entry["command"])
         sys.exit(f"{unit} is not compiled to be checked")
 
-    def compile(self, unit, source, includes, output):
-        command = self.command_for(unit)
+    def compile(self, unit, name, source, includes, output):
+        command = self.command_for(unit, name)
         compiler = command.index(next(word for word in command if word.startswith("-")))
         arguments = [word for word in command[compiler:] if word not in ("-MD",)]
         for flag in ("-MQ", "-MF", "-o", "-c"):
@@ -106,8 +110,8 @@ class Build:
         command = command[:compiler] + includes + arguments + ["-w", "-c", source, "-o", output]
         subprocess.run(command, cwd=self.folder, check=True)
 
-    def program(self, change, folder):
-        """The scenarios' program with the change made."""
+    def program(self, change, name, folder):
+        """A program of scenarios with the change made."""
         is_header = change.file.endswith(".h")
         overlay = os.path.join(folder, "include")
         changed = os.path.join(overlay, change.file.removeprefix("include/")) if is_header else os.path.join(
@@ -115,15 +119,15 @@ class Build:
         os.makedirs(os.path.dirname(changed), exist_ok=True)
         with open(changed, "w", encoding="utf-8") as out:
             out.write(changed_text(self.root, change))
-        scenarios = f"tests/check/{self.name}_check.c"
+        scenarios = f"tests/check/{name}_check.c"
         units = [scenarios] + (change.units if is_header else [change.file])
         objects = []
         for unit in units:
             source = changed if unit == change.file else os.path.join(self.root, unit)
             includes = ["-I" + overlay, "-I" + os.path.dirname(os.path.join(self.root, unit))]
             objects.append(os.path.join(folder, unit.replace("/", "_") + ".o"))
-            self.compile(unit, source, includes, objects[-1])
-        command = self.command_for(scenarios)
+            self.compile(unit, name, source, includes, objects[-1])
+        command = self.command_for(scenarios, name)
         compiler = command[:command.index(next(word for word in command if word.startswith("-")))]
         program = os.path.join(folder, "program")
         subprocess.run(compiler + objects + ["-o", program, "src/check/libbide-check.a", "-pthread"],
@@ -133,7 +137,7 @@ class Build:
 
 def found_by(program, bound):
     """What the first scenario that fails finds, or None; and whether all were finished."""
-    command = [program, "--time", str(SECONDS)] + (["--preemptions", bound] if bound else [])
+    command = [program, "--executions", str(EXECUTIONS)] + (["--preemptions", bound] if bound else [])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                text=True)
     found, finished = None, True
@@ -161,8 +165,12 @@ def main():
     for change in changes:
         if only not in change.title:
             continue
-        with tempfile.TemporaryDirectory() as temporary:
-            found, finished = found_by(build.program(change, temporary), change.bound)
+        found, finished = None, True
+        for scenarios in [name] + change.also:
+            if found is None:
+                with tempfile.TemporaryDirectory() as temporary:
+                    found, ended = found_by(build.program(change, scenarios, temporary), change.bound)
+                finished = finished and ended
         if found is None and not finished:
             found = "NOT FINISHED"
             bad += 1

@@ -535,7 +535,7 @@ static void what_a_spin_that_gives_up_looked_at_is_told(void **unused)
     bide_check_result r;
     assert_int_equal(bide_check_explore(&scenario, &r), BIDE_CHECK_BAD_SCENARIO);
     assert_non_null(strstr(r.message, "thread 1 gives up a loop after 98 more rounds that read the "
-                                      "same, at tests/check/waiting_test.c:"));
+                                      "same, at "));
     bide_check_result_free(&r);
 }
 

@@ -122,6 +122,7 @@ typedef struct serving {
     const bide_queue_rules *rules;
     bide_awaiter *own;   /* to be removed, or NULL */
     bool withdraws;      /* and not ended */
+    bool is_aside;       /* it has stepped out of the line */
     bool found;          /* it was in line, was removed, and is not any more */
     bool sweeps;         /* the whole line is to be looked through */
     uintptr_t taken;     /* from the value, for those that were admitted: 5 */
@@ -243,21 +244,24 @@ static void step_aside(serving *s, uintptr_t *value)
     if (s->own != NULL && is_in_line(s->own)) {
         step_out(s->queue, s->own);
         leave(s, s->own, value);
+        s->is_aside = true;
     }
 }
 
 static void step_back(serving *s)
 {
-    if (s->own != NULL && is_in_line(s->own))
+    if (s->is_aside)
         step_in(s->queue, s->own);
+    s->is_aside = false;
     for (bide_awaiter *a = s->named; a != NULL; a = *bide_awaiter_next_leaving_(a))
         step_in(s->queue, a);
 }
 
-/* They have left with the server. */
+/* They have left with the server. (Its own, if it has not stepped aside, may be in line again by now, of this queue or
+ * another: it is not looked at.) */
 static void stay_outside(serving *s)
 {
-    if (s->own != NULL && is_in_line(s->own)) {
+    if (s->is_aside) {
         waiter_of(s->own)->before = NULL;
         append(&s->leaving, s->own);
     }

@@ -240,9 +240,10 @@ bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaite
         return frame;
     }
     word = 0;
-    /* release: 2, partners are the acquires of gate and request. acquire: 3 and 4. */
+    /* release: 2, partners are the acquires of gate and request. relaxed if it fails: what was found is acquired by
+     * whoever goes on with the coroutine. */
     if (BIDE_LIKELY(bide_atomic_compare_exchange(&source->word, &word, BIDE_STOP_WAITING_, release,
-                                                 acquire)))
+                                                 relaxed)))
         return next;
     return start_late(source, awaiter, frame, next, word);
 }

@@ -311,6 +311,9 @@ SCENARIO(one_attaches_below_while_another_asks, setup, NULL, request, attach_and
 /* What only looking again needs, and not asking to stop. */
 #define BIASED "the biased list's, and found by its own scenarios"
 
+/* What only naming a waiter to another sifter needs. */
+#define REMOVED "the list's from which waiters are removed, and found by its own scenarios"
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -336,6 +339,10 @@ int main(int argc, char **argv)
         {"enlist", "compare_exchange", "&list->word", "if failed relaxed", BIASED},
         {"bide_waiter_list_suspend", "exchange", "&own->handshake", "acquire", BIASED},
         {"shake_hands", "exchange", "&waiter->handshake", "release", BIASED},
+        {"shake_hands", "exchange", "&waiter->handshake", "acquire", BIASED},
+        {"begin", "compare_exchange", "&list->word", "relaxed", BIASED},
+        {"put_back", "compare_exchange", "&list->word", "acquire", REMOVED},
+        {"bide_awaiter_has_left_", "compare_exchange", "&source->word", "relaxed", REMOVED},
         {"bide_waiter_list_announce", "fence", "", "acq_rel", BIASED},
         {NULL, NULL, NULL, NULL, NULL},
     };

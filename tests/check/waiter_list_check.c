@@ -246,7 +246,6 @@ int main(int argc, char **argv)
     static const bide_check_reason reasons[] = {
         {"bide_stop_suspend_in_", "load", "&source->word", "relaxed", GATE},
         {"bide_stop_suspend_in_", "compare_exchange", "&source->word", "relaxed", GATE},
-        {"bide_stop_suspend_in_", "compare_exchange", "&source->word", "if failed relaxed", GATE},
         {"ask", "compare_exchange", "&source->word", "acquire", GATE},
         {"ask", "compare_exchange", "&source->word", "release", GATE},
         {"bide_waiter_list_reopen", "compare_exchange", "&list->word", "relaxed", EVENT},

@@ -190,9 +190,16 @@ static int said; /* what children write to stderr */
 
 static void read_what_was_said(char *text, size_t size)
 {
-    ssize_t length = pread(said, text, size - 1, 0);
-    text[length > 0 ? length : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
+    static const char *const marks[] = {"ERROR: ", "WARNING: ", "runtime error: ", "bide: "};
+    char all[4096];
+    ssize_t length = pread(said, all, sizeof all - 1, 0);
+    all[length > 0 ? length : 0] = '\0';
+    const char *line = all;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0] && line == all; i++) {
+        const char *found = strstr(all, marks[i]);
+        line = found != NULL ? found : all;
+    }
+    snprintf(text, size, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 /* Waits for the child's end; kills it when a cell takes too long. True: it hung. */
@@ -240,7 +247,7 @@ static void run_table(const table *t, const size_t *numbers, size_t count)
     for (;;) {
         int status;
         shared->failure[0] = '\0';
-        if (ftruncate(said, 0) != 0)
+        if (ftruncate(said, 0) != 0 || lseek(said, 0, SEEK_SET) != 0)
             abort();
         fflush(stdout);
         pid_t child = fork();

@@ -52,6 +52,8 @@ enum {
     ROW_IS_FRAME = 16,    /* it is never ready: it has to run */
     ROW_ANY_WAITS = 32,   /* that it is waited for cannot be seen in its object */
     ROW_ALONE = 128,      /* nobody waits behind it */
+    ROW_TAKES_WHEN_IT_RUNS =
+        256,              /* ... and is destroyed after that: nobody else has what it took */
     ROW_CALLS_BLOCK = 64, /* a thread of its own runs it: row_calls_settle */
 };
 

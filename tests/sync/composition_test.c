@@ -5,7 +5,7 @@
  *
  *     composition_test                  all: a line a table, and then what failed, alike together
  *     composition_test TEXT...          of one wrapper, those whose names contain all the texts
- *     composition_test pairs TEXT...    the same of the pairs that are drawn; or `deep`
+ *     composition_test pairs TEXT...    the same of the pairs that are drawn; or `deep`, or `long`
  *     composition_test TABLE:NUMBER     that cell alone, in this process
  *
  * (BIDE_ALL_FAILURES=1: and each cell that fails)
@@ -15,6 +15,8 @@
  */
 #define _GNU_SOURCE
 #include "composition/composition.h"
+
+#include "small_stack.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -34,7 +36,7 @@ enum { SECONDS = 30 /* without an end: a cell hangs */, REASONS = 16 };
 
 /* ---- Tables ---- */
 
-typedef enum table_kind { ONE, PAIRS, DEEP } table_kind;
+typedef enum table_kind { ONE, PAIRS, DEEP, LONG, TABLE_KINDS } table_kind;
 
 typedef struct table {
     char name[64];
@@ -43,8 +45,7 @@ typedef struct table {
     size_t count; /* how many cells it could have */
 } table;
 
-/* (what is deep is long) */
-enum { DEPTH = 1000, DEEP_ROWS = 2 };
+enum { DEPTH = 1000, ROUNDS = 2000, DEEP_ROWS = 2 };
 
 static const char *const deep_rows[DEEP_ROWS] = {"event", "mutex"};
 
@@ -63,6 +64,8 @@ static size_t wrappers_of(const table *t)
 
 static size_t product_of(const table *t)
 {
+    if (t->kind == LONG)
+        return wrappers_of(t); /* an event that is set, all the time */
     return (t->kind == DEEP ? DEEP_ROWS : rows_count()) * ends_count * wrappers_of(t);
 }
 
@@ -76,6 +79,10 @@ static cell_name cell_at(const table *t, size_t number)
     if (t->kind == DEEP) {
         name.row = row_named(deep_rows[name.row]);
         name.repeats = DEPTH;
+    }
+    if (t->kind == LONG) {
+        name.row = row_named(deep_rows[0]);
+        name.rounds = ROUNDS;
     }
     if (t->kind == PAIRS) {
         name.wrappers[0] = (wrapper_kind)(1 + wrapper / (WRAPPERS - 1));
@@ -140,6 +147,7 @@ static void run_cells(const table *t, const size_t *numbers, size_t count)
 /* ---- The parent ---- */
 
 static size_t failures;
+static size_t tables_run;
 
 /* Failures that look alike are told by their first: of one wrapper, with one outcome. */
 enum { ALIKE = 1000 };
@@ -182,9 +190,16 @@ static int said; /* what children write to stderr */
 
 static void read_what_was_said(char *text, size_t size)
 {
-    ssize_t length = pread(said, text, size - 1, 0);
-    text[length > 0 ? length : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
+    static const char *const marks[] = {"ERROR: ", "WARNING: ", "runtime error: ", "bide: "};
+    char all[4096];
+    ssize_t length = pread(said, all, sizeof all - 1, 0);
+    all[length > 0 ? length : 0] = '\0';
+    const char *line = all;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0] && line == all; i++) {
+        const char *found = strstr(all, marks[i]);
+        line = found != NULL ? found : all;
+    }
+    snprintf(text, size, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 /* Waits for the child's end; kills it when a cell takes too long. True: it hung. */
@@ -232,7 +247,7 @@ static void run_table(const table *t, const size_t *numbers, size_t count)
     for (;;) {
         int status;
         shared->failure[0] = '\0';
-        if (ftruncate(said, 0) != 0)
+        if (ftruncate(said, 0) != 0 || lseek(said, 0, SEEK_SET) != 0)
             abort();
         fflush(stdout);
         pid_t child = fork();
@@ -258,8 +273,8 @@ static void run_table(const table *t, const size_t *numbers, size_t count)
             break;
     }
     failures += failed;
-    printf("%s - %s: %zu cells, %zu failed, %zu excluded\n", failed == 0 ? "ok" : "not ok", t->name,
-           shared->passed + failed, failed, shared->excluded);
+    printf("%s %zu - %s: %zu cells, %zu failed, %zu excluded\n", failed == 0 ? "ok" : "not ok",
+           ++tables_run, t->name, shared->passed + failed, failed, shared->excluded);
 }
 
 /* ---- Which cells ---- */
@@ -272,14 +287,14 @@ static bool is_with_pool(const setting *s)
 static table tables[64];
 static size_t tables_count;
 
-static const char *const kinds[] = {"", "pairs, ", "deep, "};
+static const char *const kinds[TABLE_KINDS] = {"", "pairs, ", "deep, ", "long, "};
 
-/* (what is deep is for one thread, which has the small stack) */
+/* (what is deep or long is for one thread, which has the small stack) */
 static void make_tables(void)
 {
-    for (table_kind kind = ONE; kind <= DEEP; kind++) {
+    for (table_kind kind = ONE; kind < TABLE_KINDS; kind++) {
         for (size_t i = 0; i < settings_count; i++) {
-            if (kind == DEEP && is_with_pool(&settings[i]))
+            if (kind >= DEEP && is_with_pool(&settings[i]))
                 continue;
             table *t = &tables[tables_count++];
             snprintf(t->name, sizeof t->name, "%s%s", kinds[kind], settings[i].name);
@@ -319,16 +334,22 @@ static void add_up(void)
 }
 
 /*
- * How many of a table's cells are run: where all is done by one thread all of one wrapper; with a pool so many, drawn;
- * and so many pairs and deep ones. BIDE_ROUNDS times as many.
+ * How many of a table's cells are run: where all is done by one thread all of one wrapper; of others so many, drawn.
+ * BIDE_ROUNDS times as many; under a sanitizer, or Valgrind, a tenth.
  */
+static bool is_slow(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    return SANITIZED || (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL);
+}
+
 static size_t most_of(const table *t)
 {
-    static const uint32_t most_of_kind[] = {UINT32_MAX, 4000, 150};
+    static const uint32_t most_of_kind[TABLE_KINDS] = {60000, 4000, 100, 100};
+    static const uint32_t most_with_pool[TABLE_KINDS] = {2500, 300, 0, 0};
     bool with_pool = is_with_pool(&settings[t->setting]);
-    if (t->kind == ONE && !with_pool)
-        return t->count;
-    size_t most = rounds_of(t->kind == ONE ? 3000 : most_of_kind[t->kind] / (with_pool ? 10 : 1));
+    uint32_t usual = (with_pool ? most_with_pool : most_of_kind)[t->kind];
+    size_t most = rounds_of(is_slow() ? usual / 10 : usual);
     return most < t->count ? most : t->count;
 }
 
@@ -347,7 +368,7 @@ static void run_all(char **parts, int count, uint64_t *random)
 {
     table_kind only = ONE;
     bool all = count == 0;
-    for (table_kind kind = PAIRS; kind <= DEEP && count != 0; kind++) {
+    for (table_kind kind = PAIRS; kind < TABLE_KINDS && count != 0; kind++) {
         if (strncmp(parts[0], kinds[kind], strlen(parts[0])) == 0) {
             only = kind;
             parts++;
@@ -413,6 +434,7 @@ int main(int argc, char **argv)
     run_all(argv + 1, argc - 1, &random);
     for (int i = 0; i < REASONS && excluded[i] != 0; i++)
         printf("# excluded, %s: %zu\n", reasons[i], excluded[i]);
+    printf("1..%zu\n", tables_run);
     tell_all();
     if (failures != 0)
         printf("# %zu cells fail\n", failures);

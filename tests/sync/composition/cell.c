@@ -92,6 +92,16 @@ static bool has_returned(witness *self)
     return bide_atomic_load(&self->returned, acquire) != 0;
 }
 
+/* The path is made again, for another round. */
+static void renew_layers(cell *c)
+{
+    for (size_t i = c->depth; i-- != 0;) {
+        layer_end(c->layers[i]);
+        layer_init(c->layers[i], c, i, c->kinds[i]);
+    }
+    cell_expect(c, c->outcome.goes_on);
+}
+
 bide_coroutine(subject_body)
 {
     bide_begin(subject_body, struct subject * self);
@@ -100,6 +110,13 @@ bide_coroutine(subject_body)
         bide_await(bide_schedule(
             &self->moves[self->moved],
             cell_away_of(self->witness.cell, place_of(bide_this_context()->scheduler))->scheduler));
+    }
+    while (++self->round < self->witness.cell->name.rounds) {
+        bide_await_status(self->witness.status, cell_make(self->witness.cell, 0));
+        if (self->witness.status != self->witness.cell->outcome.status)
+            bide_return(self->witness.status);
+        witness_moved(&self->witness, bide_this_frame(), self->witness.goes_on);
+        renew_layers(self->witness.cell);
     }
     bide_await_status(self->witness.status, cell_make(self->witness.cell, 0));
     witness_returns(&self->witness, bide_this_frame(), self->witness.status);
@@ -208,7 +225,7 @@ static void cell_init(cell *c, const cell_name *name)
     c->context->scheduler = c->setting->home->scheduler;
     c->context->stop = c->stop;
     c->context->name = "composition";
-    cell_expect(c);
+    cell_expect(c, c->setting->moves % 2 == 0 ? c->setting->home : c->setting->away);
     c->waiter = primitive_new_waiter(c->primitive);
     c->object = primitive_new_object(c->primitive);
 }
@@ -591,6 +608,10 @@ static void hand_on_all(cell *c, struct next *next)
     bool taken = is_taken(c);
     bool kept = c->destroyed && c->end->act == ACT_WAKE && !taken && c->outcome.begins &&
                 orphan_of(c) == c->depth && (p->traits & KEEPS_WHAT_IT_HAD) != 0;
+    /* (it has run if nobody else has it) */
+    bool may_have_run = c->end->destroys == DESTROYS_AWAY || c->end->destroys == DESTROYS_STEPPED;
+    kept |= c->destroyed && may_have_run && !taken && orphan_of(c) == c->depth &&
+            (c->row.flags & ROW_TAKES_WHEN_IT_RUNS) != 0 && next->ends == 0;
     if (p->hand_on != NULL && (taken || kept))
         p->hand_on(c->object, c->waiter);
     primitive_retire_waiter(p, c->waiter);
@@ -750,7 +771,7 @@ verdict cell_run(const cell_name *name, char *reason, size_t size)
         return CELL_EXCLUDED;
     }
     struct running running = {&c, &next, false};
-    if (name->repeats != 0)
+    if (name->repeats != 0 || name->rounds != 0)
         on_a_small_stack(run_there, &running);
     else
         running.passed = run(&c, &next);
@@ -763,7 +784,10 @@ verdict cell_run(const cell_name *name, char *reason, size_t size)
 void cell_print_name(const cell_name *name, char *text, size_t size)
 {
     snprintf(text, size, "%s | %s%s%s%s | %s | %s", row_at(name->row).primitive->name,
-             wrapper_names[name->wrappers[0]], name->repeats != 0 ? " of itself" : "",
+             wrapper_names[name->wrappers[0]],
+             name->repeats != 0  ? " of itself"
+             : name->rounds != 0 ? " again and again"
+                                 : "",
              name->wrappers[1] != WRAP_NONE ? " of " : "",
              name->wrappers[1] != WRAP_NONE ? wrapper_names[name->wrappers[1]] : "",
              ends[name->end].name, settings[name->setting].name);

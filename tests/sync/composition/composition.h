@@ -52,6 +52,8 @@ enum {
     ROW_IS_FRAME = 16,    /* it is never ready: it has to run */
     ROW_ANY_WAITS = 32,   /* that it is waited for cannot be seen in its object */
     ROW_ALONE = 128,      /* nobody waits behind it */
+    ROW_TAKES_WHEN_IT_RUNS =
+        256,              /* ... and is destroyed after that: nobody else has what it took */
     ROW_CALLS_BLOCK = 64, /* a thread of its own runs it: row_calls_settle */
 };
 
@@ -300,6 +302,7 @@ typedef struct cell_name {
     wrapper_kind wrappers[MOST_LAYERS]; /* WRAP_NONE: none */
     size_t
         repeats; /* the first wrapper around a child, so often, on a small stack; 0: once, as it is */
+    size_t rounds; /* how often the subject awaits it, if not once; on a small stack too */
 } cell_name;
 
 /* What the row comes to in a cell, and the subject. */
@@ -316,6 +319,7 @@ typedef struct outcome {
 struct subject {
     bide_task task;
     witness witness;
+    size_t round;
     unsigned moved;
     bide_schedule_operation moves[2];
 };
@@ -369,7 +373,10 @@ bide_awaiter *cell_make(cell *c, size_t index);
 /* Where what is not at `p` is. */
 place *cell_away_of(const cell *c, const place *p);
 
-void cell_expect(cell *c); /* model.c: sets `outcome`, and the places of the layers */
+void cell_expect(
+    cell *c,
+    place *
+        at); /* model.c, for a subject that is there: sets `outcome`, and the places of the layers */
 
 /* When a with_deadline's time comes. */
 uint64_t cell_time(const cell *c, const place *p);

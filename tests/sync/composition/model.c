@@ -170,9 +170,8 @@ static bool has_with_deadline(const cell *c)
     return false;
 }
 
-void cell_expect(cell *c)
+void cell_expect(cell *c, place *at)
 {
-    place *at = c->setting->moves % 2 == 0 ? c->setting->home : c->setting->away;
     bool reached = c->end->act == ACT_ASK || (c->end->act == ACT_DEADLINE && !has_with_deadline(c));
     c->outcome = walk(c, 0, at, reached);
     c->subject->witness.place = c->setting->home;

@@ -117,6 +117,8 @@ typedef struct pool {
     bide_atomic(uint32_t) timed;  /* was a timer set? */
     uint32_t drained;             /* the driver's: what `posted` was when nothing was left */
     bool held;                    /* the driver's */
+    bool
+        was_told; /* the driver's: what the first of the gang has woken inline runs when it has gone */
     driver gang[MOST_THREADS];
     bide_atomic(uint32_t) arrived;
     bide_atomic(uint32_t) left;
@@ -335,6 +337,7 @@ void place_call(place *p, place_function *function, void *argument)
         if (!held)
             pool_hold(self);
         gang_tell(self, function, argument);
+        self->was_told = true;
         if (!held)
             pool_release(self);
         return;
@@ -380,7 +383,8 @@ static bool drain_pool(place *p)
     bool any = false;
     if (self->held)
         return false;
-    bool look = bide_atomic_load(&self->timed, relaxed) != 0;
+    bool look = self->was_told || bide_atomic_load(&self->timed, relaxed) != 0;
+    self->was_told = false;
     for (;;) {
         uint32_t posted = bide_atomic_load(&self->posted, relaxed);
         if (posted == self->drained && !look)

@@ -357,7 +357,11 @@ bide_awaiter *layer_make(layer *self)
 
 void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind)
 {
+    /* What has moved a coroutine stays until that has ended, and may be used again. */
+    bide_resume_on_operation moves = self->of.resume_on;
     memset(self, 0, sizeof *self);
+    if (kind == WRAP_RESUME_ON)
+        self->of.resume_on = moves;
     self->kind = kind;
     self->cell = c;
     self->index = index;

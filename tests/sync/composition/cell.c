@@ -609,7 +609,8 @@ static void hand_on_all(cell *c, struct next *next)
     bool kept = c->destroyed && c->end->act == ACT_WAKE && !taken && c->outcome.begins &&
                 orphan_of(c) == c->depth && (p->traits & KEEPS_WHAT_IT_HAD) != 0;
     /* (it has run if nobody else has it) */
-    bool may_have_run = c->end->destroys == DESTROYS_AWAY || c->end->destroys == DESTROYS_STEPPED;
+    bool may_have_run = c->end->destroys == DESTROYS_AWAY || c->end->destroys == DESTROYS_STEPPED ||
+                        (c->end->destroys == DESTROYS_AT_ONCE && c->end->moment == MOMENT_OUTSIDE);
     kept |= c->destroyed && may_have_run && !taken && orphan_of(c) == c->depth &&
             (c->row.flags & ROW_TAKES_WHEN_IT_RUNS) != 0 && next->ends == 0;
     if (p->hand_on != NULL && (taken || kept))

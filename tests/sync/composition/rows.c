@@ -2,6 +2,8 @@
 #include "channels.h"
 #include "composition.h"
 
+#include "../primitives/rows.h"
+
 #include "bide/blocking.h"
 #include "bide/channel.h"
 #include "bide/errors.h"
@@ -447,5 +449,8 @@ row row_at(size_t number)
     if (strcmp(row.primitive->name, "condition") == 0 ||
         strcmp(row.primitive->name, "notify, all") == 0)
         row.flags = ROW_IS_FRAME;
+    /* (what was claimed is abandoned, and the next claim waits until a consumer has gone past it) */
+    if (row.primitive == &primitive_multi_claim)
+        row.flags = ROW_TAKES_WHEN_IT_RUNS;
     return row;
 }

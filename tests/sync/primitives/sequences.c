@@ -327,7 +327,8 @@ static void multi_hand_on(void *object, void *waiter)
     PRIMITIVE_OBJECT(shared_ring, ring);
     PRIMITIVE_WAITER(bide_multi_producer_claim, claim);
     size_t sequence = claim->first;
-    bide_multi_producer_sequencer_publish(&ring->sequencer, sequence);
+    if (!bide_multi_producer_sequencer_is_abandoned(&ring->sequencer, sequence))
+        bide_multi_producer_sequencer_publish(&ring->sequencer, sequence);
     bide_sequence_barrier_publish(&ring->consumed, sequence);
 }
 

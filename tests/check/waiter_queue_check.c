@@ -526,6 +526,10 @@ int main(int argc, char **argv)
         {"announce", "compare_exchange", "&queue->state", "relaxed",
          "the push, which comes before it, would have to read from the exchange that comes after: "
          "C11 allows it, the checker's model does not"},
+        {"bide_waiter_queue_cancel", "compare_exchange", "&queue->state", "relaxed",
+         "the same for the name, which comes before it"},
+        {"serve", "fetch_and", "&queue->state", "relaxed",
+         "the same for the exchanges that take arrivals and names, which come after it"},
         {"bide_waiter_queue_put", "compare_exchange", "&queue->state", "acquire",
          "no mutex and no semaphore looks at the value beside a server; for who does, see notify"},
         {NULL, NULL, NULL, NULL, NULL},

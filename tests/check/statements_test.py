@@ -190,8 +190,10 @@ def main():
     with open(document, encoding="utf-8") as source:
         text = source.read()
     if begin not in text:
-        print(f"{document} has no place for the statements of {name}")
-        return 1
+        if "--update" not in sys.argv:
+            print(f"{document} has no table of the statements of {name}: run this with --update")
+            return 1
+        text += f"\n## {name.replace('_', ' ').capitalize()}\n\n{begin}{end}"
     before, rest = text.split(begin, 1)
     old, after = rest.split(end, 1)
     if "--update" in sys.argv:

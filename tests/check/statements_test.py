@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 
-EXECUTIONS = 150000  # of each scenario: more than any has as it is
+EXECUTIONS = 2000000  # of each scenario: more than any has as it is
 
 
 class Change:

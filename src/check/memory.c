@@ -341,6 +341,25 @@ static bool is_recorded(unsigned thread, access_kind kind)
     return kind == ACCESS_FREE || (thread != SETUP && thread != LAST);
 }
 
+/* Gives a shadow twice as many records, from memory that is mapped as the shadows are, and stays. */
+static void make_room(shadow *s)
+{
+    enum { CHUNK = 1 << 14 };
+    static record *chunk;
+    static unsigned left;
+    unsigned larger = s->capacity != 0 ? 2 * s->capacity : 2;
+    if (left < larger) {
+        chunk = mapped(CHUNK * sizeof *chunk);
+        left = CHUNK;
+    }
+    if (s->count != 0)
+        memcpy(chunk, s->records, s->count * sizeof *chunk);
+    s->records = chunk;
+    s->capacity = larger;
+    chunk += larger;
+    left -= larger;
+}
+
 static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, uintptr_t grain,
                          uint8_t bytes, access_kind kind, uintptr_t where)
 {
@@ -371,7 +390,8 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
         return;
     }
     if (room == NULL) {
-        s->records = grown(s->records, &s->capacity, s->count + 1, sizeof *s->records);
+        if (s->count == s->capacity)
+            make_room(s);
         room = &s->records[s->count++];
     }
     *room = (record){index, (uint8_t)thread, bytes, where, (uint8_t)kind};

@@ -310,9 +310,11 @@ static void end_all_shut(sifting *s, bide_awaiter *newest)
 /* Takes out one that was asked to stop, and ends it. `look` has looked. */
 static void end_canceled(sifting *s, bide_awaiter *awaiter)
 {
+    bool due = is_due(s, awaiter);
     take_out(s, awaiter);
     take_result(s, awaiter);
-    bide_awaiter_end_canceled(awaiter);
+    if (!due)
+        bide_awaiter_end_canceled(awaiter);
     awaiter->link = NULL;
     bide_awaiter_chain_append(&s->ended, awaiter, awaiter);
 }

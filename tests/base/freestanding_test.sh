@@ -92,7 +92,8 @@ for file in include/bide/*.h include/bide/detail/*.h $sources src/base/*.h src/c
     done
     for header in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\(bide\/[^"]*\)".*/\1/p' \
         "$file"); do
-        is_core_header "include/$header" || fail "$file includes $header, which stands on a higher floor"
+        # (the model checker stands beside the floors, and is included only where it runs the library)
+        [ "$header" = bide/check_pthread.h ] || is_core_header "include/$header" || fail "$file includes $header, which stands on a higher floor"
     done
 done
 [ "$headers" -ge 10 ] || fail "only $headers headers say that they belong to the core"

@@ -335,7 +335,7 @@ static void the_sizes_are_as_promised(void **state)
     assert_true(sizeof(bide_frame) <= 4 * sizeof(void *));
     assert_true(sizeof(bide_task) <= 4 * sizeof(void *));
     assert_true(sizeof(bide_event) <= sizeof(void *));
-    assert_true(sizeof(bide_event_waiter) <= 4 * sizeof(void *));
+    assert_true(sizeof(bide_event_waiter) <= 6 * sizeof(void *)); /* 5, aligned to 8 bytes */
 }
 
 int main(void)

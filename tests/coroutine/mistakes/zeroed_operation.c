@@ -14,7 +14,7 @@ struct x {
 bide_coroutine(body)
 {
     bide_begin(body, struct x * self);
-    bide_await(&self->wait.awaiter); // HERE
+    bide_await(&self->wait.listed.awaiter); // HERE
     bide_end();
 }
 

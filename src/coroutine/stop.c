@@ -261,7 +261,7 @@ void bide_stop_forget_(bide_frame *frame)
         return;
     /* acquire: as the gate's. */
     uint32_t word = bide_atomic_fetch_and(&source->word, (uint32_t)REASON, acquire);
-    if (BIDE_UNLIKELY((word & BIDE_STOP_CANCELING_) != 0)) {
+    if (BIDE_UNLIKELY((word & (BIDE_STOP_CANCELING_ | BIDE_STOP_LEAVING_)) != 0)) {
         bide_misused_("a coroutine was destroyed while it is asked to stop",
                       bide_frame_point(frame));
     }

@@ -240,8 +240,8 @@ static void setup_choice(void *p)
         bide_stop_source_init(&part->stop);
         part->context = (bide_context){&bide_inline_scheduler, &part->stop, NULL, NULL};
     }
-    bide_rendezvous_send(&chooser->send, &s->numbers, &chooser->sent);
-    bide_rendezvous_receive(&chooser->receive, &s->numbers, &chooser->received);
+    bide_await_later(bide_rendezvous_send(&chooser->send, &s->numbers, &chooser->sent));
+    bide_await_later(bide_rendezvous_receive(&chooser->receive, &s->numbers, &chooser->received));
     chooser->parts[0].awaited =
         bide_rendezvous_choose_send_(&chooser->send, &chooser->choice, SEND);
     chooser->parts[1].awaited =

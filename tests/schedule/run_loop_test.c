@@ -988,7 +988,7 @@ static void destroy_it_while_one_is_queued(void)
     bide_run_loop precious;
     bide_task task;
     bide_run_loop_init(&precious);
-    bide_task_init(&task, &witness_body);
+    bide_await_later(bide_task_init(&task, &witness_body));
     task.frame.context = &precious.context;
     task.frame.awaiter.frame = &task.frame;
     bide_wake_one(&task.frame.awaiter);

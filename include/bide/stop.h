@@ -140,8 +140,8 @@ void bide_stop_source_detach(bide_stop_source *source);
  * left as they are. Any thread, but not from a signal handler or an interrupt, for it wakes coroutines:
  * let those interrupt a blocking call (bide_blocking_interrupt), or raise a flag that a thread looks at.
  * Does not suspend, and does not run coroutines on the caller's stack while one is running on it. Linear in the
- * sources and in the waiters that wait beside those that are cut short; blocks while another thread attaches,
- * detaches or walks there.
+ * sources, whatever waits beside those that are cut short; blocks while another thread attaches, detaches or walks
+ * there.
  */
 void bide_stop_request(bide_stop_source *source);
 

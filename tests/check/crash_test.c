@@ -75,11 +75,17 @@ static void divide(void *p)
     bide_check_assert(one / (1 - load(p)) == 1);
 }
 
+/* (by pointers, for a compiler that knows whom it calls makes loops of them) */
+static unsigned use_stack(unsigned kilobytes);
+static unsigned deep(unsigned n);
+static unsigned (*volatile call_use_stack)(unsigned) = use_stack;
+static unsigned (*volatile call_deep)(unsigned) = deep;
+
 static unsigned use_stack(unsigned kilobytes)
 {
     volatile char room[1024];
     room[0] = room[1023] = (char)kilobytes;
-    return kilobytes == 0 ? 0 : use_stack(kilobytes - 1) + (unsigned char)room[1023] / 255;
+    return kilobytes == 0 ? 0 : call_use_stack(kilobytes - 1) + (unsigned char)room[1023] / 255;
 }
 
 static void use_a_megabyte(void *p)
@@ -91,7 +97,7 @@ static void use_a_megabyte(void *p)
 static unsigned deep(unsigned n)
 {
     volatile unsigned x = n;
-    return x == 0 ? 0 : deep(n + 1) + x;
+    return x == 0 ? 0 : call_deep(n + 1) + x;
 }
 
 static void recurse_for_ever(void *p)

@@ -5,6 +5,7 @@
 #include "bide/thread_pool.h"
 #include "bide/timer.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 static BIDE_THREAD_LOCAL const place *here;
@@ -45,6 +46,7 @@ static void driver_init(driver *self, place_function *function, void *argument)
 
 typedef struct hand {
     bide_scheduler scheduler;
+    pthread_mutex_t lock; /* of the queue: a blocking call's thread posts there */
     bide_awaiter_chain queue;
     bide_timers timers;
 } hand;
@@ -53,13 +55,19 @@ static uint64_t hand_time;
 
 static void hand_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
-    bide_awaiter_chain_append(&bide_container_of(scheduler, hand, scheduler)->queue, first, last);
+    hand *self = bide_container_of(scheduler, hand, scheduler);
+    pthread_mutex_lock(&self->lock);
+    bide_awaiter_chain_append(&self->queue, first, last);
+    pthread_mutex_unlock(&self->lock);
 }
 
 static bool hand_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
-    return bide_awaiter_chain_remove(&bide_container_of(scheduler, hand, scheduler)->queue,
-                                     awaiter);
+    hand *self = bide_container_of(scheduler, hand, scheduler);
+    pthread_mutex_lock(&self->lock);
+    bool found = bide_awaiter_chain_remove(&self->queue, awaiter);
+    pthread_mutex_unlock(&self->lock);
+    return found;
 }
 
 static int hand_set_timer(bide_scheduler *scheduler, bide_timer *timer)
@@ -80,6 +88,7 @@ static void hand_open(place *p, hand *self)
     self->scheduler.take_back = hand_take_back;
     self->scheduler.set_timer = hand_set_timer;
     self->scheduler.clear_timer = hand_clear_timer;
+    pthread_mutex_init(&self->lock, NULL);
     self->queue.first = NULL;
     bide_timers_init(&self->timers);
     p->scheduler = &self->scheduler;
@@ -89,8 +98,10 @@ bool place_step(place *p)
 {
     hand *self = p->implementation;
     const place *before = here;
+    pthread_mutex_lock(&self->lock);
     bide_timers_take_due(&self->timers, hand_time, &self->queue);
     bide_awaiter *awaiter = bide_awaiter_chain_take(&self->queue);
+    pthread_mutex_unlock(&self->lock);
     if (awaiter == NULL)
         return false;
     here = p;
@@ -437,7 +448,10 @@ bool place_is_empty(place *p)
 {
     if (p->kind == PLACE_HAND) {
         hand *self = p->implementation;
-        return self->queue.first == NULL && self->timers.first == NULL;
+        pthread_mutex_lock(&self->lock);
+        bool is_idle = self->queue.first == NULL && self->timers.first == NULL;
+        pthread_mutex_unlock(&self->lock);
+        return is_idle;
     }
     if (p->kind == PLACE_LOOP)
         return bide_run_loop_next_deadline(p->implementation) == BIDE_FOREVER;

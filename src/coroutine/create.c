@@ -9,9 +9,8 @@
  */
 #include "bide/create.h"
 
-#include "inside.h"
-
 #include "bide/errors.h"
+#include "bide/wrapper.h"
 
 static bide_owner *owner_of(bide_frame *frame)
 {

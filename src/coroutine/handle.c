@@ -5,7 +5,6 @@
 #include "bide/handle.h"
 
 #include "inside.h"
-#include "roots.h"
 
 #include "bide/coroutine.h"
 #include "bide/create.h"

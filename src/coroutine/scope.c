@@ -4,7 +4,6 @@
  */
 #include "bide/scope.h"
 
-#include "inside.h"
 #include "open_scopes.h"
 
 #include "bide/coroutine.h"

@@ -193,7 +193,7 @@ struct layer {
     place *inner;   /* of what is awaited in it */
     place *ends_at; /* ... and where that has ended */
     bide_then_operation probe;
-    bide_atomic(uint32_t) took; /* has what it has begun ended with 0? */
+    bide_atomic(uint32_t) took; /* what it has begun has seen a 0 */
     bool reached;               /* by the act, if it is a request */
     bool made;
     unsigned calls;  /* of the function of `then` */

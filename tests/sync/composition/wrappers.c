@@ -55,10 +55,22 @@ bool wrapper_begins_taker(wrapper_kind kind)
            kind == WRAP_SPAWNS;
 }
 
+/*
+ * Has what it has begun ended with 0? That its probe has seen a 0 is not enough: on its way home a root or branch that
+ * is destroyed gives back what it took.
+ */
+static bool begun_took(layer *self)
+{
+    if (bide_atomic_load(&self->took, acquire) == 0)
+        return false;
+    return self->kind == WRAP_SPAWNS ? bide_event_is_set(&self->of.spawning.spawned.ended)
+                                     : self->of.scope.branch.status == 0;
+}
+
 bool layer_took(layer *self)
 {
     return wrapper_begins_taker(self->kind)
-               ? bide_atomic_load(&self->took, acquire) != 0
+               ? begun_took(self)
                : bide_atomic_load(&self->witness.returned, acquire) != 0;
 }
 

@@ -86,22 +86,38 @@ static bide_rendezvous_sender *take_offer(bide_rendezvous_ *rendezvous, int *sta
     }
 }
 
-static int receive(bide_rendezvous_ *rendezvous, void *to)
+/* Receives what the caller has taken off the word. */
+static int receive_from(bide_rendezvous_sender *sender, void *to)
 {
-    bide_rendezvous_sender *sender;
+    bide_element_copy_(to, sender->element, sender->rendezvous->size);
+    end(sender, 0);
+    return 0;
+}
+
+/* The rest of `receive`, from the offer of a select on: until one may be carried out. */
+BIDE_COLD static int receive_chosen(bide_rendezvous_ *rendezvous, bide_rendezvous_sender *sender,
+                                    void *to)
+{
     int status;
-    while ((sender = take_offer(rendezvous, &status)) != NULL) {
-        if (is_chosen(sender->choice, sender->number)) {
-            bide_element_copy_(to, sender->element, rendezvous->size);
-            end(sender, 0);
-            return 0;
-        }
+    do {
+        if (is_chosen(sender->choice, sender->number))
+            return receive_from(sender, to);
         end(sender, -EAGAIN);
         /* (in an attempt too, which notifies nobody otherwise: the select was asked to take its offer back at this
          * moment, and none that has chosen offers, so these calls do not nest) */
         bide_event_count_notify(&rendezvous->free, 1);
-    }
+    } while ((sender = take_offer(rendezvous, &status)) != NULL);
     return status;
+}
+
+static int receive(bide_rendezvous_ *rendezvous, void *to)
+{
+    int status;
+    bide_rendezvous_sender *sender = take_offer(rendezvous, &status);
+    if (sender == NULL)
+        return status;
+    return BIDE_LIKELY(sender->choice == NULL) ? receive_from(sender, to)
+                                               : receive_chosen(rendezvous, sender, to);
 }
 
 int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
@@ -119,24 +135,45 @@ static bide_rendezvous_receiver *receiver_of(bide_retry *retry)
     return bide_container_of(retry, bide_rendezvous_receiver, retry);
 }
 
+/* The caller has taken it out of the line. */
+static int give(bide_rendezvous_receiver *receiver, const void *from)
+{
+    bide_element_copy_(receiver->element, from, receiver->rendezvous->size);
+    bide_retry_end_(&receiver->retry, 0);
+    return 0;
+}
+
+/* The first in line, taken out; NULL: there is none. */
+BIDE_INLINE bide_rendezvous_receiver *take_receiver(bide_rendezvous_ *rendezvous)
+{
+    if (!bide_event_count_has_waiters_(&rendezvous->offered))
+        return NULL;
+    bide_retry *retry = bide_event_count_take_(&rendezvous->offered);
+    return retry != NULL ? receiver_of(retry) : NULL;
+}
+
+/* The rest of try_send, from the receive of a select on: until one may be carried out. */
+BIDE_COLD static int give_chosen(bide_rendezvous_ *rendezvous, bide_rendezvous_receiver *receiver,
+                                 const void *from)
+{
+    do {
+        if (is_chosen(receiver->choice, receiver->number))
+            return give(receiver, from);
+        bide_retry_end_(&receiver->retry, 0);
+    } while ((receiver = take_receiver(rendezvous)) != NULL);
+    return -EAGAIN;
+}
+
 int bide_rendezvous_try_send_(bide_rendezvous_ *rendezvous, const void *from)
 {
     /* relaxed: CLOSED is acquired where it is found. */
     if (bide_atomic_load(&rendezvous->offer, relaxed) == &closed_offer)
         return end_closed(rendezvous);
-    while (bide_event_count_has_waiters_(&rendezvous->offered)) {
-        bide_retry *retry = bide_event_count_take_(&rendezvous->offered);
-        if (retry == NULL)
-            return -EAGAIN;
-        bide_rendezvous_receiver *receiver = receiver_of(retry);
-        bool chosen = is_chosen(receiver->choice, receiver->number);
-        if (chosen)
-            bide_element_copy_(receiver->element, from, rendezvous->size);
-        bide_retry_end_(retry, 0);
-        if (chosen)
-            return 0;
-    }
-    return -EAGAIN;
+    bide_rendezvous_receiver *receiver = take_receiver(rendezvous);
+    if (receiver == NULL)
+        return -EAGAIN;
+    return BIDE_LIKELY(receiver->choice == NULL) ? give(receiver, from)
+                                                 : give_chosen(rendezvous, receiver, from);
 }
 
 /* ---- Waiting for an offer to end ---- */
@@ -302,7 +339,7 @@ static bool is_for_nobody(bide_rendezvous_receiver *receiver, const bide_rendezv
 }
 
 /* On behalf of a select that waits: is something offered, for it to take? 8, 9 */
-static int tell(bide_rendezvous_receiver *receiver)
+BIDE_COLD static int tell(bide_rendezvous_receiver *receiver)
 {
     bide_rendezvous_ *rendezvous = receiver->rendezvous;
     bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
@@ -319,8 +356,8 @@ static int tell(bide_rendezvous_receiver *receiver)
 static int attempt_receive(bide_retry *retry)
 {
     bide_rendezvous_receiver *receiver = receiver_of(retry);
-    return receiver->choice != NULL ? tell(receiver)
-                                    : receive(receiver->rendezvous, receiver->element);
+    return BIDE_LIKELY(receiver->choice == NULL) ? receive(receiver->rendezvous, receiver->element)
+                                                 : tell(receiver);
 }
 
 static bool may_receive(bide_retry *retry)

@@ -1,13 +1,13 @@
 /* Digital search trees of scopes; see the header. */
 #include "open_scopes.h"
 
-#include "lock.h"
+#include "short_lock.h"
 
 /* One where there is one thread. */
 enum { TREES = __STDC_HOSTED__ && !BIDE_CHECK ? 16 : 1, KEY_BITS = sizeof(uintptr_t) * CHAR_BIT };
 
 typedef struct tree {
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uint32_t) lock; /* LOCK_FREE */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_short_lock_ lock;
     bide_scope *root;
 } tree;
 
@@ -43,14 +43,14 @@ void bide_open_scopes_add_(bide_scope *scope)
     path p = path_of(scope->owner);
     tree *t = tree_of(&p);
     scope->below[0] = scope->below[1] = NULL;
-    lock_take(&t->lock);
+    bide_short_lock_take_(&t->lock);
     bide_scope **place = &t->root;
     while (*place != NULL)
         place = &(*place)->below[next_turn(&p)];
     *place = scope;
     /* relaxed: who is to see it is the owner, later on its own; a hint for all others. */
     bide_atomic_fetch_add(&count, 1, relaxed);
-    lock_free(&t->lock);
+    bide_short_lock_free_(&t->lock);
 }
 
 /* Takes any scope that has none below it out of those from *place on. */
@@ -67,23 +67,31 @@ static bide_scope *take_lowest(bide_scope **place)
     }
 }
 
+/* Whatever stands below a scope may stand in its place: the path there is the beginning of its own. */
+static void replace_by_lowest(bide_scope **place)
+{
+    bide_scope *scope = *place;
+    bide_scope *lowest = take_lowest(place);
+    if (lowest == scope)
+        return;
+    lowest->below[0] = scope->below[0];
+    lowest->below[1] = scope->below[1];
+    *place = lowest;
+}
+
 void bide_open_scopes_remove_(bide_scope *scope)
 {
     path p = path_of(scope->owner);
     tree *t = tree_of(&p);
-    lock_take(&t->lock);
+    bide_short_lock_take_(&t->lock);
     bide_scope **place = &t->root;
-    while (*place != scope)
+    while (*place != scope && *place != NULL)
         place = &(*place)->below[next_turn(&p)];
-    /* Whatever stands below it may stand in its place: the path there is the beginning of its own. */
-    bide_scope *lowest = take_lowest(place);
-    if (lowest != scope) {
-        lowest->below[0] = scope->below[0];
-        lowest->below[1] = scope->below[1];
-        *place = lowest;
+    if (*place != NULL) { /* (a fork has not made this process forget it) */
+        replace_by_lowest(place);
+        bide_atomic_fetch_sub(&count, 1, relaxed);
     }
-    bide_atomic_fetch_sub(&count, 1, relaxed);
-    lock_free(&t->lock);
+    bide_short_lock_free_(&t->lock);
 }
 
 bool bide_open_scopes_has_(const bide_frame *owner)
@@ -92,10 +100,35 @@ bool bide_open_scopes_has_(const bide_frame *owner)
         return false;
     path p = path_of(owner);
     tree *t = tree_of(&p);
-    lock_take(&t->lock);
+    bide_short_lock_take_(&t->lock);
     const bide_scope *scope = t->root;
     while (scope != NULL && scope->owner != owner)
         scope = scope->below[next_turn(&p)];
-    lock_free(&t->lock);
+    bide_short_lock_free_(&t->lock);
     return scope != NULL;
+}
+
+/* ---- Forks ---- */
+
+void bide_open_scopes_before_fork_(void)
+{
+    for (unsigned i = 0; i < TREES; i++)
+        bide_short_lock_take_(&trees[i].lock);
+}
+
+void bide_open_scopes_after_fork_(void)
+{
+    for (unsigned i = 0; i < TREES; i++)
+        bide_short_lock_free_(&trees[i].lock);
+}
+
+void bide_open_scopes_in_child_(bool was_alone)
+{
+    for (unsigned i = 0; i < TREES; i++) {
+        if (!was_alone)
+            trees[i].root = NULL;
+        bide_short_lock_init_(&trees[i].lock);
+    }
+    if (!was_alone)
+        bide_atomic_store(&count, 0, relaxed);
 }

@@ -24,4 +24,12 @@ void bide_open_scopes_remove_(bide_scope *scope);
 /* Has `owner` one? By the owner, on whose thread they were added and removed. */
 bool bide_open_scopes_has_(const bide_frame *owner);
 
+/*
+ * Around a fork, where the system has forks: before it, and after it in the parent and in the child, as for the live
+ * roots (roots.h). A child that forgets the scopes misses a misuse of those that were open.
+ */
+void bide_open_scopes_before_fork_(void);
+void bide_open_scopes_after_fork_(void);
+void bide_open_scopes_in_child_(bool was_alone);
+
 #endif

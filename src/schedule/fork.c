@@ -1,13 +1,14 @@
 /*
- * Forks. A child has one thread, and of all others whatever they were in the middle of. The lists of live roots are the
- * process's, and locked for moments by any thread; so the thread that forks takes those locks before, and frees them
- * after it, in the parent and in the child. What is the user's, a pool or a mutex, is in the child as the
+ * Forks. A child has one thread, and of all others whatever they were in the middle of. The live roots and the open
+ * scopes are known to the whole process, and locked for moments by any thread; so the thread that forks takes those
+ * locks before, and frees them after it, in the parent and in the child. What is the user's, a pool or a mutex, is in the child as the
  * fork found it.
  */
 #define _GNU_SOURCE
 #include "fork.h"
 
 #include "../coroutine/lock.h"
+#include "../coroutine/open_scopes.h"
 #include "../coroutine/roots.h"
 
 #include <pthread.h>
@@ -41,17 +42,20 @@ static void before(void)
 {
     lock_take(&delayed);
     bide_roots_before_fork_();
+    bide_open_scopes_before_fork_();
     was_alone = IS_ALONE;
 }
 
 static void after(void)
 {
+    bide_open_scopes_after_fork_();
     bide_roots_after_fork_();
     lock_free(&delayed);
 }
 
 static void after_in_child(void)
 {
+    bide_open_scopes_in_child_(was_alone);
     bide_roots_in_child_(was_alone);
     bide_atomic_init(&delayed, LOCK_FREE);
 }

@@ -4,29 +4,18 @@
 FILE   ?= /var/lib/dpkg/status
 PREFIX ?= /usr/local
 
-# Configure once. When packages have come or gone since then, look for dependencies again.
-CONFIGURE = \
-	if [ ! -f build/build.ninja ]; then \
-		meson setup build --buildtype=debugoptimized; \
-	elif [ /var/lib/dpkg/status -nt build/build.ninja ]; then \
-		meson setup --reconfigure build; \
-	fi
+OPTIMISED = --buildtype=debugoptimized
 
-BUILD = $(CONFIGURE) && meson compile -C build
+.PHONY: all demo check check-long bench install uninstall format clean help
 
-.PHONY: all meson demo check check-long bench install format clean help
-
-all: meson ## configure (the first time) and build; needs a C compiler, meson and ninja
-	@$(BUILD)
-
-meson:
-	@command -v meson >/dev/null || { echo "make: meson is missing: run 'make demo'," \
-		"which installs what it needs, or install gcc, libc6-dev, meson and ninja-build" >&2; \
-		exit 1; }
+all: ## build the libraries; needs a C compiler, meson and ninja
+	@scripts/configure.sh build $(OPTIMISED)
+	@meson compile -C build libraries
 
 demo: ## install what the demo needs, build, and run the pipeline on FILE
 	@scripts/install.sh demo
-	@{ $(BUILD); } >&2
+	@{ scripts/configure.sh build $(OPTIMISED) -Dexamples=true && \
+		meson compile -C build pipeline; } >&2
 	@build/examples/pipeline "$(FILE)"
 
 check: ## build and test with gcc and clang, plain and under sanitizers
@@ -39,14 +28,17 @@ check-long: ## the same with more compilers, checkers and processors, the long t
 
 bench: ## run every benchmark, or BENCH=name; stdout holds only JSON lines
 	@scripts/install.sh bench
-	@{ $(BUILD) && meson compile -C build layout; } >&2
+	@{ scripts/configure.sh build $(OPTIMISED) -Dbenchmarks=true && \
+		meson compile -C build && meson compile -C build layout; } >&2
 	@scripts/bench.sh $(BENCH)
 
-install: meson ## install under PREFIX (/usr/local), below DESTDIR if given
-	@$(CONFIGURE)
+install: all ## install the libraries under PREFIX (/usr/local), below DESTDIR if given
 	@meson configure build -Dprefix="$(abspath $(PREFIX))"
-	@meson compile -C build
-	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
+	@meson compile -C build libraries
+	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild --tags devel,runtime
+
+uninstall: ## remove what the last install has put there
+	@ninja -C build uninstall
 
 format: ## run clang-format over every C and C++ file
 	@command -v clang-format >/dev/null || { echo "make: clang-format is missing" >&2; exit 1; }

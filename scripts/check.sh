@@ -21,6 +21,9 @@ export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export MSAN_OPTIONS=halt_on_error=1:exit_code=99
 
+# What every configuration has; the first two compile the benchmarks too.
+parts=(-Dtests=true -Dexamples=true -Dchecker=true)
+
 passed=0 failed=0 skipped=0
 output=$(mktemp)   # of the step that is running
 failures=$(mktemp) # what failed in all of them, told again at the end
@@ -54,11 +57,8 @@ build() { # FOLDER CC CXX SETUP-OPTION...
     local folder=$1 cc=$2 cxx=$3 status=0
     shift 3
     {
-        if [ ! -f "$folder/build.ninja" ]; then
-            CC=$cc CXX=$cxx $wrap meson setup "$folder" . "$@"
-        elif [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
-            $wrap meson setup --reconfigure "$folder" .
-        fi && $wrap meson compile -C "$folder"
+        CC=$cc CXX=$cxx $wrap scripts/configure.sh "$folder" "${parts[@]}" "$@" &&
+            $wrap meson compile -C "$folder"
     } >"$output" 2>&1 || status=$?
     if [ "$status" -ne 0 ] || grep -q 'warning:' "$output"; then
         cat "$output"
@@ -228,8 +228,8 @@ lundef='-Db_lundef=false'
 lto='-Db_lto=true'
 
 # The folder of the first holds those of all the others.
-configuration 'gcc' build gcc g++ $optimised
-configuration 'clang' build/clang clang clang++ $optimised
+configuration 'gcc' build gcc g++ $optimised -Dbenchmarks=true
+configuration 'clang' build/clang clang clang++ $optimised -Dbenchmarks=true
 configuration 'gcc TSan' build/gcc-tsan gcc g++ $optimised $thread
 configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ $optimised $address
 

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Configures a folder for building: configure.sh FOLDER [MESON-OPTION...]. A folder that is
+# there already gets those parts (-Dtests=true and the like) that it has not, and keeps its
+# other options. When packages have come or gone since, dependencies are looked for again.
+
+set -eu
+cd "$(dirname "$0")/.."
+
+if ! command -v meson >/dev/null; then
+    echo "configure.sh: meson is missing: run 'make demo', which installs what it needs," \
+        "or install gcc, libc6-dev, meson and ninja-build" >&2
+    exit 1
+fi
+
+folder=$1
+parts=$folder/parts # a line each
+shift
+
+if [ ! -f "$folder/build.ninja" ]; then
+    meson setup "$folder" . "$@"
+else
+    # (meson would look at everything anew even when it is told what it knows)
+    for option; do
+        case $option in
+        -Dtests=true | -Dbenchmarks=true | -Dexamples=true | -Dchecker=true)
+            grep -qxF -e "$option" "$parts" || meson configure "$folder" "$option"
+            ;;
+        esac
+    done
+    if [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
+        meson setup --reconfigure "$folder" .
+    fi
+fi
+touch "$parts"
+for option; do
+    grep -qxF -e "$option" "$parts" || echo "$option" >>"$parts"
+done

@@ -115,9 +115,10 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
             return 0
         fi
     done
-    # Tests that bring their own compilers are run once, whatever the configuration.
+    # Tests that bring their own compilers are run once, whatever the configuration; and so are the scenarios of the
+    # library, which are explored by the checker and not by the processor.
     if [ "$folder" != build ]; then
-        tests+=(--no-suite once)
+        tests+=(--no-suite once --no-suite model)
     fi
     case $* in
     *b_sanitize*)

@@ -62,7 +62,7 @@ build_and_link_nothing() { # COMPILER BIDE_STANDARD_C
 }
 
 compilers=0
-for compiler in gcc clang; do
+for compiler in ${BIDE_COMPILERS:-gcc clang}; do
     command -v "$compiler" >/dev/null || continue
     compilers=$((compilers + 1))
     build_and_link_nothing "$compiler" 0

@@ -88,6 +88,7 @@ expect() { # WHAT FOUND MISSED...
 
 argument='core.CallAndMessage:ArgPointeeInitializedness=true'
 for cc in clang-14 clang-19; do
+    [ -z "${BIDE_COMPILERS-}" ] || continue
     command -v "$cc" >/dev/null || continue
     ran=$((ran + 2))
     found=$(told "$cc" --analyze -Xclang -analyzer-config -Xclang "$argument")
@@ -108,6 +109,7 @@ fi
 for file in $(grep -rl 'bide_begin(' "$root/examples" --include=*.c); do
     for way in 'gcc -O2 -Wall' 'gcc -O1 -Wall -fno-tree-ccp -fno-tree-fre -fno-tree-dominator-opts' \
         'clang-19 -Wall -Wconditional-uninitialized'; do
+        case " ${BIDE_COMPILERS-${way%% *}} " in *" ${way%% *} "*) ;; *) continue ;; esac
         command -v "${way%% *}" >/dev/null || continue
         ran=$((ran + 1))
         # shellcheck disable=SC2086 # a command and its options

@@ -10,7 +10,7 @@
 #     only: COMPILER | VARIANT ...   gcc, clang; 0: labels as values, 1: standard C. Otherwise all of them
 #
 # The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
-# never the function that the body becomes.
+# never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2.
 set -u
 include=$1
 shift
@@ -22,7 +22,7 @@ failed=0
 ran=0
 
 compilers=
-for cc in ${MISTAKES_BY:-gcc clang-14 clang-19}; do
+for cc in ${BIDE_COMPILERS:-gcc clang-14 clang-19}; do
     command -v "$cc" >/dev/null && compilers="$compilers $cc"
 done
 [ -n "$compilers" ] || compilers=$(command -v gcc clang | sed 's|.*/||')
@@ -79,7 +79,8 @@ for file in "$@"; do
             case " $only " in *" 0 "* | *" 1 "*)
                 case " $only " in *" $variant "*) ;; *) continue ;; esac ;;
             esac
-            levels=${MISTAKES_LEVELS:--O0 -O2}
+            levels="${BIDE_COMPILERS:+-O2}"
+            levels=${levels:--O0 -O2}
             [ "$how" != error ] || levels=-O0
             for optimised in $levels; do
                 ran=$((ran + 1))

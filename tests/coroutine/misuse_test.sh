@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a body in standard C cannot do is refused by the compiler: misuse_test.sh INCLUDE-FOLDER.
-# And what either variant can do compiles without a warning.
+# And what either variant can do compiles without a warning. By the compilers that BIDE_COMPILERS names, or all.
 set -u
 include=$1
 folder=$(mktemp -d)
@@ -18,7 +18,7 @@ const bide_point *body_of_x = &body;'
 # expect yes|no STANDARD-C DESCRIPTION STATEMENTS
 expect() {
     printf '%s\n%s\n%s\n' "$prelude" "$4" "$postlude" >"$folder/x.c"
-    for cc in gcc clang; do
+    for cc in ${BIDE_COMPILERS:-gcc clang}; do
         command -v "$cc" >/dev/null || continue
         ran=$((ran + 1))
         if "$cc" -std=c11 -O1 -Wall -Wextra -Wpedantic -DBIDE_STANDARD_C="$2" -I"$include" \
@@ -85,7 +85,7 @@ done
 # expect_caught STANDARD-C LINE-OF-THE-MISUSE WHAT-IS-SAID <PROGRAM
 expect_caught() {
     cat >"$folder/y.c"
-    for cc in gcc clang; do
+    for cc in ${BIDE_COMPILERS:-gcc clang}; do
         command -v "$cc" >/dev/null || continue
         ran=$((ran + 1))
         if ! "$cc" -std=c11 -O0 -DBIDE_STANDARD_C="$1" -I"$include" "$folder/y.c" \

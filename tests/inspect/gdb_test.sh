@@ -87,7 +87,7 @@ build() { # COMPILER PROGRAM-FLAGS LIBRARY-FLAGS
 }
 
 compilers=0
-for cc in gcc clang; do
+for cc in ${BIDE_COMPILERS:-gcc clang}; do
     command -v $cc >/dev/null || continue
     compilers=$((compilers + 1))
     # What the optimiser leaves of the arguments is found, with debug information or without.

@@ -798,10 +798,17 @@ static void a_descriptor_is_readable_at_once_when_it_is_ready(void **state)
     polled_end(&polled, 0);
 }
 
-/* ---- A million, on a small stack ---- */
+/* ---- A crowd, on a small stack: a million in the long tests ---- */
 
-/* (a sanitizer makes memory and time larger; a hundred thousand frames would not fit its stack either) */
-enum { CROWD = SANITIZED ? 100 * 1000 : 1000 * 1000 };
+/* What fits no small stack; a sanitizer makes memory and time larger. */
+enum { CROWD = SANITIZED ? 10 * 1000 : 20 * 1000 };
+
+/* BIDE_ROUNDS of the environment times as many. */
+static size_t crowd_size(void)
+{
+    const char *times = getenv("BIDE_ROUNDS");
+    return (times != NULL ? strtoul(times, NULL, 10) : 1) * CROWD;
+}
 
 /* One of many. They stand in memory side by side, each with the waiter of its primitive. */
 struct member {
@@ -850,7 +857,8 @@ static void crowd_init(struct crowd *crowd, const primitive *p, size_t objects)
 {
     memset(crowd, 0, sizeof *crowd);
     crowd->primitive = p;
-    crowd->count = p->most_counted != 0 && p->most_counted < CROWD ? p->most_counted : CROWD;
+    size_t size = crowd_size();
+    crowd->count = p->most_counted != 0 && p->most_counted < size ? p->most_counted : size;
     crowd->member_size = round_up(sizeof(struct member) + p->waiter_size, 16);
     crowd->members = aligned_alloc(16, crowd->count * crowd->member_size);
     crowd->object_size = round_up(p->object_size, BIDE_CACHE_LINE);
@@ -915,10 +923,10 @@ static void *wake_a_chain(void *argument)
 }
 
 /* Of one object, where what one has is handed to the next; else each wakes the object of the next. */
-static void a_million_of_whom_each_wakes_the_next(void **state)
+static void a_crowd_of_whom_each_wakes_the_next(void **state)
 {
     const primitive *p = *state;
-    size_t objects = p->hand_on != NULL && p->most_waiting == 0 ? 1 : CROWD;
+    size_t objects = p->hand_on != NULL && p->most_waiting == 0 ? 1 : crowd_size();
     struct crowd crowd;
     crowd_init(&crowd, p, objects);
     on_a_small_stack(wake_a_chain, &crowd);
@@ -956,7 +964,7 @@ static void *stop_all(void *argument)
     return NULL;
 }
 
-static void a_million_who_are_woken_at_once(void **state)
+static void a_crowd_whose_members_are_woken_at_once(void **state)
 {
     struct crowd crowd;
     crowd_init(&crowd, *state, 1);
@@ -965,7 +973,7 @@ static void a_million_who_are_woken_at_once(void **state)
     crowd_end(&crowd, 1);
 }
 
-static void a_million_who_are_closed_at_once(void **state)
+static void a_crowd_whose_members_are_closed_at_once(void **state)
 {
     struct crowd crowd;
     crowd_init(&crowd, *state, 1);
@@ -975,7 +983,7 @@ static void a_million_who_are_closed_at_once(void **state)
 }
 
 /* (to go through the list for each would take days) */
-static void a_million_who_are_asked_to_stop_at_once(void **state)
+static void a_crowd_whose_members_are_asked_to_stop_at_once(void **state)
 {
     struct crowd crowd;
     crowd_init(&crowd, *state, 1);
@@ -1028,10 +1036,10 @@ static const struct {
     CASE(a_descriptor_is_readable_when_it_is_woken_or_closed, ANY),
     CASE(a_descriptor_is_readable_when_it_is_cut_short, ANY),
     CASE(a_descriptor_is_readable_at_once_when_it_is_ready, ANY),
-    CASE(a_million_of_whom_each_wakes_the_next, ANY),
-    CASE(a_million_who_are_woken_at_once, MANY | ALL),
-    CASE(a_million_who_are_closed_at_once, MANY | CLOSES),
-    CASE(a_million_who_are_asked_to_stop_at_once, MANY),
+    CASE(a_crowd_of_whom_each_wakes_the_next, ANY),
+    CASE(a_crowd_whose_members_are_woken_at_once, MANY | ALL),
+    CASE(a_crowd_whose_members_are_closed_at_once, MANY | CLOSES),
+    CASE(a_crowd_whose_members_are_asked_to_stop_at_once, MANY),
 #undef CASE
 };
 

@@ -20,15 +20,17 @@ if [ ! -f "$folder/build.ninja" ]; then
     meson setup "$folder" . "$@"
 else
     # (meson would look at everything anew even when it is told what it knows)
+    new=
     for option; do
         case $option in
         -Dtests=true | -Dbenchmarks=true | -Dexamples=true | -Dchecker=true)
-            grep -qxF -e "$option" "$parts" || meson configure "$folder" "$option"
+            grep -qsxF -e "$option" "$parts" || new="$new $option"
             ;;
         esac
     done
-    if [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
-        meson setup --reconfigure "$folder" .
+    if [ -n "$new" ] || [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
+        # shellcheck disable=SC2086 # a list of options without spaces
+        meson setup --reconfigure "$folder" . $new
     fi
 fi
 touch "$parts"

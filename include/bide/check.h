@@ -132,8 +132,11 @@ typedef struct bide_check_reason {
     const char *function;  /* where the operation stands */
     const char *operation; /* "load", "store", "exchange", ..., as `--weaken` prints it */
     const char *object;    /* as it is written there */
-    const char
-        *order; /* the weaker one: "relaxed", "acquire", ...; after "if failed " for that order */
+
+    /* The weaker one: "relaxed", "acquire", ...; after "if failed " for that order. Where the function has several such
+     * operations with different orders, the order as written stands before it: "release to relaxed". */
+    const char *order;
+
     const char *why;
 } bide_check_reason;
 

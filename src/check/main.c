@@ -161,13 +161,17 @@ static bide_check_finding find(const options *o, const bide_check_suite *suite, 
     return BIDE_CHECK_NOTHING;
 }
 
+/* `from` is the order that is written, `order` the weaker one. */
 static const bide_check_reason *reason_for(const bide_check_suite *suite, const known_operation *k,
-                                           const char *order)
+                                           const char *from, const char *order)
 {
+    char both[64];
+    snprintf(both, sizeof both, "%s to %s", from, order);
     for (const bide_check_reason *r = suite->reasons; r != NULL && r->function != NULL; r++) {
         if (strcmp(r->function, k->site->function) == 0 &&
             strcmp(r->operation, step_name(k->step)) == 0 &&
-            strcmp(r->object, k->site->object) == 0 && strcmp(r->order, order) == 0)
+            strcmp(r->object, k->site->object) == 0 &&
+            (strcmp(r->order, order) == 0 || strcmp(r->order, both) == 0))
             return r;
     }
     return NULL;
@@ -197,10 +201,10 @@ static bool weaken(const options *o, const bide_check_suite *suite, const weaken
     bide_check_finding finding = find(o, suite, &where, &unknown);
     orders_restore();
 
-    const bide_check_reason *reason = reason_for(suite, &k, order);
+    const char *from = order_name(w->if_failed ? k.written.order_if_failed : k.written.order);
+    const bide_check_reason *reason = reason_for(suite, &k, from, order);
     print_operation(&k);
-    printf("%s%s | %s | ", failed,
-           order_name(w->if_failed ? k.written.order_if_failed : k.written.order), order);
+    printf("%s%s | %s | ", failed, from, order);
     if (finding != BIDE_CHECK_NOTHING)
         printf("%s, in `%s` |\n", bide_check_finding_name(finding), where);
     else if (unknown != NULL)

@@ -340,7 +340,7 @@ int main(int argc, char **argv)
         {"bide_waiter_list_suspend", "exchange", "&own->handshake", "acquire", BIASED},
         {"shake_hands", "exchange", "&waiter->handshake", "release", BIASED},
         {"shake_hands", "exchange", "&waiter->handshake", "acquire", BIASED},
-        {"begin", "compare_exchange", "&list->word", "relaxed", BIASED},
+        {"begin", "compare_exchange", "&list->word", "release to relaxed", BIASED},
         {"put_back", "compare_exchange", "&list->word", "acquire", REMOVED},
         {"bide_awaiter_has_left_", "compare_exchange", "&source->word", "relaxed", REMOVED},
         {"bide_waiter_list_announce", "fence", "", "acq_rel", BIASED},

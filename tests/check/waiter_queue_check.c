@@ -526,7 +526,7 @@ int main(int argc, char **argv)
         {"announce", "compare_exchange", "&queue->state", "relaxed",
          "the push, which comes before it, would have to read from the exchange that comes after: "
          "C11 allows it, the checker's model does not"},
-        {"bide_waiter_queue_cancel", "compare_exchange", "&queue->state", "relaxed",
+        {"bide_waiter_queue_cancel", "compare_exchange", "&queue->state", "release to relaxed",
          "the same for the name, which comes before it"},
         {"serve", "fetch_and", "&queue->state", "relaxed",
          "the same for the exchanges that take arrivals and names, which come after it"},

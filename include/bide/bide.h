@@ -73,6 +73,7 @@
 #include "bide/thread_pool.h"
 #include "bide/timer.h"
 #include "bide/unbounded_channel.h"
+#include "bide/version.h"
 #include "bide/wait_group.h"
 #include "bide/waiter_list.h"
 #include "bide/waiter_queue.h"

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""The shared library exports what public headers need, and nothing else: exports_test.py LIBRARY MAP INCLUDE-FOLDER
+VERSION COMPILER...
+
+    listed      what it exports is what the list names
+    declared    each of these is declared in a public header
+    complete    whatever the headers' own functions call is there: all of them are compiled, and linked with it
+    version     the headers, the library, its soname and the list say the same version
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+library, exports, include, version = sys.argv[1:5]
+compiler = sys.argv[5:]
+flags = ["-std=c11", "-I" + include, "-D_GNU_SOURCE"]
+failures = 0
+
+
+def check(name, ok, *text):
+    global failures
+    check.count += 1
+    failures += not ok
+    print(f"{'' if ok else 'not '}ok {check.count} - {name}")
+    for line in [] if ok else text:
+        print("#", line)
+
+
+check.count = 0
+
+
+def output(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+with open(exports, encoding="utf-8") as file:
+    text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+listed = re.findall(r"^    (\w+);$", text, re.M)
+exported = {line.split()[2].split("@")[0] for line in output("nm", "-D", "--defined-only", library).splitlines()
+            if line.split()[1] != "A"}
+check("listed: in order, each once", listed == sorted(set(listed)))
+check("listed: it exports the list", exported == set(listed),
+      *sorted(exported - set(listed)), *[name + " is not there" for name in sorted(set(listed) - exported)])
+
+headers = sorted(name for name in os.listdir(os.path.join(include, "bide"))
+                 if name.endswith(".h") and not name.startswith("check"))
+with tempfile.TemporaryDirectory() as folder:
+    source = os.path.join(folder, "all.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.writelines(f'#include "bide/{name}"\n' for name in headers)
+        file.write("int main(void)\n{\n    return bide_version() != BIDE_VERSION;\n}\n")
+    words = set(re.findall(r"\w+", output(*compiler, *flags, "-E", "-P", source)))
+    macros = set(re.findall(r"\w+", output(*compiler, *flags, "-E", "-dM", source)))
+    check("declared: in a public header", set(listed) <= words | macros, *sorted(set(listed) - words - macros))
+
+    # (an inline function is kept by its address)
+    program = os.path.join(folder, "all")
+    inline = sorted(set(re.findall(r"\b(bide_\w+)\([^;{}]*\)\s*\{", output(*compiler, *flags, "-E", "-P", source))))
+    with open(source, "a", encoding="utf-8") as file:
+        file.write("void (*volatile kept[])(void) = {\n")
+        file.writelines(f"    (void (*)(void)){name},\n" for name in inline)
+        file.write("};\n")
+    linked = subprocess.run([*compiler, *flags, "-O0", "-w", source, library, "-Wl,-rpath," + os.path.dirname(library),
+                             "-pthread", "-o", program], stderr=subprocess.PIPE, text=True)
+    check(f"complete: {len(inline)} functions of headers are linked with it", linked.returncode == 0 and len(inline) > 500,
+          *linked.stderr.splitlines()[:20])
+    ran = linked.returncode == 0 and subprocess.run([program]).returncode == 0
+    check("version: headers and library", ran)
+    texts = re.findall(r'# *define BIDE_VERSION_TEXT "(.*)"', open(os.path.join(include, "bide/version.h")).read())
+    numbers = re.findall(r"# *define BIDE_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)",
+                         open(os.path.join(include, "bide/version.h")).read())
+    check("version: the project's", texts == [version] and ".".join(numbers) == version, *texts, *numbers)
+    minor = ".".join(numbers[:2])
+    soname = re.findall(r"SONAME.*\[(.*)\]", output("readelf", "-d", library))
+    check("version: soname and list", soname == [f"libbide.so.{minor}"] and f"BIDE_{minor} {{" in text, *soname)
+
+print(f"1..{check.count}")
+sys.exit(failures != 0)

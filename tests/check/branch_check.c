@@ -3,10 +3,12 @@
  * joined while its branches end.
  */
 #include "bide/check.h"
+#include "bide/errors.h"
 #include "bide/event.h"
 #include "bide/handle.h"
 #include "bide/root.h"
 #include "bide/scope.h"
+#include "bide/stop.h"
 #include "bide/task.h"
 #include "bide/when.h"
 
@@ -24,6 +26,8 @@ struct whole {
     bide_branch branches[2];
     bide_when when;
     bide_scope scope;
+    bide_stop_source stop; /* of those that are asked to stop */
+    bide_context context;  /* with it */
     int status;
     int ended;
 };
@@ -199,9 +203,105 @@ static const bide_check_scenario polite_scope = {
     .finish = it_has_ended_once,
 };
 
+/* ---- Asked to stop ---- */
+
+/* What it awaits was cut short, or the others were decided by it. */
+static void both_have_stopped(struct whole *self)
+{
+    bide_check_assert(self->status == 0 || self->status == -ECANCELED);
+    both_have_ended(self);
+}
+
+static void begin_in_source(struct whole *self, const bide_point *body)
+{
+    bide_stop_source_init(&self->stop);
+    self->context = bide_default_context;
+    self->context.stop = &self->stop;
+    for (int i = 0; i < 2; i++) {
+        bide_event_init(&self->parts[i].event, false);
+        bide_branch_init(&self->branches[i], bide_task_init(&self->parts[i].task, &part_body));
+    }
+    bide_start(&self->task.frame, body, &self->context);
+    bide_resume(&self->task.frame);
+}
+
+bide_coroutine(stopped_body)
+{
+    bide_begin(stopped_body, struct whole * self);
+    bide_await_status(self->status, bide_when_any(&self->when, self->branches, 2));
+    both_have_stopped(self);
+    bide_end();
+}
+
+static void begin_stopped(void *p)
+{
+    begin_in_source(p, &stopped_body);
+}
+
+static void stop_all(void *p)
+{
+    bide_stop_request(&((struct whole *)p)->stop);
+}
+
+/* Nothing of it is below the source any more. */
+static void it_has_left_the_source(void *p)
+{
+    struct whole *self = p;
+    it_has_ended_once(p);
+    bide_check_assert(self->stop.first_child == NULL);
+}
+
+static const bide_check_scenario decided = {
+    .name = "any_of_two_of_which_one_ends_by_itself",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_stopped,
+    .threads = {set_first},
+    .finish = it_has_left_the_source,
+};
+
+static const bide_check_scenario stopped = {
+    .name = "any_of_two_is_asked_to_stop_as_one_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_stopped,
+    .threads = {stop_all, set_first},
+    .finish = it_has_left_the_source,
+};
+
+bide_coroutine(stopped_scope_body)
+{
+    bide_begin(stopped_scope_body, struct whole * self);
+    bide_scope_init_(&self->scope, bide_this_frame(), false);
+    bide_scope_spawn(&self->scope, &self->branches[0],
+                     bide_task_init(&self->parts[0].task, &part_body));
+    bide_scope_spawn(&self->scope, &self->branches[1],
+                     bide_task_init(&self->parts[1].task, &part_body));
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    bide_check_assert(self->scope.fork.stop.first_child == NULL);
+    both_have_stopped(self);
+    bide_end();
+}
+
+static void begin_stopped_scope(void *p)
+{
+    begin_in_source(p, &stopped_scope_body);
+}
+
+static const bide_check_scenario stopped_scope = {
+    .name = "a_scope_is_asked_to_stop_as_its_branch_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_stopped_scope,
+    .threads = {stop_all, set_first},
+    .finish = it_has_left_the_source,
+    .preemptions = 2,
+};
+
 int main(int argc, char **argv)
 {
-    const bide_check_scenario *scenarios[] = {&all, &any, &scope, &polite_scope, NULL};
+    const bide_check_scenario *scenarios[] = {&all,     &any,     &scope,         &polite_scope,
+                                              &decided, &stopped, &stopped_scope, NULL};
     const char *files[] = {"branch.h", "branch.c", "when.h", "when.c", "scope.h", "scope.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){scenarios, files, NULL});
 }

@@ -13,7 +13,8 @@ typedef struct object {
 typedef struct state {
     bide_hazard_domain domain;
     bide_hazard_seat seats[3];
-    bide_hazard_seat *early; /* since the setup */
+    bide_hazard_seat *early;    /* since the setup */
+    bide_hazard_seat *scanning; /* of the scenario where what is reclaimed retires another */
     bide_atomic(void *) source;
     bide_atomic(void *) other;
 } state;
@@ -45,6 +46,13 @@ static void finish(void *p)
     void *last = bide_atomic_load(&s->source, relaxed);
     if (last != NULL)
         bide_check_free(last);
+    /* Nobody protects anything that was retired. */
+    bide_hazard_seat *seat = bide_hazard_join(&s->domain);
+    s->scanning = seat;
+    bide_check_assert(seat != NULL);
+    while (bide_hazard_scan(&s->domain, seat) != 0)
+        bide_check_assert(seat->retired != NULL);
+    bide_hazard_leave(&s->domain, seat);
     bide_hazard_destroy(&s->domain);
 }
 
@@ -245,10 +253,91 @@ static const bide_check_scenario counted = {
     .finish = finish_counted,
 };
 
+/* ---- A third scans ---- */
+
+static void setup_shared(void *p)
+{
+    state *s = p;
+    bide_hazard_init(&s->domain, s->seats, 3);
+    bide_atomic_init(&s->source, new_object(1));
+    s->early = bide_hazard_join(&s->domain);
+}
+
+static void scan_what_there_is(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_join(&s->domain);
+    (void)bide_hazard_scan(&s->domain, seat);
+}
+
+static const bide_check_scenario scanned = {
+    .name = "one_reads_what_another_retires_and_a_third_scans",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_shared,
+    .threads = {read_it, retire_it, scan_what_there_is},
+    .finish = finish,
+    .preemptions = 1,
+};
+
+/* ---- What is reclaimed retires another ---- */
+
+typedef struct chained {
+    bide_hazard_retired retired;
+    state *state;
+    object *next;
+} chained;
+
+static void reclaim_chained(bide_hazard_retired *retired)
+{
+    chained *first = retired->object;
+    state *s = first->state;
+    bide_hazard_retire(&s->domain, s->scanning, &first->next->retired, first->next, reclaim);
+    bide_check_free(first);
+}
+
+static void retire_chained(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_join(&s->domain);
+    chained *first = bide_check_alloc(sizeof *first);
+    first->state = s;
+    s->scanning = seat;
+    first->next = bide_atomic_exchange(&s->source, NULL, acq_rel);
+    bide_hazard_retire(&s->domain, seat, &first->retired, first, reclaim_chained);
+    bide_hazard_leave(&s->domain, seat);
+}
+
+static void setup_chained(void *p)
+{
+    state *s = p;
+    bide_hazard_init(&s->domain, s->seats, 3);
+    bide_atomic_init(&s->source, new_object(1));
+    s->early = bide_hazard_join(&s->domain);
+    bide_check_assert(bide_hazard_protect(s->early, 0, &s->source) != NULL);
+}
+
+/* (so that another seat scans in the end than the one that was left) */
+static void finish_chained(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_hazard_join(&s->domain) != NULL);
+    finish(p);
+}
+
+static const bide_check_scenario chain = {
+    .name = "what_is_reclaimed_retires_another_that_is_read",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_chained,
+    .threads = {read_on_and_leave, retire_chained},
+    .finish = finish_chained,
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&replaced, &left,    &leaves, &moved,
-                                                     &another,  &counted, NULL};
+    static const bide_check_scenario *const all[] = {&replaced, &left,    &leaves, &moved, &another,
+                                                     &counted,  &scanned, &chain,  NULL};
     static const char *const files[] = {"hazard.h", "hazard.c", NULL};
     static const bide_check_reason reasons[] = {
         {"take_all", "exchange", "&domain->retired", "relaxed",

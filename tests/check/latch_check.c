@@ -8,6 +8,7 @@
 typedef struct state {
     bide_latch *latch;
     int data[2];
+    int freed;
 } state;
 
 static void setup(void *p)
@@ -71,6 +72,32 @@ static const bide_check_scenario tried = {
     .setup = setup,
     .threads = {count_down_first, count_down_second, try_and_look},
     .finish = finish_free,
+};
+
+/* It is zero, so the memory may go. */
+static void try_and_free(void *p)
+{
+    state *s = p;
+    if (bide_latch_try_wait(s->latch)) {
+        bide_check_free(s->latch);
+        s->freed = 1;
+    }
+}
+
+static void finish_freed(void *p)
+{
+    state *s = p;
+    if (!s->freed)
+        finish_free(p);
+}
+
+static const bide_check_scenario tried_and_freed = {
+    .name = "who_finds_it_zero_frees_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {count_down_first, count_down_second, try_and_free},
+    .finish = finish_freed,
 };
 
 static void arrive_and_look(state *s, int index)
@@ -137,7 +164,8 @@ static const bide_check_scenario closed = {
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const scenarios[] = {&waited, &tried, &met, &closed, NULL};
+    static const bide_check_scenario *const scenarios[] = {&waited, &tried,           &met,
+                                                           &closed, &tried_and_freed, NULL};
     static const char *const files[] = {"latch.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){scenarios, files, NULL});
 }

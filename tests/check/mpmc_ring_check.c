@@ -213,6 +213,22 @@ SCENARIO(batch_and_one, "a_batch_and_single_ones", setup_second, push_batch, pus
 SCENARIO(four_batches, "two_push_a_batch_and_two_pop_one", setup_second, push_batch, push_batch,
          pop_batch, pop_batch);
 
+/* Beside a single one there is something for a batch, whoever is first. */
+static void push_batch_for_sure(void *p)
+{
+    bide_check_assert(push_two(p) > 0);
+}
+
+static void pop_batch_for_sure(void *p)
+{
+    bide_check_assert(pop_two(p, false) > 0);
+}
+
+SCENARIO(batch_beside_one, "a_batch_is_pushed_beside_a_single_one", setup_two, push_once,
+         push_batch_for_sure);
+SCENARIO(popped_beside_one, "a_batch_is_popped_beside_a_single_one", setup_full, pop_once,
+         pop_batch_for_sure);
+
 /* ---- A single consumer ---- */
 
 static void pop_single_twice(void *p)
@@ -353,12 +369,28 @@ CLOSED_SCENARIO(closed_twice, "two_close_it_while_one_pushes_and_one_pops", setu
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {
-        &one_slot,    &one_slot_two_push, &one_slot_two_pop, &two_slots,
-        &two_pop,     &four_one,          &four_two,         &batch,
-        &two_batches, &batches_popped,    &batch_and_one,    &four_batches,
-        &single,      &single_batch,      &closed_push,      &closed_batch,
-        &closed_pop,  &closed_all,        &closed_twice,     NULL};
+    static const bide_check_scenario *const all[] = {&one_slot,
+                                                     &one_slot_two_push,
+                                                     &one_slot_two_pop,
+                                                     &two_slots,
+                                                     &two_pop,
+                                                     &four_one,
+                                                     &four_two,
+                                                     &batch,
+                                                     &two_batches,
+                                                     &batches_popped,
+                                                     &batch_and_one,
+                                                     &four_batches,
+                                                     &single,
+                                                     &single_batch,
+                                                     &closed_push,
+                                                     &closed_batch,
+                                                     &closed_pop,
+                                                     &closed_all,
+                                                     &closed_twice,
+                                                     &batch_beside_one,
+                                                     &popped_beside_one,
+                                                     NULL};
     static const char *const files[] = {"mpmc_ring.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -324,6 +324,84 @@ static const bide_check_scenario watched = {
     .finish = finish_early,
 };
 
+/* ---- The nearest: one is kept since the setup, another comes with a nearer target, or with one further away ---- */
+
+enum { LATE = 2 }; /* a target that nobody publishes but at the end */
+
+static void setup_kept(state *s, uint8_t target)
+{
+    bide_sequence_barrier8_init(&s->barrier, 251);
+    WATCH(&s->barrier.waiters);
+    begin_early(s, 0, target, &bide_default_context);
+    bide_sequence_barrier8_publish(&s->barrier, 252);
+}
+
+static void setup_far_kept(void *p)
+{
+    setup_kept(p, LATE);
+}
+
+static void setup_near_kept(void *p)
+{
+    setup_kept(p, 255);
+}
+
+static void come_nearer(void *p)
+{
+    begin_early(p, 1, 255, &bide_default_context);
+}
+
+static void come_further_away(void *p)
+{
+    begin_early(p, 1, LATE, &bide_default_context);
+}
+
+/* (it goes past the targets without having stood there) */
+static void publish_past(void *p)
+{
+    bide_sequence_barrier8_publish(&((state *)p)->barrier, 253);
+    *data_of(p, 254) = *data_of(p, 255) = 1;
+    publish(p, 0);
+    publish(p, 1);
+}
+
+/* What was reached has ended, and the other has not yet. */
+static void finish_reached(state *s, int reached)
+{
+    bide_check_assert(bide_done(&s->early[reached]->task.frame));
+    bide_check_assert(!bide_done(&s->early[1 - reached]->task.frame));
+    bide_sequence_barrier8_publish(&s->barrier, LATE);
+    finish_early(s);
+}
+
+static void finish_nearer(void *p)
+{
+    finish_reached(p, 1);
+}
+
+static void finish_further_away(void *p)
+{
+    finish_reached(p, 0);
+}
+
+static const bide_check_scenario nearer = {
+    .name = "one_comes_whose_number_is_nearer",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_far_kept,
+    .threads = {come_nearer, publish_past},
+    .finish = finish_nearer,
+};
+
+static const bide_check_scenario further_away = {
+    .name = "one_comes_whose_number_is_further_away",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_near_kept,
+    .threads = {come_further_away, publish_past},
+    .finish = finish_further_away,
+};
+
 /* ---- Numbers that lie far apart ----
  *
  * Who is asked to stop takes from the list another, who came later and has seen more: judged by the number that there
@@ -370,9 +448,20 @@ static const bide_check_scenario far_apart = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one_waiter,  &freed,  &closed_by_another, &closed_while_taken, &closed_while_sifted,
-        &two_waiters, &around, &watched,           &two_for_one,        &closed,
-        &far_apart,   NULL,
+        &one_waiter,
+        &freed,
+        &closed_by_another,
+        &closed_while_taken,
+        &closed_while_sifted,
+        &two_waiters,
+        &around,
+        &watched,
+        &two_for_one,
+        &closed,
+        &far_apart,
+        &nearer,
+        &further_away,
+        NULL,
     };
     static const char *const files[] = {"sequence_barrier_template.h", "sequence_barrier_slow.h",
                                         "waiter_list.h", NULL};

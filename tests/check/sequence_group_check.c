@@ -5,6 +5,7 @@
 #include "bide/check.h"
 #include "bide/handle.h"
 #include "bide/sequence_group.h"
+#include "bide/stop.h"
 #include "bide/task.h"
 
 #include "watched.h"
@@ -29,6 +30,9 @@ typedef struct state {
     int slot;             /* of FIRST, and of what comes a lap later */
     int note;             /* written once, before FIRST is published */
     struct early *early;  /* waits since the setup */
+    bide_stop_source stop;
+    bide_context context;                     /* with it */
+    bide_atomic(BIDE_COUNTER_OF_(8)) counter; /* to be followed */
 } state;
 
 static void setup_for(state *s, unsigned fixed, unsigned joined)
@@ -204,12 +208,17 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void begin_early(state *s)
+static void begin_early_in(state *s, const bide_context *context)
 {
     s->early = bide_check_alloc(sizeof *s->early);
     s->early->state = s;
-    bide_start(&s->early->task.frame, &early_body, &bide_default_context);
+    bide_start(&s->early->task.frame, &early_body, context);
     bide_resume(&s->early->task.frame);
+}
+
+static void begin_early(state *s)
+{
+    begin_early_in(s, &bide_default_context);
 }
 
 static void finish_early(void *p)
@@ -454,10 +463,131 @@ static const bide_check_scenario closes = {
     .threads = {wait_in_vain, close_fixed},
 };
 
+/* The one that is closed is the first that is waited for; nobody publishes the other. */
+static void setup_two_fixed(void *p)
+{
+    setup_for(p, 2, 0);
+}
+
+static const bide_check_scenario closes_beside_another = {
+    .name = "a_member_that_closes_ends_the_wait_though_another_is_behind",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_fixed,
+    .threads = {wait_in_vain, close_fixed},
+};
+
+/* ---- Who leaves twice, and joins in between ---- */
+
+static void leave_twice(void *p)
+{
+    state *s = p;
+    visitor *v = s->visitors[0];
+    if (!bide_sequence_group8_try_leave(&s->group, &v->member)) {
+        visitor own;
+        bide_sequence_group_leaver8 leaver;
+        bide_sequence_group8_join(&s->group, &own.member, &own.barrier, &s->cursor);
+        (void)bide_sequence_group8_try_leave(&s->group, &v->member);
+        bide_check_assert(!look_for_first(s));
+        bide_check_assert(
+            bide_check_await(bide_sequence_group8_leave(&leaver, &s->group, &own.member)) == 0);
+    }
+    leave_and_free(s, 0);
+}
+
+static const bide_check_scenario leaves_twice = {
+    .name = "one_joins_between_two_tries_of_another_to_leave",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {wait_to_the_end, leave_twice},
+    .never_spurious = true,
+    .preemptions = 1,
+};
+
+/* ---- Cut short ---- */
+
+static void setup_one_and_early_stopped(void *p)
+{
+    state *s = p;
+    setup_one(s);
+    bide_stop_source_init(&s->stop);
+    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+    begin_early_in(s, &s->context);
+}
+
+static void stop_early(void *p)
+{
+    bide_stop_request(&((state *)p)->stop);
+}
+
+static void finish_stopped(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->early->task.frame));
+    bide_check_assert(s->early->status == 0 || s->early->status == -ECANCELED);
+    bide_check_free(s->early);
+}
+
+static const bide_check_scenario leaves_as_stopped = {
+    .name = "a_wait_is_cut_short_as_the_one_it_waits_for_leaves_and_is_freed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_and_early_stopped,
+    .threads = {stop_early, leave_first},
+    .finish = finish_stopped,
+    .never_spurious = true,
+};
+
+/* ---- Who follows ---- */
+
+enum { BEHIND = 4 };
+
+static void setup_followed(void *p)
+{
+    state *s = p;
+    bide_sequence_barrier8_init(&s->fixed, 0);
+    s->members[0] = &s->fixed;
+    bide_sequence_group8_init(&s->group, s->members, 1);
+    bide_atomic_init(&s->counter, BEHIND + 1);
+}
+
+/* More than half the range, in two steps; there is room from the first on. */
+static void go_on_and_close(void *p)
+{
+    state *s = p;
+    bide_sequence_barrier8_publish(&s->fixed, 100);
+    bide_atomic_store(&s->counter, 100 + BEHIND, relaxed);
+    bide_sequence_barrier8_publish(&s->fixed, 200);
+    bide_atomic_store(&s->counter, 200 + BEHIND, relaxed);
+    bide_sequence_barrier8_close(&s->fixed);
+}
+
+static void follow_counter(void *p)
+{
+    state *s = p;
+    bide_sequence_group_waiter8 wait;
+    bide_check_assert(
+        bide_check_await(bide_sequence_group8_follow_(&wait, &s->group, &s->counter, BEHIND)) == 0);
+}
+
+static const bide_check_scenario follows = {
+    .name = "who_follows_is_not_told_of_a_close_by_a_number_of_another_lap",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_followed,
+    .threads = {follow_counter, go_on_and_close},
+    .never_spurious = true,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
         &joins_beside_fixed,
+        &closes_beside_another,
+        &leaves_twice,
+        &leaves_as_stopped,
+        &follows,
         &leaves_beside_fixed,
         &leaves_while_waited_for,
         &publishes_and_leaves,

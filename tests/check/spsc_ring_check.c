@@ -198,10 +198,43 @@ static const bide_check_scenario closed = {
     .finish = finish_closed,
 };
 
+/* ---- A third looks how many there are ---- */
+
+static void push_one(void *p)
+{
+    state *s = p;
+    element element = make(0);
+    bide_check_assert(bide_spsc_ring_push(&s->ring, &element) == 0);
+}
+
+static void count_at_most_one(void *p)
+{
+    bide_check_assert(bide_spsc_ring_count(&((state *)p)->ring) <= 1);
+}
+
+static const bide_check_scenario counted_slot = {
+    .name = "one_slot_is_counted_while_it_goes_to_and_fro",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {push_some, pop_some, count_at_most_one},
+    .finish = finish,
+};
+
+/* There was one at most, in room for two. */
+static const bide_check_scenario counted_element = {
+    .name = "one_element_is_counted_while_it_is_pushed_and_popped",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {push_one, pop_some, count_at_most_one},
+    .finish = finish,
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&one_slot, &two_slots, &batches, &closed,
-                                                     NULL};
+    static const bide_check_scenario *const all[] = {
+        &one_slot, &two_slots, &batches, &closed, &counted_slot, &counted_element, NULL};
     static const char *const files[] = {"spsc_ring.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -23,6 +23,7 @@ typedef struct state {
     bide_wait_group group;
     bide_wait_group *allocated;
     struct early *early[2];
+    bide_wait_group_waiter late; /* made in the setup, awaited later */
     int data[2];
 } state;
 
@@ -251,10 +252,49 @@ static const bide_check_scenario freed = {
     .threads = {be_done_there, be_done_there, wait_and_free},
 };
 
+/* ---- A wait that is due comes behind one that is not ---- */
+
+static void setup_one_late(void *p)
+{
+    state *s = p;
+    bide_wait_group_init(&s->group);
+    bide_wait_group_add(&s->group, 1);
+    bide_await_later(bide_wait_group_wait(&s->late, &s->group));
+}
+
+static void be_done_and_add_and_enlist(void *p)
+{
+    state *s = p;
+    bide_wait_group_done(&s->group);
+    bide_wait_group_add(&s->group, 1);
+    enlist(s, 0);
+}
+
+static void await_late(void *p)
+{
+    bide_check_assert(bide_check_await(&((state *)p)->late.waiter.awaiter) == 0);
+}
+
+static void finish_late(void *p)
+{
+    state *s = p;
+    bide_wait_group_done(&s->group);
+    bide_check_assert(end_of(s, 0) == 0);
+}
+
+static const bide_check_scenario late = {
+    .name = "a_wait_for_what_was_done_comes_behind_one_for_what_is_not",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_late,
+    .threads = {be_done_and_add_and_enlist, await_late},
+    .finish = finish_late,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const scenarios[] = {&waited, &tried, &again, &twice,
-                                                           &closed, &freed, NULL};
+                                                           &closed, &freed, &late,  NULL};
     static const char *const files[] = {"wait_group.h", "wait_group.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){scenarios, files, NULL});
 }

@@ -223,17 +223,41 @@ static const bide_check_scenario a_wait_is_cut_short = {
     .preemptions = 1,
     .threads = {send_one, request, wait_until_stopped}};
 
+/* One looks what is new while others are sent: it is told of the last, then or later. */
+static void look_once(void *p)
+{
+    state *s = p;
+    value v;
+    int status = bide_watch_try_changed(&s->receiver, &v);
+    bide_check_assert(status == 0 || status == -EAGAIN);
+    if (status == 0)
+        s->last = check_value(s, &v);
+}
+
+static void finish_told(void *p)
+{
+    state *s = p;
+    look_once(p);
+    bide_check_assert(s->last == 2);
+}
+
+static const bide_check_scenario one_looks_while_two_are_sent = {
+    .name = "one_looks_while_two_are_sent",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_seen,
+    .threads = {send_two, look_once},
+    .finish = finish_told,
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&one_reads_while_two_are_sent,
-                                                     &one_reads_twice_while_three_are_sent,
-                                                     &two_read_while_two_are_sent,
-                                                     &one_waits_for_a_change,
-                                                     &one_begins_to_receive,
-                                                     &it_is_closed,
-                                                     &one_looks_while_it_is_closed,
-                                                     &a_wait_is_cut_short,
-                                                     NULL};
+    static const bide_check_scenario *const all[] = {
+        &one_reads_while_two_are_sent, &one_reads_twice_while_three_are_sent,
+        &two_read_while_two_are_sent,  &one_waits_for_a_change,
+        &one_begins_to_receive,        &it_is_closed,
+        &one_looks_while_it_is_closed, &a_wait_is_cut_short,
+        &one_looks_while_two_are_sent, NULL};
     static const char *const files[] = {"/watch.h", "shared_words.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -66,6 +66,7 @@ static void free_the_rest(void *p)
     bide_check_free(s->end);
     if (s->deadline != NULL) {
         bide_check_assert(bide_deadline_try_end(s->deadline));
+        bide_check_assert(bide_stop_reason(&s->deadline->source) == -ETIMEDOUT);
         bide_check_free(s->deadline);
     }
 }
@@ -79,9 +80,36 @@ static const bide_check_scenario tried = {
     .finish = free_the_rest,
 };
 
+/* ---- Long before its time ---- */
+
+static void setup_early(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_check_assert(bide_deadline_try_end(s->deadline));
+    bide_check_assert(bide_deadline_init(s->deadline, &s->loop.context, DUE + 1) == 0);
+}
+
+static void end_in_time(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_check_await(bide_deadline_end(s->end, s->deadline)) == 0);
+    bide_check_assert(bide_stop_reason(&s->deadline->source) == 0);
+    bide_check_free(s->deadline);
+    bide_check_free(s->end);
+}
+
+static const bide_check_scenario in_time = {
+    .name = "a_deadline_is_ended_long_before_its_time",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_early,
+    .threads = {run_the_loop, end_in_time},
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&awaited, &tried, NULL};
+    static const bide_check_scenario *const all[] = {&awaited, &tried, &in_time, NULL};
     static const char *const files[] = {"deadline.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

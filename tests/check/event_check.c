@@ -165,6 +165,7 @@ static void finish_closed(void *p)
     state *s = p;
     bide_event_waiter wait;
     bool is_set = bide_event_is_set(&s->event);
+    bide_event_close(&s->event);
     bide_event_reset(&s->event);
     bide_event_set(&s->event);
     bide_check_assert(bide_event_is_set(&s->event) == is_set);

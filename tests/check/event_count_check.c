@@ -37,9 +37,9 @@ typedef struct state {
     bide_event_count event_count_of_more;
     bide_atomic(uint32_t) more;
     uint32_t data[2]; /* what was brought with each, plain */
-    taking takings[2];
+    taking takings[5];
     int statuses[2];
-    struct early early[2];
+    struct early early[5];
 } state;
 
 static int attempt(bide_retry *retry)
@@ -236,7 +236,7 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void begin_early_body(state *s, unsigned index, const bide_point *body)
+static void prepare_early_body(state *s, unsigned index, const bide_point *body)
 {
     struct early *early = &s->early[index];
     early->state = s;
@@ -245,7 +245,12 @@ static void begin_early_body(state *s, unsigned index, const bide_point *body)
     early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
     early->status = 1;
     bide_start(&early->task.frame, body, &early->context);
-    bide_resume(&early->task.frame);
+}
+
+static void begin_early_body(state *s, unsigned index, const bide_point *body)
+{
+    prepare_early_body(s, index, body);
+    bide_resume(&s->early[index].task.frame);
 }
 
 static void begin_early(state *s, unsigned index)
@@ -380,6 +385,84 @@ SCENARIO(first_stopped_in_vain, "the_first_is_asked_to_stop_as_it_is_attempted_i
 SCENARIO(second_stopped_in_vain, "the_second_is_asked_to_stop_as_the_first_is_attempted_in_vain",
          .setup = setup_early, .threads = {notify_in_vain, stop_second},
          .finish = finish_second_stopped);
+
+/*
+ * Three are in line, and it is not watched: 3 leaves it so for another that comes behind them and arms it. Items are
+ * brought as that one comes, and nobody is notified. It sees them, and lets the first go, which lets the next go, and so
+ * on. It is asked to stop meanwhile, and so is the last of the three. So it may take the last one together with the
+ * first; but the last one lets nobody go.
+ */
+enum { COMES = 4 };
+
+static bool bring_as_one_comes(bide_awaiter *awaiter)
+{
+    bring(bide_container_of(awaiter, state, takings[COMES].retry.waiter.awaiter), 4);
+    return false;
+}
+
+/* It is asked only where the operation stands, or has stood. */
+static bool is_possible_and_stands(bide_retry *retry)
+{
+    bide_atomic_store(&bide_container_of(retry, state, takings[COMES].retry)->waits, 1, relaxed);
+    return is_possible(retry);
+}
+
+static const bide_retry_rules coming_rules = {attempt, is_possible_and_stands, NULL};
+
+static bide_awaiter *come_behind(state *s)
+{
+    static const bide_awaiter_ops ops = BIDE_RETRY_OPS(bring_as_one_comes, "come_behind");
+    s->takings[COMES].items = &s->items;
+    return bide_retry_init_(&s->takings[COMES].retry, &ops, &coming_rules, &s->event_count);
+}
+
+bide_coroutine(coming_body)
+{
+    bide_begin(coming_body, struct early * self);
+    bide_await_status(self->status, come_behind(self->state));
+    self->ended++;
+    bide_end();
+}
+
+static void setup_three_in_line(void *p)
+{
+    state *s = p;
+    setup_early(p);
+    begin_early(s, 2);
+    begin_early(s, 3);
+    bring(s, 1); /* for the one in the place */
+    bide_check_assert(s->early[0].ended == 1);
+    prepare_early_body(s, COMES, &coming_body);
+    bide_atomic_store(&s->event_count.watch, (uintptr_t)BIDE_EVENT_COUNT_UNWATCHED_, relaxed);
+}
+
+static void begin_coming(void *p)
+{
+    bide_resume(&((state *)p)->early[COMES].task.frame);
+}
+
+static void stop_both(void *p)
+{
+    state *s = p;
+    bide_stop_request(&s->early[COMES].stop);
+    bide_stop_request(&s->early[3].stop);
+}
+
+static void finish_all_let_go(void *p)
+{
+    state *s = p;
+    if (bide_atomic_load(&s->waits, relaxed) == 0)
+        return; /* it was asked to stop before it stood */
+    for (unsigned i = 1; i <= COMES; i++) {
+        bide_check_assert(s->early[i].ended == 1);
+        bide_check_assert(s->early[i].status == 0 || (i > 2 && s->early[i].status == -ECANCELED));
+    }
+    bide_check_assert(bide_event_count_is_idle(&s->event_count));
+}
+
+SCENARIO(stopped_behind, "one_comes_behind_three_and_is_asked_to_stop_with_the_last",
+         .setup = setup_three_in_line, .threads = {begin_coming, stop_both},
+         .finish = finish_all_let_go, .never_spurious = true, .preemptions = 1);
 
 /* ---- One in a source comes: its coroutine is held while it suspends ---- */
 
@@ -528,6 +611,7 @@ int main(int argc, char **argv)
                                                      &stopped_in_vain,
                                                      &first_stopped_in_vain,
                                                      &second_stopped_in_vain,
+                                                     &stopped_behind,
                                                      &one_elsewhere,
                                                      &one_again,
                                                      &one_behind_another,

@@ -462,6 +462,29 @@ static void finish_one_left(void *p)
     finish_nothing_left(p);
 }
 
+static void notify_all_of_them(void *p)
+{
+    bide_notify_all(&((state *)p)->notify);
+}
+
+/* Those that were notified with all had nothing that could be left. */
+static void finish_none_left(void *p)
+{
+    state *s = p;
+    for (int i = 0; i < 2; i++)
+        bide_check_assert(end_of(s, i) == 1);
+    finish_nothing_left(p);
+}
+
+static const bide_check_scenario not_passed_on = {
+    .name = "nothing_is_left_when_those_are_destroyed_that_were_notified_as_all_are",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_kept,
+    .threads = {notify_all_of_them, notify_all_of_them},
+    .finish = finish_none_left,
+};
+
 static const bide_check_scenario passed_on = {
     .name = "what_one_is_notified_for_as_all_are_is_left_when_they_are_destroyed",
     .size = sizeof(state),
@@ -651,6 +674,7 @@ int main(int argc, char **argv)
         &late_and_one,
         &late_and_closed,
         &not_remembered,
+        &not_passed_on,
         &passed_on,
         &lock,
         &reset,

@@ -244,10 +244,63 @@ static const bide_check_scenario freed = {
     .threads = {use_and_free, use_and_free},
 };
 
+/* ---- Destroyed before it runs ---- */
+
+static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    (void)scheduler;
+    (void)first;
+    (void)last;
+}
+
+static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    (void)scheduler;
+    (void)awaiter;
+    return true;
+}
+
+/* Runs nothing. */
+static bide_scheduler kept = {.post = keep, .take_back = give_back};
+
+static void setup_kept(void *p)
+{
+    setup_line(p);
+    ((state *)p)->early->context.scheduler = &kept;
+}
+
+static void end_it_either_way(void *p)
+{
+    state *s = p;
+    s->tries = (int)bide_check_choose(2);
+    bide_once_end(&s->runner, s->tries == 1);
+}
+
+static void finish_destroyed(void *p)
+{
+    state *s = p;
+    bide_once_waiter begin;
+    bide_check_assert(s->early->status == 1);
+    bide_destroy(&s->early->task.frame);
+    bide_check_free(s->early);
+    bide_check_assert(bide_once_is_done(&s->once) == (s->tries == 1));
+    bide_check_assert(bide_check_await(bide_once_begin(&begin, &s->once)) == 0);
+    bide_check_assert(begin.runs == (s->tries == 0));
+}
+
+static const bide_check_scenario destroyed = {
+    .name = "the_turn_of_one_that_is_destroyed_goes_to_the_next",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_kept,
+    .threads = {end_it_either_way},
+    .finish = finish_destroyed,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &done, &failed, &canceled, &closed, &closed_with_reason, &freed, NULL,
+        &done, &failed, &canceled, &closed, &closed_with_reason, &freed, &destroyed, NULL,
     };
     static const char *const files[] = {"once.h", "once.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

@@ -341,10 +341,20 @@ static void pop_and_learn(void *p)
         bide_check_assert(pop(s) == -EPIPE);
 }
 
+/* What is left is taken, and then it says that it is closed. */
+static void drain_closed(state *s)
+{
+    int status;
+    while ((status = pop(s)) == 0)
+        continue;
+    bide_check_assert(status == -EPIPE);
+}
+
 static void finish_closed(void *p)
 {
     state *s = p;
     bide_check_assert(push(s, 7) == -EPIPE);
+    drain_closed(s);
     bide_check_assert(s->pushed[2] == 0 || s->pushed[2] == -EPIPE);
     finish_with(s, s->pushed[2] == 0 ? 1 : 0);
 }
@@ -359,6 +369,7 @@ static void finish_closed_full(void *p)
 {
     state *s = p;
     bide_check_assert(push(s, 7) == -EPIPE);
+    drain_closed(s);
     bide_check_assert(s->pushed[2] == 0 || s->pushed[2] == -EPIPE);
     finish_with(s, s->pushed[2] == 0 ? 2 : 1);
 }

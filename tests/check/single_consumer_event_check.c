@@ -3,7 +3,9 @@
  */
 #include "bide/check.h"
 #include "bide/errors.h"
+#include "bide/handle.h"
 #include "bide/single_consumer_event.h"
+#include "bide/task.h"
 
 typedef struct state {
     bide_single_consumer_event event;
@@ -15,6 +17,7 @@ typedef struct state {
     bide_single_consumer_event *allocated;
     bide_atomic(uint32_t) made; /* by those who set it */
     uint32_t taken;             /* by who waits, resets, and takes all */
+    struct early *early;        /* waits since the setup */
 } state;
 
 static void setup(void *p)
@@ -114,6 +117,18 @@ static void finish_all_taken(void *p)
     bide_check_assert(s->taken == 2 || bide_single_consumer_event_is_set(&s->event));
 }
 
+/* What was set before it was closed stays so. */
+static void set_and_close(void *p)
+{
+    set_it(p);
+    close_it(p);
+}
+
+static void finish_set_for_good(void *p)
+{
+    bide_check_assert(bide_single_consumer_event_is_set(&((state *)p)->event));
+}
+
 static void wait_until_stopped(void *p)
 {
     state *s = p;
@@ -126,6 +141,7 @@ static void finish_closed(void *p)
 {
     state *s = p;
     bool is_set = bide_single_consumer_event_is_set(&s->event);
+    bide_single_consumer_event_close(&s->event);
     bide_single_consumer_event_reset(&s->event);
     bide_single_consumer_event_set(&s->event);
     bide_check_assert(bide_single_consumer_event_is_set(&s->event) == is_set);
@@ -233,6 +249,64 @@ static void take_one_and_look(void *p)
         bide_check_assert(s->data[0] == 1);
 }
 
+/* ---- Destroyed before it runs ---- */
+
+struct early {
+    bide_task task;
+    bide_context context;
+    state *state;
+    bide_single_consumer_auto_reset_event_waiter wait;
+    int status;
+};
+
+bide_coroutine(early_body)
+{
+    bide_begin(early_body, struct early * self);
+    bide_await_status(self->status, bide_single_consumer_auto_reset_event_wait(
+                                        &self->wait, &self->state->automatic));
+    bide_end();
+}
+
+static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    (void)scheduler;
+    (void)first;
+    (void)last;
+}
+
+static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    (void)scheduler;
+    (void)awaiter;
+    return true;
+}
+
+/* Runs nothing. */
+static bide_scheduler kept = {.post = keep, .take_back = give_back};
+
+static void setup_early(void *p)
+{
+    state *s = p;
+    setup(s);
+    struct early *early = s->early = bide_check_alloc(sizeof *early);
+    early->context = (bide_context){&kept, NULL, NULL, NULL};
+    early->state = s;
+    early->status = 1;
+    bide_start(&early->task.frame, &early_body, &early->context);
+    bide_resume(&early->task.frame);
+}
+
+/* The set that was handed over to it is there for the next. */
+static void finish_destroyed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early->status == 1);
+    bide_destroy(&s->early->task.frame);
+    bide_check_free(s->early);
+    bide_check_assert(bide_single_consumer_auto_reset_event_try_wait(&s->automatic));
+    bide_check_assert(!bide_single_consumer_auto_reset_event_try_wait(&s->automatic));
+}
+
 #define SCENARIO(name_of, setup_with, finish_with, ...)                          \
     static const bide_check_scenario name_of = {.name = #name_of,                \
                                                 .size = sizeof(state),           \
@@ -250,6 +324,7 @@ SCENARIO(who_has_waited_resets_it_and_takes_all, setup, finish_all_taken, make_a
          make_and_set, wait_reset_and_take);
 SCENARIO(it_is_closed_while_it_is_set, setup, finish_closed, set_it, close_it, wait_for_it);
 SCENARIO(it_is_closed, setup, finish_closed, close_it, wait_for_it);
+SCENARIO(it_is_closed_when_it_was_set, setup, finish_set_for_good, set_and_close, wait_only);
 SCENARIO(it_is_set_while_the_wait_is_cut_short, setup, NULL, set_it, request, wait_until_stopped);
 SCENARIO(it_is_closed_while_the_wait_is_cut_short, setup, finish_closed, close_it, request,
          wait_until_stopped);
@@ -262,6 +337,7 @@ SCENARIO(a_set_is_left_by_the_close, setup, finish_at_most_one_set, set_automati
 SCENARIO(two_sets_let_one_or_two_waits_pass, setup, finish_two_sets, set_automatic,
          set_automatic_second, take_all);
 SCENARIO(who_takes_a_set_sees_what_it_announces, setup, NULL, set_automatic, take_one_and_look);
+SCENARIO(a_set_is_left_by_one_that_is_destroyed, setup_early, finish_destroyed, set_automatic);
 
 int main(int argc, char **argv)
 {
@@ -272,6 +348,7 @@ int main(int argc, char **argv)
                                                      &who_has_waited_resets_it_and_takes_all,
                                                      &it_is_closed_while_it_is_set,
                                                      &it_is_closed,
+                                                     &it_is_closed_when_it_was_set,
                                                      &it_is_set_while_the_wait_is_cut_short,
                                                      &it_is_closed_while_the_wait_is_cut_short,
                                                      &it_is_freed_once_the_wait_has_ended,
@@ -279,6 +356,7 @@ int main(int argc, char **argv)
                                                      &a_set_is_left_by_the_close,
                                                      &two_sets_let_one_or_two_waits_pass,
                                                      &who_takes_a_set_sees_what_it_announces,
+                                                     &a_set_is_left_by_one_that_is_destroyed,
                                                      NULL};
     static const char *const files[] = {"single_consumer_event.h", "single_consumer_event.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

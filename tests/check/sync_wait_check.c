@@ -67,6 +67,15 @@ static void wait_for_a_while(void *p)
     bide_check_note("%s", status == 0 ? "in time" : "too late");
 }
 
+/* Nobody sets it. */
+static void wait_in_vain(void *p)
+{
+    state *s = p;
+    bide_event_waiter wait;
+    bide_check_assert(bide_sync_wait_until(bide_event_wait(&wait, &s->events[1]), LATER) ==
+                      -ETIMEDOUT);
+}
+
 static void request(void *p)
 {
     state *s = p;
@@ -124,9 +133,18 @@ static const bide_check_scenario requested = {
     .finish = finish_detached,
 };
 
+static const bide_check_scenario in_vain = {
+    .name = "a_deadline_comes_and_nothing_else",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {wait_in_vain},
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&blocks, &deadline, &requested, NULL};
+    static const bide_check_scenario *const all[] = {&blocks, &deadline, &requested, &in_vain,
+                                                     NULL};
     static const char *const files[] = {"sync_wait.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -9,7 +9,7 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
-enum { EARLY = 3 };
+enum { EARLY = 5 };
 
 /* A coroutine that has enlisted. */
 struct early {
@@ -124,6 +124,29 @@ static void close_it(void *p)
     bide_event_close(&((state *)p)->event);
 }
 
+static void come(void *p)
+{
+    enlist(p, 2);
+}
+
+static void come_and_stop(void *p)
+{
+    enlist(p, 2);
+    bide_stop_request(&((state *)p)->early[2].stop);
+}
+
+static void come_twice(void *p)
+{
+    enlist(p, 3);
+    enlist(p, 4);
+}
+
+static void set_and_reset(void *p)
+{
+    bide_event_set(&((state *)p)->event);
+    bide_event_reset(&((state *)p)->event);
+}
+
 static void check_ended(state *s, int index, int otherwise)
 {
     struct early *early = &s->early[index];
@@ -184,6 +207,32 @@ static void finish_one_asked_third_stays(void *p)
     finish_third_stays(p);
 }
 
+static void finish_third_too(void *p)
+{
+    finish_one_asked(p);
+    check_ended(p, 2, 0);
+}
+
+/* The first and the third were cut short, the second stays. */
+static void finish_second_stays(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[0].status == -ECANCELED && s->early[2].status == -ECANCELED);
+    bide_check_assert(!bide_done(&s->early[1].task.frame));
+    s->data = 1;
+    bide_event_set(&s->event);
+    check_ended(s, 1, 0);
+}
+
+static void finish_all_five(void *p)
+{
+    state *s = p;
+    bide_event_set(&s->event);
+    finish_one_asked(s);
+    check_ended(s, 3, 0);
+    check_ended(s, 4, 0);
+}
+
 static void finish_closed(void *p)
 {
     check_ended(p, 0, -EPIPE);
@@ -222,6 +271,20 @@ SCENARIO(two_are_cut_short_while_it_is_set_and_reset, setup_two, finish_two_thir
          stop_second, set_reset_and_wait);
 SCENARIO(one_is_cut_short_while_linked_ones_are_closed, setup_two_linked, finish_closed, stop_first,
          close_it);
+SCENARIO(one_comes_while_one_is_cut_short_and_it_is_set, setup_two, finish_third_too, stop_first,
+         set_it, come);
+SCENARIO(one_comes_and_is_cut_short_while_another_is, setup_two, finish_second_stays, stop_first,
+         come_and_stop);
+static const bide_check_scenario two_come_while_linked_ones_are_set_and_one_is_cut_short = {
+    .name = "two_come_while_linked_ones_are_set_and_one_is_cut_short",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_linked_written,
+    .finish = finish_all_five,
+    .never_spurious = true,
+    .preemptions = 2,
+    .threads = {stop_first, set_and_reset, come_twice},
+};
 
 #define GATE  "the gate's, and found by its own scenarios"
 #define EVENT "the event's, and found by its own scenarios"
@@ -241,6 +304,9 @@ int main(int argc, char **argv)
         &one_is_cut_short_while_linked_ones_are_closed,
         &two_are_cut_short_while_it_is_set,
         &two_are_cut_short_while_it_is_set_and_reset,
+        &one_comes_while_one_is_cut_short_and_it_is_set,
+        &one_comes_and_is_cut_short_while_another_is,
+        &two_come_while_linked_ones_are_set_and_one_is_cut_short,
         NULL,
     };
     static const bide_check_reason reasons[] = {

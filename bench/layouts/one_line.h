@@ -4,7 +4,7 @@
  */
 #include "bide/sequence.h"
 #include "bide/sync_wait.h"
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 #undef BIDE_CACHE_LINE
 #define BIDE_CACHE_LINE 8

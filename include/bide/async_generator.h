@@ -31,7 +31,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/handle.h"
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 BIDE_EXTERN_C_BEGIN
 

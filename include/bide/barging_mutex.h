@@ -54,7 +54,7 @@
 #define BIDE_BARGING_MUTEX_H
 
 #include "bide/sync_wait.h"
-#include "bide/waiter_queue.h"
+#include "bide/extend/waiter_queue.h"
 
 BIDE_EXTERN_C_BEGIN
 

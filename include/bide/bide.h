@@ -1,85 +1,23 @@
 /*
- * bide: async/await for C. All of it but the model checker (bide/check.h), which is for tests; each header may
- * also be included by itself.
+ * bide: async/await for C. All of it but the model checker (bide/check.h), which is for tests, and what authors of
+ * primitives need (bide/extend/); each header may also be included by itself. Floor: schedule.
  */
 #ifndef BIDE_BIDE_H
 #define BIDE_BIDE_H
 
-#include "bide/adaptive_spin.h"
-#include "bide/allocator.h"
-#include "bide/async_generator.h"
-#include "bide/atomic.h"
-#include "bide/auto_event.h"
-#include "bide/barging_mutex.h"
+/* What needs no operating system, by what one wants to do: most of it is there */
+#include "bide/core.h"
+
+/* Schedulers: one thread, several, and threads for calls that block */
 #include "bide/blocking.h"
-#include "bide/branch.h"
-#include "bide/channel.h"
-#include "bide/broadcast.h"
-#include "bide/compiler.h"
-#include "bide/condition.h"
-#include "bide/coroutine.h"
-#include "bide/coroutine_type.h"
-#include "bide/counted_queue.h"
-#include "bide/create.h"
-#include "bide/cyclic_barrier.h"
-#include "bide/deadline.h"
-#include "bide/dump.h"
-#include "bide/errors.h"
-#include "bide/event.h"
-#include "bide/event_count.h"
-#include "bide/fence.h"
-#include "bide/frame.h"
-#include "bide/generator.h"
-#include "bide/handle.h"
-#include "bide/hazard.h"
-#include "bide/inspect.h"
-#include "bide/latch.h"
-#include "bide/linked_queue.h"
-#include "bide/multi_producer_sequencer.h"
-#include "bide/mpmc_ring.h"
-#include "bide/mutex.h"
-#include "bide/node_pool.h"
-#include "bide/notify.h"
-#include "bide/once.h"
-#include "bide/oneshot.h"
-#include "bide/platform.h"
-#include "bide/pollable.h"
-#include "bide/recursive_generator.h"
-#include "bide/rendezvous.h"
-#include "bide/ring.h"
-#include "bide/root.h"
 #include "bide/run_loop.h"
-#include "bide/rw_lock.h"
-#include "bide/schedule.h"
-#include "bide/scope.h"
-#include "bide/segment_queue.h"
-#include "bide/select.h"
-#include "bide/semaphore.h"
-#include "bide/sequence.h"
-#include "bide/sequence_barrier.h"
-#include "bide/sequence_group.h"
-#include "bide/shared_task.h"
-#include "bide/single_consumer_event.h"
-#include "bide/single_producer_sequencer.h"
-#include "bide/sleep.h"
-#include "bide/spawn.h"
-#include "bide/spsc_channel.h"
-#include "bide/spsc_ring.h"
-#include "bide/stop.h"
-#include "bide/stop_callback.h"
-#include "bide/sync_wait.h"
-#include "bide/task.h"
-#include "bide/then.h"
 #include "bide/thread_pool.h"
-#include "bide/timer.h"
-#include "bide/unbounded_channel.h"
-#include "bide/version.h"
-#include "bide/wait_group.h"
-#include "bide/waiter_list.h"
-#include "bide/waiter_queue.h"
-#include "bide/watch.h"
-#include "bide/when.h"
-#include "bide/with_stop.h"
-#include "bide/wrapper.h"
+
+/* Beginning coroutines beside others; waiting in somebody else's event loop */
+#include "bide/pollable.h"
+#include "bide/spawn.h"
+
+/* What waits where */
+#include "bide/dump.h"
 
 #endif

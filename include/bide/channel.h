@@ -36,7 +36,7 @@
 #ifndef BIDE_CHANNEL_H
 #define BIDE_CHANNEL_H
 
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 #include "bide/mpmc_ring.h"
 
 BIDE_EXTERN_C_BEGIN

@@ -34,7 +34,7 @@
 #ifndef BIDE_COROUTINE_H
 #define BIDE_COROUTINE_H
 
-#include "bide/coroutine_type.h"
+#include "bide/extend/coroutine_type.h"
 #include "bide/errors.h"
 
 BIDE_EXTERN_C_BEGIN

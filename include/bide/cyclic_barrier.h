@@ -32,7 +32,7 @@
 
 #include "bide/errors.h"
 #include "bide/sync_wait.h"
-#include "bide/waiter_queue.h"
+#include "bide/extend/waiter_queue.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -16,7 +16,7 @@
 #define BIDE_DEADLINE_H
 
 #include "bide/stop.h"
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -18,7 +18,7 @@
 
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -14,7 +14,7 @@
 #ifndef BIDE_HANDLE_H
 #define BIDE_HANDLE_H
 
-#include "bide/coroutine_type.h"
+#include "bide/extend/coroutine_type.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -51,7 +51,7 @@
 #ifndef BIDE_HAZARD_H
 #define BIDE_HAZARD_H
 
-#include "bide/fence.h"
+#include "bide/extend/fence.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -15,7 +15,7 @@
 #ifndef BIDE_POLLABLE_H
 #define BIDE_POLLABLE_H
 
-#include "bide/root.h"
+#include "bide/extend/root.h"
 
 BIDE_EXTERN_C_BEGIN
 

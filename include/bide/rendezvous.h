@@ -72,7 +72,7 @@
 #ifndef BIDE_RENDEZVOUS_H
 #define BIDE_RENDEZVOUS_H
 
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 
 BIDE_EXTERN_C_BEGIN
 

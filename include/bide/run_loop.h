@@ -11,7 +11,7 @@
 #ifndef BIDE_RUN_LOOP_H
 #define BIDE_RUN_LOOP_H
 
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 #include <pthread.h>
 

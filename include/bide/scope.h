@@ -18,7 +18,7 @@
 #ifndef BIDE_SCOPE_H
 #define BIDE_SCOPE_H
 
-#include "bide/branch.h"
+#include "bide/extend/branch.h"
 
 BIDE_EXTERN_C_BEGIN
 

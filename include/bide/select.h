@@ -42,8 +42,8 @@
 #ifndef BIDE_SELECT_H
 #define BIDE_SELECT_H
 
-#include "bide/branch.h"
-#include "bide/event_count.h"
+#include "bide/extend/branch.h"
+#include "bide/extend/event_count.h"
 #include "bide/rendezvous.h"
 #include "bide/task.h"
 

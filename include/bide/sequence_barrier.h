@@ -72,7 +72,7 @@
 
 #include "bide/sequence.h"
 #include "bide/sync_wait.h"
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 BIDE_EXTERN_C_BEGIN
 

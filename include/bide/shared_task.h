@@ -34,7 +34,7 @@
 #define BIDE_SHARED_TASK_H
 
 #include "bide/coroutine.h"
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -11,7 +11,7 @@
 
 #include "bide/errors.h"
 #include "bide/stop.h"
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 BIDE_EXTERN_C_BEGIN
 

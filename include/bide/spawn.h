@@ -10,7 +10,7 @@
 #define BIDE_SPAWN_H
 
 #include "bide/event.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -35,7 +35,7 @@
 #ifndef BIDE_SPSC_CHANNEL_H
 #define BIDE_SPSC_CHANNEL_H
 
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 #include "bide/spsc_ring.h"
 
 BIDE_EXTERN_C_BEGIN

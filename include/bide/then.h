@@ -8,7 +8,7 @@
 #ifndef BIDE_THEN_H
 #define BIDE_THEN_H
 
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 BIDE_EXTERN_C_BEGIN
 

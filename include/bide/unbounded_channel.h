@@ -45,7 +45,7 @@
 #ifndef BIDE_UNBOUNDED_CHANNEL_H
 #define BIDE_UNBOUNDED_CHANNEL_H
 
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 #include "bide/segment_queue.h"
 
 BIDE_EXTERN_C_BEGIN

@@ -18,7 +18,7 @@
 #ifndef BIDE_WHEN_H
 #define BIDE_WHEN_H
 
-#include "bide/branch.h"
+#include "bide/extend/branch.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -1,5 +1,5 @@
 /* The heavy half of an asymmetric fence. States and argument: fence.h. */
-#include "bide/fence.h"
+#include "bide/extend/fence.h"
 
 #if !BIDE_CHECK
 

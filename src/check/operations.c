@@ -2,7 +2,7 @@
  * The operations of bide/atomic.h, and the others that a scenario may call, as steps of the running thread.
  * Outside a scenario (a program's main, say) they are what they are called, on memory.
  */
-#include "bide/root.h"
+#include "bide/extend/root.h"
 
 #include "machine.h"
 #include "memory.h"

@@ -1,5 +1,5 @@
 /* The branches of a fork. Each is a coroutine written by hand; see branch.h for the argument. */
-#include "bide/branch.h"
+#include "bide/extend/branch.h"
 
 #include "inside.h"
 

@@ -10,7 +10,7 @@
 #include "bide/create.h"
 
 #include "bide/errors.h"
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 static bide_owner *owner_of(bide_frame *frame)
 {

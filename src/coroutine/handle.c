@@ -9,7 +9,7 @@
 #include "bide/coroutine.h"
 #include "bide/create.h"
 #include "bide/stop.h"
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
 {

@@ -2,8 +2,8 @@
 #ifndef BIDE_INSIDE_H
 #define BIDE_INSIDE_H
 
-#include "bide/root.h"
-#include "bide/wrapper.h"
+#include "bide/extend/root.h"
+#include "bide/extend/wrapper.h"
 
 /* Says that a rule was broken, with the coroutine that stands at `point`. */
 void bide_misused_(const char *what, const bide_point *point);

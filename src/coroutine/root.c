@@ -7,7 +7,7 @@
  *     at_start --its scheduler--> at_await --> ended(root)
  *                                    +--its operation has moved it--> at_home --its scheduler--^
  */
-#include "bide/root.h"
+#include "bide/extend/root.h"
 
 #include "inside.h"
 #include "roots.h"

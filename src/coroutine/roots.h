@@ -14,7 +14,7 @@
 
 #include "short_lock.h"
 
-#include "bide/root.h"
+#include "bide/extend/root.h"
 
 #ifndef BIDE_ROOTS
 #define BIDE_ROOTS (!BIDE_CHECK)

@@ -8,7 +8,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/errors.h"
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
 {

@@ -23,7 +23,7 @@
 #ifndef BIDE_COROUTINE_SHORT_LOCK_H
 #define BIDE_COROUTINE_SHORT_LOCK_H
 
-#include "bide/fence.h"
+#include "bide/extend/fence.h"
 #include "bide/platform.h"
 
 #ifndef BIDE_SHORT_LOCK

@@ -28,7 +28,7 @@
 #include "bide/coroutine.h"
 #include "bide/create.h"
 #include "bide/errors.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 
 enum { RUNNING, PARKED, ENDED };
 

@@ -9,7 +9,7 @@
  * link of the sibling before it), so that all are taken out of the lists alike. A root has no sibling.
  * Nothing here is recursive, for a heap may be as deep as it has timers.
  */
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 static bide_timer *timer_of(bide_awaiter *awaiter)
 {

@@ -2,7 +2,7 @@
 #include "bide/when.h"
 
 #include "bide/errors.h"
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 static bool ready(bide_awaiter *awaiter)
 {

@@ -1,7 +1,7 @@
 /* An operation under another stop source: a small coroutine with a context of its own. One thread at a time has it. */
 #include "bide/with_stop.h"
 
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 static bide_with_stop_operation *operation_of(bide_awaiter *awaiter)
 {

@@ -24,8 +24,8 @@
 
 #include "bide/coroutine.h"
 #include "bide/create.h"
-#include "bide/root.h"
-#include "bide/wrapper.h"
+#include "bide/extend/root.h"
+#include "bide/extend/wrapper.h"
 
 #include <errno.h>
 #include <string.h>

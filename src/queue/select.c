@@ -3,7 +3,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/stop.h"
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 /* ---- The order of the cases ---- */
 

@@ -2,7 +2,7 @@
 #ifndef BIDE_SCHEDULE_LEFT_H
 #define BIDE_SCHEDULE_LEFT_H
 
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 /*
  * A scheduler ends: is one of its timers set, or was something begun on it that has not ended? Then that would use it

@@ -2,7 +2,7 @@
  * The platform table for Linux: futexes, the monotonic clock, membarrier.
  */
 #define _GNU_SOURCE
-#include "bide/fence.h"
+#include "bide/extend/fence.h"
 #include "bide/platform.h"
 
 #include "fork.h"

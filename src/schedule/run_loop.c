@@ -43,8 +43,8 @@
 
 #include "../coroutine/inside.h"
 
-#include "bide/root.h"
-#include "bide/waiter_list.h"
+#include "bide/extend/root.h"
+#include "bide/extend/waiter_list.h"
 
 #define EMPTY  ((uintptr_t)0)
 #define PARKED ((uintptr_t)1)

@@ -24,7 +24,7 @@
 #include "processors.h"
 #include "threads.h"
 
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The event count's slow half; states, argument and letters are in event_count.h. */
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 
 #include "bide/handle.h"
 #include "bide/stop.h"

@@ -1,7 +1,7 @@
 /* What is done once: the slow half, and operations that are. The argument: once.h, and waiter_queue.h. */
 #include "bide/once.h"
 
-#include "bide/wrapper.h"
+#include "bide/extend/wrapper.h"
 
 #define RUNS ((uintptr_t)BIDE_ONCE_RUNS_)
 #define DONE ((uintptr_t)BIDE_ONCE_DONE_)

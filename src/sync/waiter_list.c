@@ -1,7 +1,7 @@
 /*
  * Sifting a list of waiters, and the waits that look again. States, orders and their numbers: waiter_list.h.
  */
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 #include "bide/stop.h"
 

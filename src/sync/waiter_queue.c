@@ -1,7 +1,7 @@
 /*
  * Serving a queue. States, orders and their numbers: waiter_queue.h.
  */
-#include "bide/waiter_queue.h"
+#include "bide/extend/waiter_queue.h"
 
 #include "bide/stop.h"
 

@@ -2,7 +2,7 @@
 #include "board.h"
 
 #include "bide/event.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 #include "bide/sequence_barrier.h"
 #include "bide/task.h"
 

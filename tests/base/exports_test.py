@@ -44,12 +44,12 @@ check("listed: in order, each once", listed == sorted(set(listed)))
 check("listed: it exports the list", exported == set(listed),
       *sorted(exported - set(listed)), *[name + " is not there" for name in sorted(set(listed) - exported)])
 
-headers = sorted(name for name in os.listdir(os.path.join(include, "bide"))
+headers = sorted(f"{tier}/{name}" for tier in ("bide", "bide/extend") for name in os.listdir(os.path.join(include, tier))
                  if name.endswith(".h") and not name.startswith("check"))
 with tempfile.TemporaryDirectory() as folder:
     source = os.path.join(folder, "all.c")
     with open(source, "w", encoding="utf-8") as file:
-        file.writelines(f'#include "bide/{name}"\n' for name in headers)
+        file.writelines(f'#include "{name}"\n' for name in headers)
         file.write("int main(void)\n{\n    return bide_version() != BIDE_VERSION;\n}\n")
     words = set(re.findall(r"\w+", output(*compiler, *flags, "-E", "-P", source)))
     macros = set(re.findall(r"\w+", output(*compiler, *flags, "-E", "-dM", source)))

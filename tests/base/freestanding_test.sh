@@ -78,7 +78,7 @@ is_core_header() {
 }
 
 headers=0
-for file in include/bide/*.h include/bide/detail/*.h $sources src/base/*.h src/coroutine/*.h \
+for file in include/bide/*.h include/bide/extend/*.h include/bide/detail/*.h $sources src/base/*.h src/coroutine/*.h \
     src/sync/*.h src/queue/*.h; do
     [ -f "$file" ] || continue
     case $file in

@@ -6,9 +6,9 @@
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/handle.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 #include "bide/task.h"
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 #include <errno.h>
 

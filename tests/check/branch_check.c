@@ -6,7 +6,7 @@
 #include "bide/errors.h"
 #include "bide/event.h"
 #include "bide/handle.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 #include "bide/scope.h"
 #include "bide/stop.h"
 #include "bide/task.h"

@@ -4,7 +4,7 @@
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 #include "bide/handle.h"
 #include "bide/stop.h"
 #include "bide/task.h"

@@ -6,7 +6,7 @@
 #ifndef WATCHED_H
 #define WATCHED_H
 
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 /* After the list's init, in the setup. It stays watched when it was watched for nothing twice. */
 #define WATCH(biased)                                                \

@@ -8,7 +8,7 @@
 #include "faults.h"
 
 #include "bide/create.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 #include "bide/schedule.h"
 #include "bide/task.h"
 #include "bide/then.h"

@@ -8,7 +8,7 @@
 #include "bide/create.h"
 #include "bide/event.h"
 #include "bide/inspect.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 

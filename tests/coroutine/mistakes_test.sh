@@ -116,7 +116,7 @@ done
 
 # Every operation is marked, and every one is in the list. (A macro's function has an underscore more at its end. Those
 # that are not for bodies, and those that give no operation, are not marked.)
-headers="$include/bide/*.h $include/bide/detail/*.h"
+headers="$include/bide/*.h $include/bide/extend/*.h $include/bide/detail/*.h"
 # shellcheck disable=SC2086 # a list of files
 cat $headers | awk '
     /^BIDE_MUST_AWAIT$/ { marked = 1; next }

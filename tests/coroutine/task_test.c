@@ -6,7 +6,7 @@
 #include "misuse.h"
 
 #include "bide/event.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 

@@ -4,7 +4,7 @@
  */
 #include "testing.h"
 
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 static bool is_set(const bide_timer *timer)
 {

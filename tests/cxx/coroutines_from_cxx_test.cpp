@@ -2,7 +2,7 @@
 // allocator, started, awaited, sent to another scheduler, and destroyed; over the library in C.
 
 #include "bide/allocator.h"
-#include "bide/coroutine_type.h"
+#include "bide/extend/coroutine_type.h"
 #include "bide/create.h"
 #include "bide/errors.h"
 #include "bide/handle.h"
@@ -47,9 +47,8 @@ bide_frame *traveller_begins(bide_frame *frame)
 }
 
 const bide_coroutine_type traveller_type = {
-    "traveller", traveller_object, traveller_begins, nullptr, nullptr, nullptr,
-    nullptr,     nullptr,          nullptr,          nullptr, nullptr, nullptr,
-    nullptr};
+    "traveller", traveller_object, traveller_begins, nullptr, nullptr, nullptr, nullptr,
+    nullptr,     nullptr,          nullptr,          nullptr, nullptr, nullptr};
 const bide_coroutine_type *const type = &traveller_type;
 
 bide_next traveller_step(bide_frame *frame, unsigned depth);

@@ -9,10 +9,10 @@ trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/out"
 
 headers=0
-for header in "$include"/bide/*.h; do
-    header=${header##*/}
+for header in "$include"/bide/*.h "$include"/bide/extend/*.h; do
+    header=${header#"$include"/}
     headers=$((headers + 1))
-    printf '#include "bide/%s"\n#include "bide/%s"\n' "$header" "$header" >"$folder/$header.c"
+    printf '#include "%s"\n#include "%s"\n' "$header" "$header" >"$folder/$(echo "${header#bide/}" | tr / _).c"
 done
 
 # One run of a compiler takes all headers, each as a program of its own: that is quicker than a run for each.

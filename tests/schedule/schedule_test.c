@@ -8,7 +8,7 @@
 #include "bide/create.h"
 #include "bide/deadline.h"
 #include "bide/handle.h"
-#include "bide/root.h"
+#include "bide/extend/root.h"
 #include "bide/run_loop.h"
 #include "bide/scope.h"
 #include "bide/schedule.h"

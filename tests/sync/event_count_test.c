@@ -5,7 +5,7 @@
  */
 #include "sync/by_hand.h"
 
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 #include "bide/handle.h"
 #include "bide/stop.h"
 

@@ -5,7 +5,7 @@
  */
 #include "mistakes.h"
 
-#include "bide/root.h"
+#include "bide/extend/root.h"
 
 struct child {
     bide_task task;

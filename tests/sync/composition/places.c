@@ -3,7 +3,7 @@
 
 #include "bide/run_loop.h"
 #include "bide/thread_pool.h"
-#include "bide/timer.h"
+#include "bide/extend/timer.h"
 
 #include <pthread.h>
 #include <stdlib.h>

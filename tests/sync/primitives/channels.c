@@ -2,7 +2,7 @@
 #include "rows.h"
 
 #include "bide/channel.h"
-#include "bide/event_count.h"
+#include "bide/extend/event_count.h"
 
 /* ---- An event count: a token is one of a number that is taken from; bit 0 says that it is closed ---- */
 

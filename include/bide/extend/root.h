@@ -5,8 +5,8 @@
  *
  *     begun --posted--> its scheduler starts the operation --> waits --> ended(root)
  */
-#ifndef BIDE_ROOT_H
-#define BIDE_ROOT_H
+#ifndef BIDE_EXTEND_ROOT_H
+#define BIDE_EXTEND_ROOT_H
 
 #include "bide/stop.h"
 

@@ -18,10 +18,10 @@
  *      has been told.
  *   4. Its coroutine's step is called with BIDE_DESTROY_ when that is destroyed: see bide_by_hand.
  */
-#ifndef BIDE_WRAPPER_H
-#define BIDE_WRAPPER_H
+#ifndef BIDE_EXTEND_WRAPPER_H
+#define BIDE_EXTEND_WRAPPER_H
 
-#include "bide/coroutine_type.h"
+#include "bide/extend/coroutine_type.h"
 #include "bide/errors.h"
 
 BIDE_EXTERN_C_BEGIN

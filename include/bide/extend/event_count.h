@@ -73,14 +73,14 @@
  * Threads: any. Lock-free, but for the system's barrier. Source: Vyukov's eventcount; folly's EventCount; what is tried
  * on behalf of who waits is Go's; biased to a thread as locks were in HotSpot.
  */
-#ifndef BIDE_EVENT_COUNT_H
-#define BIDE_EVENT_COUNT_H
+#ifndef BIDE_EXTEND_EVENT_COUNT_H
+#define BIDE_EXTEND_EVENT_COUNT_H
 
 #include "bide/detail/this_thread.h"
 #include "bide/errors.h"
-#include "bide/fence.h"
+#include "bide/extend/fence.h"
 #include "bide/sync_wait.h"
-#include "bide/waiter_queue.h"
+#include "bide/extend/waiter_queue.h"
 
 BIDE_EXTERN_C_BEGIN
 

@@ -144,10 +144,10 @@
  * server of Drepper's and of Dmitry Vyukov's queues; that a wait is removed from a list in both directions is Tokio's
  * and libunifex's, under a lock there.
  */
-#ifndef BIDE_WAITER_LIST_H
-#define BIDE_WAITER_LIST_H
+#ifndef BIDE_EXTEND_WAITER_LIST_H
+#define BIDE_EXTEND_WAITER_LIST_H
 
-#include "bide/fence.h"
+#include "bide/extend/fence.h"
 #include "bide/frame.h"
 
 BIDE_EXTERN_C_BEGIN

@@ -27,8 +27,8 @@
  * Threads: any. Wait-free, but for the system's barrier. Source: asymmetric_thread_fence_light and _heavy of the
  * Concurrency TS 2 (P1202).
  */
-#ifndef BIDE_FENCE_H
-#define BIDE_FENCE_H
+#ifndef BIDE_EXTEND_FENCE_H
+#define BIDE_EXTEND_FENCE_H
 
 #include "bide/platform.h"
 

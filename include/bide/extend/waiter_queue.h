@@ -71,10 +71,10 @@
  *    has taken the arrivals after it (as 10), and looks through the line each time until it leaves, and by the value of
  *    that moment the last time. So nobody is left in line who was due, or had been asked, when SWEEP was put there.
  */
-#ifndef BIDE_WAITER_QUEUE_H
-#define BIDE_WAITER_QUEUE_H
+#ifndef BIDE_EXTEND_WAITER_QUEUE_H
+#define BIDE_EXTEND_WAITER_QUEUE_H
 
-#include "bide/waiter_list.h"
+#include "bide/extend/waiter_list.h"
 
 BIDE_EXTERN_C_BEGIN
 

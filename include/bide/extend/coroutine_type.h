@@ -16,8 +16,8 @@
  *
  * Source: the promise type of Lewis Baker's articles on coroutines.
  */
-#ifndef BIDE_COROUTINE_TYPE_H
-#define BIDE_COROUTINE_TYPE_H
+#ifndef BIDE_EXTEND_COROUTINE_TYPE_H
+#define BIDE_EXTEND_COROUTINE_TYPE_H
 
 #include "bide/frame.h"
 

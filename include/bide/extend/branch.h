@@ -20,8 +20,8 @@
  *      needs no order of its own.
  *   3. The decider asks the others to stop before its count down, so the fork's source is still there.
  */
-#ifndef BIDE_BRANCH_H
-#define BIDE_BRANCH_H
+#ifndef BIDE_EXTEND_BRANCH_H
+#define BIDE_EXTEND_BRANCH_H
 
 #include "bide/stop.h"
 

@@ -15,8 +15,8 @@
  *
  * Source: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting heap", 1986.
  */
-#ifndef BIDE_TIMER_H
-#define BIDE_TIMER_H
+#ifndef BIDE_EXTEND_TIMER_H
+#define BIDE_EXTEND_TIMER_H
 
 #include "bide/frame.h"
 

@@ -6,6 +6,7 @@
 #include "bide/errors.h"
 #include "bide/handle.h"
 #include "bide/mutex.h"
+#include "bide/notify.h"
 #include "bide/semaphore.h"
 #include "bide/stop.h"
 #include "bide/task.h"
@@ -18,6 +19,7 @@ struct early {
     struct state *state;
     bide_mutex_waiter lock;
     bide_semaphore_waiter wait;
+    bide_notify_waiter look;
     uint32_t permits; /* of the semaphore; 0: it locks the mutex */
     int status;
 };
@@ -28,7 +30,9 @@ typedef struct state {
     bide_mutex_waiter holder; /* locked in the setup */
     bide_mutex *allocated;
     bide_semaphore *allocated_semaphore;
-    struct early *early[2];
+    bide_notify notify;
+    bide_notify_waiter late; /* made in the setup, awaited later */
+    struct early *early[3];
     int data;
     int users;
 } state;
@@ -107,7 +111,7 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void enlist(state *s, int index, uint32_t permits)
+static void enlist_with(state *s, int index, uint32_t permits, const bide_point *body)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
@@ -115,8 +119,13 @@ static void enlist(state *s, int index, uint32_t permits)
     early->state = s;
     early->permits = permits;
     early->status = 1;
-    bide_start(&early->task.frame, &early_body, &early->context);
+    bide_start(&early->task.frame, body, &early->context);
     bide_resume(&early->task.frame);
+}
+
+static void enlist(state *s, int index, uint32_t permits)
+{
+    enlist_with(s, index, permits, &early_body);
 }
 
 static void setup_held(void *p)
@@ -231,6 +240,33 @@ static const bide_check_scenario both_canceled = {
     .setup = setup_two_held,
     .threads = {unlock_it, stop_first, stop_second},
     .finish = finish_both_canceled,
+};
+
+/* Removes the second; meanwhile the first may be named, and its canceler serve for that name. Then a third comes and is
+ * named too: it may be among those that have arrived still. */
+static void stop_second_and_who_comes(void *p)
+{
+    state *s = p;
+    bide_stop_request(&s->early[1]->stop);
+    enlist(s, 2, 0);
+    bide_stop_request(&s->early[2]->stop);
+}
+
+static void finish_all_canceled(void *p)
+{
+    for (int i = 0; i < 3; i++) {
+        bide_check_assert(((state *)p)->early[i]->status == -ECANCELED);
+        finish_one(p, i, -ECANCELED);
+    }
+}
+
+static const bide_check_scenario named_as_it_comes = {
+    .name = "one_comes_and_is_asked_to_stop_while_another_serves_for_who_was_named",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_held,
+    .threads = {stop_first, stop_second_and_who_comes},
+    .finish = finish_all_canceled,
 };
 
 static const bide_check_scenario three_lock = {
@@ -476,6 +512,30 @@ static const bide_check_scenario two_sizes = {
     .finish = finish_two_sizes,
 };
 
+static void close_semaphore(void *p)
+{
+    bide_semaphore_close(&((state *)p)->semaphore);
+}
+
+/* What is there is too little for the first, and it is the first's turn: so the second gets nothing either. */
+static void finish_two_sizes_closed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[0]->status == -EPIPE && s->early[1]->status == -EPIPE);
+    bide_check_assert(bide_semaphore_available(&s->semaphore) == 1);
+    finish_one(s, 0, -EPIPE);
+    finish_one(s, 1, -EPIPE);
+}
+
+static const bide_check_scenario two_sizes_closed = {
+    .name = "who_wants_less_does_not_go_before_who_wants_more_where_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_sizes,
+    .threads = {give_one, close_semaphore},
+    .finish = finish_two_sizes_closed,
+};
+
 static void try_one(void *p)
 {
     state *s = p;
@@ -498,6 +558,57 @@ static const bide_check_scenario tried_semaphore = {
     .threads = {give_one, acquire_one, try_one},
 };
 
+/* ---- Out of turn ---- */
+
+bide_coroutine(look_body)
+{
+    bide_begin(look_body, struct early * self);
+    bide_await_status(self->status, bide_notify_wait(&self->look, &self->state->notify));
+    bide_end();
+}
+
+static void setup_one_late(void *p)
+{
+    state *s = p;
+    bide_notify_init(&s->notify);
+    bide_await_later(bide_notify_wait(&s->late, &s->notify));
+}
+
+/* Serves as it removes the second; meanwhile the one that is late may come, behind the first. */
+static void notify_and_enlist_and_stop(void *p)
+{
+    state *s = p;
+    bide_notify_all(&s->notify);
+    enlist_with(s, 0, 0, &look_body);
+    enlist_with(s, 1, 0, &look_body);
+    bide_stop_request(&s->early[1]->stop);
+}
+
+static void await_late(void *p)
+{
+    bide_check_assert(bide_check_await(&((state *)p)->late.waiter.awaiter) == 0);
+}
+
+static void finish_late(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[0]->status == 1 && s->early[1]->status == -ECANCELED);
+    bide_notify_all(&s->notify);
+    bide_check_assert(s->early[0]->status == 0);
+    finish_one(s, 0, 0);
+    finish_one(s, 1, -ECANCELED);
+}
+
+static const bide_check_scenario late = {
+    .name = "one_that_is_due_comes_behind_one_that_is_not_while_another_serves",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_late,
+    .threads = {notify_and_enlist_and_stop, await_late},
+    .finish = finish_late,
+    .preemptions = 2,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -518,6 +629,9 @@ int main(int argc, char **argv)
         &tried_semaphore,
         &canceled_while_another_comes,
         &both_canceled,
+        &named_as_it_comes,
+        &two_sizes_closed,
+        &late,
         NULL,
     };
     static const char *const files[] = {"waiter_queue.h", "waiter_queue.c", "mutex.h", "mutex.c",
@@ -526,6 +640,11 @@ int main(int argc, char **argv)
         {"announce", "compare_exchange", "&queue->state", "relaxed",
          "the push, which comes before it, would have to read from the exchange that comes after: "
          "C11 allows it, the checker's model does not"},
+        {"ask_for_sweep", "fetch_or", "&queue->leaving", "relaxed",
+         "the same for the push, which comes before it; for who was asked to stop (event_count) "
+         "NOT "
+         "SHOWN: it takes a server that finds SWEEP before CANCEL is said, and leaves, and another "
+         "that comes in the same state"},
         {"bide_waiter_queue_cancel", "compare_exchange", "&queue->state", "release to relaxed",
          "the same for the name, which comes before it"},
         {"serve", "fetch_and", "&queue->state", "relaxed",

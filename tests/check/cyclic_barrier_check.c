@@ -18,6 +18,7 @@ struct early {
     bide_stop_source stop;
     state *state;
     bide_cyclic_barrier_waiter wait;
+    bide_cyclic_barrier_token token;
     bool drops_out; /* if it is asked to stop */
     int status;
 };
@@ -50,7 +51,7 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void enlist(state *s, int index)
+static struct early *make_early(state *s, int index)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
@@ -58,6 +59,12 @@ static void enlist(state *s, int index)
     early->state = s;
     early->drops_out = false;
     early->status = 1;
+    return early;
+}
+
+static void enlist(state *s, int index)
+{
+    struct early *early = make_early(s, index);
     bide_start(&early->task.frame, &early_body, &early->context);
     bide_resume(&early->task.frame);
 }
@@ -280,6 +287,44 @@ static const bide_check_scenario taken_back_and_dropped = {
     .finish = finish_dropped,
 };
 
+/* One has arrived, and then waits by its token: it may stop waiting, but it has arrived. */
+bide_coroutine(arrived_body)
+{
+    bide_begin(arrived_body, struct early * self);
+    bide_await_status(self->status,
+                      bide_cyclic_barrier_wait(&self->wait, &self->state->barrier, self->token));
+    bide_end();
+}
+
+static void setup_arrived(void *p)
+{
+    state *s = p;
+    setup(p);
+    struct early *early = make_early(s, 0);
+    early->token = bide_cyclic_barrier_arrive(&s->barrier);
+    bide_start(&early->task.frame, &arrived_body, &early->context);
+    bide_resume(&early->task.frame);
+}
+
+static void finish_arrived(void *p)
+{
+    state *s = p;
+    int status = end_of(s, 0);
+    bide_check_assert(status == 0 || status == -ECANCELED);
+    finish_met(p);
+    bide_check_assert(!bide_cyclic_barrier_arrive(&s->barrier).is_last);
+    bide_check_assert(bide_cyclic_barrier_arrive(&s->barrier).is_last);
+}
+
+static const bide_check_scenario arrived = {
+    .name = "one_that_waits_by_its_token_is_asked_to_stop_and_has_arrived",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_arrived,
+    .threads = {arrive, stop_first},
+    .finish = finish_arrived,
+};
+
 static void setup_two_wait(void *p)
 {
     setup_three(p);
@@ -448,6 +493,7 @@ int main(int argc, char **argv)
         &dropped,
         &taken_back,
         &taken_back_and_dropped,
+        &arrived,
         &two_taken_back,
         &destroyed,
         &closed,

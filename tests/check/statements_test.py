@@ -28,6 +28,10 @@ import tempfile
 EXECUTIONS = 2000000  # of each scenario: more than any has as it is
 
 
+class NotBuilt(Exception):
+    """A change does not compile, or is not linked."""
+
+
 class Change:
     def __init__(self, file, units, title):
         self.file, self.units, self.title = file, units, title
@@ -82,6 +86,13 @@ def changed_text(root, change):
     return text[:place.start()] + "\n".join(change.new) + text[place.end():]
 
 
+def run_compiler(command, folder, unit):
+    process = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    if process.returncode != 0:
+        sys.stderr.write(process.stderr)
+        raise NotBuilt(unit)
+
+
 class Build:
     def __init__(self, folder, name):
         self.folder, self.name = folder, name
@@ -108,7 +119,7 @@ class Build:
             at = arguments.index(flag)
             del arguments[at:at + 2]
         command = command[:compiler] + includes + arguments + ["-w", "-c", source, "-o", output]
-        subprocess.run(command, cwd=self.folder, check=True)
+        run_compiler(command, self.folder, unit)
 
     def program(self, change, name, folder):
         """A program of scenarios with the change made."""
@@ -130,8 +141,8 @@ class Build:
         command = self.command_for(scenarios, name)
         compiler = command[:command.index(next(word for word in command if word.startswith("-")))]
         program = os.path.join(folder, "program")
-        subprocess.run(compiler + objects + ["-o", program, "src/check/libbide-check.a", "-pthread"],
-                       cwd=self.folder, check=True)
+        run_compiler(compiler + objects + ["-o", program, "src/check/libbide-check.a", "-pthread"],
+                     self.folder, scenarios)
         return program
 
 
@@ -165,13 +176,19 @@ def main():
     for change in changes:
         if only not in change.title:
             continue
-        found, finished = None, True
+        found, finished, not_built = None, True, None
         for scenarios in [name] + change.also:
-            if found is None:
-                with tempfile.TemporaryDirectory() as temporary:
-                    found, ended = found_by(build.program(change, scenarios, temporary), change.bound)
-                finished = finished and ended
-        if found is None and not finished:
+            if found is None and not_built is None:
+                try:
+                    with tempfile.TemporaryDirectory() as temporary:
+                        found, ended = found_by(build.program(change, scenarios, temporary), change.bound)
+                    finished = finished and ended
+                except NotBuilt as error:
+                    not_built = error
+        if not_built is not None:
+            found = f"DOES NOT COMPILE: {not_built}"
+            bad += 1
+        elif found is None and not finished:
             found = "NOT FINISHED"
             bad += 1
         elif found is None and change.reason is None:

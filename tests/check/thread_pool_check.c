@@ -4,6 +4,7 @@
 #include "bide/check.h"
 #include "bide/coroutine.h"
 #include "bide/event.h"
+#include "bide/handle.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/task.h"
@@ -13,6 +14,7 @@ typedef struct state {
     bide_thread_pool *pool;
     bide_context context;
     bide_event event;
+    bide_event met;
     int data;
     bide_atomic(uint32_t) ran;
 } state;
@@ -21,6 +23,7 @@ struct worker {
     bide_task task;
     state *state;
     bide_event_waiter wait;
+    bide_sleep sleep;
 };
 
 bide_coroutine(worker_body)
@@ -35,6 +38,7 @@ bide_coroutine(worker_body)
 static void setup(void *p)
 {
     bide_event_init(&((state *)p)->event, false);
+    bide_event_init(&((state *)p)->met, false);
 }
 
 static void create(state *s, unsigned threads)
@@ -153,6 +157,14 @@ static void sleep_and_wait(state *s, unsigned threads)
     bide_check_assert(bide_atomic_load(&s->ran, relaxed) == 1);
 }
 
+bide_coroutine(sleep_and_set_body)
+{
+    bide_begin(sleep_and_set_body, struct worker * self);
+    bide_try(bide_sleep_until(&self->sleep, LATER));
+    bide_event_set(&self->state->event);
+    bide_end();
+}
+
 static void one_thread_sleeps(void *p)
 {
     sleep_and_wait(p, 1);
@@ -180,10 +192,77 @@ static const bide_check_scenario sleeper_of_two = {
     .never_spurious = true,
 };
 
+/* A timer that no thread of the pool sets. */
+static void begin_outside_and_wait(void *p)
+{
+    state *s = p;
+    struct worker worker = {.state = s};
+    bide_event_waiter wait;
+    create(s, 1);
+    bide_start(&worker.task.frame, &sleep_and_set_body, &s->context);
+    bide_resume(&worker.task.frame);
+    bide_check_await(bide_event_wait(&wait, &s->event));
+    bide_thread_pool_destroy(s->pool);
+}
+
+static const bide_check_scenario set_outside = {
+    .name = "a_timer_that_is_set_outside_the_pool_is_kept",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {begin_outside_and_wait},
+    .never_spurious = true,
+};
+
+/* ---- Two that need two threads, since each blocks its own until the other has come ---- */
+
+static void meet(state *s)
+{
+    bide_event_waiter wait;
+    if (bide_atomic_fetch_add(&s->ran, 1, acq_rel) == 1)
+        bide_event_set(&s->met);
+    bide_check_await(bide_event_wait(&wait, &s->met));
+}
+
+bide_coroutine(meeting_body)
+{
+    bide_begin(meeting_body, struct worker * self);
+    bide_await(bide_event_wait(&self->wait, &self->state->event));
+    meet(self->state);
+    bide_end();
+}
+
+/* They are begun here, so that nothing but the event brings them to the pool. */
+static void two_woken_at_once_meet(void *p)
+{
+    state *s = p;
+    struct worker worker[2];
+    bide_event_waiter wait;
+    create(s, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        worker[i].state = s;
+        bide_start(&worker[i].task.frame, &meeting_body, &s->context);
+        bide_resume(&worker[i].task.frame);
+    }
+    bide_event_set(&s->event);
+    bide_check_await(bide_event_wait(&wait, &s->met));
+    bide_thread_pool_destroy(s->pool);
+}
+
+static const bide_check_scenario woken_at_once = {
+    .name = "two_that_are_woken_at_once_have_two_threads",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {two_woken_at_once_meet},
+    .never_spurious = true,
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {
-        &created, &one_one, &one_two, &two_one, &sleeper_of_one, &sleeper_of_two, NULL};
+    static const bide_check_scenario *const all[] = {&created,     &one_one,        &one_two,
+                                                     &two_one,     &sleeper_of_one, &sleeper_of_two,
+                                                     &set_outside, &woken_at_once,  NULL};
     static const char *const files[] = {"thread_pool.c", "threads.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -237,6 +237,31 @@ static void finish_of_four(void *p)
     drain(p, 4);
 }
 
+/* Nearly half of all positions were sent, and the origin is the first of them: an older one than there is, but it leads
+ * to the same place. The next goes to place 0, and is the origin then. */
+static void setup_after_half_of_all(void *p)
+{
+    state *s = p;
+    const size_t half = SIZE_MAX / 2;
+    setup_of(s, 2);
+    bide_atomic_init(&s->broadcast.broadcast.origin, (size_t)0);
+    bide_atomic_init(&s->broadcast.broadcast.barrier.published, half - half % 3 - 1);
+    bide_broadcast_subscribe(&s->subscriber, &s->broadcast);
+}
+
+/* One subscribes when more than half were sent since. */
+static void finish_subscribed(void *p)
+{
+    state *s = p;
+    bide_broadcast_subscriber(element) own;
+    element e;
+    bide_broadcast_subscribe(&own, &s->broadcast);
+    send(s, 3);
+    bide_check_assert(bide_broadcast_try_receive(&own, &e) == 0);
+    bide_check_assert(check_element(s, &e) == 3 && own.missed == 0);
+    drain(s, 3);
+}
+
 #define SCENARIO(name_of, setup_with, finish_with, ...)                          \
     static const bide_check_scenario name_of = {.name = #name_of,                \
                                                 .size = sizeof(state),           \
@@ -254,6 +279,9 @@ SCENARIO(one_waits_for_the_next, setup_waited_for, finish_of_two, send_two, wait
 SCENARIO(one_subscribes_while_four_are_sent, setup_of_two, NULL, send_four, subscribe_and_try);
 SCENARIO(it_is_closed, setup_waited_for, finish_of_two, send_and_close, wait_until_closed);
 SCENARIO(one_looks_while_it_is_closed, setup, finish_of_two, send_and_close, try_three_times);
+
+SCENARIO(one_subscribes_after_half_of_all_positions, setup_after_half_of_all, finish_subscribed,
+         send_two, try_twice);
 
 /* (The barrier's own argument about being cut short has its own scenarios.) */
 static const bide_check_scenario a_wait_is_cut_short = {
@@ -277,6 +305,7 @@ int main(int argc, char **argv)
                                                      &it_is_closed,
                                                      &one_looks_while_it_is_closed,
                                                      &a_wait_is_cut_short,
+                                                     &one_subscribes_after_half_of_all_positions,
                                                      NULL};
     static const char *const files[] = {"broadcast.h", "shared_words.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

@@ -8,6 +8,8 @@ typedef struct state {
     queue_nodes nodes;
     uint32_t early[BIDE_CHECK_THREADS + 1]; /* a node of each, since the setup */
     uint32_t got[BIDE_CHECK_THREADS + 1];
+    int reserved[BIDE_CHECK_THREADS + 1];
+    bool was_there; /* as it was refused memory, there was a chunk */
 } state;
 
 static void use(state *s, uint32_t index)
@@ -251,12 +253,118 @@ static void setup_one_is_used(void *p)
 TRIMMED(trim_put, "one_trims_while_one_gives_back", .setup = setup_one_is_used,
         .threads = {trim, flush});
 
+/* ---- None is lost ---- */
+
+/* What both have given back is there. */
+static void finish_both_are_there(void *p)
+{
+    state *s = p;
+    for (unsigned i = 1; i <= 2; i++) {
+        s->got[i] = bide_node_get(&s->nodes.caches[i]);
+        bide_check_assert(s->got[i] != 0);
+    }
+    finish(p);
+}
+
+static const bide_check_scenario both_are_there = {.name = "two_give_back",
+                                                   .size = sizeof(state),
+                                                   .cxx20_release_sequences = true,
+                                                   .setup = setup_none,
+                                                   .threads = {flush, flush},
+                                                   .finish = finish_both_are_there};
+
+/* ---- No memory ---- */
+
+static state *of_allocator(bide_allocator *allocator)
+{
+    return bide_container_of(allocator, state, nodes.allocator);
+}
+
+/* The second thread has none. */
+static void *refuse_second(bide_allocator *allocator, size_t size)
+{
+    state *s = of_allocator(allocator);
+    if (bide_check_thread() != 2)
+        return checked_allocate(allocator, size);
+    if (bide_node_pool_size(&s->nodes.pool) != 0)
+        s->was_there = true;
+    return NULL;
+}
+
+/* No thread has any. */
+static void *refuse(bide_allocator *allocator, size_t size)
+{
+    return bide_check_thread() == 0 ? checked_allocate(allocator, size) : NULL;
+}
+
+static void reserve(void *p)
+{
+    state *s = p;
+    s->reserved[bide_check_thread()] = bide_node_pool_reserve(&s->nodes.pool, 1);
+}
+
+static void setup_second_has_none(void *p)
+{
+    state *s = p;
+    setup_empty(p);
+    s->nodes.allocator.allocate = refuse_second;
+}
+
+/* The second may be told that there is none, but not where it was there before it was refused. */
+static void finish_reserved(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->reserved[1] == 0);
+    bide_check_assert(s->reserved[2] == 0 || !s->was_there);
+    finish(p);
+}
+
+static const bide_check_scenario luck = {.name = "one_has_no_memory_as_another_makes_the_chunk",
+                                         .size = sizeof(state),
+                                         .cxx20_release_sequences = true,
+                                         .setup = setup_second_has_none,
+                                         .threads = {reserve, reserve},
+                                         .finish = finish_reserved};
+
+/* The first chunk is fresh, and was the last that was made; of the second somebody has a half, the other is fresh. */
+static void setup_half_of_second(void *p)
+{
+    state *s = p;
+    nodes_init_chunks(&s->nodes, sizeof(uint64_t), 2 * QUEUE_NODES, 4 * QUEUE_NODES - 1);
+    bide_check_assert(bide_node_pool_reserve(&s->nodes.pool, 4 * QUEUE_NODES - 1) == 0);
+    s->early[4] = bide_node_get(&s->nodes.caches[4]);
+    bide_check_assert(s->early[4] >= 2 * QUEUE_NODES);
+    bide_node_pool_trim(&s->nodes.pool);
+    reserve(p);
+    bide_check_assert(s->reserved[0] == 0);
+}
+
+static void setup_half_of_second_and_no_memory(void *p)
+{
+    state *s = p;
+    setup_half_of_second(p);
+    s->nodes.allocator.allocate = refuse;
+}
+
+static void finish_got_first(void *p)
+{
+    bide_check_assert(((state *)p)->got[1] != 0);
+    finish(p);
+}
+
+static const bide_check_scenario behind = {.name = "one_trims_and_what_is_behind_is_found",
+                                           .size = sizeof(state),
+                                           .cxx20_release_sequences = true,
+                                           .setup = setup_half_of_second_and_no_memory,
+                                           .threads = {get, trim},
+                                           .finish = finish_got_first};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &handed,      &both_put,   &both_get,  &last,      &aba,
-        &grown,       &last_chunk, &trim_get,  &trim_half, &trim_fresh,
-        &trim_regrow, &trim_made,  &trim_trim, &trim_put,  NULL};
+        &handed,     &both_put, &both_get,       &last,       &aba,         &grown,
+        &last_chunk, &trim_get, &trim_half,      &trim_fresh, &trim_regrow, &trim_made,
+        &trim_trim,  &trim_put, &both_are_there, &luck,       &behind,      NULL};
     static const char *const files[] = {"node_pool.h", "node_pool.c", NULL};
     static const bide_check_reason reasons[] = {
         {"pop_batch", "compare_exchange", "&pool->shared", "relaxed",

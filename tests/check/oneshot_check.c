@@ -71,6 +71,15 @@ static void send_unless_decided(void *p)
         bide_check_assert(s->data[CLOSER] == 1);
 }
 
+/* Nobody else decides it, whoever waits. */
+static void look_and_send(void *p)
+{
+    state *s = p;
+    bide_check_assert(!bide_oneshot_is_decided(&s->oneshot));
+    send(s, 1);
+    bide_check_assert(bide_oneshot_is_decided(&s->oneshot));
+}
+
 static void close_it(void *p)
 {
     state *s = p;
@@ -193,6 +202,7 @@ SCENARIO(the_receiver_closes_it, setup, finish, send_and_see_why_not, close_and_
 SCENARIO(the_receiver_closes_it_while_two_send, setup, finish, send_first, send_second,
          close_and_drain);
 SCENARIO(the_sender_looks_first, setup, NULL, send_unless_decided, close_and_drain);
+SCENARIO(the_sender_looks_while_the_receiver_waits, setup, finish, look_and_send, receive);
 SCENARIO(the_receiver_looks, setup, finish, send_first, close_it, try_twice);
 SCENARIO(the_receive_is_cut_short, setup, finish, send_first, request, receive_until_stopped);
 SCENARIO(it_is_closed_while_the_receive_is_cut_short, setup, NULL, close_it, request,
@@ -212,6 +222,7 @@ int main(int argc, char **argv)
                                                      &the_receive_is_cut_short,
                                                      &it_is_closed_while_the_receive_is_cut_short,
                                                      &it_is_freed_once_the_receive_has_ended,
+                                                     &the_sender_looks_while_the_receiver_waits,
                                                      NULL};
     static const char *const files[] = {"oneshot.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

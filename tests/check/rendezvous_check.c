@@ -56,6 +56,7 @@ typedef struct state {
     struct sender senders[2];
     struct receiver receivers[2];
     struct chooser chooser;
+    struct part waiting;   /* receives as the first receiver, in a coroutine */
     int tried;             /* what a send at once has ended with */
     uint64_t before_close; /* plain */
 } state;
@@ -335,6 +336,197 @@ static void finish_sent(void *p)
     finish_choice(s, sender->status, 1);
 }
 
+/* ---- One that is left behind ---- */
+
+/* Two try; the later finds the second's offer, or is too early for it, and it stands then. */
+static void finish_both_in_the_end(void *p)
+{
+    state *s = p;
+    for (unsigned i = 0; i < 2; i++) {
+        if (s->receivers[i].status != 0)
+            received(s, i, bide_rendezvous_try_receive(&s->numbers, &s->receivers[i].element));
+    }
+    finish_senders(p, 2);
+}
+
+/* A select that offers and does nothing else here, and a send that waits behind it. */
+static void setup_one_waits_behind_choice(void *p)
+{
+    setup_choice(p);
+    begin_part(p, 0);
+    begin(p, 0);
+}
+
+enum { ELSEWHERE = RECEIVE + 1 }; /* number of an operation of the choice on another rendezvous */
+
+/* A partner carries out another operation of the choice. True: its select has that. */
+static bool take_elsewhere(state *s)
+{
+    size_t none = 0;
+    return bide_atomic_compare_exchange(&s->chooser.choice.taken, &none, (size_t)ELSEWHERE, relaxed,
+                                        relaxed);
+}
+
+/* The same; and the select stops the others. */
+static void choose_elsewhere(void *p)
+{
+    if (take_elsewhere(p))
+        stop_choice(p);
+}
+
+/* The same, but the select has not come to stop them. */
+static void choose_elsewhere_only(void *p)
+{
+    take_elsewhere(p);
+}
+
+/* The choice's was received and the next offers, or the next was received. */
+static void finish_behind_choice(void *p)
+{
+    state *s = p;
+    bool met = bide_atomic_load(&s->chooser.choice.taken, relaxed) == SEND;
+    bide_check_assert(s->chooser.parts[0].ended == 1);
+    bide_check_assert((s->chooser.parts[0].status == 0) == met);
+    bide_check_assert(s->receivers[0].status == 0);
+    bide_check_assert(s->receivers[0].element == (met ? CHOSEN : FIRST));
+    if (met)
+        received(s, 1, bide_rendezvous_try_receive(&s->numbers, &s->receivers[1].element));
+    finish_senders(s, 1);
+}
+
+static void begin_waiting(state *s)
+{
+    struct part *part = &s->waiting;
+    part->status = 1;
+    part->ended = 0;
+    part->context = (bide_context){&bide_inline_scheduler, NULL, NULL, NULL};
+    part->awaited =
+        bide_rendezvous_receive(&s->receivers[0].wait, &s->numbers, &s->receivers[0].element);
+    bide_start(&part->task.frame, &part_body, &part->context);
+    bide_resume(&part->task.frame);
+}
+
+/* A select that receives and does nothing else here, and a receive that waits behind it. */
+static void setup_one_receives_behind_choice(void *p)
+{
+    setup_choice(p);
+    begin_part(p, 1);
+    begin_waiting(p);
+}
+
+/* Whoever of the two has it: somebody waited for it all the time. */
+static void finish_given_to_one(void *p)
+{
+    state *s = p;
+    bool met = bide_atomic_load(&s->chooser.choice.taken, relaxed) == RECEIVE;
+    bide_check_assert(s->tried == 0);
+    bide_check_assert(s->chooser.parts[1].ended == 1);
+    bide_check_assert((met ? s->chooser.received : s->receivers[0].element) == TRIED);
+    bide_check_assert(s->waiting.ended == !met);
+    close_it(p);
+    bide_check_assert(bide_rendezvous_is_idle_(&s->numbers.rendezvous));
+}
+
+static void setup_to_try(void *p)
+{
+    setup(p);
+    ((state *)p)->tried = 1;
+}
+
+static void try_send_and_see(void *p)
+{
+    try_send(p);
+    state *s = p;
+    if (s->tried == -EPIPE)
+        bide_check_assert(bide_plain_load(&s->before_close) == 1);
+}
+
+static void finish_tried_at_close(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->tried == -EAGAIN || s->tried == -EPIPE);
+    try_send(p);
+    bide_check_assert(s->tried == -EPIPE);
+}
+
+/* It offers, its own receive waits beside that, and ends only if it was given something. */
+static void finish_not_with_itself(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->chooser.parts[0].ended == 0);
+    bide_check_assert(s->chooser.parts[1].ended == (s->tried == 0));
+    finish_choice(s, s->tried, 1);
+}
+
+/* ---- Destroyed ---- */
+
+static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    (void)scheduler, (void)first, (void)last;
+}
+
+static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    (void)scheduler, (void)awaiter;
+    return true;
+}
+
+/* Runs nothing. */
+static bide_scheduler kept = {.post = keep, .take_back = give_back};
+
+/* The second waited; it was offered on its behalf, and has not run since. */
+static void setup_offered_on_behalf(void *p)
+{
+    state *s = p;
+    setup(p);
+    begin(s, 0);
+    s->senders[1].context.scheduler = &kept;
+    begin(s, 1);
+    received(s, 1, bide_rendezvous_try_receive(&s->numbers, &s->receivers[1].element));
+}
+
+static void destroy_second(void *p)
+{
+    struct sender *sender = &((state *)p)->senders[1];
+    bide_destroy(&sender->task.frame);
+    bide_plain_store(&sender->element, 0); /* it is the sender's again */
+}
+
+static void finish_destroyed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->senders[1].ended == 0);
+    bide_check_assert(s->receivers[0].status == -EAGAIN ||
+                      (s->receivers[0].status == 0 && s->receivers[0].element == FIRST + 1));
+    finish_senders(p, 1);
+}
+
+static void setup_choice_kept(void *p)
+{
+    setup_choice(p);
+    ((state *)p)->chooser.parts[1].context.scheduler = &kept;
+}
+
+/* A select that receives, and a receive behind it. */
+static void receive_twice(void *p)
+{
+    begin_part(p, 1);
+    begin_waiting(p);
+}
+
+/* The select has it, or the one behind: although the select was told first perhaps, and does not run. */
+static void finish_told(void *p)
+{
+    state *s = p;
+    bool met = bide_atomic_load(&s->chooser.choice.taken, relaxed) == RECEIVE;
+    bide_destroy(&s->chooser.parts[1].task.frame);
+    bide_check_assert(s->senders[0].ended == 1);
+    bide_check_assert((met ? s->chooser.received : s->receivers[0].element) == FIRST);
+    bide_check_assert(s->waiting.ended == !met);
+    close_it(p);
+    bide_check_assert(bide_rendezvous_is_idle_(&s->numbers.rendezvous));
+}
+
 #define SCENARIO(id, text, ...)             \
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
@@ -389,13 +581,60 @@ SCENARIO(sent, "one_sends_as_a_choice_begins", .setup = setup_choice,
 SCENARIO(sent_late, "one_sends_as_a_choice_begins_to_receive", .setup = setup_choice,
          .threads = {send_first, choose_receive_first}, .finish = finish_sent);
 
+/* ---- One that is left behind ---- */
+
+SCENARIO(try_next, "the_next_offers_when_one_tried_to_receive",
+         .setup = setup_one_offered_one_waits, .threads = {try_receive, try_receive},
+         .finish = finish_both_in_the_end);
+SCENARIO(behind_choice, "the_next_offers_behind_a_choice_of_something_else",
+         .setup = setup_one_waits_behind_choice, .threads = {receive, choose_elsewhere},
+         .finish = finish_behind_choice);
+SCENARIO(given_behind, "one_is_given_behind_a_choice_of_something_else",
+         .setup = setup_one_receives_behind_choice, .threads = {try_send, choose_elsewhere_only},
+         .finish = finish_given_to_one);
+SCENARIO(try_closed, "it_is_closed_while_one_tries_to_send", .setup = setup_to_try,
+         .threads = {try_send_and_see, close_it}, .finish = finish_tried_at_close);
+SCENARIO(not_itself, "a_choice_does_not_meet_itself", .setup = setup_choice,
+         .threads = {try_send, choose_send_first}, .finish = finish_not_with_itself);
+
+/* ---- Destroyed ---- */
+
+SCENARIO(destroyed, "one_is_destroyed_that_was_offered_on_its_behalf",
+         .setup = setup_offered_on_behalf, .threads = {try_receive, destroy_second},
+         .finish = finish_destroyed);
+
+SCENARIO(told, "a_choice_is_destroyed_that_was_told_of_an_offer", .setup = setup_choice_kept,
+         .threads = {send_first, receive_twice}, .finish = finish_told);
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {
-        &one,           &one_tries,       &two_receive,    &two_try, &two_send,
-        &stopped,       &stopped_early,   &next,           &closed,  &offer_closed,
-        &sender_closed, &receiver_closed, &waiting_closed, &met,     &met_or_stopped,
-        &chosen,        &passed_on,       &sent_late,      &sent,    NULL};
+    static const bide_check_scenario *const all[] = {&one,
+                                                     &one_tries,
+                                                     &two_receive,
+                                                     &two_try,
+                                                     &two_send,
+                                                     &stopped,
+                                                     &stopped_early,
+                                                     &next,
+                                                     &closed,
+                                                     &offer_closed,
+                                                     &sender_closed,
+                                                     &receiver_closed,
+                                                     &waiting_closed,
+                                                     &met,
+                                                     &met_or_stopped,
+                                                     &chosen,
+                                                     &passed_on,
+                                                     &sent_late,
+                                                     &sent,
+                                                     &try_next,
+                                                     &behind_choice,
+                                                     &given_behind,
+                                                     &try_closed,
+                                                     &not_itself,
+                                                     &destroyed,
+                                                     &told,
+                                                     NULL};
     static const char *const files[] = {"rendezvous.h", "rendezvous.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -134,16 +134,21 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void enlist(state *s, int index, bool writes)
+static void enlist_in(state *s, int index, bool writes, bide_scheduler *scheduler)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){scheduler, &early->stop, NULL, NULL};
     early->state = s;
     early->writes = writes;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);
     bide_resume(&early->task.frame);
+}
+
+static void enlist(state *s, int index, bool writes)
+{
+    enlist_in(s, index, writes, &bide_inline_scheduler);
 }
 
 /* It is read, a writer waits, and a reader behind it. */
@@ -252,6 +257,75 @@ static const bide_check_scenario downgraded_with_line = {
     .finish = finish_readers,
 };
 
+static void only_downgrade_it(void *p)
+{
+    bide_rw_lock_downgrade(&((state *)p)->holder);
+}
+
+/* They read while the other still does. */
+static void finish_reading(void *p)
+{
+    finish_one(p, 0, -ECANCELED);
+    finish_one(p, 1, 0);
+    unlock_it(p);
+    finish_free(p);
+}
+
+static const bide_check_scenario read_together = {
+    .name = "the_readers_in_line_do_not_wait_until_who_has_written_unlocks_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_readers,
+    .threads = {only_downgrade_it, stop_first},
+    .finish = finish_reading,
+};
+
+/* ---- Destroyed before it runs ---- */
+
+static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    (void)scheduler, (void)first, (void)last;
+}
+
+static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    (void)scheduler, (void)awaiter;
+    return true;
+}
+
+/* Runs nothing. */
+static bide_scheduler kept = {.post = keep, .take_back = give_back};
+
+static void setup_kept_writer(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_check_assert(bide_rw_lock_try_read(&s->holder, &s->lock));
+    enlist_in(s, 0, true, &kept);
+    enlist(s, 1, false);
+}
+
+/* The writer was let in. The reader behind it goes on when that is destroyed. */
+static void finish_destroyed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[1]->status == 1);
+    bide_destroy(&s->early[0]->task.frame);
+    bide_check_assert(s->early[0]->status == 1);
+    bide_check_free(s->early[0]);
+    finish_one(s, 1, 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario destroyed = {
+    .name = "a_writer_is_destroyed_that_was_let_in",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_kept_writer,
+    .threads = {unlock_it, try_to_read},
+    .finish = finish_destroyed,
+};
+
 /* ---- The memory goes as soon as it may ---- */
 
 static void setup_allocated(void *p)
@@ -294,9 +368,17 @@ static const bide_check_scenario freed = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &written_and_read,       &read_by_two, &downgraded,
-        &downgraded_and_written, &canceled,    &closed,
-        &downgraded_with_line,   &freed,       NULL,
+        &written_and_read,
+        &read_by_two,
+        &downgraded,
+        &downgraded_and_written,
+        &canceled,
+        &closed,
+        &downgraded_with_line,
+        &freed,
+        &read_together,
+        &destroyed,
+        NULL,
     };
     static const char *const files[] = {"rw_lock.h", "rw_lock.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

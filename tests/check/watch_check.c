@@ -250,14 +250,37 @@ static const bide_check_scenario one_looks_while_two_are_sent = {
     .finish = finish_told,
 };
 
+/* A wait is made, one more is seen, and the wait begins: it is for what comes after that. */
+static void see_one_and_wait(void *p)
+{
+    state *s = p;
+    bide_watch_waiter wait;
+    value v;
+    bide_awaiter *changed = bide_watch_changed(&wait, &s->receiver, &v);
+    value seen;
+    if (bide_watch_try_changed(&s->receiver, &seen) == 0)
+        had(s, &seen);
+    if (s->last == 2)
+        return;
+    bide_check_assert(bide_check_await(changed) == 0);
+    had(s, &v);
+}
+
+SCENARIO(one_sees_more_before_it_waits, setup_seen, NULL, send_two, see_one_and_wait);
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {
-        &one_reads_while_two_are_sent, &one_reads_twice_while_three_are_sent,
-        &two_read_while_two_are_sent,  &one_waits_for_a_change,
-        &one_begins_to_receive,        &it_is_closed,
-        &one_looks_while_it_is_closed, &a_wait_is_cut_short,
-        &one_looks_while_two_are_sent, NULL};
+    static const bide_check_scenario *const all[] = {&one_reads_while_two_are_sent,
+                                                     &one_reads_twice_while_three_are_sent,
+                                                     &two_read_while_two_are_sent,
+                                                     &one_waits_for_a_change,
+                                                     &one_begins_to_receive,
+                                                     &it_is_closed,
+                                                     &one_looks_while_it_is_closed,
+                                                     &a_wait_is_cut_short,
+                                                     &one_looks_while_two_are_sent,
+                                                     &one_sees_more_before_it_waits,
+                                                     NULL};
     static const char *const files[] = {"/watch.h", "shared_words.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

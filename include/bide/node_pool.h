@@ -37,6 +37,9 @@
  * 6. No node: `shared` was 0 and has not changed since before all chunks were found to be there, and all their nodes
  *    taken, which they stay until one who trims gives a chunk back, and changes `shared` after that. So at a moment in
  *    between none was free, but in caches, and in a trimmer's hands.
+ *    Two exchanges release for that. Taking what is fresh: one that finds it taken (acquire) sees each change of `shared`
+ *    that came before. And that change by a trim: one that looks again has acquired it with `shared`, and sees the chunk
+ *    that was given back.
  * 7. One trims at a time: `trimming` is taken by an exchange that acquires, and given back by a release.
  *
  * It is there where atomics of 64 bits are (BIDE_HAVE_ATOMIC_64).

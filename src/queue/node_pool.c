@@ -130,7 +130,7 @@ static uint32_t take_fresh(bide_node_pool *pool, uint32_t index, bool *missing)
     const uint32_t all = count_of(pool, index);
     *missing = false;
     for (;;) {
-        /* acquire: 5, partner is `settle`. */
+        /* acquire: 5, partner is `settle`; and 6, partner is the exchange below. */
         uint64_t fresh = bide_atomic_load(&chunk->fresh, acquire);
         uint32_t taken = taken_of(fresh);
         if (taken == all)
@@ -140,8 +140,8 @@ static uint32_t take_fresh(bide_node_pool *pool, uint32_t index, bool *missing)
         if (*missing)
             return 0;
         uint32_t count = all - taken < BIDE_NODE_BATCH ? all - taken : BIDE_NODE_BATCH;
-        /* relaxed: 4. */
-        if (bide_atomic_compare_exchange(&chunk->fresh, &fresh, fresh + count, relaxed, relaxed)) {
+        /* release: 6, partner is the load above. */
+        if (bide_atomic_compare_exchange(&chunk->fresh, &fresh, fresh + count, release, relaxed)) {
             string_batch(pool, first_of(pool, index) + taken, count);
             return first_of(pool, index) + taken;
         }
@@ -403,10 +403,10 @@ size_t bide_node_pool_trim(bide_node_pool *pool)
         if (bide_atomic_load(&pool->chunks[i].nodes, acquire) != NULL)
             given_back += settle(pool, &pool->chunks[i], count_of(pool, i));
     shared = bide_atomic_load(&pool->shared, relaxed);
-    /* relaxed: 6; it only counts, so that who has found those chunks used up looks again. */
+    /* release: 6; it counts, so that one that has found those chunks used up looks again. Partner is pop_batch. */
     while (given_back != 0 &&
            !bide_atomic_compare_exchange_weak(&pool->shared, &shared,
-                                              changed(shared, (uint32_t)shared), relaxed, relaxed))
+                                              changed(shared, (uint32_t)shared), release, relaxed))
         continue;
     bide_atomic_store(&pool->trimming, 0, release); /* 7 */
     return given_back;

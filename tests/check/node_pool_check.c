@@ -359,12 +359,48 @@ static const bide_check_scenario behind = {.name = "one_trims_and_what_is_behind
                                            .threads = {get, trim},
                                            .finish = finish_got_first};
 
+/* ---- There was always one ---- */
+
+/* Before the first chunk is given back the second has a batch, and after that the first may be made again. */
+static void setup_first_is_given_back(void *p)
+{
+    state *s = p;
+    setup_half_of_second(p);
+    s->nodes.allocator.allocate = refuse_second;
+}
+
+static void trim_and_get(void *p)
+{
+    trim(p);
+    get(p);
+}
+
+static const bide_check_scenario given_back = {
+    .name = "one_gives_the_first_chunk_back_and_uses_the_second_up",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .preemptions = 1,
+    .setup = setup_first_is_given_back,
+    .threads = {get, trim_and_get},
+    .finish = finish_got_first};
+
+/* Nothing is free: neither gives anything back, nor puts anything onto the list. */
+static void setup_all_used(void *p)
+{
+    state *s = p;
+    setup_empty(p);
+    s->early[3] = bide_node_get(&s->nodes.caches[3]);
+}
+
+SCENARIO(trim_used, "two_trim_where_nothing_is_free", .setup = setup_all_used,
+         .threads = {trim, trim});
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &handed,     &both_put, &both_get,       &last,       &aba,         &grown,
-        &last_chunk, &trim_get, &trim_half,      &trim_fresh, &trim_regrow, &trim_made,
-        &trim_trim,  &trim_put, &both_are_there, &luck,       &behind,      NULL};
+        &handed,         &both_put,  &both_get,   &last,        &aba,       &grown,     &last_chunk,
+        &trim_get,       &trim_half, &trim_fresh, &trim_regrow, &trim_made, &trim_trim, &trim_put,
+        &both_are_there, &luck,      &behind,     &given_back,  &trim_used, NULL};
     static const char *const files[] = {"node_pool.h", "node_pool.c", NULL};
     static const bide_check_reason reasons[] = {
         {"pop_batch", "compare_exchange", "&pool->shared", "relaxed",

@@ -386,6 +386,19 @@ SCENARIO(second_stopped_in_vain, "the_second_is_asked_to_stop_as_the_first_is_at
          .setup = setup_early, .threads = {notify_in_vain, stop_second},
          .finish = finish_second_stopped);
 
+/* The same while another serves the line: whoever stands in it again, and sees that it was asked to stop, asks the server
+ * to look at all. */
+static void stop_first_and_notify_in_vain(void *p)
+{
+    stop_first(p);
+    notify_in_vain(p);
+}
+
+SCENARIO(first_stopped_beside_a_server,
+         "the_first_is_asked_to_stop_as_it_is_put_back_beside_a_server", .setup = setup_early,
+         .threads = {notify_in_vain, stop_first_and_notify_in_vain}, .finish = finish_first_stopped,
+         .preemptions = 2);
+
 /*
  * Three are in line, and it is not watched: 3 leaves it so for another that comes behind them and arms it. Items are
  * brought as that one comes, and nobody is notified. It sees them, and lets the first go, which lets the next go, and so
@@ -620,6 +633,7 @@ int main(int argc, char **argv)
                                                      &held,
                                                      &held_in_vain,
                                                      &held_twice,
+                                                     &first_stopped_beside_a_server,
                                                      NULL};
     static const char *const files[] = {"event_count.h", "event_count.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

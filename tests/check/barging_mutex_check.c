@@ -23,7 +23,11 @@ typedef struct state {
     bide_barging_mutex mutex;
     bide_barging_mutex_waiter holder; /* locked in the setup */
     bide_barging_mutex *allocated;
-    struct early *early[2];
+    struct early *early[3];
+    bide_scheduler later; /* runs what was woken when it is told to */
+    bide_awaiter *posted[8];
+    bide_atomic(uint32_t) posted_count;
+    uint32_t run_count;
     int data;
     int users;
 } state;
@@ -91,15 +95,20 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void enlist(state *s, int index)
+static void enlist_in(state *s, int index, bide_scheduler *scheduler)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){scheduler, &early->stop, NULL, NULL};
     early->state = s;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);
     bide_resume(&early->task.frame);
+}
+
+static void enlist(state *s, int index)
+{
+    enlist_in(s, index, &bide_inline_scheduler);
 }
 
 static void setup_held(void *p)
@@ -261,6 +270,284 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, lock_or_see_why},
 };
 
+/* ---- Who was woken runs later ---- */
+
+static void post_for_later(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    state *s = bide_container_of(scheduler, state, later);
+    (void)last;
+    for (bide_awaiter *next; first != NULL; first = next) {
+        next = first->link;
+        s->posted[bide_atomic_fetch_add(&s->posted_count, 1, relaxed)] = first;
+    }
+}
+
+static bool take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    state *s = bide_container_of(scheduler, state, later);
+    for (uint32_t i = s->run_count; i < bide_atomic_load(&s->posted_count, relaxed); i++) {
+        if (s->posted[i] == awaiter) {
+            s->posted[i] = NULL;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_next(void *p)
+{
+    state *s = p;
+    bide_awaiter *awaiter = s->posted[s->run_count++];
+    if (awaiter != NULL)
+        bide_resume(awaiter->frame);
+}
+
+static void run_all(state *s)
+{
+    while (s->run_count < bide_atomic_load(&s->posted_count, relaxed))
+        run_next(s);
+}
+
+static bool was_posted(state *s, int index)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < bide_atomic_load(&s->posted_count, relaxed); i++)
+        found = found || s->posted[i] == &s->early[index]->lock.wait.awaiter;
+    return found;
+}
+
+static void enlist_for_later(state *s, int count)
+{
+    setup(s);
+    bide_atomic_init(&s->posted_count, 0);
+    s->later = (bide_scheduler){.post = post_for_later, .take_back = take_back};
+    bide_check_assert(bide_barging_mutex_try_lock(&s->holder, &s->mutex));
+    for (int i = 0; i < count; i++)
+        enlist_in(s, i, &s->later);
+}
+
+static void setup_two_later(void *p)
+{
+    enlist_for_later(p, 2);
+}
+
+static void setup_three_later(void *p)
+{
+    enlist_for_later(p, 3);
+}
+
+static void stop_third(void *p)
+{
+    bide_stop_request(&((state *)p)->early[2]->stop);
+}
+
+/* The first was woken, and the third as it was asked to stop. */
+static void finish_one_woken(void *p)
+{
+    state *s = p;
+    bide_check_assert(!was_posted(s, 1));
+    run_all(s);
+    finish_one(s, 0, 0);
+    finish_one(s, 1, 0);
+    finish_one(s, 2, -ECANCELED);
+    finish_free(p);
+}
+
+static const bide_check_scenario one_woken = {
+    .name = "while_one_is_on_its_way_no_other_is_woken",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_three_later,
+    .threads = {unlock_and_try_again, stop_third},
+    .finish = finish_one_woken,
+};
+
+static void setup_one_later(void *p)
+{
+    enlist_for_later(p, 1);
+}
+
+static void unlock_and_pass(void *p)
+{
+    unlock_it(p);
+    pass(p);
+}
+
+static void finish_passed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->data <= 1 + BIDE_BARGING_PASSES);
+    run_all(s);
+    finish_held(p);
+}
+
+static const bide_check_scenario passed = {
+    .name = "one_that_was_woken_is_passed_so_often_and_no_more",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_later,
+    .threads = {unlock_and_pass, try_to_lock},
+    .finish = finish_passed,
+};
+
+/* The first in line was woken, and another has it. */
+static void barge_in(state *s)
+{
+    bide_barging_mutex_unlock(&s->holder);
+    bide_check_assert(bide_barging_mutex_try_lock(&s->holder, &s->mutex));
+}
+
+static void setup_barged_in(void *p)
+{
+    setup_two_later(p);
+    barge_in(p);
+}
+
+/* The second was not woken before the first, which came earlier, has had it. */
+static void finish_in_order(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->early[0]->task.frame) || !was_posted(s, 1));
+    run_all(s);
+    finish_one(s, 0, 0);
+    finish_one(s, 1, 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario in_order = {
+    .name = "one_that_loses_is_first_in_line_again",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_barged_in,
+    .threads = {run_next, unlock_it},
+    .finish = finish_in_order,
+};
+
+/* The first in line has lost as often as it may, was woken, and another has it. */
+static void setup_about_to_lose(void *p)
+{
+    enlist_for_later(p, 1);
+    for (int i = 0; i < BIDE_BARGING_LOSSES; i++) {
+        barge_in(p);
+        run_next(p);
+    }
+    barge_in(p);
+}
+
+/* If it has asked for it by now, it has it first. */
+static void unlock_and_try_after_it(void *p)
+{
+    state *s = p;
+    unlock_it(p);
+    uintptr_t found = bide_atomic_load(&s->mutex.queue.state, relaxed);
+    bide_barging_mutex_waiter lock;
+    if (bide_barging_mutex_try_lock(&lock, &s->mutex)) {
+        bide_check_assert((found & BIDE_BARGING_HANDS_OVER_) == 0 || s->data == 2);
+        bide_barging_mutex_unlock(&lock);
+    }
+}
+
+static void finish_asked(void *p)
+{
+    run_all(p);
+    finish_held(p);
+}
+
+static const bide_check_scenario asked = {
+    .name = "one_that_has_asked_for_it_is_passed_by_nobody",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_about_to_lose,
+    .threads = {run_next, unlock_and_try_after_it},
+    .finish = finish_asked,
+};
+
+/* The first in line is to be handed it. */
+static void lose_too_often(state *s, int count)
+{
+    enlist_for_later(s, count);
+    for (int i = 0; i <= BIDE_BARGING_LOSSES; i++) {
+        barge_in(s);
+        run_next(s);
+    }
+}
+
+static void setup_one_lost(void *p)
+{
+    lose_too_often(p, 1);
+}
+
+static void setup_two_lost(void *p)
+{
+    lose_too_often(p, 2);
+}
+
+/* It has been handed over, and nobody has had it in between. */
+static void finish_handed_over(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_barging_mutex_is_locked(&s->mutex));
+    bide_check_assert(s->data == 1);
+    run_all(s);
+    finish_held(p);
+}
+
+static const bide_check_scenario handed_over = {
+    .name = "one_that_has_lost_too_often_is_handed_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_lost,
+    .threads = {unlock_it, try_to_lock},
+    .finish = finish_handed_over,
+};
+
+static void finish_lost_and_canceled(void *p)
+{
+    run_all(p);
+    finish_canceled(p);
+}
+
+static const bide_check_scenario lost_and_canceled = {
+    .name = "one_that_has_lost_too_often_is_asked_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_lost,
+    .threads = {unlock_it, stop_first},
+    .finish = finish_lost_and_canceled,
+};
+
+/* The first is destroyed before it runs: the second goes on. */
+static void finish_destroyed(void *p)
+{
+    state *s = p;
+    bide_check_assert(was_posted(s, 0) && !was_posted(s, 1));
+    bide_destroy(&s->early[0]->task.frame);
+    bide_check_assert(s->early[0]->status == 1);
+    bide_check_free(s->early[0]);
+    bide_check_assert(was_posted(s, 1));
+    run_all(s);
+    finish_one(s, 1, 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario destroyed = {
+    .name = "one_is_destroyed_that_was_woken",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_later,
+    .threads = {unlock_it, try_to_lock},
+    .finish = finish_destroyed,
+};
+
+static const bide_check_scenario destroyed_with_it = {
+    .name = "one_is_destroyed_that_was_handed_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_lost,
+    .threads = {unlock_it, try_to_lock},
+    .finish = finish_destroyed,
+};
+
 /* ---- The memory goes as soon as it may ---- */
 
 static void setup_allocated(void *p)
@@ -296,6 +583,14 @@ int main(int argc, char **argv)
     static const bide_check_scenario *const all[] = {
         &two_lock,
         &tried,
+        &one_woken,
+        &passed,
+        &in_order,
+        &asked,
+        &handed_over,
+        &lost_and_canceled,
+        &destroyed,
+        &destroyed_with_it,
         &lost,
         &canceled,
         &canceled_after_loss,

@@ -5,9 +5,11 @@
 #include "bide/check.h"
 #include "bide/condition.h"
 #include "bide/errors.h"
+#include "bide/event.h"
 #include "bide/handle.h"
 #include "bide/stop.h"
 #include "bide/task.h"
+#include "bide/when.h"
 
 /* A coroutine that waits since the setup. */
 struct early {
@@ -17,14 +19,31 @@ struct early {
     struct state *state;
     bide_mutex_waiter lock;
     bide_condition_waiter wait;
+    bool notifies; /* if it is not the first to have the mutex, before it waits */
+    int place;
     int status;
+};
+
+/* One that waits for something else beside it. */
+struct double_waiter {
+    bide_task task;
+    struct state *state;
+    bide_mutex_waiter lock;
+    bide_condition_waiter wait;
+    bide_event event;
+    bide_event_waiter other;
+    bide_branch branches[2];
+    bide_when when;
 };
 
 typedef struct state {
     bide_mutex mutex;
+    bide_mutex_waiter holder; /* locked in the setup */
     bide_condition condition;
     bide_condition *allocated;
     struct early *early[3];
+    struct double_waiter *waits_for_two;
+    int come;
     int tokens;
 } state;
 
@@ -104,6 +123,9 @@ bide_coroutine(early_body)
 {
     bide_begin(early_body, struct early * self);
     bide_try(bide_mutex_lock(&self->lock, &self->state->mutex));
+    self->place = self->state->come++;
+    if (self->notifies && self->place != 0)
+        bide_condition_notify_one(&self->state->condition);
     bide_await_status(self->status,
                       bide_condition_wait(&self->wait, &self->state->condition, &self->lock));
     bide_check_assert(self->wait.is_locked);
@@ -112,15 +134,21 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void enlist(state *s, int index)
+static void enlist_in(state *s, int index, bool notifies, bide_scheduler *scheduler)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){scheduler, &early->stop, NULL, NULL};
     early->state = s;
+    early->notifies = notifies;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);
     bide_resume(&early->task.frame);
+}
+
+static void enlist(state *s, int index)
+{
+    enlist_in(s, index, false, &bide_inline_scheduler);
 }
 
 static void setup_one(void *p)
@@ -381,12 +409,234 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, wait_and_see_why},
 };
 
+/* ---- Who comes first is told first ---- */
+
+static void wait_as_first(void *p)
+{
+    enlist(p, 0);
+}
+
+static void notify_if_second_and_wait(void *p)
+{
+    enlist_in(p, 1, true, &bide_inline_scheduler);
+}
+
+static void finish_in_order(void *p)
+{
+    state *s = p;
+    bool was_told = s->early[1]->place != 0;
+    bide_check_assert(bide_done(&s->early[0]->task.frame) == was_told);
+    bide_check_assert(!bide_done(&s->early[1]->task.frame));
+    bide_condition_notify_all(&s->condition);
+    bide_check_assert(end_of(s, 0) == 0);
+    bide_check_assert(end_of(s, 1) == 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario in_order = {
+    .name = "one_waits_and_another_tells_it_and_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {wait_as_first, notify_if_second_and_wait},
+    .finish = finish_in_order,
+};
+
+/* One waits, so the second notification is for nobody. */
+static void notify_twice_and_wait(void *p)
+{
+    notify_one(p);
+    notify_one(p);
+    enlist(p, 1);
+}
+
+static const bide_check_scenario twice = {
+    .name = "one_is_told_twice_but_not_who_comes_later",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {notify_twice_and_wait, stop_first},
+    .finish = finish_late,
+};
+
+/* ---- Told and closed, one after the other ---- */
+
+static void notify_and_close(void *p)
+{
+    notify_one(p);
+    close_it(p);
+}
+
+static void finish_told_and_closed(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    finish_free(p);
+}
+
+static const bide_check_scenario told_and_closed = {
+    .name = "nothing_is_left_when_one_is_asked_to_stop_and_told_and_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {notify_and_close, stop_first},
+    .finish = finish_told_and_closed,
+};
+
+static void close_and_notify(void *p)
+{
+    close_it(p);
+    notify_one(p);
+}
+
+static const bide_check_scenario told_too_late = {
+    .name = "nobody_is_told_when_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {close_and_notify, stop_first},
+    .finish = finish_canceled_and_closed,
+};
+
+/* ---- Destroyed when it was told ---- */
+
+static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+{
+    (void)scheduler, (void)first, (void)last;
+}
+
+static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    (void)scheduler, (void)awaiter;
+    return true;
+}
+
+/* Runs nothing. */
+static bide_scheduler kept = {.post = keep, .take_back = give_back};
+
+static void setup_kept(void *p)
+{
+    setup(p);
+    enlist_in(p, 0, false, &kept);
+    enlist(p, 1);
+}
+
+static void destroy_first(state *s)
+{
+    bide_check_assert(!bide_done(&s->early[1]->task.frame));
+    bide_destroy(&s->early[0]->task.frame);
+    bide_check_assert(s->early[0]->status == 1);
+    bide_check_free(s->early[0]);
+}
+
+static void finish_destroyed(void *p)
+{
+    destroy_first(p);
+    bide_check_assert(end_of(p, 1) == 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario destroyed = {
+    .name = "one_is_destroyed_that_was_told",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_kept,
+    .threads = {notify_one},
+    .finish = finish_destroyed,
+};
+
+static void setup_two_and_lock(void *p)
+{
+    state *s = p;
+    setup_two(p);
+    bide_check_assert(bide_mutex_try_lock(&s->holder, &s->mutex));
+}
+
+static void finish_destroyed_in_line(void *p)
+{
+    state *s = p;
+    destroy_first(s);
+    bide_mutex_unlock(&s->holder);
+    bide_check_assert(end_of(s, 1) == 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario destroyed_in_line = {
+    .name = "one_is_destroyed_that_was_told_and_waits_for_the_mutex",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_and_lock,
+    .threads = {notify_one},
+    .finish = finish_destroyed_in_line,
+};
+
+bide_coroutine(double_body)
+{
+    bide_begin(double_body, struct double_waiter * self);
+    bide_try(bide_mutex_lock(&self->lock, &self->state->mutex));
+    bide_branch_init(&self->branches[0],
+                     bide_condition_wait(&self->wait, &self->state->condition, &self->lock));
+    bide_branch_init(&self->branches[1], bide_event_wait(&self->other, &self->event));
+    bide_try(bide_when_all(&self->when, self->branches, 2));
+    bide_mutex_unlock(&self->lock);
+    bide_end();
+}
+
+static void setup_double(void *p)
+{
+    state *s = p;
+    setup(p);
+    struct double_waiter *waiter = s->waits_for_two = bide_check_alloc(sizeof *waiter);
+    waiter->state = s;
+    bide_event_init(&waiter->event, false);
+    bide_start(&waiter->task.frame, &double_body, &bide_default_context);
+    bide_resume(&waiter->task.frame);
+    enlist(s, 0);
+}
+
+static void finish_destroyed_with_mutex(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->waits_for_two->wait.is_locked);
+    bide_check_assert(!bide_done(&s->early[0]->task.frame));
+    bide_destroy(&s->waits_for_two->task.frame);
+    bide_check_free(s->waits_for_two);
+    bide_check_assert(end_of(s, 0) == 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario destroyed_with_mutex = {
+    .name = "one_is_destroyed_that_was_told_and_has_the_mutex",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_double,
+    .threads = {notify_one},
+    .finish = finish_destroyed_with_mutex,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &brought, &brought_inside,      &canceled,           &canceled_of_all,
-        &late,    &both_leave,          &first_leaves,       &second_leaves,
-        &closed,  &canceled_and_closed, &closed_with_reason, NULL,
+        &brought,
+        &brought_inside,
+        &canceled,
+        &canceled_of_all,
+        &late,
+        &both_leave,
+        &first_leaves,
+        &second_leaves,
+        &closed,
+        &canceled_and_closed,
+        &closed_with_reason,
+        &in_order,
+        &twice,
+        &told_and_closed,
+        &told_too_late,
+        &destroyed,
+        &destroyed_in_line,
+        &destroyed_with_mutex,
+        NULL,
     };
     static const char *const files[] = {"condition.h", "condition.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

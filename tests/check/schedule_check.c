@@ -259,6 +259,37 @@ static const bide_check_scenario in_order = {
     .finish = free_noted,
 };
 
+/* Both by the other thread. */
+static void post_both(void *p)
+{
+    post_noted(p, 0);
+    post_noted(p, 1);
+    bide_atomic_store(&((state *)p)->flag, 1, release);
+}
+
+static void run_both(void *p)
+{
+    state *s = p;
+    bide_run_loop_run_ready(&s->loop);
+}
+
+static void finish_both(void *p)
+{
+    state *s = p;
+    bide_run_loop_run_ready(&s->loop);
+    bide_check_assert(s->result == 2);
+    bide_check_free(s->shared);
+}
+
+static const bide_check_scenario both_in_order = {
+    .name = "what_another_thread_posts_runs_in_its_order",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_noted,
+    .threads = {post_both, run_both},
+    .finish = finish_both,
+};
+
 /* ---- Spawning on another thread's loop, and stopping it ---- */
 
 static void run_the_loop(void *p)
@@ -490,19 +521,13 @@ static const bide_check_scenario cleared = {
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&sync_wait,
-                                                     &loop_woken,
-                                                     &loop_freed,
-                                                     &stopped_by_two,
-                                                     &spawned_elsewhere,
-                                                     &run_and_stopped_twice,
-                                                     &loop_woken_by_two,
-                                                     &looked,
-                                                     &in_order,
-                                                     &loop_slept,
-                                                     &alarmed,
-                                                     &cleared,
-                                                     NULL};
+    static const bide_check_scenario *const all[] = {&sync_wait,         &loop_woken,
+                                                     &loop_freed,        &stopped_by_two,
+                                                     &spawned_elsewhere, &run_and_stopped_twice,
+                                                     &loop_woken_by_two, &looked,
+                                                     &in_order,          &loop_slept,
+                                                     &alarmed,           &cleared,
+                                                     &both_in_order,     NULL};
     static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -35,8 +35,8 @@ static char *dump(void)
 
 static void assert_contains(const char *text, const char *expected)
 {
-    if (strstr(text, expected) == NULL) {
-        printf("# expected:\n%s# in:\n%s", expected, text);
+    if (text == NULL || strstr(text, expected) == NULL) {
+        printf("# expected:\n%s# in:\n%s", expected, text != NULL ? text : "");
         fail();
     }
 }

@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-enum { FIRST = 255, SIZE = 2 };
+enum { FIRST = 255, SIZE = 4 };
 
 typedef struct state {
     bide_sequence_barrier8 consumed;
@@ -29,6 +29,7 @@ typedef struct state {
     bide_context context; /* with it */
     struct early *early[2];
     struct early_reader *reader;
+    bide_atomic(uint32_t) ended_in; /* the thread in which the reader has ended */
 } state;
 
 static void setup_size(state *s, uint8_t size)
@@ -595,8 +596,14 @@ static void ask_to_stop(void *p)
     bide_stop_request(&((state *)p)->stop);
 }
 
+static void nobody_is_in_line(state *s)
+{
+    bide_check_assert(bide_atomic_load(&s->sequencer.turn.lined, relaxed) == 0);
+}
+
 static void both_have_ended(state *s)
 {
+    nobody_is_in_line(s);
     for (int i = 0; i < 2; i++) {
         bide_check_assert(bide_done(&s->early[i]->task.frame));
         bide_check_assert((s->early[i]->claim.count == 1) == (s->early[i]->status == 0));
@@ -672,6 +679,7 @@ static void produce_past_the_line(void *p)
 static void the_early_one_has_his(void *p)
 {
     state *s = p;
+    nobody_is_in_line(s);
     bide_check_assert(s->claimed <= 1 && bide_done(&s->early[0]->task.frame));
     bide_check_assert(s->early[0]->status == 0 && s->early[0]->claim.count == 1);
     bide_check_free(s->early[0]);
@@ -726,6 +734,223 @@ static const bide_check_scenario joins = {
     .threads = {produce_twice_and_consume, join_and_read},
 };
 
+/* Nothing becomes free: the second is at the gate by then. */
+static void first_was_cut_short(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->early[0]->status == -ECANCELED);
+    bide_check_assert(!bide_done(&s->early[1]->task.frame));
+    bide_multi_producer_sequencer8_close(&s->sequencer);
+    bide_check_assert(s->early[1]->status == -EPIPE);
+    both_have_ended(s);
+}
+
+static const bide_check_scenario asked = {
+    .name = "the_first_in_line_is_asked_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_early,
+    .threads = {ask_to_stop},
+    .finish = first_was_cut_short,
+};
+
+/* ---- Closed twice ---- */
+
+static void only_close_it(void *p)
+{
+    bide_multi_producer_sequencer8_close(&((state *)p)->sequencer);
+}
+
+static void it_is_closed(void *p)
+{
+    bide_check_assert(bide_multi_producer_sequencer8_is_closed(&((state *)p)->sequencer));
+}
+
+static const bide_check_scenario closed_twice = {
+    .name = "two_close_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {only_close_it, only_close_it},
+    .finish = it_is_closed,
+};
+
+/* ---- A slot of a range is claimed again as soon as it may be ---- */
+
+static void consume_first_and_produce(void *p)
+{
+    state *s = p;
+    if (!bide_multi_producer_sequencer8_is_published(&s->sequencer, FIRST))
+        return;
+    bide_sequence_barrier8_publish(&s->consumed, FIRST);
+    s->claimed = try_to_produce(s);
+}
+
+static void third_is_published(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->claimed == 0 ||
+                      bide_multi_producer_sequencer8_is_published(&s->sequencer, FIRST + 2 - 256));
+}
+
+static const bide_check_scenario range_used_again = {
+    .name = "one_publishes_two_at_once_and_the_first_slot_is_used_again",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two,
+    .threads = {produce_range, consume_first_and_produce},
+    .finish = third_is_published,
+};
+
+/* ---- One is always free ----
+ *
+ * Of four slots two have been read. One claims and consumes what it has claimed, so that the gate, and then `consumed`,
+ * gets past the `next` that there was at the beginning. Another claims meanwhile. */
+
+static void setup_moving_of_four(void *p)
+{
+    state *s = p;
+    setup_size(s, 4);
+    produce_range(p);
+    bide_sequence_barrier8_publish(&s->consumed, FIRST + 1 - 256);
+}
+
+static void produce_and_consume_three(void *p)
+{
+    state *s = p;
+    for (int i = 0; i < 3; i++) {
+        uint8_t sequence;
+        uint8_t expected = (uint8_t)(FIRST + 2 + i);
+        if (bide_multi_producer_sequencer8_try_claim(&s->sequencer, 1, &sequence) == 0)
+            return;
+        bide_multi_producer_sequencer8_publish(&s->sequencer, sequence);
+        if (sequence != expected) /* the other has one */
+            return;
+        if (i < 2)
+            bide_sequence_barrier8_publish(&s->consumed, sequence);
+    }
+}
+
+static void claim_some(void *p)
+{
+    state *s = p;
+    uint8_t sequence;
+    bide_check_assert(bide_multi_producer_sequencer8_try_claim(&s->sequencer, 4, &sequence) != 0);
+}
+
+static const bide_check_scenario always_free = {
+    .name = "who_claims_while_another_claims_and_consumes_has_what_is_free",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_moving_of_four,
+    .threads = {produce_and_consume_three, claim_some},
+    .never_spurious = true,
+};
+
+/* ---- One waits for what nobody has claimed yet, and is not told that nothing follows ---- */
+
+/* The list is not watched: who comes first looks through it. */
+static void setup_unwatched(void *p)
+{
+    setup_moving_of_four(p);
+    bide_biased_list_init(&((state *)p)->sequencer.readers);
+}
+
+bide_coroutine(reader_of_later_body)
+{
+    bide_begin(reader_of_later_body, struct early_reader * self);
+    bide_await_status(self->status,
+                      bide_multi_producer_sequencer8_wait_until_published(
+                          &self->wait, &self->state->sequencer, FIRST + 3 - 256, FIRST + 1 - 256));
+    bide_end();
+}
+
+static void wait_for_later(void *p)
+{
+    state *s = p;
+    s->reader = bide_check_alloc(sizeof *s->reader);
+    s->reader->state = s;
+    bide_start(&s->reader->task.frame, &reader_of_later_body, &bide_default_context);
+    bide_resume(&s->reader->task.frame);
+}
+
+/* Looks at the gate, which has got past the first `next`, and claims what the reader waits for. */
+static void produce_consume_and_claim(void *p)
+{
+    state *s = p;
+    uint8_t sequence;
+    produce_at_once(p);
+    bide_sequence_barrier8_publish(&s->consumed, FIRST + 2 - 256);
+    bide_check_assert(bide_multi_producer_sequencer8_try_claim(&s->sequencer, 3, &sequence) == 3);
+}
+
+static void publish_later(void *p)
+{
+    state *s = p;
+    bide_check_assert(!bide_done(&s->reader->task.frame));
+    bide_multi_producer_sequencer8_publish(&s->sequencer, FIRST + 3 - 256);
+    reader_has_read(p);
+}
+
+static const bide_check_scenario waiting_for_later = {
+    .name = "who_waits_for_the_one_after_next_is_not_told_that_it_is_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_unwatched,
+    .threads = {produce_consume_and_claim, wait_for_later},
+    .finish = publish_later,
+};
+
+/* ---- A reader goes as soon as it has ended ---- */
+
+bide_coroutine(reader_that_goes_body)
+{
+    bide_begin(reader_that_goes_body, struct early_reader * self);
+    bide_await_status(self->status, bide_multi_producer_sequencer8_wait_until_published(
+                                        &self->wait, &self->state->sequencer, FIRST, FIRST - 1));
+    bide_check_assert(self->status == 0);
+    bide_atomic_store(&self->state->ended_in, bide_check_thread(), relaxed);
+    bide_end();
+}
+
+static void free_reader_if_ended_here(state *s, struct early_reader *reader)
+{
+    if (bide_atomic_load(&s->ended_in, relaxed) == bide_check_thread())
+        bide_check_free(reader);
+}
+
+static void prepare_reader_that_goes(void *p)
+{
+    state *s = p;
+    setup_two(p);
+    bide_atomic_init(&s->ended_in, 0);
+    s->reader = bide_check_alloc(sizeof *s->reader);
+    s->reader->state = s;
+    bide_start(&s->reader->task.frame, &reader_that_goes_body, &bide_default_context);
+}
+
+static void run_reader_that_goes(void *p)
+{
+    state *s = p;
+    bide_resume(&s->reader->task.frame);
+    free_reader_if_ended_here(s, s->reader);
+}
+
+static void produce_for_reader_that_goes(void *p)
+{
+    state *s = p;
+    produce_at_once(p);
+    free_reader_if_ended_here(s, s->reader);
+}
+
+static const bide_check_scenario reader_goes = {
+    .name = "a_reader_is_freed_once_its_wait_has_ended",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = prepare_reader_that_goes,
+    .threads = {produce_for_reader_that_goes, run_reader_that_goes},
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -749,6 +974,12 @@ int main(int argc, char **argv)
         &at_gate,
         &closed,
         &one_slot,
+        &asked,
+        &closed_twice,
+        &range_used_again,
+        &always_free,
+        &waiting_for_later,
+        &reader_goes,
         NULL,
     };
     static const char *const files[] = {"multi_producer_sequencer_template.h",

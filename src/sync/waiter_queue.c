@@ -338,7 +338,8 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
             take_named(s);
         if ((wishes & NEW) != 0 || s->named != NULL || s->sweeps) /* 10 */
             take_arrivals(queue, s->rules);
-        if (steps_aside)
+        if (s->rules
+                ->admits_canceled) /* (also of a queue that was closed after something was put) */
             admit(s, &value, false);
         if (steps_aside) {
             step_aside(s, &value);

@@ -615,6 +615,32 @@ static const bide_check_scenario destroyed_with_mutex = {
     .finish = finish_destroyed_with_mutex,
 };
 
+static void notify_wait_and_close(void *p)
+{
+    notify_one(p);
+    enlist(p, 1);
+    close_it(p);
+}
+
+static void finish_late_and_closed(void *p)
+{
+    state *s = p;
+    int first = end_of(s, 0);
+    bide_check_assert(first == 0 || first == -ECANCELED);
+    bide_check_assert(end_of(s, 1) == -EPIPE);
+    finish_free(p);
+}
+
+static const bide_check_scenario late_and_closed = {
+    .name = "who_comes_after_a_notification_is_not_told_by_it_when_it_is_closed",
+    .preemptions = 2,
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one,
+    .threads = {notify_wait_and_close, stop_first},
+    .finish = finish_late_and_closed,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -636,6 +662,7 @@ int main(int argc, char **argv)
         &destroyed,
         &destroyed_in_line,
         &destroyed_with_mutex,
+        &late_and_closed,
         NULL,
     };
     static const char *const files[] = {"condition.h", "condition.c", NULL};

@@ -2,6 +2,8 @@
  * The condition: nothing is lost between the unlocking and the wait, notifications that race with those who come, with
  * cancellation and with closing. (What it has from its queue is checked in waiter_queue_check.c.)
  */
+#include "kept.h"
+
 #include "bide/check.h"
 #include "bide/condition.h"
 #include "bide/errors.h"
@@ -500,20 +502,6 @@ static const bide_check_scenario told_too_late = {
 };
 
 /* ---- Destroyed when it was told ---- */
-
-static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
-{
-    (void)scheduler, (void)first, (void)last;
-}
-
-static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
-{
-    (void)scheduler, (void)awaiter;
-    return true;
-}
-
-/* Runs nothing. */
-static bide_scheduler kept = {.post = keep, .take_back = give_back};
 
 static void setup_kept(void *p)
 {

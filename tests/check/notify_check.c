@@ -2,6 +2,8 @@
  * Notify and the auto-reset event: hand-overs that race with cancellation, closing and each other; waits that begin
  * while all are notified; and memory that goes as soon as it may.
  */
+#include "kept.h"
+
 #include "bide/auto_event.h"
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -427,23 +429,6 @@ static const bide_check_scenario not_remembered = {
 };
 
 /* ---- Destroyed before it runs ---- */
-
-static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
-{
-    (void)scheduler;
-    (void)first;
-    (void)last;
-}
-
-static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
-{
-    (void)scheduler;
-    (void)awaiter;
-    return true;
-}
-
-/* Runs nothing. */
-static bide_scheduler kept = {.post = keep, .take_back = give_back};
 
 static void setup_kept(void *p)
 {

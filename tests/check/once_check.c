@@ -2,6 +2,8 @@
  * Once: one runs it, whoever finds it done sees what was done, a turn that races with cancellation, closing and the
  * next who comes; and memory that goes as soon as it may.
  */
+#include "kept.h"
+
 #include "bide/check.h"
 #include "bide/errors.h"
 #include "bide/handle.h"
@@ -245,23 +247,6 @@ static const bide_check_scenario freed = {
 };
 
 /* ---- Destroyed before it runs ---- */
-
-static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
-{
-    (void)scheduler;
-    (void)first;
-    (void)last;
-}
-
-static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
-{
-    (void)scheduler;
-    (void)awaiter;
-    return true;
-}
-
-/* Runs nothing. */
-static bide_scheduler kept = {.post = keep, .take_back = give_back};
 
 static void setup_kept(void *p)
 {

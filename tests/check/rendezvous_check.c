@@ -3,6 +3,8 @@
  * is received once or not at all, and its sender knows which. And the operations of a select that waits: one of them is
  * carried out.
  */
+#include "kept.h"
+
 #include "bide/check.h"
 #include "bide/coroutine.h"
 #include "bide/handle.h"
@@ -459,20 +461,6 @@ static void finish_not_with_itself(void *p)
 }
 
 /* ---- Destroyed ---- */
-
-static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
-{
-    (void)scheduler, (void)first, (void)last;
-}
-
-static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
-{
-    (void)scheduler, (void)awaiter;
-    return true;
-}
-
-/* Runs nothing. */
-static bide_scheduler kept = {.post = keep, .take_back = give_back};
 
 /* The second waited; it was offered on its behalf, and has not run since. */
 static void setup_offered_on_behalf(void *p)

@@ -2,6 +2,8 @@
  * The reader-writer lock: readers and writers at once, downgrading, hand-overs that race with cancellation and closing,
  * and memory that goes as soon as it may. (What it has from its queue is checked in waiter_queue_check.c.)
  */
+#include "kept.h"
+
 #include "bide/check.h"
 #include "bide/errors.h"
 #include "bide/handle.h"
@@ -281,20 +283,6 @@ static const bide_check_scenario read_together = {
 };
 
 /* ---- Destroyed before it runs ---- */
-
-static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
-{
-    (void)scheduler, (void)first, (void)last;
-}
-
-static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
-{
-    (void)scheduler, (void)awaiter;
-    return true;
-}
-
-/* Runs nothing. */
-static bide_scheduler kept = {.post = keep, .take_back = give_back};
 
 static void setup_kept_writer(void *p)
 {

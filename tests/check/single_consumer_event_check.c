@@ -1,6 +1,8 @@
 /*
  * Events for one waiter: set, reset, close and being cut short at once.
  */
+#include "kept.h"
+
 #include "bide/check.h"
 #include "bide/errors.h"
 #include "bide/handle.h"
@@ -266,23 +268,6 @@ bide_coroutine(early_body)
                                         &self->wait, &self->state->automatic));
     bide_end();
 }
-
-static void keep(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
-{
-    (void)scheduler;
-    (void)first;
-    (void)last;
-}
-
-static bool give_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
-{
-    (void)scheduler;
-    (void)awaiter;
-    return true;
-}
-
-/* Runs nothing. */
-static bide_scheduler kept = {.post = keep, .take_back = give_back};
 
 static void setup_early(void *p)
 {

@@ -124,10 +124,10 @@ class Build:
     def program(self, change, name, folder):
         """A program of scenarios with the change made."""
         is_header = change.file.endswith(".h")
-        overlay = os.path.join(folder, "include")
-        changed = os.path.join(overlay, change.file.removeprefix("include/")) if is_header else os.path.join(
-            folder, os.path.basename(change.file))
-        os.makedirs(os.path.dirname(changed), exist_ok=True)
+        overlay = os.path.join(folder, "include")  # from there a header in src/ is "../src/..."
+        changed = os.path.join(folder, change.file)
+        for needed in (overlay, os.path.dirname(changed)):
+            os.makedirs(needed, exist_ok=True)
         with open(changed, "w", encoding="utf-8") as out:
             out.write(changed_text(self.root, change))
         scenarios = f"tests/check/{name}_check.c"

@@ -32,7 +32,8 @@ bench: ## run every benchmark, or BENCH=name; stdout holds only JSON lines
 		meson compile -C build && meson compile -C build layout; } >&2
 	@scripts/bench.sh $(BENCH)
 
-install: all ## install the libraries under PREFIX (/usr/local), below DESTDIR if given
+install: ## install the libraries under PREFIX (/usr/local), below DESTDIR if given
+	@scripts/configure.sh build $(OPTIMISED)
 	@meson configure build -Dprefix="$(abspath $(PREFIX))"
 	@meson compile -C build libraries
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild --tags devel,runtime

@@ -16,24 +16,21 @@ folder=$1
 parts=$folder/parts # a line each
 shift
 
+# (meson would look at everything anew even when it is told what it knows)
+new=
+for option; do
+    case $option in
+    -Dtests=true | -Dbenchmarks=true | -Dexamples=true | -Dchecker=true)
+        grep -qsxF -e "$option" "$parts" || new="$new $option"
+        ;;
+    esac
+done
 if [ ! -f "$folder/build.ninja" ]; then
     meson setup "$folder" . "$@"
-else
-    # (meson would look at everything anew even when it is told what it knows)
-    new=
-    for option; do
-        case $option in
-        -Dtests=true | -Dbenchmarks=true | -Dexamples=true | -Dchecker=true)
-            grep -qsxF -e "$option" "$parts" || new="$new $option"
-            ;;
-        esac
-    done
-    if [ -n "$new" ] || [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
-        # shellcheck disable=SC2086 # a list of options without spaces
-        meson setup --reconfigure "$folder" . $new
-    fi
+elif [ -n "$new" ] || [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
+    # shellcheck disable=SC2086 # a list of options without spaces
+    meson setup --reconfigure "$folder" . $new
 fi
-touch "$parts"
-for option; do
-    grep -qxF -e "$option" "$parts" || echo "$option" >>"$parts"
+for option in $new; do
+    echo "$option" >>"$parts"
 done

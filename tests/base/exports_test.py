@@ -51,13 +51,14 @@ with tempfile.TemporaryDirectory() as folder:
     with open(source, "w", encoding="utf-8") as file:
         file.writelines(f'#include "{name}"\n' for name in headers)
         file.write("int main(void)\n{\n    return bide_version() != BIDE_VERSION;\n}\n")
-    words = set(re.findall(r"\w+", output(*compiler, *flags, "-E", "-P", source)))
+    compiled = output(*compiler, *flags, "-E", "-P", source)
+    words = set(re.findall(r"\w+", compiled))
     macros = set(re.findall(r"\w+", output(*compiler, *flags, "-E", "-dM", source)))
     check("declared: in a public header", set(listed) <= words | macros, *sorted(set(listed) - words - macros))
 
     # (an inline function is kept by its address)
     program = os.path.join(folder, "all")
-    inline = sorted(set(re.findall(r"\b(bide_\w+)\([^;{}]*\)\s*\{", output(*compiler, *flags, "-E", "-P", source))))
+    inline = sorted(set(re.findall(r"\b(bide_\w+)\([^;{}]*\)\s*\{", compiled)))
     with open(source, "a", encoding="utf-8") as file:
         file.write("void (*volatile kept[])(void) = {\n")
         file.writelines(f"    (void (*)(void)){name},\n" for name in inline)
@@ -68,9 +69,10 @@ with tempfile.TemporaryDirectory() as folder:
           *linked.stderr.splitlines()[:20])
     ran = linked.returncode == 0 and subprocess.run([program]).returncode == 0
     check("version: headers and library", ran)
-    texts = re.findall(r'# *define BIDE_VERSION_TEXT "(.*)"', open(os.path.join(include, "bide/version.h")).read())
-    numbers = re.findall(r"# *define BIDE_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)",
-                         open(os.path.join(include, "bide/version.h")).read())
+    with open(os.path.join(include, "bide/version.h"), encoding="utf-8") as file:
+        header = file.read()
+    texts = re.findall(r'# *define BIDE_VERSION_TEXT "(.*)"', header)
+    numbers = re.findall(r"# *define BIDE_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header)
     check("version: the project's", texts == [version] and ".".join(numbers) == version, *texts, *numbers)
     minor = ".".join(numbers[:2])
     soname = re.findall(r"SONAME.*\[(.*)\]", output("readelf", "-d", library))

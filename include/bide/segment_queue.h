@@ -30,7 +30,7 @@
  * segments, unless its owner clears them (bide_hazard_clear).
  *
  * How much memory there is: the segments from head to tail, and what was popped and is not reclaimed yet. Of that, with S
- * seats in the domain and C cells in a segment, no more than 16 segments or 16 * S / (1 + C / 32), whichever is more, and
+ * seats in the domain and C cells in a segment, no more than 64 segments or 16 * S / (1 + C / 32), whichever is more, and
  * those that are protected, 2 * S at most and usually a few. A segment has 320 bytes and C * (the size of an element, and
  * 8, as aligned). So with 512 seats and 1,024 elements of 8 bytes: 248 segments, 4.2 MB; if each seat has come to rest in
  * two segments of its own, 21 MB.

@@ -197,12 +197,13 @@ bool bide_segment_claim_(bide_atomic(uint32_t) * state)
            BIDE_CELL_CONSUMERS_;
 }
 
-/* What a segment counts for among what is retired: the more the more cells it had; but so that no scan is for less than
- * eight segments. */
+/* What a segment counts for among what is retired: the more the more cells it had; but, where there are few seats, not so
+ * much that a scan is for less than some ten segments: each interrupts all threads (fence.h). */
 static size_t weight_of(const bide_segment_queue_ *queue)
 {
     size_t weight = 1 + queue->cells / BIDE_SEGMENT_WEIGHS_;
-    return weight < queue->domain->count ? weight : queue->domain->count;
+    size_t most = (queue->domain->count + 3) / 4;
+    return weight < most ? weight : most;
 }
 
 /* Moves head from `segment`, whose cells were all popped, to the next. 1, or -EAGAIN or -EPIPE if there is none. */

@@ -94,7 +94,11 @@ static bide_awaiter *file_read(struct file_read *self, struct device *device, ch
                                size_t size, off_t at)
 {
     static const bide_awaiter_ops ops = {
-        file_read_ready, file_read_suspend, file_read_resume, NULL, NULL, "file_read"};
+        .ready = file_read_ready,
+        .suspend = file_read_suspend,
+        .resume = file_read_resume,
+        .name = "file_read",
+    };
     self->awaiter.ops = &ops;
     self->device = device;
     self->buffer = buffer;

@@ -71,9 +71,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
                                                bide_auto_event *event)
 {
-    static const bide_awaiter_ops ops = {bide_notify_ready_,    bide_notify_suspend_,
-                                         bide_notify_resume_,   bide_notify_cancel_,
-                                         bide_notify_withdraw_, "bide_auto_event_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_notify_ready_,
+        .suspend = bide_notify_suspend_,
+        .resume = bide_notify_resume_,
+        .cancel = bide_notify_cancel_,
+        .withdraw = bide_notify_withdraw_,
+        .name = "bide_auto_event_wait",
+    };
     waiter->wait.waiter.awaiter.ops = &ops;
     waiter->wait.waiter.queue = &event->notify.queue;
     waiter->wait.waiter.wants = 0; /* the phase, which stays */

@@ -162,9 +162,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *waiter,
                                                   bide_barging_mutex *mutex)
 {
-    static const bide_awaiter_ops ops = {bide_barging_mutex_ready_,    bide_barging_mutex_suspend_,
-                                         bide_barging_mutex_resume_,   NULL,
-                                         bide_barging_mutex_withdraw_, "bide_barging_mutex_lock"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_barging_mutex_ready_,
+        .suspend = bide_barging_mutex_suspend_,
+        .resume = bide_barging_mutex_resume_,
+        .cancel = NULL,
+        .withdraw = bide_barging_mutex_withdraw_,
+        .name = "bide_barging_mutex_lock",
+    };
     waiter->awaiter.ops = &ops;
     waiter->mutex = mutex;
     return &waiter->awaiter;

@@ -386,9 +386,14 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
                                                   bide_broadcast_cursor_ *cursor, size_t *missed,
                                                   void *to, size_t size)
 {
-    static const bide_awaiter_ops ops = {
-        bide_broadcast_ready_,         bide_broadcast_suspend_,         bide_broadcast_resume_,
-        bide_sequence_barrier_cancel_, bide_sequence_barrier_withdraw_, "bide_broadcast_receive"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_broadcast_ready_,
+        .suspend = bide_broadcast_suspend_,
+        .resume = bide_broadcast_resume_,
+        .cancel = bide_sequence_barrier_cancel_,
+        .withdraw = bide_sequence_barrier_withdraw_,
+        .name = "bide_broadcast_receive",
+    };
     waiter->cursor = cursor;
     waiter->missed = missed;
     waiter->to = to;

@@ -135,9 +135,14 @@ BIDE_INLINE bool bide_event_withdraw_(bide_awaiter *awaiter)
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event *event)
 {
-    static const bide_awaiter_ops ops = {bide_event_ready_,    bide_event_suspend_,
-                                         bide_event_resume_,   bide_event_cancel_,
-                                         bide_event_withdraw_, "bide_event_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_event_ready_,
+        .suspend = bide_event_suspend_,
+        .resume = bide_event_resume_,
+        .cancel = bide_event_cancel_,
+        .withdraw = bide_event_withdraw_,
+        .name = "bide_event_wait",
+    };
     waiter->listed.awaiter.ops = &ops;
     waiter->event = event;
     return &waiter->listed.awaiter;

@@ -77,9 +77,14 @@ BIDE_INLINE bool bide_latch_try_wait(bide_latch *latch)
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_latch_wait(bide_latch_waiter *waiter, bide_latch *latch)
 {
-    static const bide_awaiter_ops ops = {bide_event_ready_,    bide_event_suspend_,
-                                         bide_event_resume_,   bide_event_cancel_,
-                                         bide_event_withdraw_, "bide_latch_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_event_ready_,
+        .suspend = bide_event_suspend_,
+        .resume = bide_event_resume_,
+        .cancel = bide_event_cancel_,
+        .withdraw = bide_event_withdraw_,
+        .name = "bide_latch_wait",
+    };
     waiter->wait.listed.awaiter.ops = &ops;
     waiter->wait.event = &latch->zero;
     return &waiter->wait.listed.awaiter;

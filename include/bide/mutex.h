@@ -100,9 +100,14 @@ bool bide_mutex_withdraw_(bide_awaiter *awaiter);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex *mutex)
 {
-    static const bide_awaiter_ops ops = {bide_mutex_ready_,    bide_mutex_suspend_,
-                                         bide_mutex_resume_,   bide_mutex_cancel_,
-                                         bide_mutex_withdraw_, "bide_mutex_lock"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_mutex_ready_,
+        .suspend = bide_mutex_suspend_,
+        .resume = bide_mutex_resume_,
+        .cancel = bide_mutex_cancel_,
+        .withdraw = bide_mutex_withdraw_,
+        .name = "bide_mutex_lock",
+    };
     waiter->waiter.awaiter.ops = &ops;
     waiter->mutex = mutex;
     return &waiter->waiter.awaiter;

@@ -94,8 +94,14 @@ BIDE_INLINE int bide_notify_resume_(bide_awaiter *awaiter)
 bool bide_notify_pass_on_(bide_awaiter *awaiter);
 
 /* How such a wait has ended. (One that was notified with all, or was closed, or cut short, has had nothing.) */
-static const bide_awaiter_ops bide_notify_had_one_ = {
-    NULL, NULL, bide_notify_resume_, NULL, bide_notify_pass_on_, "bide_notify_wait"};
+__extension__ static const bide_awaiter_ops bide_notify_had_one_ = {
+    .ready = NULL,
+    .suspend = NULL,
+    .resume = bide_notify_resume_,
+    .cancel = NULL,
+    .withdraw = bide_notify_pass_on_,
+    .name = "bide_notify_wait",
+};
 
 BIDE_INLINE bool bide_notify_ready_(bide_awaiter *awaiter)
 {
@@ -131,9 +137,14 @@ bool bide_notify_withdraw_(bide_awaiter *awaiter);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_notify_wait(bide_notify_waiter *waiter, bide_notify *notify)
 {
-    static const bide_awaiter_ops ops = {bide_notify_ready_,    bide_notify_suspend_,
-                                         bide_notify_resume_,   bide_notify_cancel_,
-                                         bide_notify_withdraw_, "bide_notify_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_notify_ready_,
+        .suspend = bide_notify_suspend_,
+        .resume = bide_notify_resume_,
+        .cancel = bide_notify_cancel_,
+        .withdraw = bide_notify_withdraw_,
+        .name = "bide_notify_wait",
+    };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &notify->queue;
     /* acquire: partner is the release of whoever has notified all: the caller, who will look now, sees why. */

@@ -97,8 +97,14 @@ bool bide_once_withdraw_(bide_awaiter *awaiter);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *once)
 {
-    static const bide_awaiter_ops ops = {bide_once_ready_,  bide_once_suspend_,  bide_once_resume_,
-                                         bide_once_cancel_, bide_once_withdraw_, "bide_once_begin"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_once_ready_,
+        .suspend = bide_once_suspend_,
+        .resume = bide_once_resume_,
+        .cancel = bide_once_cancel_,
+        .withdraw = bide_once_withdraw_,
+        .name = "bide_once_begin",
+    };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &once->queue;
     return &waiter->waiter.awaiter;

@@ -183,9 +183,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bide_oneshot_ *oneshot,
                                                 const void *value, void *to, size_t size)
 {
-    static const bide_awaiter_ops ops = {
-        bide_oneshot_ready_,          bide_single_consumer_event_suspend_, bide_oneshot_resume_,
-        bide_single_consumer_cancel_, bide_single_consumer_withdraw_,      "bide_oneshot_receive"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_oneshot_ready_,
+        .suspend = bide_single_consumer_event_suspend_,
+        .resume = bide_oneshot_resume_,
+        .cancel = bide_single_consumer_cancel_,
+        .withdraw = bide_single_consumer_withdraw_,
+        .name = "bide_oneshot_receive",
+    };
     waiter->oneshot = oneshot;
     waiter->value = value;
     waiter->to = to;

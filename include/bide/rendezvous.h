@@ -164,9 +164,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
                                                 bide_rendezvous_ *rendezvous, const void *from)
 {
-    static const bide_awaiter_ops ops = {bide_rendezvous_sends_,    bide_rendezvous_suspend_,
-                                         bide_rendezvous_sent_,     NULL,
-                                         bide_rendezvous_withdraw_, "bide_rendezvous_send"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_rendezvous_sends_,
+        .suspend = bide_rendezvous_suspend_,
+        .resume = bide_rendezvous_sent_,
+        .cancel = NULL,
+        .withdraw = bide_rendezvous_withdraw_,
+        .name = "bide_rendezvous_send",
+    };
     sender->awaiter.ops = &ops;
     sender->rendezvous = rendezvous;
     sender->element = from;

@@ -160,9 +160,14 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
-    static const bide_awaiter_ops ops = {bide_rw_lock_read_ready_, bide_rw_lock_suspend_,
-                                         bide_rw_lock_resume_,     bide_rw_lock_cancel_,
-                                         bide_rw_lock_withdraw_,   "bide_rw_lock_read"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_rw_lock_read_ready_,
+        .suspend = bide_rw_lock_suspend_,
+        .resume = bide_rw_lock_resume_,
+        .cancel = bide_rw_lock_cancel_,
+        .withdraw = bide_rw_lock_withdraw_,
+        .name = "bide_rw_lock_read",
+    };
     return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
 }
 
@@ -170,9 +175,14 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
-    static const bide_awaiter_ops ops = {bide_rw_lock_write_ready_, bide_rw_lock_suspend_,
-                                         bide_rw_lock_resume_,      bide_rw_lock_cancel_,
-                                         bide_rw_lock_withdraw_,    "bide_rw_lock_write"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_rw_lock_write_ready_,
+        .suspend = bide_rw_lock_suspend_,
+        .resume = bide_rw_lock_resume_,
+        .cancel = bide_rw_lock_cancel_,
+        .withdraw = bide_rw_lock_withdraw_,
+        .name = "bide_rw_lock_write",
+    };
     return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_WRITES_, &ops);
 }
 

@@ -109,9 +109,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *waiter,
                                                       bide_semaphore *semaphore, uint32_t permits)
 {
-    static const bide_awaiter_ops ops = {bide_semaphore_ready_,    bide_semaphore_suspend_,
-                                         bide_semaphore_resume_,   bide_semaphore_cancel_,
-                                         bide_semaphore_withdraw_, "bide_semaphore_acquire"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_semaphore_ready_,
+        .suspend = bide_semaphore_suspend_,
+        .resume = bide_semaphore_resume_,
+        .cancel = bide_semaphore_cancel_,
+        .withdraw = bide_semaphore_withdraw_,
+        .name = "bide_semaphore_acquire",
+    };
     if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
         bide_semaphore_too_many_("more permits are wanted than a semaphore can have",
                                  "bide_semaphore_acquire_many");

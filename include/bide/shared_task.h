@@ -138,9 +138,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
                                                 bide_shared_task *shared)
 {
-    static const bide_awaiter_ops ops = {bide_shared_task_ready_,    bide_shared_task_suspend_,
-                                         bide_shared_task_resume_,   bide_shared_task_cancel_,
-                                         bide_shared_task_withdraw_, "bide_shared_task_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_shared_task_ready_,
+        .suspend = bide_shared_task_suspend_,
+        .resume = bide_shared_task_resume_,
+        .cancel = bide_shared_task_cancel_,
+        .withdraw = bide_shared_task_withdraw_,
+        .name = "bide_shared_task_wait",
+    };
     waiter->listed.awaiter.ops = &ops;
     waiter->shared = shared;
     return &waiter->listed.awaiter;

@@ -241,10 +241,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_consumer_event_wait(bide_single_consumer_event_waiter *waiter,
                                                           bide_single_consumer_event *event)
 {
-    static const bide_awaiter_ops ops = {
-        bide_single_consumer_event_ready_, bide_single_consumer_event_suspend_,
-        bide_single_consumer_resume_,      bide_single_consumer_cancel_,
-        bide_single_consumer_withdraw_,    "bide_single_consumer_event_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_single_consumer_event_ready_,
+        .suspend = bide_single_consumer_event_suspend_,
+        .resume = bide_single_consumer_resume_,
+        .cancel = bide_single_consumer_cancel_,
+        .withdraw = bide_single_consumer_withdraw_,
+        .name = "bide_single_consumer_event_wait",
+    };
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }
 
@@ -352,12 +356,14 @@ BIDE_INLINE bide_awaiter *
 bide_single_consumer_auto_reset_event_wait(bide_single_consumer_auto_reset_event_waiter *waiter,
                                            bide_single_consumer_auto_reset_event *event)
 {
-    static const bide_awaiter_ops ops = {bide_single_consumer_auto_reset_event_ready_,
-                                         bide_single_consumer_auto_reset_event_suspend_,
-                                         bide_single_consumer_resume_,
-                                         bide_single_consumer_cancel_,
-                                         bide_single_consumer_auto_reset_event_withdraw_,
-                                         "bide_single_consumer_auto_reset_event_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_single_consumer_auto_reset_event_ready_,
+        .suspend = bide_single_consumer_auto_reset_event_suspend_,
+        .resume = bide_single_consumer_resume_,
+        .cancel = bide_single_consumer_cancel_,
+        .withdraw = bide_single_consumer_auto_reset_event_withdraw_,
+        .name = "bide_single_consumer_auto_reset_event_wait",
+    };
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }
 

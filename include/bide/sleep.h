@@ -70,12 +70,14 @@ BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
 {
-    static const bide_awaiter_ops ops = {NULL,
-                                         bide_sleep_suspend_,
-                                         bide_sleep_resume_,
-                                         bide_sleep_cancel_,
-                                         bide_sleep_withdraw_,
-                                         "bide_sleep"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = NULL,
+        .suspend = bide_sleep_suspend_,
+        .resume = bide_sleep_resume_,
+        .cancel = bide_sleep_cancel_,
+        .withdraw = bide_sleep_withdraw_,
+        .name = "bide_sleep",
+    };
     bide_timer_init(&sleep->timer, time);
     sleep->timer.awaiter.ops = &ops;
     return &sleep->timer.awaiter;

@@ -134,9 +134,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
                                                bide_wait_group *group)
 {
-    static const bide_awaiter_ops ops = {bide_wait_group_ready_,    bide_wait_group_suspend_,
-                                         bide_wait_group_resume_,   bide_wait_group_cancel_,
-                                         bide_wait_group_withdraw_, "bide_wait_group_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_wait_group_ready_,
+        .suspend = bide_wait_group_suspend_,
+        .resume = bide_wait_group_resume_,
+        .cancel = bide_wait_group_cancel_,
+        .withdraw = bide_wait_group_withdraw_,
+        .name = "bide_wait_group_wait",
+    };
     uintptr_t state = bide_atomic_load(&group->queue.state, relaxed);
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &group->queue;

@@ -291,12 +291,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
                                               bide_watch_receiver_ *receiver, void *to, size_t size)
 {
-    static const bide_awaiter_ops ops = {bide_watch_ready_,
-                                         bide_watch_suspend_,
-                                         bide_watch_resume_,
-                                         bide_sequence_barrier_cancel_,
-                                         bide_sequence_barrier_withdraw_,
-                                         "bide_watch_changed"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_watch_ready_,
+        .suspend = bide_watch_suspend_,
+        .resume = bide_watch_resume_,
+        .cancel = bide_sequence_barrier_cancel_,
+        .withdraw = bide_sequence_barrier_withdraw_,
+        .name = "bide_watch_changed",
+    };
     waiter->receiver = receiver;
     waiter->to = to;
     waiter->size = size;

@@ -92,7 +92,11 @@ static int no_memory(bide_awaiter *awaiter)
     return -ENOMEM;
 }
 
-static const bide_awaiter_ops no_memory_ops = {ended, NULL, no_memory, NULL, NULL, "(no memory)"};
+static const bide_awaiter_ops no_memory_ops = {
+    .ready = ended,
+    .resume = no_memory,
+    .name = "(no memory)",
+};
 static const bide_awaiter no_memory_awaiter = {&no_memory_ops, NULL, NULL};
 
 static void *failure_object(const bide_point *body, const void *otherwise)

@@ -42,7 +42,9 @@ static bide_next due_step(bide_frame *frame, unsigned depth)
 
 static const bide_coroutine_code due_code = {due_step, "bide_deadline", __FILE__, NULL, NULL};
 static const bide_point due_point = BIDE_POINT_START(&due_code);
-static const bide_awaiter_ops timer_ops = {NULL, NULL, NULL, NULL, NULL, "bide_deadline"};
+static const bide_awaiter_ops timer_ops = {
+    .name = "bide_deadline",
+};
 
 int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time)
 {
@@ -130,8 +132,13 @@ static bool end_withdraw(bide_awaiter *awaiter)
 
 bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *deadline)
 {
-    static const bide_awaiter_ops ops = {end_ready, end_suspend,  end_resume,
-                                         NULL,      end_withdraw, "bide_deadline_end"};
+    static const bide_awaiter_ops ops = {
+        .ready = end_ready,
+        .suspend = end_suspend,
+        .resume = end_resume,
+        .withdraw = end_withdraw,
+        .name = "bide_deadline_end",
+    };
     waiter->awaiter.ops = &ops;
     waiter->deadline = deadline;
     return &waiter->awaiter;

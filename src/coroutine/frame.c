@@ -154,7 +154,9 @@ BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_await
 }
 
 /* Only its address is used, but for who asks what it waits for. */
-static const bide_awaiter_ops running_ops = {NULL, NULL, NULL, NULL, NULL, "running"};
+static const bide_awaiter_ops running_ops = {
+    .name = "running",
+};
 bide_awaiter bide_running_ = {&running_ops, NULL, NULL};
 
 static bool may_be_resumed(const bide_frame *frame)

@@ -45,7 +45,10 @@ static bool nothing_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-static const bide_awaiter_ops nothing_ops = {NULL, NULL, NULL, NULL, nothing_withdraw, "(nothing)"};
+static const bide_awaiter_ops nothing_ops = {
+    .withdraw = nothing_withdraw,
+    .name = "(nothing)",
+};
 
 /* Nobody awaits it, and nobody writes to it. */
 static const bide_awaiter nothing = {&nothing_ops, NULL, NULL};

@@ -95,8 +95,13 @@ static int schedule_resume(bide_awaiter *awaiter)
 
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler)
 {
-    static const bide_awaiter_ops ops = {never, schedule_suspend, schedule_resume,
-                                         NULL,  is_posted,        "bide_schedule"};
+    static const bide_awaiter_ops ops = {
+        .ready = never,
+        .suspend = schedule_suspend,
+        .resume = schedule_resume,
+        .withdraw = is_posted,
+        .name = "bide_schedule",
+    };
     operation->awaiter.ops = &ops;
     operation->scheduler = scheduler;
     return &operation->awaiter;

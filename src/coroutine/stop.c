@@ -49,13 +49,28 @@ static bool ended_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-static const bide_awaiter_ops canceled_ops = {ended_ready, ended_suspend,  canceled_resume,
-                                              NULL,        ended_withdraw, "(canceled)"};
-static const bide_awaiter_ops timed_out_ops = {ended_ready, ended_suspend,  timed_out_resume,
-                                               NULL,        ended_withdraw, "(timed out)"};
+static const bide_awaiter_ops canceled_ops = {
+    .ready = ended_ready,
+    .suspend = ended_suspend,
+    .resume = canceled_resume,
+    .withdraw = ended_withdraw,
+    .name = "(canceled)",
+};
+static const bide_awaiter_ops timed_out_ops = {
+    .ready = ended_ready,
+    .suspend = ended_suspend,
+    .resume = timed_out_resume,
+    .withdraw = ended_withdraw,
+    .name = "(timed out)",
+};
 
-static const bide_awaiter_ops closed_ops = {ended_ready, ended_suspend,  closed_resume,
-                                            NULL,        ended_withdraw, "(closed)"};
+static const bide_awaiter_ops closed_ops = {
+    .ready = ended_ready,
+    .suspend = ended_suspend,
+    .resume = closed_resume,
+    .withdraw = ended_withdraw,
+    .name = "(closed)",
+};
 
 static const bide_awaiter_ops *ops_for(uint32_t word)
 {

@@ -58,8 +58,11 @@ static void request_cancel(bide_awaiter *awaiter)
     bide_atomic_fetch_or(&callback->source.word, BIDE_STOP_ENDED_, relaxed);
 }
 
-static const bide_awaiter_ops request_ops = {NULL, request_suspend,    NULL, request_cancel,
-                                             NULL, "bide_stop_request"};
+static const bide_awaiter_ops request_ops = {
+    .suspend = request_suspend,
+    .cancel = request_cancel,
+    .name = "bide_stop_request",
+};
 
 void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *source,
                              const bide_context *context, void (*function)(void *argument),
@@ -125,8 +128,13 @@ static bool wait_withdraw(bide_awaiter *awaiter)
 bide_awaiter *bide_stop_callback_wait(bide_stop_callback_waiter *waiter,
                                       bide_stop_callback *callback)
 {
-    static const bide_awaiter_ops ops = {wait_ready, wait_suspend,  wait_resume,
-                                         NULL,       wait_withdraw, "bide_stop_callback_wait"};
+    static const bide_awaiter_ops ops = {
+        .ready = wait_ready,
+        .suspend = wait_suspend,
+        .resume = wait_resume,
+        .withdraw = wait_withdraw,
+        .name = "bide_stop_callback_wait",
+    };
     waiter->awaiter.ops = &ops;
     waiter->callback = callback;
     return &waiter->awaiter;

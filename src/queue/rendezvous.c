@@ -216,12 +216,23 @@ static bool offer_withdraw(bide_awaiter *awaiter)
     return take_back(of_offer(awaiter));
 }
 
-static const bide_awaiter_ops offer_ops = {offer_ready,  offer_suspend,  offer_resume,
-                                           offer_cancel, offer_withdraw, "bide_rendezvous_send"};
+static const bide_awaiter_ops offer_ops = {
+    .ready = offer_ready,
+    .suspend = offer_suspend,
+    .resume = offer_resume,
+    .cancel = offer_cancel,
+    .withdraw = offer_withdraw,
+    .name = "bide_rendezvous_send",
+};
 
 /* Of one that is claimed. */
-static const bide_awaiter_ops claimed_ops = {offer_ready, offer_suspend,  offer_resume,
-                                             NULL,        offer_withdraw, "bide_rendezvous_send"};
+static const bide_awaiter_ops claimed_ops = {
+    .ready = offer_ready,
+    .suspend = offer_suspend,
+    .resume = offer_resume,
+    .withdraw = offer_withdraw,
+    .name = "bide_rendezvous_send",
+};
 
 /* ---- A send: a coroutine that makes an offer, and waits for its end ---- */
 
@@ -407,10 +418,19 @@ bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
                                            bide_rendezvous_choice *choice, size_t number)
 {
     /* (not ready: it would give to a receiver that waits, while the others of the choice may be carried out) */
-    static const bide_awaiter_ops ops = {NULL, bide_rendezvous_suspend_,  bide_rendezvous_sent_,
-                                         NULL, bide_rendezvous_withdraw_, "bide_rendezvous_send"};
-    static const bide_awaiter_ops second = {NULL,          second_suspend,  bide_rendezvous_sent_,
-                                            second_cancel, second_withdraw, "bide_rendezvous_send"};
+    static const bide_awaiter_ops ops = {
+        .suspend = bide_rendezvous_suspend_,
+        .resume = bide_rendezvous_sent_,
+        .withdraw = bide_rendezvous_withdraw_,
+        .name = "bide_rendezvous_send",
+    };
+    static const bide_awaiter_ops second = {
+        .suspend = second_suspend,
+        .resume = bide_rendezvous_sent_,
+        .cancel = second_cancel,
+        .withdraw = second_withdraw,
+        .name = "bide_rendezvous_send",
+    };
     sender->choice = choice;
     if (is_second(sender, choice)) {
         sender->awaiter.ops = &second;
@@ -448,9 +468,14 @@ static bool chosen_receive_withdraw(bide_awaiter *awaiter)
 bide_awaiter *bide_rendezvous_choose_receive_(bide_rendezvous_receiver *receiver,
                                               bide_rendezvous_choice *choice, size_t number)
 {
-    static const bide_awaiter_ops ops = {chosen_receive_ready,    bide_retry_suspend_,
-                                         chosen_receive_resume,   bide_retry_cancel_,
-                                         chosen_receive_withdraw, "bide_rendezvous_receive"};
+    static const bide_awaiter_ops ops = {
+        .ready = chosen_receive_ready,
+        .suspend = bide_retry_suspend_,
+        .resume = chosen_receive_resume,
+        .cancel = bide_retry_cancel_,
+        .withdraw = chosen_receive_withdraw,
+        .name = "bide_rendezvous_receive",
+    };
     receiver->retry.waiter.awaiter.ops = &ops;
     receiver->choice = choice;
     receiver->number = number;

@@ -229,8 +229,13 @@ static bide_awaiter *wait_for_all(bide_select *select)
     static const bide_wrapper_ops all = {
         BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"), waiting_coroutine,
         waiting_give_back, NULL};
-    static const bide_awaiter_ops nothing = {NULL,           nothing_suspend,  waiting_resume,
-                                             nothing_cancel, nothing_withdraw, "bide_select"};
+    static const bide_awaiter_ops nothing = {
+        .suspend = nothing_suspend,
+        .resume = waiting_resume,
+        .cancel = nothing_cancel,
+        .withdraw = nothing_withdraw,
+        .name = "bide_select",
+    };
     select->waiting.ops = select->count != 0 ? &all.ops : &nothing;
     return &select->waiting;
 }

@@ -159,8 +159,14 @@ static int call_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
                                 void (*function)(void *argument), void *argument)
 {
-    static const bide_awaiter_ops ops = {call_ready,  call_suspend,  call_resume,
-                                         call_cancel, call_withdraw, "bide_blocking_run"};
+    static const bide_awaiter_ops ops = {
+        .ready = call_ready,
+        .suspend = call_suspend,
+        .resume = call_resume,
+        .cancel = call_cancel,
+        .withdraw = call_withdraw,
+        .name = "bide_blocking_run",
+    };
     call->awaiter.ops = &ops;
     call->blocking = blocking;
     call->function = function;
@@ -210,8 +216,14 @@ static int read_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
                                  void *buffer, size_t size)
 {
-    static const bide_awaiter_ops ops = {call_ready,  call_suspend,  read_resume,
-                                         call_cancel, call_withdraw, "bide_blocking_read"};
+    static const bide_awaiter_ops ops = {
+        .ready = call_ready,
+        .suspend = call_suspend,
+        .resume = read_resume,
+        .cancel = call_cancel,
+        .withdraw = call_withdraw,
+        .name = "bide_blocking_read",
+    };
     bide_await_later(bide_blocking_run(&reader->call, blocking, read_function, reader));
     reader->call.awaiter.ops = &ops;
     reader->fd = fd;

@@ -175,8 +175,14 @@ static bool wait_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-static const bide_awaiter_ops wait_ops = {wait_ready,  wait_suspend,  wait_resume,
-                                          wait_cancel, wait_withdraw, "bide_barging_mutex_lock"};
+static const bide_awaiter_ops wait_ops = {
+    .ready = wait_ready,
+    .suspend = wait_suspend,
+    .resume = wait_resume,
+    .cancel = wait_cancel,
+    .withdraw = wait_withdraw,
+    .name = "bide_barging_mutex_lock",
+};
 
 /* ---- One waits in line, again and again ---- */
 

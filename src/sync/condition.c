@@ -138,8 +138,13 @@ static bool wait_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-static const bide_awaiter_ops wait_ops = {NULL,        wait_suspend,  wait_resume,
-                                          wait_cancel, wait_withdraw, "bide_condition_wait"};
+static const bide_awaiter_ops wait_ops = {
+    .suspend = wait_suspend,
+    .resume = wait_resume,
+    .cancel = wait_cancel,
+    .withdraw = wait_withdraw,
+    .name = "bide_condition_wait",
+};
 
 /* ---- ... and then for the mutex ---- */
 
@@ -222,8 +227,12 @@ static bool condition_withdraw(bide_awaiter *awaiter)
 bide_awaiter *bide_condition_wait_(bide_condition_waiter *waiter, bide_condition *condition,
                                    bide_mutex_waiter *lock)
 {
-    static const bide_awaiter_ops ops = {NULL, condition_suspend,  condition_resume,
-                                         NULL, condition_withdraw, "bide_condition_wait"};
+    static const bide_awaiter_ops ops = {
+        .suspend = condition_suspend,
+        .resume = condition_resume,
+        .withdraw = condition_withdraw,
+        .name = "bide_condition_wait",
+    };
     waiter->awaiter.ops = &ops;
     waiter->is_locked = true;
     waiter->lock = lock;

@@ -153,11 +153,22 @@ static bool withdraw(bide_awaiter *awaiter)
 }
 
 const bide_awaiter_ops bide_cyclic_barrier_wait_ops_ = {
-    is_complete, suspend, resume, cancel, withdraw, "bide_cyclic_barrier_wait"};
+    .ready = is_complete,
+    .suspend = suspend,
+    .resume = resume,
+    .cancel = cancel,
+    .withdraw = withdraw,
+    .name = "bide_cyclic_barrier_wait",
+};
 
 const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_ = {
-    arrive_as_last, arrive_and_suspend, resume,
-    cancel,         withdraw,           "bide_cyclic_barrier_arrive_and_wait"};
+    .ready = arrive_as_last,
+    .suspend = arrive_and_suspend,
+    .resume = resume,
+    .cancel = cancel,
+    .withdraw = withdraw,
+    .name = "bide_cyclic_barrier_arrive_and_wait",
+};
 
 void bide_cyclic_barrier_close(bide_cyclic_barrier *barrier)
 {

@@ -399,8 +399,14 @@ static bool wait_withdraw(bide_awaiter *awaiter)
 
 bide_awaiter *bide_retry_wait_(bide_retry *retry)
 {
-    static const bide_awaiter_ops ops = {wait_ready,         wait_suspend,  wait_resume,
-                                         bide_retry_cancel_, wait_withdraw, "bide_event_count"};
+    static const bide_awaiter_ops ops = {
+        .ready = wait_ready,
+        .suspend = wait_suspend,
+        .resume = wait_resume,
+        .cancel = bide_retry_cancel_,
+        .withdraw = wait_withdraw,
+        .name = "bide_event_count",
+    };
     retry->waiter.awaiter.ops = &ops;
     return &retry->waiter.awaiter;
 }

@@ -33,9 +33,14 @@ static bool was_done(bide_waiter_queue *queue)
 
 bide_frame *bide_once_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    static const bide_awaiter_ops waiting = {bide_once_ready_,    bide_once_suspend_,
-                                             bide_once_waited_,   bide_once_cancel_,
-                                             bide_once_withdraw_, "bide_once_begin"};
+    static const bide_awaiter_ops waiting = {
+        .ready = bide_once_ready_,
+        .suspend = bide_once_suspend_,
+        .resume = bide_once_waited_,
+        .cancel = bide_once_cancel_,
+        .withdraw = bide_once_withdraw_,
+        .name = "bide_once_begin",
+    };
     awaiter->ops = &waiting;
     return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &rules, frame);
 }

@@ -83,7 +83,12 @@ static void cancel(bide_awaiter *awaiter)
 /* (without a look before it enlists: there is one after that) */
 static bide_awaiter *flag_wait(waiter *own, state *s, unsigned flag)
 {
-    static const bide_awaiter_ops ops = {NULL, suspend, resume, cancel, NULL, "flag"};
+    static const bide_awaiter_ops ops = {
+        .suspend = suspend,
+        .resume = resume,
+        .cancel = cancel,
+        .name = "flag",
+    };
     own->state = s;
     own->flag = flag;
     own->waiting.listed.awaiter.ops = &ops;

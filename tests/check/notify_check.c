@@ -333,8 +333,11 @@ static bide_frame *suspend_late(bide_awaiter *awaiter, bide_frame *frame)
 /* It comes to a line in which somebody waits since a later phase. */
 static void setup_late(void *p)
 {
-    static const bide_awaiter_ops late_ops = {NULL, suspend_late, bide_notify_resume_,
-                                              NULL, NULL,         "late"};
+    static const bide_awaiter_ops late_ops = {
+        .suspend = suspend_late,
+        .resume = bide_notify_resume_,
+        .name = "late",
+    };
     state *s = p;
     setup_begun(p);
     s->begun.waiter.awaiter.ops = &late_ops;

@@ -94,8 +94,13 @@ static bool join_withdraw(bide_awaiter *awaiter)
 
 static bide_awaiter *join_wait(struct join *join)
 {
-    static const bide_awaiter_ops ops = {join_ready, join_suspend,  join_resume,
-                                         NULL,       join_withdraw, "join"};
+    static const bide_awaiter_ops ops = {
+        .ready = join_ready,
+        .suspend = join_suspend,
+        .resume = join_resume,
+        .withdraw = join_withdraw,
+        .name = "join",
+    };
     join->awaiter.ops = &ops;
     return &join->awaiter;
 }

@@ -231,8 +231,11 @@ struct waiting {
 
 bide_async_generator_coroutine(waiting_body)
 {
-    static const bide_awaiter_ops ops = {NULL, parked_suspend,  NULL,
-                                         NULL, parked_withdraw, "parked"};
+    static const bide_awaiter_ops ops = {
+        .suspend = parked_suspend,
+        .withdraw = parked_withdraw,
+        .name = "parked",
+    };
     bide_begin(waiting_body, struct waiting * self);
     self->parked.awaiter.ops = &ops;
     bide_await(&self->parked.awaiter);

@@ -40,8 +40,11 @@ static int pause_resume(bide_awaiter *awaiter)
 
 static bide_awaiter *pause_for(pause *operation, int status)
 {
-    static const bide_awaiter_ops ops = {pause_ready, pause_suspend, pause_resume,
-                                         NULL,        NULL,          NULL};
+    static const bide_awaiter_ops ops = {
+        .ready = pause_ready,
+        .suspend = pause_suspend,
+        .resume = pause_resume,
+    };
     operation->awaiter.ops = &ops;
     operation->status = status;
     operation->ends_in_suspend = false;

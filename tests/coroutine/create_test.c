@@ -39,8 +39,12 @@ static int forever_resume(bide_awaiter *awaiter)
 
 static bide_awaiter *forever(bide_awaiter *awaiter)
 {
-    static const bide_awaiter_ops ops = {NULL, forever_suspend,  forever_resume,
-                                         NULL, forever_withdraw, "forever"};
+    static const bide_awaiter_ops ops = {
+        .suspend = forever_suspend,
+        .resume = forever_resume,
+        .withdraw = forever_withdraw,
+        .name = "forever",
+    };
     awaiter->ops = &ops;
     return awaiter;
 }

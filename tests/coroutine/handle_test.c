@@ -39,8 +39,12 @@ static bool gate_withdraw(bide_awaiter *awaiter)
     return !gate->ended;
 }
 
-static const bide_awaiter_ops gate_ops = {NULL, gate_suspend,  gate_resume,
-                                          NULL, gate_withdraw, "gate"};
+static const bide_awaiter_ops gate_ops = {
+    .suspend = gate_suspend,
+    .resume = gate_resume,
+    .withdraw = gate_withdraw,
+    .name = "gate",
+};
 
 static bide_awaiter *wait_at(struct gate *gate)
 {
@@ -403,8 +407,11 @@ static void resume_a_destroyed_one(void)
     bide_resume(&self.task.frame);
 }
 
-static const bide_awaiter_ops stubborn_ops = {NULL, gate_suspend, gate_resume,
-                                              NULL, NULL,         "stubborn"};
+static const bide_awaiter_ops stubborn_ops = {
+    .suspend = gate_suspend,
+    .resume = gate_resume,
+    .name = "stubborn",
+};
 
 struct stubborn {
     bide_task task;

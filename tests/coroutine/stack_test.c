@@ -100,8 +100,11 @@ static int transfer_resume(bide_awaiter *awaiter)
 
 static bide_awaiter *transfer_to(struct transfer *transfer, bide_frame *other)
 {
-    static const bide_awaiter_ops ops = {NULL, transfer_suspend, transfer_resume, NULL,
-                                         NULL, "transfer"};
+    static const bide_awaiter_ops ops = {
+        .suspend = transfer_suspend,
+        .resume = transfer_resume,
+        .name = "transfer",
+    };
     transfer->awaiter.ops = &ops;
     transfer->other = other;
     return &transfer->awaiter;

@@ -194,10 +194,16 @@ static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return NULL;
 }
 
-static const bide_awaiter_ops detour_ops = {detour_ready, detour_suspend, detour_resume,
-                                            NULL,         NULL,           NULL};
-static const bide_awaiter_ops join_ops = {detour_ready, join_suspend, detour_resume,
-                                          NULL,         NULL,         NULL};
+static const bide_awaiter_ops detour_ops = {
+    .ready = detour_ready,
+    .suspend = detour_suspend,
+    .resume = detour_resume,
+};
+static const bide_awaiter_ops join_ops = {
+    .ready = detour_ready,
+    .suspend = join_suspend,
+    .resume = detour_resume,
+};
 
 struct other {
     bide_task task;
@@ -255,8 +261,11 @@ static int other_resume(bide_awaiter *awaiter)
     return 7;
 }
 
-static const bide_awaiter_ops other_join_ops = {detour_ready, join_suspend, other_resume,
-                                                NULL,         NULL,         NULL};
+static const bide_awaiter_ops other_join_ops = {
+    .ready = detour_ready,
+    .suspend = join_suspend,
+    .resume = other_resume,
+};
 
 struct looped {
     bide_task task;

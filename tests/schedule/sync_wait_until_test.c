@@ -219,8 +219,12 @@ static int firm_resume(bide_awaiter *awaiter)
     return -EDOM;
 }
 
-static const bide_awaiter_ops firm_ops = {firm_ready, firm_suspend, firm_resume,
-                                          NULL,       NULL,         "firm"};
+static const bide_awaiter_ops firm_ops = {
+    .ready = firm_ready,
+    .suspend = firm_suspend,
+    .resume = firm_resume,
+    .name = "firm",
+};
 
 struct firm_ender {
     firm operation;

@@ -69,7 +69,9 @@ static const bide_point alarm_point = BIDE_POINT_START(&alarm_code);
 
 static void alarm_init(alarm *self, const bide_context *context, bide_event *event)
 {
-    static const bide_awaiter_ops ops = {NULL, NULL, NULL, NULL, NULL, "alarm"};
+    static const bide_awaiter_ops ops = {
+        .name = "alarm",
+    };
     bide_timer_init(&self->timer, 0);
     self->timer.awaiter.ops = &ops;
     self->timer.awaiter.frame = &self->frame;
@@ -464,7 +466,11 @@ static int turn_resume(bide_awaiter *awaiter)
 
 static bide_awaiter *turn(bide_awaiter *awaiter)
 {
-    static const bide_awaiter_ops ops = {NULL, turn_suspend, turn_resume, NULL, NULL, "turn"};
+    static const bide_awaiter_ops ops = {
+        .suspend = turn_suspend,
+        .resume = turn_resume,
+        .name = "turn",
+    };
     awaiter->ops = &ops;
     return awaiter;
 }

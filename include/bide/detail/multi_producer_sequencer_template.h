@@ -357,9 +357,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, SEQUENCER_ *sequencer,
                                                     BIDE_SEQUENCE target, BIDE_SEQUENCE last_known)
 {
-    static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
-                                         F_(_resume_),   F_(_cancel_),
-                                         F_(_withdraw_), "bide_multi_producer_sequencer_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = F_(_ready_),
+        .suspend = F_(_suspend_),
+        .resume = F_(_resume_),
+        .cancel = F_(_cancel_),
+        .withdraw = F_(_withdraw_),
+        .name = "bide_multi_producer_sequencer_wait",
+    };
     waiter->waiting.listed.awaiter.ops = &ops;
     waiter->sequencer = sequencer;
     waiter->target = target;

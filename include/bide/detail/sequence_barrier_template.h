@@ -110,9 +110,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_wait_until_published)(WAITER_ *waiter, BARRIER_ *barrier,
                                                     BIDE_SEQUENCE target)
 {
-    static const bide_awaiter_ops ops = {F_(_ready_),    F_(_suspend_),
-                                         F_(_resume_),   F_(_cancel_),
-                                         F_(_withdraw_), "bide_sequence_barrier_wait"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = F_(_ready_),
+        .suspend = F_(_suspend_),
+        .resume = F_(_resume_),
+        .cancel = F_(_cancel_),
+        .withdraw = F_(_withdraw_),
+        .name = "bide_sequence_barrier_wait",
+    };
     waiter->waiting.listed.awaiter.ops = &ops;
     waiter->barrier = barrier;
     waiter->target = target;

@@ -34,7 +34,8 @@ typedef struct WAITER_ {
     BIDE_SEQUENCE published; /* what the slowest member had published */
     BARRIER_ *slowest;       /* the barrier that is waited for */
     MEMBER_ *held;           /* the member whose it is; NULL: a fixed one's, or none */
-    BIDE_CONCAT2(bide_sequence_follower, BIDE_SEQUENCE_BITS) wait; /* its counter: NULL, or what the target follows */
+    BIDE_CONCAT2(bide_sequence_follower, BIDE_SEQUENCE_BITS)
+    wait; /* its counter: NULL, or what the target follows */
 } WAITER_;
 
 /* One leaving. The caller's until it has ended. */
@@ -131,9 +132,14 @@ BIDE_INLINE bool F_(_leave_ready_)(bide_awaiter *awaiter)
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *F_(_leave)(LEAVER_ *leaver, GROUP_ *group, MEMBER_ *member)
 {
-    static const bide_awaiter_ops ops = {F_(_leave_ready_),    bide_event_suspend_,
-                                         bide_event_resume_,   NULL,
-                                         bide_event_withdraw_, "bide_sequence_group_leave"};
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = F_(_leave_ready_),
+        .suspend = bide_event_suspend_,
+        .resume = bide_event_resume_,
+        .cancel = NULL,
+        .withdraw = bide_event_withdraw_,
+        .name = "bide_sequence_group_leave",
+    };
     leaver->wait.listed.awaiter.ops = &ops;
     leaver->wait.event = &member->left;
     leaver->group = group;

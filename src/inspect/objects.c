@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "objects.h"
 
-#include "../schedule/fork.h"
+#include "../system/fork.h"
 
 #include <link.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "bide/blocking.h"
 
-#include "threads.h"
+#include "../system/threads.h"
 
 #include "bide/stop.h"
 

@@ -39,7 +39,7 @@
 #include "bide/run_loop.h"
 
 #include "left.h"
-#include "processors.h"
+#include "../system/processors.h"
 
 #include "../coroutine/inside.h"
 

@@ -21,8 +21,8 @@
 #include "bide/thread_pool.h"
 
 #include "left.h"
-#include "processors.h"
-#include "threads.h"
+#include "../system/processors.h"
+#include "../system/threads.h"
 
 #include "bide/extend/timer.h"
 

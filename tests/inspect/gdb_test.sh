@@ -82,7 +82,7 @@ commands() { # NAME GDB-ARGUMENT...
 build() { # COMPILER PROGRAM-FLAGS LIBRARY-FLAGS
     # shellcheck disable=SC2086 # flags are lists of words
     (cd "$folder" && "$1" -std=c11 $3 -I"$root/include" -c "$root"/src/base/*.c "$root"/src/coroutine/*.c \
-        "$root"/src/sync/*.c "$root"/src/schedule/*.c &&
+        "$root"/src/sync/*.c "$root"/src/schedule/*.c "$root"/src/system/*.c &&
         "$1" -std=c11 $2 -I"$root/include" "$root/$source" ./*.o -pthread -o program)
 }
 

@@ -1,6 +1,6 @@
 /* What the library has of its own in a process, beside the user's objects, survives a fork. */
-#ifndef BIDE_SCHEDULE_FORK_H
-#define BIDE_SCHEDULE_FORK_H
+#ifndef BIDE_SYSTEM_FORK_H
+#define BIDE_SYSTEM_FORK_H
 
 /* Once, at the program's begin. */
 void bide_survive_forks_(void);

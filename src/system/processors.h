@@ -1,6 +1,6 @@
 /* How many processors this process may use; at least 1. */
-#ifndef BIDE_SCHEDULE_PROCESSORS_H
-#define BIDE_SCHEDULE_PROCESSORS_H
+#ifndef BIDE_SYSTEM_PROCESSORS_H
+#define BIDE_SYSTEM_PROCESSORS_H
 
 unsigned bide_processors_(void);
 

@@ -2,8 +2,8 @@
  * Threads of the library's own. They block the signals that are sent to the program, so that those handlers run on the
  * user's threads; a fault of what runs on them is handled where it is.
  */
-#ifndef BIDE_SCHEDULE_THREADS_H
-#define BIDE_SCHEDULE_THREADS_H
+#ifndef BIDE_SYSTEM_THREADS_H
+#define BIDE_SYSTEM_THREADS_H
 
 #include <pthread.h>
 #include <stdbool.h>

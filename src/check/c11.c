@@ -3,44 +3,10 @@
  * of these functions, which take the place of ThreadSanitizer's. They are the steps that the library's operations are.
  * Where one stands is known from where it returns to: each such place has a record of its own.
  */
-#include "machine.h"
-#include "orders.h"
-#include "storage.h"
-#include "trace.h"
+#include "execution.h"
+#include "sites.h"
 
 #include <stdlib.h>
-
-typedef struct code_site {
-    bide_check_site_ site; /* first: see trace_resolve */
-    const void *code;
-    struct code_site *next;
-} code_site;
-
-enum { LISTS = 256 };
-
-bide_check_site_ *trace_code_site(const void *code)
-{
-    static code_site *lists[LISTS];
-    code_site **list = &lists[((uintptr_t)code ^ (uintptr_t)code >> 8) % LISTS];
-    code_site *s = *list;
-    while (s != NULL && s->code != code)
-        s = s->next;
-    if (s != NULL)
-        return &s->site;
-    s = calloc(1, sizeof *s);
-    if (s == NULL)
-        abort();
-    s->site = (bide_check_site_){trace_unresolved, "", "", 0, 0};
-    s->code = code;
-    s->next = *list;
-    *list = s;
-    return &s->site;
-}
-
-const void *trace_code_of(const bide_check_site_ *site)
-{
-    return ((const code_site *)site)->code;
-}
 
 static int order_of(int order)
 {
@@ -58,7 +24,7 @@ static int order_if_failed(int order)
                                           : order;
 }
 
-#define SITE trace_code_site(__builtin_return_address(0))
+#define SITE site_of_code(__builtin_return_address(0))
 
 #define FETCH(type, bits, name, sign)                                                     \
     type __tsan_atomic##bits##_fetch_##name(volatile type *p, type value, int order);     \
@@ -148,8 +114,8 @@ void __tsan_atomic_signal_fence(int order)
 static void refuse(const void *code)
 {
     char where[256];
-    trace_code(code, where, sizeof where);
-    machine_found(BIDE_CHECK_BAD_SCENARIO, "an atomic object of 16 bytes is used, at %s", where);
+    site_describe_code(code, where, sizeof where);
+    execution_found(BIDE_CHECK_BAD_SCENARIO, "an atomic object of 16 bytes is used, at %s", where);
     abort(); /* outside a scenario */
 }
 

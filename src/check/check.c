@@ -4,9 +4,11 @@
 #define _GNU_SOURCE
 #include "crash.h"
 #include "explore.h"
+#include "execution.h"
 #include "machine.h"
 #include "memory.h"
 #include "script.h"
+#include "spin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,7 @@ const char *bide_check_finding_name(bide_check_finding finding)
 static void begin(const bide_check_scenario *scenario, bide_check_result *result)
 {
     memset(result, 0, sizeof *result);
-    machine_forget_spins();
+    spin_forget();
     the_checker.scenario = scenario;
     the_checker.result = result;
     the_checker.stopped = false;

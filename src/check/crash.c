@@ -6,10 +6,10 @@
 #define _GNU_SOURCE
 #include "crash.h"
 
+#include "execution.h"
 #include "fiber.h"
-#include "machine.h"
 #include "memory.h"
-#include "trace.h"
+#include "sites.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static bool is_access(int signal)
 static void note_signal(int signal, siginfo_t *info, void *context)
 {
     (void)context;
-    if (!machine_is_running()) {
+    if (!execution_is_running()) {
         /* Not ours: to whom it would have gone. */
         for (unsigned i = 0; i < SIGNALS; i++) {
             if (signals[i] == signal)
@@ -89,7 +89,7 @@ static void note_signal(int signal, siginfo_t *info, void *context)
 
 static void note_exit(void)
 {
-    if (!machine_is_running())
+    if (!execution_is_running())
         return;
     will_see_exit = false;
     happened = EXIT;
@@ -145,20 +145,20 @@ bool crash_report(unsigned thread, const bide_check_site_ *at)
     int what = happened;
     happened = NOTHING;
     if (at != NULL)
-        trace_site(at, where, sizeof where);
+        site_describe(at, where, sizeof where);
     else if (code != NULL)
-        trace_code(code, where, sizeof where);
+        site_describe_code(code, where, sizeof where);
     if (what == EXIT)
-        machine_found(BIDE_CHECK_CRASH, "%s calls exit, at %s", who, where);
+        execution_found(BIDE_CHECK_CRASH, "%s calls exit, at %s", who, where);
     else if (is_access(what) && memory_is_below_stack(accessed))
-        machine_found(BIDE_CHECK_CRASH, "%s uses more than its stack of %zu KiB (see stack_size)",
-                      who, memory_stack_size() / 1024);
+        execution_found(BIDE_CHECK_CRASH, "%s uses more than its stack of %zu KiB (see stack_size)",
+                        who, memory_stack_size() / 1024);
     else if (is_access(what))
-        machine_found(BIDE_CHECK_CRASH, "%s crashes: it uses address %#zx, at %s", who,
-                      (size_t)accessed, where);
+        execution_found(BIDE_CHECK_CRASH, "%s crashes: it uses address %#zx, at %s", who,
+                        (size_t)accessed, where);
     else if (what == SIGABRT)
-        machine_found(BIDE_CHECK_CRASH, "%s aborts, at %s", who, where);
+        execution_found(BIDE_CHECK_CRASH, "%s aborts, at %s", who, where);
     else
-        machine_found(BIDE_CHECK_CRASH, "%s crashes, by signal %d, at %s", who, what, where);
+        execution_found(BIDE_CHECK_CRASH, "%s crashes, by signal %d, at %s", who, what, where);
     return true;
 }

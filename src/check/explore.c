@@ -15,7 +15,7 @@
  * newest, never makes it inconsistent. The last also saves work: only other choices are checked against
  * the condition on seq_cst, which is the costly one.
  *
- * What is not yet decided about an event is kept as a list of options, on a stack: to try the next is to cut
+ * What is not yet decided about an event is kept as a list of options, on a stack (decide.h): to try the next is to cut
  * the graph back to the event and to run again from the start, along what is left of the graph. Each
  * revisit is explored to its end in a copy of the graph before the next option is tried, so the memory
  * needed grows with the length of executions, not with their number.
@@ -26,387 +26,10 @@
  */
 #include "explore.h"
 
-#include "consistency.h"
-#include "preemptions.h"
+#include "decide.h"
+#include "execution.h"
+#include "machine.h"
 #include "progress.h"
-#include "script.h"
-#include "storage.h"
-
-#include <string.h>
-
-typedef enum option_kind {
-    OPTION_READ,   /* a load: from `other` */
-    OPTION_PLACE,  /* a store: at `position` */
-    OPTION_CHOOSE, /* a choice: `position` */
-    OPTION_REVISIT, /* a store: `other`, a load that was there before, reads it; in a graph of its own */
-    OPTION_REVISITED /* there: the store stands at `position`, and `other` reads it */
-} option_kind;
-
-typedef struct option {
-    reference other;
-    uint16_t position;
-    uint8_t kind;
-    bool spurious;
-} option;
-
-/* An event with options that have not been tried. */
-typedef struct decision {
-    reference event;
-    unsigned first; /* of its options */
-    unsigned next;
-    unsigned end;
-    double share; /* of each option: see progress.h */
-} decision;
-
-static decision *decisions;
-static unsigned decisions_count, decisions_capacity;
-static option *options;
-static unsigned options_count, options_capacity;
-
-checker the_checker;
-
-static void add_option(option_kind kind, reference other, unsigned position, bool spurious)
-{
-    options = grown(options, &options_capacity, options_count + 1, sizeof *options);
-    options[options_count++] = (option){other, (uint16_t)position, (uint8_t)kind, spurious};
-}
-
-static void add_decision(reference event, unsigned first)
-{
-    decisions = grown(decisions, &decisions_capacity, decisions_count + 1, sizeof *decisions);
-    decisions[decisions_count++] =
-        (decision){event, first, first, options_count, progress_split(options_count - first)};
-}
-
-static void drop_decision(void)
-{
-    options_count = decisions[--decisions_count].first;
-}
-
-/* ---- Clocks ---- */
-
-void clock_before(const graph *g, reference next, vector_clock *hb, vector_clock *porf)
-{
-    if (next.index > 0) {
-        const event *before = &g->threads[next.thread].events[next.index - 1];
-        *hb = before->hb;
-        *porf = before->porf;
-        return;
-    }
-    memset(hb, 0, sizeof *hb);
-    for (unsigned t = 0; t < THREADS; t++) {
-        if (t != next.thread && (t == SETUP || next.thread == LAST))
-            hb->seen[t] = (uint16_t)g->threads[t].count;
-    }
-    *porf = *hb;
-}
-
-/* The clocks that an event begins with: those of what is before it in its thread, and itself. */
-static event *begin_clocks(graph *g, reference self)
-{
-    event *e = event_at(g, self);
-    clock_before(g, self, &e->hb, &e->porf);
-    if (self.index > 0) {
-        e->fenced = e[-1].fenced;
-        e->pending = e[-1].pending;
-    } else {
-        memset(&e->fenced, 0, sizeof e->fenced);
-        memset(&e->pending, 0, sizeof e->pending);
-    }
-    e->hb.seen[self.thread] = e->porf.seen[self.thread] = (uint16_t)(self.index + 1);
-    return e;
-}
-
-static bool acquires(int order)
-{
-    return order == bide_check_acquire_ ||
-           (order >= bide_check_acq_rel_ && order != bide_check_light_);
-}
-
-static bool releases(int order)
-{
-    return order >= bide_check_release_ && order != bide_check_light_;
-}
-
-static bool wait_is_over(const operation *op, uint64_t value)
-{
-    switch (op->wait) {
-    case WAIT_UNTIL_EQUAL:
-        return value == op->expected;
-    case WAIT_UNTIL_BITS:
-        return (value & op->expected) != 0;
-    default:
-        return true;
-    }
-}
-
-/* Would a compare-exchange that reads `value` succeed, if not for bad luck? */
-static bool matches(const operation *op, uint64_t value)
-{
-    return op->step != STEP_COMPARE_EXCHANGE || value == op->expected;
-}
-
-/* Makes a load read `store`. */
-static void read_from(graph *g, reference load, reference store, bool spurious)
-{
-    event *e = begin_clocks(g, load);
-    const operation *op = &e->op;
-    e->rf = store;
-    e->value = value_of(g, &g->locations[e->location], store);
-    e->spurious = spurious;
-    e->blocked = !wait_is_over(op, e->value);
-    bool succeeds = matches(op, e->value) && !spurious && !e->blocked;
-    e->is_rmw = op->is_rmw && succeeds;
-    e->order = succeeds ? op->order : op->order_if_failed;
-    if (is_initial(store))
-        return;
-    const event *from = event_at(g, store);
-    clock_join(&e->porf, &from->porf);
-    if (op->is_silent)
-        return;
-    clock_join(acquires(e->order) ? &e->hb : &e->pending, &from->message);
-}
-
-/* The clocks of a store, and what it releases. */
-static void set_store_clocks(graph *g, reference store)
-{
-    event *e = begin_clocks(g, store);
-    e->message = releases(e->order) ? e->hb : e->fenced;
-    if (e->is_rmw && !is_initial(e->rf))
-        clock_join(&e->message, &event_at(g, e->rf)->message);
-    if (the_checker.scenario->cxx20_release_sequences)
-        return;
-    /* It belongs to the release sequences that its own thread began, but not to those that the thread's
-     * read-modify-writes only carry on; and the last of its own releases knows of all before. */
-    for (unsigned i = store.index; i-- > 0;) {
-        const event *earlier = &g->threads[store.thread].events[i];
-        if (earlier->kind == EVENT_STORE && earlier->location == e->location &&
-            releases(earlier->order)) {
-            clock_join(&e->message, &earlier->hb);
-            break;
-        }
-    }
-}
-
-/* ---- Options ---- */
-
-/* May another store stand at `position`? Not between a read-modify-write's store and the one it read. */
-static bool is_place(const graph *g, const location *l, unsigned position)
-{
-    return position == l->count || !is_rmw_store(g, l->stores[position]);
-}
-
-static bool is_newest(const graph *g, const event *store)
-{
-    return store->position + 1u == g->locations[store->location].count;
-}
-
-/* Does what has just been decided agree with the order of seq_cst operations, and with the bound? */
-static bool agrees(const graph *g, bool is_newest_choice)
-{
-    return (is_newest_choice || is_sc_consistent(g)) && is_within_bound(g);
-}
-
-/* Makes `o` true of the event, the newest of the graph. False if the model does not allow it. */
-static bool apply(graph *g, reference self, const option *o)
-{
-    event *e = event_at(g, self);
-    location *l = &g->locations[e->location];
-    switch (o->kind) {
-    case OPTION_READ:
-        read_from(g, self, o->other, o->spurious);
-        return agrees(g, position_of(g, o->other) + 1 == l->count);
-    case OPTION_PLACE:
-        graph_displace(g, self);
-        graph_place(g, self, o->position);
-        return agrees(g, is_newest(g, e));
-    case OPTION_CHOOSE:
-        e->value = o->position;
-        return true;
-    case OPTION_REVISITED:
-        graph_displace(g, self);
-        graph_place(g, self, o->position);
-        read_from(g, o->other, self, o->spurious);
-        if (event_at(g, o->other)->blocked && !is_newest(g, e))
-            return false;
-        return agrees(g, is_newest(g, e));
-    default:
-        return false;
-    }
-}
-
-/* Takes the option that the replayed text names. */
-static bool decide_by_script(graph *g, reference self, unsigned first)
-{
-    static const char sign[] = {[OPTION_READ] = '<', [OPTION_PLACE] = '>', [OPTION_CHOOSE] = '='};
-    unsigned end = options_count;
-    options_count = first;
-    for (unsigned i = first; i < end && options[i].kind != OPTION_REVISIT; i++) {
-        const option *o = &options[i];
-        const event *e = event_at(g, self);
-        reference other = o->other;
-        if (o->kind == OPTION_PLACE)
-            other = g->locations[e->location].stores[o->position - 1];
-        if (script_wants(sign[o->kind], other, o->position, o->spurious) && apply(g, self, o))
-            return true;
-    }
-    script_does_not_fit();
-    return false;
-}
-
-/* Takes the first option of a new event that is possible now; leaves the others for later. */
-static bool decide(graph *g, reference self, unsigned first)
-{
-    if (the_checker.script != NULL)
-        return decide_by_script(g, self, first);
-    if (first == options_count)
-        return false;
-    add_decision(self, first);
-    decision *d = &decisions[decisions_count - 1];
-    while (d->next < d->end && options[d->next].kind != OPTION_REVISIT) {
-        if (apply(g, self, &options[d->next++])) {
-            progress_take(d->share);
-            if (d->next == d->end)
-                drop_decision();
-            return true;
-        }
-        progress_drop(d->share);
-    }
-    return false;
-}
-
-static reference added(graph *g, unsigned thread, event_kind kind, const operation *op,
-                       unsigned location)
-{
-    event *e = graph_add(g, thread);
-    e->op = *op;
-    e->kind = (uint8_t)kind;
-    e->location = (uint16_t)location;
-    e->order = op->order;
-    return last_event(g, thread);
-}
-
-bool explore_spurious_left(const graph *g, reference next)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < next.index; i++) {
-        const event *e = &g->threads[next.thread].events[i];
-        count += e->spurious || (e->kind == EVENT_CHOICE && e->op.may_fail && e->value == 1);
-    }
-    return count < the_checker.most_spurious;
-}
-
-static bool may_fail_spuriously(const graph *g, reference self)
-{
-    return event_at(g, self)->op.may_fail && explore_spurious_left(g, self);
-}
-
-bool explore_load(graph *g, unsigned thread, const operation *op, unsigned location,
-                  const vector_clock *older)
-{
-    reference self = added(g, thread, EVENT_LOAD, op, location);
-    event *e = event_at(g, self);
-    vector_clock porf;
-    clock_before(g, self, &e->view, &porf);
-    if (older != NULL)
-        clock_join(&e->view, older);
-    const struct location *l = &g->locations[location];
-    unsigned oldest = newest_known(g, location, &e->view);
-    bool may_fail = may_fail_spuriously(g, self);
-    unsigned first = options_count;
-    for (unsigned position = l->count; position-- > oldest;) {
-        reference store = l->stores[position];
-        uint64_t value = value_of(g, l, store);
-        /* (What is run again may be in another order, in which a newer store has come already.) */
-        if (position + 1 != l->count && !wait_is_over(op, value) && the_checker.script == NULL)
-            continue;
-        add_option(OPTION_READ, store, 0, false);
-        if (may_fail && matches(op, value))
-            add_option(OPTION_READ, store, 0, true);
-    }
-    return decide(g, self, first);
-}
-
-/* Adds an option for each place where the store may stand, the newest first. */
-static void add_places(graph *g, reference store, option_kind kind, reference reader)
-{
-    const event *e = event_at(g, store);
-    const struct location *l = &g->locations[e->location];
-    vector_clock before, porf;
-    clock_before(g, store, &before, &porf);
-    unsigned lowest = newest_known(g, e->location, &before) + 1, highest = l->count;
-    if (e->is_rmw)
-        lowest = highest = position_of(g, e->rf) + 1;
-    const event *r = NULL;
-    bool may_fail = false;
-    if (kind == OPTION_REVISITED) {
-        r = event_at(g, reader);
-        may_fail = matches(&r->op, e->value) && may_fail_spuriously(g, reader);
-        unsigned oldest = newest_known(g, e->location, &r->view);
-        /* The store goes in behind what the load knows of. */
-        if (lowest <= oldest)
-            lowest = oldest + 1;
-    }
-    for (unsigned position = highest + 1; position-- > lowest;) {
-        if (!is_place(g, l, position))
-            continue;
-        add_option(kind, reader, position, false);
-        if (may_fail)
-            add_option(kind, reader, position, true);
-    }
-}
-
-bool explore_store(graph *g, unsigned thread, const operation *op, unsigned location,
-                   uint64_t value, reference read)
-{
-    reference self = added(g, thread, EVENT_STORE, op, location);
-    event *e = event_at(g, self);
-    e->value = value;
-    e->is_rmw = op->is_rmw;
-    e->rf = read;
-    set_store_clocks(g, self);
-    unsigned first = options_count;
-    add_places(g, self, OPTION_PLACE, INITIAL);
-    for (unsigned t = 0; t < THREADS; t++) {
-        for (unsigned i = g->threads[t].count; i-- > e->porf.seen[t];) {
-            const event *load = &g->threads[t].events[i];
-            if (load->kind == EVENT_LOAD && load->location == location)
-                add_option(OPTION_REVISIT, (reference){(uint16_t)t, (uint16_t)i}, 0, false);
-        }
-    }
-    return decide(g, self, first);
-}
-
-void explore_init(graph *g, unsigned thread, const operation *op, unsigned location, uint64_t value)
-{
-    reference self = added(g, thread, EVENT_STORE, op, location);
-    event_at(g, self)->value = value;
-    event_at(g, self)->rf = INITIAL;
-    set_store_clocks(g, self);
-    graph_place(g, self, 0);
-}
-
-void explore_fence(graph *g, unsigned thread, const operation *op)
-{
-    reference self = added(g, thread, EVENT_FENCE, op, UINT16_MAX);
-    event *e = begin_clocks(g, self);
-    if (acquires(op->order))
-        clock_join(&e->hb, &e->pending);
-    if (releases(op->order))
-        e->fenced = e->hb;
-}
-
-bool explore_choice(graph *g, unsigned thread, const operation *op, unsigned count)
-{
-    reference self = added(g, thread, EVENT_CHOICE, op, UINT16_MAX);
-    begin_clocks(g, self);
-    unsigned first = options_count;
-    for (unsigned i = 0; i < count; i++)
-        add_option(OPTION_CHOOSE, INITIAL, i, false);
-    return decide(g, self, first);
-}
-
-/* ---- Revisits ---- */
 
 /* Was `e` there, or would it have been there, when only what is up to `stamp`, and what `porf` holds, was? */
 static bool is_previous(const graph *g, reference e, uint32_t stamp, const vector_clock *porf)
@@ -480,10 +103,9 @@ static void revisit(const graph *g, reference store, reference load, double shar
     }
 
     graph *copy = graph_copy(g, keep);
-    unsigned base = decisions_count, first = options_count;
-    add_places(copy, store, OPTION_REVISITED, load);
+    unsigned base = decide_depth();
     progress_take(share);
-    add_decision(store, first);
+    decide_revisited(copy, store, load);
     explore_from(copy, base);
     graph_free(copy);
 }
@@ -491,26 +113,24 @@ static void revisit(const graph *g, reference store, reference load, double shar
 /* Goes back to the last decision with an option that is possible, and takes it. */
 static bool next_execution(graph *g, unsigned base)
 {
-    while (decisions_count > base) {
-        unsigned top = decisions_count - 1;
-        reference self = decisions[top].event;
-        graph_cut(g, event_at(g, self)->stamp);
-        while (decisions[top].next < decisions[top].end) {
-            option o = options[decisions[top].next++];
-            double share = decisions[top].share;
+    while (decide_depth() > base) {
+        decision d = *decide_newest();
+        option o;
+        graph_cut(g, event_at(g, d.event)->stamp);
+        while (decide_next(&o)) {
             if (o.kind == OPTION_REVISIT) {
-                graph_displace(g, self);
-                revisit(g, self, o.other, share);
+                graph_displace(g, d.event);
+                revisit(g, d.event, o.other, d.share);
                 if (the_checker.stopped)
                     return false;
-            } else if (apply(g, self, &o)) {
-                progress_take(share);
+            } else if (decide_apply(g, d.event, &o)) {
+                progress_take(d.share);
                 return true;
             } else {
-                progress_drop(share);
+                progress_drop(d.share);
             }
         }
-        drop_decision();
+        decide_drop();
     }
     return false;
 }
@@ -520,7 +140,7 @@ static bool is_enough; /* a limit is reached */
 static void run(graph *g)
 {
     machine_run(g);
-    is_enough = progress_end(decisions_count);
+    is_enough = progress_end(decide_depth());
 }
 
 static void explore_from(graph *g, unsigned base)
@@ -536,7 +156,7 @@ static void explore_from(graph *g, unsigned base)
 void explore_all(void)
 {
     graph *g = graph_new();
-    decisions_count = options_count = 0;
+    decide_begin();
     progress_begin();
     run(g);
     explore_from(g, 0);

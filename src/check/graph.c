@@ -187,3 +187,19 @@ graph *graph_copy(const graph *g, const unsigned keep[THREADS])
     forget_unused(copy);
     return copy;
 }
+
+void clock_before(const graph *g, reference next, vector_clock *hb, vector_clock *porf)
+{
+    if (next.index > 0) {
+        const event *before = &g->threads[next.thread].events[next.index - 1];
+        *hb = before->hb;
+        *porf = before->porf;
+        return;
+    }
+    memset(hb, 0, sizeof *hb);
+    for (unsigned t = 0; t < THREADS; t++) {
+        if (t != next.thread && (t == SETUP || next.thread == LAST))
+            hb->seen[t] = (uint16_t)g->threads[t].count;
+    }
+    *porf = *hb;
+}

@@ -205,4 +205,7 @@ void graph_cut(graph *g, uint32_t stamp);
 /* A copy with only the first keep[t] events of each thread t. What they read must be among them. */
 graph *graph_copy(const graph *g, const unsigned keep[THREADS]);
 
+/* What came before the next event of a thread. */
+void clock_before(const graph *g, reference next, vector_clock *hb, vector_clock *porf);
+
 #endif

@@ -2,16 +2,15 @@
  * What the compiler calls in code that is compiled with -fsanitize=thread: here, in place of ThreadSanitizer's
  * library. Each plain access is given to the checker.
  */
-#include "machine.h"
-#include "memory.h"
+#include "accesses.h"
+#include "execution.h"
 
 #include <string.h>
 
 static void plain(const volatile void *address, size_t size, access_kind kind, const void *code)
 {
-    if (!machine_is_running() || !memory_is_watched((uintptr_t)address))
-        return;
-    memory_access((uintptr_t)address, size, kind, NULL, code);
+    if (execution_is_running())
+        accesses_add((uintptr_t)address, size, kind, NULL, code);
 }
 
 #define CODE __builtin_return_address(0)

@@ -1,6 +1,6 @@
 #include "locations.h"
 
-#include "machine.h"
+#include "execution.h"
 #include "memory.h"
 
 enum { MAP_SIZE = 4096, NOWHERE = UINT16_MAX };
@@ -30,7 +30,7 @@ static struct mapped *find(uintptr_t key)
         if (m->key == key)
             return m;
     }
-    machine_found(BIDE_CHECK_BAD_SCENARIO, "more than %d atomic objects", MAP_SIZE);
+    execution_found(BIDE_CHECK_BAD_SCENARIO, "more than %d atomic objects", MAP_SIZE);
     return NULL;
 }
 
@@ -78,14 +78,15 @@ unsigned location_for(graph *g, const event *again, uintptr_t address, size_t si
              (m->in_memory != in_memory && g->locations[location].size == size)) {
         const struct location *other = which == HIDDEN_NONE ? overlapping(g, address, size) : NULL;
         if (other != NULL)
-            machine_found(BIDE_CHECK_BAD_SCENARIO,
-                          "an atomic object of %zu bytes lies in another of %u", size, other->size);
+            execution_found(BIDE_CHECK_BAD_SCENARIO,
+                            "an atomic object of %zu bytes lies in another of %u", size,
+                            other->size);
         location = set(key, graph_add_location(g, key, (unsigned)size, true, in_memory), in_memory);
     }
     if (g->locations[location].size != size)
-        machine_found(BIDE_CHECK_BAD_SCENARIO,
-                      "an atomic object is accessed as %zu bytes and as %u bytes", size,
-                      g->locations[location].size);
+        execution_found(BIDE_CHECK_BAD_SCENARIO,
+                        "an atomic object is accessed as %zu bytes and as %u bytes", size,
+                        g->locations[location].size);
     return location;
 }
 
@@ -117,7 +118,7 @@ uintptr_t location_around(const graph *g, const event *again, uintptr_t address,
 static reference newest_run(const location *l)
 {
     for (unsigned i = l->count; i-- > 0;) {
-        if (machine_has_run(l->stores[i]))
+        if (execution_has_run(l->stores[i]))
             return l->stores[i];
     }
     return INITIAL;

@@ -6,7 +6,7 @@
 
 #include "orders.h"
 #include "progress.h"
-#include "trace.h"
+#include "sites.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -234,7 +234,7 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
     orders_known(&count);
     for (unsigned i = 0, n = 0; i < count; i++) {
         known_operation k = orders_known(&count)[i];
-        trace_resolve(k.site);
+        site_resolve(k.site);
         bool is_wanted_here = is_of_suite(suite, k.site->file), is_relaxed = true;
         for (weakening w; orders_weakening(n, &w) && w.operation == i; n++) {
             is_relaxed = false;

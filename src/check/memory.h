@@ -1,8 +1,4 @@
-/*
- * The plain memory of a scenario: its state, the stacks, what it allocates, and the program's own data. For each
- * access that the scenario marks, or the compiler reports (-fsanitize=thread), it is seen whether another
- * thread's access to the same bytes is ordered with it.
- */
+/* The plain memory of a scenario: its state, the stacks, what it allocates, and the program's own data. */
 #ifndef BIDE_CHECK_MEMORY_H
 #define BIDE_CHECK_MEMORY_H
 
@@ -22,20 +18,11 @@ void memory_reset(void);
 /* After the last one: what was put into memory (memory_put) outside the state is as it was. */
 void memory_restore(void);
 
-/* An access of the running thread; reports what is wrong with it. A read-modify-write is two, a read and a write. */
-typedef enum access_kind {
-    ACCESS_READ,
-    ACCESS_WRITE,
-    ACCESS_ATOMIC_READ,
-    ACCESS_ATOMIC_WRITE,
-    ACCESS_FREE
-} access_kind;
-void memory_access(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
-                   const void *code);
-
 /* For the running thread. */
-void *memory_allocate(size_t size);
-void memory_free(void *memory, const void *code);
+void *memory_allocate(size_t size); /* NULL: no more */
+
+/* The block there is freed: its size. False: there is none. */
+bool memory_free(const void *memory, size_t *size);
 
 /* How many blocks are allocated still. */
 unsigned memory_leaked(size_t *bytes);
@@ -57,7 +44,17 @@ static inline uint64_t memory_fitting(uint64_t value, size_t size)
     return size < 8 ? value & (((uint64_t)1 << size * 8) - 1) : value;
 }
 
-/* Is it in memory that is watched? */
-bool memory_is_watched(uintptr_t address);
+/* An area of memory that is watched: `shadow` is of who watches it (accesses.c), NULL at first. */
+typedef struct memory_area {
+    char *begin;
+    char *end;
+    void *shadow;
+} memory_area;
+
+/* The one that an address lies in, or NULL. */
+memory_area *memory_area_of(uintptr_t address);
+
+/* Zeroed memory from the system, of which what is not used costs nothing. */
+void *memory_mapped(size_t size);
 
 #endif

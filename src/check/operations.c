@@ -4,10 +4,12 @@
  */
 #include "bide/extend/root.h"
 
+#include "accesses.h"
 #include "machine.h"
 #include "memory.h"
 #include "orders.h"
-#include "trace.h"
+#include "sites.h"
+#include "spin.h"
 
 #include <stdio.h>
 #include <stdarg.h>
@@ -50,7 +52,7 @@ static operation atomic_step(bide_check_site_ *site, step_kind step, int order, 
 uint64_t bide_check_load_(bide_check_site_ *site, const volatile void *address, size_t size,
                           int order)
 {
-    if (!machine_is_running())
+    if (!execution_is_running())
         return memory_value((uintptr_t)address, size);
     operation op = atomic_step(site, STEP_LOAD, order, order);
     return machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, NULL);
@@ -59,7 +61,7 @@ uint64_t bide_check_load_(bide_check_site_ *site, const volatile void *address, 
 void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t size, uint64_t value,
                        int order)
 {
-    if (!machine_is_running()) {
+    if (!execution_is_running()) {
         memory_write((uintptr_t)address, size, value);
         return;
     }
@@ -69,7 +71,7 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
 
 void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t size, uint64_t value)
 {
-    if (!machine_is_running()) {
+    if (!execution_is_running()) {
         memory_write((uintptr_t)address, size, value);
         return;
     }
@@ -102,7 +104,7 @@ static uint64_t modified(char sign, uint64_t old, uint64_t value)
 static uint64_t modify(bide_check_site_ *site, step_kind step, volatile void *address, size_t size,
                        char sign, uint64_t value, int order)
 {
-    if (!machine_is_running()) {
+    if (!execution_is_running()) {
         uint64_t old = memory_value((uintptr_t)address, size);
         memory_write((uintptr_t)address, size, modified(sign, old, value));
         return old;
@@ -138,7 +140,7 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
                                   int order_if_failed, bool weak)
 {
     uint64_t wanted = memory_fitting(*expected, size);
-    if (!machine_is_running()) {
+    if (!execution_is_running()) {
         uint64_t old = memory_value((uintptr_t)address, size);
         bool equal = old == wanted;
         if (equal)
@@ -152,7 +154,7 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
     op.may_fail = weak;
     reference load;
     uint64_t old = machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, &load);
-    if (!machine_event(load)->is_rmw) {
+    if (!execution_event(load)->is_rmw) {
         *expected = old;
         return false;
     }
@@ -162,7 +164,7 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
 
 void bide_check_fence_(bide_check_site_ *site, int order)
 {
-    if (!machine_is_running())
+    if (!execution_is_running())
         return;
     operation op = atomic_step(site, STEP_FENCE, order, order);
     machine_fence(&op);
@@ -170,14 +172,14 @@ void bide_check_fence_(bide_check_site_ *site, int order)
 
 void bide_check_relax_(void)
 {
-    if (machine_is_running())
-        machine_relax();
+    if (execution_is_running())
+        spin_relax();
 }
 
 void bide_check_retry_(void)
 {
-    if (machine_is_running())
-        machine_halt();
+    if (execution_is_running())
+        execution_halt();
 }
 
 /* ---- Plain memory ---- */
@@ -185,30 +187,30 @@ void bide_check_retry_(void)
 void bide_check_plain_(bide_check_site_ *site, const volatile void *address, size_t size,
                        bool is_write)
 {
-    if (!machine_is_running())
+    if (!execution_is_running())
         return;
-    memory_access((uintptr_t)address, size, is_write ? ACCESS_WRITE : ACCESS_READ, site, NULL);
+    accesses_add((uintptr_t)address, size, is_write ? ACCESS_WRITE : ACCESS_READ, site, NULL);
 }
 
 void *bide_check_alloc(size_t size)
 {
-    if (!machine_is_running())
+    if (!execution_is_running())
         return malloc(size);
     void *memory = memory_allocate(size);
     if (memory == NULL)
-        machine_found(BIDE_CHECK_BAD_SCENARIO, "the scenario allocates too much");
+        execution_found(BIDE_CHECK_BAD_SCENARIO, "the scenario allocates too much");
     return memory;
 }
 
 void bide_check_free(void *memory)
 {
-    if (!machine_is_running()) {
+    if (!execution_is_running()) {
         free(memory);
         return;
     }
     if (memory == NULL)
         return;
-    memory_free(memory, __builtin_return_address(0));
+    accesses_free(memory, __builtin_return_address(0));
 }
 
 /* ---- The rest ---- */
@@ -217,12 +219,12 @@ unsigned bide_check_choose(unsigned count)
 {
     static bide_check_site_ site = {"", "bide_check_choose", "", 0, 0};
     operation op = {.site = &site, .step = STEP_CHOICE};
-    return machine_is_running() && count > 1 ? machine_choose(&op, count) : 0;
+    return execution_is_running() && count > 1 ? machine_choose(&op, count) : 0;
 }
 
 unsigned bide_check_thread(void)
 {
-    return machine_is_running() && machine_thread() != LAST ? machine_thread() : 0;
+    return execution_is_running() && execution_thread() != LAST ? execution_thread() : 0;
 }
 
 void bide_check_fail_(bide_check_finding finding, const char *file, unsigned line,
@@ -233,11 +235,11 @@ void bide_check_fail_(bide_check_finding finding, const char *file, unsigned lin
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (machine_is_running()) {
+    if (execution_is_running()) {
         bide_check_site_ site = {.file = file, .function = file, .line = line};
         char where[256];
-        trace_site(&site, where, sizeof where);
-        machine_found(finding, "%s (%s)", text, where);
+        site_describe(&site, where, sizeof where);
+        execution_found(finding, "%s (%s)", text, where);
     }
     fprintf(stderr, "bide_check: %s (%s:%u)\n", text, file, line);
     abort();

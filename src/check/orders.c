@@ -1,7 +1,7 @@
 #include "orders.h"
 
+#include "sites.h"
 #include "storage.h"
-#include "trace.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ static bool has_orders(const known_operation *k, effective_orders orders)
 static bool is_same_place(const known_operation *k, const bide_check_site_ *site, step_kind step,
                           effective_orders orders)
 {
-    if (k->site->file == trace_unresolved || site->file == trace_unresolved)
+    if (k->site->file == site_unresolved || site->file == site_unresolved)
         return k->site == site && k->step == step &&
                has_orders(k, orders); /* known by its place alone */
     return k->step == step && has_orders(k, orders) && k->site->line == site->line &&

@@ -19,6 +19,7 @@
 #include "locks.h"
 #include "machine.h"
 #include "orders.h"
+#include "spin.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static uint64_t all_bits(unsigned thread)
 /* Makes the thread one of the sleepers, or no longer. Returns what the word was. */
 static uint64_t enlist(uintptr_t address, bide_check_site_ *site, bool sleeps)
 {
-    unsigned self = machine_thread();
+    unsigned self = execution_thread();
     reference load;
     operation op = {.site = site, .step = STEP_PARK, .is_rmw = true, .is_silent = true};
     uint64_t sleepers = machine_load(&op, address, 8, HIDDEN_SLEEPERS, NULL, &load);
@@ -57,7 +58,7 @@ void sleepers_enlist(uintptr_t address, bide_check_site_ *site)
 
 int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
 {
-    unsigned self = machine_thread();
+    unsigned self = execution_thread();
     /* 0: woken; 1: for no reason, if it may, or the deadline; 2: the deadline */
     bool may_fail = machine_may_be_spurious();
     operation op = {.site = site, .step = STEP_CHOICE, .may_fail = may_fail};
@@ -112,7 +113,7 @@ static vector_clock seen_by_wakes(uintptr_t address)
     vector_clock seen = {{0}};
     const event *e = machine_last_use(address, HIDDEN_SLEEPERS);
     if (e != NULL && e->kind == EVENT_LOAD)
-        e = is_initial(e->rf) ? NULL : machine_event(e->rf);
+        e = is_initial(e->rf) ? NULL : execution_event(e->rf);
     if (e != NULL)
         seen = e->message; /* a copy: events move when there are more of them */
     return seen;
@@ -128,27 +129,27 @@ static bool is_unchanged(bide_atomic(uint32_t) * word, uint32_t expected)
 
 static int check_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
 {
-    if (!machine_is_running())
+    if (!execution_is_running())
         return 0;
     operation op = {.site = &wait_site, .step = STEP_CHOICE};
     bool sleeps = machine_choose(&op, 2) == 0;
     if (sleeps)
         sleepers_enlist((uintptr_t)word, &wait_site);
     if (is_unchanged(word, expected) != sleeps)
-        machine_halt();
+        execution_halt();
     return sleeps ? sleepers_wait((uintptr_t)word, &wait_site, deadline != BIDE_FOREVER) : 0;
 }
 
 static void check_wake(bide_atomic(uint32_t) * word, uint32_t count)
 {
-    if (machine_is_running())
+    if (execution_is_running())
         sleepers_wake((uintptr_t)word, &wake_site, count);
 }
 
 /* Time stands still: what must not depend on it is not led to. */
 static uint64_t check_now(void)
 {
-    machine_look_at_time();
+    spin_look_at_time();
     return 1;
 }
 
@@ -162,8 +163,8 @@ static void check_misuse(const char *what, const char *where, const char *file, 
     bide_check_fail_(BIDE_CHECK_MISUSE, file, line, "%s: %s", where, what);
 }
 
-const bide_platform_table bide_platform = {check_wait, check_wake, check_now, check_yield,
-                                           check_misuse, NULL};
+const bide_platform_table bide_platform = {check_wait,  check_wake,   check_now,
+                                           check_yield, check_misuse, NULL};
 
 /* More than one, so that threads look for work before they sleep: once, which shows all that a second look could. */
 unsigned bide_processors_(void);

@@ -11,7 +11,7 @@
  */
 #include "preemptions.h"
 
-#include "explore.h"
+#include "execution.h"
 
 /* Will it run, even if it has not begun? */
 static bool is_in_scenario(unsigned t)

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "progress.h"
 
-#include "explore.h"
+#include "execution.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ int bide_check_mutex_trylock_(bide_check_site_ *site, pthread_mutex_t *mutex)
         .site = site, .step = STEP_COMPARE_EXCHANGE, .order = bide_check_acquire_, .is_rmw = true};
     reference load;
     machine_load(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, NULL, &load);
-    if (!machine_event(load)->is_rmw)
+    if (!execution_event(load)->is_rmw)
         return EBUSY;
     machine_store(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, 1, &load);
     return 0;

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "script.h"
 
-#include "machine.h"
+#include "execution.h"
 #include "storage.h"
 
 #include <ctype.h>
@@ -93,7 +93,7 @@ static void write_part(writer *w, char *part)
 static void write_idle_runs(writer *w, unsigned steps)
 {
     unsigned count;
-    const idle_run *runs = machine_idle_runs(&count);
+    const idle_run *runs = execution_idle_runs(&count);
     for (unsigned i = 0; i < count; i++) {
         char part[16];
         snprintf(part, sizeof part, "%ux0", runs[i].thread);
@@ -108,7 +108,7 @@ char *script_write(void)
     size_t size = 0, step_size = 0;
     unsigned run[THREADS] = {0};
     unsigned count;
-    const reference *order = machine_order(&count);
+    const reference *order = execution_order(&count);
     writer w = {.out = open_memstream(&text, &size), .is_first = true};
     for (unsigned i = 0; i < count; i++) {
         write_idle_runs(&w, i);
@@ -252,7 +252,8 @@ bool script_is_over(void)
 
 void script_does_not_fit(void)
 {
-    machine_found(BIDE_CHECK_BAD_SCENARIO,
-                  "the text to be run again does not fit the scenario: its part %u of %u cannot be",
-                  the_script.next + 1, the_script.count);
+    execution_found(
+        BIDE_CHECK_BAD_SCENARIO,
+        "the text to be run again does not fit the scenario: its part %u of %u cannot be",
+        the_script.next + 1, the_script.count);
 }

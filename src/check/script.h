@@ -14,7 +14,7 @@
 #ifndef BIDE_CHECK_SCRIPT_H
 #define BIDE_CHECK_SCRIPT_H
 
-#include "explore.h"
+#include "graph.h"
 
 /* Writes the steps that the running execution has taken. The caller frees it. */
 char *script_write(void);

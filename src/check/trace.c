@@ -1,101 +1,18 @@
 #define _GNU_SOURCE
 #include "trace.h"
 
-#include "machine.h"
+#include "execution.h"
 #include "memory.h"
 #include "orders.h"
 #include "script.h"
+#include "sites.h"
 #include "storage.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-extern char __executable_start[] __attribute__((weak));
-
-/* ---- Where ---- */
-
-/* As seen from where the sources lie: without what leads to a folder beside them, or to this one. */
-static const char *short_path(const char *path)
-{
-    const char *found;
-    char here[400];
-    size_t length = getcwd(here, sizeof here) != NULL ? strlen(here) : 0;
-    if (length > 1 && strncmp(path, here, length) == 0 && path[length] == '/')
-        path += length + 1;
-    while ((found = strstr(path, "../")) != NULL)
-        path = found + 3;
-    return path;
-}
-
-/* The line that a place in the code belongs to, with its function and file; 0 if that is not known. */
-static unsigned find_code(const void *code, char *function, size_t function_size, char *file,
-                          size_t file_size)
-{
-    /* The address before: of the call, not of what comes after it. */
-    uintptr_t address = (uintptr_t)code - 1;
-    char command[256], program[160];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0)
-        return 0;
-    program[length] = '\0';
-    uintptr_t base = (uintptr_t)__executable_start;
-    /* A program that is loaded where it was linked has its addresses as they are. */
-    for (int i = 0; i < 2; i++) {
-        snprintf(command, sizeof command, "addr2line -f -e '%s' %#" PRIxPTR " 2>/dev/null", program,
-                 i == 0 ? address - base : address);
-        FILE *pipe = popen(command, "r");
-        if (pipe == NULL)
-            return 0;
-        bool known = fgets(function, (int)function_size, pipe) != NULL &&
-                     fgets(file, (int)file_size, pipe) != NULL && file[0] != '?';
-        pclose(pipe);
-        char *colon = known ? strrchr(file, ':') : NULL;
-        unsigned line = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
-        if (line != 0) {
-            *colon = '\0';
-            function[strcspn(function, "\n")] = '\0';
-            return line;
-        }
-    }
-    return 0;
-}
-
-const char trace_unresolved[] = "";
-
-void trace_resolve(const bide_check_site_ *site)
-{
-    if (site->file != trace_unresolved)
-        return;
-    bide_check_site_ *s = (bide_check_site_ *)(uintptr_t)site; /* it is none of the constant ones */
-    char function[256], file[400];
-    s->line = find_code(trace_code_of(site), function, sizeof function, file, sizeof file);
-    s->file = strdup(s->line != 0 ? file : "?");
-    s->function = strdup(s->line != 0 ? function : "?");
-    if (s->file == NULL || s->function == NULL)
-        abort();
-}
-
-void trace_site(const bide_check_site_ *site, char *text, size_t size)
-{
-    trace_resolve(site);
-    if (site->line == 0)
-        snprintf(text, size, "%s", site->function);
-    else
-        snprintf(text, size, "%s:%u", short_path(site->file), site->line);
-}
-
-void trace_code(const void *code, char *text, size_t size)
-{
-    char function[256], file[400];
-    unsigned line = find_code(code, function, sizeof function, file, sizeof file);
-    if (line == 0)
-        snprintf(text, size, "%p", code);
-    else
-        snprintf(text, size, "%s:%u", short_path(file), line);
-}
 
 /* ---- Steps ---- */
 
@@ -103,7 +20,7 @@ void trace_code(const void *code, char *text, size_t size)
 static unsigned number_of(reference r)
 {
     unsigned count;
-    const reference *order = machine_order(&count);
+    const reference *order = execution_order(&count);
     for (unsigned i = 0; i < count; i++) {
         if (same(order[i], r))
             return i + 1;
@@ -184,7 +101,7 @@ static char *steps(void)
     char *text = NULL;
     size_t size = 0;
     unsigned count;
-    const reference *order = machine_order(&count);
+    const reference *order = execution_order(&count);
     unsigned run[THREADS] = {0};
     FILE *out = open_memstream(&text, &size);
     for (unsigned i = 0; i < count; i++) {
@@ -194,7 +111,7 @@ static char *steps(void)
         FILE *one = open_memstream(&what, &what_size);
         print_step(one, e, run);
         fclose(one);
-        trace_site(e->op.site, where, sizeof where);
+        site_describe(e->op.site, where, sizeof where);
         const char *who = order[i].thread == SETUP  ? "setup "
                           : order[i].thread == LAST ? "finish"
                                                     : "thread";
@@ -214,14 +131,10 @@ static char *steps(void)
     return text;
 }
 
-void trace_found(bide_check_finding finding, const char *format, va_list arguments)
+void trace_finding(void)
 {
-    bide_check_result *r = the_checker.result;
-    r->finding = finding;
-    if (vasprintf(&r->message, format, arguments) < 0)
-        r->message = NULL;
-    r->trace = steps();
-    r->replay = script_write();
+    the_checker.result->trace = steps();
+    the_checker.result->replay = script_write();
 }
 
 void trace_blocked(unsigned thread, bool spins)
@@ -231,15 +144,15 @@ void trace_blocked(unsigned thread, bool spins)
     while (e->kind != EVENT_LOAD && e != t->events) /* a spin may end in a fence */
         e--;
     char where[256];
-    trace_site(e->op.site, where, sizeof where);
+    site_describe(e->op.site, where, sizeof where);
     if (spins)
-        machine_found(BIDE_CHECK_LIVELOCK,
-                      "thread %u spins for ever: it reads %s, at %s, and nobody "
-                      "will change it",
-                      thread, object_of(e), where);
+        execution_found(BIDE_CHECK_LIVELOCK,
+                        "thread %u spins for ever: it reads %s, at %s, and nobody "
+                        "will change it",
+                        thread, object_of(e), where);
     else
-        machine_found(BIDE_CHECK_DEADLOCK, "thread %u waits for ever, at %s (%s %s)", thread, where,
-                      step_name(e->op.step), object_of(e));
+        execution_found(BIDE_CHECK_DEADLOCK, "thread %u waits for ever, at %s (%s %s)", thread,
+                        where, step_name(e->op.step), object_of(e));
 }
 
 /* ---- Outcomes ---- */
@@ -255,7 +168,7 @@ void bide_check_note(const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < 0 || !machine_is_running() || machine_goes_on())
+    if (length < 0 || !execution_is_running() || execution_goes_on())
         return;
     size_t added = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     note = grown(note, &note_capacity, (unsigned)(note_length + added + 2), 1);

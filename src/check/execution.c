@@ -1,0 +1,132 @@
+#define _GNU_SOURCE
+#include "execution.h"
+
+#include "sites.h"
+#include "storage.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+checker the_checker;
+execution the_execution = {.running = NOBODY};
+
+static reference *order;
+static unsigned order_count, order_capacity;
+static idle_run *idle_runs;
+static unsigned idle_runs_count, idle_runs_capacity;
+static unsigned turn_began; /* the running thread's: after so many steps */
+
+void execution_begin(void)
+{
+    the_execution.given_up = false;
+    order_count = idle_runs_count = 0;
+}
+
+/* ---- The order of steps ---- */
+
+const reference *execution_order(unsigned *count)
+{
+    *count = order_count;
+    return order;
+}
+
+const idle_run *execution_idle_runs(unsigned *count)
+{
+    *count = idle_runs_count;
+    return idle_runs;
+}
+
+void execution_add(reference step)
+{
+    order = grown(order, &order_capacity, order_count + 1, sizeof *order);
+    order[order_count++] = step;
+}
+
+void execution_turn_begins(void)
+{
+    turn_began = order_count;
+}
+
+bool execution_turn_was_idle(void)
+{
+    unsigned running = the_execution.running;
+    if (turn_began != order_count || running == SETUP || running == LAST)
+        return false;
+    idle_runs = grown(idle_runs, &idle_runs_capacity, idle_runs_count + 1, sizeof *idle_runs);
+    idle_runs[idle_runs_count++] = (idle_run){running, order_count};
+    return true;
+}
+
+/* ---- Leaving ---- */
+
+void execution_leave(void)
+{
+    unsigned self = the_execution.running;
+    fiber_leave();
+    the_execution.running = self;
+}
+
+void execution_give_up(void)
+{
+    the_execution.given_up = true;
+    for (;;)
+        execution_leave();
+}
+
+void execution_block(void)
+{
+    execution_running()->state = BLOCKED;
+    for (;;)
+        execution_leave();
+}
+
+void execution_halt(void)
+{
+    execution_running()->halted = true;
+    execution_block();
+}
+
+void execution_found(bide_check_finding finding, const char *format, ...)
+{
+    va_list arguments;
+    if (execution_goes_on())
+        execution_gave_up_spinning();
+    va_start(arguments, format);
+    if (!the_checker.stopped) {
+        bide_check_result *r = the_checker.result;
+        if (execution_is_running())
+            execution_turn_was_idle();
+        r->finding = finding;
+        if (vasprintf(&r->message, format, arguments) < 0)
+            r->message = NULL;
+    }
+    va_end(arguments);
+    the_checker.stopped = true;
+    if (execution_is_running())
+        execution_give_up();
+}
+
+/* ---- A thread that spins, and is let go on ---- */
+
+void execution_stop_going_on(void)
+{
+    if (execution_goes_on())
+        execution_block();
+}
+
+void execution_gave_up_spinning(void)
+{
+    thread_record *t = execution_running();
+    unsigned number = the_execution.running;
+    char where[256];
+    t->goes_on = false;
+    site_describe(the_checker.g->threads[number].events[t->position - 1].op.site, where,
+                  sizeof where);
+    execution_found(
+        BIDE_CHECK_BAD_SCENARIO,
+        "thread %u gives up a loop after %u more rounds that read the same, at %s: what it "
+        "does then is not looked at. Let it look once, or for ever",
+        number, t->more, where);
+    abort(); /* that does not return */
+}

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Measures goroutines and channels: JSON lines on stdout, the rest on stderr.
+# Measures goroutines and channels, and tokio's tasks: JSON lines on stdout, the rest on stderr.
 # Usage: bench/peers/event.sh
 set -eu
 
 cd "$(dirname "$0")/../.."
 program=$(sh bench/peers/go.sh event)
-[ -n "$program" ] || exit 0
-
-"$program" 1
-"$program" 2
+if [ -n "$program" ]; then
+    "$program" 1
+    "$program" 2
+fi
+program=$(sh bench/peers/tokio.sh event)
+[ -z "$program" ] || "$program"

@@ -1,0 +1,8 @@
+#!/bin/sh
+# Measures Rust's async functions: JSON lines on stdout, the rest on stderr.
+# Usage: bench/peers/await.sh
+set -eu
+
+cd "$(dirname "$0")/../.."
+program=$(sh bench/peers/tokio.sh await)
+[ -z "$program" ] || "$program"

@@ -1,15 +1,21 @@
 /*
- * An auto-reset event: a set lets one wait pass; of those who wait it is the first in line, and if nobody waits it is
- * remembered, once. Floor: sync.
+ * An auto-reset event: a set lets one wait pass, that of the first waiter in line; if nobody waits
+ * it is remembered, once. Floor: sync.
  *
- *     not set, nobody waits   --set->   set        --wait->  not set
- *     not set, some wait      --set->   not set, and the first has passed
+ *     bide_try(bide_auto_event_wait(&self->wait, &event));
+ *     ...
+ *     bide_auto_event_set(&event);                            // anywhere: one of them goes on
  *
- * So n sets while n wait let all n pass. Set twice while nobody waits is set once; but sets that come while another
- * thread hands one to a waiter are counted until that is done, and if two waits begin in that moment, both may pass.
+ *     not set, no waiters     --set->   set        --wait->  not set
+ *     not set, waiters        --set->   not set, and the first has passed
  *
- * It is a notify (notify.h) that never notifies all. Where only one ever waits, single_consumer_event.h has one that is
- * smaller.
+ * Any thread may do any of this. So n sets while n wait let all n pass. Set twice while nobody
+ * waits is set once. But sets that come while another thread hands one to a waiter are counted
+ * until that is done, and if two waits begin in that moment, both may pass.
+ *
+ * Where there is only ever one waiter, single_consumer_event.h has a smaller one.
+ *
+ * Why it is right: it is a notify (notify.h) that never notifies all.
  *
  * Source: cppcoro's async_auto_reset_event; the word is Windows'.
  */
@@ -24,14 +30,16 @@ typedef struct bide_auto_event {
     bide_notify notify;
 } bide_auto_event;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_auto_event_waiter {
     bide_notify_waiter wait; /* at the head: it is the awaiter */
 } bide_auto_event_waiter;
 
 /*
- * Makes an event, set or not. Before it is shared. The memory may go when nobody waits and nobody will use it; also at
- * once after a wait, whoever has set it: setting touches nothing once that wait can have ended, unless others wait.
+ * Makes an event, set or not. The memory may go when nobody waits and nobody will use it. It may go
+ * at once after a wait, whoever has set the event, because setting touches nothing once that wait
+ * can have ended, unless there are more waiters.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_auto_event_init(bide_auto_event *event, bool set)
 {
@@ -39,9 +47,9 @@ BIDE_INLINE void bide_auto_event_init(bide_auto_event *event, bool set)
 }
 
 /*
- * Lets one wait pass. Does nothing if it is closed. What was written before is visible to whom it lets pass. Any
- * thread; does not suspend, and does not run the other on the caller's stack while a coroutine is running on it.
- * Lock-free.
+ * Lets one wait pass, which sees what was written before. Does nothing if the event is closed. The
+ * woken coroutine does not run on the caller's stack while a coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 BIDE_INLINE void bide_auto_event_set(bide_auto_event *event)
 {
@@ -49,23 +57,28 @@ BIDE_INLINE void bide_auto_event_set(bide_auto_event *event)
 }
 
 /*
- * Forgets a set that is remembered; does nothing if it is not set, or closed. What was written before that set is then
- * visible. Any thread, but not what interrupts one that uses the event (a signal handler, an interrupt): it waits while
- * another thread hands out a set, for what is left of it.
+ * Forgets a set that is remembered. What was written before that set is then visible. Does nothing
+ * if the event is not set, or closed.
+ * Threads: any, but not in what interrupts a user of the event (a signal handler, an interrupt).
+ * Progress: blocks while another thread hands out a set, for what is left of that.
  */
 void bide_auto_event_reset(bide_auto_event *event);
 
-/* Takes a set that is remembered. False: none is, or others are in line. Any thread; lock-free. */
+/*
+ * Takes a set that is remembered. False: there is none, or waiters are in line.
+ * Threads: any. Progress: lock-free.
+ */
 BIDE_INLINE bool bide_auto_event_try_wait(bide_auto_event *event)
 {
     return bide_notify_try_wait(&event->notify);
 }
 
 /*
- * Waits for a set, and takes it, in the order in which they came. `waiter` is the caller's until the wait has ended.
- * Ends with 0; or with -EPIPE if it was closed and no set is left, or, cut short, with -ECANCELED or -ETIMEDOUT
- * (stop.h): then it took none, and a set that comes at the same time is the next one's. Any thread; suspends if it is
- * not set; lock-free.
+ * Waits for a set, and takes it, in the order in which the waiters came. `waiter` is the
+ * operation's until the wait has ended. A wait that is cut short has taken no set, and one that
+ * comes at the same time is the next waiter's.
+ * Threads: any. Errors: -EPIPE (closed, and no set is left), -ECANCELED, -ETIMEDOUT. Suspends: if
+ * it is not set. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
@@ -85,7 +98,12 @@ BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
     return &waiter->wait.waiter.awaiter;
 }
 
-/* The same for a plain thread, until `deadline`: see bide_event_wait_blocking. */
+/*
+ * The same for a plain thread, which it blocks until `deadline` at most: see
+ * bide_event_wait_blocking.
+ * Threads: any. Errors: as bide_auto_event_wait; -ETIMEDOUT (the deadline has come). Progress:
+ * blocks.
+ */
 BIDE_INLINE int bide_auto_event_wait_blocking(bide_auto_event *event, uint64_t deadline)
 {
     bide_auto_event_waiter waiter;
@@ -93,15 +111,20 @@ BIDE_INLINE int bide_auto_event_wait_blocking(bide_auto_event *event, uint64_t d
 }
 
 /*
- * Closes it: who waits, now and later, ends with -EPIPE; but if it is set, one wait still passes. Set and reset do
- * nothing from then on. Any thread, more than once; does not suspend; lock-free.
+ * Closes the event: waits end with -EPIPE, now and later; but if it is set, one wait still passes.
+ * Set and reset do nothing from then on. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 BIDE_INLINE void bide_auto_event_close(bide_auto_event *event)
 {
     bide_notify_close(&event->notify);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_auto_event_destroy(event)             \
     bide_notify_destroy_checked_(&(event)->notify, \

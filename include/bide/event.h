@@ -1,15 +1,29 @@
 /*
- * A manual-reset event: coroutines wait until it is set; once set it stays so until it is reset.
- * One word. Floor: sync.
+ * A manual-reset event: coroutines and threads wait until it is set; it stays set until it is
+ * reset. One word. Floor: sync.
  *
- *     not set, waiters...  --set-->   set               everybody who waits is woken, oldest first
+ *     bide_event ready;
+ *     bide_event_init(&ready, false);
+ *
+ *     bide_try(bide_event_wait(&self->wait, &ready));     // in any number of coroutines
+ *
+ *     bide_event_set(&ready);                             // anywhere: all of them go on
+ *
+ *     not set, waiters...  --set-->   set               every waiter is woken, the oldest first
  *     set                  --reset->  not set
- *     not set, waiters...  --close->  closed            everybody who waits ends with -EPIPE
+ *     not set, waiters...  --close->  closed            every waiter ends with -EPIPE
  *     set                  --close->  set for good
  *
- * To close it says that nobody will set it any more, so to wait for that is an error; but what it has announced stays
- * true, so who comes to a set event still passes, even where the close has overtaken him. Both ends are for good, so
- * that whoever tears something down closes its events and need not stop first who sets and resets them.
+ * Any thread may do any of this. An event nobody waits for is set and reset without a lock and
+ * without a system call.
+ *
+ * Closing says that the event will not be set any more, so waiting for that is an error. What the
+ * event has announced stays true: a wait that comes to a set event passes, even if the close has
+ * overtaken it. Both ends are for good, so teardown closes the events, and need not first stop
+ * those that set and reset them.
+ *
+ * Why it is right: it is a waiter list; waiter_list.h has the argument, and src/sync/event.c what
+ * is the event's own.
  *
  * Source: the asynchronous manual-reset event of Lewis Baker's article on operator co_await.
  */
@@ -27,41 +41,48 @@ typedef struct bide_event {
     bide_waiter_list waiters;
 } bide_event;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_event_waiter {
     bide_listed listed; /* the head */
     bide_event *event;
 } bide_event_waiter;
 
 /*
- * Makes an event, set or not. Before it is shared. The memory may go when nobody waits and nobody calls
- * any of these on it; in particular right after the wait that its set or close has ended: these do not touch the
- * event once the waiters can see that it is set, or closed. (Another's wait that is being cut short is under way until
- * it has ended.)
+ * Makes an event, set or not. The memory may go when no wait is under way and no call on the event
+ * either. It may go at once after the wait that the event's set or close has ended, because neither
+ * touches the event once waiters can see that it is set or closed. A wait that is being cut short
+ * is under way until it has ended.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_event_init(bide_event *event, bool set)
 {
     bide_waiter_list_init(&event->waiters, set);
 }
 
-/* Is it set? What was written before the set is then visible. Any thread; wait-free. */
+/*
+ * Is it set? Then what was written before the set is visible.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_event_is_set(bide_event *event)
 {
-    /* acquire: partner is set's release; without it the caller might miss what the event announces. */
+    /* acquire: partner is set's release; without it the caller might miss what was announced. */
     return bide_waiter_list_word_is_set(bide_atomic_load(&event->waiters.word, acquire));
 }
 
 /*
- * Sets it, and wakes all who wait, in the order in which they came, each on its own scheduler. Does
- * nothing if it is set already, or closed. Any thread; does not suspend, and does not run them on the caller's
- * stack while a coroutine is running on it. Lock-free, and linear in the waiters.
+ * Sets the event and wakes every waiter, in the order in which they came, each on its own
+ * scheduler. Does nothing if the event is set already, or closed. Woken coroutines do not run on
+ * the caller's stack while a coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_event_set(bide_event *event);
 
 /*
- * Makes it not set; does nothing if it is not set, or set for good. Who waits afterwards waits for the next set. What
- * was written before the sets that it undoes is then visible: so who waits, resets, and then takes all that was
- * announced misses nothing. It gives no order to those who see that it is not set. Any thread; lock-free.
+ * Makes the event not set: waits that begin afterwards wait for the next set. Does nothing if it is
+ * not set, or set for good. What was written before the sets that it undoes is then visible, so a
+ * coroutine that waits, resets, and then takes all that was announced misses nothing. It gives no
+ * order to those who see that the event is not set.
+ * Threads: any. Progress: lock-free.
  */
 BIDE_INLINE void bide_event_reset(bide_event *event)
 {
@@ -69,14 +90,20 @@ BIDE_INLINE void bide_event_reset(bide_event *event)
 }
 
 /*
- * Closes it: if it is set, it stays so; if not, who waits, now and later, ends with -EPIPE. Set and reset do nothing
- * from then on. More than once is once. What was written before the close is visible to whom it ends. Any thread; does
- * not suspend, and runs nobody on the caller's stack while a coroutine is running on it. Linear in the waiters; blocks
- * while another thread removes a wait that is cut short.
+ * Closes the event. If it is set it stays so; if not, every wait ends with -EPIPE, now and later.
+ * Set and reset do nothing from then on, nor does another close. A wait that ends by the close sees
+ * what was written before it. Woken coroutines do not run on the caller's stack while a coroutine
+ * is running on it.
+ * Threads: any. Suspends: never. Progress: blocks while another thread removes a wait that is cut
+ * short; linear in the waiters.
  */
 void bide_event_close(bide_event *event);
 
-/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+/*
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * way.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_event_destroy(event) \
     bide_event_destroy_(event, BIDE_MISUSE_("an event is destroyed that is waited on", #event))
 
@@ -128,9 +155,9 @@ BIDE_INLINE bool bide_event_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until `event` is set. `waiter` is the caller's until the wait has ended. Ends with 0, or with -EPIPE if it is
- * closed before it is set, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends if it is neither
- * set nor closed; lock-free.
+ * Waits until `event` is set. `waiter` is the operation's until the wait has ended.
+ * Threads: any. Errors: -EPIPE (closed before it was set), -ECANCELED, -ETIMEDOUT. Suspends: if it
+ * is neither set nor closed. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event *event)
@@ -149,8 +176,9 @@ BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event 
 }
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any. Errors: as bide_event_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_event_wait_blocking(bide_event *event, uint64_t deadline)
 {

@@ -1,6 +1,7 @@
 /*
- * A mutex for coroutines (and threads): first come, first served; who unlocks it hands it to who waits longest. While
- * it waits a coroutine is suspended, and its thread does other things. Floor: sync.
+ * A mutex for coroutines and threads, first come, first served: unlocking hands it to the
+ * longest-waiting waiter. A coroutine that waits is suspended, and its thread does other things.
+ * Floor: sync.
  *
  *     bide_try(bide_mutex_lock(&self->lock, &mutex));
  *     ...
@@ -8,10 +9,13 @@
  *
  *     free --lock--> locked --unlock--> free, or locked by the first in line
  *
- * Whoever holds it is known by its waiter: `lock` above is the key, which unlock takes. It stays where it is meanwhile.
- * A barging mutex, which hands nothing over, is in barging_mutex.h; what each is good for is said there.
+ * The holder is known by its waiter: `lock` above is the key, which unlock takes. It stays in its
+ * place meanwhile. Locking a free mutex and unlocking one that nobody waits for is one atomic
+ * operation each. A mutex that is not handed over is in barging_mutex.h, which says what each of
+ * the two is good for.
  *
- * The value of its waiter queue is 1 while it is locked. The argument is the queue's (waiter_queue.h).
+ * Why it is right: it is a waiter queue whose value is 1 while the mutex is locked; waiter_queue.h
+ * has the argument.
  *
  * Source: cppcoro's async_mutex; the key is that of the queue lock of Mellor-Crummey and Scott.
  */
@@ -27,10 +31,10 @@ typedef struct bide_mutex_waiter bide_mutex_waiter;
 
 typedef struct bide_mutex {
     bide_waiter_queue queue;
-    bide_mutex_waiter *holder; /* who has locked it last; of the holder */
+    bide_mutex_waiter *holder; /* the last to lock it; the holder reads and writes it */
 } bide_mutex;
 
-/* One locking. The caller's, from the beginning of the wait until it has failed, or the mutex is unlocked. */
+/* One locking. The caller's memory until the wait has failed, or the mutex is unlocked. */
 struct bide_mutex_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
     bide_mutex *mutex;
@@ -39,8 +43,10 @@ struct bide_mutex_waiter {
 extern const bide_queue_rules bide_mutex_rules_;
 
 /*
- * Makes a mutex that is free. Before it is shared. The memory may go when it is free and nobody waits; also at once
- * after an unlock, by whoever locked it next: unlocking touches nothing once another can have it.
+ * Makes a free mutex. The memory may go when it is free and has no waiters. The next holder may
+ * also free it at once after an unlock, because unlocking touches nothing once another can have the
+ * mutex.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_mutex_init(bide_mutex *mutex)
 {
@@ -48,7 +54,10 @@ BIDE_INLINE void bide_mutex_init(bide_mutex *mutex)
     mutex->holder = NULL;
 }
 
-/* Takes it if it is free and nobody waits. False: it is not, or is closed. Any thread; wait-free. */
+/*
+ * Takes the mutex if it is free and nobody waits. False: it is not free, or it is closed.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_mutex_try_lock(bide_mutex_waiter *waiter, bide_mutex *mutex)
 {
     uintptr_t state = 0;
@@ -88,14 +97,16 @@ BIDE_INLINE void bide_mutex_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_mutex_rules_);
 }
 
-/* What was handed over to one who is destroyed goes to the next. */
+/* What was handed to a coroutine that is destroyed goes to the next waiter. */
 bool bide_mutex_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Locks `mutex`: waits until it is handed over, in the order in which they came. `waiter` is the caller's until the
- * mutex is unlocked. Ends with 0, and the caller has it; or with -EPIPE if it was closed, or, cut short, with
- * -ECANCELED or -ETIMEDOUT (stop.h), and has it not: a hand-over that came first counts, one that comes later goes to
- * the next. Any thread; suspends if it is not free; lock-free.
+ * Locks `mutex`: waits until it is handed over, in the order in which the waiters came. `waiter` is
+ * the operation's until the mutex is unlocked. If it ends with 0 the caller holds the mutex,
+ * otherwise not: a hand-over that came before the wait was cut short counts, a later one goes to
+ * the next waiter.
+ * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is not free.
+ * Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex *mutex)
@@ -114,8 +125,9 @@ BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex 
 }
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any. Errors: as bide_mutex_lock; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_mutex_lock_blocking(bide_mutex_waiter *waiter, bide_mutex *mutex,
                                          uint64_t deadline)
@@ -123,19 +135,23 @@ BIDE_INLINE int bide_mutex_lock_blocking(bide_mutex_waiter *waiter, bide_mutex *
     return bide_sync_wait_until(bide_mutex_lock(waiter, mutex), deadline);
 }
 
-/* Is it locked? Out of date at once, but for who holds it. Any thread; wait-free; gives no order. */
+/*
+ * Is it locked? The answer is out of date at once, except for the holder. Gives no order.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_mutex_is_locked(bide_mutex *mutex)
 {
     return BIDE_QUEUE_VALUE(bide_atomic_load(&mutex->queue.state, relaxed)) != 0;
 }
 
-/* The rest of unlock: somebody waits, or it is closed. */
+/* The rest of unlock: it has waiters, or it is closed. */
 void bide_mutex_unlock_slow_(bide_mutex *mutex, uintptr_t state);
 
 BIDE_INLINE void bide_mutex_unlock_(bide_mutex_waiter *waiter)
 {
     bide_mutex *mutex = waiter->mutex;
-    /* The first guess is that nobody waits; a look at a word that was just modified costs more than it saves. */
+    /* The first guess is that nobody waits; a look at a word that was just modified costs more than
+     * it saves. */
     uintptr_t state = BIDE_QUEUE_ONE;
     /* release: partners are the acquires of whoever locks it next. */
     if (BIDE_UNLIKELY(
@@ -153,10 +169,11 @@ BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const cha
 }
 
 /*
- * Unlocks what was locked with `waiter`; if somebody waits, it is his from now on, and he is woken on his scheduler.
- * Any thread (but one at a time, as the holder). Does not suspend, and does not run the other on the caller's stack
- * while a coroutine is running on it. Lock-free. To unlock what this waiter has not locked is misuse, which is caught
- * where BIDE_DEBUG is 1.
+ * Unlocks what was locked with `waiter`. If it has waiters, the first in line holds the mutex from
+ * now on, and is woken on its scheduler, but not on the caller's stack while a coroutine is running
+ * on it. To unlock what this waiter has not locked is misuse, which is caught where BIDE_DEBUG is
+ * 1.
+ * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
 #define bide_mutex_unlock(waiter) \
@@ -167,8 +184,9 @@ BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const cha
 #endif
 
 /*
- * Closes it: who waits, and who locks it later, ends with -EPIPE. Who holds it unlocks it as ever. Any thread, more
- * than once; does not suspend; lock-free.
+ * Closes the mutex: waiters end with -EPIPE, and so does whoever locks it later. The holder unlocks
+ * it as ever. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_mutex_close(bide_mutex *mutex);
 
@@ -179,7 +197,11 @@ BIDE_INLINE void bide_mutex_destroy_checked_(bide_mutex *mutex, const char *what
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is locked or waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the mutex is
+ * locked or waited for.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_mutex_destroy(mutex)        \
     bide_mutex_destroy_checked_((mutex), \

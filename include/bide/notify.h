@@ -1,9 +1,9 @@
 /*
- * Wakes coroutines (and threads) that wait for something to change: one of them, or all who wait at that moment.
- * First come, first served. Floor: sync.
+ * Wakes coroutines and threads that wait for something to change: one of them, or all that wait at
+ * that moment. First come, first served. Floor: sync.
  *
  *     for (;;) {
- *         bide_awaiter *changed = bide_notify_wait(&self->wait, &notify);   // the wait begins here
+ *         bide_awaiter *changed = bide_notify_wait(&self->wait, &notify);   // it begins here
  *         if (what is waited for is there)
  *             break;
  *         bide_try(changed);
@@ -12,16 +12,19 @@
  *     one    ends the wait of the first in line; if nobody waits, it is remembered for the next, once
  *     all    ends the waits of all that have begun; nothing is remembered
  *
- * A wait begins when bide_notify_wait is called, not when it is awaited: so in the loop above, whoever first makes the
- * change and then notifies all does not go unheard. That one is notified is not lost either: if the wait that it would
- * end is cut short at the same time, or its coroutine is destroyed before it runs, the next in line has it. The other
- * way round there may be one more than needed: while another thread is ending waits, what comes is counted, and settled
- * only when it has done. Then, where one is notified twice although nobody waits, and two waits begin, all in that
- * moment, both may end; and who was notified with all may leave behind the one who was notified alone. So look again
- * after a wait, as above.
+ * Any thread may notify and wait. A wait begins when bide_notify_wait is called, not when it is
+ * awaited: so the loop above hears of each change that is made before all are notified. A
+ * notification of one is not lost either: if the wait that it would end is cut short at the same
+ * time, or its coroutine is destroyed before it runs, the next in line has it.
  *
- * The value of its waiter queue is the number of waits that may end, at most 1 but while somebody serves; and a phase,
- * that notifying all adds 1 to. The argument is the queue's (waiter_queue.h).
+ * There may be one notification more than needed. While another thread is ending waits,
+ * notifications are counted, and settled only when that is done. Then two waits that begin in that
+ * moment may both end, if one was notified twice while nobody waited; and a waiter that all were
+ * notified with may leave a notification of one behind. So look again after a wait, as above.
+ *
+ * Why it is right: it is a waiter queue; waiter_queue.h has the argument. Its value is the number
+ * of waits that may end, at most 1 except while a server is at work; and a phase, which notifying
+ * all adds 1 to.
  *
  * Source: Tokio's Notify. Its notify_last is not here: a line has no end to leave by.
  */
@@ -37,7 +40,7 @@ typedef struct bide_notify {
     bide_waiter_queue queue;
 } bide_notify;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_notify_waiter {
     bide_queue_waiter
         waiter; /* at the head: it is the awaiter; wants: the phase in which it has begun */
@@ -46,8 +49,10 @@ typedef struct bide_notify_waiter {
 extern const bide_queue_rules bide_notify_rules_;
 
 /*
- * Makes one. Before it is shared. The memory may go when nobody waits and nobody will use it; also at once after a
- * wait, whoever ended it: to notify touches nothing once another can have been woken by it and nobody waits any more.
+ * Makes a notify. The memory may go when nobody waits and nobody will use it. It may go at once
+ * after a wait, whoever ended it, because notifying touches nothing once another can have been
+ * woken by it and there are no more waiters.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_notify_init(bide_notify *notify)
 {
@@ -55,27 +60,33 @@ BIDE_INLINE void bide_notify_init(bide_notify *notify)
 }
 
 /*
- * Ends the wait of the first in line, who is woken on its scheduler; or is remembered, and the next wait passes. Does
- * nothing if it is closed. What was written before is visible to whom it lets pass. Any thread; does not suspend, and
- * does not run the other on the caller's stack while a coroutine is running on it. Lock-free.
+ * Ends the wait of the first in line, which is woken on its scheduler; without a waiter it is
+ * remembered, and the next wait passes. Does nothing if the notify is closed. The wait that ends
+ * sees what was written before. Its coroutine does not run on the caller's stack while a coroutine
+ * is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 void bide_notify_one(bide_notify *notify);
 
 /*
- * Ends all waits that have begun, in the order in which they came; is not remembered. As bide_notify_one otherwise;
- * linear in the waiters. (A wait that has begun and is not awaited until very many such calls later, 2^13 where a word
- * has 32 bits, may miss them.)
+ * Ends all waits that have begun, in the order in which they came; is not remembered. As
+ * bide_notify_one otherwise. A wait that has begun and is not awaited until very many such calls
+ * later, 2^13 where a word has 32 bits, may miss them.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_notify_all(bide_notify *notify);
 
-/* Takes what is remembered for the next wait. False: nothing is, or others are in line. Any thread; lock-free. */
+/*
+ * Takes what is remembered for the next wait. False: nothing is, or waiters are in line.
+ * Threads: any. Progress: lock-free.
+ */
 BIDE_INLINE bool bide_notify_try_wait(bide_notify *notify)
 {
     /* relaxed: what is found is compared by what follows. */
     uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
     while ((state & (BIDE_QUEUE_ONE - 1) & ~(uintptr_t)BIDE_QUEUE_CLOSED_) == 0 &&
            bide_queue_number(state) != 0) {
-        /* acquire: partner is the release of whoever has notified. */
+        /* acquire: partner is the notifier's release. */
         if (bide_atomic_compare_exchange(&notify->queue.state, &state, state - BIDE_QUEUE_ONE,
                                          acquire, relaxed))
             return true;
@@ -90,10 +101,13 @@ BIDE_INLINE int bide_notify_resume_(bide_awaiter *awaiter)
     return 0;
 }
 
-/* The withdraw of a wait that has had what one is notified for: the next has it. */
+/* Withdraws a wait that has taken a notification of one: the next waiter has it. */
 bool bide_notify_pass_on_(bide_awaiter *awaiter);
 
-/* How such a wait has ended. (One that was notified with all, or was closed, or cut short, has had nothing.) */
+/*
+ * How such a wait has ended. A wait that ended by notifying all, by the close, or cut short, has
+ * taken nothing.
+ */
 __extension__ static const bide_awaiter_ops bide_notify_had_one_ = {
     .ready = NULL,
     .suspend = NULL,
@@ -106,7 +120,7 @@ __extension__ static const bide_awaiter_ops bide_notify_had_one_ = {
 BIDE_INLINE bool bide_notify_ready_(bide_awaiter *awaiter)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
-    /* acquire: partner is the release of whoever has notified all. */
+    /* acquire: partner is the release of notifying all. */
     uintptr_t state = bide_atomic_load(&waiter->queue->state, acquire);
     if (bide_queue_is_past(state, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants))
         return true;
@@ -130,9 +144,10 @@ BIDE_INLINE void bide_notify_cancel_(bide_awaiter *awaiter)
 bool bide_notify_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Begins a wait, which is then to be awaited (or forgotten). `waiter` is the caller's until it has ended. Ends with 0;
- * or with -EPIPE if it was closed and nothing is left, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then it
- * took nothing. Any thread; suspends if nobody has notified; lock-free.
+ * Begins a wait, which is then to be awaited, or forgotten. `waiter` is the operation's until the
+ * wait has ended. A wait that is cut short has taken nothing.
+ * Threads: any. Errors: -EPIPE (closed, and nothing is left), -ECANCELED, -ETIMEDOUT. Suspends: if
+ * there was no notification. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_notify_wait(bide_notify_waiter *waiter, bide_notify *notify)
@@ -147,12 +162,16 @@ BIDE_INLINE bide_awaiter *bide_notify_wait(bide_notify_waiter *waiter, bide_noti
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &notify->queue;
-    /* acquire: partner is the release of whoever has notified all: the caller, who will look now, sees why. */
+    /* acquire: partner is the release of notifying all; the caller, about to look, sees why. */
     waiter->waiter.wants = bide_queue_phase(bide_atomic_load(&notify->queue.state, acquire));
     return &waiter->waiter.awaiter;
 }
 
-/* The same for a plain thread, until `deadline`: see bide_event_wait_blocking. */
+/*
+ * The same for a plain thread, which it blocks until `deadline` at most: see
+ * bide_event_wait_blocking.
+ * Threads: any. Errors: as bide_notify_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ */
 BIDE_INLINE int bide_notify_wait_blocking(bide_notify *notify, uint64_t deadline)
 {
     bide_notify_waiter waiter;
@@ -160,8 +179,9 @@ BIDE_INLINE int bide_notify_wait_blocking(bide_notify *notify, uint64_t deadline
 }
 
 /*
- * Closes it: who waits, now and later, ends with -EPIPE; but if one is remembered, one wait still passes. To notify
- * does nothing from then on. Any thread, more than once; does not suspend; lock-free.
+ * Closes the notify: waits end with -EPIPE, now and later; but if one is remembered, one wait still
+ * passes. Notifying does nothing from then on. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_notify_close(bide_notify *notify);
 
@@ -172,7 +192,11 @@ BIDE_INLINE void bide_notify_destroy_checked_(bide_notify *notify, const char *w
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_notify_destroy(notify)        \
     bide_notify_destroy_checked_((notify), \

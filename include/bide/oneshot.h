@@ -3,10 +3,33 @@
  *
  *     bide_oneshot(struct answer) oneshot;
  *     bide_oneshot_init(&oneshot);
- *     bide_oneshot_send(&oneshot, &answer);                            0, or -EPIPE: it stays the sender's
+ *     bide_oneshot_send(&oneshot, &answer);                            0, or -EPIPE: not sent
  *     bide_try(bide_oneshot_receive(&self->wait, &oneshot, &answer));  -EPIPE: there will be none
  *
- *     event     NOT_SET, or who waits    nothing has been sent
+ * Any thread may send or close. Of all sends and closes exactly one wins: the one that changes the
+ * event. So several senders may race to give the answer, and the first to claim gives it; or the
+ * oneshot is closed first, by a receiver that no longer wants it or a sender that will not give it.
+ * A send that has not won answers -EPIPE, and has left the value with its caller.
+ *
+ * One thread at a time is the receiver: it receives, tries to, and waits. What a receive that was
+ * cut short did not take is there for the next one. So it is if the receiver's coroutine is
+ * destroyed.
+ *
+ * When the memory may go: when the receiver is done, that is, its last receive has ended and it
+ * waits no more, and no other call is under way nor will come. A send that answers 0, and a close,
+ * touch nothing of the oneshot once the event is changed. So if one send or close is all that ever
+ * comes, the receiver may let the memory go as soon as its receive has ended with 0 or -EPIPE,
+ * though that call has not returned. After a receive that was cut short, or a close of its own, the
+ * receiver has to know by other means that no send will come.
+ *
+ * All of it is wait-free but for send and close, which are lock-free: they try again when a wait
+ * has begun or was cut short in between. None of it allocates. Values are copied as memcpy does:
+ * any type in C; in C++ trivially copyable ones. In the macros `oneshot` may be evaluated more than
+ * once, the other arguments once.
+ *
+ * Why it is right:
+ *
+ *     event     NOT_SET, or the waiter   nothing has been sent
  *               SET, SET_FOR_GOOD        the value is there; it stays there until it is received
  *               CLOSED                   it was closed before anything was sent
  *     claimed   0 --the first send--> 1
@@ -16,35 +39,16 @@
  *     receive   wait for the event; copy the value
  *     close     close the event: does nothing to a value that was sent
  *
- * Of all sends and closes, from whatever threads, exactly one wins: the one that changes the event. So several may race
- * to give the answer, and the first to claim gives it; or the oneshot is closed first, by whoever no longer wants it or
- * will not give it. A send that has not won answers -EPIPE, and has left the value with its caller.
- *
- * Send and close from any thread. One thread at a time is the receiver: it receives, tries to, and waits. What a
- * receive that was cut short did not take is there for the next one; so it is if its coroutine is destroyed.
- *
- * ---- Why it is right ----
- *
- * 1. Nobody but who has claimed writes the value, and it claims once. It orders nothing: relaxed. (The look before it
- *    spares the others the exchange.)
- * 2. The value is written before the event is set, and read after it was found set, or the receiver was woken because
- *    it was set: by the event's own argument (single_consumer_event.h, 1 and 2) neither the value nor the wake-up is
- *    missed. If the event was closed first, setting it fails, and nobody reads the value.
- * 3. A send that finds it closed has seen what was written before the close: one more load, with acquire, for the set
- *    that failed is relaxed. Its partner is the close. One that finds it claimed by another has seen nothing.
+ * 1. Only the sender that has claimed writes the value, and it claims once. Claiming orders
+ *    nothing: relaxed. The look before it spares the others the exchange.
+ * 2. The value is written before the event is set, and read after it was found set, or the receiver
+ *    was woken because it was set. By the event's own argument (single_consumer_event.h, 1 and 2)
+ *    neither the value nor the wake-up is missed. If the event was closed first, setting it fails,
+ *    and nobody reads the value.
+ * 3. A send that finds it closed has seen what was written before the close. That takes one more
+ *    load, with acquire, because the set that failed is relaxed; its partner is the close. A send
+ *    that finds it claimed by another has seen nothing.
  * 4. `received` is the receiver's alone.
- *
- * When the memory may go: when the receiver is done (its last receive has ended, and it waits no more), and no other
- * call is under way nor will come. A send that answers 0, and a close, touch nothing of the oneshot once the event is
- * changed: so if one send or close is all that ever comes, the receiver may let the memory go as soon as its receive
- * has ended with 0 or -EPIPE, though that call has not returned. After a receive that was cut short, or a close of its
- * own, the receiver has to know by other means that no send will come.
- *
- * Progress: all of it is wait-free but for send and close, which are lock-free: they try again when a wait has begun or
- * was cut short in between.
- *
- * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `oneshot` may be
- * evaluated more than once, the other arguments once. None of them allocates.
  *
  * Source: Tokio's and the futures crate's oneshot; the event is cppcoro's single_consumer_event.
  */
@@ -63,15 +67,19 @@ typedef struct bide_oneshot_ {
     bool received;
 } bide_oneshot_;
 
-/* A oneshot for a value of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it
- * is used. */
+/*
+ * A oneshot for a value of `type`. Each use is a type of its own: give it a name by a typedef, or
+ * declare one where it is used.
+ */
 #define bide_oneshot(type)   \
     struct {                 \
         bide_oneshot_ state; \
         type value;          \
     }
 
-/* One receive. The caller's, for the time of the wait; so is where the value goes. */
+/*
+ * One receive. Its memory, and that of the value's place, is the caller's until the wait has ended.
+ */
 typedef struct bide_oneshot_waiter {
     bide_single_consumer_event_waiter wait; /* the head */
     bide_oneshot_ *oneshot;
@@ -83,7 +91,10 @@ typedef struct bide_oneshot_waiter {
 /* `pointer`, which must be one to a value. */
 #define BIDE_ONESHOT_VALUE_(oneshot, pointer) (1 ? (pointer) : &(oneshot)->value)
 
-/* Makes one. Before it is shared. */
+/*
+ * Makes a oneshot.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 #define bide_oneshot_init(oneshot) bide_oneshot_init_(&(oneshot)->state)
 
 BIDE_INLINE void bide_oneshot_init_(bide_oneshot_ *oneshot)
@@ -96,9 +107,10 @@ BIDE_INLINE void bide_oneshot_init_(bide_oneshot_ *oneshot)
 /* ---- Sending ---- */
 
 /*
- * Sends a copy of the value at `from`, and wakes the receiver on its scheduler. Returns 0; or -EPIPE if it was closed,
- * or another send came first: then nothing is sent. Any thread; does not suspend, and does not run the receiver on the
- * caller's stack while a coroutine is running on it. Lock-free.
+ * Sends a copy of the value at `from`, and wakes the receiver on its scheduler, but not on the
+ * caller's stack while a coroutine is running on it.
+ * Threads: any. Errors: -EPIPE (closed, or another send came first; nothing is sent). Suspends:
+ * never. Progress: lock-free.
  */
 #define bide_oneshot_send(oneshot, from)                     \
     bide_oneshot_send_(&(oneshot)->state, &(oneshot)->value, \
@@ -120,15 +132,17 @@ BIDE_INLINE int bide_oneshot_send_(bide_oneshot_ *oneshot, void *value, const vo
 }
 
 /*
- * Closes it, unless a value was sent: sends answer -EPIPE, and who receives, now and later, ends with -EPIPE. For the
- * sender that will not send, and the receiver that no longer wants it. A value that was sent is still received. More
- * than once is once. Any thread; does not suspend; as send otherwise.
+ * Closes it, unless a value was sent: sends answer -EPIPE, and receives end with -EPIPE, now and
+ * later. For a sender that will not send, and a receiver that no longer wants the value. A value
+ * that was sent is still received. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 #define bide_oneshot_close(oneshot) bide_single_consumer_event_close(&(oneshot)->state.event)
 
 /*
- * Was it sent or closed? Then no send wins any more: for a sender that would rather not make what nobody takes. What
- * was written before that is visible. Any thread; wait-free.
+ * Was it sent or closed? Then no send wins any more: a sender need not make what nobody takes. What
+ * was written before that is visible.
+ * Threads: any. Progress: wait-free.
  */
 #define bide_oneshot_is_decided(oneshot) bide_oneshot_is_decided_(&(oneshot)->state)
 
@@ -151,8 +165,9 @@ BIDE_INLINE int bide_oneshot_take_(bide_oneshot_ *oneshot, const void *value, vo
 }
 
 /*
- * Takes the value, if it is there, and copies it to `to`. Returns 0; -EAGAIN if it was not sent yet; -EPIPE if it was
- * closed before anything was sent, or the value has been received already. The receiver; wait-free.
+ * Takes the value, if it is there, and copies it to `to`.
+ * Threads: the receiver's. Errors: -EAGAIN (not sent yet), -EPIPE (closed before anything was sent,
+ * or the value has been received already). Progress: wait-free.
  */
 #define bide_oneshot_try_receive(oneshot, to)                       \
     bide_oneshot_try_receive_(&(oneshot)->state, &(oneshot)->value, \
@@ -199,18 +214,22 @@ BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bid
 }
 
 /*
- * Waits for the value, and copies it to `to`. `waiter` (a bide_oneshot_waiter) and `to` are the caller's until the wait
- * has ended. Ends with 0; with -EPIPE if it is closed before anything is sent, or the value was received already; or,
- * cut short, with -ECANCELED or -ETIMEDOUT (stop.h): that loses nothing, for the value is taken when the receiver goes
- * on, and stays for another receive if it does not. The receiver; suspends if nothing was sent yet; wait-free.
+ * Waits for the value, and copies it to `to`. `waiter` (a bide_oneshot_waiter) and `to` are the
+ * operation's until the wait has ended. The value is taken when the receiver goes on, and stays for
+ * another receive if it does not.
+ * Threads: the receiver's. Errors: -EPIPE (closed before anything was sent, or the value has been
+ * received already), -ECANCELED, -ETIMEDOUT. Suspends: if nothing was sent yet. Cancel-safe: yes.
+ * Progress: wait-free.
  */
 #define bide_oneshot_receive(waiter, oneshot, to)                         \
     bide_oneshot_receive_((waiter), &(oneshot)->state, &(oneshot)->value, \
                           BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: the receiver's. Errors: as bide_oneshot_receive; -ETIMEDOUT (the deadline has come).
+ * Progress: blocks.
  */
 #define bide_oneshot_receive_blocking(oneshot, to, deadline)                                     \
     bide_oneshot_receive_blocking_(&(oneshot)->state, &(oneshot)->value,                         \
@@ -224,7 +243,11 @@ BIDE_INLINE int bide_oneshot_receive_blocking_(bide_oneshot_ *oneshot, const voi
     return bide_sync_wait_until(bide_oneshot_receive_(&waiter, oneshot, value, to, size), deadline);
 }
 
-/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+/*
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * way.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_oneshot_destroy(oneshot)  \
     bide_single_consumer_destroy_(     \
         &(oneshot)->state.event.state, \

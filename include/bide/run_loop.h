@@ -3,10 +3,13 @@
  *
  *     bide_run_loop loop;
  *     bide_run_loop_init(&loop);
- *     status = bide_run_loop_wait(&loop, main_run(&frame));    // runs everything until it has ended
+ *     status = bide_run_loop_wait(&loop, main_run(&frame));   // runs everything until it has ended
  *
- * Any thread may wake coroutines that belong to the loop; they run on the thread that runs it, in the order in which
- * they were woken, whoever woke them: if one wake happened before another, as C11 has it, it runs first.
+ * Any thread may wake coroutines that belong to the loop. They run on the thread that runs it, in
+ * the order in which they were woken: if one wake happened before another, in the sense of C11, its
+ * coroutine runs first. Without work the loop looks for some for a while and then sleeps.
+ *
+ * Why it is right: src/schedule/run_loop.c.
  */
 #ifndef BIDE_RUN_LOOP_H
 #define BIDE_RUN_LOOP_H
@@ -19,22 +22,22 @@ BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_run_loop {
     bide_scheduler scheduler;
-    /* {&scheduler, NULL, NULL}; the user may add a stop source and a name before anything runs in it,
-     * or copy it. */
+    /* {&scheduler, NULL, NULL}. The user may add a stop source and a name before anything runs in
+     * it, or copy it. */
     bide_context context;
 
-    /* of the thread that runs the loop: what it has taken and is to resume, oldest first */
+    /* of the thread that runs the loop: what it has taken and is to resume, the oldest first */
     bide_awaiter_chain ready;
     uint32_t spins; /* how long to look before it sleeps next time */
-    bool may_look;  /* is it free to look for a while before a coroutine suspends? */
+    bool may_look;  /* may it look for a while before a coroutine suspends? */
     bool stopping;
-    struct bide_run_loop *outer; /* what its thread ran before, and goes on with after it */
+    struct bide_run_loop *outer; /* what this thread ran before, and goes on with afterwards */
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
     uint64_t deadline; /* when to look for timers that are due */
     uint32_t turns; /* resumptions until it looks at the clock, while there is something to run */
 
-    /* of whoever has the lock */
+    /* of the holder of the lock */
     pthread_mutex_t timers_lock;
     bide_timers timers;
     bool hint_posted;
@@ -44,37 +47,47 @@ typedef struct bide_run_loop {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uintptr_t) posted;
 } bide_run_loop;
 
-/* Makes a loop with nothing to run. A loop is aligned to BIDE_CACHE_LINE, and so is what contains one (for
- * allocated memory: aligned_alloc). Nothing needs to be freed; the memory may go when nothing that
- * belongs to the loop is left (bide_run_loop_destroy tells if something is). */
+/*
+ * Makes a loop with nothing to run. A loop is aligned to BIDE_CACHE_LINE, and so is what contains
+ * one: take allocated memory from aligned_alloc. Nothing needs to be freed. The memory may go when
+ * nothing that belongs to the loop is left; bide_run_loop_destroy tells if something is.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 void bide_run_loop_init(bide_run_loop *loop);
 
 /*
- * Runs the loop on this thread until bide_run_loop_stop; what was posted before the stop runs first. When
- * there is nothing to run it looks for a while and then sleeps. One thread at a time; not from inside
- * one of its coroutines.
+ * Runs the loop on this thread until bide_run_loop_stop; what was posted before the stop runs
+ * first. Not from inside one of its coroutines.
+ * Threads: one at a time. Progress: blocks.
  */
 void bide_run_loop_run(bide_run_loop *loop);
 
-/* Asks the loop to return from run. Any thread; once for each run; does not block. */
+/*
+ * Asks the loop to return from run. Once for each run.
+ * Threads: any. Progress: lock-free.
+ */
 void bide_run_loop_stop(bide_run_loop *loop);
 
 /*
- * Runs `awaiter` in loop->context, and everything else that belongs to the loop meanwhile, on this thread,
- * until it has ended; returns its status, 0 or a negative errno. As bide_run_loop_run otherwise.
+ * Runs `awaiter` in loop->context, and meanwhile everything else that belongs to the loop, on this
+ * thread, until `awaiter` has ended; returns its status, 0 or a negative errno. Not from inside one
+ * of its coroutines.
+ * Threads: one at a time. Errors: those of `awaiter`. Progress: blocks.
  */
 int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter);
 
 /*
- * Resumes what is ready, what waits for a time that has come by now, and what becomes ready by that, without
- * ever sleeping; returns how many resumptions it did. For driving the loop from another. As
- * bide_run_loop_run otherwise.
+ * Drives the loop from another one: resumes what is ready, what waits for a time that has come by
+ * now, and what becomes ready by that, and never sleeps. Returns how many resumptions it did. Not
+ * from inside one of its coroutines.
+ * Threads: one at a time. Progress: blocks for a moment at most, for the lock of the timers.
  */
 size_t bide_run_loop_run_ready(bide_run_loop *loop);
 
 /*
- * When bide_run_loop_run_ready is to be called again although nothing was posted: the time of the earliest
- * timer, in nanoseconds of bide_platform.now(), or BIDE_FOREVER. Any thread; blocks for a moment at most.
+ * When bide_run_loop_run_ready is to be called again although nothing was posted: the time of the
+ * earliest timer, in nanoseconds of bide_platform.now(), or BIDE_FOREVER.
+ * Threads: any. Progress: blocks for a moment at most.
  */
 uint64_t bide_run_loop_next_deadline(bide_run_loop *loop);
 
@@ -82,9 +95,11 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
                                     const char *file, unsigned line);
 
 /*
- * Its memory is about to go; nobody runs it, and no thread is about to wake anything of it. Does nothing but tell, where
- * BIDE_DEBUG is 1, if something is left: it runs, something is queued, a timer is set, or something that was begun on it
- * has not ended; of the last two with the coroutine's name.
+ * Its memory is about to go; nobody runs it, and no thread is about to wake anything of it. Does
+ * nothing; where BIDE_DEBUG is 1 it tells of misuse if something is left. That is: the loop runs,
+ * something is queued, a timer is set, or something that was begun on it has not ended. Of the last
+ * two it tells the coroutine's name.
+ * Threads: one at a time.
  */
 #if BIDE_DEBUG
 #define bide_run_loop_destroy(loop)        \

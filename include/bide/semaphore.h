@@ -1,10 +1,21 @@
 /*
- * A semaphore: a number of permits, that are taken and given back. First come, first served, also by those who want
- * many: who comes later and wants fewer waits behind them. Floor: sync.
+ * A semaphore: a number of permits that are taken and given back. First come, first served, also by
+ * waiters that want many: a later one that wants fewer waits behind them. Floor: sync.
  *
- * The value of its waiter queue is the number of free permits. The argument is the queue's (waiter_queue.h).
+ *     bide_semaphore_init(&connections, 20);
  *
- * Source: Edsger W. Dijkstra, "Cooperating sequential processes", 1965; several permits at a time as in Tokio's.
+ *     bide_try(bide_semaphore_acquire(&self->permit, &connections));
+ *     ...
+ *     bide_semaphore_release(&connections, 1);
+ *
+ * Any thread may acquire and release, and permits need not be released by their taker. While nobody
+ * waits, each is one atomic operation.
+ *
+ * Why it is right: it is a waiter queue whose value is the number of free permits; waiter_queue.h
+ * has the argument.
+ *
+ * Source: Edsger W. Dijkstra, "Cooperating sequential processes", 1965; several permits at a time
+ * as in Tokio's.
  */
 #ifndef BIDE_SEMAPHORE_H
 #define BIDE_SEMAPHORE_H
@@ -21,20 +32,21 @@ typedef struct bide_semaphore {
     bide_waiter_queue queue;
 } bide_semaphore;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_semaphore_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
 } bide_semaphore_waiter;
 
 extern const bide_queue_rules bide_semaphore_rules_;
 
-/* More than BIDE_SEMAPHORE_MOST: as many can neither be free nor be had, so that is misuse. Says so. */
+/* Tells of misuse: more than BIDE_SEMAPHORE_MOST permits can neither be free nor be had. */
 BIDE_COLD void bide_semaphore_too_many_(const char *what, const char *function);
 
 /*
- * Makes a semaphore with so many free permits, at most BIDE_SEMAPHORE_MOST; more are misuse. Before it is shared. The
- * memory may go when nobody waits and nobody will use it; also at once after a wait, whoever released what it took:
- * releasing touches nothing once another can have the permits.
+ * Makes a semaphore with so many free permits; more than BIDE_SEMAPHORE_MOST are misuse. The memory
+ * may go when nobody waits and nobody will use it. It may go at once after a wait, whoever released
+ * what that wait took, because releasing touches nothing once another can have the permits.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_semaphore_init(bide_semaphore *semaphore, uint32_t permits)
 {
@@ -43,15 +55,19 @@ BIDE_INLINE void bide_semaphore_init(bide_semaphore *semaphore, uint32_t permits
     bide_waiter_queue_init(&semaphore->queue, (uintptr_t)permits * BIDE_QUEUE_ONE);
 }
 
-/* How many permits are free. Out of date at once. Any thread; wait-free; gives no order. */
+/*
+ * How many permits are free. The answer is out of date at once. Gives no order.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE uint32_t bide_semaphore_available(bide_semaphore *semaphore)
 {
     return (uint32_t)(bide_atomic_load(&semaphore->queue.state, relaxed) / BIDE_QUEUE_ONE);
 }
 
 /*
- * Takes `permits` if so many are free and nobody waits; more than BIDE_SEMAPHORE_MOST never are. False: it does not, or
- * it is closed. Any thread; lock-free.
+ * Takes `permits` if so many are free and nobody waits; more than BIDE_SEMAPHORE_MOST never are.
+ * False: it has taken none, or the semaphore is closed.
+ * Threads: any. Progress: lock-free.
  */
 BIDE_INLINE bool bide_semaphore_try_acquire(bide_semaphore *semaphore, uint32_t permits)
 {
@@ -95,15 +111,16 @@ BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_semaphore_rules_);
 }
 
-/* What was handed over to one who is destroyed goes to the next. */
+/* What was handed to a coroutine that is destroyed goes to the next waiter. */
 bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Takes `permits`: waits until so many are free, and those who came before have had theirs. `waiter` is the
- * caller's until the wait has ended. Ends with 0, and the caller has them all; or with -EPIPE if it was closed, or,
- * cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and has none: permits that were handed over first count, later
- * ones go to the next. To wait for more than BIDE_SEMAPHORE_MOST, which would be for ever, is misuse. Any thread;
- * suspends if they cannot be had at once; lock-free.
+ * Takes `permits`: waits until so many are free, and earlier waiters have had theirs. `waiter` is
+ * the operation's until the wait has ended. If it ends with 0 the caller has them all, otherwise
+ * none: permits that were handed over before the wait was cut short count, later ones go to the
+ * next waiter. To wait for more than BIDE_SEMAPHORE_MOST, which would be for ever, is misuse.
+ * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if they cannot be had at
+ * once. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *waiter,
@@ -126,7 +143,11 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *wai
     return &waiter->waiter.awaiter;
 }
 
-/* The same for one. */
+/*
+ * The same for one permit.
+ * Threads: any. Errors: as bide_semaphore_acquire_many. Suspends: if it cannot be had at once.
+ * Cancel-safe: yes. Progress: lock-free.
+ */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_semaphore_acquire(bide_semaphore_waiter *waiter,
                                                  bide_semaphore *semaphore)
@@ -135,8 +156,10 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire(bide_semaphore_waiter *waiter,
 }
 
 /*
- * The same as acquire_many for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER):
- * returns what the wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * As acquire_many, for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any. Errors: as bide_semaphore_acquire_many; -ETIMEDOUT (the deadline has come).
+ * Progress: blocks.
  */
 BIDE_INLINE int bide_semaphore_acquire_blocking(bide_semaphore *semaphore, uint32_t permits,
                                                 uint64_t deadline)
@@ -146,15 +169,17 @@ BIDE_INLINE int bide_semaphore_acquire_blocking(bide_semaphore *semaphore, uint3
 }
 
 /*
- * Gives `permits` back, or gives new ones; wakes those, in the order in which they came, who have what they wait for
- * now. Any thread; does not suspend, and does not run them on the caller's stack while a coroutine is running on it.
- * Lock-free. More than BIDE_SEMAPHORE_MOST free permits are misuse.
+ * Gives `permits` back, or adds new ones. Wakes the waiters that now have what they want, in the
+ * order in which they came, but not on the caller's stack while a coroutine is running on it. More
+ * than BIDE_SEMAPHORE_MOST free permits are misuse.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters that it wakes.
  */
 void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits);
 
 /*
- * Closes it: who waits, now and later, ends with -EPIPE, and nothing can be acquired any more. Any thread, more than
- * once; does not suspend; lock-free.
+ * Closes the semaphore: waits end with -EPIPE, now and later, and nothing can be acquired any more.
+ * More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_semaphore_close(bide_semaphore *semaphore);
 
@@ -166,7 +191,11 @@ BIDE_INLINE void bide_semaphore_destroy_checked_(bide_semaphore *semaphore, cons
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_semaphore_destroy(semaphore) \
     bide_semaphore_destroy_checked_(      \

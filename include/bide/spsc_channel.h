@@ -1,36 +1,45 @@
 /*
- * A channel of one sender and one receiver, bounded: who finds it full or empty waits. In the caller's memory. The
- * fastest channel there is here: while nobody waits no locked instruction is on its way. Floor: queue.
+ * A bounded channel of one sender and one receiver, in the caller's memory; an operation that finds
+ * it full or empty waits. The fastest channel here: while nobody waits its way has no locked
+ * instruction. Floor: queue.
  *
  *     struct job memory[64];
  *     bide_spsc_channel(struct job) jobs;
  *     bide_spsc_channel_init(&jobs, memory, 64);
- *     bide_await_status(status, bide_spsc_channel_send(&self->send, &jobs, &self->job));
- *     bide_await_status(status, bide_spsc_channel_receive(&self->receive, &jobs, &self->job));
- *
- * It is a ring (spsc_ring.h), and two event counts (event_count.h) for who waits: `not_full`, `not_empty`.
+ *     bide_try(bide_spsc_channel_send(&self->send, &jobs, &self->job));          // the sender
+ *     bide_try(bide_spsc_channel_receive(&self->receive, &jobs, &self->job));    // the receiver
  *
  *     open --close--> closed, and drained by the receiver --> closed, empty
  *
- *     send       0: it is in the channel         -EPIPE: it is closed, and the element is the sender's still
- *     receive    0: it is the receiver's         -EPIPE: it is closed, and all that was sent has been received
- *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
+ *     send       0: it is in the channel     -EPIPE: closed; the element is still the sender's
+ *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent has been received
+ *     cut short  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
  *
- * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is done. So one that
- *    is cut short loses nothing.
- * 2. Each push notifies the receiver, each pop the sender, after it: N and L of event_count.h. Who notifies does what
- *    the other waits to do. The look of who waits is at both ends of the ring, and changes nothing. CLOSED is in one of
- *    them.
- * 3. One at a time is the sender, and one the receiver, from the moment when an operation begins until it has ended.
- *    While it waits it belongs to whoever has taken it: that acquires what its coroutine has done, or who has had it
- *    before, and waking the coroutine, or putting it back, releases it (event_count.h, 5). So the ring has one
- *    producer and one consumer at any time, on whatever threads.
- * 4. Closing is the sender's, while no send of its is under way: CLOSED is in the word that only the producer stores,
- *    so a push that was under way elsewhere would undo it (spsc_ring.h, 4). A receiver that wants no more asks the
- *    sender to stop (stop.h).
+ * One thread at a time is the sender, and one the receiver. Either role may be handed on to another
+ * thread by something that orders the two. Operations are wait-free while nobody waits, and
+ * lock-free otherwise.
  *
- * Threads: as in 3; who hands a role on to another thread does so by something that orders the two. Progress: wait-free
- * while nobody waits, lock-free otherwise. Source: Go's channels, which also do what the other waits for.
+ * Elements are copied as memcpy does. In the macros `channel_` may be evaluated more than once, the
+ * other arguments once.
+ *
+ * Why it is right: it is a ring (spsc_ring.h) with two event counts (event_count.h) for the
+ * waiters, `not_full` and `not_empty`.
+ *
+ * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is
+ *    done. So one that is cut short loses nothing.
+ * 2. Each push notifies the receiver, and each pop the sender, after it: N and L of event_count.h.
+ *    The notifier does what the other side waits to do. The waiter's look is at both ends of the
+ *    ring, and changes nothing. CLOSED is in one of them.
+ * 3. There is one sender and one receiver at a time, from the moment when an operation begins until
+ *    it has ended. While it waits it belongs to the thread that has taken it. That thread acquires
+ *    what the coroutine has done, or what its last holder has, and waking the coroutine, or putting
+ *    it back, releases it: event_count.h, 5. So the ring has one producer and one consumer at any
+ *    time, on whatever threads.
+ * 4. Closing is the sender's, while no send of its is under way. The reason is that CLOSED is in
+ *    the word that only the producer stores, so a push that was under way elsewhere would undo it:
+ *    spsc_ring.h, 4. A receiver that wants no more asks the sender to stop (stop.h).
+ *
+ * Source: Go's channels, which also do what the other side waits for.
  */
 #ifndef BIDE_SPSC_CHANNEL_H
 #define BIDE_SPSC_CHANNEL_H
@@ -59,7 +68,7 @@ typedef struct bide_spsc_channel_ {
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* One send or receive. The caller's, for the time of the wait. */
+/* One send or receive. The caller's memory until the wait has ended. */
 typedef struct bide_spsc_channel_waiter {
     bide_retry retry; /* at the head: it is the awaiter */
     bide_spsc_channel_ *channel;
@@ -87,7 +96,7 @@ BIDE_INLINE int bide_spsc_channel_try_receive_(bide_spsc_channel_ *channel, void
     return status;
 }
 
-/* ---- One operation: its table is of its own for the sizes that are frequent ---- */
+/* ---- One operation: frequent sizes have tables of their own ---- */
 
 BIDE_INLINE bool bide_spsc_channel_sent_(bide_awaiter *awaiter, size_t size)
 {
@@ -103,7 +112,7 @@ BIDE_INLINE bool bide_spsc_channel_received_(bide_awaiter *awaiter, size_t size)
     return waiter->retry.status != -EAGAIN;
 }
 
-/* What channel an operation is of. */
+/* The channel of an operation. */
 BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_of_(bide_awaiter *awaiter)
 {
     return ((bide_spsc_channel_waiter *)(void *)awaiter)->channel;
@@ -140,7 +149,7 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_send_(bide_spsc_channel_waiter *wait
     const bide_awaiter_ops *ops =
         size == 8 ? &of_8 : (size == 4 ? &of_4 : (size == 16 ? &of_16 : &any));
     waiter->channel = channel;
-    waiter->element = (void *)(uintptr_t)from; /* (it is not written to) */
+    waiter->element = (void *)(uintptr_t)from; /* it is not written to */
     return bide_retry_init_(&waiter->retry, ops, &bide_spsc_channel_send_rules_,
                             &channel->not_full);
 }
@@ -175,65 +184,90 @@ void bide_spsc_channel_close_(bide_spsc_channel_ *channel);
 bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
 /* `pointer`, which must be one to an element. */
-#define BIDE_SPSC_CHANNEL_ELEMENT_(sent, pointer) (1 ? (pointer) : (sent)->typed_)
-#define BIDE_SPSC_CHANNEL_SIZE_(sent)             (sizeof *(sent)->typed_)
+#define BIDE_SPSC_CHANNEL_ELEMENT_(channel_, pointer) (1 ? (pointer) : (channel_)->typed_)
+#define BIDE_SPSC_CHANNEL_SIZE_(channel_)             (sizeof *(channel_)->typed_)
 
 /*
- * Makes an empty channel over the array `memory` of `capacity` elements, at least 1, which stays the caller's and must
- * outlive it. Before it is shared. The memory may go when nobody waits and nobody will use it.
+ * Makes an empty channel over the array `memory` of `capacity` elements, at least 1, which stays
+ * the caller's and must outlive the channel. The memory may go when nobody waits and nobody will
+ * use it.
+ * Threads: before it is shared. Progress: wait-free.
  */
-#define bide_spsc_channel_init(made, memory, capacity)                                      \
-    bide_spsc_channel_init_(&(made)->channel, BIDE_SPSC_CHANNEL_ELEMENT_((made), (memory)), \
-                            (capacity), BIDE_SPSC_CHANNEL_SIZE_(made))
+#define bide_spsc_channel_init(channel_, memory, capacity)                                \
+    bide_spsc_channel_init_(&(channel_)->channel,                                         \
+                            BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (memory)), (capacity), \
+                            BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
 /*
- * Sends a copy of the element at `from`, which is the operation's until it has ended; as is `waiter`. Waits while the
- * channel is full. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). The sender; suspends if it has to wait;
- * cancel-safe: yes, the element was not sent then; wait-free if it has not. (Of a coroutine that is destroyed before it
- * goes on, retry.status of `waiter` says 0 if the element was sent.)
+ * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` are
+ * the operation's until the wait has ended. If the coroutine is destroyed before it goes on,
+ * retry.status of `waiter` is 0 if the element was sent.
+ * Threads: the sender's. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is full.
+ * Cancel-safe: yes, the element was not sent. Progress: wait-free, if it need not wait.
  */
-#define bide_spsc_channel_send(waiter, sent, from)                      \
-    bide_spsc_channel_send_((waiter), &(sent)->channel,                 \
-                            BIDE_SPSC_CHANNEL_ELEMENT_((sent), (from)), \
-                            BIDE_SPSC_CHANNEL_SIZE_(sent))
+#define bide_spsc_channel_send(waiter, channel_, from)                      \
+    bide_spsc_channel_send_((waiter), &(channel_)->channel,                 \
+                            BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), \
+                            BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
 /*
- * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
- * and drained; or -ECANCELED or -ETIMEDOUT. The receiver; otherwise as send; cancel-safe: yes, no element was taken
- * then. (Of a coroutine that is destroyed before it goes on, retry.status of `waiter` says 0 if it was received.)
+ * Receives the first element, to where `to` points; waits while the channel is empty. `to` and
+ * `waiter` are the operation's until the wait has ended. If the coroutine is destroyed before it
+ * goes on, retry.status of `waiter` is 0 if an element was received.
+ * Threads: the receiver's. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends:
+ * if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free, if it need not wait.
  */
-#define bide_spsc_channel_receive(waiter, received, to)                      \
-    bide_spsc_channel_receive_((waiter), &(received)->channel,               \
-                               BIDE_SPSC_CHANNEL_ELEMENT_((received), (to)), \
-                               BIDE_SPSC_CHANNEL_SIZE_(received))
+#define bide_spsc_channel_receive(waiter, channel_, to)                      \
+    bide_spsc_channel_receive_((waiter), &(channel_)->channel,               \
+                               BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+                               BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
-/* The same at once: 0, -EPIPE, or -ENOBUFS: it is full. The sender; does not suspend. */
-#define bide_spsc_channel_try_send(sent, from)                                                \
-    bide_spsc_channel_try_send_(&(sent)->channel, BIDE_SPSC_CHANNEL_ELEMENT_((sent), (from)), \
-                                BIDE_SPSC_CHANNEL_SIZE_(sent))
+/*
+ * Sends at once, or not at all.
+ * Threads: the sender's. Errors: -EPIPE (closed), -ENOBUFS (full). Suspends: never. Progress:
+ * wait-free while the receiver does not wait, lock-free otherwise.
+ */
+#define bide_spsc_channel_try_send(channel_, from)                              \
+    bide_spsc_channel_try_send_(&(channel_)->channel,                           \
+                                BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), \
+                                BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
-/* The same at once: 0, -EPIPE, or -EAGAIN: it is empty. The receiver; does not suspend. */
-#define bide_spsc_channel_try_receive(received, to)                              \
-    bide_spsc_channel_try_receive_(&(received)->channel,                         \
-                                   BIDE_SPSC_CHANNEL_ELEMENT_((received), (to)), \
-                                   BIDE_SPSC_CHANNEL_SIZE_(received))
+/*
+ * Receives at once, or not at all.
+ * Threads: the receiver's. Errors: -EPIPE (closed and drained), -EAGAIN (empty). Suspends: never.
+ * Progress: wait-free while the sender does not wait, lock-free otherwise.
+ */
+#define bide_spsc_channel_try_receive(channel_, to)                              \
+    bide_spsc_channel_try_receive_(&(channel_)->channel,                         \
+                                   BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+                                   BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
-/* The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks. */
-#define bide_spsc_channel_send_blocking(sent, from, deadline)                                      \
-    bide_spsc_channel_send_blocking_(&(sent)->channel, BIDE_SPSC_CHANNEL_ELEMENT_((sent), (from)), \
-                                     (deadline))
-#define bide_spsc_channel_receive_blocking(received, to, deadline) \
-    bide_spsc_channel_receive_blocking_(&(received)->channel,      \
-                                        BIDE_SPSC_CHANNEL_ELEMENT_((received), (to)), (deadline))
+/*
+ * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: the sender's, and the receiver's. Errors: -EPIPE (as above), -ETIMEDOUT (the deadline
+ * has come). Progress: blocks.
+ */
+#define bide_spsc_channel_send_blocking(channel_, from, deadline) \
+    bide_spsc_channel_send_blocking_(&(channel_)->channel,        \
+                                     BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), (deadline))
+#define bide_spsc_channel_receive_blocking(channel_, to, deadline) \
+    bide_spsc_channel_receive_blocking_(&(channel_)->channel,      \
+                                        BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), (deadline))
 
-/* Closes it for good: sends end with -EPIPE; what is in it is received. The sender (4), while no send is under way: one
- * that waits is asked to stop first. More than once; does not suspend. */
-#define bide_spsc_channel_close(closed) bide_spsc_channel_close_(&(closed)->channel)
+/*
+ * Closes the channel for good: sends end with -EPIPE; what is in it is received. Not while a send
+ * is under way (4): ask one that waits to stop first. More than once is once.
+ * Threads: the sender's. Suspends: never. Progress: lock-free.
+ */
+#define bide_spsc_channel_close(channel_) bide_spsc_channel_close_(&(channel_)->channel)
 
-/* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */
-#define bide_spsc_channel_count(counted) \
-    bide_spsc_ring_count_(&(counted)->channel.ends, (counted)->channel.capacity)
+/*
+ * How many elements are in it: what was true at about this moment. For statistics.
+ * Threads: any. Progress: wait-free.
+ */
+#define bide_spsc_channel_count(channel_) \
+    bide_spsc_ring_count_(&(channel_)->channel.ends, (channel_)->channel.capacity)
 
 BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel, const char *what,
                                                     const char *function, const char *file,
@@ -243,14 +277,18 @@ BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel,
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
-#define bide_spsc_channel_destroy(destroyed) \
-    bide_spsc_channel_destroy_checked_(      \
-        &(destroyed)->channel,               \
-        BIDE_MISUSE_("a channel is destroyed that is waited for", #destroyed))
+#define bide_spsc_channel_destroy(channel_) \
+    bide_spsc_channel_destroy_checked_(     \
+        &(channel_)->channel,               \
+        BIDE_MISUSE_("a channel is destroyed that is waited for", #channel_))
 #else
-#define bide_spsc_channel_destroy(destroyed) ((void)(destroyed))
+#define bide_spsc_channel_destroy(channel_) ((void)(channel_))
 #endif
 
 BIDE_EXTERN_C_END

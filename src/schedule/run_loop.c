@@ -10,30 +10,32 @@
  *
  * The loop's own thread, while it runs, posts to the plain chain `ready` without an atomic.
  *
- * 1. A push releases and the take acquires: the loop's thread sees the frames that it is to resume. All
- *    modifications are exchanges, so one take synchronises with every push that it takes (waiter_list.h,
- *    4; ABA does no harm for the reasons given there).
- * 2. No wake-up is lost, for sleeping and posting modify one word: either the push comes first, and EMPTY ->
- *    PARKED fails; or PARKED comes first, and the push finds it and wakes. No seq_cst is needed.
- * 3. Who pushes onto PARKED wakes, nobody else: one wake for many posts.
- * 4. Once the push is done the loop may run, end and be freed, so after it post uses the address of the
- *    word only. The thread sleeps on the word itself, on the half that holds its low 32 bits: PARKED is
- *    odd and no pointer is, so the half differs when the word does.
- * 5. What is posted runs in the order of the posts, where one happened before the other. Among the pushes that is the
- *    order of the word's modifications, which a take keeps. An own post comes behind all that was taken; what was pushed
- *    before it, as far as the posting thread knows, it takes first: a push that happened before the load in take_posted
- *    cannot be overlooked by it.
+ * 1. A push releases and the take acquires: the loop's thread sees the frames that it is to resume.
+ *    All modifications are exchanges, so one take synchronises with every push that it takes
+ *    (waiter_list.h, 4). ABA does no harm, for the reasons given there.
+ * 2. No wake-up is lost, because sleeping and posting modify one word. Either the push comes first,
+ *    and EMPTY -> PARKED fails; or PARKED comes first, and the push finds it and wakes. No seq_cst
+ *    is needed.
+ * 3. The poster that pushes onto PARKED wakes, and no other: one wake for many posts.
+ * 4. Once the push is done the loop may run, end and be freed. So after it post uses the address of
+ *    the word only. The thread sleeps on the word itself, on the half that holds its low 32 bits:
+ *    PARKED is odd and no pointer is, so the half differs when the word does.
+ * 5. What is posted runs in the order of the posts, where one happened before the other. Among the
+ *    pushes that is the order of the word's modifications, which a take keeps. A post of the loop's
+ *    own thread comes behind all that was taken. What was pushed before it, as far as that thread
+ *    knows, it takes first: the load in take_posted cannot overlook a push that happened before it.
  *
- * Timers stand under a lock, since any thread may clear one and has to know at once whether it came in time.
- * The loop's thread takes the lock to set one and when one is due; otherwise it only compares a time of its
- * own, `deadline`: when the earliest is due, or earlier (if that one was cleared).
+ * Timers stand under a lock, since any thread may clear one and has to know at once whether it came
+ * in time. The loop's thread takes the lock to set one and when one is due. Otherwise it only
+ * compares a time of its own, `deadline`: when the earliest is due, or earlier, if that one was
+ * cleared.
  *
- * 6. A timer is never missed: the loop's thread puts forward its deadline when it sets one; any other thread
- *    that sets one which is the earliest posts `hint`, which makes the loop's thread read the deadline anew,
- *    and by 2 it does not sleep over that. If the hint is posted already, it is going to be resumed and to
- *    take the lock after this, so that it finds this timer too.
- * 7. While there is something to run the clock is read before each so many resumptions, not before each: a
- *    look at it costs as much as several.
+ * 6. A timer is never missed. The loop's thread puts forward its deadline when it sets one. Any
+ *    other thread that sets the earliest one posts `hint`, which makes the loop's thread read the
+ *    deadline anew, and by 2 the loop does not sleep over that. If the hint is posted already, it
+ *    is going to be resumed and to take the lock after this, so that it finds this timer too.
+ * 7. While there is something to run the clock is read once in so many resumptions, because a look
+ *    at it costs as much as several of them.
  */
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
@@ -50,9 +52,10 @@
 #define PARKED ((uintptr_t)1)
 
 /*
- * How often to look for work before sleeping. A look costs some tens of nanoseconds (the pause that goes
- * with it), a sleep and a wake across cores some tens of microseconds, so a thousand looks cost no more
- * than the sleep that they may save. A loop that found nothing looks half as long the next time.
+ * How often to look for work before sleeping. A look, with the pause that goes with it, costs some
+ * tens of nanoseconds; a sleep and a wake across cores cost some tens of microseconds. So a
+ * thousand looks cost no more than the sleep that they may save. A loop that found nothing looks
+ * half as long the next time.
  */
 #if BIDE_CHECK
 enum { SPINS_LEAST = 1, SPINS_MOST = 2 };
@@ -78,7 +81,8 @@ static bide_atomic(uint32_t) * parked_half(bide_run_loop *loop)
 /* Moves what other threads have posted behind the plain chain. */
 BIDE_INLINE void take_posted(bide_run_loop *loop)
 {
-    /* relaxed: a look; of what was posted before whatever the caller has seen, it sees that something is there. */
+    /* relaxed: a look. Of what was posted before anything the caller has seen, it sees that
+     * something is there. */
     if (BIDE_LIKELY(bide_atomic_load(&loop->posted, relaxed) <= PARKED))
         return;
     /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
@@ -219,7 +223,8 @@ static bool is_deadline_past(const bide_run_loop *loop)
 /* Looks for work for a while, then sleeps until there is some, or until the deadline. */
 static void await_work(bide_run_loop *loop)
 {
-    /* Where a coroutine of the inline scheduler runs the loop, what is queued behind it may be what the loop waits for. */
+    /* A coroutine of the inline scheduler may run the loop. What is queued behind it may be what
+     * the loop waits for. */
     if (bide_run_queued_())
         return;
     for (uint32_t i = 0; i < loop->spins; i++) {
@@ -249,7 +254,10 @@ static void await_work(bide_run_loop *loop)
     }
 }
 
-/* It runs here, or what it runs runs another loop. (`outer` means something while it runs.) */
+/*
+ * The scheduler's coroutines run here, or in another loop that they run. (`outer` means something
+ * while it runs.)
+ */
 static bool runs_here_only(bide_scheduler *scheduler)
 {
     bide_run_loop *inner = running;

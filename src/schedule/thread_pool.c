@@ -1,21 +1,22 @@
 /*
  * The thread pool: one queue under one lock.
  *
- * Everything in `state` is read and written under `lock`, but for `work`, which a thread that looks for
- * work reads without it as a hint: whatever it reads, it takes the lock before it acts on it. So the
- * lock orders everything, frames included, and `work` is relaxed.
+ * Everything in `state` is read and written under `lock`, except `work`: a thread that looks for
+ * work reads that without the lock, as a hint. Whatever it reads, it takes the lock before it acts
+ * on it. So the lock orders everything, frames included, and `work` is relaxed.
  *
- * A thread without work is in one of two states: looking (at most one at a time, for a while) or sleeping on
- * the condition. Both end under the lock with another look at the queue, so no post is missed: a poster
- * that finds a thread looking wakes nobody; otherwise it wakes one sleeper; and whoever takes from the
- * queue and leaves something there wakes the next.
+ * A thread without work is in one of two states: looking (at most one at a time, for a while) or
+ * sleeping on the condition. Both end under the lock with another look at the queue, so no post is
+ * missed. A poster that finds a thread looking wakes nobody; otherwise it wakes one sleeper. A
+ * thread that takes from the queue and leaves something there wakes the next.
  *
- * Timers stand under the lock too. Of the threads without work one at most, the keeper, sleeps until the
- * earliest is due, on a condition of its own. While a timer is set no thread sleeps on the other condition
- * unless there is a keeper, or one that looks and will be; so
- *   - who sets the earliest wakes the keeper, for it to sleep less, or makes a sleeper the keeper;
- *   - the keeper, when it goes off with work, has another sleeper take its place.
- * When no thread is without work, they look at the clock between coroutines, each so many.
+ * Timers stand under the lock too. Of the threads without work one at most, the keeper, sleeps
+ * until the earliest is due, on a condition of its own. While a timer is set no thread sleeps on
+ * the other condition unless there is a keeper, or a thread that looks and will be one. So:
+ *   - the thread that sets the earliest wakes the keeper, for it to sleep less, or makes a sleeper
+ *     the keeper;
+ *   - the keeper, when it goes off with work, has another sleeper take its place. When no thread is
+ *     without work, they look at the clock between coroutines, once in so many.
  */
 #define _GNU_SOURCE
 #include "bide/thread_pool.h"
@@ -41,11 +42,11 @@ struct bide_thread_pool {
     pthread_mutex_t lock;
     pthread_cond_t condition;
     bide_awaiter_chain queue; /* oldest first */
-    unsigned sleeping;        /* without the keeper */
+    unsigned sleeping;        /* except the keeper */
     bool has_keeper;
     pthread_cond_t keeper;
     bide_timers timers;
-    unsigned turns; /* resumptions until somebody looks at the clock */
+    unsigned turns; /* resumptions until a thread looks at the clock */
     bool looking;
     bool may_look; /* constant */
     bool ending;
@@ -57,7 +58,7 @@ struct bide_thread_pool {
 /* The pool whose thread this is. */
 static BIDE_THREAD_LOCAL const bide_thread_pool *own_pool;
 
-/* There is something for a thread to do. One that looks will see it. */
+/* There is something for a thread to do. A thread that looks will see it. */
 static void wake_one(bide_thread_pool *pool)
 {
     if (pool->looking)

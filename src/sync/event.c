@@ -1,11 +1,12 @@
 /*
- * The slow half of the manual-reset event. States and orders: waiter_list.h. Setting is one compare-exchange
- * that acquires and releases:
- *   1. release, so that who finds it set (is_set, or a refused push) sees what was written before set;
+ * The slow half of the manual-reset event. Its states and orders are in waiter_list.h. Setting is
+ * one compare-exchange that acquires and releases:
+ *   1. release, so that whoever finds it set (is_set, or a refused push) sees what was written
+ *      before the set;
  *   2. acquire, so that set sees the waiters' nodes, and the frames behind them, that were pushed.
- * A waiter pushes by a compare-exchange on the same word, so for each wait either the push comes first
- * and the exchange takes the waiter, or the exchange comes first and the push is refused: no wake-up is
- * lost and none is doubled.
+ *      A waiter pushes by a compare-exchange on the same word. So for each wait either the push
+ *      comes first, and the exchange takes the waiter; or the exchange comes first, and the push is
+ *      refused. No wake-up is lost and none is doubled.
  *
  * Closing is one of the same kind, and so is its argument.
  */

@@ -6,7 +6,10 @@ static bool is_due(const bide_queue_waiter *waiter, uintptr_t value)
     return bide_queue_is_past(value, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants);
 }
 
-/* Who was notified with all takes nothing: what one was notified for is then the next one's. */
+/*
+ * A waiter that all were notified with takes nothing: a notification of one is then the next
+ * waiter's.
+ */
 static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     if (is_due(waiter, *value))
@@ -17,7 +20,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-/* What is due has taken nothing. */
+/* A waiter that is due has taken nothing. */
 static void admitted(bide_queue_waiter *waiter, uintptr_t value)
 {
     if (!is_due(waiter, value))
@@ -39,7 +42,7 @@ void bide_notify_one(bide_notify *notify)
     /* relaxed: what is found is compared by put. */
     uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
     while ((state & BIDE_QUEUE_CLOSED_) == 0) {
-        /* While somebody serves, how many wait is known to him alone. */
+        /* While a server is at work, only it knows how many wait. */
         uintptr_t most = (state & BIDE_QUEUE_SERVING_) != 0 ? BIDE_QUEUE_NUMBER_MOST : 1;
         uintptr_t more = bide_queue_number(state) < most ? BIDE_QUEUE_ONE : 0;
         if (bide_waiter_queue_put(&notify->queue, &bide_notify_rules_, &state,

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Each public function says in what way it may be used: clauses_test.py INCLUDE-FOLDER
 
-The comment above a function of include/bide/*.h, or above a group of functions, ends with a paragraph of clauses. Their
+The comment above a function of include/bide/*.h, or above a group of functions, ends with clauses. Their
 forms are in CONTRIBUTING.md; manual pages are made from them. Here each clause that a function needs is looked for, and
 that it has one of its forms:
 
-    Threads         every function, and every macro that is written like one
+    Threads         every function, and every macro that is written like one, but for the names of types
     Errors          what returns an int, and what is awaited
     Suspends, Cancel-safe, Progress     what is awaited
 """
@@ -19,7 +19,6 @@ adaptive_spin.h
 allocator.h
 async_generator.h
 atomic.h
-auto_event.h
 barging_mutex.h
 blocking.h
 broadcast.h
@@ -33,7 +32,6 @@ create.h
 cyclic_barrier.h
 deadline.h
 dump.h
-event.h
 frame.h
 generator.h
 handle.h
@@ -43,22 +41,17 @@ latch.h
 linked_queue.h
 mpmc_ring.h
 multi_producer_sequencer.h
-mutex.h
 node_pool.h
-notify.h
 once.h
-oneshot.h
 pollable.h
 recursive_generator.h
 rendezvous.h
 ring.h
-run_loop.h
 rw_lock.h
 schedule.h
 scope.h
 segment_queue.h
 select.h
-semaphore.h
 sequence_barrier.h
 sequence_group.h
 shared_task.h
@@ -66,15 +59,12 @@ single_consumer_event.h
 single_producer_sequencer.h
 sleep.h
 spawn.h
-spsc_channel.h
 spsc_ring.h
 stop.h
 stop_callback.h
 sync_wait.h
 task.h
 then.h
-thread_pool.h
-unbounded_channel.h
 version.h
 wait_group.h
 watch.h
@@ -123,7 +113,7 @@ def items_and_comments(text):
     items = []
 
     def macro(match):
-        define = re.match(r"\s*#\s*define\s+(\w+)(\(?)", match.group())
+        define = re.match(r"\s*#\s*define\s+(\w+)(\((?!type\))|)", match.group())
         if define:
             public = re.fullmatch(r"bide_\w*[^\W_]", define[1]) and define[2]
             items.append(Item(match.start(), define[1] if public else None, ("Threads",)))
@@ -216,12 +206,13 @@ int bide_c(void);
 /* Threads: any. */
 #define bide_d(x) \\
     bide_e(x)
+#define bide_a_type(type) struct { type x; }
 int bide_e(int x);
 """
     items, comments = items_and_comments(text)
     got = [fault for item in items if item.name
            for fault in faults(item.name, item.needs, documentation(text, item, items, comments))]
-    return got == ["bide_c: Threads", "bide_c: Errors", "bide_e: Errors"]
+    return got == ["bide_c: Threads", "bide_c: Errors", "bide_e: Threads", "bide_e: Errors"]
 
 
 def main():

@@ -1,10 +1,10 @@
 /*
- * A channel from one to all: each subscriber sees every element, and who is too slow is told how many he has missed.
- * Floor: queue.
+ * A channel from one to all: each subscriber sees every element, and one that is too slow is told
+ * how many it has missed. Floor: queue.
  *
  *     bide_broadcast_slot(struct event) memory[100];
  *     bide_broadcast(struct event) broadcast;
- *     bide_broadcast_init(&broadcast, memory, 100);       it keeps the last 100; any number from 1 on
+ *     bide_broadcast_init(&broadcast, memory, 100);       it keeps the last 100; at least 1
  *     bide_broadcast_send(&broadcast, &event);            the producer: 0, or -EPIPE (closed)
  *
  *     bide_broadcast_subscriber(struct event) subscriber;
@@ -12,59 +12,67 @@
  *     while (bide_broadcast_receive_blocking(&subscriber, &event, BIDE_FOREVER) == 0)
  *         if (subscriber.missed != 0) ...                 so many were lost just before this one
  *
+ * One thread at a time is the producer: it sends and closes. The role is handed on by something
+ * that orders the two threads, as a mutex does. A subscriber is a position and what belongs to it.
+ * It is one thread's at a time; there may be any number of them, they come and go, and nobody keeps
+ * a list of them. A copy of one is another that goes on from there.
+ *
+ * A producer that stops in the middle of sending stops nobody, and takes nothing away. What is
+ * found to be published can be had, or something later.
+ *
+ * Sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters that
+ * it wakes. Receiving is lock-free: it begins again only when the element was overwritten
+ * meanwhile, and then further on.
+ *
+ * None of it allocates. Elements are copied as memcpy does: any type in C; in C++ trivially
+ * copyable ones. In the macros `broadcast_`, `memory` and `subscriber_` may be evaluated more than
+ * once, the other arguments once.
+ *
+ * Why it is right:
+ *
  *     published    the position of the newest element, from 0 on; the cursor of a sequence barrier
- *     places       0 to capacity: the caller's slots, and one more inside. Positions go through them in turn
+ *     places       0 to capacity: the caller's slots, and one more inside; positions take turns
  *
  *                      kept: the last `capacity`
  *                  . [ o  o  o  o  o  published ] (being written) .
  *                           position ->
  *
  *     send         write the next place, then publish its position
- *     receive      wait until the position is published; read its place; if it was overwritten, skip to the oldest that
- *                  is kept, and count what was skipped. If that is overwritten too while it is read, skip further: who
- *                  stayed just in front of a quick producer would never have one
- *     close        close the barrier: who has seen all ends with -EPIPE
+ *     receive      wait until the position is published; read its place
+ *     close        close the barrier: a subscriber that has seen all ends with -EPIPE
  *
- * What is being written is none of what is kept, since there is one place more. So a producer that stops in the middle
- * of sending stops nobody, and takes nothing away; and who finds that something is published can have it, or what came
- * later.
- *
- * One thread at a time is the producer (send, close); who hands that on does so by something that orders the two, as a
- * mutex does. A subscriber is a position and what belongs to it: it is one thread's at a time, there may be any number,
- * they come and go, and nobody keeps a list of them. A copy of one is another that goes on from there.
- *
- * ---- Why it is right ----
+ * What is being written is none of what is kept, since there is one place more. A receive whose
+ * place was overwritten skips to the oldest element that is kept, and counts what it has skipped.
+ * If that is overwritten too while it is read, it skips further, because a subscriber that stayed
+ * just in front of a quick producer would never have an element.
  *
  * 1. `published` is changed by the producer alone, so it reads it relaxed.
- * 2. Publishing releases the words of that element, and what was written before the send. A subscriber reads the place
- *    of a position only if it is not beyond `seen`, which it has loaded from `published` with acquire. So no word is
- *    older than the element that is read.
- * 3. Nor is one newer. There are capacity + 1 places, so words of position n + capacity + 1 are written to the place of
- *    n, after n + capacity was published, and between the two is a release fence; an acquire fence is between the
- *    reading of the words and the next look at `published`. If one word that was read was of a later element, the two
- *    fences order the publishing of n + capacity before that look. So if it finds less all words were of position n,
- *    and, in a batch, of those behind it. If not, n is none of the last `capacity`, and lost in any case. (Words are
- *    atomics, so that nothing of this is a data race, and relaxed, so that they cost what plain ones do.)
- * 4. Closing is the producer's, so all that was sent comes before it: who finds the barrier shut (acquire; partner is
- *    the close) and then has had all that is published has had the last. Who waits is ended by the barrier,
- *    by the same rule.
- * 5. An element is taken when the coroutine goes on, and until then the subscriber stays where it is: so a wait that is
- *    cut short loses nothing but by being slow. It finds one then, for its position was published when it was woken,
- *    and what is published is never overwritten before there is a later one. That no wake-up is lost is the barrier's
- *    argument.
- * 6. Positions wrap around, and a capacity need not divide their number. So the place goes along with the position. Who
- *    begins takes it from `origin`, the position that was last in place 0: that is relaxed, since an older one, or a
- *    newer one, is so many rounds away, and leads to the same place. A subscriber that does not look may fall behind by
- *    SIZE_MAX - 1; while it begins to wait less than half of that may be sent (sequence_barrier.h).
+ * 2. Publishing releases the words of that element, and what was written before the send. A
+ *    subscriber reads the place of a position only if it is not beyond `seen`, which it has loaded
+ *    from `published` with acquire. So no word is older than the element that is read.
+ * 3. Nor is one newer. There are capacity + 1 places, so words of position n + capacity + 1 are
+ *    written to the place of n, after n + capacity was published. Between the two is a release
+ *    fence; between the reading of the words and the next look at `published` is an acquire fence.
+ *    If one word that was read was of a later element, the two fences order the publishing of n +
+ *    capacity before that look. So if the look finds less, all words were of position n, and, in a
+ *    batch, of those behind it. If not, n is none of the last `capacity`, and lost in any case.
+ *    Words are atomics, so nothing of this is a data race, and relaxed, so they cost what plain
+ *    ones do.
+ * 4. Closing is the producer's, so all that was sent comes before it. A subscriber that finds the
+ *    barrier shut (acquire; partner is the close) and then has had all that is published has had
+ *    the last. Waiters are ended by the barrier, by the same rule.
+ * 5. An element is taken when the coroutine goes on, and until then the subscriber stays where it
+ *    is. So a wait that is cut short loses nothing but time. It finds an element then: its position
+ *    was published when it was woken, and what is published is never overwritten before there is a
+ *    later one. That no wake-up is lost is the barrier's argument.
+ * 6. Positions wrap around, and a capacity need not divide their number. So the place goes along
+ *    with the position. A new subscriber takes it from `origin`, the position that was last in
+ *    place 0. That is relaxed, because an older one, or a newer one, is so many rounds away, and
+ *    leads to the same place. A subscriber that does not look may fall behind by SIZE_MAX - 1;
+ *    while it begins to wait less than half of that may be sent (sequence_barrier.h).
  *
- * Progress: sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters, to be woken.
- * Receiving is lock-free: it begins again only when the element was overwritten meanwhile, and then further on.
- *
- * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `broadcast`,
- * `memory` and `subscriber` may be evaluated more than once, the other arguments once. None of them allocates.
- *
- * Source: Tokio's broadcast, which locks; the ring is that of the Disruptor without its gate. Sequence locks: see
- * watch.h.
+ * Source: Tokio's broadcast, which locks; the ring is that of the Disruptor without its gate.
+ * Sequence locks: see watch.h.
  */
 #ifndef BIDE_BROADCAST_H
 #define BIDE_BROADCAST_H
@@ -93,8 +101,10 @@ typedef struct bide_broadcast_ {
         bide_shared_word_ words[BIDE_SHARED_WORDS_(sizeof(type))]; \
     }
 
-/* A broadcast of elements of `type`, aligned to BIDE_CACHE_LINE. Each use is a type of its own: give it a name by a
- * typedef, or declare one where it is used. */
+/*
+ * A broadcast of elements of `type`, aligned to BIDE_CACHE_LINE. Each use is a type of its own:
+ * give it a name by a typedef, or declare one where it is used.
+ */
 #define bide_broadcast(type)                                       \
     struct {                                                       \
         bide_broadcast_ broadcast;                                 \
@@ -110,8 +120,10 @@ typedef struct bide_broadcast_cursor_ {
     size_t lost;     /* since the last that was received */
 } bide_broadcast_cursor_;
 
-/* A subscriber to elements of `type`. `missed` is set by each receive that has an element: how many were overwritten
- * between the one before and this. Nothing refers to it but its own wait. */
+/*
+ * A subscriber to elements of `type`. Each receive that has an element sets `missed`: how many were
+ * overwritten between the one before and this. Nothing refers to a subscriber but its own wait.
+ */
 #define bide_broadcast_subscriber(type)   \
     struct {                              \
         size_t missed;                    \
@@ -119,7 +131,9 @@ typedef struct bide_broadcast_cursor_ {
         BIDE_SHARED_TYPE_(type) * typed_; \
     }
 
-/* One wait. The caller's, for the time of the wait; so is where the element goes. */
+/*
+ * One wait. Its memory, and that of the element's place, is the caller's until the wait has ended.
+ */
 typedef struct bide_broadcast_waiter {
     bide_sequence_waiter wait; /* the head */
     bide_broadcast_cursor_ *cursor;
@@ -133,9 +147,10 @@ typedef struct bide_broadcast_waiter {
 #define BIDE_BROADCAST_SIZE_(typed)             (sizeof(typed)->typed_->value)
 
 /*
- * Makes `broadcast` an empty one over the array `memory` of `count` slots, which stay the caller's and must outlive it:
- * it keeps the last `count` elements. At least 1, at most SIZE_MAX / 4. Before it is shared. The memory of both may go
- * when the producer is done (its last call has returned) and nobody subscribes, receives or waits.
+ * Makes `broadcast_` an empty one over the array `memory` of `count` slots, 1 to SIZE_MAX / 4,
+ * which stay the caller's and must outlive it: it keeps the last `count` elements. The memory of
+ * both may go when the producer's last call has returned and nobody subscribes, receives or waits.
+ * Threads: before it is shared.
  */
 #define bide_broadcast_init(broadcast_, memory, count)                                             \
     ((void)sizeof(*(1 ? &(memory)->words : &(broadcast_)->spare)),                                 \
@@ -174,9 +189,11 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
 /* ---- The producer ---- */
 
 /*
- * Sends a copy of the element at `from` to all who are subscribed, in place of the oldest, and wakes who waits for it,
- * each on its own scheduler. Returns 0; or -EPIPE if it is closed: then nothing is done. The producer; does not
- * suspend, and runs nobody on the caller's stack while a coroutine is running on it. Wait-free while nobody waits.
+ * Sends a copy of the element at `from` to all subscribers, in place of the oldest, and wakes the
+ * waiters, each on its own scheduler, but not on the caller's stack while a coroutine is running on
+ * it.
+ * Threads: the producer's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
+ * wait-free while nobody waits, otherwise lock-free and linear in the waiters.
  */
 #define bide_broadcast_send(broadcast_, from)                                                     \
     bide_broadcast_send_(&(broadcast_)->broadcast, BIDE_BROADCAST_ELEMENT_((broadcast_), (from)), \
@@ -198,8 +215,10 @@ BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *fro
 }
 
 /*
- * Closes it: what is kept is still received, and after that who waits, now and later, ends with -EPIPE. Sends answer
- * -EPIPE. More than once is once. The producer; does not suspend; as send otherwise.
+ * Closes it: what is kept is still received, and after that receives end with -EPIPE, now and
+ * later. Sends answer -EPIPE. More than once is once.
+ * Threads: the producer's. Suspends: never. Progress: blocks while another thread removes a wait
+ * that is cut short; linear in the waiters.
  */
 #define bide_broadcast_close(broadcast_) bide_broadcast_close_(&(broadcast_)->broadcast)
 
@@ -212,8 +231,10 @@ BIDE_INLINE void bide_broadcast_close_(bide_broadcast_ *broadcast)
 /* ---- Subscribing ---- */
 
 /*
- * Makes a subscriber to elements of the same type, which receives what is sent from now on: all that comes after the
- * last that the caller knows of, at least. The memory may go when it does not wait. Any thread; wait-free.
+ * Makes a subscriber to elements of the same type, which receives what is sent from now on: all
+ * that comes after the last that the caller knows of, at least. The memory may go when it does not
+ * wait.
+ * Threads: any. Progress: wait-free.
  */
 #define bide_broadcast_subscribe(subscriber_, broadcast_)                               \
     ((void)sizeof(*(1 ? &(subscriber_)->typed_->value : &(broadcast_)->typed_->value)), \
@@ -250,7 +271,10 @@ BIDE_INLINE size_t bide_broadcast_available_(bide_broadcast_cursor_ *cursor, siz
     return cursor->seen - cursor->position + 1;
 }
 
-/* If the next is not kept any more, by what was seen, skips to the oldest that is, and `margin` further. */
+/*
+ * If the next is not kept any more, by what was seen, skips to the oldest that is, and `margin`
+ * further.
+ */
 BIDE_INLINE void bide_broadcast_skip_(bide_broadcast_cursor_ *cursor, size_t margin)
 {
     const bide_broadcast_ *broadcast = cursor->broadcast;
@@ -264,8 +288,10 @@ BIDE_INLINE void bide_broadcast_skip_(bide_broadcast_cursor_ *cursor, size_t mar
         bide_broadcast_after_(broadcast, cursor->place, lost % (broadcast->capacity + 1));
 }
 
-/* So many were sent while some were copied: how far to stay away from the oldest next time. Less than the capacity; and
- * so far that this does not come again soon. */
+/*
+ * So many were sent while some were copied: how far to stay away from the oldest next time. Less
+ * than the capacity; and so far that this does not come again soon.
+ */
 BIDE_INLINE size_t bide_broadcast_margin_(const bide_broadcast_ *broadcast, size_t sent)
 {
     size_t most = broadcast->capacity - (broadcast->capacity + 3) / 4;
@@ -275,8 +301,10 @@ BIDE_INLINE size_t bide_broadcast_margin_(const bide_broadcast_ *broadcast, size
     return 2 * sent > least ? 2 * sent : least;
 }
 
-/* Takes what there is, up to `count`; returns how many. One is taken by what was seen before; for more a look at what is
- * published now costs little. */
+/*
+ * Takes what there is, up to `count`; returns how many. One is taken by what was seen before; for
+ * more a look at what is published now costs little.
+ */
 BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *missed, void *to,
                                         size_t count, size_t size)
 {
@@ -335,8 +363,10 @@ BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, s
 }
 
 /*
- * Takes the next element, if there is one, and copies it to `to`; `missed` says how many were lost before it. Returns
- * 0; -EAGAIN if there is none yet; -EPIPE if it is closed and all was seen. The subscriber's; lock-free.
+ * Takes the next element, if there is one, and copies it to `to`; `missed` says how many were lost
+ * before it.
+ * Threads: the subscriber's. Errors: -EAGAIN (there is none yet), -EPIPE (closed, and all was
+ * seen). Progress: lock-free.
  */
 #define bide_broadcast_try_receive(subscriber_, to)                             \
     bide_broadcast_try_receive_(&(subscriber_)->cursor, &(subscriber_)->missed, \
@@ -351,10 +381,11 @@ BIDE_INLINE int bide_broadcast_try_receive_(bide_broadcast_cursor_ *cursor, size
 }
 
 /*
- * Takes elements, as many of `count` as there are, and copies them to the array `to`, in order; `missed` says how many
- * were lost before the first, and none were after that. Returns how many, at least 1; -EAGAIN if there is none yet;
- * -EPIPE if it is closed and all was seen; 0 only if count is 0. The rest of the array may have been written to. The
- * subscriber's; lock-free.
+ * Takes elements, as many of `count` as there are, and copies them to the array `to`, in order;
+ * `missed` says how many were lost before the first, and none were after that. Returns how many, at
+ * least 1, or an error; 0 only if count is 0. The rest of the array may have been written to.
+ * Threads: the subscriber's. Errors: -EAGAIN (there is none yet), -EPIPE (closed, and all was
+ * seen). Progress: lock-free.
  */
 #define bide_broadcast_try_receive_many(subscriber_, to, count)                     \
     bide_broadcast_try_take_(&(subscriber_)->cursor, &(subscriber_)->missed,        \
@@ -405,11 +436,12 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
 }
 
 /*
- * Waits for the next element, and copies it to `to`; `missed` says how many were lost before it. `waiter` (a
- * bide_broadcast_waiter), the subscriber and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE
- * if it is closed and all was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was taken. What
- * was written before the element was sent is visible. The subscriber's, on any thread; suspends if there is none yet;
- * lock-free, but for the system call of a heavy fence (fence.h) if nobody has waited for some time.
+ * Waits for the next element, and copies it to `to`; `missed` says how many were lost before it.
+ * What was written before the element was sent is visible. `waiter` (a bide_broadcast_waiter), the
+ * subscriber and `to` are the operation's until the wait has ended.
+ * Threads: the subscriber's. Errors: -EPIPE (closed, and all was seen), -ECANCELED, -ETIMEDOUT.
+ * Suspends: if there is none yet. Cancel-safe: yes. Progress: lock-free, except for the system call
+ * of a heavy fence (fence.h) if nobody has waited for some time.
  */
 #define bide_broadcast_receive(waiter, subscriber_, to)                               \
     bide_broadcast_receive_((waiter), &(subscriber_)->cursor, &(subscriber_)->missed, \
@@ -417,8 +449,10 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
                             BIDE_BROADCAST_SIZE_(subscriber_))
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: the subscriber's. Errors: as bide_broadcast_receive; -ETIMEDOUT (the deadline has come).
+ * Progress: blocks.
  */
 #define bide_broadcast_receive_blocking(subscriber_, to, deadline)                   \
     bide_broadcast_receive_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \
@@ -433,7 +467,11 @@ BIDE_INLINE int bide_broadcast_receive_blocking_(bide_broadcast_cursor_ *cursor,
                                 deadline);
 }
 
-/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+/*
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * way.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_broadcast_destroy(broadcast_) \
     bide_sequence_barrier_destroy_(        \
         &(broadcast_)->broadcast.barrier,  \

@@ -1,16 +1,22 @@
 /*
- * Deadlines: at a time a stop source is asked to stop, so that what waits in it ends with -ETIMEDOUT.
- * Floor: coroutine.
+ * Deadlines: at a time a stop source is asked to stop, so that what waits in it ends with
+ * -ETIMEDOUT. Floor: coroutine.
  *
- *     bide_await_status(status, bide_with_deadline(&self->limited, time, fetch(&self->fetch, url)));
+ *     bide_await_status(status,
+ *                       bide_with_deadline(&self->limited, time, fetch(&self->fetch, url)));
  *
- * runs one operation under a deadline. The two halves of it are for who needs them apart: a bide_deadline brings
- * a context, with the source in it, for whatever is to run under it, and has to be ended.
+ * runs one operation under a deadline. For use apart there are its two halves: a bide_deadline
+ * brings a context, with the source in it, for whatever is to run under it, and has to be ended.
  *
  *     no deadline --init--> SET --time--> fires --> ENDED
  *                             +-------end-----------^
  *
- * Source: the timeouts and cancel scopes of Nathaniel J. Smith's article on timeouts and cancellation.
+ * The scheduler has to have timers. Setting and ending a deadline costs a timer set and cleared.
+ *
+ * Why it is right: src/coroutine/deadline.c.
+ *
+ * Source: the timeouts and cancel scopes of Nathaniel J. Smith's article on timeouts and
+ * cancellation.
  */
 #ifndef BIDE_DEADLINE_H
 #define BIDE_DEADLINE_H
@@ -20,48 +26,53 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* The caller's, from init until it has ended. */
+/* The caller's memory, from init until it has ended. */
 typedef struct bide_deadline {
     bide_context context; /* for what is to run under it; constant */
     bide_stop_source source;
     bide_timer timer;
     bide_frame frame; /* runs when the time has come */
     bide_atomic(
-        uintptr_t) state; /* BIDE_DEADLINE_SET, BIDE_DEADLINE_ENDED, or who waits for its end */
+        uintptr_t) state; /* BIDE_DEADLINE_SET, BIDE_DEADLINE_ENDED, or the waiter for its end */
 } bide_deadline;
 
 #define BIDE_DEADLINE_SET   ((uintptr_t)0)
 #define BIDE_DEADLINE_ENDED ((uintptr_t)1)
 
-/* One wait for the end of a deadline. The caller's, for the time of the wait. */
+/* One wait for the end of a deadline. The caller's memory until the wait has ended. */
 typedef struct bide_deadline_waiter {
     bide_awaiter awaiter;
     bide_deadline *deadline;
 } bide_deadline_waiter;
 
 /*
- * Sets a deadline at `time`, nanoseconds of bide_platform.now(): then deadline->source is asked to stop, with
- * -ETIMEDOUT, on the scheduler of `context`. deadline->context is `context` with that source in place of
- * its own, to which it is attached: a request on that one reaches it too, with its reason. One chain of
- * coroutines may run in it (stop.h). Returns 0, or -ENOTSUP, and nothing is set, if the scheduler has no
- * timers. `context` and its source outlive the deadline. Any thread; does not suspend; blocks for a moment at
- * most.
+ * Sets a deadline at `time`, nanoseconds of bide_platform.now(): then deadline->source is asked to
+ * stop, with -ETIMEDOUT, on the scheduler of `context`. deadline->context is `context` with that
+ * source in place of its own, to which it is attached: a request on that one reaches it too, with
+ * its reason. One chain of coroutines may run in it (stop.h). `context` and its source outlive the
+ * deadline.
+ * Threads: any. Errors: -ENOTSUP (the scheduler has no timers; nothing is set). Suspends: never.
+ * Progress: blocks for a moment at most.
  */
 int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time);
 
 /*
- * Ends a deadline that was set, whether its time has come or not: afterwards nothing refers to it, and its
- * memory may go. Ends with 0. Nothing runs in its context any more. Any thread; suspends only if it
- * is about to ask its source to stop at this moment, until it has; cannot be cancelled.
+ * Ends a deadline that was set, whether its time has come or not: afterwards nothing refers to it,
+ * and its memory may go. Nothing runs in its context any more.
+ * Threads: any. Errors: none. Suspends: if it is about to ask its source to stop at this moment,
+ * until it has. Cancel-safe: yes, it cannot be cut short. Progress: blocks for a moment at most.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *deadline);
 
-/* The same where no await can stand. False: it is about to ask its source to stop at this moment, and has to be
- * ended by bide_deadline_end, or by this a little later. Any thread; does not suspend. */
+/*
+ * The same where no await can stand. False: it is about to ask its source to stop at this moment,
+ * and has to be ended by bide_deadline_end, or by this a little later.
+ * Threads: any. Suspends: never. Progress: blocks for a moment at most.
+ */
 bool bide_deadline_try_end(bide_deadline *deadline);
 
-/* One operation under a deadline. The caller's, for the time of the wait. */
+/* One operation under a deadline. The caller's memory until the wait has ended. */
 typedef struct bide_with_deadline_operation {
     bide_awaiter awaiter;
     bide_awaiter *inner;
@@ -73,12 +84,14 @@ typedef struct bide_with_deadline_operation {
 } bide_with_deadline_operation;
 
 /*
- * Runs `inner` (a task, or any operation) in the awaiting coroutine's context with a deadline: from `time` on
- * what it waits for ends with -ETIMEDOUT, as by bide_stop_request_with. Ends when `inner` has ended, with
- * its status, which is its own affair, or with -ENOTSUP at once, `inner` not begun, if that is not ready and the
- * scheduler has no timers. `operation` is the caller's until the wait has ended. Suspends if `inner` does; is
- * cancelled as `inner` is. If the coroutine is destroyed before it has been told of the end, what `inner` took is given
- * back.
+ * Runs `inner` (a task, or any operation) in the awaiting coroutine's context with a deadline: from
+ * `time` on what it waits for ends with -ETIMEDOUT, as by bide_stop_request_with. Ends when `inner`
+ * has ended, with its status, which is its own affair. `operation` is the operation's until the
+ * wait has ended. If the coroutine is destroyed before it has been told of the end, what `inner`
+ * took is given back.
+ * Threads: any. Errors: those of `inner`; -ENOTSUP (at once, `inner` is not ready and not begun,
+ * because the scheduler has no timers). Suspends: if `inner` does. Cancel-safe: as its inner
+ * operation is. Progress: that of `inner`.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,

@@ -9,8 +9,8 @@
  *         bide_try(changed);
  *     }
  *
- *     one    ends the wait of the first in line; if nobody waits, it is remembered for the next, once
- *     all    ends the waits of all that have begun; nothing is remembered
+ *     one    ends the wait of the first in line; without waiters it is remembered, once
+ *     all    ends all waits that have begun; nothing is remembered
  *
  * Any thread may notify and wait. A wait begins when bide_notify_wait is called, not when it is
  * awaited: so the loop above hears of each change that is made before all are notified. A

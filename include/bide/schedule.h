@@ -1,19 +1,26 @@
 /*
- * Going to another scheduler. A coroutine runs where its context's scheduler runs it; these change that, for the
- * coroutine itself or for what it awaits. Floor: coroutine.
+ * Going to another scheduler. A coroutine runs where its context's scheduler runs it; these change
+ * that, for the coroutine itself or for what it awaits. Floor: coroutine.
+ *
+ *     bide_await(bide_schedule(&self->move, pool));           // from here on it runs in the pool
+ *     bide_try(bide_schedule_on(&self->there, pool, child));  // `child` runs there, this one stays
  *
  *     bide_schedule      the coroutine goes on there, from here to its end
  *     bide_resume_on     waits for something, then does that
- *     bide_schedule_on   something else runs there, and the coroutine goes on where it was (the articles'
- *                        `via` is this or the former, by what is to run there)
+ *     bide_schedule_on   something else runs there, and the coroutine goes on where it was
  *
- * Whatever awaits the coroutine goes on where it belongs, whatever the coroutine did: a frame in the operation
- * stands between the two and hands over by posting. The coroutine that moves is the one that awaits the operation: given
- * to a wrapper that runs it in a coroutine of its own (bide_with_stop, bide_with_deadline, bide_when_all, a scope,
- * bide_once_run, bide_schedule_on), a move is that coroutine's, and the awaiting one stays. bide_then has none, so what
- * awaits it moves.
+ * Whatever awaits the coroutine goes on where it belongs, whatever the coroutine did. It costs a
+ * frame in the operation, which stands between the two and hands over by posting.
  *
- * Source: schedule(), resume_on and schedule_on of cppcoro, and `via` of Lewis Baker's articles.
+ * The coroutine that moves is the one that awaits the operation. Wrappers that run what they are
+ * given in a coroutine of their own are bide_with_stop, bide_with_deadline, bide_when_all, a scope,
+ * bide_once_run and bide_schedule_on: a move given to one of these is that coroutine's, and the
+ * awaiting one stays. bide_then has none, so what awaits it moves.
+ *
+ * Why it is right: src/coroutine/schedule.c.
+ *
+ * Source: schedule(), resume_on and schedule_on of cppcoro, and `via` of Lewis Baker's articles,
+ * which is bide_schedule_on or bide_resume_on, by what is to run there.
  */
 #ifndef BIDE_SCHEDULE_H
 #define BIDE_SCHEDULE_H
@@ -22,19 +29,24 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* Changing one's own scheduler. The caller's until the coroutine has ended: in its frame, not inside a child's. It
- * may be used again meanwhile, and take turns with others. */
+/*
+ * Changing one's own scheduler. Its memory is the operation's until the coroutine has ended: in the
+ * coroutine's frame, not inside a child's. It may be used again meanwhile, and take turns with
+ * others.
+ */
 typedef struct bide_schedule_operation {
     bide_awaiter awaiter;
     bide_scheduler *scheduler;
     bide_context context; /* the coroutine's, afterwards */
-    bide_frame back;      /* between the coroutine and who awaits it */
+    bide_frame back;      /* between the coroutine and what awaits it */
 } bide_schedule_operation;
 
 /*
- * The coroutine goes on as one of those of `scheduler`: what runs in it now does there too, until its end or
- * the next of these. With its own scheduler it lets others run first. Ends with 0. `operation` is the
- * caller's until the coroutine has ended. Suspends always; cannot be cancelled.
+ * The coroutine goes on as one of those of `scheduler`: what runs in it now does there too, until
+ * its end or the next of these. With its own scheduler it lets others run first. `operation` is the
+ * operation's until the coroutine has ended.
+ * Threads: any. Errors: none. Suspends: always. Cancel-safe: yes, it cannot be cut short. Progress:
+ * as the post of `scheduler` is.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler);
@@ -43,12 +55,16 @@ bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *
 typedef struct bide_resume_on_operation {
     bide_schedule_operation schedule;
     bide_awaiter *inner;
-    bide_frame after; /* who awaits `inner` */
+    bide_frame after; /* it awaits `inner` */
     int status;
 } bide_resume_on_operation;
 
-/* Waits for `inner`, then goes on as by bide_schedule. Ends with the status of `inner`. Cancelled as `inner`
- * is. */
+/*
+ * Waits for `inner`, then goes on as by bide_schedule. Ends with the status of `inner`. `operation`
+ * is the operation's until the coroutine has ended.
+ * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
+ * Progress: that of `inner`.
+ */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler *scheduler,
                              bide_awaiter *inner);
@@ -59,14 +75,16 @@ typedef struct bide_schedule_on_operation {
     bide_awaiter *inner;
     bide_scheduler *scheduler;
     bide_context context; /* of what runs there */
-    bide_frame there;     /* who awaits `inner` */
+    bide_frame there;     /* it awaits `inner` */
     int status;
 } bide_schedule_on_operation;
 
 /*
- * Starts `inner` on `scheduler` (in the caller's context otherwise), and goes on where the coroutine is now
- * when it has ended; ends with its status. `operation` is the caller's until the wait has ended. Suspends
- * always; cancelled as `inner` is.
+ * Starts `inner` on `scheduler` (in the caller's context otherwise), and goes on where the
+ * coroutine is now when it has ended; ends with its status. `operation` is the operation's until
+ * the wait has ended.
+ * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
+ * Progress: that of `inner`.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,

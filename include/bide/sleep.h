@@ -3,8 +3,12 @@
  *
  *     bide_await(bide_sleep_for(&self->sleep, 20 * 1000000));      // 20 ms
  *
- * Times are nanoseconds of bide_platform.now(). Who does something at regular times adds to the time that it
- * slept until, and is not late by more each time, as it would be by bide_sleep_for.
+ * Times are nanoseconds of bide_platform.now(). To do something at regular times, add to the time
+ * that was slept until: then delays do not add up, as they would with bide_sleep_for. The scheduler
+ * has to have timers; the inline scheduler has none.
+ *
+ * Why it is right: a sleep is a timer of the coroutine's scheduler, whose lock orders its setting,
+ * clearing and end.
  */
 #ifndef BIDE_SLEEP_H
 #define BIDE_SLEEP_H
@@ -15,7 +19,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* One sleep. The caller's, for the time of the wait. */
+/* One sleep. The caller's memory until the wait has ended. */
 typedef struct bide_sleep {
     bide_timer timer;
     int status;
@@ -29,7 +33,8 @@ BIDE_INLINE bide_frame *bide_sleep_suspend_(bide_awaiter *awaiter, bide_frame *f
         sleep->status = -ENOTSUP;
     else {
         sleep->status = 0;
-        /* Once it is set, neither the sleep nor the frame is touched; if it could not be, they are ours. */
+        /* Once it is set, neither the sleep nor the frame is touched; if it could not be, they are
+         * ours. */
         int error = scheduler->set_timer(scheduler, &sleep->timer);
         if (BIDE_LIKELY(error == 0))
             return NULL;
@@ -43,7 +48,7 @@ BIDE_INLINE int bide_sleep_resume_(bide_awaiter *awaiter)
     return ((bide_sleep *)(void *)awaiter)->status;
 }
 
-/* Whoever clears the timer has the sleep, and nobody else ends it. */
+/* The thread that clears the timer has the sleep, and nobody else ends it. */
 BIDE_INLINE void bide_sleep_cancel_(bide_awaiter *awaiter)
 {
     bide_scheduler *scheduler = awaiter->frame->context->scheduler;
@@ -61,11 +66,12 @@ BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until `time`; never less, but more if the thread has other things to do. A time that has passed is
- * waited for too: what else is ready gets its turn. BIDE_FOREVER never comes. `sleep` is the caller's
- * until the wait has ended. Ends with 0; or with -ENOTSUP, at once, if the scheduler has no timers (the
- * inline scheduler has none); or with the reason if it is cancelled. Any thread; suspends. Blocking: the timers
- * of a scheduler have a lock, which is held for a moment.
+ * Waits until `time`; never less, but more if the thread has other things to do. A time that has
+ * passed is waited for too: what else is ready gets its turn. BIDE_FOREVER never comes. `sleep` is
+ * the operation's until the wait has ended.
+ * Threads: any. Errors: -ENOTSUP (at once: the scheduler has no timers), -ECANCELED, -ETIMEDOUT.
+ * Suspends: always. Cancel-safe: yes. Progress: blocks for a moment, for the lock of the
+ * scheduler's timers.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
@@ -83,7 +89,11 @@ BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
     return &sleep->timer.awaiter;
 }
 
-/* Waits for so many nanoseconds from now. As bide_sleep_until otherwise. */
+/*
+ * Waits for so many nanoseconds from now. As bide_sleep_until otherwise.
+ * Threads: any. Errors: as bide_sleep_until. Suspends: always. Cancel-safe: yes. Progress: as
+ * bide_sleep_until.
+ */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sleep_for(bide_sleep *sleep, uint64_t nanoseconds)
 {

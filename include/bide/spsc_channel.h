@@ -12,7 +12,7 @@
  *     open --close--> closed, and drained by the receiver --> closed, empty
  *
  *     send       0: it is in the channel     -EPIPE: closed; the element is still the sender's
- *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent has been received
+ *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent is received
  *     cut short  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
  *
  * One thread at a time is the sender, and one the receiver. Either role may be handed on to another

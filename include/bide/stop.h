@@ -1,5 +1,13 @@
 /*
- * Asking coroutines to stop: structured cancellation. Floor: coroutine.
+ * Asking coroutines to stop: structured cancellation. A request on a stop source cuts short what
+ * waits in it, once and for good. Floor: coroutine.
+ *
+ *     bide_stop_source stop;
+ *     bide_stop_source_init(&stop);
+ *     bide_context context = {scheduler, &stop, NULL};
+ *     bide_spawn(&spawned, &context, serve(&server));         // its waits are under `stop`
+ *
+ *     bide_stop_request(&stop);                               // any thread: these end, -ECANCELED
  *
  *     bide_stop_source     is asked to stop, once and for good; whatever waits in it is cut short
  *     a token              is a pointer to it, in the context (bide_context.stop)
@@ -7,68 +15,76 @@
  *
  * Sources form trees: a request reaches the source and all that are attached below it.
  *
- * A source belongs to one chain of coroutines that await each other, so at most one wait is under way in
- * it. Whoever runs several at once gives each a source of its own, attached to the one of its context; roots
- * (so spawn, sync_wait, bide_run_loop_wait) do. Two waits at once in one source are caught as misuse when
- * they are seen. A coroutine without a source (NULL) is never asked, and pays a look at that pointer when it
- * suspends.
+ * A source belongs to one chain of coroutines that await each other, so at most one wait is under
+ * way in it. To run several chains at once, give each a source of its own, attached to the one of
+ * its context; roots (so spawn, sync_wait, bide_run_loop_wait) do. Two waits at once in one source
+ * are caught as misuse when they are seen. A coroutine without a source (NULL) is never asked, and
+ * pays a look at that pointer when it suspends.
  *
  * What a request does to a coroutine:
- *   - what it waits for ends with the reason, -ECANCELED or -ETIMEDOUT, unless it ends by itself first, or
- *     cannot be cut short (each operation says). It ends exactly once, and what it had to give is then not
- *     lost: either the coroutine has it or the operation never took it.
+ *   - what it waits for ends with the reason, -ECANCELED or -ETIMEDOUT, unless it ends by itself
+ *     first, or cannot be cut short (each operation says). It ends exactly once, and what it had to
+ *     give is then not lost: either the coroutine has it or the operation never took it.
  *   - each later wait that is not ready ends at once with the reason. What is ready is still had.
  *   - it is otherwise not disturbed: it may ask (bide_stop_requested), clean up, and end.
  *
+ * Why it is right: 1 to 5a are the gate's, which keeps an operation while it is cancelled; 6 and 7
+ * are the tree's.
+ *
  * ---- The gate ----
  *
- * A wait that can be cut short is not for the coroutine's frame but for a frame inside the source, the gate: when
- * the operation ends, the scheduler steps the gate, which goes on with the coroutine, or not yet. So
- * whoever cancels may use the operation for as long as it holds the gate shut, although the operation may end
- * meanwhile. `word` is REQUESTED (with TIMED_OUT, if that is the reason), and where the wait is:
+ * A wait that can be cut short is not for the coroutine's frame but for a frame inside the source,
+ * the gate. When the operation ends, the scheduler steps the gate, which goes on with the
+ * coroutine, or not yet. So the canceler may use the operation for as long as it holds the gate
+ * shut, although the operation may end meanwhile. `word` is REQUESTED (with TIMED_OUT, if that is
+ * the reason), and where the wait is:
  *
  *     IDLE (0)     there is none, or it is being started
  *     WAITING      it is started, the gate is open
- *     CANCELING    whoever requested it is in `cancel`
- *     ENDED        (beside IDLE and CANCELING) the gate was stepped; who starts or cancels goes on with it
+ *     CANCELING    the canceler, which is the request or the starter, is in `cancel`
+ *     ENDED        (beside IDLE and CANCELING) the gate was stepped; starter or canceler goes on
  *     CUT          (beside any) the operation has been told that it ends with the reason
- *     LEAVING      (beside any but WAITING) the operation is named in a list of those to be removed; whoever takes it
- *                  from there has not done with it yet
+ *     LEAVING      (beside any but WAITING) the operation is named in a list of those to be
+ *                  removed; the remover, which takes it from there, has not done with it yet
  *
- *     starter:   IDLE -> WAITING once suspend has returned. REQUESTED meanwhile: it cancels first, itself.
- *                ENDED meanwhile: it takes that off, and the coroutine goes on
- *     request:   + REQUESTED; WAITING -> CANCELING, and after `cancel` -> WAITING, or, if ENDED, -> IDLE
- *                and the coroutine is woken. If LEAVING: -> LEAVING, and the remover does that instead
+ *     starter:   IDLE -> WAITING once suspend has returned. REQUESTED meanwhile: it cancels first,
+ *                itself. ENDED meanwhile: it takes that off, and the coroutine goes on
+ *     request:   + REQUESTED; WAITING -> CANCELING, and after `cancel` -> WAITING, or, if ENDED,
+ *                -> IDLE, and the coroutine is woken. If LEAVING: -> LEAVING, and the remover does
+ *                that instead
  *     remover:   - LEAVING, and then, unless CANCELING, as the request after `cancel`
  *     gate:      WAITING -> IDLE, and the coroutine goes on; otherwise + ENDED
  *
- * 1. While the word is not WAITING the coroutine cannot go on, so the operation, the frame and the source
- *    stay. Who puts WAITING touches none of them afterwards.
- * 2. WAITING is released with what the starter or the canceler did, and acquired by the gate (which lets the
- *    coroutine use all that again) and by the request (which uses the operation).
- * 3. ENDED is released by the gate with the operation's results, and acquired by who goes on with the coroutine.
- * 4. REQUESTED is released by the request, and acquired by whoever draws a conclusion from it, so that what was
- *    written before the request (why) is seen by what it ends.
- * 5. No request is missed: it modifies the word, as IDLE -> WAITING does, so either it finds WAITING, or the
- *    starter finds REQUESTED.
- * 5a. Where another thread holds what the operation is enlisted in, `cancel` names the operation to that thread (the
- *    remover) and returns. The canceler sets LEAVING before, so the gate stays shut until both are done. Each of the two
- *    releases its last use of the operation by taking off its flag; the second opens the gate, and its modification
- *    continues the release sequence of the first, so the gate acquires both. (The starter is CANCELING for that time.)
+ * 1. While the word is not WAITING the coroutine cannot go on, so the operation, the frame and the
+ *    source stay. The thread that puts WAITING touches none of them afterwards.
+ * 2. WAITING is released with what the starter or the canceler did. It is acquired by the gate,
+ *    which lets the coroutine use all that again, and by the request, which uses the operation.
+ * 3. ENDED is released by the gate with the operation's results, and acquired by the thread that
+ *    goes on with the coroutine.
+ * 4. REQUESTED is released by the request, and acquired before a conclusion is drawn from it. So
+ *    what was written before the request (why) is seen by what it ends.
+ * 5. No request is missed: it modifies the word, as IDLE -> WAITING does, so either it finds
+ *    WAITING, or the starter finds REQUESTED.
+ * 5a. Where another thread holds what the operation is enlisted in, `cancel` names the operation to
+ *     that thread, the remover, and returns. The canceler sets LEAVING before, so the gate stays
+ *     shut until both are done. Each of the two releases its last use of the operation by taking
+ *     off its flag. The second opens the gate, and its modification continues the release sequence
+ *     of the first, so the gate acquires both. The starter is CANCELING for that time.
  *
  * ---- The tree ----
  *
- * Each source has a lock for the list of its children. A request goes down from parent to child, and holds the
- * locks on the path to where it is; to attach and to detach takes the parent's only. So:
+ * Each source has a lock for the list of its children. A request goes down from parent to child,
+ * and holds the locks on the path to where it is; attaching and detaching take the parent's only.
+ * So:
  * 6. nobody below can be detached, and freed, while the request is there;
- * 7. who attaches comes before the request has the parent's lock, and is found, or after, and finds
- *    REQUESTED. Both may happen; the second to ask a source does nothing.
- * All are asked first, and those that wait are strung together (1 keeps them). Only when the locks are
- * free are their waits canceled: no code of the user's runs under a lock, and a list with many of
- * them is gone through once, by the first of them.
+ * 7. attaching comes before the request has the parent's lock, and is found, or after, and finds
+ *    REQUESTED. Both may happen; the second to ask a source does nothing. All are asked first, and
+ *    those that wait are strung together; 1 keeps them. Only when the locks are free are their
+ *    waits cancelled. So no code of the user's runs under a lock, and a list with many of them is
+ *    gone through once, by the first of them.
  *
- * Source: the cancellation tokens of cppcoro; stop tokens of C++20; the waiter that is leaving in musl's condition
- * variables.
+ * Source: the cancellation tokens of cppcoro; stop tokens of C++20; the waiter that is leaving in
+ * musl's condition variables.
  */
 #ifndef BIDE_STOP_H
 #define BIDE_STOP_H
@@ -92,14 +108,14 @@ struct bide_stop_source {
     bide_atomic(uint32_t) lock; /* of `first_child`, and of the children's `next` and `before` */
     bide_stop_source *first_child;
 
-    /* of whoever attaches and detaches it */
+    /* of the thread that attaches and detaches it */
     bide_stop_source *parent; /* or NULL */
     bide_stop_source *next;
     bide_stop_source **before; /* what points at it */
 
     /* of the starter; while CANCELING, of the request */
     bide_frame
-        gate; /* its awaiter's frame is the coroutine that waits, its link what that waits for */
+        gate; /* its awaiter's frame is the waiting coroutine, its link what that waits for */
     void (*cancel)(bide_awaiter *awaiter);
 
     union {
@@ -109,9 +125,9 @@ struct bide_stop_source {
 };
 
 /*
- * Makes a source without a parent. Before it is shared. The memory may go when nothing runs in a context
- * that has it, nothing is attached to it, it is detached if it was attached, and no request on it is
- * under way.
+ * Makes a source without a parent. The memory may go when nothing runs in a context that has it,
+ * nothing is attached to it, it is detached if it was attached, and no request on it is under way.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_stop_source_init(bide_stop_source *source)
 {
@@ -122,82 +138,105 @@ BIDE_INLINE void bide_stop_source_init(bide_stop_source *source)
 }
 
 /*
- * Makes `source` a child of `parent`, which must outlive its being one: requests on the parent reach it from
- * now on. If the parent was asked already, so is the source, with the same reason, before this returns. A
- * source has one parent at a time. Any thread; does not suspend. Blocks while another thread attaches to
- * `parent`, detaches from it, or walks through it with a request.
+ * Makes `source` a child of `parent`, which must outlive its being one: requests on the parent
+ * reach it from now on. If the parent was asked already, so is the source, with the same reason,
+ * before this returns. A source has one parent at a time.
+ * Threads: any. Suspends: never. Progress: blocks while another thread attaches to `parent`,
+ * detaches from it, or walks through it with a request.
  */
 void bide_stop_source_attach(bide_stop_source *source, bide_stop_source *parent);
 
 /*
- * Undoes it: after this nothing of the parent refers to the source. Does nothing if it has no parent. Any
- * thread, one at a time; does not suspend; blocks as attaching does.
+ * Undoes it: after this nothing of the parent refers to the source. Does nothing if it has no
+ * parent.
+ * Threads: one at a time. Suspends: never. Progress: blocks as bide_stop_source_attach does.
  */
 void bide_stop_source_detach(bide_stop_source *source);
 
 /*
- * Asks `source`, and all attached below it, to stop: see above for what that does. Those that were asked already are
- * left as they are. Any thread, but not from a signal handler or an interrupt, for it wakes coroutines:
- * let those interrupt a blocking call (bide_blocking_interrupt), or raise a flag that a thread looks at.
- * Does not suspend, and does not run coroutines on the caller's stack while one is running on it. Linear in the
- * sources, whatever waits beside those that are cut short; blocks while another thread attaches, detaches or walks
- * there.
+ * Asks `source`, and all attached below it, to stop: see above for what that does. Those that were
+ * asked already are left as they are. Cancelled coroutines do not run on the caller's stack while a
+ * coroutine is running on it.
+ * Threads: any, but not in a signal handler or an interrupt, because it wakes coroutines: let those
+ * interrupt a blocking call (bide_blocking_interrupt), or raise a flag that a thread looks at.
+ * Suspends: never. Progress: blocks while another thread attaches, detaches or walks there; linear
+ * in the sources, however many other waiters there are beside those that are cut short.
  */
 void bide_stop_request(bide_stop_source *source);
 
-/* The same; waits end with `reason`, -ECANCELED or -ETIMEDOUT. The first reason stays. */
+/*
+ * The same; waits end with `reason`, -ECANCELED or -ETIMEDOUT. The first reason stays.
+ * Threads: as bide_stop_request. Suspends: never. Progress: as bide_stop_request.
+ */
 void bide_stop_request_with(bide_stop_source *source, int reason);
 
-/* Was it asked to stop? NULL never is. What was written before the request is then visible. Any thread;
- * wait-free. */
+/*
+ * Was it asked to stop? NULL never is. What was written before the request is then visible.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_stop_requested(bide_stop_source *source)
 {
     /* acquire: partner is the request's release, 4. */
     return source != NULL && (bide_atomic_load(&source->word, acquire) & BIDE_STOP_REQUESTED_) != 0;
 }
 
-/* With what waits in `source` end: 0 while it was not asked, -ECANCELED or -ETIMEDOUT. As above otherwise. */
+/*
+ * What waits in `source` end with: 0 while it was not asked, -ECANCELED or -ETIMEDOUT. What was
+ * written before the request is then visible. NULL is never asked.
+ * Threads: any. Errors: -ECANCELED, -ETIMEDOUT (the reason). Progress: wait-free.
+ */
 int bide_stop_reason(bide_stop_source *source);
 
-/* ---- For who writes operations that can be cut short ---- */
+/* ---- For authors of operations that can be cut short ---- */
 
 /*
- * Was the coroutine that waits for `awaiter` asked to stop? By whoever holds an operation that was started and has
- * not ended. Any thread; wait-free.
+ * Was the coroutine that waits for `awaiter` asked to stop? The operation was started and has not
+ * ended.
+ * Threads: the operation's holder's. Progress: wait-free.
  */
 bool bide_awaiter_is_canceled(bide_awaiter *awaiter);
 
 /*
- * Makes an operation end with the reason, instead of what its own `resume` would say; it is then to be woken. From
- * `cancel`, or whenever bide_awaiter_is_canceled; by whoever holds the operation. Its own memory is not changed but for
- * awaiter->ops. Wait-free.
+ * Makes an operation end with the reason, instead of what its own `resume` would say; it is then to
+ * be woken. From `cancel`, or whenever bide_awaiter_is_canceled. Its own memory is not changed but
+ * for awaiter->ops.
+ * Threads: the operation's holder's. Progress: wait-free.
  */
 void bide_awaiter_end_canceled(bide_awaiter *awaiter);
 
-/* Makes an operation end with -EPIPE, because what it waits for was closed. As above otherwise. */
+/*
+ * Makes an operation end with -EPIPE, because what it waits for was closed. As above otherwise.
+ * Threads: the operation's holder's. Progress: wait-free.
+ */
 void bide_awaiter_end_closed(bide_awaiter *awaiter);
 
 /*
- * For `cancel`: the operation is about to be named to another thread, which is to remove it. It stays until that has
- * said bide_awaiter_has_left_, and cancel has returned. False: it has no source, and cannot be named.
+ * For `cancel`: the operation is about to be named to another thread, which is to remove it. It
+ * stays until that thread has said bide_awaiter_has_left_, and cancel has returned. False: it has
+ * no source, and cannot be named.
  */
 bool bide_awaiter_leaves_(bide_awaiter *awaiter);
 
-/* Where a list of those that were named keeps the next one. Of whoever holds that list. */
+/* Where a list of named operations keeps the next one. The holder of that list uses it. */
 bide_awaiter **bide_awaiter_next_leaving_(bide_awaiter *awaiter);
 
 /*
- * The remover is done with it: it was removed, and has been told how it ends, or was not there. True: it has ended
- * meanwhile, and the remover wakes it, as it stands; otherwise it is not touched any more, unless it is the remover's to
- * wake because it was removed.
+ * The remover is done with it: it was removed, and has been told how it ends, or was not there.
+ * True: it has ended meanwhile, and the remover wakes it, as it stands. False: it is not touched
+ * any more, unless it is the remover's to wake because it was removed.
  */
 bool bide_awaiter_has_left_(bide_awaiter *awaiter);
 
-/* In the suspend of an operation, by its frame: is it the gate of a source? Then the coroutine does not go on before
- * suspend has returned, whoever ends the operation; 1. */
+/*
+ * In the suspend of an operation, by its frame: is it the gate of a source? Then the coroutine does
+ * not go on before suspend has returned, whoever ends the operation: 1.
+ */
 bool bide_stop_holds_(const bide_frame *frame);
 
-/* A suspended coroutine is destroyed: its source lets go of the wait. Not while a request is under way. */
+/*
+ * A suspended coroutine is destroyed: its source lets go of the wait. Not while a request is under
+ * way.
+ */
 void bide_stop_forget_(bide_frame *frame);
 
 /* bide_stop_suspend_ in a source that need not be that of the frame's context. */

@@ -1,15 +1,15 @@
 /*
- * Stop callbacks: when a stop source is asked to stop, a function is called. For what has to be told in its own
- * way: a call of somebody else's library that is to be aborted, a thread that looks at a flag. (What waits in a
- * coroutine is cut short without this.) Floor: coroutine.
+ * Stop callbacks: when a stop source is asked to stop, a function is called. For what has to be
+ * told in its own way: a call of somebody else's library that is to be aborted, a thread that looks
+ * at a flag. (What waits in a coroutine is cut short without this.) Floor: coroutine.
  *
  *     bide_stop_callback_init(&callback, bide_this_context()->stop, bide_this_context(), abort_it, &query);
  *     ...
  *     if (!bide_stop_callback_remove(&callback))
  *         bide_await(bide_stop_callback_wait(&wait, &callback));
  *
- * The function is a job of a scheduler's: no lock is held when it is called, and it is not called by
- * bide_stop_request itself.
+ * The function is a job of a scheduler's: no lock is held when it is called, and it is not called
+ * by bide_stop_request itself.
  *
  *     init --> SET --request--> posted --> runs --> ENDED
  *               |                  (remove: false, so wait)
@@ -46,31 +46,33 @@ typedef struct bide_stop_callback_waiter {
 } bide_stop_callback_waiter;
 
 /*
- * From now on a request on `source` has function(argument) called once, on the scheduler of `context`; at once
- * if it was asked already. What was written before the request is visible in it. It must not block, like
- * anything that a scheduler runs. With the inline scheduler it runs on the thread of the request, where waking runs
- * coroutines: after what runs there has suspended or, if nothing does, before bide_stop_request
- * (or this) returns. `source` outlives the callback, and the scheduler of `context`, which is copied; a `source` that
- * is NULL is never asked. Any
- * thread; cannot fail; does not suspend; blocks as bide_stop_source_attach does.
+ * From now on a request on `source` has function(argument) called once, on the scheduler of
+ * `context`; at once if it was asked already. What was written before the request is visible in it.
+ * It must not block, like anything that a scheduler runs. With the inline scheduler it runs on the
+ * thread of the request, where waking runs coroutines: after what runs there has suspended or, if
+ * nothing does, before bide_stop_request (or this) returns. `source` outlives the callback, and the
+ * scheduler of `context`, which is copied; a `source` that is NULL is never asked. Any thread;
+ * cannot fail; does not suspend; blocks as bide_stop_source_attach does.
  */
 void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *source,
                              const bide_context *context, void (*function)(void *argument),
                              void *argument);
 
 /*
- * Always to be called before the memory goes. True: the function was not called and never will be, and nothing
- * refers to the callback any more. False: the function has been posted, runs, or has run; the memory stays until a
- * wait has ended. It says the same again when called again. Any thread, its own function too, one at a time; does
- * not suspend; blocks as bide_stop_source_detach does, but not for the function.
+ * Always to be called before the memory goes. True: the function was not called and never will be,
+ * and nothing refers to the callback any more. False: the function has been posted, runs, or has
+ * run; the memory stays until a wait has ended. It says the same again when called again. Any
+ * thread, its own function too, one at a time; does not suspend; blocks as bide_stop_source_detach
+ * does, but not for the function.
  */
 bool bide_stop_callback_remove(bide_stop_callback *callback);
 
 /*
- * After a remove that said false: waits until the function has run. What it wrote is then visible, and the
- * callback's memory may go. `waiter` is the caller's until the wait has ended; one at a time. Ends with 0. Any
- * thread, but not where the function itself waits for the end of it; suspends if it has not run yet; cannot be
- * cancelled; lock-free. A coroutine that is destroyed here leaves the callback as it is, still to be waited for.
+ * After a remove that said false: waits until the function has run. What it wrote is then visible,
+ * and the callback's memory may go. `waiter` is the caller's until the wait has ended; one at a
+ * time. Ends with 0. Any thread, but not where the function itself waits for the end of it;
+ * suspends if it has not run yet; cannot be cancelled; lock-free. A coroutine that is destroyed
+ * here leaves the callback as it is, still to be waited for.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_stop_callback_wait(bide_stop_callback_waiter *waiter,

@@ -12,7 +12,7 @@
  *     open --close--> closed, and drained by receivers --> closed, empty
  *
  *     send       0: it is in the channel     -EPIPE: closed     -ENOMEM: nothing was sent
- *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent has been received
+ *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent is received
  *     cut short  -ECANCELED, -ETIMEDOUT      nothing was received
  *
  * Any thread may use it with a seat of its own in the queue's domain (hazard.h). A seat is used by

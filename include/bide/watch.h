@@ -1,6 +1,6 @@
 /*
- * A channel that has one value, the latest: a configuration, a position, a price. Who is slow misses what was in
- * between. Floor: queue.
+ * A channel that has one value, the latest: a configuration, a position, a price. A slow receiver
+ * misses what was in between. Floor: queue.
  *
  *     bide_watch(struct config) watch;
  *     bide_watch_init(&watch, &config);               there is a value from the beginning
@@ -10,54 +10,60 @@
  *     bide_watch_receiver(struct config) receiver;
  *     bide_watch_receiver_init(&receiver, &watch);    it has seen nothing yet
  *     while (bide_watch_changed_blocking(&receiver, &config, BIDE_FOREVER) == 0)
- *         apply(&config);                             the first, and each that is new when it is asked for
+ *         apply(&config);                             the first, and each that is new by then
+ *
+ * One thread at a time is the producer: it sends and closes. The role is handed on by something
+ * that orders the two threads, as a mutex does. Any number of threads may read. A receiver is one
+ * thread's at a time; there may be any number of them, they come and go, and nobody keeps a list of
+ * them. A producer that stops in the middle of sending stops nobody: the latest complete value is
+ * in another buffer.
+ *
+ * Sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters that
+ * it wakes. Reading is lock-free: it begins again only if three values were sent meanwhile.
+ *
+ * None of it allocates. Values are copied as memcpy does: any type in C; in C++ trivially copyable
+ * ones. In the macros `watch_` and `receiver_` may be evaluated more than once, the other arguments
+ * once.
+ *
+ * Why it is right:
  *
  *     published   the version of the latest value, from 0 on; the cursor of a sequence barrier
  *     words       some buffers in turn: version n is in buffer n % BUFFERS
  *
  *                 published = n             sending                   published = n + 1
- *                 |  n  | n-3 | n-2 | n-1 | ----> |  n  | ... | n-2 | n-1 | ----> |  n  | n+1 | n-2 | n-1 |
+ *                 | n |n-3|n-2|n-1|  ---->  | n |...|n-2|n-1|  ---->  | n |n+1|n-2|n-1|
  *
  *     send        write the buffer of version n + 1, then publish that
- *     read        read the buffer of what is published; if that was published too long ago meanwhile, again
+ *     read        read the buffer of what is published; if that was published too long ago, again
  *     changed     wait until something else is published than this receiver has seen; read
- *     close       close the barrier: who has seen the last version ends with -EPIPE
+ *     close       close the barrier: a receiver that has seen the last version ends with -EPIPE
  *
- * A buffer is overwritten when BUFFERS - 1 newer ones have been published. So a producer that stops in the middle of
- * sending stops nobody: the latest complete value is in another buffer.
- *
- * One thread at a time is the producer (send, close); who hands that on does so by something that orders the two, as a
- * mutex does. Reading is for any number of threads. A receiver is one thread's at a time; there may be any number, they
- * come and go, and nobody keeps a list of them.
- *
- * ---- Why it is right ----
+ * A buffer is overwritten when BUFFERS - 1 newer ones have been published.
  *
  * 1. `published` is changed by the producer alone, so it reads it relaxed.
- * 2. Publishing releases the words of that version, and what was written before the send; who reads `published`
- *    acquires them. So no word is older than the version that is read.
- * 3. Nor is one newer. Words of version n + BUFFERS are written to the buffer of version n after n + BUFFERS - 1 was
- *    published, and between the two is a release fence; an acquire fence is between the reading of the words and the
- *    second look at `published`. If one word that was read was of version n + BUFFERS, or later, the two fences order
- *    the publishing before that look, which finds n + BUFFERS - 1 at least. So if it finds less all words were of
- *    version n. If not, it has found a later version, and reads that: it acquires.
- *    (Words are atomics, so that nothing of this is a data race, and relaxed, so that they cost what plain ones do.)
- * 4. Closing is the producer's, so all that was sent comes before it: who finds the barrier shut (acquire; partner is
- *    the close) and then nothing new in `published` has seen the last. Who waits is ended by the barrier, by the same
- *    rule.
- * 5. Between a wait's end and its coroutine more may be sent: it takes the latest there is when it goes on. Nothing is
- *    taken before, so a wait that is cut short loses nothing. That no wake-up is lost is the barrier's argument.
- * 6. Versions wrap around. A version is new if it is another than was seen, so a receiver that does not look may fall
- *    behind by all of them but one; while it begins to wait less than half of them may be sent (sequence_barrier.h).
- *    The number of buffers is a power of two, so they go on in turn.
+ * 2. Publishing releases the words of that version, and what was written before the send. A reader
+ *    acquires them with `published`. So no word is older than the version that is read.
+ * 3. Nor is one newer. Words of version n + BUFFERS are written to the buffer of version n after n
+ *    + BUFFERS - 1 was published. Between the two is a release fence; between the reading of the
+ *    words and the second look at `published` is an acquire fence. If one word that was read was of
+ *    version n + BUFFERS, or later, the two fences order the publishing before that look, which
+ *    finds n + BUFFERS - 1 at least. So if it finds less, all words were of version n. If not, it
+ *    has found a later version, and reads that: it acquires. Words are atomics, so nothing of this
+ *    is a data race, and relaxed, so they cost what plain ones do.
+ * 4. Closing is the producer's, so all that was sent comes before it. A receiver that finds the
+ *    barrier shut (acquire; partner is the close) and then nothing new in `published` has seen the
+ *    last. Waiters are ended by the barrier, by the same rule.
+ * 5. Between a wait's end and its coroutine more may be sent: the coroutine takes the latest there
+ *    is when it goes on. Nothing is taken before, so a wait that is cut short loses nothing. That
+ *    no wake-up is lost is the barrier's argument.
+ * 6. Versions wrap around. A version is new if it is another than was seen, so a receiver that does
+ *    not look may fall behind by all of them but one; while it begins to wait less than half of
+ *    them may be sent (sequence_barrier.h). The number of buffers is a power of two, so they go on
+ *    in turn.
  *
- * Progress: sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters, to be woken.
- * Reading is lock-free: it begins again only if three values were sent meanwhile.
- *
- * Values are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `watch` and `receiver`
- * may be evaluated more than once, the other arguments once. None of them allocates.
- *
- * Source: Tokio's watch. Sequence locks: Lameter, Effective synchronization on Linux/NUMA systems (2005); the orders:
- * Boehm, Can seqlocks get along with programming language memory models? (2012).
+ * Source: Tokio's watch. Sequence locks: Lameter, Effective synchronization on Linux/NUMA systems
+ * (2005); the orders: Boehm, Can seqlocks get along with programming language memory models?
+ * (2012).
  */
 #ifndef BIDE_WATCH_H
 #define BIDE_WATCH_H
@@ -68,7 +74,10 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* A power of two. More of them make reading begin again less often; to the model checker more are like two. */
+/*
+ * A power of two. More of them make reading begin again less often; to the model checker more are
+ * like two.
+ */
 #if BIDE_CHECK
 enum { BIDE_WATCH_BUFFERS_ = 2 };
 #else
@@ -84,8 +93,11 @@ typedef struct bide_watch_ {
     bool closed;              /* the producer's */
 } bide_watch_;
 
-/* A watch for values of `type`, aligned to BIDE_CACHE_LINE. Each use is a type of its own: give it a name by a typedef,
- * or declare one where it is used. It has BIDE_WATCH_BUFFERS_ copies of the value inside. */
+/*
+ * A watch for values of `type`, aligned to BIDE_CACHE_LINE. Each use is a type of its own: give it
+ * a name by a typedef, or declare one where it is used. It has BIDE_WATCH_BUFFERS_ copies of the
+ * value inside.
+ */
 #define bide_watch(type)                                                       \
     struct {                                                                   \
         bide_watch_ watch;                                                     \
@@ -99,14 +111,17 @@ typedef struct bide_watch_receiver_ {
     size_t seen; /* the version */
 } bide_watch_receiver_;
 
-/* A receiver for values of `type`: what somebody has seen of a watch. Nothing refers to it but its own wait. */
+/*
+ * A receiver for values of `type`: what it has seen of a watch. Nothing refers to it but its own
+ * wait.
+ */
 #define bide_watch_receiver(type)         \
     struct {                              \
         bide_watch_receiver_ receiver;    \
         BIDE_SHARED_TYPE_(type) * typed_; \
     }
 
-/* One wait. The caller's, for the time of the wait; so is where the value goes. */
+/* One wait. Its memory, and that of the value's place, is the caller's until the wait has ended. */
 typedef struct bide_watch_waiter {
     bide_sequence_waiter wait; /* the head */
     bide_watch_receiver_ *receiver;
@@ -124,8 +139,9 @@ BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t ver
 }
 
 /*
- * Makes a watch that has the value at `from`. Before it is shared. The memory may go when the producer is done (its
- * last call has returned) and nobody reads, receives or waits.
+ * Makes a watch that has the value at `from`. The memory may go when the producer's last call has
+ * returned and nobody reads, receives or waits.
+ * Threads: before it is shared.
  */
 #define bide_watch_init(watch_, from)                                                        \
     bide_watch_init_(&(watch_)->watch, (watch_)->words, BIDE_WATCH_VALUE_((watch_), (from)), \
@@ -144,9 +160,10 @@ BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, 
 /* ---- The producer ---- */
 
 /*
- * Makes a copy of the value at `from` the latest, and wakes who waits for one, each on its own scheduler. Returns 0; or
- * -EPIPE if it is closed: then nothing is done. The producer; does not suspend, and runs nobody on the caller's stack
- * while a coroutine is running on it. Wait-free while nobody waits.
+ * Makes a copy of the value at `from` the latest, and wakes the waiters, each on its own scheduler,
+ * but not on the caller's stack while a coroutine is running on it.
+ * Threads: the producer's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
+ * wait-free while nobody waits, otherwise lock-free and linear in the waiters.
  */
 #define bide_watch_send(watch_, from)                                       \
     bide_watch_send_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (from)), \
@@ -164,9 +181,11 @@ BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t si
 }
 
 /*
- * Closes it: what is the latest can still be read, and received by who has not seen it; after that who waits, now and
- * later, ends with -EPIPE. Sends answer -EPIPE. More than once is once. The producer; does not suspend; as send
- * otherwise.
+ * Closes it: the latest value can still be read, and received once by each receiver that has not
+ * seen it; after that waits end with -EPIPE, now and later. Sends answer -EPIPE. More than once is
+ * once.
+ * Threads: the producer's. Suspends: never. Progress: blocks while another thread removes a wait
+ * that is cut short; linear in the waiters.
  */
 #define bide_watch_close(watch_) bide_watch_close_(&(watch_)->watch)
 
@@ -195,8 +214,9 @@ BIDE_INLINE size_t bide_watch_copy_(bide_watch_ *watch, void *to, size_t size)
 }
 
 /*
- * Copies the latest value to `to`, also after the close. What was written before it was sent is visible. Always 0. Any
- * thread; does not suspend; lock-free.
+ * Copies the latest value to `to`, also after the close. What was written before it was sent is
+ * visible. Always 0.
+ * Threads: any. Errors: none. Suspends: never. Progress: lock-free.
  */
 #define bide_watch_read(watch_, to) \
     bide_watch_read_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (to)), BIDE_WATCH_SIZE_(watch_))
@@ -210,8 +230,9 @@ BIDE_INLINE int bide_watch_read_(bide_watch_ *watch, void *to, size_t size)
 /* ---- Receiving ---- */
 
 /*
- * Makes a receiver of a watch for values of the same type. It has seen nothing, so what is the latest now is new to it.
- * The memory may go when it does not wait. Any thread; wait-free.
+ * Makes a receiver of a watch for values of the same type. It has seen nothing, so the latest value
+ * is new to it. The memory may go when it does not wait.
+ * Threads: any. Progress: wait-free.
  */
 #define bide_watch_receiver_init(receiver_, watch_)                               \
     ((void)sizeof(*(1 ? &(receiver_)->typed_->value : &(watch_)->typed_->value)), \
@@ -224,7 +245,10 @@ BIDE_INLINE void bide_watch_receiver_init_(bide_watch_receiver_ *receiver, bide_
     receiver->seen = bide_atomic_load(&watch->barrier.published, relaxed) - 1;
 }
 
-/* Takes what is the latest now as seen: only what is sent later is new. The receiver's; wait-free. */
+/*
+ * Takes the latest value as seen: only what is sent later is new.
+ * Threads: the receiver's. Progress: wait-free.
+ */
 #define bide_watch_mark_seen(receiver_) bide_watch_mark_seen_(&(receiver_)->receiver)
 
 BIDE_INLINE void bide_watch_mark_seen_(bide_watch_receiver_ *receiver)
@@ -236,13 +260,14 @@ BIDE_INLINE void bide_watch_mark_seen_(bide_watch_receiver_ *receiver)
 /* Is there a version that was not seen? */
 BIDE_INLINE bool bide_watch_is_new_(const bide_watch_receiver_ *receiver)
 {
-    /* relaxed: who reads the value looks again. */
+    /* relaxed: reading the value looks again. */
     return bide_atomic_load(&receiver->watch->barrier.published, relaxed) != receiver->seen;
 }
 
 /*
- * Copies the latest value to `to`, if this receiver has not seen it. Returns 0; -EAGAIN if there is nothing new; -EPIPE
- * if it is closed and there will not be. The receiver's; lock-free.
+ * Copies the latest value to `to`, if this receiver has not seen it.
+ * Threads: the receiver's. Errors: -EAGAIN (there is nothing new), -EPIPE (closed, and there will
+ * not be). Progress: lock-free.
  */
 #define bide_watch_try_changed(receiver_, to)                                             \
     bide_watch_try_changed_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
@@ -309,19 +334,22 @@ BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
 }
 
 /*
- * Waits until there is a version that this receiver has not seen, and copies the latest to `to`. `waiter` (a
- * bide_watch_waiter), the receiver and `to` are the caller's until the wait has ended. Ends with 0; with -EPIPE if it
- * is closed and the last version was seen; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then nothing was
- * seen. What was written before the value was sent is visible. The receiver's, on any thread; suspends if there is
- * nothing new; lock-free, but for the system call of a heavy fence (fence.h) if nobody has waited for some time.
+ * Waits until there is a version that this receiver has not seen, and copies the latest to `to`.
+ * What was written before the value was sent is visible. `waiter` (a bide_watch_waiter), the
+ * receiver and `to` are the operation's until the wait has ended.
+ * Threads: the receiver's. Errors: -EPIPE (closed, and the last version was seen), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if there is nothing new. Cancel-safe: yes. Progress: lock-free, except for
+ * the system call of a heavy fence (fence.h) if nobody has waited for some time.
  */
 #define bide_watch_changed(waiter, receiver_, to)                                               \
     bide_watch_changed_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                         BIDE_WATCH_SIZE_(receiver_))
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: the receiver's. Errors: as bide_watch_changed; -ETIMEDOUT (the deadline has come).
+ * Progress: blocks.
  */
 #define bide_watch_changed_blocking(receiver_, to, deadline)                                   \
     bide_watch_changed_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
@@ -334,7 +362,11 @@ BIDE_INLINE int bide_watch_changed_blocking_(bide_watch_receiver_ *receiver, voi
     return bide_sync_wait_until(bide_watch_changed_(&waiter, receiver, to, size), deadline);
 }
 
-/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+/*
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * way.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_watch_destroy(watch_)  \
     bide_sequence_barrier_destroy_( \
         &(watch_)->watch.barrier, BIDE_MISUSE_("a watch is destroyed that is waited on", #watch_))

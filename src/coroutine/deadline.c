@@ -1,18 +1,18 @@
 /*
- * Deadlines. The deadline belongs to who set it, but for the time from when its timer is posted to when its frame
- * has asked the source to stop.
+ * Deadlines. The deadline belongs to the coroutine that set it, except from when its timer is
+ * posted to when its frame has asked the source to stop.
  *
  *     state   SET       the timer is set, or its frame is to run, or runs
- *             pointer   the same, and somebody waits for its end
+ *             pointer   the same, and a waiter for its end
  *             ENDED     the timer was cleared, or the frame has run
  *
  *     the frame, last:  SET -> ENDED       pointer -> ENDED, and wake
  *     end:              clear the timer; if it was posted, SET -> pointer, or find ENDED
  *
- * 1. Both modify one word, so either the frame finds who waits, or who waits finds ENDED. The frame touches
- *    nothing of the deadline after that.
- * 2. The frame releases with it what it did (the request), and whoever ends the deadline acquires that, before the
- *    memory goes. Who waits releases its waiter, and the frame acquires that.
+ * 1. Both modify one word, so either the frame finds the waiter, or the waiter finds ENDED. The
+ *    frame touches nothing of the deadline after that.
+ * 2. The frame releases with it what it did (the request), and ending the deadline acquires that,
+ *    before the memory goes. The waiter releases itself, and the frame acquires that.
  * 3. A timer that was cleared leaves nothing: the scheduler's lock has ordered that.
  */
 #include "bide/deadline.h"
@@ -107,7 +107,10 @@ static int end_resume(bide_awaiter *awaiter)
     return 0;
 }
 
-/* On a thread of the scheduler: a timer that was posted is in the queue, or runs elsewhere, in a pool. */
+/*
+ * On a thread of the scheduler: a timer that was posted is in the queue, or runs elsewhere, in a
+ * pool.
+ */
 static bool end_here(bide_deadline *deadline)
 {
     if (bide_deadline_try_end(deadline))
@@ -123,7 +126,8 @@ static bool end_withdraw(bide_awaiter *awaiter)
 {
     uintptr_t state = (uintptr_t)awaiter;
     bide_deadline *deadline = waiter_of(awaiter)->deadline;
-    /* relaxed: if it fails, it has ended, and the waiter was posted; otherwise it goes back to who had it. */
+    /* relaxed: if it fails, the deadline has ended, and the waiter was posted; otherwise it goes
+     * back to the coroutine that set it. */
     if (bide_atomic_compare_exchange(&deadline->state, &state, SET, relaxed, relaxed))
         return end_here(deadline);
     bide_stop_source_detach(&deadline->source);
@@ -170,8 +174,10 @@ static void destroy_limited(bide_with_deadline_operation *operation)
     bide_wrapper_forget(&operation->inner);
 }
 
-/* The first time `inner` has ended, the second time the deadline. Only then the result is taken: until then what the
- * operation took can still be given back. */
+/*
+ * The first time `inner` has ended, the second time the deadline. Only then the result is taken:
+ * until then what the operation took can still be given back.
+ */
 static bide_next limited_step(bide_frame *frame, unsigned depth)
 {
     bide_with_deadline_operation *operation =

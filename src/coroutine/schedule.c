@@ -1,6 +1,7 @@
 /*
- * Going to another scheduler. What is handed from one to the other is posted, and a post releases what its
- * taker acquires; each frame here is of whoever has it at the moment, as the coroutine's own is.
+ * Going to another scheduler. What is handed from one to the other is posted, and a post releases
+ * what its taker acquires. So each frame here belongs to the thread that has it at the moment, as
+ * the coroutine's own does.
  */
 #include "bide/schedule.h"
 
@@ -33,7 +34,7 @@ static const bide_coroutine_code back_code = {back_step, "bide_schedule", __FILE
 static const bide_point back_point = BIDE_POINT(&back_code, NULL, 0, BIDE_AT_AWAIT);
 static const bide_point back_posted = BIDE_POINT(&back_code, NULL, 1, BIDE_AT_AWAIT);
 
-/* The coroutine has ended: its continuation is posted, for it may belong elsewhere. */
+/* The coroutine has ended: its continuation is posted, because it may belong elsewhere. */
 static bide_next back_step(bide_frame *back, unsigned depth)
 {
     (void)depth;
@@ -49,9 +50,9 @@ bide_awaiter *bide_posted_back_(const bide_frame *ended)
 }
 
 /*
- * Makes `frame` one of the scheduler's. A context that it shares with others stays as it is: the operation brings one
- * that is the coroutine's own, and which nobody else reads while the coroutine is suspended here, since what begins
- * beside it takes a copy.
+ * Makes `frame` one of the scheduler's. A context that it shares with others stays as it is: the
+ * operation brings one that is the coroutine's own. Nobody else reads that while the coroutine is
+ * suspended here, since what begins beside it takes a copy.
  */
 static void move(bide_schedule_operation *operation, bide_frame *frame)
 {
@@ -62,8 +63,8 @@ static void move(bide_schedule_operation *operation, bide_frame *frame)
     }
     if (frame->context->scheduler == scheduler)
         return;
-    /* One frame stands between, however often it moves: that of the first operation. A frame that nobody awaits was
-     * begun by posting, and its own end sees to where it goes on. */
+    /* One frame stands between, however often it moves: that of the first operation. A frame that
+     * nobody awaits was begun by posting, and its own end sees to where it goes on. */
     bide_frame *next = bide_continuation_(frame);
     if (next != NULL && next->awaiter.ops != &back_point.ops) {
         operation->back.awaiter.ops = &back_point.ops;

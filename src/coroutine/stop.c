@@ -100,7 +100,7 @@ static bide_next gate_step(bide_frame *gate, unsigned depth)
             if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire, relaxed))
                 return bide_next_frame(frame);
         } else {
-            /* release: partner is the acquire of who finds ENDED; 3. */
+            /* release: partner is the acquire of the thread that finds ENDED; 3. */
             if (bide_atomic_compare_exchange(&source->word, &word, word | BIDE_STOP_ENDED_, release,
                                              relaxed))
                 return bide_next_none();
@@ -131,7 +131,7 @@ bool bide_awaiter_is_canceled(bide_awaiter *awaiter)
 void bide_awaiter_end_canceled(bide_awaiter *awaiter)
 {
     bide_stop_source *source = source_of(awaiter);
-    /* relaxed: a hint for who is about to cancel it, and nothing else. */
+    /* relaxed: a hint for the thread that is about to cancel it, and nothing else. */
     uint32_t word =
         source != NULL ? bide_atomic_fetch_or(&source->word, BIDE_STOP_CUT_, relaxed) : 0;
     awaiter->ops = ops_for(word);
@@ -143,8 +143,9 @@ void bide_awaiter_end_closed(bide_awaiter *awaiter)
 }
 
 /*
- * Whoever started or canceled the wait is done with it. True: the operation has ended meanwhile, and the caller goes on
- * with the coroutine. False: the gate is open, or is the remover's to open, and nothing is touched any more.
+ * The starter or the canceler is done with the wait. True: the operation has ended meanwhile, and
+ * the caller goes on with the coroutine. False: the gate is open, or is the remover's to open, and
+ * nothing is touched any more.
  */
 static bool end_canceling(bide_stop_source *source)
 {
@@ -166,14 +167,15 @@ static bool end_canceling(bide_stop_source *source)
 }
 
 /*
- * The operation was started, and something has happened meanwhile: `word`. The gate is still shut. Returns who
- * runs next.
+ * The operation was started, and something has happened meanwhile: `word`. The gate is still shut.
+ * Returns the frame that runs next.
  */
 static bide_frame *start_late(bide_stop_source *source, bide_awaiter *awaiter, bide_frame *frame,
                               bide_frame *next, uint32_t word)
 {
     if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_CUT_)) == 0) {
-        /* It was requested. relaxed: it keeps the remover, which comes after it, from opening the gate. */
+        /* It was requested. relaxed: it keeps the remover, which comes after it, from opening the
+         * gate. */
         bide_atomic_fetch_or(&source->word, (uint32_t)BIDE_STOP_CANCELING_, relaxed);
         source->cancel(awaiter);
     }
@@ -255,8 +257,8 @@ bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaite
         return frame;
     }
     word = 0;
-    /* release: 2, partners are the acquires of gate and request. relaxed if it fails: what was found is acquired by
-     * whoever goes on with the coroutine. */
+    /* release: 2, partners are the acquires of gate and request. relaxed if it fails: what was
+     * found is acquired by the thread that goes on with the coroutine. */
     if (BIDE_LIKELY(bide_atomic_compare_exchange(&source->word, &word, BIDE_STOP_WAITING_, release,
                                                  relaxed)))
         return next;
@@ -317,8 +319,10 @@ static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **ca
     return true;
 }
 
-/* Asks all below `top`, which has been asked and is locked; frees its lock. In a loop, for a tree may be of any
- * depth. Only what is on the path from `top` to `at` is locked. */
+/*
+ * Asks all below `top`, which has been asked and is locked; frees its lock. In a loop, because a
+ * tree may be of any depth. Only what is on the path from `top` to `at` is locked.
+ */
 static void ask_all_below(bide_stop_source *top, uint32_t reason, bide_stop_source **canceling)
 {
     bide_stop_source *at = top;

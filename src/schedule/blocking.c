@@ -1,10 +1,10 @@
 /*
- * Threads for blocking calls: one queue under one lock, and a condition on which idle threads sleep. The
- * lock orders everything: a call is the queue's from suspend until a thread takes it, that thread's until it
- * wakes the caller, and is not touched after that.
+ * Threads for blocking calls: one queue under one lock, and a condition on which idle threads
+ * sleep. The lock orders everything: a call is the queue's from suspend until a thread takes it,
+ * that thread's until it wakes the caller, and is not touched after that.
  *
- * `interrupt_fd` is an eventfd. It becomes readable once, for good, so whoever polls it sees it whenever
- * it comes; that is why an interrupt cannot fall between a look at a flag and the sleep.
+ * `interrupt_fd` is an eventfd. It becomes readable once, for good, so a poll sees it whenever it
+ * comes. That is why an interrupt cannot fall between a look at a flag and the sleep.
  */
 #define _GNU_SOURCE
 #include "bide/blocking.h"
@@ -176,7 +176,8 @@ bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blockin
 
 static ptrdiff_t read_or_errno(bide_blocking_reader *reader)
 {
-    /* poll passes over a negative descriptor, and waits for ever on one that is open for writing only. */
+    /* poll passes over a negative descriptor, and waits for ever on one that is open for writing
+     * only. */
     int flags = fcntl(reader->fd, F_GETFL);
     if (flags < 0)
         return -errno;

@@ -121,8 +121,9 @@ static bool idle(bide_scheduler *scheduler)
 }
 
 /*
- * Takes what was posted. Is there anything to run? Done before each resumption, not only when the plain chain is empty:
- * coroutines that hand a turn to each other would keep it from being empty for ever.
+ * Takes what was posted. Is there anything to run? Done before each resumption, not only when the
+ * plain chain is empty: coroutines that hand a turn to each other would keep it from being empty
+ * for ever.
  */
 static bool take(bide_run_loop *loop)
 {

@@ -181,7 +181,10 @@ static void await_work(bide_thread_pool *pool)
     }
 }
 
-/* With the lock held: takes a coroutine to be resumed, and has others do what is left. NULL: the pool ends. */
+/*
+ * With the lock held: takes a coroutine to be resumed, and has others do what is left. NULL: the
+ * pool ends.
+ */
 static bide_awaiter *take(bide_thread_pool *pool)
 {
     if (pool->queue.first == NULL || --pool->turns == 0) {

@@ -20,8 +20,6 @@ allocator.h
 async_generator.h
 atomic.h
 barging_mutex.h
-blocking.h
-broadcast.h
 channel.h
 check.h
 compiler.h
@@ -30,7 +28,6 @@ coroutine.h
 counted_queue.h
 create.h
 cyclic_barrier.h
-deadline.h
 dump.h
 frame.h
 generator.h
@@ -48,7 +45,6 @@ recursive_generator.h
 rendezvous.h
 ring.h
 rw_lock.h
-schedule.h
 scope.h
 segment_queue.h
 select.h
@@ -57,17 +53,14 @@ sequence_group.h
 shared_task.h
 single_consumer_event.h
 single_producer_sequencer.h
-sleep.h
 spawn.h
 spsc_ring.h
-stop.h
 stop_callback.h
 sync_wait.h
 task.h
 then.h
 version.h
 wait_group.h
-watch.h
 when.h
 with_stop.h
 """.split()
@@ -76,8 +69,8 @@ FORMS = {
     "Threads": r"any\b|one at a time\b|before it is shared\b|the [\w ]+'s\b|as bide_\w+",
     "Errors": r"none\b|-E[A-Z0-9]+\b|those of\b|as bide_\w+",
     "Suspends": r"never\b|always\b|if\b|unless\b|as bide_\w+",
-    "Cancel-safe": r"yes\b|no\b|as bide_\w+",
-    "Progress": r"wait-free\b|lock-free\b|blocks\b|as bide_\w+",
+    "Cancel-safe": r"yes\b|no\b|as bide_\w+|as its inner operation is\b",
+    "Progress": r"wait-free\b|lock-free\b|blocks\b|as bide_\w+|that of\b",
 }
 WORDS = list(FORMS)
 CLAUSE = re.compile(r"(?:^|(?<=[\s.]))(" + "|".join(WORDS) + r"): (.+?)\.(?=\s|$)", re.S)

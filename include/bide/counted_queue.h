@@ -1,20 +1,30 @@
 /*
- * A queue of many producers and many consumers, unbounded and lock-free: a thread that stops anywhere in it stops
- * nobody else. Its nodes come from a pool and are given back as soon as nobody reads them, which split reference counts
- * say. For who wants that, and bounded garbage without a domain of hazards; a segment queue (segment_queue.h) is faster.
- * Floor: queue.
+ * An unbounded lock-free queue of many producers and many consumers: a thread that stops anywhere
+ * in it stops nobody else. Floor: queue.
  *
  *     typedef bide_counted_queue(struct job) job_queue;
- *     bide_node_pool_init(&pool, &bide_heap, bide_counted_queue_node_size(struct job), 1024, 1000000);
+ *     bide_node_pool_init(&pool, &bide_heap, bide_counted_queue_node_size(struct job), 64, 100000);
  *     bide_node_cache_init(&cache, &pool);                    // each thread has one
  *     bide_counted_queue_init(&queue, &cache);
  *     bide_counted_queue_push(&queue, &cache, &job);
  *     bide_counted_queue_pop(&queue, &cache, &job);
  *
- *     head, tail   index of a node, and how many references were taken through this word, and not given back
+ * Any thread may push, pop and close, with a cache of its own. Nodes come from a pool and are given
+ * back as soon as nobody reads them, which split reference counts say. It is for users that want
+ * that, and bounded garbage without a domain of hazards; a segment queue (segment_queue.h) is
+ * faster.
+ *
+ * It is lock-free, as the pool is, and linearizable: push where `next` is exchanged, pop where head
+ * is; empty and closed where next is loaded. Elements are copied as memcpy does. In the macros
+ * `queue_` may be evaluated more than once, the other arguments once.
+ *
+ * Why it is right:
+ *
+ *     head, tail   index of a node, and how many references were taken through this word, and not
+ *                  given back
  *     node         references, next, element
  *
- *     head -> D -> a -> b -> c         D holds no element any more; the element of the next is the first in the queue
+ *     head -> D -> a -> b -> c         D holds no element any more; that of the next is the first
  *                       tail ^         tail is the last node or, for a moment, the one before it
  *
  *     next         0: it is the last        index: the next        CLOSED: it is the last for ever
@@ -25,40 +35,40 @@
  *     TAIL         `tail` leads to it, or will                        until tail goes on
  *     VALUE        its element is in the queue, or being taken        until it is taken
  *
- *     push    refer to tail's node; its next from 0 to the new node; tail to the new node; no longer refer
- *     pop     refer to head's node; head to its next; take that one's element; no longer refer
- *     help    who finds that tail's node has a next moves tail there
+ *     push    refer to tail's node; its next from 0 to the new node; tail to the new node; unrefer
+ *     pop     refer to head's node; head to its next; take that one's element; unrefer
+ *     help    a thread that finds that tail's node has a next moves tail there
  *
  * ---- Reference counts in two halves ----
  *
- * To refer is to add one to the count beside the index, so it cannot be a node that has gone. Who changes the index of
- * a word adds that count to the node's own references, less the role that the word was. Who no longer refers takes one
- * off the word's count if the word leads to the node still, and off the node's own if not. `references` is the sum: how
- * many roles, in its upper half, and how many references, in the lower, which may be below zero until both words have
- * left. It is 0 once only, when there are neither: who brings it there puts the node back.
+ * To refer is to add one to the count beside the index, so it cannot be a node that has gone.
+ * Changing the index of a word adds that count to the node's own references, less the role that the
+ * word was. To unrefer takes one off the word's count if the word leads to the node still, and off
+ * the node's own if not. `references` is the sum: how many roles, in its upper half, and how many
+ * references, in the lower, which may be below zero until both words have left. It is 0 once only,
+ * when there are neither: the thread that brings it there puts the node back.
  *
- * 1. A node that one refers to is not put back, so it is the same as long as one does, and an index that is found equal
- *    means that nothing has changed but the count. There is no ABA. And no count runs over: there are never more
- *    references than threads.
- * 2. What is written into a node (element, references) comes before its `next` is linked (release). Who finds it there
- *    acquires; who puts it into tail or head releases it again; who refers to it through those acquires.
- * 3. All reading of a node comes before it is put back: who no longer refers releases, on the word or the node; who
- *    changes the word's index acquires that and passes it on, by the same exchange and the addition (both acquire and
- *    release); who brings the sum to 0 acquires.
- * 4. Head does not pass tail: who moves head has seen tail elsewhere than on head's node, which he refers to, so tail
- *    had gone on. What he saw is no older than what those saw who moved head there (by the acquire of head), so not
- *    from before tail came there.
- * 5. Who moves tail to a node `next` without referring to it: tail is on the one before still, so the role TAIL keeps
- *    it.
- * 6. Empty: next of head's node is 0 while one refers to it, so it was the last, and head was there. Closed: CLOSED is
- *    put where the next node would be linked, so every push came before or fails.
+ * 1. A node that a thread refers to is not put back, so it is the same for as long, and an index
+ *    that is found equal means that nothing has changed but the count. There is no ABA. And no
+ *    count runs over: there are never more references than threads.
+ * 2. What is written into a node (element, references) comes before its `next` is linked (release).
+ *    Finding it there acquires; putting it into tail or head releases it again; referring to it
+ *    through those acquires.
+ * 3. All reading of a node comes before it is put back. To unrefer releases, on the word or the
+ *    node. Changing the word's index acquires that and passes it on, by the same exchange and the
+ *    addition, which both acquire and release. Bringing the sum to 0 acquires.
+ * 4. Head does not pass tail: the thread that moves head has seen tail elsewhere than on head's
+ *    node, which it refers to, so tail had gone on. What it saw is no older than what the threads
+ *    saw that moved head there, by the acquire of head; so it is not from before tail came there.
+ * 5. A thread may move tail to a node `next` without referring to it: tail is on the one before
+ *    still, so the role TAIL keeps it.
+ * 6. Empty: next of head's node is 0 while the thread refers to it, so it was the last, and head
+ *    was there. Closed: CLOSED is put where the next node would be linked, so every push came
+ *    before or fails.
  *
- * Progress: lock-free, as the pool is. Linearizable: push where `next` is exchanged, pop where head is; empty and closed
- * where next is loaded.
- *
- * Source: the seed's listings 7.15 to 7.21, after Joe Seigh; the printed ones have faults (docs/seed-queues.md). The list
- * is that of Michael and Scott (1996): a new node brings its element along, so that one exchange claims the place and
- * links it.
+ * Source: the seed's listings 7.15 to 7.21, after Joe Seigh; the printed ones have faults
+ * (docs/seed-queues.md). The list is that of Michael and Scott (1996): a new node brings its
+ * element along, so that one exchange claims the place and links it.
  */
 #ifndef BIDE_COUNTED_QUEUE_H
 #define BIDE_COUNTED_QUEUE_H
@@ -82,8 +92,10 @@ typedef struct bide_counted_queue_ {
     bide_node_pool *pool; /* constant */
 } bide_counted_queue_;
 
-/* A queue of elements of `type`, aligned to BIDE_ALLOCATOR_ALIGN at most. Each use is a type of its own, to be named by
- * a typedef. */
+/*
+ * A queue of elements of `type`, aligned to BIDE_ALLOCATOR_ALIGN at most. Each use is a type of its
+ * own, to be named by a typedef.
+ */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_counted_queue(type)   \
     struct {                       \
@@ -107,7 +119,10 @@ BIDE_INLINE void *bide_counted_queue_element_(const bide_node_pool *pool, uint32
     return (unsigned char *)bide_node_at(pool, index) + BIDE_COUNTED_ELEMENT_;
 }
 
-/* Links the nodes that were reserved, from `first` to `last`, which are strung together. 0 or -EPIPE. */
+/*
+ * Links the nodes that were reserved, from `first` to `last`, which are strung together. 0 or
+ * -EPIPE.
+ */
 int bide_counted_queue_commit_(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t first,
                                uint32_t last);
 
@@ -178,50 +193,60 @@ BIDE_INLINE ptrdiff_t bide_counted_queue_pop_many_(bide_counted_queue_ *queue,
 }
 
 /*
- * Makes an empty queue whose nodes come from the pool of `cache`, which outlives it and has nodes of
- * bide_counted_queue_node_size at least. Returns 0, or -ENOMEM: it needs a node itself. Before it is shared.
+ * Makes an empty queue whose nodes come from the pool of `cache`, which outlives it and has nodes
+ * of bide_counted_queue_node_size at least. It needs a node itself.
+ * Threads: before it is shared. Errors: -ENOMEM.
  */
-#define bide_counted_queue_init(counted, cache) bide_counted_queue_init_(&(counted)->queue, (cache))
-
-/* Puts the queue's nodes back, with the elements that are in it. Nobody uses the queue any more. */
-#define bide_counted_queue_destroy(counted, cache) \
-    bide_counted_queue_destroy_(&(counted)->queue, (cache))
+#define bide_counted_queue_init(queue_, cache) bide_counted_queue_init_(&(queue_)->queue, (cache))
 
 /*
- * Puts a copy of the element that `from` points to at the end. Returns 0; -EPIPE, the queue is closed; or -ENOMEM, the
- * pool has no node. `cache` is the caller's, of the queue's pool. Any thread; does not suspend. Lock-free.
+ * Puts the queue's nodes back, with the elements that are in it. Nobody uses the queue any more.
+ * Threads: one at a time.
  */
-#define bide_counted_queue_push(counted, cache, from)                                      \
-    bide_counted_queue_push_(&(counted)->queue, (cache), (1 ? (from) : (counted)->typed_), \
-                             sizeof *(counted)->typed_)
+#define bide_counted_queue_destroy(queue_, cache) \
+    bide_counted_queue_destroy_(&(queue_)->queue, (cache))
 
 /*
- * Takes the first element, to where `to` points. Returns 0; -EAGAIN, the queue is empty; or -EPIPE, it is, and closed.
- * Otherwise as push.
+ * Puts a copy of the element that `from` points to at the end. `cache` is the caller's, of the
+ * queue's pool.
+ * Threads: any. Errors: -EPIPE (closed), -ENOMEM (the pool has no node). Progress: lock-free.
  */
-#define bide_counted_queue_pop(counted, cache, to)                                      \
-    bide_counted_queue_pop_(&(counted)->queue, (cache), (1 ? (to) : (counted)->typed_), \
-                            sizeof *(counted)->typed_)
+#define bide_counted_queue_push(queue_, cache, from)                                     \
+    bide_counted_queue_push_(&(queue_)->queue, (cache), (1 ? (from) : (queue_)->typed_), \
+                             sizeof *(queue_)->typed_)
 
 /*
- * Puts `count` elements of the array `from` at the end, with nothing between them: one exchange for all. Returns how
- * many, fewer if the pool had no more nodes; 0 only if `count` is; or -EPIPE or -ENOMEM, and then none. As push.
+ * Takes the first element, to where `to` points. `cache` is the caller's, of the queue's pool.
+ * Threads: any. Errors: -EAGAIN (empty), -EPIPE (empty and closed). Progress: lock-free.
  */
-#define bide_counted_queue_push_many(counted, cache, from, count)                               \
-    bide_counted_queue_push_many_(&(counted)->queue, (cache), (1 ? (from) : (counted)->typed_), \
-                                  sizeof *(counted)->typed_, (count))
+#define bide_counted_queue_pop(queue_, cache, to)                                     \
+    bide_counted_queue_pop_(&(queue_)->queue, (cache), (1 ? (to) : (queue_)->typed_), \
+                            sizeof *(queue_)->typed_)
 
 /*
- * Takes up to `count` elements to the array `to`, one after the other: others may take some that were between. Returns
- * how many, 0 only if `count` is; or -EAGAIN or -EPIPE, and then none. As pop.
+ * Puts `count` elements of the array `from` at the end, with nothing between them: one exchange for
+ * all. Returns how many, fewer if the pool had no more nodes; 0 only if `count` is; or an error,
+ * and then none.
+ * Threads: any. Errors: -EPIPE (closed), -ENOMEM (the pool has no node). Progress: lock-free.
  */
-#define bide_counted_queue_pop_many(counted, cache, to, count)                               \
-    bide_counted_queue_pop_many_(&(counted)->queue, (cache), (1 ? (to) : (counted)->typed_), \
-                                 sizeof *(counted)->typed_, (count))
+#define bide_counted_queue_push_many(queue_, cache, from, count)                              \
+    bide_counted_queue_push_many_(&(queue_)->queue, (cache), (1 ? (from) : (queue_)->typed_), \
+                                  sizeof *(queue_)->typed_, (count))
 
-/* Closes it for good: pushes fail from now on, what is in it may be taken. Any thread, more than once. Lock-free. */
-#define bide_counted_queue_close(counted, cache) \
-    bide_counted_queue_close_(&(counted)->queue, (cache))
+/*
+ * Takes up to `count` elements to the array `to`, one after the other: others may take some that
+ * were between. Returns how many, 0 only if `count` is; or an error, and then none.
+ * Threads: any. Errors: -EAGAIN (empty), -EPIPE (empty and closed). Progress: lock-free.
+ */
+#define bide_counted_queue_pop_many(queue_, cache, to, count)                              \
+    bide_counted_queue_pop_many_(&(queue_)->queue, (cache), (1 ? (to) : (queue_)->typed_), \
+                                 sizeof *(queue_)->typed_, (count))
+
+/*
+ * Closes it for good: pushes fail from now on, what is in it may be taken. More than once is once.
+ * Threads: any. Progress: lock-free.
+ */
+#define bide_counted_queue_close(queue_, cache) bide_counted_queue_close_(&(queue_)->queue, (cache))
 
 BIDE_EXTERN_C_END
 

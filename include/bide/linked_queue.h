@@ -1,30 +1,37 @@
 /*
- * A queue of one producer and one consumer, unbounded: a list of nodes from a pool. Floor: queue.
+ * An unbounded queue of one producer and one consumer: a list of nodes from a pool. Floor: queue.
  *
  *     typedef bide_linked_queue(struct job) job_queue;
- *     bide_node_pool_init(&pool, &bide_heap, bide_linked_queue_node_size(struct job), 1024, 1000000);
- *     bide_linked_queue_init(&queue, &producers_cache);
- *     bide_linked_queue_push(&queue, &producers_cache, &job);
- *     bide_linked_queue_pop(&queue, &consumers_cache, &job);
+ *     bide_node_pool_init(&pool, &bide_heap, bide_linked_queue_node_size(struct job), 1024,
+ *     100000);     bide_linked_queue_init(&queue, &producers_cache);
+ *     bide_linked_queue_push(&queue, &producers_cache, &job);     bide_linked_queue_pop(&queue,
+ *     &consumers_cache, &job);
+ *
+ * One thread at a time is the producer, which pushes and closes; one is the consumer, which pops.
+ * Each has a cache of nodes; they travel back through the pool, in batches. All of it is wait-free
+ * except for the pool, which is lock-free.
+ *
+ * Elements are copied as memcpy does. In the macros `queue_` may be evaluated more than once, the
+ * other arguments once.
+ *
+ * Why it is right:
  *
  *     head -> a -> b -> c -> (empty) <- tail        the last node has no element yet, and no next
  *
  *     push    fill tail's node; its next is a new one; tail to the new one
  *     pop     unless head is tail: take head's element; head to its next; put the node back
  *
- * One thread at a time pushes and closes, one pops. Each has a cache of nodes; they travel back through the pool, in
- * batches.
+ * 1. `tail` is stored by the producer (release) after it has filled and linked the nodes before it;
+ *    the consumer loads it (acquire) and touches only those: elements and links need be no atomics.
+ *    The consumer keeps what it saw of tail, and looks again only when it gets there.
+ * 2. The consumer is done with a node before it puts it back; the pool's release and acquire order
+ *    that before its next use (node_pool.h, 2).
+ * 3. `closed` is stored (release) after the last tail. So a consumer that finds it set (acquire),
+ *    and head at the tail that it loads after that, has taken everything. Only the producer closes:
+ *    a push that is under way could otherwise come after the consumer has been told that nothing
+ *    comes.
  *
- * 1. `tail` is stored by the producer (release) after it has filled and linked the nodes before it; the consumer loads
- *    it (acquire) and touches only those: elements and links need be no atomics. It keeps what it saw of tail, and looks
- *    again only when it gets there.
- * 2. The consumer is done with a node before it puts it back; the pool's release and acquire order that before its next
- *    use (node_pool.h, 2).
- * 3. `closed` is stored (release) after the last tail, so who finds it set (acquire), and head at the tail that it loads
- *    after that, has taken everything. Only the producer closes: a push that is under way could otherwise come after
- *    the consumer has been told that nothing comes.
- *
- * Progress: wait-free but for the pool, which is lock-free. Source: the seed's listing 7.13, with the orders that it needs.
+ * Source: the seed's listing 7.13, with the orders that it needs.
  */
 #ifndef BIDE_LINKED_QUEUE_H
 #define BIDE_LINKED_QUEUE_H
@@ -47,8 +54,10 @@ typedef struct bide_linked_queue_ {
     bide_atomic(uint32_t) closed;
 } bide_linked_queue_;
 
-/* A queue of elements of `type`, aligned to BIDE_ALLOCATOR_ALIGN at most. Each use is a type of its own, to be named by
- * a typedef. */
+/*
+ * A queue of elements of `type`, aligned to BIDE_ALLOCATOR_ALIGN at most. Each use is a type of its
+ * own, to be named by a typedef.
+ */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
 #define bide_linked_queue(type)   \
     struct {                      \
@@ -159,49 +168,65 @@ BIDE_INLINE int bide_linked_queue_pop_(bide_linked_queue_ *queue, bide_node_cach
 }
 
 /*
- * Makes an empty queue whose nodes come from the pool of `cache`, which outlives it and has nodes of
- * bide_linked_queue_node_size at least. Returns 0, or -ENOMEM: it needs a node itself. Before it is shared.
+ * Makes an empty queue whose nodes come from the pool of `cache`, which outlives it and has nodes
+ * of bide_linked_queue_node_size at least. It needs a node itself.
+ * Threads: before it is shared. Errors: -ENOMEM.
  */
-#define bide_linked_queue_init(linked, cache) bide_linked_queue_init_(&(linked)->queue, (cache))
-
-/* Puts the queue's nodes back, with the elements that are in it. Nobody uses the queue any more. */
-#define bide_linked_queue_destroy(linked, cache) \
-    bide_linked_queue_destroy_(&(linked)->queue, (cache))
+#define bide_linked_queue_init(queue_, cache) bide_linked_queue_init_(&(queue_)->queue, (cache))
 
 /*
- * Puts a copy of the element that `from` points to at the end. Returns 0; -EPIPE, the queue is closed; or -ENOMEM, the
- * pool has no node. `cache` is the producer's, of the queue's pool. The producer; does not suspend. Wait-free but for the
- * pool.
+ * Puts the queue's nodes back, with the elements that are in it. Nobody uses the queue any more.
+ * Threads: one at a time.
  */
-#define bide_linked_queue_push(linked, cache, from)                                     \
-    bide_linked_queue_push_(&(linked)->queue, (cache), (1 ? (from) : (linked)->typed_), \
-                            sizeof *(linked)->typed_)
+#define bide_linked_queue_destroy(queue_, cache) \
+    bide_linked_queue_destroy_(&(queue_)->queue, (cache))
 
 /*
- * Takes the first element, to where `to` points. Returns 0; -EAGAIN, the queue is empty; or -EPIPE, it is, and closed.
- * `cache` is the consumer's. The consumer; otherwise as push.
+ * Puts a copy of the element that `from` points to at the end. `cache` is the producer's, of the
+ * queue's pool.
+ * Threads: the producer's. Errors: -EPIPE (closed), -ENOMEM (the pool has no node). Progress:
+ * wait-free, except for the pool.
  */
-#define bide_linked_queue_pop(linked, cache, to)                                     \
-    bide_linked_queue_pop_(&(linked)->queue, (cache), (1 ? (to) : (linked)->typed_), \
-                           sizeof *(linked)->typed_)
+#define bide_linked_queue_push(queue_, cache, from)                                     \
+    bide_linked_queue_push_(&(queue_)->queue, (cache), (1 ? (from) : (queue_)->typed_), \
+                            sizeof *(queue_)->typed_)
 
 /*
- * Puts `count` elements of the array `from` at the end; the consumer sees all of them at once. Returns how many, fewer
- * if the pool had no more nodes; 0 only if `count` is; or -EPIPE or -ENOMEM, and then none. As push.
+ * Takes the first element, to where `to` points. `cache` is the consumer's.
+ * Threads: the consumer's. Errors: -EAGAIN (empty), -EPIPE (empty and closed). Progress: wait-free,
+ * except for the pool.
  */
-#define bide_linked_queue_push_many(linked, cache, from, count)                              \
-    bide_linked_queue_push_many_(&(linked)->queue, (cache), (1 ? (from) : (linked)->typed_), \
-                                 sizeof *(linked)->typed_, (count))
+#define bide_linked_queue_pop(queue_, cache, to)                                     \
+    bide_linked_queue_pop_(&(queue_)->queue, (cache), (1 ? (to) : (queue_)->typed_), \
+                           sizeof *(queue_)->typed_)
 
-/* Takes up to `count` elements to the array `to`. Returns how many, 0 only if `count` is; or -EAGAIN or -EPIPE, and then
- * none. As pop. */
-#define bide_linked_queue_pop_many(linked, cache, to, count)                              \
-    bide_linked_queue_pop_many_(&(linked)->queue, (cache), (1 ? (to) : (linked)->typed_), \
-                                sizeof *(linked)->typed_, (count))
+/*
+ * Puts `count` elements of the array `from` at the end; the consumer sees all of them at once.
+ * Returns how many, fewer if the pool had no more nodes; 0 only if `count` is; or an error, and
+ * then none.
+ * Threads: the producer's. Errors: -EPIPE (closed), -ENOMEM (the pool has no node). Progress:
+ * wait-free, except for the pool.
+ */
+#define bide_linked_queue_push_many(queue_, cache, from, count)                              \
+    bide_linked_queue_push_many_(&(queue_)->queue, (cache), (1 ? (from) : (queue_)->typed_), \
+                                 sizeof *(queue_)->typed_, (count))
 
-/* Closes it for good: what is in it may be taken, more does not come. The producer. */
-#define bide_linked_queue_close(linked) \
-    bide_atomic_store(&(linked)->queue.closed, 1, release) /* 3 */
+/*
+ * Takes up to `count` elements to the array `to`. Returns how many, 0 only if `count` is; or an
+ * error, and then none.
+ * Threads: the consumer's. Errors: -EAGAIN (empty), -EPIPE (empty and closed). Progress: wait-free,
+ * except for the pool.
+ */
+#define bide_linked_queue_pop_many(queue_, cache, to, count)                              \
+    bide_linked_queue_pop_many_(&(queue_)->queue, (cache), (1 ? (to) : (queue_)->typed_), \
+                                sizeof *(queue_)->typed_, (count))
+
+/*
+ * Closes it for good: what is in it may be taken, more does not come.
+ * Threads: the producer's. Progress: wait-free.
+ */
+#define bide_linked_queue_close(queue_) \
+    bide_atomic_store(&(queue_)->queue.closed, 1, release) /* 3 */
 
 BIDE_EXTERN_C_END
 

@@ -1,15 +1,42 @@
 /*
- * A bounded queue for any number of producers and consumers, in the caller's memory. Any capacity from 1 on, and all of
- * it is used. Floor: queue.
+ * A bounded queue for any number of producers and consumers, in the caller's memory. Any capacity
+ * from 1 on, and all of it is used. Floor: queue.
  *
  *     bide_mpmc_ring_slot(uint64_t) memory[100];
  *     bide_mpmc_ring(uint64_t) ring;
  *     bide_mpmc_ring_init(&ring, memory, 100);
  *     bide_mpmc_ring_push(&ring, &number);        0, -ENOBUFS (full), -EPIPE (closed)
- *     bide_mpmc_ring_pop(&ring, &number);         0, -EAGAIN (nothing to take now), -EPIPE (closed, and drained)
+ *     bide_mpmc_ring_pop(&ring, &number);         0, -EAGAIN (nothing now), -EPIPE (drained)
  *
- *     tail, head   the positions (detail/ring_position.h) that are claimed next by a push and by a pop: a lap, and the
- *                  index of a slot. The bit of tail is CLOSED
+ * Any thread may call anything, except _pop_single and _pop_many_single: where they are used, one
+ * thread at a time pops, and it may mix them with the other pops.
+ *
+ * A slot that is claimed and not committed yet counts as taken to a push, and as not there yet to a
+ * pop. So:
+ *   - -EAGAIN says that there is nothing to take now: the ring is empty, or the push of the first
+ *     element is still under way. Elements behind that one are not taken before it.
+ *   - -ENOBUFS says that the next slot is not free: the ring is full, or the pop of the oldest is
+ *     still under way.
+ *   - A push that has returned is seen by every pop that comes after it, and the other way round,
+ *     as long as none is under way.
+ *
+ * It is not lock-free as a queue: a thread that stops between claim and commit holds up what is
+ * behind its slot. Other threads are not blocked by it, they are told -EAGAIN or -ENOBUFS. Each
+ * call ends after a bounded number of its own steps, unless others' exchanges succeed again and
+ * again. close, count, and the pops of a single consumer are wait-free.
+ *
+ * After an exchange that was lost, a thread pauses for a microsecond or so, longer each time. That
+ * is not for fairness: the winner keeps the cache line, and does a hundred operations more in that
+ * time, at the price of one.
+ *
+ * None of it allocates or suspends. Elements are copied as memcpy does: any type in C; in C++
+ * trivially copyable ones. In the macros `ring` and `memory` may be evaluated more than once, the
+ * other arguments once.
+ *
+ * Why it is right:
+ *
+ *     tail, head   the positions (detail/ring_position.h) that are claimed next by a push and by a
+ *                  pop: a lap, and the index of a slot. The bit of tail is CLOSED
  *     turn         of each slot: a lap, in the place where positions have theirs, and a bit, FULL
  *
  *                     push: claim                    commit
@@ -17,57 +44,42 @@
  *                     pop: claim                     commit
  *     lap n, full  --------------> being read   --------------> lap n + 1, empty
  *
- *     claim        move tail (head) on by a compare-exchange, if the turn of the slot is that of its lap: empty (full)
- *     commit       store the slot's next turn. Being filled and being read have no turn of their own
+ *     claim        move tail (head) on by a compare-exchange, if the turn of the slot is that of
+ *                  its lap: empty (full)
+ *     commit       store the slot's next turn. While it is filled or read it has none
  *     close        set CLOSED in tail, which then moves no more
  *
- * A slot that is claimed and not committed yet counts as taken to a push, and as not there yet to a pop. So:
+ * 1. Of the threads that find the same tail one claims it, by the compare-exchange, and the same
+ *    goes for head. Positions do not come back, nor come half way round (4), while a thread stands
+ *    between its look and its exchange: that takes 2^61 pushes; where a size_t has 32 bits, 2^29,
+ *    all within one preemption.
+ * 2. A slot with the turn "lap n, empty" stays so until a push claims lap n of it. So if tail is
+ *    unchanged the slot is still as it was seen, and so are all that a batch has looked at.
+ *    Likewise for "full" and head.
+ * 3. A commit stores the turn with release, after the slot was written or read. The next claim has
+ *    loaded it with acquire before. So elements are written before they are read, and read before
+ *    they are overwritten. Nothing else has to be ordered: tail and head are relaxed.
+ * 4. A turn that is behind, of an earlier state than the one that is looked for, says full (nothing
+ *    to take). A turn that is ahead says that the position is out of date: another thread has
+ *    claimed it since. It did so before it committed that turn, and the turn was acquired, so the
+ *    position that is loaded next is a later one.
+ * 5. "Lap n, full" and "lap n + 1, empty" differ at every capacity. In Vyukov's queue a push counts
+ *    the turn on by one, and a pop sets it a capacity further, so at capacity 1 the two are the
+ *    same number.
+ * 6. CLOSED is in the word that pushes change, so each push comes before it or fails: its exchange
+ *    expects a tail without. A pop that finds nothing at head and CLOSED at that very position has
+ *    all pushes behind it, because head is never beyond tail, and tail will not move. So -EPIPE is
+ *    exact. While a push is under way, tail is further, and the answer is -EAGAIN. close()
+ *    releases, and an answer of -EPIPE acquires: what was written before it is visible.
+ * 7. `closed`, in a line of what never changes otherwise, says that it is worth it to look at tail.
+ *    So a consumer that looks at an empty ring in a loop does not take tail away from the
+ *    producers. It is a hint and relaxed, set after CLOSED: a pop that has to see the closing has
+ *    to see this; one that sees it too late says -EAGAIN once more.
+ * 8. With one consumer nobody but it changes head. So it needs no exchange: nobody else can have
+ *    taken what it sees.
  *
- *   - -EAGAIN says that there is nothing to take now: the ring is empty, or the push of the first element is still
- *     under way. Elements behind that one are not taken before it.
- *   - -ENOBUFS says that the next slot is not free: the ring is full, or the pop of the oldest is still under way.
- *   - A push that has returned is seen by every pop that comes after it, and the other way round, as long as none is
- *     under way.
- *
- * Any thread may call anything, but for _pop_single and _pop_many_single: where they are used, one thread at a time
- * pops, and it may mix them with the others.
- *
- * ---- Why it is right ----
- *
- * 1. Of those who find the same tail one claims it, by the compare-exchange, and the same goes for head. Positions do
- *    not come back, nor come half way round (4), while a thread stands between its look and its exchange: that takes
- *    2^61 pushes; where a size_t has 32 bits, 2^29, all within one preemption.
- * 2. A slot with the turn "lap n, empty" stays so until somebody claims lap n of it. So if tail is unchanged the slot
- *    is still as it was seen, and so are all that a batch has looked at. Likewise for "full" and head.
- * 3. A commit stores the turn with release, after the slot was written or read; who claims next has loaded it with
- *    acquire before. So elements are written before they are read, and read before they are overwritten. Nothing else
- *    has to be ordered: tail and head are relaxed.
- * 4. A turn that is behind, of an earlier state than the one that is looked for, says full (nothing to take). A turn
- *    that is ahead says that the position is out of date: somebody has claimed it since. He did so before he committed
- *    that turn, and it was acquired, so the position that is loaded next is a later one.
- * 5. "Lap n, full" and "lap n + 1, empty" differ at every capacity. (In Vyukov's queue a push counts the turn on by
- *    one, and a pop sets it a capacity further: at capacity 1 the two are the same number.)
- * 6. CLOSED is in the word that pushes change, so each push comes before it or fails: its exchange expects a tail
- *    without. A pop that finds nothing at head and CLOSED at that very position has all pushes behind it: head is never
- *    beyond tail, and tail will not move. So -EPIPE is exact. While a push is under way, tail is further, and the
- *    answer is -EAGAIN. close() releases, and who answers -EPIPE acquires: what was written before it is visible.
- * 7. `closed`, in a line of what never changes otherwise, says that it is worth it to look at tail. So a consumer that
- *    looks at an empty ring in a loop does not take tail away from the producers. It is a hint and relaxed, set after
- *    CLOSED: who has to see that closing has to see this; who sees it too late says -EAGAIN once more.
- * 8. With one consumer nobody but it changes head. So it needs no exchange: nobody else can have taken what it sees.
- *
- * Progress: not lock-free as a queue: a thread that stops between claim and commit holds up what is behind its slot;
- * others are not blocked by it, they are told -EAGAIN or -ENOBUFS. Each call ends after a bounded number of its own
- * steps, unless others' exchanges succeed again and again. close, count, and the pops of a single consumer are
- * wait-free.
- *
- * After an exchange that was lost, a thread pauses for a microsecond or so, longer each time. That is not for fairness:
- * the one who has won keeps the cache line, and does a hundred operations more in that time, at the price of one.
- *
- * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `ring` and `memory`
- * may be evaluated more than once, the other arguments once. None of them allocates or suspends.
- *
- * Source: Vyukov, Bounded MPMC queue (1024cores.net); the laps, the exact capacity and the closing are bide's.
+ * Source: Vyukov, Bounded MPMC queue (1024cores.net); the laps, the exact capacity and the closing
+ * are bide's.
  */
 #ifndef BIDE_MPMC_RING_H
 #define BIDE_MPMC_RING_H
@@ -84,15 +96,21 @@ typedef struct bide_mpmc_ring_ends_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) head;
 } bide_mpmc_ring_ends_;
 
-/* What the ring's memory is an array of: an element of `type`, and whose turn it is. Each use is a type of its own. */
+/*
+ * The ring's memory is an array of these: an element of `type`, and whose turn it is. Each use is a
+ * type of its own.
+ */
 #define bide_mpmc_ring_slot(type) \
     struct {                      \
         bide_atomic(size_t) turn; \
         type value;               \
     }
 
-/* A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it is
- * used. `slots` and `shape` are constant while it is shared; `closed` is changed once, by who closes it (7). */
+/*
+ * A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or
+ * declare one where it is used. `slots` and `shape` are constant while it is shared; `closed` is
+ * changed once, by closing (7).
+ */
 #define bide_mpmc_ring(type)               \
     struct {                               \
         bide_mpmc_ring_slot(type) * slots; \
@@ -149,8 +167,9 @@ BIDE_INLINE bide_atomic(size_t) * bide_mpmc_ring_turn_(char *slot)
 }
 
 /*
- * Makes `ring` an empty one over the array `memory` of `capacity` slots, which stay the caller's and must outlive it.
- * At least 1, at most SIZE_MAX / 4. Before it is shared. There is nothing to destroy.
+ * Makes `ring` an empty one over the array `memory` of `capacity` slots, 1 to SIZE_MAX / 4, which
+ * stay the caller's and must outlive it. There is nothing to destroy.
+ * Threads: before it is shared. Progress: wait-free, linear in the slots.
  */
 #define bide_mpmc_ring_init(ring, memory, capacity)           \
     ((ring)->slots = BIDE_MPMC_RING_SLOTS_((ring), (memory)), \
@@ -211,7 +230,7 @@ BIDE_INLINE void bide_mpmc_ring_take_(bide_mpmc_ring_view_ ring, size_t position
 /* How often to pause after an exchange that was lost, and at most: a microsecond, and some ten. */
 enum { BIDE_MPMC_RING_PAUSES_ = 64, BIDE_MPMC_RING_MOST_PAUSES_ = 1024 };
 
-/* Lets who has won go on alone for a while; then returns where `end` is. */
+/* Lets the winner go on alone for a while; then returns where `end` is. */
 BIDE_INLINE size_t bide_mpmc_ring_lost_(bide_atomic(size_t) * end, unsigned *pauses)
 {
     bide_atomic_retry();
@@ -230,8 +249,9 @@ BIDE_INLINE int bide_mpmc_ring_refuse_(bide_mpmc_ring_view_ ring)
 }
 
 /*
- * Copies the element at `from` into the ring. Returns 0; -ENOBUFS if it is full; -EPIPE if it is closed: then nothing
- * is done. Any thread.
+ * Copies the element at `from` into the ring, or does nothing.
+ * Threads: any. Errors: -ENOBUFS (full), -EPIPE (closed). Progress: lock-free for each call, as
+ * said above.
  */
 #define bide_mpmc_ring_push(ring, from) \
     bide_mpmc_ring_push_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (from)))
@@ -264,9 +284,11 @@ BIDE_INLINE int bide_mpmc_ring_push_(bide_mpmc_ring_view_ ring, const void *from
 }
 
 /*
- * Copies elements from the array `from`, in order, as many of `count` as there is room for. They stand in the ring one
- * after the other, with none of others between them. Returns how many, at least 1; -ENOBUFS if it is full; -EPIPE if it
- * is closed; 0 only if count is 0. Any thread.
+ * Copies elements from the array `from`, in order, as many of `count` as there is room for. They
+ * stand in the ring one after the other, with none of others between them. Returns how many, at
+ * least 1, or an error; 0 only if count is 0.
+ * Threads: any. Errors: -ENOBUFS (full), -EPIPE (closed). Progress: lock-free for each call, as
+ * said above.
  */
 #define bide_mpmc_ring_push_many(ring, from, count)                                                \
     bide_mpmc_ring_push_many_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (from)), \
@@ -325,8 +347,9 @@ BIDE_INLINE int bide_mpmc_ring_nothing_at_(bide_mpmc_ring_view_ ring, size_t hea
 }
 
 /*
- * Takes the first element, and copies it to `to`. Returns 0; -EAGAIN if there is nothing to take now; -EPIPE if it is
- * closed and all that was pushed has been taken: then nothing is done. Any thread.
+ * Takes the first element, and copies it to `to`, or does nothing.
+ * Threads: any. Errors: -EAGAIN (there is nothing to take now), -EPIPE (closed, and all that was
+ * pushed has been taken). Progress: lock-free for each call, as said above.
  */
 #define bide_mpmc_ring_pop(ring, to) \
     bide_mpmc_ring_pop_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (to)))
@@ -356,8 +379,10 @@ BIDE_INLINE int bide_mpmc_ring_pop_(bide_mpmc_ring_view_ ring, void *to)
     }
 }
 
-/* How many from `head` on can be taken, up to `most`; *end is set to where they end, *turn to what was found there if
- * they are fewer. */
+/*
+ * How many from `head` on can be taken, up to `most`; *end is set to where they end, *turn to what
+ * was found there if they are fewer.
+ */
 BIDE_INLINE size_t bide_mpmc_ring_full_from_(bide_mpmc_ring_view_ ring, size_t head, size_t most,
                                              size_t *end, size_t *turn)
 {
@@ -385,9 +410,10 @@ BIDE_INLINE void bide_mpmc_ring_take_many_(bide_mpmc_ring_view_ ring, size_t hea
 }
 
 /*
- * Takes elements, as many of `count` as can be taken now, and copies them to the array `to`, in order. Returns how
- * many, at least 1; -EAGAIN if there is nothing to take now; -EPIPE if it is closed and drained; 0 only if count is 0.
- * Any thread.
+ * Takes elements, as many of `count` as can be taken now, and copies them to the array `to`, in
+ * order. Returns how many, at least 1, or an error; 0 only if count is 0.
+ * Threads: any. Errors: -EAGAIN (there is nothing to take now), -EPIPE (closed and drained).
+ * Progress: lock-free for each call, as said above.
  */
 #define bide_mpmc_ring_pop_many(ring, to, count)                                                \
     bide_mpmc_ring_pop_many_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (to)), \
@@ -417,8 +443,10 @@ BIDE_INLINE ptrdiff_t bide_mpmc_ring_pop_many_(bide_mpmc_ring_view_ ring, void *
     }
 }
 
-/* The same as _pop where nobody else pops at the same time: cheaper, since it needs no exchange. Whoever is the
- * consumer; wait-free. */
+/*
+ * The same as _pop where nobody else pops at the same time: cheaper, since it needs no exchange.
+ * Threads: the consumer's. Errors: as bide_mpmc_ring_pop. Progress: wait-free.
+ */
 #define bide_mpmc_ring_pop_single(ring, to) \
     bide_mpmc_ring_pop_single_(BIDE_MPMC_RING_VIEW_(ring), BIDE_MPMC_RING_ELEMENT_((ring), (to)))
 
@@ -435,7 +463,10 @@ BIDE_INLINE int bide_mpmc_ring_pop_single_(bide_mpmc_ring_view_ ring, void *to)
     return 0;
 }
 
-/* The same as _pop_many where nobody else pops at the same time. Whoever is the consumer; wait-free. */
+/*
+ * The same as _pop_many where nobody else pops at the same time.
+ * Threads: the consumer's. Errors: as bide_mpmc_ring_pop_many. Progress: wait-free.
+ */
 #define bide_mpmc_ring_pop_many_single(ring, to, count)         \
     bide_mpmc_ring_pop_many_single_(BIDE_MPMC_RING_VIEW_(ring), \
                                     BIDE_MPMC_RING_ELEMENT_((ring), (to)), (count))
@@ -457,9 +488,9 @@ BIDE_INLINE ptrdiff_t bide_mpmc_ring_pop_many_single_(bide_mpmc_ring_view_ ring,
 /* ---- The rest ---- */
 
 /*
- * Would a push, or a pop, do anything now but say that the ring is full, or that there is nothing to take? True if in
- * doubt. For who is about to wait, behind a fence: what was committed, or closed, before one that came before that is
- * seen.
+ * Would a push, or a pop, do anything now but say that the ring is full, or that there is nothing
+ * to take? True if in doubt. For an operation that is about to wait, behind a fence: it sees what
+ * was committed, or closed, before a fence that came before that.
  */
 BIDE_INLINE bool bide_mpmc_ring_may_push_(bide_mpmc_ring_view_ ring)
 {
@@ -480,8 +511,9 @@ BIDE_INLINE bool bide_mpmc_ring_may_pop_(bide_mpmc_ring_view_ ring)
 }
 
 /*
- * Closes it: every push that has not claimed its slot yet answers -EPIPE; what is in it is still popped, and after that
- * pops answer -EPIPE for ever. More than once is no harm. Any thread; wait-free.
+ * Closes it: every push that has not claimed its slot yet answers -EPIPE; what is in it is still
+ * popped, and after that pops answer -EPIPE for ever. More than once is once.
+ * Threads: any. Progress: wait-free.
  */
 #define bide_mpmc_ring_close(ring) bide_mpmc_ring_close_(BIDE_MPMC_RING_VIEW_(ring))
 
@@ -492,8 +524,11 @@ BIDE_INLINE void bide_mpmc_ring_close_(bide_mpmc_ring_view_ ring)
     bide_atomic_store(ring.closed, 1, relaxed); /* 7 */
 }
 
-/* How many elements are in it, with those under way: what was true at about this moment. For statistics. Any thread;
- * wait-free. */
+/*
+ * How many elements are in it, with those under way: what was true at about this moment. For
+ * statistics.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_mpmc_ring_count(ring) bide_mpmc_ring_count_(BIDE_MPMC_RING_VIEW_(ring))
 
 BIDE_INLINE size_t bide_mpmc_ring_count_(bide_mpmc_ring_view_ ring)
@@ -503,7 +538,10 @@ BIDE_INLINE size_t bide_mpmc_ring_count_(bide_mpmc_ring_view_ ring)
     return bide_ring_about_(ring.shape, head, bide_atomic_load(&ring.ends->tail, relaxed));
 }
 
-/* How many there is room for. Any thread; wait-free. */
+/*
+ * How many there is room for.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_mpmc_ring_capacity(ring) ((ring)->shape.end / 2)
 
 BIDE_EXTERN_C_END

@@ -1,52 +1,70 @@
 /*
- * Nodes of one size for linked lock-free structures, known by an index of 32 bits, so that an index and a count fit in
- * one word. Floor: queue.
+ * Nodes of one size for linked lock-free structures, known by an index of 32 bits, so that an index
+ * and a count fit in one word. Floor: queue.
  *
- *     pool      chunks of nodes, from an allocator; and a list of batches of free nodes, which all share
+ *     bide_node_pool_init(&pool, &bide_heap, sizeof(struct node), 1024, 1000000);
+ *     bide_node_cache_init(&cache, &pool);                    // each thread has one
+ *     uint32_t index = bide_node_get(&cache);                 // 0: there is no memory
+ *     struct node *node = bide_node_at(&pool, index);
+ *     bide_node_put(&cache, index);
+ *
+ *     pool      chunks of nodes, from an allocator; and a shared list of batches of free nodes
  *     cache     free nodes of one user: a thread, or a coroutine
  *
- *     get       a node, from the cache; from a batch of the list; from a batch of a chunk that nobody has had; from a
- *               new chunk
+ *     get       a node, from the cache; from a batch of the list; from a batch of a chunk that
+ *               nobody has had; from a new chunk
  *     put       a node, into the cache; a batch onto the list when the cache holds two
  *     trim      chunks whose nodes are all on the list are given back to the allocator
  *
- * There are never more than `maximum` nodes; a cache holds back at most 2 * BIDE_NODE_BATCH of those that are free. Of a
- * chunk that was given back 12 bytes a node stay, its links, until the pool is destroyed.
+ * Any thread may use the pool, with a cache of its own. There are never more than `maximum` nodes;
+ * a cache holds back at most 2 * BIDE_NODE_BATCH of those that are free. Of a chunk that was given
+ * back 12 bytes a node stay, its links, until the pool is destroyed.
  *
- * ---- The list of batches ----
- *
- *     shared    index of the first node of the first batch, 0: none; and how often the list has changed
- *     links     of each node, outside of it: the next in its batch; of a batch's first, the next batch, and how many
- *
- * 1. Who takes a batch reads the next one's index and then exchanges `shared` if nothing has changed. In between the
- *    batch may have been taken and be in use, or be given back: its links are read all the same, they are never freed,
- *    and what was read counts for nothing since `shared` has changed. That it came back to the same value is what the
- *    count is against (ABA): it would have to come round 2^32 changes between a load and an exchange.
- * 2. A push releases on `shared` and a take acquires: the links of the batch, and all that was done with its nodes. What
- *    changes `shared` is always a read-modify-write, so a take acquires from the push of every batch below too.
- * 3. A chunk appears by a compare-exchange of its place from NULL, which releases its links and its memory. From that
- *    moment all may take batches of it: nobody has to make anything of the whole chunk first, so one who stops there
- *    stops nobody. Its place is cleared by one who trims, who has all its nodes; nobody else has an index of it.
- * 4. `fresh` says how many of a chunk's nodes were ever taken from it, and how often the chunk has come: the one is taken
- *    from by a compare-exchange. Who takes loads it (acquire) before the place. If the place is not NULL and the exchange
- *    succeeds, the chunk was there all the time in between, as a chunk is given back only when all its nodes were taken,
- *    and its next life is counted. So the place, loaded with acquire, is this life's, and so are the links. Who has an
- *    index from another got it by a release and an acquire, so it may load the place relaxed.
- * 5. Who trims clears the place, and then begins the next life (release: who takes in that life, having acquired it, sees
- *    the place NULL, or that life's chunk). The place of a chunk that is not there yet holds 0 nodes taken.
- * 6. No node: `shared` was 0 and has not changed since before all chunks were found to be there, and all their nodes
- *    taken, which they stay until one who trims gives a chunk back, and changes `shared` after that. So at a moment in
- *    between none was free, but in caches, and in a trimmer's hands.
- *    Two exchanges release for that. Taking what is fresh: one that finds it taken (acquire) sees each change of `shared`
- *    that came before. And that change by a trim: one that looks again has acquired it with `shared`, and sees the chunk
- *    that was given back.
- * 7. One trims at a time: `trimming` is taken by an exchange that acquires, and given back by a release.
+ * get and put are lock-free, except for the calls of the allocator: a thread that stops anywhere
+ * stops no other, and keeps what it has in its cache, a batch at most besides. A thread that stops
+ * as it trims keeps what was free then.
  *
  * It is there where atomics of 64 bits are (BIDE_HAVE_ATOMIC_64).
  *
- * Progress: get and put are lock-free but for the calls of the allocator: a thread that stops anywhere stops no other, and
- * keeps what it has in its cache, a batch at most besides; who stops as it trims keeps what was free then.
- * Source: the seed's advice on lists of free nodes for each thread; Bonwick and Adams, Magazines and Vmem (2001).
+ * Why it is right:
+ *
+ *     shared    index of the first node of the first batch, 0: none; and how often the list changed
+ *     links     of each node, outside of it: the next in its batch; of a batch's first, the next
+ *               batch, and how many
+ *
+ * 1. To take a batch is to read the next one's index and then to exchange `shared` if nothing has
+ *    changed. In between the batch may have been taken and be in use, or be given back. Its links
+ *    are read all the same, they are never freed, and what was read counts for nothing since
+ *    `shared` has changed. The count is against its coming back to the same value (ABA): it would
+ *    have to come round 2^32 changes between a load and an exchange.
+ * 2. A push releases on `shared` and a take acquires: the links of the batch, and all that was done
+ *    with its nodes. What changes `shared` is always a read-modify-write, so a take acquires from
+ *    the push of every batch below too.
+ * 3. A chunk appears by a compare-exchange of its place from NULL, which releases its links and its
+ *    memory. From that moment all may take batches of it: nobody has to make anything of the whole
+ *    chunk first, so a thread that stops there stops nobody. Its place is cleared by a trimmer,
+ *    which has all its nodes; nobody else has an index of it.
+ * 4. `fresh` says how many of a chunk's nodes were ever taken from it, and how often the chunk has
+ *    come: the former by a compare-exchange. A taker loads it (acquire) before the place. If the
+ *    place is not NULL and the exchange succeeds, the chunk was there all the time in between,
+ *    because a chunk is given back only when all its nodes were taken, and its next life is
+ *    counted. So the place, loaded with acquire, is this life's, and so are the links. A thread
+ *    that has an index from another got it by a release and an acquire, so it may load the place
+ *    relaxed.
+ * 5. The trimmer clears the place, and then begins the next life. That releases: a taker in that
+ *    life, having acquired it, sees the place NULL, or that life's chunk. The place of a chunk that
+ *    is not there yet holds 0 nodes taken.
+ * 6. No node: `shared` was 0 and has not changed since before all chunks were found to be there,
+ *    and all their nodes taken, which they stay until a trimmer gives a chunk back, and changes
+ *    `shared` after that. So at a moment in between none was free, except in caches, and in a
+ *    trimmer's hands. Two exchanges release for that. Taking what is fresh: a thread that finds it
+ *    taken (acquire) sees each change of `shared` that came before. And that change by a trim: a
+ *    thread that looks again has acquired it with `shared`, and sees the chunk that was given back.
+ * 7. One thread trims at a time: `trimming` is taken by an exchange that acquires, and given back
+ *    by a release.
+ *
+ * Source: the seed's advice on lists of free nodes for each thread; Bonwick and Adams, Magazines
+ * and Vmem (2001).
  */
 #ifndef BIDE_NODE_POOL_H
 #define BIDE_NODE_POOL_H
@@ -74,7 +92,7 @@ typedef struct bide_node_chunk_ {
     bide_atomic(unsigned char *) nodes;    /* NULL: there is none */
     bide_atomic(bide_node_links_ *) links; /* stay when the nodes are given back */
     bide_atomic(uint64_t) fresh; /* how many were taken from it; above 32 bits, its life. 4 */
-    uint32_t found, first;       /* of who trims */
+    uint32_t found, first;       /* of the trimmer */
 } bide_node_chunk_;
 
 typedef struct bide_node_pool {
@@ -98,35 +116,48 @@ typedef struct bide_node_cache {
 } bide_node_cache;
 
 /*
- * Makes a pool of nodes of `node_size` bytes, aligned as the allocator does, at most `maximum` (1 to 2^31) of them, in
- * chunks of `chunk_nodes` (a power of two, at least BIDE_NODE_BATCH). Takes a table of the chunks from `allocator`, and
- * later the chunks; it outlives the pool, and is called by all who get nodes, so it is for any thread, unless all that is
- * needed is reserved before. Returns 0, -EINVAL or -ENOMEM. Before it is shared.
+ * Makes a pool of nodes of `node_size` bytes, aligned as the allocator does, at most `maximum` (1
+ * to 2^31) of them, in chunks of `chunk_nodes` (a power of two, at least BIDE_NODE_BATCH). Takes a
+ * table of the chunks from `allocator`, and later the chunks. The allocator outlives the pool. Each
+ * get may call it, so it is for any thread, unless all that is needed is reserved before.
+ * Threads: before it is shared. Errors: -EINVAL, -ENOMEM.
  */
 int bide_node_pool_init(bide_node_pool *pool, bide_allocator *allocator, size_t node_size,
                         uint32_t chunk_nodes, uint32_t maximum);
 
-/* Gives all memory back, whoever holds nodes of it. Nobody uses the pool any more. */
+/*
+ * Gives all memory back, whoever holds nodes of it. Nobody uses the pool any more.
+ * Threads: one at a time.
+ */
 void bide_node_pool_destroy(bide_node_pool *pool);
 
 /*
- * Sees to it that the pool has memory for `count` nodes at least. Returns 0 or -ENOMEM (so it has as many as it could
- * get), which it is too if that is more than the maximum. Any thread; as lock-free as the allocator.
+ * Sees to it that the pool has memory for `count` nodes at least, or else for as many as it could
+ * get.
+ * Threads: any. Errors: -ENOMEM (also if that is more than the maximum). Progress: lock-free,
+ * except for the allocator.
  */
 int bide_node_pool_reserve(bide_node_pool *pool, size_t count);
 
 /*
- * Gives the chunks back to the allocator whose nodes are all free and in no cache, and returns how many nodes that were.
- * Any thread, while others use the pool: what they put meanwhile is not looked at; and while this holds the free nodes
- * others may have to take new chunks, or be told -ENOMEM if there may be no more. If another trims already, 0. Linear in
- * the nodes that are free.
+ * Gives the chunks back to the allocator whose nodes are all free and in no cache, and returns how
+ * many nodes that were; 0 if another thread trims already. What others put meanwhile is not looked
+ * at. While this holds the free nodes others may have to take new chunks, or be told -ENOMEM if
+ * there may be no more.
+ * Threads: any. Progress: lock-free, except for the allocator; linear in the nodes that are free.
  */
 size_t bide_node_pool_trim(bide_node_pool *pool);
 
-/* For how many nodes there is memory now. Any thread; linear in the chunks. */
+/*
+ * For how many nodes there is memory now.
+ * Threads: any. Progress: wait-free, linear in the chunks.
+ */
 size_t bide_node_pool_size(const bide_node_pool *pool);
 
-/* An empty cache. */
+/*
+ * Makes an empty cache.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 BIDE_INLINE void bide_node_cache_init(bide_node_cache *cache, bide_node_pool *pool)
 {
     cache->pool = pool;
@@ -135,10 +166,16 @@ BIDE_INLINE void bide_node_cache_init(bide_node_cache *cache, bide_node_pool *po
     cache->spare = 0;
 }
 
-/* Puts what the cache holds onto the pool's list. To be called before a cache goes. Its owner; lock-free. */
+/*
+ * Puts what the cache holds onto the pool's list. To be called before a cache goes.
+ * Threads: the cache's owner's. Progress: lock-free.
+ */
 void bide_node_cache_flush(bide_node_cache *cache);
 
-/* The memory of a node that the caller has, or may read. Any thread; wait-free. */
+/*
+ * The memory of a node that the caller has, or may read.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE void *bide_node_at(const bide_node_pool *pool, uint32_t index)
 {
     /* relaxed: 3. */
@@ -160,9 +197,10 @@ void bide_node_cache_fill_(bide_node_cache *cache);
 void bide_node_cache_spill_(bide_node_cache *cache);
 
 /*
- * A node for the caller, whatever it contains; 0: there is no memory, or no more nodes: at a moment of the call all that
- * there may be were had by users, or in other caches, or held by a trim. The cache's owner. Lock-free but for the
- * allocator; a few loads and stores but for one in BIDE_NODE_BATCH.
+ * A node for the caller, whatever it contains; 0: there is no memory, or no more nodes. In the
+ * latter case, at a moment of the call all that there may be were had by users, or in other caches,
+ * or held by a trim. Costs a few loads and stores, except once in BIDE_NODE_BATCH.
+ * Threads: the cache's owner's. Progress: lock-free, except for the allocator.
  */
 BIDE_INLINE uint32_t bide_node_get(bide_node_cache *cache)
 {
@@ -176,7 +214,10 @@ BIDE_INLINE uint32_t bide_node_get(bide_node_cache *cache)
     return index;
 }
 
-/* Gives a node back, through any cache of its pool. The cache's owner. Lock-free; as cheap. */
+/*
+ * Gives a node back, through any cache of its pool. As cheap.
+ * Threads: the cache's owner's. Progress: lock-free.
+ */
 BIDE_INLINE void bide_node_put(bide_node_cache *cache, uint32_t index)
 {
     if (BIDE_UNLIKELY(cache->count == BIDE_NODE_BATCH))

@@ -46,7 +46,7 @@ typedef struct bide_schedule_operation {
  * its end or the next of these. With its own scheduler it lets others run first. `operation` is the
  * operation's until the coroutine has ended.
  * Threads: any. Errors: none. Suspends: always. Cancel-safe: yes, it cannot be cut short. Progress:
- * as the post of `scheduler` is.
+ * that of posting to `scheduler`.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler);

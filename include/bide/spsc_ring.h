@@ -1,63 +1,72 @@
 /*
- * A bounded queue between one producer and one consumer, in the caller's memory: the fastest there is here. Any
- * capacity from 1 on, and all of it is used. Floor: queue.
+ * A bounded queue between one producer and one consumer, in the caller's memory: the fastest queue
+ * here. Any capacity from 1 on, and all of it is used. Floor: queue.
  *
  *     uint64_t memory[100];
  *     bide_spsc_ring(uint64_t) ring;
  *     bide_spsc_ring_init(&ring, memory, 100);
- *     bide_spsc_ring_push(&ring, &number);        the producer: 0, -ENOBUFS (full), -EPIPE (closed)
- *     bide_spsc_ring_pop(&ring, &number);         the consumer: 0, -EAGAIN (empty), -EPIPE (closed, and drained)
+ *     bide_spsc_ring_push(&ring, &number);    the producer: 0, -ENOBUFS (full), -EPIPE (closed)
+ *     bide_spsc_ring_pop(&ring, &number);     the consumer: 0, -EAGAIN (empty), -EPIPE (drained)
  *
- *     slots   . . [ head  ...  ] tail . .        from head to before tail is full, the consumer's; the rest is free,
- *                                                the producer's
+ * One thread at a time is the producer: push, push_many, reserve, commit, close. One is the
+ * consumer: pop, pop_many, peek, release. A role is handed on to another thread by something that
+ * orders the two, as a mutex does.
  *
- *     the producer's line    tail: twice how many were ever pushed, and CLOSED; its place in the memory; limit: the
- *                            tail at which it is full, by the head that it saw last
- *     the consumer's line    head: twice how many were ever taken; its place in the memory; seen: the tail it saw last;
+ * All of it is wait-free: no loops, except over the elements of a batch and to pause as said below.
+ * None of it allocates, waits or suspends. A batch moves its end once. Elements are copied as
+ * memcpy does: any type in C; in C++ trivially copyable ones. In the macros `ring` may be evaluated
+ * more than once, the other arguments once.
+ *
+ * Each side reads the other's word only when it has used up what it saw last. So as long as there
+ * is something in the ring, and some room, the two share no cache lines but those of the elements.
+ *
+ * A faster consumer would follow the producer from slot to slot. Each look would find an element or
+ * two, and take tail's line and that of the elements away from the producer, which is about to
+ * write there. So a consumer that has found few elements some times, and never none, pauses for a
+ * microsecond and looks again. Then it finds some hundred, and the two are lines apart. If it does
+ * not, the producer is slower, so the consumer stops pausing for a long while. Where the ring is
+ * found empty now and then, as where an element is answered by another, the consumer does not
+ * pause; nor where few is much of the ring.
+ *
+ * Why it is right:
+ *
+ *     slots   . . [ head  ...  ] tail . .     from head to before tail is full, the consumer's;
+ *                                             the rest is free, the producer's
+ *
+ *     the producer's line    tail: twice how many were ever pushed, and CLOSED
+ *                            its place in the memory
+ *                            limit: the tail at which it is full, by the head that it saw last
+ *     the consumer's line    head: twice how many were ever taken
+ *                            its place in the memory
+ *                            seen: the tail it saw last
  *                            patience: how often it may find few before it pauses
  *
- *     push      tail == limit: it seems full; look at head again. Else write the slot, and move tail on
- *     pop       head == seen: it seems empty; look at tail again. Else read the slot, and move head on
+ *     push      tail == limit: it seems full; look at head again.
+ *               Else write the slot, and move tail on
+ *     pop       head == seen: it seems empty; look at tail again.
+ *               Else read the slot, and move head on
  *     close     set CLOSED in tail, which then moves no more
  *
- * The counts run freely and wrap around; places go back to 0 at the capacity, which needs no power of two for that, nor
- * a slot that stays free.
+ * The counts run freely and wrap around; places go back to 0 at the capacity. So it need be no
+ * power of two, and no slot stays free.
  *
- * Each side reads the other's word only when it has used up what it saw last. So as long as there is something in the
- * ring, and some room, the two share no cache line but those of the elements. A batch moves its end once.
- *
- * A consumer that is the faster one would follow the producer from slot to slot: each look finds an element or two, and
- * takes tail's line and that of the elements away from the producer, who is about to write there. So a consumer that
- * has found few some times, and never none, pauses for a microsecond and looks again; it finds some hundred then, and
- * the two are lines apart. If it does not, the producer is not as fast as that, and it goes on without for long. Where
- * it is found empty now and then, as where an element is answered by another, it does not pause; nor where few is much
- * of the ring.
- *
- * One thread at a time is the producer (push, push_many, reserve, commit, close), and one the consumer (pop, pop_many,
- * peek, release). Who hands a role on to another thread does so by something that orders the two, as a mutex does.
- *
- * ---- The memory orders ----
- *
- * 1. tail is stored with release by the producer, after it has written the slots, and loaded with acquire by the
- *    consumer before it reads them. So they are written before they are read. `seen` is older than tail, or the same:
- *    what is before it is full. What was written before close() is seen by the consumer that finds it closed, by the
- *    same two.
- * 2. head is stored with release by the consumer, after it has read the slots, and loaded with acquire by the producer
- *    before it writes them again. So they are read before they are overwritten. `limit` is one capacity ahead of a head
- *    that is older, or the same: what is before it is free.
+ * 1. tail is stored with release by the producer, after it has written the slots, and loaded with
+ *    acquire by the consumer before it reads them. So they are written before they are read. `seen`
+ *    is tail or older: what is before it is full. By the same two, the consumer that finds it
+ *    closed sees what was written before close().
+ * 2. head is stored with release by the consumer, after it has read the slots, and loaded with
+ *    acquire by the producer before it writes them again. So they are read before they are
+ *    overwritten. `limit` is one capacity ahead of head or an older one: what is before it is free.
  * 3. Each side's own word is changed by nobody else, so it reads it relaxed.
- * 4. CLOSED is in the word that says how much was pushed: who sees it sees all that was ever pushed. So -EPIPE is never
- *    said while something is still to be taken. It is the producer's to set: a third thread would have to change tail
- *    beside a producer that stores it, and either might overwrite the other, or a push that was under way would be lost
- *    although it has answered 0.
+ * 4. CLOSED is in the word that says how much was pushed, so a consumer that sees it sees all that
+ *    was ever pushed, and -EPIPE is never said while something is still to be taken. It is the
+ *    producer's to set. A third thread would have to change tail beside a producer that stores it;
+ *    either might overwrite the other, or a push that was under way would be lost although it has
+ *    answered 0.
  *
- * Progress: all of it is wait-free: no loops, but over the elements of a batch, and those pauses.
- *
- * Elements are copied as memcpy does: any type in C; in C++ trivially copyable ones. In the macros `ring` may be
- * evaluated more than once, the other arguments once. None of them allocates, waits or suspends.
- *
- * Source: Lamport, Specifying Concurrent Program Modules (1983); that each side keeps what it saw last: Lee, Bu and
- * Chandranmenon, MCRingBuffer (2010); that sharing those lines is what costs: Giacomoni et al., FastForward (2008).
+ * Source: Lamport, Specifying Concurrent Program Modules (1983); that each side keeps what it saw
+ * last: Lee, Bu and Chandranmenon, MCRingBuffer (2010); that sharing those lines is what costs:
+ * Giacomoni et al., FastForward (2008).
  */
 #ifndef BIDE_SPSC_RING_H
 #define BIDE_SPSC_RING_H
@@ -68,10 +77,13 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* Fewer elements than this, and than a quarter of the ring, are few to be found at a look. (The processor fetches lines
- * in advance, of some hundred elements: so few is more than is in a line or two.) How often a consumer finds few before
- * it pauses; how often the processor pauses then; how many elements have to come meanwhile; and how often it finds few
- * before it pauses again if they did not. */
+/*
+ * Elements are few if they are fewer than this and than a quarter of the ring. (The processor
+ * fetches lines in advance, of some hundred elements, so few is more than is in a line or two.)
+ * Then: how often a consumer finds few before it pauses; how often the processor pauses then; how
+ * many elements have to come meanwhile; and how often it finds few before it pauses again if they
+ * did not.
+ */
 enum {
     BIDE_SPSC_RING_FEW_ = 256,
     BIDE_SPSC_RING_PATIENCE_ = 4,
@@ -93,8 +105,10 @@ typedef struct bide_spsc_ring_ends_ {
     uint32_t patience;
 } bide_spsc_ring_ends_;
 
-/* A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or declare one where it is
- * used. `slots` and `capacity` are constant while it is shared. */
+/*
+ * A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or
+ * declare one where it is used. `slots` and `capacity` are constant while it is shared.
+ */
 #define bide_spsc_ring(type)       \
     struct {                       \
         type *slots;               \
@@ -103,8 +117,9 @@ typedef struct bide_spsc_ring_ends_ {
     }
 
 /*
- * Makes `ring` an empty one over `count` elements at `memory`, which stay the caller's and must outlive it. At least 1,
- * at most SIZE_MAX / 4. Before it is shared. There is nothing to destroy.
+ * Makes `ring` an empty one over `count` elements, 1 to SIZE_MAX / 4, at `memory`, which stay the
+ * caller's and must outlive it. There is nothing to destroy.
+ * Threads: before it is shared. Progress: wait-free.
  */
 #define bide_spsc_ring_init(ring, memory, count)           \
     ((ring)->slots = (memory), (ring)->capacity = (count), \
@@ -142,7 +157,7 @@ BIDE_INLINE void bide_spsc_ring_look_at_head_(bide_spsc_ring_ends_ *ends, size_t
 {
     /* acquire: 2, partner is _move_head_. */
     size_t limit = bide_atomic_load(&ends->head, acquire) + 2 * capacity;
-    /* Who looks in vain leaves his line to the other, who looks there. */
+    /* A look in vain leaves the line to the other side, which looks there. */
     if (limit != ends->limit)
         ends->limit = limit;
 }
@@ -156,8 +171,8 @@ BIDE_INLINE void bide_spsc_ring_move_tail_(bide_spsc_ring_ends_ *ends, size_t ca
 }
 
 /*
- * Copies the element at `from` into the ring. Returns 0; -ENOBUFS if it is full; -EPIPE if it is closed: then nothing
- * is done. The producer; wait-free.
+ * Copies the element at `from` into the ring, or does nothing.
+ * Threads: the producer's. Errors: -ENOBUFS (full), -EPIPE (closed). Progress: wait-free.
  */
 #define bide_spsc_ring_push(ring, from)                                  \
     bide_spsc_ring_push_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
@@ -167,7 +182,7 @@ BIDE_INLINE int bide_spsc_ring_push_(bide_spsc_ring_ends_ *ends, size_t capacity
                                      const void *from, size_t size)
 {
     size_t tail = bide_atomic_load(&ends->tail, relaxed); /* 3 */
-    /* (of a closed one this is true: see _close_) */
+    /* A closed one comes here too: see _close_. */
     if (BIDE_UNLIKELY(tail == ends->limit)) {
         if (tail & BIDE_SPSC_RING_CLOSED_)
             return -EPIPE;
@@ -180,7 +195,10 @@ BIDE_INLINE int bide_spsc_ring_push_(bide_spsc_ring_ends_ *ends, size_t capacity
     return 0;
 }
 
-/* How many slots are free, up to `wanted`, or more; if it seems fewer, looks again. None, and it says why. */
+/*
+ * How many slots are free, up to `wanted`, or more; if it seems fewer, looks again. None, and it
+ * says why.
+ */
 BIDE_INLINE ptrdiff_t bide_spsc_ring_room_(bide_spsc_ring_ends_ *ends, size_t capacity, size_t tail,
                                            size_t wanted)
 {
@@ -192,9 +210,9 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_room_(bide_spsc_ring_ends_ *ends, size_t ca
 }
 
 /*
- * Copies elements from the array `from`, in order, as many of `count` as there is room for. Returns how many, at least
- * 1; -ENOBUFS if it is full; -EPIPE if it is closed; 0 only if count is 0. The consumer sees all of them at once. The
- * producer; wait-free.
+ * Copies elements from the array `from`, in order, as many of `count` as there is room for. Returns
+ * how many, at least 1, or an error; 0 only if count is 0. The consumer sees all of them at once.
+ * Threads: the producer's. Errors: -ENOBUFS (full), -EPIPE (closed). Progress: wait-free.
  */
 #define bide_spsc_ring_push_many(ring, from, count)                           \
     bide_spsc_ring_push_many_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
@@ -221,16 +239,18 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_push_many_(bide_spsc_ring_ends_ *ends, size
 }
 
 /*
- * The free slots that stand side by side in memory, up to `count`, to be filled in place: returns how many, at least 1,
- * and sets *start, a pointer to an element, to the first. -ENOBUFS if none is free; -EPIPE if it is closed; 0 only if
- * count is 0. They become elements by a commit; without one nothing has happened, and the next push or reserve has the
- * same slots. If fewer came than were wanted, more may be free where the memory begins: reserve again after the commit.
- * The producer; wait-free.
+ * The free slots that stand side by side in memory, up to `count`, to be filled in place: returns
+ * how many, at least 1, or an error, and sets *start, a pointer to an element, to the first; 0 only
+ * if count is 0. They become elements by a commit; without one nothing has happened, and the next
+ * push or reserve has the same slots. If fewer came than were wanted, more may be free where the
+ * memory begins: reserve again after the commit.
  *
  *     struct record *records;
  *     ptrdiff_t free = bide_spsc_ring_reserve(&ring, &records, 16);
  *     if (free > 0)
  *         bide_spsc_ring_commit(&ring, fill(records, free));
+ *
+ * Threads: the producer's. Errors: -ENOBUFS (none is free), -EPIPE (closed). Progress: wait-free.
  */
 #define bide_spsc_ring_reserve(ring, start, count)       \
     (*(start) = (ring)->slots + (ring)->ends.tail_place, \
@@ -247,8 +267,10 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_reserve_(bide_spsc_ring_ends_ *ends, size_t
     return room < (ptrdiff_t)count ? room : (ptrdiff_t)count;
 }
 
-/* Makes elements of the first `count` slots of what was reserved last: no more than that were. The producer;
- * wait-free. */
+/*
+ * Makes elements of the first `count` slots of what was reserved last: no more than that were.
+ * Threads: the producer's. Progress: wait-free.
+ */
 #define bide_spsc_ring_commit(ring, count) \
     bide_spsc_ring_commit_(&(ring)->ends, (ring)->capacity, (count))
 
@@ -259,9 +281,10 @@ BIDE_INLINE void bide_spsc_ring_commit_(bide_spsc_ring_ends_ *ends, size_t capac
 }
 
 /*
- * Closes it: pushes answer -EPIPE from now on; what is in it is still popped, and after that pops answer -EPIPE for
- * ever. More than once is no harm. What was reserved and not committed is given up. The producer (4), so a consumer
- * that wants no more says so in another way; wait-free.
+ * Closes it: pushes answer -EPIPE from now on; what is in it is still popped, and after that pops
+ * answer -EPIPE for ever. More than once is once. What was reserved and not committed is given up.
+ * A consumer that wants no more says so in another way (4).
+ * Threads: the producer's. Progress: wait-free.
  */
 #define bide_spsc_ring_close(ring) bide_spsc_ring_close_(&(ring)->ends)
 
@@ -320,8 +343,9 @@ BIDE_INLINE void bide_spsc_ring_move_head_(bide_spsc_ring_ends_ *ends, size_t ca
 }
 
 /*
- * Takes the first element, and copies it to `to`. Returns 0; -EAGAIN if it is empty; -EPIPE if it is closed and all
- * that was pushed has been taken: then nothing is done. The consumer; wait-free.
+ * Takes the first element, and copies it to `to`, or does nothing.
+ * Threads: the consumer's. Errors: -EAGAIN (empty), -EPIPE (closed, and all that was pushed has
+ * been taken). Progress: wait-free.
  */
 #define bide_spsc_ring_pop(ring, to)                                    \
     bide_spsc_ring_pop_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
@@ -341,7 +365,10 @@ BIDE_INLINE int bide_spsc_ring_pop_(bide_spsc_ring_ends_ *ends, size_t capacity,
     return 0;
 }
 
-/* How many elements there are, up to `wanted`, or more; if it seems fewer, looks again. None, and it says why. */
+/*
+ * How many elements there are, up to `wanted`, or more; if it seems fewer, looks again. None, and
+ * it says why.
+ */
 BIDE_INLINE ptrdiff_t bide_spsc_ring_known_(bide_spsc_ring_ends_ *ends, size_t capacity,
                                             size_t head, size_t wanted)
 {
@@ -354,8 +381,10 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_known_(bide_spsc_ring_ends_ *ends, size_t c
 }
 
 /*
- * Takes elements, as many of `count` as there are, and copies them to the array `to`, in order. Returns how many, at
- * least 1; -EAGAIN if it is empty; -EPIPE if it is closed and drained; 0 only if count is 0. The consumer; wait-free.
+ * Takes elements, as many of `count` as there are, and copies them to the array `to`, in order.
+ * Returns how many, at least 1, or an error; 0 only if count is 0.
+ * Threads: the consumer's. Errors: -EAGAIN (empty), -EPIPE (closed and drained). Progress:
+ * wait-free.
  */
 #define bide_spsc_ring_pop_many(ring, to, count)                             \
     bide_spsc_ring_pop_many_(&(ring)->ends, (ring)->capacity, (ring)->slots, \
@@ -382,10 +411,12 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_pop_many_(bide_spsc_ring_ends_ *ends, size_
 }
 
 /*
- * The elements that stand side by side in memory from the first on, up to `count`, to be read in place: returns how
- * many, at least 1, and sets *start, a pointer to an element, to the first. -EAGAIN if it is empty; -EPIPE if it is
- * closed and drained; 0 only if count is 0. They stay in the ring, the consumer's, until they are released. If fewer
- * came than were wanted, more may stand where the memory begins. The consumer; wait-free.
+ * The elements that stand side by side in memory from the first on, up to `count`, to be read in
+ * place: returns how many, at least 1, or an error, and sets *start, a pointer to an element, to
+ * the first; 0 only if count is 0. They stay in the ring, the consumer's, until they are released.
+ * If fewer came than were wanted, more may stand where the memory begins.
+ * Threads: the consumer's. Errors: -EAGAIN (empty), -EPIPE (closed and drained). Progress:
+ * wait-free.
  */
 #define bide_spsc_ring_peek(ring, start, count)          \
     (*(start) = (ring)->slots + (ring)->ends.head_place, \
@@ -402,8 +433,11 @@ BIDE_INLINE ptrdiff_t bide_spsc_ring_peek_(bide_spsc_ring_ends_ *ends, size_t ca
     return known < (ptrdiff_t)count ? known : (ptrdiff_t)count;
 }
 
-/* Takes the first `count` elements of what was peeked at last out of the ring: no more than that were. Their slots are
- * the producer's then. The consumer; wait-free. */
+/*
+ * Takes the first `count` elements of what was peeked at last out of the ring: no more than that
+ * were. Their slots are the producer's then.
+ * Threads: the consumer's. Progress: wait-free.
+ */
 #define bide_spsc_ring_release(ring, count) \
     bide_spsc_ring_release_(&(ring)->ends, (ring)->capacity, (count))
 
@@ -415,7 +449,10 @@ BIDE_INLINE void bide_spsc_ring_release_(bide_spsc_ring_ends_ *ends, size_t capa
 
 /* ---- Anybody ---- */
 
-/* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */
+/*
+ * How many elements are in it: what was true at about this moment. For statistics.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_spsc_ring_count(ring) bide_spsc_ring_count_(&(ring)->ends, (ring)->capacity)
 
 BIDE_INLINE size_t bide_spsc_ring_count_(bide_spsc_ring_ends_ *ends, size_t capacity)
@@ -428,7 +465,10 @@ BIDE_INLINE size_t bide_spsc_ring_count_(bide_spsc_ring_ends_ *ends, size_t capa
     return twice / 2 < capacity ? twice / 2 : capacity;
 }
 
-/* How many there is room for. Any thread; wait-free. */
+/*
+ * How many there is room for.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_spsc_ring_capacity(ring) ((ring)->capacity)
 
 BIDE_EXTERN_C_END

@@ -9,7 +9,7 @@
 /* In place of the next node's index, which is never that big. */
 #define CLOSED UINT32_MAX
 
-/* ---- A word: an index, and how many refer through it ---- */
+/* ---- A word: an index, and how many references were taken through it ---- */
 
 static uint32_t index_of(uint64_t word)
 {
@@ -21,7 +21,7 @@ static uint64_t references_of(uint64_t word)
     return word >> 32;
 }
 
-static const uint64_t one = UINT64_C(1) << 32; /* more that refer */
+static const uint64_t one = UINT64_C(1) << 32; /* one reference more */
 
 static bide_counted_node_ *node_at(const bide_node_pool *pool, uint32_t index)
 {
@@ -48,7 +48,7 @@ static uint64_t refer(bide_atomic(uint64_t) * word)
     return found + one;
 }
 
-/* No longer refers to the node of `index`, to which one did through `word`. */
+/* Unrefers the node of `index`, to which the caller referred through `word`. */
 static void unrefer(bide_atomic(uint64_t) * word, bide_node_cache *cache, uint32_t index)
 {
     uint64_t found = bide_atomic_load(word, relaxed);
@@ -62,14 +62,18 @@ static void unrefer(bide_atomic(uint64_t) * word, bide_node_cache *cache, uint32
     add_references(cache, index, -(uint64_t)1);
 }
 
-/* Moves tail from `index`, to which the caller refers, to the next; true, unless that was done. `mine`: how many
- * references through tail the caller gives back with that: 1, or 0 if he refers to it through head. */
+/*
+ * Moves tail from `index`, to which the caller refers, to the next; true, unless that was done.
+ * `mine`: how many references through tail the caller gives back with that: 1, or 0 if it refers to
+ * the node through head.
+ */
 static bool advance(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t index,
                     uint32_t next, uint64_t mine)
 {
     uint64_t found = bide_atomic_load(&queue->tail, relaxed);
     while (index_of(found) == index) {
-        /* release: 2. (Nothing to acquire: nobody gives a reference back through tail before it is closed.) */
+        /* release: 2. (Nothing to acquire: nobody gives a reference back through tail before it is
+         * closed.) */
         if (bide_atomic_compare_exchange_weak(&queue->tail, &found, next, release, relaxed)) {
             add_references(cache, index, references_of(found) - mine - ROLE);
             return true;
@@ -117,7 +121,8 @@ static int append(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t f
     for (;;) {
         uint32_t index = index_of(refer(&queue->tail));
         uint32_t next = 0;
-        /* release: 2, partners are the next line and the taking; acquire if failed: 2, for advance. */
+        /* release: 2, partners are the next line and the taking; acquire if failed: 2, for advance.
+         */
         bool linked = bide_atomic_compare_exchange(&node_at(queue->pool, index)->next, &next, first,
                                                    release, acquire);
         if (linked)

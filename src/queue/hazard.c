@@ -1,8 +1,10 @@
 /* Hazard pointers; the model, the argument and the letters are in hazard.h. */
 #include "bide/hazard.h"
 
-/* A set of pointers that may say "perhaps": the hazards, so that what nobody protects, nearly all, is not looked for
- * among them one by one. */
+/*
+ * A set of pointers that may say "perhaps": the hazards. What nobody protects, nearly all, is not
+ * looked for among them one by one.
+ */
 enum { FILTER_WORDS = 16, WORD_BITS = 32 };
 
 typedef struct filter {
@@ -59,7 +61,10 @@ static void push_list(bide_hazard_domain *domain, bide_hazard_retired *first,
     while (!bide_atomic_compare_exchange_weak(&domain->retired, &retired, first, release, relaxed));
 }
 
-/* Gives what the seat has retired to the domain. Returns how much of what is there nobody has looked at. */
+/*
+ * Gives what the seat has retired to the domain. Returns how much of what is there nobody has
+ * looked at.
+ */
 static size_t give(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
     size_t weight = seat->weight;
@@ -122,7 +127,7 @@ static bide_hazard_retired *take_all(bide_hazard_domain *domain, bide_hazard_sea
     bide_hazard_retired *own = seat->retired;
     seat->retired = NULL;
     seat->weight = 0;
-    /* relaxed: who sees nothing takes nothing. */
+    /* relaxed: a thread that sees nothing takes nothing. */
     if (bide_atomic_load(&domain->retired, relaxed) == NULL)
         return own;
     /* relaxed: 5. */
@@ -171,7 +176,10 @@ size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
     return kept;
 }
 
-/* How much may not have been looked at before somebody scans; and how much of that a seat may have. */
+/*
+ * How much may not have been looked at before a seat's owner scans; and how much of that a seat may
+ * have.
+ */
 static size_t most_of(const bide_hazard_domain *domain)
 {
     return 2 * (size_t)BIDE_HAZARDS * domain->count;
@@ -190,7 +198,7 @@ void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *s
         seat->last = retired;
     seat->retired = retired;
     seat->weight += weight;
-    /* (not from a `reclaim`: a long chain of them would take a stack as long) */
+    /* Not from a `reclaim`: a long chain of them would take a stack as long. */
     if (seat->weight >= MOST_OF_SEAT && !seat->scanning && give(domain, seat) >= most_of(domain))
         bide_hazard_scan(domain, seat);
 }

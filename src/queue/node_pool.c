@@ -48,7 +48,10 @@ static uint64_t changed(uint64_t shared, uint32_t first)
     return ((shared >> 32) + 1) << 32 | first;
 }
 
-/* Puts the batches from the one that begins with `first` to that which begins with `last` onto the list. */
+/*
+ * Puts the batches from the one that begins with `first` to that which begins with `last` onto the
+ * list.
+ */
 static void push_batches(bide_node_pool *pool, uint32_t first, uint32_t last)
 {
     uint64_t shared = bide_atomic_load(&pool->shared, relaxed);
@@ -156,8 +159,10 @@ static uint32_t take_where_it_grows(bide_node_pool *pool)
     return take_fresh(pool, bide_atomic_load(&pool->growing, relaxed) /* a hint */, &missing);
 }
 
-/* Looks through the chunks from `from` on. 0: none has a batch, up to *end: a place where there is no chunk, or the number
- * of places; `all`: that number. */
+/*
+ * Looks through the chunks from `from` on. 0: none has a batch, up to *end: a place where there is
+ * no chunk, or the number of places; `all`: that number.
+ */
 static uint32_t find_fresh(bide_node_pool *pool, uint32_t from, bool all, uint32_t *end)
 {
     for (uint32_t i = from; i < pool->chunks_count; i++) {
@@ -208,7 +213,7 @@ static uint32_t get_batch(bide_node_pool *pool)
         if (end != pool->chunks_count) {
             if (grow(pool, end))
                 continue;
-            /* (no memory; behind what a trim has given back there may be chunks) */
+            /* No memory. Behind what a trim has given back there may be chunks. */
             first = find_fresh(pool, end, true, &end);
             if (first != 0)
                 return first;
@@ -354,8 +359,10 @@ static bool take_rest(bide_node_chunk_ *chunk, uint32_t found, uint32_t all)
                                         relaxed);
 }
 
-/* Shares the nodes again that were found of a chunk, or gives the chunk back if that were all that were taken from it.
- * Returns how many nodes were given back. */
+/*
+ * Shares the nodes again that were found of a chunk, or gives the chunk back if those were all that
+ * were taken from it. Returns how many nodes were given back.
+ */
 static size_t settle(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all)
 {
     uint32_t found = chunk->found;
@@ -366,7 +373,7 @@ static size_t settle(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all
         unsigned char *nodes = bide_atomic_load(&chunk->nodes, relaxed); /* 3 */
         uint64_t life = bide_atomic_load(&chunk->fresh, relaxed) >> 32;
         bide_atomic_store(&chunk->nodes, NULL, relaxed); /* 5 */
-        /* release: 5; and the links, which who takes in that life uses. Partner is `take_fresh`. */
+        /* release: 5; and the links, which a taker in that life uses. Partner is `take_fresh`. */
         bide_atomic_store(&chunk->fresh, (life + 1) << 32, release);
         pool->allocator->deallocate(pool->allocator, nodes, nodes_size(pool));
         return all;
@@ -403,7 +410,8 @@ size_t bide_node_pool_trim(bide_node_pool *pool)
         if (bide_atomic_load(&pool->chunks[i].nodes, acquire) != NULL)
             given_back += settle(pool, &pool->chunks[i], count_of(pool, i));
     shared = bide_atomic_load(&pool->shared, relaxed);
-    /* release: 6; it counts, so that one that has found those chunks used up looks again. Partner is pop_batch. */
+    /* release: 6; it counts, so that one that has found those chunks used up looks again. Partner
+     * is pop_batch. */
     while (given_back != 0 &&
            !bide_atomic_compare_exchange_weak(&pool->shared, &shared,
                                               changed(shared, (uint32_t)shared), release, relaxed))

@@ -3,16 +3,22 @@
 
 #include "bide/detail/back_off.h"
 
-/* How often a consumer looks at a cell that its producer has not filled, before he gives it up. */
+/*
+ * How often a consumer looks at a cell that its producer has not filled, before it gives the cell
+ * up.
+ */
 #if BIDE_CHECK
 enum { LOOKS = 1 };
 #else
 enum { LOOKS = 200 };
 #endif
 
-/* 8: how many cells are few to be found at a look (the processor fetches lines in advance, some hundred cells: so it is
- * more than are in a line or two); how often consumers find few before one pauses; how often the processor pauses then;
- * how many cells have to come meanwhile; and how often they find few before one pauses again if they did not. */
+/*
+ * 8: how many cells are few to be found at a look (the processor fetches lines in advance, some
+ * hundred cells: so it is more than are in a line or two); how often consumers find few before one
+ * pauses; how often the processor pauses then; how many cells have to come meanwhile; and how often
+ * they find few before one pauses again if they did not.
+ */
 enum { FEW = 256, PATIENCE = 4, PAUSES = 128, PAYS = 32, LONG_PATIENCE = 1000 };
 
 /* In place of the next segment. */
@@ -117,7 +123,8 @@ bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *
     } else {
         move_tail(queue, last, next);
     }
-    /* (so that who tries for ever does not make it run over; what is past the end stays there) */
+    /* Taken off, so that a producer that tries for ever does not make it run over. What is past the
+     * end stays there. */
     if (*status != 0)
         bide_atomic_fetch_sub(&last->pushed, taken, relaxed);
     return fresh;
@@ -158,11 +165,13 @@ void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *sea
 
 /* ---- Popping ---- */
 
-/* Says that consumers come early in the segment: whoever fills a cell from now on claims it; who has filled one before is
- * seen. */
+/*
+ * Says that consumers come early in the segment. A producer that fills a cell from now on claims
+ * it; a cell that was filled before is seen.
+ */
 static void come_early(bide_segment_ *segment)
 {
-    /* acquire: 2, partner is who has said so after his X. */
+    /* acquire: 2, partner is the store after X. */
     uint32_t early = bide_atomic_load(&segment->early, acquire);
     if (early == BIDE_SEGMENT_EARLY_)
         return;
@@ -197,8 +206,11 @@ bool bide_segment_claim_(bide_atomic(uint32_t) * state)
            BIDE_CELL_CONSUMERS_;
 }
 
-/* What a segment counts for among what is retired: the more the more cells it had; but, where there are few seats, not so
- * much that a scan is for less than some ten segments: each interrupts all threads (fence.h). */
+/*
+ * What a segment counts for among what is retired: the more the more cells it had. But where there
+ * are few seats it counts for less, so that a scan is for some ten segments at least: each scan
+ * interrupts all threads (fence.h).
+ */
 static size_t weight_of(const bide_segment_queue_ *queue)
 {
     size_t weight = 1 + queue->cells / BIDE_SEGMENT_WEIGHS_;
@@ -206,7 +218,10 @@ static size_t weight_of(const bide_segment_queue_ *queue)
     return weight < most ? weight : most;
 }
 
-/* Moves head from `segment`, whose cells were all popped, to the next. 1, or -EAGAIN or -EPIPE if there is none. */
+/*
+ * Moves head from `segment`, whose cells were all popped, to the next. 1, or -EAGAIN or -EPIPE if
+ * there is none.
+ */
 static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment)
 {
     /* acquire: 1. */
@@ -274,7 +289,8 @@ int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_
 bool bide_segment_queue_may_pop_(bide_segment_queue_ *queue, bide_hazard_seat *seat)
 {
     bide_segment_ *segment = bide_segment_protect_(seat, 1, &queue->head);
-    /* relaxed, all: nothing is concluded but that an element, or CLOSED, that a fence orders before would be seen. */
+    /* relaxed, all: nothing is concluded but that an element, or CLOSED, that a fence orders before
+     * would be seen. */
     size_t popped = bide_atomic_load(&segment->popped, relaxed);
     if (popped >= queue->cells)
         return bide_atomic_load(&segment->next, relaxed) != NULL;

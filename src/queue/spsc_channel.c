@@ -23,7 +23,7 @@ static int attempt_receive(bide_retry *retry)
                                channel->size);
 }
 
-/* (both read only what the ring shares: another may attempt meanwhile) */
+/* Both read only what the ring shares: another may attempt meanwhile. */
 static bool may_send(bide_retry *retry)
 {
     bide_spsc_channel_ *channel = waiter_of(retry)->channel;

@@ -25,20 +25,15 @@ check.h
 compiler.h
 condition.h
 coroutine.h
-counted_queue.h
 create.h
 cyclic_barrier.h
 dump.h
 frame.h
 generator.h
 handle.h
-hazard.h
 inspect.h
 latch.h
-linked_queue.h
-mpmc_ring.h
 multi_producer_sequencer.h
-node_pool.h
 once.h
 pollable.h
 recursive_generator.h
@@ -46,7 +41,6 @@ rendezvous.h
 ring.h
 rw_lock.h
 scope.h
-segment_queue.h
 select.h
 sequence_barrier.h
 sequence_group.h
@@ -54,7 +48,6 @@ shared_task.h
 single_consumer_event.h
 single_producer_sequencer.h
 spawn.h
-spsc_ring.h
 stop_callback.h
 sync_wait.h
 task.h
@@ -77,7 +70,7 @@ CLAUSE = re.compile(r"(?:^|(?<=[\s.]))(" + "|".join(WORDS) + r"): (.+?)\.(?=\s|$
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/', re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)|"
-                       r"\b(?:BIDE_[A-Z_]+|_Pragma)\s*\([^()]*\)")
+                       r"\b(?:BIDE_[A-Z_]+|bide_atomic|_Pragma)\s*\([^()]*\)")
 NAME = re.compile(r"\b(bide_\w*[^\W_])\s*\(")
 
 

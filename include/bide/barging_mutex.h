@@ -1,54 +1,69 @@
 /*
- * A mutex that is not handed over: unlocking it frees it and wakes the first in line, who competes for it with whoever
- * comes (barges in). Floor: sync.
+ * A mutex that is not handed over: unlocking frees it and wakes the first in line, which competes
+ * for it with whatever comes meanwhile (barges in). Floor: sync.
  *
  *     bide_try(bide_barging_mutex_lock(&self->lock, &mutex));
  *     ...
  *     bide_barging_mutex_unlock(&self->lock);
  *
- * Which one to take. A mutex that is handed over (mutex.h) belongs to somebody who does not run yet, for as long as it
- * takes to wake him: thousands of cycles, while a section lasts tens; and all who want it meanwhile get in line too, so
- * once there is a line there is one for good (a convoy). Here whoever runs takes it at once, so that throughput stays
- * what it is without a line. The price is fairness: those who come late pass those who wait. It is bounded twice: who
- * was woken and has lost goes back to the front of the line, and who has lost BIDE_BARGING_LOSSES times is handed it
- * when it is unlocked next, before anybody else; and when BIDE_BARGING_PASSES have passed one who was woken, however
- * long his scheduler takes to run him, the last of them leaves it to him. Take mutex.h where order or the longest wait
- * matters, or a section may suspend, and this one where sections are short and there are many of them.
+ * Any thread may lock. Take mutex.h where order or the longest wait matters, or a section may
+ * suspend; and this one where sections are short and there are many of them.
  *
- * The value of its waiter queue is four bits:
+ * The reason is this. A mutex that is handed over (mutex.h) belongs to a waiter that does not run
+ * yet, for as long as it takes to wake it: thousands of cycles, while a section lasts tens. All
+ * others that want it meanwhile get in line too, so once there is a line there is one for good (a
+ * convoy). Here a running thread takes the mutex at once, so that throughput stays what it is
+ * without a line. The price is fairness: latecomers pass waiters. That is bounded twice:
+ *   - A woken waiter that has lost goes back to the front of the line, and after
+ *     BIDE_BARGING_LOSSES losses it is handed the mutex at the next unlock, before anybody else.
+ *   - When BIDE_BARGING_PASSES lockings have passed a woken waiter, however long its scheduler
+ *     takes to run it, the last of them leaves the mutex to that waiter.
  *
- *     LOCKED       somebody has it
- *     PENDING      one was woken and is on his way to compete: nobody else needs to be
- *     HANDS_OVER   the first in line, or who is about to be that, has lost so often that it is handed to him
- *     RESERVED     (only beside PENDING) so many have passed who is PENDING that it is his when he comes
+ * Why it is right: it is a waiter queue whose value is four bits; waiter_queue.h has the queue's
+ * argument.
  *
- *     take         neither LOCKED, HANDS_OVER, RESERVED, SERVING nor CLOSED -> LOCKED. The fast way, also while others
- *                  wait. Who was woken takes PENDING and RESERVED off with it, and RESERVED does not keep him from it
- *     unlock       LOCKED -> not. If one is PENDING: he was passed; too often: + RESERVED.
- *                  If nobody is, and somebody waits: serves
- *     serve        not LOCKED, not PENDING: the first in line goes on: + PENDING, or, HANDS_OVER -> LOCKED
- *     lose         who was woken and could not take it: the last time + HANDS_OVER; enlists; then as giving up
- *     give up      who was woken and is asked to stop, or finds it closed, or is destroyed: - PENDING, - RESERVED, and
- *                  serves
+ *     LOCKED       it is held
+ *     PENDING      a waiter was woken and is on its way to compete: no other needs to be
+ *     HANDS_OVER   the first in line, or the waiter that is about to be, has lost so often that the
+ *                  mutex is handed to it
+ *     RESERVED     (only beside PENDING) the pending waiter was passed so often that the mutex is
+ *                  its own when it comes
  *
- * 1. Nobody is forgotten: when somebody is in line, and nobody serves, it is LOCKED or one is PENDING. Each of these
- *    ends by a put that serves, unless it ends by another's becoming so.
- * 2. PENDING belongs to one coroutine, from its admission until it has taken the mutex, is in line again, or has given
- *    up. So at most one goes to the front at a time; it keeps PENDING until it is enlisted.
- * 3. HANDS_OVER is set by the one who is PENDING, before he enlists. So whenever neither is PENDING nor LOCKED, he is
- *    the first in line, and the server gives it to him; or he has left the line, and has taken it off (leave).
- * 4. RESERVED comes with PENDING and goes with it, so it is never anybody's who is not on his way; and since it is not
- *    LOCKED beside it, nobody is to wait for but him.
- * 5. Who is in line is passed a bounded number of times, whatever the schedulers do: each unlocking while he is there
- *    finds one PENDING, and counts (`passed`), or makes one so, or hands it over. It is counted from one taking by
- *    somebody who has waited to the next. In between PENDING comes anew only after a loss, of which each has but so
- *    many, or after a giving up. So who never suspends between two lockings suspends at last, and whoever is to run
- *    beside him is run.
- * 6. Nobody takes it while somebody serves. So what the server finds possible stays so, as the queue asks (5 and 7 in
- *    waiter_queue.h), and whoever has it may free it: no server is left.
+ *     take         neither LOCKED, HANDS_OVER, RESERVED, SERVING nor CLOSED -> LOCKED. The fast
+ *                  way, also while there are waiters. The pending waiter takes PENDING and
+ *                  RESERVED off with it, and RESERVED does not keep it from that
+ *     unlock       LOCKED -> not. If a waiter is PENDING: it was passed; too often: + RESERVED.
+ *                  If none is, and there are waiters: serves
+ *     serve        not LOCKED, not PENDING: the first in line goes on: + PENDING, or,
+ *                  HANDS_OVER -> LOCKED
+ *     lose         the pending waiter could not take it: the last time + HANDS_OVER; enlists; then
+ *                  as giving up
+ *     give up      the pending waiter is asked to stop, or finds it closed, or is destroyed:
+ *                  - PENDING, - RESERVED, and serves
  *
- * Source: the wakes that compete are those of Go's sync.Mutex and of WebKit's ParkingLot; the hand-over after losses is
- * the former's starvation mode.
+ * 1. No waiter is forgotten: while one is in line, and no server is at work, the mutex is LOCKED or
+ *    a waiter is PENDING. Each of these ends by a put that serves, unless it ends by another
+ *    waiter's becoming so.
+ * 2. PENDING belongs to one coroutine, from its admission until it has taken the mutex, is in line
+ *    again, or has given up. So at most one goes to the front at a time; it keeps PENDING until it
+ *    is enlisted.
+ * 3. HANDS_OVER is set by the pending waiter, before it enlists. So whenever the mutex is neither
+ *    PENDING nor LOCKED, that waiter is the first in line, and the server gives it the mutex; or it
+ *    has left the line, and has taken HANDS_OVER off (leave).
+ * 4. RESERVED comes with PENDING and goes with it, so it always belongs to a waiter that is on its
+ *    way. Since the mutex is not LOCKED beside it, that waiter is all there is to wait for.
+ * 5. A waiter in line is passed a bounded number of times, whatever the schedulers do. Each
+ *    unlocking while it is there finds a waiter PENDING, and counts (`passed`), or makes one so, or
+ *    hands the mutex over. `passed` is counted from one taking by a waiter to the next. In between
+ *    PENDING comes anew only after a loss, of which each waiter has a bounded number, or after a
+ *    giving up. So a coroutine that relocks without suspending is eventually suspended, so that
+ *    others on its scheduler run.
+ * 6. Nobody takes the mutex while a server is at work. So what the server finds possible stays so,
+ *    as the queue asks (5 and 7 in waiter_queue.h), and the holder may free the mutex: no server is
+ *    left.
+ *
+ * Source: the wakes that compete are those of Go's sync.Mutex and of WebKit's ParkingLot; the
+ * hand-over after losses is the former's starvation mode.
  */
 #ifndef BIDE_BARGING_MUTEX_H
 #define BIDE_BARGING_MUTEX_H
@@ -68,10 +83,11 @@ enum {
     BIDE_BARGING_TAKEN_ = BIDE_BARGING_LOCKED_ | BIDE_BARGING_HANDS_OVER_ | BIDE_BARGING_RESERVED_ |
                           BIDE_QUEUE_SERVING_ | BIDE_QUEUE_CLOSED_,
 
-    /* How often one that was woken may find the mutex taken before it is handed to him. */
+    /* How often a woken waiter may find the mutex taken before it is handed to it. */
     BIDE_BARGING_LOSSES = BIDE_CHECK ? 1 : 4,
 
-    /* How often it may be locked and unlocked before those who were woken, until it is left to one of them. */
+    /* How often it may be locked and unlocked before woken waiters, until it is left to one of
+     * them. */
     BIDE_BARGING_PASSES = BIDE_CHECK ? 2 : 64
 };
 
@@ -79,11 +95,11 @@ typedef struct bide_barging_mutex_waiter bide_barging_mutex_waiter;
 
 typedef struct bide_barging_mutex {
     bide_waiter_queue queue;
-    bide_barging_mutex_waiter *holder; /* who has locked it last; of the holder */
-    uint32_t passed; /* how often since somebody who waited has had it; of the holder */
+    bide_barging_mutex_waiter *holder; /* the last to lock it; the holder reads and writes it */
+    uint32_t passed;                   /* how often since a waiter has had it; of the holder */
 } bide_barging_mutex;
 
-/* One locking. The caller's, from the beginning of the wait until it has failed, or the mutex is unlocked. */
+/* One locking. The caller's memory until the wait has failed, or the mutex is unlocked. */
 struct bide_barging_mutex_waiter {
     bide_awaiter awaiter;
     bide_barging_mutex *mutex;
@@ -95,8 +111,10 @@ struct bide_barging_mutex_waiter {
 };
 
 /*
- * Makes a mutex that is free. Before it is shared. The memory may go when it is free and nobody waits; also at once
- * after an unlock, by whoever locked it next: unlocking touches nothing once another can have it.
+ * Makes a free mutex. The memory may go when it is free and has no waiters. The next holder may
+ * also free it at once after an unlock, because unlocking touches nothing once another can have the
+ * mutex.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_barging_mutex_init(bide_barging_mutex *mutex)
 {
@@ -105,7 +123,10 @@ BIDE_INLINE void bide_barging_mutex_init(bide_barging_mutex *mutex)
     mutex->passed = 0;
 }
 
-/* Takes it if nobody has it, whoever waits; takes `without` off, which does not keep him from it. */
+/*
+ * Takes it if it is not held, also past waiters; takes `without` off, which does not keep the
+ * caller from it.
+ */
 BIDE_INLINE bool bide_barging_mutex_take_(bide_waiter_queue *queue, uintptr_t state,
                                           uintptr_t without)
 {
@@ -121,8 +142,11 @@ BIDE_INLINE bool bide_barging_mutex_take_(bide_waiter_queue *queue, uintptr_t st
     return true;
 }
 
-/* Takes it if nobody has it, also past those who wait. False: somebody has it, or is being woken or handed it, or it is
- * closed. Any thread; lock-free. */
+/*
+ * Takes it if it is not held, also past waiters. False: it is held, or a waiter is being handed it,
+ * or it is closed.
+ * Threads: any. Progress: lock-free.
+ */
 BIDE_INLINE bool bide_barging_mutex_try_lock(bide_barging_mutex_waiter *waiter,
                                              bide_barging_mutex *mutex)
 {
@@ -153,10 +177,11 @@ BIDE_INLINE int bide_barging_mutex_resume_(bide_awaiter *awaiter)
 bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Locks `mutex`: takes it if nobody has it, or else waits in line until it has got it. `waiter` is the caller's until
- * the mutex is unlocked. Ends with 0, and the caller has it; or with -EPIPE if it was closed, or, cut short, with
- * -ECANCELED or -ETIMEDOUT (stop.h), and has it not: the next in line is woken instead. Any thread; suspends if it is
- * not free; lock-free.
+ * Locks `mutex`: takes it if it is not held, or else waits in line until it has got it. `waiter` is
+ * the operation's until the mutex is unlocked. If it ends with 0 the caller holds the mutex;
+ * otherwise not, and the next in line is woken instead.
+ * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is not free.
+ * Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *waiter,
@@ -176,8 +201,10 @@ BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *wai
 }
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any. Errors: as bide_barging_mutex_lock; -ETIMEDOUT (the deadline has come). Progress:
+ * blocks.
  */
 BIDE_INLINE int bide_barging_mutex_lock_blocking(bide_barging_mutex_waiter *waiter,
                                                  bide_barging_mutex *mutex, uint64_t deadline)
@@ -185,13 +212,16 @@ BIDE_INLINE int bide_barging_mutex_lock_blocking(bide_barging_mutex_waiter *wait
     return bide_sync_wait_until(bide_barging_mutex_lock(waiter, mutex), deadline);
 }
 
-/* Is it locked? Out of date at once, but for who holds it. Any thread; wait-free; gives no order. */
+/*
+ * Is it locked? The answer is out of date at once, except for the holder. Gives no order.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_barging_mutex_is_locked(bide_barging_mutex *mutex)
 {
     return (bide_atomic_load(&mutex->queue.state, relaxed) & BIDE_BARGING_LOCKED_) != 0;
 }
 
-/* The rest of unlock: somebody waits, or it is closed. */
+/* The rest of unlock: it has waiters, or it is closed. */
 void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state);
 
 BIDE_INLINE void bide_barging_mutex_unlock_(bide_barging_mutex_waiter *waiter)
@@ -216,10 +246,10 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
 }
 
 /*
- * Unlocks what was locked with `waiter`; if somebody waits, and nobody has been woken already, the first is, on his
- * scheduler. Any thread (but one at a time, as the holder). Does not suspend, and does not run the other on the
- * caller's stack while a coroutine is running on it. Lock-free. To unlock what this waiter has not locked is misuse,
- * which is caught where BIDE_DEBUG is 1.
+ * Unlocks what was locked with `waiter`. If it has waiters, and none has been woken already, the
+ * first is, on its scheduler, but not on the caller's stack while a coroutine is running on it. To
+ * unlock what this waiter has not locked is misuse, which is caught where BIDE_DEBUG is 1.
+ * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
 #define bide_barging_mutex_unlock(waiter) \
@@ -230,8 +260,9 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
 #endif
 
 /*
- * Closes it: who waits, and who locks it later, ends with -EPIPE. Who holds it unlocks it as ever. Any thread, more
- * than once; does not suspend; lock-free.
+ * Closes it: waiters end with -EPIPE, and so does whoever locks it later. The holder unlocks it as
+ * ever. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_barging_mutex_close(bide_barging_mutex *mutex);
 
@@ -244,7 +275,11 @@ BIDE_INLINE void bide_barging_mutex_destroy_checked_(bide_barging_mutex *mutex, 
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is locked or waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the mutex is
+ * locked or waited for.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_barging_mutex_destroy(mutex) \
     bide_barging_mutex_destroy_checked_(  \

@@ -1,43 +1,51 @@
 /*
- * A condition variable: coroutines that hold a mutex wait, without it, until they are notified. Floor: sync.
+ * A condition variable: coroutines that hold a mutex wait, without it, until they are notified.
+ * Floor: sync.
  *
  *     bide_try(bide_mutex_lock(&self->lock, &queue->mutex));
  *     self->status = 0;
  *     while (self->status == 0 && queue->count == 0)
- *         bide_await_status(self->status, bide_condition_wait(&self->wait, &queue->filled, &self->lock));
+ *         bide_await_status(self->status,
+ *                           bide_condition_wait(&self->wait, &queue->filled, &self->lock));
  *     ...
  *     bide_mutex_unlock(&self->lock);
  *
  *     wait: enlists, unlocks the mutex, is notified, locks the mutex again
  *
- * First come, first served. No wake-up is spurious: a wait ends because it was notified, or cut short, or because of
- * the closing. Yet look again at what was waited for: between the notification and the locking others may have had the
- * mutex. All who wait at one time use one mutex.
+ * Any thread may wait, with the mutex, and notify, with it or without. First come, first served.
+ * All that wait at one time use one mutex. No wake-up is spurious: a wait ends because it was
+ * notified, or cut short, or because of the closing. Yet look again at what was waited for: between
+ * the notification and the locking others may have had the mutex.
  *
- * The value of its waiter queue is two numbers: how many wait, and how many of those have been notified and are not yet
- * taken out of the line.
+ * Why it is right: it is a waiter queue; waiter_queue.h has the queue's argument. Its value is two
+ * numbers: how many wait, and how many of those have been notified and are not yet taken out of the
+ * line.
  *
- *     begin        waiting + 1, by who holds the mutex; then enlists, and only then unlocks it
- *     notify_one   notified + 1, unless that would be more than wait. notify_all: notified = waiting
+ *     begin        waiting + 1, by the mutex's holder; then enlists, and only then unlocks it
+ *     notify_one   notified + 1, unless that would be more than wait
+ *     notify_all   notified = waiting
  *     serve        the first in line goes on if notified is not 0; both - 1
  *     leave        waiting - 1
  *
- * 1. No notification is lost between the unlocking and the wait: who notifies after the mutex was unlocked finds the
- *    waiter counted.
- * 2. A notification is for those who were counted when it came, and nobody else: they are the first in the line,
- *    because they were counted and enlisted in the same order, that in which they had the mutex; and who comes later
- *    does not change how many are notified. Where nobody waits there is nothing to notify.
- * 3. Who was notified may be asked to stop before he is told. He ends with 0 all the same, so what was for him goes to
- *    nobody who came later; and a leaving that is not yet in the value is undone when a notification comes first
- *    (admits_canceled): he stands where he stood. Who has left before a notification comes is not counted, and it goes
- *    to the next.
- * 4. Only when a coroutine is destroyed that was notified, and has not been told, nobody knows any more who was counted
- *    then: what was for it goes to who has waited longest, who may have come later. He looks again, as everybody does.
+ * 1. No notification is lost between the unlocking and the wait: a notifier that comes after the
+ *    mutex was unlocked finds the waiter counted.
+ * 2. A notification is for the waiters that were counted when it came, and no other. They are the
+ *    first in the line, because they were counted and enlisted in the same order, that in which
+ *    they had the mutex. A later waiter does not change how many are notified. Where nobody waits
+ *    there is nothing to notify.
+ * 3. A notified waiter may be asked to stop before it is told. It ends with 0 all the same, so what
+ *    was for it goes to no later waiter. A leaving that is not yet in the value is undone when a
+ *    notification comes first (admits_canceled): the waiter stands where it stood. A waiter that
+ *    has left before a notification comes is not counted, and the notification goes to the next.
+ * 4. Only when a coroutine is destroyed that was notified, and has not been told, nobody knows any
+ *    more which waiters were counted then. What was for it goes to the longest-waiting waiter,
+ *    which may have come later. That one looks again, as every waiter does.
  *
- * To count oneself changes the value beside a server, as a put does, and makes nothing possible or impossible (5 in
- * waiter_queue.h).
+ * To count a waiter in changes the value beside a server, as a put does, and makes nothing possible
+ * or impossible (5 in waiter_queue.h).
  *
- * Source: C. A. R. Hoare, "Monitors: an operating system structuring concept", 1974; the rules are those of POSIX.
+ * Source: C. A. R. Hoare, "Monitors: an operating system structuring concept", 1974; the rules are
+ * those of POSIX.
  */
 #ifndef BIDE_CONDITION_H
 #define BIDE_CONDITION_H
@@ -54,7 +62,7 @@ typedef struct bide_condition {
     bide_waiter_queue queue;
 } bide_condition;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_condition_waiter {
     bide_awaiter awaiter;
     bool is_locked; /* after the wait: is the mutex? */
@@ -64,7 +72,10 @@ typedef struct bide_condition_waiter {
     bide_queue_waiter wait;
 } bide_condition_waiter;
 
-/* Makes a condition. Before it is shared. The memory may go when nobody waits, and nobody calls any of these on it. */
+/*
+ * Makes a condition. The memory may go when nobody waits, and no call on it is under way.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 BIDE_INLINE void bide_condition_init(bide_condition *condition)
 {
     bide_waiter_queue_init(&condition->queue, 0);
@@ -87,16 +98,18 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
 }
 
 /*
- * Waits until it is notified, without the mutex that was locked with `lock`, and locks that again. `waiter` is the
- * caller's until the wait has ended, `lock` as ever. Ends with 0 when it was notified; or with -EPIPE if the condition
- * was closed; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and then it has taken no notification. However it
- * ends, the mutex is locked again: to wait for that cannot be cut short. Only if the mutex itself was closed it ends
- * with -EPIPE without it; waiter->is_locked says so. Any thread; suspends, unless it is closed or asked to stop
- * already. Lock-free but for the mutex.
+ * Waits until it is notified, without the mutex that was locked with `lock`, and locks that again.
+ * `waiter` is the operation's until the wait has ended, `lock` as ever. A wait that is cut short
+ * has taken no notification. However it ends, the mutex is locked again: to wait for that cannot be
+ * cut short. Only if the mutex itself was closed it ends with -EPIPE without it; waiter->is_locked
+ * says so.
  *
- * If the coroutine is destroyed while it waits, it does not have the mutex (is_locked is false), and a notification
- * that it has not been told of goes to the next (4). Not to hold the mutex is misuse, which is caught where BIDE_DEBUG
- * is 1.
+ * If the coroutine is destroyed while it waits, it does not hold the mutex (is_locked is false),
+ * and a notification that it has not been told of goes to the next (4). Not to hold the mutex is
+ * misuse, which is caught where BIDE_DEBUG is 1.
+ * Threads: the mutex's holder's. Errors: -EPIPE (the condition, or the mutex, was closed),
+ * -ECANCELED, -ETIMEDOUT. Suspends: unless it is closed or asked to stop already. Cancel-safe: yes.
+ * Progress: lock-free, except for the mutex.
  */
 #if BIDE_DEBUG
 #define bide_condition_wait(waiter, condition, lock) \
@@ -109,9 +122,11 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
 #endif
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come, and then the mutex is locked again too. See
- * bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which waits to be notified until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. Then too the mutex is locked again. See
+ * bide_sync_wait_until.
+ * Threads: the mutex's holder's. Errors: as bide_condition_wait; -ETIMEDOUT (the deadline has
+ * come). Progress: blocks.
  */
 BIDE_INLINE int bide_condition_wait_blocking(bide_condition_waiter *waiter,
                                              bide_condition *condition, bide_mutex_waiter *lock,
@@ -121,17 +136,22 @@ BIDE_INLINE int bide_condition_wait_blocking(bide_condition_waiter *waiter,
 }
 
 /*
- * Notifies who has waited longest; does nothing if nobody waits. With the mutex or without it. Any thread; does not
- * suspend, and does not run him on the caller's stack while a coroutine is running on it. Lock-free.
+ * Notifies the longest-waiting waiter; does nothing if there is none. With the mutex or without it.
+ * The waiter does not run on the caller's stack while a coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 void bide_condition_notify_one(bide_condition *condition);
 
-/* The same for all who wait now; they go on, one after the other, in the order in which they came. */
+/*
+ * The same for all that wait now; they go on, one after the other, in the order in which they came.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
+ */
 void bide_condition_notify_all(bide_condition *condition);
 
 /*
- * Closes it: who waits, and who comes later, ends with -EPIPE, and has the mutex. Who was notified before ends with 0.
- * Any thread, more than once; does not suspend; lock-free.
+ * Closes it: waits end with -EPIPE, now and later, with the mutex. A waiter that was notified
+ * before ends with 0. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_condition_close(bide_condition *condition);
 
@@ -144,7 +164,11 @@ BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, cons
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_condition_destroy(condition) \
     bide_condition_destroy_checked_(      \

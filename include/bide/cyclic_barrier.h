@@ -1,6 +1,6 @@
 /*
- * A barrier at which a number of parties wait for each other, phase after phase: who has arrived waits until all have,
- * then the next phase begins. (A sequence barrier, sequence_barrier.h, is something else.) Floor: sync.
+ * A barrier at which a number of parties wait for each other, phase after phase: a party that has
+ * arrived waits until all have, then the next phase begins. Floor: sync.
  *
  *     for (...) {
  *         ... a part of the work ...
@@ -12,20 +12,24 @@
  *     arrive_and_wait both at once
  *     arrive_and_drop arrives, and is no party of the phases that follow
  *
- * Whose arrival completes the phase is told so: the last one. A party arrives once in a phase; more is misuse, which
- * shows as a phase that is complete too soon.
+ * (A sequence barrier, sequence_barrier.h, is something else.) Any thread may be a party. The party
+ * whose arrival completes the phase is told so: it is the last one. A party arrives once in a
+ * phase; more is misuse, which shows as a phase that is complete too soon.
  *
- * An arrival is for good, but for that of arrive_and_wait: if its wait is cut short, or its coroutine is destroyed,
- * the arrival is taken back, as if it had never come, and the others wait on for that party, which may come again. If
- * its phase is complete first, it has ended with 0. One of the two, and everybody sees the same: the phase, the
- * arrivals that it lacks, and the number of parties stand in one word.
+ * An arrival is for good, except that of arrive_and_wait: if its wait is cut short, or its
+ * coroutine is destroyed, the arrival is taken back, as if it had never come, and the others wait
+ * on for that party, which may come again. If its phase is complete first, the wait has ended with
+ * 0. It is one of the two, and everybody sees the same.
  *
- * The value of its waiter queue is those three; completing a phase and taking an arrival back modify it. The argument
- * is the queue's (waiter_queue.h). What was written before the arrivals is seen after the phase: each releases, all
- * modifications are read-modify-writes, and whoever finds the phase complete, or completes it, acquires. Phases wrap
- * around; a wait is for one of the last half of all of them.
+ * Why it is right: it is a waiter queue; waiter_queue.h has the argument. Its value is the phase,
+ * the number of parties, and the arrivals that the phase lacks, all in one word. Completing a phase
+ * and taking an arrival back modify it. What was written before the arrivals is seen after the
+ * phase: each releases, all modifications are read-modify-writes, and finding the phase complete,
+ * or completing it, acquires. Phases wrap around; a wait is for one of the last half of all of
+ * them.
  *
- * Source: std::barrier of C++20, for tokens and dropping; Barrier of .NET, for taking an arrival back.
+ * Source: std::barrier of C++20, for tokens and dropping; Barrier of .NET, for taking an arrival
+ * back.
  */
 #ifndef BIDE_CYCLIC_BARRIER_H
 #define BIDE_CYCLIC_BARRIER_H
@@ -55,7 +59,7 @@ typedef struct bide_cyclic_barrier_token {
     bool is_last; /* it has completed the phase */
 } bide_cyclic_barrier_token;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_cyclic_barrier_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter; wants: the phase, and BACK */
     bool is_last;
@@ -77,17 +81,18 @@ BIDE_INLINE void bide_cyclic_barrier_init_(bide_cyclic_barrier *barrier, uint32_
 }
 
 /*
- * Makes a barrier for so many parties, at most BIDE_CYCLIC_BARRIER_MOST. Before it is shared. The memory may go when
- * every wait has ended and nobody will use it; right after the last wait: arriving touches nothing once that can have
- * ended.
+ * Makes a barrier for so many parties, at most BIDE_CYCLIC_BARRIER_MOST. The memory may go when
+ * every wait has ended and nobody will use it; so right after the last wait, because arriving
+ * touches nothing once that can have ended.
+ * Threads: before it is shared. Progress: wait-free.
  */
 #define bide_cyclic_barrier_init(barrier, parties) \
     bide_cyclic_barrier_init_(barrier, parties,    \
                               BIDE_MISUSE_("a barrier has too many parties", #barrier))
 
 /*
- * Arrives, and drops out after that if `drops`. 0; -EPIPE, and nothing has happened: it is closed; -EINVAL: all have
- * arrived, which is misuse. The phase of *token is set in any case.
+ * Arrives, and drops out after that if `drops`. 0; -EPIPE, and nothing has happened: it is closed;
+ * -EINVAL: all have arrived, which is misuse. The phase of *token is set in any case.
  */
 int bide_cyclic_barrier_arrive_(bide_cyclic_barrier *barrier, bool drops,
                                 bide_cyclic_barrier_token *token);
@@ -103,23 +108,30 @@ bide_cyclic_barrier_arrive_checked_(bide_cyclic_barrier *barrier, bool drops, co
 }
 
 /*
- * One party arrives; returns its token. If it is the last, the phase is complete, the next has begun, and those who
- * wait are woken, in the order in which they came, each on its own scheduler; it sees what was written before the other
- * arrivals. At a closed barrier it does nothing, and is never the last. Touches nothing afterwards. Any thread; does
- * not suspend, and does not run them on the caller's stack while a coroutine is running on it. Lock-free; the last,
- * linear in the waiters.
+ * One party arrives; returns its token. If it is the last, the phase is complete, the next has
+ * begun, and the waiters are woken, in the order in which they came, each on its own scheduler, but
+ * not on the caller's stack while a coroutine is running on it. The last party sees what was
+ * written before the other arrivals. At a closed barrier this does nothing, and is never the last.
+ * Touches nothing afterwards.
+ * Threads: any. Suspends: never. Progress: lock-free; the last, linear in the waiters.
  */
 #define bide_cyclic_barrier_arrive(barrier) \
     bide_cyclic_barrier_arrive_checked_(    \
         barrier, false, BIDE_MISUSE_("more arrive at a barrier than it has parties", #barrier))
 
-/* The same, and from the next phase on there is one party less. Returns whether it was the last. */
+/*
+ * The same, and from the next phase on there is one party less. Returns whether it was the last.
+ * Threads: any. Suspends: never. Progress: as bide_cyclic_barrier_arrive.
+ */
 #define bide_cyclic_barrier_arrive_and_drop(barrier)                                            \
     (bide_cyclic_barrier_arrive_checked_(                                                       \
          barrier, true, BIDE_MISUSE_("more arrive at a barrier than it has parties", #barrier)) \
          .is_last)
 
-/* Is the phase of `token` complete? What was written before its arrivals is then visible. Any thread; wait-free. */
+/*
+ * Is the phase of `token` complete? What was written before its arrivals is then visible.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_cyclic_barrier_try_wait(bide_cyclic_barrier *barrier,
                                               bide_cyclic_barrier_token token)
 {
@@ -128,7 +140,10 @@ BIDE_INLINE bool bide_cyclic_barrier_try_wait(bide_cyclic_barrier *barrier,
                               BIDE_CYCLIC_BARRIER_BELOW_, token.phase);
 }
 
-/* How many parties there are in the next phase. Out of date at once. Any thread; wait-free; gives no order. */
+/*
+ * How many parties there are in the next phase. The answer is out of date at once. Gives no order.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE uint32_t bide_cyclic_barrier_parties(bide_cyclic_barrier *barrier)
 {
     uintptr_t state = bide_atomic_load(&barrier->queue.state, relaxed);
@@ -141,9 +156,10 @@ extern const bide_awaiter_ops bide_cyclic_barrier_wait_ops_;
 extern const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_;
 
 /*
- * Waits until the phase of `token` is complete. `waiter` is the caller's until the wait has ended. Ends with 0; or with
- * -EPIPE if the barrier was closed first, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): the arrival stays. Any
- * thread; suspends if it is not complete; lock-free.
+ * Waits until the phase of `token` is complete. `waiter` is the operation's until the wait has
+ * ended. The arrival stays, however the wait ends.
+ * Threads: any. Errors: -EPIPE (closed first), -ECANCELED, -ETIMEDOUT. Suspends: if it is not
+ * complete. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_cyclic_barrier_wait(bide_cyclic_barrier_waiter *waiter,
@@ -158,9 +174,11 @@ BIDE_INLINE bide_awaiter *bide_cyclic_barrier_wait(bide_cyclic_barrier_waiter *w
 }
 
 /*
- * Arrives, when it is awaited, and waits until the phase is complete. Ends with 0; then bide_cyclic_barrier_is_last
- * says whether this arrival was the last. Or with -EPIPE if the barrier was closed first, or, cut short, with
- * -ECANCELED or -ETIMEDOUT: then it has not arrived. As above otherwise.
+ * Arrives, when it is awaited, and waits until the phase is complete. After a wait that ended with
+ * 0 bide_cyclic_barrier_is_last says whether this arrival was the last; after one that was cut
+ * short it has not arrived. `waiter` is the operation's until the wait has ended.
+ * Threads: any. Errors: -EPIPE (closed first), -ECANCELED, -ETIMEDOUT. Suspends: unless it is the
+ * last. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_cyclic_barrier_arrive_and_wait(bide_cyclic_barrier_waiter *waiter,
@@ -172,13 +190,21 @@ BIDE_INLINE bide_awaiter *bide_cyclic_barrier_arrive_and_wait(bide_cyclic_barrie
     return &waiter->waiter.awaiter;
 }
 
-/* Was the arrival of this wait, which has ended with 0, the one that completed its phase? One of them was. */
+/*
+ * Was the arrival of this wait, which has ended with 0, the one that completed its phase? One of
+ * them was.
+ * Threads: the waiter's. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_cyclic_barrier_is_last(const bide_cyclic_barrier_waiter *waiter)
 {
     return waiter->is_last;
 }
 
-/* Both for a plain thread, until `deadline`: see bide_event_wait_blocking. */
+/*
+ * Both for a plain thread, which they block until `deadline` at most: see bide_event_wait_blocking.
+ * Threads: any. Errors: as bide_cyclic_barrier_wait; -ETIMEDOUT (the deadline has come). Progress:
+ * blocks.
+ */
 BIDE_INLINE int bide_cyclic_barrier_wait_blocking(bide_cyclic_barrier *barrier,
                                                   bide_cyclic_barrier_token token,
                                                   uint64_t deadline)
@@ -195,8 +221,9 @@ BIDE_INLINE int bide_cyclic_barrier_arrive_and_wait_blocking(bide_cyclic_barrier
 }
 
 /*
- * Closes it: no phase is completed any more, and who waits for one that is not complete, now and later, ends with
- * -EPIPE. Any thread, more than once; does not suspend; lock-free.
+ * Closes it: no phase is completed any more, and waits for one that is not complete end with
+ * -EPIPE, now and later. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_cyclic_barrier_close(bide_cyclic_barrier *barrier);
 
@@ -208,7 +235,11 @@ BIDE_INLINE void bide_cyclic_barrier_destroy_checked_(bide_cyclic_barrier *barri
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_cyclic_barrier_destroy(barrier) \
     bide_cyclic_barrier_destroy_checked_(    \

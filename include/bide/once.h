@@ -1,5 +1,6 @@
 /*
- * What is done once, by whoever comes first; the others wait until it is done. Floor: sync.
+ * What is done once, by the first that comes, the runner; the others wait until it is done. Floor:
+ * sync.
  *
  *     bide_try(bide_once_begin(&self->begin, &once));
  *     if (self->begin.runs) {
@@ -7,19 +8,21 @@
  *         bide_once_end(&self->begin, true);
  *     }
  *
- *     bide_try(bide_once_run(&self->run, &once, load_table(&self->load, &table)));    // the same for an operation
+ *     bide_try(bide_once_run(&self->run, &once, load(&self->load, &table)));    // or all in one
  *
  *     to be done --begin--> runs --end(done)--> done, for good
  *         ^-------end(not done)---'
  *
- * Who runs it and does not get it done (it has failed, or was cancelled or destroyed) ends it all the same, and then
- * the next in line runs it, or who comes next. So a failure is the affair of the one who ran it; nobody else is told.
- * For an operation whose failure is everybody's result there is shared_task.h.
+ * Any thread may begin. Where it is done, begin is one load.
  *
- * The value of its waiter queue is RUNS, DONE, or neither. Where it is done, begin is one load.
+ * A runner that does not get it done, because it has failed, or was cancelled or destroyed, ends it
+ * all the same. Then the next in line runs it, or the next that comes. So a failure is the runner's
+ * own affair; nobody else is told. For an operation whose failure is everybody's result there is
+ * shared_task.h.
  *
- * Memory orders. The queue's (waiter_queue.h), and: end releases what was done, and begin, where it does not wait,
- * acquires it, as it does what a runner before has left half done.
+ * Why it is right: it is a waiter queue whose value is RUNS, DONE, or neither; waiter_queue.h has
+ * the argument. Besides, end releases what was done. A begin that does not wait acquires that, as
+ * it does what a runner before has left half done.
  *
  * Source: pthread_once of POSIX; OnceCell of Tokio, whose initialiser may fail.
  */
@@ -37,23 +40,32 @@ typedef struct bide_once {
     bide_waiter_queue queue;
 } bide_once;
 
-/* One wait. The caller's, for the time of the wait, and, if he runs it, until bide_once_end. */
+/*
+ * One wait. The caller's memory until the wait has ended, and, if the caller runs it, until
+ * bide_once_end.
+ */
 typedef struct bide_once_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
-    bool runs;                /* after a begin that ended with 0: is it the caller who runs it? */
+    bool runs;                /* after a begin that ended with 0: is the caller the runner? */
 } bide_once_waiter;
 
-/* Makes a once that is to be done. Before it is shared. The memory may go when nobody runs it or waits. */
+/*
+ * Makes a once that is to be done. The memory may go when nobody runs it or waits.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 BIDE_INLINE void bide_once_init(bide_once *once)
 {
     bide_waiter_queue_init(&once->queue, 0);
 }
 
-/* Is it done? What was written by who ran it is then visible. Any thread; wait-free. */
+/*
+ * Is it done? What the runner wrote is then visible.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_once_is_done(bide_once *once)
 {
-    /* acquire: partner is the release of bide_once_end, or, where that serves, of its leaving; until then nobody says
-     * that it is done. */
+    /* acquire: partner is the release of bide_once_end, or, where that serves, of its leaving;
+     * until then nobody says that it is done. */
     uintptr_t state = bide_atomic_load(&once->queue.state, acquire);
     return BIDE_LIKELY((state & ((uintptr_t)BIDE_ONCE_DONE_ | BIDE_QUEUE_SERVING_)) ==
                        BIDE_ONCE_DONE_);
@@ -89,10 +101,11 @@ void bide_once_cancel_(bide_awaiter *awaiter);
 bool bide_once_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Waits until it is done, or the caller is to do it: waiter->runs says which. Then he ends it with bide_once_end,
- * whatever happens meanwhile; `waiter` is his until then. Ends with 0; or with -EPIPE if it was closed before it was
- * done, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and somebody else runs it. Any thread; suspends if
- * somebody else is running it; lock-free, and wait-free where it is done.
+ * Waits until it is done, or the caller is to do it: waiter->runs says which. A runner ends it with
+ * bide_once_end, whatever happens meanwhile; `waiter` is the operation's until then. After an error
+ * another runs it.
+ * Threads: any. Errors: -EPIPE (closed before it was done), -ECANCELED, -ETIMEDOUT. Suspends: if
+ * another is running it. Cancel-safe: yes. Progress: lock-free, and wait-free where it is done.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *once)
@@ -111,8 +124,9 @@ BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *o
 }
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any. Errors: as bide_once_begin; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_once_begin_blocking(bide_once_waiter *waiter, bide_once *once,
                                          uint64_t deadline)
@@ -132,10 +146,12 @@ BIDE_INLINE void bide_once_end_checked_(bide_once_waiter *waiter, bool done, con
 }
 
 /*
- * Ends the running that `waiter` has begun. `done`: all who wait go on, and nobody will run it again. Otherwise the
- * next in line runs it. Any thread; does not suspend, and does not run them on the caller's stack while a coroutine is
- * running on it. Lock-free. The once is not touched when they can go on. To end what this waiter does not run is
- * misuse, which is caught where BIDE_DEBUG is 1.
+ * Ends the running that `waiter` has begun. `done`: all waiters go on, and nobody will run it
+ * again. Otherwise the next in line runs it. Woken coroutines do not run on the caller's stack
+ * while a coroutine is running on it. The once is not touched when they can go on. To end what this
+ * waiter does not run is misuse, which is caught where BIDE_DEBUG is 1.
+ * Threads: any, on behalf of the runner. Suspends: never. Progress: lock-free, linear in the
+ * waiters.
  */
 #if BIDE_DEBUG
 #define bide_once_end(waiter, done) \
@@ -147,8 +163,9 @@ BIDE_INLINE void bide_once_end_checked_(bide_once_waiter *waiter, bool done, con
 #endif
 
 /*
- * Closes it: who waits, and who comes later, ends with -EPIPE; but if it is done it stays so. Who runs it ends it as
- * ever. Any thread, more than once; does not suspend; lock-free.
+ * Closes it: waits end with -EPIPE, now and later; but if it is done it stays so. A runner ends it
+ * as ever. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_once_close(bide_once *once);
 
@@ -160,7 +177,11 @@ BIDE_INLINE void bide_once_destroy_checked_(bide_once *once, const char *what, c
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is run or waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if it is run or
+ * waited for.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_once_destroy(once) \
     bide_once_destroy_checked_((once), BIDE_MISUSE_("a once is destroyed that is in use", #once))
@@ -170,7 +191,7 @@ BIDE_INLINE void bide_once_destroy_checked_(bide_once *once, const char *what, c
 
 /* ---- An operation that is run once ---- */
 
-/* The caller's, for the time of the wait. */
+/* The caller's memory until the wait has ended. */
 typedef struct bide_once_operation {
     bide_awaiter awaiter;
     bide_awaiter *inner;
@@ -180,11 +201,13 @@ typedef struct bide_once_operation {
 } bide_once_operation;
 
 /*
- * Runs `inner` (a task, or any operation) if nobody has: begin, `inner`, and end, done if it has ended with 0. Ends
- * with 0 when it is done, by whomever; with what `inner` ended with if the caller ran it in vain; otherwise as
- * bide_once_begin. `inner` is not begun if it is not needed. If the caller is destroyed while `inner` runs, so is that,
- * and the next in line runs its own. `operation` is the caller's until the wait has ended. Suspends if `inner` does, or
- * somebody else's runs.
+ * Runs `inner` (a task, or any operation) if nobody has: begin, `inner`, and end, done if `inner`
+ * has ended with 0. Ends with 0 when it is done, by whomever; with what `inner` ended with if the
+ * caller ran it in vain. `inner` is not begun if it is not needed. If the caller is destroyed while
+ * `inner` runs, so is `inner`, and the next in line runs its own. `operation` is the operation's
+ * until the wait has ended.
+ * Threads: any. Errors: those of `inner`; those of bide_once_begin. Suspends: if `inner` does, or
+ * another's runs. Cancel-safe: as its inner operation is. Progress: that of `inner`.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bide_awaiter *inner);

@@ -1,6 +1,6 @@
 /*
- * Waiting in somebody else's event loop: an operation whose end makes a file descriptor readable, for poll, epoll, and
- * whatever is made of them. Floor: schedule.
+ * Waiting in somebody else's event loop: an operation whose end makes a file descriptor readable,
+ * for poll, epoll, and whatever is made of them. Floor: schedule.
  *
  *     bide_pollable_start(&p, NULL, bide_event_wait(&wait, &event));
  *     ... poll(fds, n, ...) with bide_pollable_fd(&p) for POLLIN, among others ...
@@ -9,8 +9,11 @@
  *
  *     IDLE --start--> BEGUN --it ends, on any thread--> ENDED, readable --finish--> IDLE
  *
- * One operation at a time; the next may be started when it is finished. Whoever owns the loop starts, finishes, cancels
- * and destroys, one call at a time; the operation runs and ends wherever its context's scheduler has it.
+ * One operation at a time; the next may be started when it is finished. The owner of the loop
+ * starts, finishes, cancels and destroys, one call at a time; the operation runs and ends wherever
+ * its context's scheduler has it. An operation costs a write to an eventfd, and a read.
+ *
+ * Why it is right: src/schedule/pollable.c.
  */
 #ifndef BIDE_POLLABLE_H
 #define BIDE_POLLABLE_H
@@ -19,7 +22,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* The caller's; it stays where it is. */
+/* The caller's memory; it stays where it is. */
 typedef struct bide_pollable {
     bide_root root; /* of the operation, while there is one */
     bide_atomic(uint32_t) state;
@@ -28,14 +31,16 @@ typedef struct bide_pollable {
 } bide_pollable;
 
 /*
- * Makes one, with an eventfd of its own that is closed on exec. Returns 0, or -EMFILE, -ENFILE, -ENODEV or -ENOMEM,
- * and there is then nothing to destroy.
+ * Makes one, with an eventfd of its own that is closed on exec. After an error there is nothing to
+ * destroy.
+ * Threads: any. Errors: -EMFILE, -ENFILE, -ENODEV, -ENOMEM.
  */
 int bide_pollable_init(bide_pollable *pollable);
 
 /*
- * Closes the descriptor. Nothing may be under way: what was started has been finished, or it is misuse. Take the
- * descriptor out of an epoll set before.
+ * Closes the descriptor. Nothing may be under way: what was started has been finished, or it is
+ * misuse. Take the descriptor out of an epoll set before.
+ * Threads: the owner's.
  */
 #define bide_pollable_destroy(pollable) \
     bide_pollable_destroy_(pollable,    \
@@ -44,44 +49,58 @@ int bide_pollable_init(bide_pollable *pollable);
 void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const char *where,
                             const char *file, unsigned line);
 
-/* The descriptor, the same from init to destroy. To be polled for reading, and for nothing else. */
+/*
+ * The descriptor, the same from init to destroy. To be polled for reading, and for nothing else.
+ * Threads: any. Errors: none. Progress: wait-free.
+ */
 BIDE_INLINE int bide_pollable_fd(const bide_pollable *pollable)
 {
     return pollable->fd;
 }
 
 /*
- * Starts `awaiter` (a task, or any operation) on the scheduler of `context`, or of bide_default_context if that is
- * NULL: then it starts on this thread. The awaiter is the pollable's until it is finished; so is the context's stop
- * source, if it has one, requests on which reach the awaiter. If the operation has ended already, the descriptor is
- * readable when this returns. To start a second one is misuse. Does not suspend; cannot fail.
+ * Starts `awaiter` (a task, or any operation) on the scheduler of `context`, or of
+ * bide_default_context if that is NULL: then it starts on this thread. The awaiter is the
+ * pollable's until it is finished. So is the context's stop source, if it has one, requests on
+ * which reach the awaiter. If the operation has ended already, the descriptor is readable when this
+ * returns. To start a second one is misuse.
+ * Threads: the owner's. Suspends: never.
  */
 void bide_pollable_start(bide_pollable *pollable, const bide_context *context,
                          bide_awaiter *awaiter);
 
 /*
- * Takes the result, if the operation has ended: 0, its status is in *status, the descriptor is not readable any more,
- * and nothing refers to the awaiter. Otherwise -EINPROGRESS; or -EINVAL, if nothing was started. Does not block.
- * After a deadline that was set has passed, the first call asks the operation to stop.
+ * Takes the result, if the operation has ended: 0, its status is in *status, the descriptor is not
+ * readable any more, and nothing refers to the awaiter. After a deadline that was set has passed,
+ * the first call asks the operation to stop.
+ * Threads: the owner's. Errors: -EINPROGRESS (it has not ended), -EINVAL (nothing was started).
+ * Progress: wait-free, a system call.
  */
 int bide_pollable_finish(bide_pollable *pollable, int *status);
 
 /*
- * Asks the operation to stop, with `reason`, -ECANCELED or -ETIMEDOUT; it ends as stop.h says, in its own time, and is
- * to be finished as ever. Does nothing if nothing is under way.
+ * Asks the operation to stop, with `reason`, -ECANCELED or -ETIMEDOUT; it ends as stop.h says, in
+ * its own time, and is to be finished as ever. Does nothing if nothing is under way.
+ * Threads: the owner's. Progress: as bide_stop_request.
  */
 void bide_pollable_cancel(bide_pollable *pollable, int reason);
 
 /*
- * Sets a deadline for the operation under way, in nanoseconds of bide_platform.now(); BIDE_FOREVER takes it back. The
- * descriptor does not tell of it: poll with the timeout below, and call bide_pollable_finish whatever poll returns.
+ * Sets a deadline for the operation under way, in nanoseconds of bide_platform.now(); BIDE_FOREVER
+ * takes it back. The descriptor does not tell of it: poll with the timeout below, and call
+ * bide_pollable_finish whatever poll returns.
+ * Threads: the owner's. Progress: wait-free.
  */
 BIDE_INLINE void bide_pollable_set_deadline(bide_pollable *pollable, uint64_t deadline)
 {
     pollable->deadline = deadline;
 }
 
-/* For how many milliseconds to poll: until the deadline, rounded up; -1 if there is none, or it has done its work. */
+/*
+ * For how many milliseconds to poll: until the deadline, rounded up; -1 if there is none, or it has
+ * done its work.
+ * Threads: the owner's. Errors: none. Progress: wait-free.
+ */
 int bide_pollable_timeout(const bide_pollable *pollable);
 
 BIDE_EXTERN_C_END

@@ -1,25 +1,30 @@
 /*
- * A reader-writer lock: many read at once, or one writes. First come, first served: a writer that waits holds off the
- * readers that come after it, and readers that stand side by side in the line go on together. Floor: sync.
+ * A reader-writer lock: many read at once, or one writes. First come, first served: a waiting
+ * writer holds off the readers that come after it, and readers that stand side by side in the line
+ * go on together. Floor: sync.
  *
  *     bide_try(bide_rw_lock_read(&self->lock, &table));
  *     ...
  *     bide_rw_lock_unlock(&self->lock);
  *
  *     free --read--> read by 1 --read--> read by 2 ...     free --write--> written
- *     written --downgrade--> read by 1                     each --unlock--> the same the other way, or handed over
+ *     written --downgrade--> read by 1                     each --unlock--> back, or handed over
  *
- * Whoever holds it is known by its waiter, as with the mutex: `lock` above is the key, and stays where it is meanwhile.
- * Neither starves: between two writers come only the readers that stood between them in the line. To lock it again what
- * one holds already, to read too, waits for oneself if a writer stands between.
+ * Any thread may lock. A holder is known by its waiter, as with the mutex: `lock` above is the key,
+ * and stays in its place meanwhile. Neither readers nor writers starve: between two writers come
+ * only the readers that stood between them in the line. A holder that locks it again, to read too,
+ * waits for itself if a writer stands between.
  *
- * The value of its waiter queue is a bit for the writer, and above it the number of readers. A reader without company
- * locks and unlocks with one read-modify-write each, of one word. Many readers on many cores share that word's line:
- * such a lock is for what is read for longer than a line takes from core to core. The argument is the queue's
- * (waiter_queue.h); unlocking and downgrading only ever make more possible (5 there).
+ * A reader without company locks and unlocks with one read-modify-write each, of one word. Many
+ * readers on many cores share that word's line: such a lock is for what is read for longer than a
+ * line takes from core to core.
  *
- * Source: "Concurrent control with readers and writers" of Courtois, Heymans and Parnas, 1971; the fair line is that of
- * Tokio's RwLock.
+ * Why it is right: it is a waiter queue whose value is a bit for the writer, and above it the
+ * number of readers; waiter_queue.h has the argument. Unlocking and downgrading only ever make more
+ * possible (5 there).
+ *
+ * Source: "Concurrent control with readers and writers" of Courtois, Heymans and Parnas, 1971; the
+ * fair line is that of Tokio's RwLock.
  */
 #ifndef BIDE_RW_LOCK_H
 #define BIDE_RW_LOCK_H
@@ -41,7 +46,7 @@ typedef struct bide_rw_lock {
     bide_waiter_queue queue;
 } bide_rw_lock;
 
-/* One locking. The caller's, from the beginning of the wait until it has failed, or the lock is unlocked. */
+/* One locking. The caller's memory until the wait has failed, or the lock is unlocked. */
 typedef struct bide_rw_lock_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
     uint32_t holds;
@@ -50,15 +55,21 @@ typedef struct bide_rw_lock_waiter {
 extern const bide_queue_rules bide_rw_lock_rules_;
 
 /*
- * Makes a lock that is free. Before it is shared. The memory may go when it is free and nobody waits; also at once
- * after an unlock, by whoever has it alone next: unlocking touches nothing once another can have it.
+ * Makes a free lock. The memory may go when it is free and has no waiters. The next to have it
+ * alone may also free it at once after an unlock, because unlocking touches nothing once another
+ * can have it.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_rw_lock_init(bide_rw_lock *lock)
 {
     bide_waiter_queue_init(&lock->queue, 0);
 }
 
-/* Is it locked, to read or to write? Out of date at once, but for who holds it. Any thread; wait-free; no order. */
+/*
+ * Is it locked, to read or to write? The answer is out of date at once, except for a holder. Gives
+ * no order.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_rw_lock_is_locked(bide_rw_lock *lock)
 {
     return BIDE_QUEUE_VALUE(bide_atomic_load(&lock->queue.state, relaxed)) != 0;
@@ -89,7 +100,10 @@ BIDE_INLINE bool bide_rw_lock_take_write_(bide_waiter_queue *queue)
                                         relaxed);
 }
 
-/* Takes it to read if nobody writes or waits. False: not so, or it is closed. Any thread; lock-free. */
+/*
+ * Takes it to read if nobody writes or waits. False: not so, or it is closed.
+ * Threads: any. Progress: lock-free.
+ */
 BIDE_INLINE bool bide_rw_lock_try_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
     bool took = bide_rw_lock_take_read_(&lock->queue);
@@ -98,7 +112,10 @@ BIDE_INLINE bool bide_rw_lock_try_read(bide_rw_lock_waiter *waiter, bide_rw_lock
     return took;
 }
 
-/* Takes it to write if it is free and nobody waits. False: not so, or it is closed. Any thread; wait-free. */
+/*
+ * Takes it to write if it is free and nobody waits. False: not so, or it is closed.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_rw_lock_try_write(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
     bool took = bide_rw_lock_take_write_(&lock->queue);
@@ -137,7 +154,7 @@ BIDE_INLINE void bide_rw_lock_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_rules_);
 }
 
-/* What was handed over to one who is destroyed goes to the next. */
+/* What was handed to a coroutine that is destroyed goes to the next waiter. */
 bool bide_rw_lock_withdraw_(bide_awaiter *awaiter);
 
 BIDE_MUST_AWAIT
@@ -152,10 +169,12 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_
 }
 
 /*
- * Locks `lock` to read, beside others who do: waits while somebody writes, and for those who came before. `waiter` is
- * the caller's until it is unlocked. Ends with 0, and the caller has it; or with -EPIPE if it was closed, or, cut
- * short, with -ECANCELED or -ETIMEDOUT (stop.h), and has it not: a hand-over that came first counts, one that comes
- * later goes to the next. Any thread; suspends if it cannot be had at once; lock-free.
+ * Locks `lock` to read, beside other readers: waits while it is written, and for earlier waiters.
+ * `waiter` is the operation's until the lock is unlocked. If it ends with 0 the caller holds the
+ * lock, otherwise not: a hand-over that came before the wait was cut short counts, a later one goes
+ * to the next waiter.
+ * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it cannot be had at
+ * once. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
@@ -171,7 +190,11 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
     return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
 }
 
-/* The same to write, alone. */
+/*
+ * The same to write, alone.
+ * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it cannot be had at once. Cancel-safe:
+ * yes. Progress: lock-free.
+ */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
@@ -187,8 +210,9 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_r
 }
 
 /*
- * The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks.
+ * Both for a plain thread, which they block until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any. Errors: as bide_rw_lock_read; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_rw_lock_read_blocking(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
                                            uint64_t deadline)
@@ -204,7 +228,7 @@ BIDE_INLINE int bide_rw_lock_write_blocking(bide_rw_lock_waiter *waiter, bide_rw
 
 /* ---- Giving it back ---- */
 
-/* The rest of unlock: somebody waits or reads too, or it is closed. */
+/* The rest of unlock: it has waiters or other readers, or it is closed. */
 void bide_rw_lock_unlock_slow_(bide_waiter_queue *queue, uintptr_t state, uintptr_t held);
 
 BIDE_INLINE void bide_rw_lock_unlock_(bide_rw_lock_waiter *waiter)
@@ -247,13 +271,14 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
 }
 
 /*
- * Unlocks what was locked with `waiter`; those whose turn it is have it from now on, and are woken on their schedulers.
- * Any thread (but one at a time for a waiter). Does not suspend, and does not run the others on the caller's stack
- * while a coroutine is running on it. Lock-free. To unlock what this waiter has not locked is misuse, which is caught
+ * bide_rw_lock_unlock unlocks what was locked with `waiter`. The waiters whose turn it is hold the
+ * lock from now on, and are woken on their schedulers, but not on the caller's stack while a
+ * coroutine is running on it. To unlock what this waiter has not locked is misuse, which is caught
  * where BIDE_DEBUG is 1.
  *
- * bide_rw_lock_downgrade: who writes reads from now on, and so do the readers that are next in line; no writer comes
- * in between. As unlock otherwise.
+ * bide_rw_lock_downgrade: the writer reads from now on, and so do the readers that are next in
+ * line; no writer comes in between. As unlock otherwise.
+ * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
 #define bide_rw_lock_unlock(waiter) \
@@ -271,8 +296,9 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
 #endif
 
 /*
- * Closes it: who waits, and who locks it later, ends with -EPIPE. Who holds it unlocks it as ever. Any thread, more
- * than once; does not suspend; lock-free.
+ * Closes it: waiters end with -EPIPE, and so does whoever locks it later. Holders unlock it as
+ * ever. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_rw_lock_close(bide_rw_lock *lock);
 
@@ -284,7 +310,11 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is locked or waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the lock is
+ * held or waited for.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_rw_lock_destroy(lock) \
     bide_rw_lock_destroy_checked_( \

@@ -1,32 +1,36 @@
 /*
- * A shared task: one computation whose result any number of coroutines wait for, on any threads. It starts when
- * the first awaits it, and its result stays. Floor: sync.
+ * A shared task: one computation whose result any number of coroutines wait for, on any threads. It
+ * starts when the first awaits it, and its result stays. Floor: sync.
  *
  *     struct fetch {
  *         bide_shared_task shared;        // header first
  *         ...                             // parameters, results
  *     };
- *     bide_shared_coroutine(fetch_body) { bide_begin(fetch_body, struct fetch *self); ... bide_end(); }
+ *     bide_shared_coroutine(fetch_body) { bide_begin(fetch_body, struct fetch *self); ... }
  *
  *     bide_shared_task_init(&fetch->shared, &fetch_body, &context);
- *     bide_try(bide_shared_task_wait(&self->wait, &fetch->shared));    // then fetch's results may be read
+ *     bide_try(bide_shared_task_wait(&self->wait, &fetch->shared));    // then read fetch's results
+ *
+ * It runs in a context given beforehand, not in that of the first waiter, its starter. So it has
+ * its own scheduler, and its own stop source: cancelling one waiter does not end it for the others.
+ *
+ * Why it is right:
  *
  *     started   0 --first wait--> 1
  *     waiters   a list; SHUT: it has ended
  *
- * It runs in a context given beforehand, not in that of whoever happens to be the first: its own scheduler, and
- * its own stop source, so that who is cancelled does not end it for the others.
- *
- * Memory orders.
- *   1. Who changes `started` from 0 starts the task. Nothing is published by it: the frame was written before
- *      it was shared, and the task runs after its starter by program order, or by its scheduler's posting. Who
- *      finds 1 learns only that somebody else starts it. So it is relaxed.
- *   2. The starter enlists before it starts, so the list is not shut then; the others may find it shut. Whoever
- *      is enlisted may be resumed at once, and the task's memory may go; so nothing of it is touched after a push,
- *      but by the starter, without whom it cannot end.
- *   3. The end shuts the list with release: the error and the results come before it. Who finds it shut acquires
- *      (partner: the load in ready, and in a refused push). Who is woken is ordered by its scheduler.
- *   4. A push releases the waiter, and the shutting acquires it (waiter_list.h, 3 and 4).
+ * 1. The waiter that changes `started` from 0 starts the task. Nothing is published by it: the
+ *    frame was written before it was shared, and the task runs after its starter by program order,
+ *    or by its scheduler's posting. A waiter that finds 1 learns only that another starts it. So it
+ *    is relaxed.
+ * 2. The starter enlists before it starts the task, so the list is not shut then; the others may
+ *    find it shut. An enlisted waiter may be resumed at once, and the task's memory may go. So
+ *    nothing of it is touched after a push, except by the starter, without which the task cannot
+ *    end.
+ * 3. The end shuts the list with release: the error and the results come before it. Finding it shut
+ *    acquires; partner: the load in ready, and in a refused push. A woken waiter is ordered by its
+ *    scheduler.
+ * 4. A push releases the waiter, and the shutting acquires it (waiter_list.h, 3 and 4).
  *
  * Source: shared_task of cppcoro.
  */
@@ -40,32 +44,36 @@ BIDE_EXTERN_C_BEGIN
 
 /* The first member of a shared task's frame. */
 typedef struct bide_shared_task {
-    bide_frame frame; /* of whoever starts it, then of its context's scheduler */
+    bide_frame frame; /* of its starter, then of its context's scheduler */
     bide_waiter_list waiters;
     bide_atomic(uint32_t) started;
 } bide_shared_task;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_shared_task_waiter {
     bide_listed listed; /* the head */
     bide_shared_task *shared;
 } bide_shared_task_waiter;
 
-/* final_suspend: wakes all who wait. */
+/* final_suspend: wakes the waiters. */
 bide_frame *bide_shared_task_final_(bide_frame *frame, const bide_context *context);
 
 static const bide_coroutine_type bide_shared_task_type = {
     "shared_task",           NULL, NULL, NULL, NULL, NULL, NULL,
     bide_shared_task_final_, NULL, NULL, NULL, NULL, NULL};
 
-/* Opens the definition of a shared task's body; see bide_coroutine_of. */
+/*
+ * Opens the definition of a shared task's body; see bide_coroutine_of.
+ * Threads: any.
+ */
 #define bide_shared_coroutine(name) bide_coroutine_of(bide_shared_task_type, name)
 
 /*
- * Makes `shared` a shared task at its start, to be run by `body` (the constant of a bide_shared_coroutine) in
- * `context` once it is awaited. Before it is shared. The frame and the context are the caller's. The frame
- * may go when nobody awaits it and it has not been started or has ended; in particular right after a wait that was not
- * cut short. Does not suspend; cannot fail. It may be initialised again then.
+ * Makes `shared` a shared task at its start, to be run by `body` (the constant of a
+ * bide_shared_coroutine) in `context` once it is awaited. The frame and the context are the
+ * caller's. The frame may go when nobody awaits it and it has not been started or has ended; in
+ * particular right after a wait that was not cut short. It may be initialised again then.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_point *body,
                                        const bide_context *context)
@@ -76,14 +84,20 @@ BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_poin
     bide_atomic_init(&shared->started, 0);
 }
 
-/* Has it ended? Then its results may be read. Any thread; wait-free. */
+/*
+ * Has it ended? Then its results may be read.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_shared_task_ended(bide_shared_task *shared)
 {
     /* acquire: partner is the shutting's release; see 3. */
     return bide_waiter_list_word_is_shut(bide_atomic_load(&shared->waiters.word, acquire));
 }
 
-/* With what it ended: 0 or a negative errno. Only after its end, which the caller has seen. */
+/*
+ * What it ended with: 0 or a negative errno. Only after its end, which the caller has seen.
+ * Threads: any. Errors: those of the body. Progress: wait-free.
+ */
 BIDE_INLINE int bide_shared_task_error(const bide_shared_task *shared)
 {
     return shared->frame.error;
@@ -94,7 +108,7 @@ BIDE_INLINE bool bide_shared_task_ready_(bide_awaiter *awaiter)
     return bide_shared_task_ended(((bide_shared_task_waiter *)(void *)awaiter)->shared);
 }
 
-/* Enlists the first waiter, and starts the task. Returns who runs next. */
+/* Enlists the first waiter, and starts the task. Returns the frame that runs next. */
 bide_frame *bide_shared_task_start_(bide_shared_task_waiter *waiter, bide_frame *frame);
 
 BIDE_INLINE bide_frame *bide_shared_task_suspend_(bide_awaiter *awaiter, bide_frame *frame)
@@ -129,10 +143,12 @@ BIDE_INLINE bool bide_shared_task_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until `shared` has ended, and starts it if nobody has: at once, on this thread, if it has the scheduler of
- * the caller's context, and otherwise by posting it to its own. Ends with the task's error, which is everybody's;
- * or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h), and then the task goes on all the same. `waiter` is the
- * caller's until the wait has ended. Any thread; suspends if it has not ended; lock-free.
+ * Waits until `shared` has ended, and starts it if nobody has: at once, on this thread, if it has
+ * the scheduler of the caller's context, and otherwise by posting it to its own. Ends with the
+ * task's error, which is everybody's. If the wait is cut short the task goes on all the same.
+ * `waiter` is the operation's until the wait has ended.
+ * Threads: any. Errors: those of the body; -ECANCELED, -ETIMEDOUT. Suspends: if it has not ended.
+ * Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,

@@ -1,12 +1,14 @@
 /*
- * Stop callbacks: when a stop source is asked to stop, a function is called. For what has to be
- * told in its own way: a call of somebody else's library that is to be aborted, a thread that looks
- * at a flag. (What waits in a coroutine is cut short without this.) Floor: coroutine.
+ * Stop callbacks: when a stop source is asked to stop, a function is called. Floor: coroutine.
  *
- *     bide_stop_callback_init(&callback, bide_this_context()->stop, bide_this_context(), abort_it, &query);
+ *     bide_stop_callback_init(&callback, bide_this_context()->stop, bide_this_context(),
+ *                             abort_it, &query);
  *     ...
  *     if (!bide_stop_callback_remove(&callback))
  *         bide_await(bide_stop_callback_wait(&wait, &callback));
+ *
+ * It is for what has to be told in its own way: a call of somebody else's library that is to be
+ * aborted, a thread that looks at a flag. What waits in a coroutine is cut short without this.
  *
  * The function is a job of a scheduler's: no lock is held when it is called, and it is not called
  * by bide_stop_request itself.
@@ -14,6 +16,8 @@
  *     init --> SET --request--> posted --> runs --> ENDED
  *               |                  (remove: false, so wait)
  *               +-----remove: true----------------> may go
+ *
+ * Why it is right: src/coroutine/stop_callback.c.
  *
  * Source: std::stop_callback of C++20, but for its destructor, which blocks.
  */
@@ -24,7 +28,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* The caller's, from init until remove has said true, or the wait after it has ended. */
+/* The caller's memory, from init until remove has said true, or the wait after it has ended. */
 typedef struct bide_stop_callback {
     bide_stop_source source; /* attached to the given one; the frame waits in it */
     bide_awaiter request;    /* what the frame waits for; the request posts it */
@@ -33,13 +37,13 @@ typedef struct bide_stop_callback {
     void (*function)(void *argument);
     void *argument;
     bide_atomic(
-        uintptr_t) state; /* BIDE_STOP_CALLBACK_SET, _ENDED, or who waits for it to have run */
+        uintptr_t) state; /* BIDE_STOP_CALLBACK_SET, _ENDED, or the waiter for it to have run */
 } bide_stop_callback;
 
 #define BIDE_STOP_CALLBACK_SET   ((uintptr_t)0)
 #define BIDE_STOP_CALLBACK_ENDED ((uintptr_t)1)
 
-/* One wait for a callback to have run. The caller's, for the time of the wait. */
+/* One wait for a callback to have run. The caller's memory until the wait has ended. */
 typedef struct bide_stop_callback_waiter {
     bide_awaiter awaiter;
     bide_stop_callback *callback;
@@ -47,12 +51,12 @@ typedef struct bide_stop_callback_waiter {
 
 /*
  * From now on a request on `source` has function(argument) called once, on the scheduler of
- * `context`; at once if it was asked already. What was written before the request is visible in it.
- * It must not block, like anything that a scheduler runs. With the inline scheduler it runs on the
- * thread of the request, where waking runs coroutines: after what runs there has suspended or, if
- * nothing does, before bide_stop_request (or this) returns. `source` outlives the callback, and the
- * scheduler of `context`, which is copied; a `source` that is NULL is never asked. Any thread;
- * cannot fail; does not suspend; blocks as bide_stop_source_attach does.
+ * `context`; at once if `source` was asked already. What was written before the request is visible
+ * in it. It must not block, like anything that a scheduler runs. With the inline scheduler it runs
+ * on the thread of the request, where waking runs coroutines: after what runs there has suspended
+ * or, if nothing does, before bide_stop_request (or this) returns. `source` and the scheduler of
+ * `context` outlive the callback; `context` is copied. A `source` that is NULL is never asked.
+ * Threads: any. Suspends: never. Progress: blocks as bide_stop_source_attach does.
  */
 void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *source,
                              const bide_context *context, void (*function)(void *argument),
@@ -61,18 +65,19 @@ void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *sou
 /*
  * Always to be called before the memory goes. True: the function was not called and never will be,
  * and nothing refers to the callback any more. False: the function has been posted, runs, or has
- * run; the memory stays until a wait has ended. It says the same again when called again. Any
- * thread, its own function too, one at a time; does not suspend; blocks as bide_stop_source_detach
- * does, but not for the function.
+ * run; the memory stays until a wait has ended. It says the same again when called again.
+ * Threads: one at a time, also in the function itself. Suspends: never. Progress: blocks as
+ * bide_stop_source_detach does, but not for the function.
  */
 bool bide_stop_callback_remove(bide_stop_callback *callback);
 
 /*
  * After a remove that said false: waits until the function has run. What it wrote is then visible,
- * and the callback's memory may go. `waiter` is the caller's until the wait has ended; one at a
- * time. Ends with 0. Any thread, but not where the function itself waits for the end of it;
- * suspends if it has not run yet; cannot be cancelled; lock-free. A coroutine that is destroyed
- * here leaves the callback as it is, still to be waited for.
+ * and the callback's memory may go. `waiter` is the operation's until the wait has ended; one at a
+ * time. Not where the function itself waits for the end of it. A coroutine that is destroyed here
+ * leaves the callback as it is, still to be waited for.
+ * Threads: any. Errors: none. Suspends: if it has not run yet. Cancel-safe: yes, it cannot be cut
+ * short. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_stop_callback_wait(bide_stop_callback_waiter *waiter,

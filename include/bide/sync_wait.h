@@ -1,8 +1,14 @@
 /*
  * Waiting for a coroutine from a plain thread. Floor: coroutine.
  *
- * The thread looks for the end for a while, then sleeps on the platform's futex. How long it looks adapts, for the
- * whole process, to whether that pays: to wake a thread that sleeps, on another core, costs tens of microseconds.
+ *     status = bide_sync_wait(main_run(&frame));                  // blocks this thread
+ *     status = bide_sync_wait_until(bide_event_wait(&wait, &event), deadline);
+ *
+ * The thread looks for the end for a while, then sleeps on the platform's futex. How long it looks
+ * adapts, for the whole process, to whether that pays: to wake a thread that sleeps, on another
+ * core, costs tens of microseconds.
+ *
+ * Why it is right: src/coroutine/sync_wait.c.
  */
 #ifndef BIDE_SYNC_WAIT_H
 #define BIDE_SYNC_WAIT_H
@@ -13,31 +19,40 @@ BIDE_EXTERN_C_BEGIN
 
 /*
  * Runs `awaiter` (a task, or any operation) in `context` and blocks the calling thread until it has
- * ended; returns its status, 0 or a negative errno. With the inline scheduler it starts on this thread.
- * Not from inside a coroutine that the awaited one needs: it would wait for itself. On the thread that runs the loop of
- * `context`, or the only one of its pool, it is misuse, and told.
+ * ended; returns its status, 0 or a negative errno. With the inline scheduler it starts on this
+ * thread. Not from inside a coroutine that the awaited one needs: it would wait for itself. On the
+ * thread that runs the loop of `context`, or the only one of its pool, it is misuse, and told.
  *
- * Inside a coroutine, what has been woken inline on this thread runs before the thread waits, as if the coroutine had
- * suspended: what it waits for may depend on that. So hold no lock across it that those coroutines block for.
+ * Inside a coroutine, what has been woken inline on this thread runs before the thread waits, as if
+ * the coroutine had suspended: what it waits for may depend on that. So hold no lock across it that
+ * those coroutines block for.
+ * Threads: any. Errors: those of `awaiter`. Progress: blocks.
  */
 int bide_sync_wait_in(const bide_context *context, bide_awaiter *awaiter);
 
-/* The same in bide_default_context. */
+/*
+ * The same in bide_default_context.
+ * Threads: any. Errors: those of `awaiter`. Progress: blocks.
+ */
 int bide_sync_wait(bide_awaiter *awaiter);
 
 /*
- * The same with a deadline in nanoseconds of bide_platform.now(): from then on `awaiter`, and all that runs on its
- * behalf, is asked to stop with -ETIMEDOUT (stop.h). BIDE_FOREVER: there is none. A deadline that has passed: what is
- * ready is had, what would have to wait ends with -ETIMEDOUT.
+ * The same with a deadline in nanoseconds of bide_platform.now(): from then on `awaiter`, and all
+ * that runs on its behalf, is asked to stop with -ETIMEDOUT (stop.h). BIDE_FOREVER: there is none.
+ * A deadline that has passed: what is ready is had, what would have to wait ends with -ETIMEDOUT.
  *
- * Returns when `awaiter` has ended, with its own status: so not before an operation that cannot be cut short ends by
- * itself, and 0 if it ended first or a task made something of the request. What the operation had to give is
- * not lost: either it was had, or it stays where it is. The scheduler needs no timers. If the context has a stop
- * source, requests on that reach `awaiter` as well.
+ * Returns when `awaiter` has ended, with its own status: so not before an operation that cannot be
+ * cut short ends by itself, and 0 if it ended first or a task made something of the request. What
+ * the operation had to give is not lost: either it was had, or it stays where it is. The scheduler
+ * needs no timers. If the context has a stop source, requests on that reach `awaiter` as well.
+ * Threads: any. Errors: those of `awaiter`; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, uint64_t deadline);
 
-/* The same in bide_default_context. */
+/*
+ * The same in bide_default_context.
+ * Threads: any. Errors: those of `awaiter`; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ */
 int bide_sync_wait_until(bide_awaiter *awaiter, uint64_t deadline);
 
 BIDE_EXTERN_C_END

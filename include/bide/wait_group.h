@@ -1,20 +1,27 @@
 /*
- * A wait group: counts what is under way, up and down; who waits, waits until nothing is. It may be used again and
- * again, also while somebody waits. Floor: sync.
+ * A wait group: counts what is under way, up and down; its waiters wait until nothing is. It may be
+ * used again and again, also while there are waiters. Floor: sync.
  *
- *     bide_wait_group_add(&group, 1);     // before it is begun; each says bide_wait_group_done(&group) at its end
+ *     bide_wait_group_add(&group, 1);     // before it is begun
+ *     ... and at its end: bide_wait_group_done(&group) ...
  *     ...
  *     bide_try(bide_wait_group_wait(&self->wait, &group));
  *
- * A wait ends when the count is zero, or has been since it began: so it ends with the first zero, even if somebody adds
- * again before the waiter has noticed. It begins when bide_wait_group_wait is called. Whoever adds from zero while
- * another waits breaks no rule; that one waits for these too, or not, as its beginning comes later or sooner.
+ * Any thread may do any of this; each is one atomic operation, except that the zero wakes the
+ * waiters.
  *
- * The value of its waiter queue is the count, and a phase, to which each zero adds 1. The argument is the queue's
- * (waiter_queue.h). What was written before each `done` that led to the zero is seen after the wait: each releases, all
- * modifications are read-modify-writes, and whoever finds the zero, or the later phase, acquires.
+ * A wait ends when the count is zero, or has been since it began: so it ends with the first zero,
+ * even if something is added again before the waiter has noticed. It begins when
+ * bide_wait_group_wait is called. Adding from zero while another thread begins a wait breaks no
+ * rule: the wait is for what was added too, or not, as it begins later or sooner.
  *
- * Source: sync.WaitGroup of Go, without its rule that a group is used again only when all waits have returned.
+ * Why it is right: it is a waiter queue whose value is the count, and a phase, to which each zero
+ * adds 1; waiter_queue.h has the argument. What was written before each `done` that led to the zero
+ * is seen after the wait: each releases, all modifications are read-modify-writes, and finding the
+ * zero, or the later phase, acquires.
+ *
+ * Source: sync.WaitGroup of Go, without its rule that a group is used again only when all waits
+ * have returned.
  */
 #ifndef BIDE_WAIT_GROUP_H
 #define BIDE_WAIT_GROUP_H
@@ -31,7 +38,7 @@ typedef struct bide_wait_group {
     bide_waiter_queue queue;
 } bide_wait_group;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_wait_group_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter; wants: the phase that is to pass */
 } bide_wait_group_waiter;
@@ -39,21 +46,28 @@ typedef struct bide_wait_group_waiter {
 extern const bide_queue_rules bide_wait_group_rules_;
 
 /*
- * Makes a group of none. Before it is shared. The memory may go when every wait has ended and it is zero; right after
- * the last wait: who was done touches nothing once that can have ended.
+ * Makes a group of none. The memory may go when every wait has ended and it is zero; so right after
+ * the last wait, because `done` touches nothing once that can have ended.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_wait_group_init(bide_wait_group *group)
 {
     bide_waiter_queue_init(&group->queue, 0);
 }
 
-/* How many are under way. Out of date at once. Any thread; wait-free; gives no order. */
+/*
+ * How many are under way. The answer is out of date at once. Gives no order.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE uint32_t bide_wait_group_count(bide_wait_group *group)
 {
     return (uint32_t)bide_queue_number(bide_atomic_load(&group->queue.state, relaxed));
 }
 
-/* Is none under way? What was written before they were done is then visible. Any thread; wait-free. */
+/*
+ * Is none under way? What was written before they were done is then visible.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_wait_group_try_wait(bide_wait_group *group)
 {
     /* acquire: partner is done's release. */
@@ -63,14 +77,18 @@ BIDE_INLINE bool bide_wait_group_try_wait(bide_wait_group *group)
 BIDE_INLINE void bide_wait_group_add_(bide_wait_group *group, uint32_t count, const char *what,
                                       const char *function, const char *file, unsigned line)
 {
-    /* relaxed: it makes nothing known; what it adds comes before its done by the order of whoever begins it. */
+    /* relaxed: it makes nothing known; what it adds comes before its done by the order of its
+     * beginner. */
     uintptr_t before =
         bide_atomic_fetch_add(&group->queue.state, (uintptr_t)count * BIDE_QUEUE_ONE, relaxed);
     if (BIDE_UNLIKELY(count > BIDE_QUEUE_NUMBER_MOST - bide_queue_number(before)))
         bide_misuse_(what, function, file, line);
 }
 
-/* `count` more are under way; more than BIDE_WAIT_GROUP_MOST is misuse. Any thread; wait-free. */
+/*
+ * `count` more are under way; more than BIDE_WAIT_GROUP_MOST is misuse.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_wait_group_add(group, count) \
     bide_wait_group_add_(group, count, BIDE_MISUSE_("a wait group has too many", #group))
 
@@ -86,9 +104,10 @@ BIDE_INLINE void bide_wait_group_done_checked_(bide_wait_group *group, const cha
 }
 
 /*
- * One of them is done; if it was the last, all who wait are woken, in the order in which they came, each on its own
- * scheduler. Touches nothing afterwards. More than were added is misuse. Any thread; does not suspend, and does not run
- * them on the caller's stack while a coroutine is running on it. Lock-free; at zero, linear in the waiters.
+ * One of them is done; if it was the last, the waiters are woken, in the order in which they came,
+ * each on its own scheduler, but not on the caller's stack while a coroutine is running on it.
+ * Touches nothing afterwards. More than were added is misuse.
+ * Threads: any. Suspends: never. Progress: lock-free; at zero, linear in the waiters.
  */
 #define bide_wait_group_done(group)      \
     bide_wait_group_done_checked_(group, \
@@ -126,9 +145,10 @@ BIDE_INLINE bool bide_wait_group_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Begins a wait until the count is zero, which is then to be awaited (or forgotten). `waiter` is the caller's until it
- * has ended. Ends with 0; or with -EPIPE if it was closed and had not been zero, or, cut short, with -ECANCELED or
- * -ETIMEDOUT (stop.h). Any thread; suspends if it is not zero; lock-free.
+ * Begins a wait until the count is zero, which is then to be awaited, or forgotten. `waiter` is the
+ * operation's until the wait has ended.
+ * Threads: any. Errors: -EPIPE (closed, and it had not been zero), -ECANCELED, -ETIMEDOUT.
+ * Suspends: if it is not zero. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
@@ -151,7 +171,12 @@ BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
     return &waiter->waiter.awaiter;
 }
 
-/* The same for a plain thread, until `deadline`: see bide_event_wait_blocking. */
+/*
+ * The same for a plain thread, which it blocks until `deadline` at most: see
+ * bide_event_wait_blocking.
+ * Threads: any. Errors: as bide_wait_group_wait; -ETIMEDOUT (the deadline has come). Progress:
+ * blocks.
+ */
 BIDE_INLINE int bide_wait_group_wait_blocking(bide_wait_group *group, uint64_t deadline)
 {
     bide_wait_group_waiter waiter;
@@ -159,8 +184,9 @@ BIDE_INLINE int bide_wait_group_wait_blocking(bide_wait_group *group, uint64_t d
 }
 
 /*
- * Closes it: who waits, now and later, ends with -EPIPE, but at zero with 0. It counts on. Any thread, more than once;
- * does not suspend; lock-free.
+ * Closes it: waits end with -EPIPE, now and later, but at zero with 0. It counts on. More than once
+ * is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_wait_group_close(bide_wait_group *group);
 
@@ -172,7 +198,11 @@ BIDE_INLINE void bide_wait_group_destroy_checked_(bide_wait_group *group, const 
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if somebody waits. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
 #define bide_wait_group_destroy(group) \
     bide_wait_group_destroy_checked_(  \

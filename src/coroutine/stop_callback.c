@@ -1,23 +1,27 @@
 /*
- * Stop callbacks. A callback is a frame, written by hand, that waits in a stop source of its own, attached to the
- * given one. What it waits for ends only by being cancelled: so `cancel` takes the gate's part (stop.h), marks the wait
- * as ENDED, and the canceler, who finds that, posts the frame as the last thing that it does.
+ * Stop callbacks. A callback is a frame, written by hand, that waits in a stop source of its own,
+ * attached to the given one. What it waits for ends only by being cancelled. So `cancel` takes the
+ * gate's part (stop.h), marks the wait as ENDED, and the canceler, which finds that, posts the
+ * frame as the last thing that it does.
  *
  *     state   SET       the function has not returned
- *             pointer   the same, and somebody waits for it
+ *             pointer   the same, and a waiter for it
  *             ENDED     it has
  *
  *     the frame, last:  SET -> ENDED       pointer -> ENDED, and wake
  *     wait:             SET -> pointer, or find ENDED
  *
- * 1. It is posted at most once: one request gets to put REQUESTED in the source's word, and that one cancels.
+ * 1. It is posted at most once: one request gets to put REQUESTED in the source's word, and that
+ *    one cancels.
  * 2. Once it is detached, no request on the given source can reach it: a request goes through the
  *    children under the lock that detaching takes, and one from init has ended with init. So what
- *    REQUESTED says then, it says for good. If it is not there, nobody has used the callback but under that lock.
- * 3. If it is there, the request may still be at the callback, but no longer than until it has posted the frame.
- *    So nobody is there when the frame has put ENDED, after which it touches nothing of the callback.
- * 4. The frame releases with ENDED what the function did, and the waiter acquires that, before the memory goes. Who
- *    waits releases its waiter, and the frame acquires that.
+ *    REQUESTED says then, it says for good. If it is not there, nobody has used the callback but
+ *    under that lock.
+ * 3. If it is there, the request may still be at the callback, but no longer than until it has
+ *    posted the frame. So nobody is there when the frame has put ENDED, after which it touches
+ *    nothing of the callback.
+ * 4. The frame releases with ENDED what the function did, and the waiter acquires that, before the
+ *    memory goes. The waiter releases itself, and the frame acquires that.
  */
 #include "bide/stop_callback.h"
 
@@ -54,7 +58,7 @@ static bide_frame *request_suspend(bide_awaiter *awaiter, bide_frame *frame)
 static void request_cancel(bide_awaiter *awaiter)
 {
     bide_stop_callback *callback = bide_container_of(awaiter, bide_stop_callback, request);
-    /* relaxed: who cancels is also who finds it. */
+    /* relaxed: the canceler is also the one that finds it. */
     bide_atomic_fetch_or(&callback->source.word, BIDE_STOP_ENDED_, relaxed);
 }
 
@@ -120,7 +124,7 @@ static int wait_resume(bide_awaiter *awaiter)
 static bool wait_withdraw(bide_awaiter *awaiter)
 {
     uintptr_t state = (uintptr_t)awaiter;
-    /* relaxed: if it fails, the waiter was posted; otherwise it goes back to who had it. */
+    /* relaxed: if it fails, the waiter was posted; otherwise it goes back to its coroutine. */
     return bide_atomic_compare_exchange(&callback_of(awaiter)->state, &state, SET, relaxed,
                                         relaxed);
 }

@@ -3,19 +3,22 @@
  *
  *     state   IDLE --start--> BEGUN --the end--> ENDED --finish--> IDLE
  *
- * Who ends the operation (on any thread) stores ENDED, and then writes to the eventfd. Who finishes reads the eventfd,
- * which says whether that has been written, and looks at the state only then.
+ * The ender of the operation, on any thread, stores ENDED, and then writes to the eventfd.
+ * Finishing reads the eventfd, which says whether that has been written, and looks at the state
+ * only then.
  *
- * 1. The write is the last that the ender does, and it uses the number of the descriptor alone: that was copied before,
- *    while the operation held the struct. A read that succeeds comes after the write has done what it does, so from
- *    then on the struct may be used for the next operation, or go, and the descriptor be closed: the ender is on its
- *    way out of the kernel, which holds the file for it.
- *    If the state decided instead, the owner could see ENDED, and close the descriptor, before the write; and the write
- *    would go to whatever has that number then.
- * 2. ENDED is stored with release, and read with acquire after the eventfd was: so the result, and what the operation
- *    wrote, is seen. The kernel's locks give that order too, but the language knows nothing of those.
- * 3. So the counter is 0, or 1 from the end to the finish: to write never waits nor fails for being full, and one read
- *    makes it unreadable.
+ * 1. The write is the last that the ender does, and it uses the number of the descriptor alone:
+ *    that was copied before, while the operation held the struct. A read that succeeds comes after
+ *    the write has done what it does. So from then on the struct may be used for the next
+ *    operation, or go, and the descriptor be closed: the ender is on its way out of the kernel,
+ *    which holds the file for it. If the state decided instead, the owner could see ENDED, and
+ *    close the descriptor, before the write; and the write would go to whatever has that number
+ *    then.
+ * 2. ENDED is stored with release, and read with acquire after the eventfd was: so the result, and
+ *    what the operation wrote, is seen. The kernel's locks give that order too, but the language
+ *    knows nothing of those.
+ * 3. So the counter is 0, or 1 from the end to the finish: to write never waits nor fails for being
+ *    full, and one read makes it unreadable.
  */
 #include "bide/pollable.h"
 

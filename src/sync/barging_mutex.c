@@ -1,4 +1,7 @@
-/* The slow half of the barging mutex. The argument, with its numbers: barging_mutex.h, and waiter_queue.h. */
+/*
+ * The slow half of the barging mutex. The argument, with its numbers: barging_mutex.h, and
+ * waiter_queue.h.
+ */
 #include "bide/barging_mutex.h"
 
 #include "bide/handle.h"
@@ -47,7 +50,7 @@ static const bide_queue_rules rules = {.admit = admit, .leave = leave, .goes_fir
 void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
 {
     bide_atomic(uintptr_t) *word = &mutex->queue.state;
-    /* Only while it is still this one's: 5. */
+    /* Only while the mutex is still this holder's: 5. */
     uint32_t passed = mutex->passed;
     if ((state & PENDING) != 0 && passed < BIDE_BARGING_PASSES)
         mutex->passed = ++passed;
@@ -71,7 +74,7 @@ void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
     }
 }
 
-/* Nobody is on his way any more; the next may have to be woken. */
+/* No waiter is on its way any more; the next may have to be woken. */
 static void end_pending(waiter_type *waiter)
 {
     bide_waiter_queue *queue = &waiter->mutex->queue;
@@ -162,7 +165,7 @@ static void wait_cancel(bide_awaiter *awaiter)
     bide_waiter_queue_cancel(&waiter_of(awaiter)->wait, &rules);
 }
 
-/* What was handed over to one who is destroyed, or announced to him, goes to the next. */
+/* What was handed or announced to a coroutine that is destroyed goes to the next waiter. */
 static bool wait_withdraw(bide_awaiter *awaiter)
 {
     waiter_type *waiter = waiter_of(awaiter);
@@ -184,7 +187,7 @@ static const bide_awaiter_ops wait_ops = {
     .name = "bide_barging_mutex_lock",
 };
 
-/* ---- One waits in line, again and again ---- */
+/* ---- A waiter waits in line, again and again ---- */
 
 static bide_next lock_step(bide_frame *frame, unsigned depth);
 

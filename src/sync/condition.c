@@ -1,4 +1,7 @@
-/* The condition: counting, waiting, notifying. The argument, with its numbers: condition.h, and waiter_queue.h. */
+/*
+ * The condition: counting, waiting, notifying. The argument, with its numbers: condition.h, and
+ * waiter_queue.h.
+ */
 #include "bide/condition.h"
 
 #include "bide/handle.h"
@@ -33,8 +36,10 @@ static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
     *value -= ONE_WAITING;
 }
 
-/* Who leaves is counted until the server has left; what was notified meanwhile, and nobody in line has had, was for him,
- * who is not there any more. */
+/*
+ * A leaving waiter is counted until the server has left. What was notified meanwhile, and no waiter
+ * in line has had, was for that waiter, which is not there any more.
+ */
 static uintptr_t settle(uintptr_t value)
 {
     uintptr_t waiting = waiting_in(value);
@@ -50,11 +55,11 @@ static const bide_queue_rules rules = {
 /* Notifies as many as wait, at most `most`. */
 static void notify(bide_waiter_queue *queue, uintptr_t most)
 {
-    /* relaxed: who was counted before is seen, by way of the mutex or whatever told the caller; 1. */
+    /* relaxed: a waiter that was counted before is seen, by way of the mutex or whatever told the
+     * caller; 1. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     for (;;) {
-        bool closed =
-            (state & BIDE_QUEUE_CLOSED_) != 0; /* then all who wait end, and are told that */
+        bool closed = (state & BIDE_QUEUE_CLOSED_) != 0; /* then all waits end, and are told that */
         uintptr_t not_yet = closed ? 0 : waiting_in(state) - notified_in(state);
         uintptr_t count = not_yet < most ? not_yet : most;
         if (count == 0 || bide_waiter_queue_put(queue, &rules, &state,
@@ -96,7 +101,7 @@ static bool count_in(bide_waiter_queue *queue)
             return false;
         if (BIDE_UNLIKELY(waiting_in(state) == BIDE_CONDITION_MOST))
             bide_platform.misuse("too many wait for a condition", __func__, __FILE__, __LINE__);
-        /* relaxed: it is the mutex that shows it to who notifies, and arriving what releases the waiter; 1. */
+        /* relaxed: the mutex shows it to the notifier, and arriving releases the waiter; 1. */
         if (bide_atomic_compare_exchange(&queue->state, &state, state + ONE_WAITING, relaxed,
                                          relaxed))
             return true;

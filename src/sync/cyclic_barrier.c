@@ -1,8 +1,9 @@
 /*
  * Arriving at a barrier, and waiting there. The argument: cyclic_barrier.h and waiter_queue.h.
  *
- * Who completes a phase changes the value at once, whoever serves. So a server may judge by a value in which the phase
- * was not complete, and let somebody leave; the queue has him judged again before he has left.
+ * The arrival that completes a phase changes the value at once, also while a server is at work. So
+ * a server may judge by a value in which the phase was not complete, and let a waiter leave; the
+ * queue has that waiter judged again before it has left.
  */
 #include "bide/cyclic_barrier.h"
 
@@ -59,8 +60,8 @@ static bool arrive_once(bide_waiter_queue *queue, bool drops, uintptr_t *state, 
         value += PHASE + parties_in(value) * BIDE_QUEUE_ONE;
     if (*is_last && (*state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) == BIDE_QUEUE_WAITING_)
         return bide_waiter_queue_put(queue, &bide_cyclic_barrier_rules_, state, value);
-    /* release: partners are the acquires of whoever finds the phase complete. acquire: for the last one, the
-     * arrivals before. */
+    /* release: partners are the acquires that find the phase complete. acquire: for the last one,
+     * the arrivals before. */
     return bide_atomic_compare_exchange(&queue->state, state,
                                         value | (*state & (BIDE_QUEUE_ONE - 1)), acq_rel, relaxed);
 }

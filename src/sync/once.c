@@ -1,4 +1,7 @@
-/* What is done once: the slow half, and operations that are. The argument: once.h, and waiter_queue.h. */
+/*
+ * What is done once: the slow half, and operations that are. The argument: once.h, and
+ * waiter_queue.h.
+ */
 #include "bide/once.h"
 
 #include "bide/extend/wrapper.h"
@@ -21,13 +24,13 @@ static const bide_queue_rules rules = {.admit = admit};
 bool bide_once_try_run_(bide_once *once)
 {
     uintptr_t state = 0;
-    /* acquire: partner is the release of who has not got it done. */
+    /* acquire: partner is the release of a runner that has not got it done. */
     return bide_atomic_compare_exchange(&once->queue.state, &state, RUNS, acquire, relaxed);
 }
 
 static bool was_done(bide_waiter_queue *queue)
 {
-    /* relaxed: who was admitted knows; and nobody but who runs it says so. */
+    /* relaxed: an admitted waiter knows; and nobody but the runner says so. */
     return (bide_atomic_load(&queue->state, relaxed) & DONE) != 0;
 }
 

@@ -8,14 +8,15 @@ bide_frame *bide_shared_task_start_(bide_shared_task_waiter *waiter, bide_frame 
     bide_scheduler *scheduler = task->context->scheduler;
     bool here = frame->context->scheduler == scheduler;
     bool pushed; /* it is: nobody has started what would shut the list */
-    /* release: see 4. From here on the caller's frame is not touched, and the task's until it is started. */
+    /* release: see 4. From here on the caller's frame is not touched, and the task's until it is
+     * started. */
     bide_waiter_list_push(&shared->waiters, &waiter->listed, release, pushed);
     (void)pushed;
     task->awaiter.frame = NULL; /* nobody's child */
     if (here)
         return task;
     task->awaiter.link = NULL;
-    task->awaiter.frame = task; /* while it is posted: who takes it from the queue resumes this */
+    task->awaiter.frame = task; /* while it is posted: what takes it from the queue resumes this */
     scheduler->post(scheduler, &task->awaiter, &task->awaiter);
     return NULL;
 }

@@ -27,7 +27,7 @@ bool bide_wait_group_done_(bide_wait_group *group)
                                       BIDE_QUEUE_VALUE(state) - BIDE_QUEUE_ONE +
                                           BIDE_QUEUE_PHASE_ONE))
                 return true;
-            /* release: partners are the acquires of whoever finds the zero that comes. */
+            /* release: partners are the acquires that find the zero that comes. */
         } else if (bide_atomic_compare_exchange(&queue->state, &state, state - BIDE_QUEUE_ONE,
                                                 release, relaxed)) {
             return true;

@@ -1,11 +1,17 @@
 /*
  * Where the memory of created frames comes from (create.h). Floor: coroutine.
  *
+ *     static unsigned char memory[4096];
+ *     bide_arena arena;
+ *     bide_arena_init(&arena, memory, sizeof memory);
+ *     walk = bide_create(sizeof *walk, &walk_body, &arena.allocator);
+ *
  *     bide_arena   cuts pieces off the caller's memory; all of it becomes free at once
  *     bide_pool    pieces of one size, in the caller's memory, used again and again
  *     bide_heap    malloc (only where there is one)
  *
- * A kind of one's own embeds a bide_allocator at its head.
+ * An allocator of one's own embeds a bide_allocator at its head. An arena or a pool is used by one
+ * thread at a time; both take constant time and no system call.
  */
 #ifndef BIDE_ALLOCATOR_H
 #define BIDE_ALLOCATOR_H
@@ -35,18 +41,25 @@ typedef struct bide_arena {
     size_t used; /* bytes, from the start */
 } bide_arena;
 
-/* Makes an arena of `size` bytes at `memory`, which is the caller's. */
+/*
+ * Makes an arena of `size` bytes at `memory`, which is the caller's.
+ * Threads: one at a time. Progress: wait-free.
+ */
 void bide_arena_init(bide_arena *arena, void *memory, size_t size);
 
-/* All of it is free again, whatever was not given back. */
+/*
+ * All of it is free again, whatever was not given back.
+ * Threads: one at a time. Progress: wait-free.
+ */
 BIDE_INLINE void bide_arena_reset(bide_arena *arena)
 {
     arena->used = 0;
 }
 
 /*
- * Pieces of one size. What was given back last is given out first. One thread at a time; constant time.
- * Coroutines that await each other in frames of about one size give back the frame that the next one takes.
+ * Pieces of one size. What was given back last is given out first. One thread at a time; constant
+ * time. Coroutines that await each other in frames of about one size give back the frame that the
+ * next one takes.
  */
 typedef struct bide_pool {
     bide_allocator allocator;
@@ -56,8 +69,12 @@ typedef struct bide_pool {
     size_t left; /* fresh pieces, which never were given out */
 } bide_pool;
 
-/* Makes a pool of as many pieces of `piece` bytes (rounded up to BIDE_ALLOCATOR_ALIGN) as there is room for in
- * `size` bytes at `memory`, which is the caller's. Asked for more than a piece it has none. */
+/*
+ * Makes a pool of as many pieces of `piece` bytes (rounded up to BIDE_ALLOCATOR_ALIGN) as there is
+ * room for in `size` bytes at `memory`, which is the caller's. Asked for more than a piece it has
+ * none.
+ * Threads: one at a time. Progress: wait-free.
+ */
 void bide_pool_init(bide_pool *pool, size_t piece, void *memory, size_t size);
 
 /* malloc and free. Any thread. Not in the freestanding core. */

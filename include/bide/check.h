@@ -1,6 +1,6 @@
 /*
  * A model checker for concurrent C: runs a small scenario in every way that the memory model of C11
- * allows, and says what goes wrong in the first one that does.
+ * allows, and says what goes wrong in the first one that does. Floor: check.
  *
  *     struct state { bide_atomic(uint32_t) flag; int data; };
  *
@@ -21,22 +21,22 @@
  *         return bide_check_main(argc, argv, &(bide_check_suite){all});
  *     }
  *
- * Compile with -DBIDE_CHECK=1, which makes the operations of bide/atomic.h the checker's, and link with
- * libbide-check in place of libbide: it holds the library itself, compiled the same way, so that
- * coroutines, events, barriers and all the rest can be used in scenarios. Compile with
- * -fsanitize=thread too (but link without it) and every plain access is watched, marked or not. Needs
- * gcc or clang, and a system with 64-bit pointers and ucontext. Floor: check.
+ * Compile with -DBIDE_CHECK=1, which makes the operations of bide/atomic.h the checker's, and link
+ * with libbide-check in place of libbide. It holds the library itself, compiled the same way, so
+ * that coroutines, events, barriers and all the rest can be used in scenarios. Compile with
+ * -fsanitize=thread too (but link without it) and every plain access is watched, marked or not.
+ * Needs gcc or clang, and a system with 64-bit pointers and ucontext.
  *
- * What is explored: every execution that RC11 allows, each once, up to the order of what does not matter:
- * what each load reads, and in which order the stores to each location stand. Stale values are read where
- * the orders allow it, on whatever machine the checker itself runs. Not explored: a load that reads a store
- * which comes later in its own thread's program order by way of other threads (load buffering); RC11
- * excludes it, as all compilers do in practice. A mixed-size access is not modelled, except that a thread may
- * sleep on half a word.
+ * What is explored: every execution that RC11 allows, each once, up to the order of what does not
+ * matter. An execution is what each load reads, and in which order the stores to each location
+ * stand. Stale values are read where the orders allow it, on whatever machine the checker itself
+ * runs. Not explored: a load that reads a store which comes later in its own thread's program order
+ * by way of other threads (load buffering); RC11 excludes it, as all compilers do in practice. A
+ * mixed-size access is not modelled, except that a thread may sleep on half a word.
  *
- * What is found: see bide_check_finding. What a scenario's functions do must depend on nothing but what they
- * read from their state: no clocks, no random numbers (bide_check_choose instead), no memory but the state,
- * their own locals and bide_check_alloc's, no output.
+ * What is found: see bide_check_finding. What a scenario's functions do must depend on nothing but
+ * what they read from their state: no clocks, no random numbers (bide_check_choose instead), no
+ * memory but the state, their own locals and bide_check_alloc's, no output.
  */
 #ifndef BIDE_CHECK_H
 #define BIDE_CHECK_H
@@ -56,14 +56,17 @@ typedef enum bide_check_finding {
     BIDE_CHECK_USE_AFTER_FREE, /* an access to memory that is or may be freed already */
     BIDE_CHECK_DOUBLE_FREE,    /* or a free of what was not allocated */
     BIDE_CHECK_LEAK,           /* something is still allocated at the end */
-    BIDE_CHECK_DEADLOCK,       /* a thread waits for what nobody will do */
+    BIDE_CHECK_DEADLOCK,       /* a thread waits for what no thread will do */
     BIDE_CHECK_LIVELOCK,       /* a thread spins for ever, or took more steps than the limit */
     BIDE_CHECK_MISUSE,         /* a rule of the library was broken */
     BIDE_CHECK_CRASH, /* a signal (SIGSEGV, SIGABRT, ...), exit(), or more stack than there is */
     BIDE_CHECK_BAD_SCENARIO /* the scenario itself cannot be checked: it is not repeatable, ... */
 } bide_check_finding;
 
-/* The name of a finding: "race", "use after free", ... */
+/*
+ * The name of a finding: "race", "use after free", ...
+ * Threads: any. Progress: wait-free.
+ */
 const char *bide_check_finding_name(bide_check_finding finding);
 
 /* Something to check. All zero but for `threads` is a good beginning. */
@@ -76,8 +79,8 @@ typedef struct bide_check_scenario {
 
     bide_check_finding expected; /* what bide_check_main is to find */
 
-    /* 0: every execution. Otherwise only those that can be told as one thread running at a time, changed
-     * at most so often while the running one could have gone on; see bide_check_main. */
+    /* 0: every execution. Otherwise only those that can be told as one thread running at a time,
+     * changed at most so often while the running one could have gone on; see bide_check_main. */
     unsigned preemptions;
 
     size_t
@@ -85,19 +88,19 @@ typedef struct bide_check_scenario {
 
     unsigned most_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 
-    /* Explore no more executions (those that are given up included), or no longer: what is found up to then counts, and
-     * the result says that it is unfinished. 0: no limit. */
+    /* Explore no more executions (those that are given up included), or no longer: what is found up
+     * to then counts, and the result says that it is unfinished. 0: no limit. */
     uint64_t most_executions;
     unsigned most_seconds;
 
-    /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a sleep
-     * that ends for none. 0: once. */
+    /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a
+     * sleep that ends for none. 0: once. */
     unsigned most_spurious;
     bool never_spurious;
 
-    /* A release sequence ends, as in C++20, with the first store that is no read-modify-write, by the same
-     * thread too. Without it, as in C11, the thread's own later stores belong to it. C++20's is the
-     * weaker rule: what holds under it holds under C11's. */
+    /* A release sequence ends, as in C++20, with the first store that is no read-modify-write, by
+     * the same thread too. Without it, as in C11, the thread's own later stores belong to it.
+     * C++20's is the weaker rule: what holds under it holds under C11's. */
     bool cxx20_release_sequences;
 } bide_check_scenario;
 
@@ -115,16 +118,26 @@ typedef struct bide_check_result {
     size_t outcomes_count;
 } bide_check_result;
 
-/* Explores a scenario until something is found or all is seen. Fills *result, which is to be given to
- * bide_check_result_free, and returns its finding. One thread of the program at a time. */
+/*
+ * Explores a scenario until something is found or all is seen. Fills *result, which is to be given
+ * to bide_check_result_free, and returns its finding.
+ * Threads: one at a time. Progress: blocks.
+ */
 bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
                                       bide_check_result *result);
 
-/* Runs one execution of a scenario, the one that `replay` tells of: for a debugger. Results as above;
- * BIDE_CHECK_BAD_SCENARIO if the text does not fit. */
+/*
+ * Runs one execution of a scenario, the one that `replay` tells of: for a debugger. Results as
+ * above; BIDE_CHECK_BAD_SCENARIO if the text does not fit.
+ * Threads: one at a time. Progress: blocks.
+ */
 bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const char *replay,
                                      bide_check_result *result);
 
+/*
+ * Frees what a result holds.
+ * Threads: one at a time.
+ */
 void bide_check_result_free(bide_check_result *result);
 
 /* Why a weaker order is not used although nothing is found with it. */
@@ -133,8 +146,9 @@ typedef struct bide_check_reason {
     const char *operation; /* "load", "store", "exchange", ..., as `--weaken` prints it */
     const char *object;    /* as it is written there */
 
-    /* The weaker one: "relaxed", "acquire", ...; after "if failed " for that order. Where the function has several such
-     * operations with different orders, the order as written stands before it: "release to relaxed". */
+    /* The weaker one: "relaxed", "acquire", ...; after "if failed " for that order. Where the
+     * function has several such operations with different orders, the order as written stands
+     * before it: "release to relaxed". */
     const char *order;
 
     const char *why;
@@ -144,17 +158,18 @@ typedef struct bide_check_reason {
 typedef struct bide_check_suite {
     const bide_check_scenario *const *scenarios; /* the last is followed by NULL */
 
-    /* For --weaken: the ends of the names of the files whose operations are weakened, the last followed by
-     * NULL; NULL itself is all files. And what is known of orders that could be weaker, the last followed by
-     * one without a function; or NULL. */
+    /* For --weaken: the ends of the names of the files whose operations are weakened, the last
+     * followed by NULL; NULL itself is all files. And what is known of orders that could be weaker,
+     * the last followed by one without a function; or NULL. */
     const char *const *files;
     const bide_check_reason *reasons;
 } bide_check_suite;
 
 /*
- * Checks scenarios, and prints for each what was found, with the number of executions; returns 0 if each found
- * what it expects, 1 if not, 2 for a wrong command line, 3 if one was not finished, but all others found what they
- * expect. On a terminal (stderr) it shows how far it has come, with an estimate of what part that is. Its arguments:
+ * Checks scenarios, and prints for each what was found, with the number of executions; returns 0 if
+ * each found what it expects, 1 if not, 2 for a wrong command line, 3 if one was not finished, but
+ * all others found what they expect. On a terminal (stderr) it shows how far it has come, with an
+ * estimate of what part that is. Its arguments:
  *
  *     (none)                all scenarios
  *     NAME...               those
@@ -164,38 +179,60 @@ typedef struct bide_check_suite {
  *     --time SECONDS        no longer than that for each scenario, and
  *     --executions N        no more executions of each: otherwise it is not finished
  *     --preemptions N       explore only executions with at most N preemptions
- *     --weaken              a table: each order is made weaker by one step in turn, and something must be
- *                           found, or there must be a reason; 1 if not
+ *     --weaken              a table: each order is made weaker by one step in turn, and something must
+ *                           be found, or there must be a reason; 1 if not
+ *
+ * Threads: one at a time. Errors: none (see above). Progress: blocks.
  */
 int bide_check_main(int argc, char **argv, const bide_check_suite *suite);
 
 /* ---- inside a scenario ---- */
 
-/* What must be true. */
+/*
+ * What must be true.
+ * Threads: the scenario's.
+ */
 #define bide_check_assert(condition)                                          \
     ((condition) ? (void)0                                                    \
                  : bide_check_fail_(BIDE_CHECK_ASSERTION, __FILE__, __LINE__, \
                                     "assertion failed: %s", #condition))
 
-/* Memory that is watched: a use after free, a second free and a leak are found. It is not used again within an
- * execution, so that the old and the new block are never confused. It is not initialised. */
+/*
+ * Memory that is watched: a use after free, a second free and a leak are found. It is not used
+ * again within an execution, so that the old and the new block are never confused. It is not
+ * initialised.
+ * Threads: the scenario's.
+ */
 void *bide_check_alloc(size_t size);
 void bide_check_free(void *memory);
 
-/* A number from 0 to count - 1; each is explored. */
+/*
+ * A number from 0 to count - 1; each is explored.
+ * Threads: the scenario's.
+ */
 unsigned bide_check_choose(unsigned count);
 
-/* Awaits an operation, as a coroutine with the inline scheduler would, and blocks this thread of the scenario
- * until it has ended; returns its status. A coroutine that is never woken is a deadlock. */
+/*
+ * Awaits an operation, as a coroutine with the inline scheduler would, and blocks this thread of
+ * the scenario until it has ended; returns its status. A coroutine that is never woken is a
+ * deadlock.
+ * Threads: the scenario's. Errors: those of `awaiter`. Progress: blocks.
+ */
 int bide_check_await(bide_awaiter *awaiter);
 
-/* Adds a line to what this execution is remembered by, as printf would; see `outcomes`. */
+/*
+ * Adds a line to what this execution is remembered by, as printf would; see `outcomes`.
+ * Threads: the scenario's.
+ */
 #if defined __GNUC__
 __attribute__((format(printf, 1, 2)))
 #endif
 void bide_check_note(const char *format, ...);
 
-/* The running thread: 0 in setup and finish, 1 for the first of the threads, and so on. */
+/*
+ * The running thread: 0 in setup and finish, 1 for the first of the threads, and so on.
+ * Threads: the scenario's.
+ */
 unsigned bide_check_thread(void);
 
 #if defined __GNUC__

@@ -1,10 +1,11 @@
 /*
- * Locks, conditions and threads of POSIX as the model checker's, for code that is compiled with BIDE_CHECK;
- * without it, only <pthread.h>. To be included in place of <pthread.h>. Floor: check.
+ * Locks, conditions and threads of POSIX as the model checker's, for code that is compiled with
+ * BIDE_CHECK; without it, only <pthread.h>. To be included in place of <pthread.h>. Floor: check.
  *
- * A lock is fair to nobody: each order in which threads may take it is explored. A condition that is signalled
- * wakes any one of those that wait, and a wait may end for no reason, or when its time has come, which may be at
- * once. A thread that is created counts beside those of the scenario, six in all.
+ * A lock is fair to nobody: each order in which threads may take it is explored. A condition that
+ * is signalled wakes any one of its waiters, and a wait may end for no reason, or when its time has
+ * come, which may be at once. A thread that is created counts beside those of the scenario, six in
+ * all.
  */
 #ifndef BIDE_CHECK_PTHREAD_H
 #define BIDE_CHECK_PTHREAD_H

@@ -14,8 +14,10 @@
 #define BIDE_CHECK 0
 #endif
 
-/* 1: look for misuse that costs something to look for. Changes no struct, so objects built either way work
- * together. */
+/*
+ * 1: look for misuse that costs something to look for. Changes no struct, so objects built either
+ * way work together.
+ */
 #ifndef BIDE_DEBUG
 #ifdef NDEBUG
 #define BIDE_DEBUG 0
@@ -55,8 +57,10 @@
 #define BIDE_NOINLINE
 #endif
 
-/* In front of a function that returns an awaiter: to call it and not to await it does nothing, so the compiler
- * warns of it. For your own functions that return one too. */
+/*
+ * In front of a function that returns an awaiter: to call it and not to await it does nothing, so
+ * the compiler warns of it. For your own functions that return one too.
+ */
 #if defined __GNUC__
 #define BIDE_MUST_AWAIT __attribute__((warn_unused_result))
 #else
@@ -92,7 +96,10 @@
 #endif
 #endif
 
-/* The object of the given type that holds `pointer` as its member. */
+/*
+ * The object of the given type that holds `pointer` as its member.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_container_of(pointer, type, member) \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 

@@ -12,9 +12,11 @@
  *     task 0x7f61f0000fa0 store_body in pool: not started
  *     3 tasks
  *
- * A task is here what was begun by itself: by bide_spawn, bide_sync_wait, bide_run_loop_wait or bide_root_begin
- * (root.h). It is named by the coroutine that it began with, and by its context if that has a name; below it are
- * the coroutines that await each other, innermost first.
+ * A task is here what was begun by itself: by bide_spawn, bide_sync_wait, bide_run_loop_wait or
+ * bide_root_begin (root.h). It is named by the coroutine that it began with, and by its context if
+ * that has a name; below it are the coroutines that await each other, innermost first.
+ *
+ * Why it is right: src/inspect/dump.c.
  *
  * Source: the task lists of kernels' debuggers; goroutine dumps.
  */
@@ -28,22 +30,24 @@
 BIDE_EXTERN_C_BEGIN
 
 /*
- * Writes every task that lives during the whole call, and some of those that begin or end meanwhile, to `file`.
- * Returns 0, or a negative errno: -EIO if the file had an error. -ENOSYS if memory can be read neither by
- * process_vm_readv nor through a pipe.
+ * Writes every task that lives during the whole call, and some of those that begin or end
+ * meanwhile, to `file`.
  *
- * Nothing is stopped and nothing waits for it, but a root that begins or ends while some addresses are copied. So
- * what is shown is not of one moment. A task of which something changed while it was read is shown as far as it made
- * sense and marked (running); and where the library and the bodies are compiled with NDEBUG, a coroutine that runs
- * without its awaits' being seen may be shown with what it waited for last. A task whose chain is deeper than 64
- * shows the innermost 64, and how many more there are.
+ * Nothing is stopped and nothing waits for it, except a root that begins or ends while some
+ * addresses are copied. So what is shown is not of one moment. A task of which something changed
+ * while it was read is shown as far as it made sense and marked (running). Where the library and
+ * the bodies are compiled with NDEBUG, a coroutine that runs without its awaits' being seen may be
+ * shown with what it waited for last. A task whose chain is deeper than 64 shows the innermost 64,
+ * and how many more there are. What a task waits for through operations that wait for several
+ * others, or elsewhere, is shown by the operation's name alone.
  *
- * In the child of a fork it shows what was begun there, and of what was begun before the fork all, if the parent had one
- * thread, or nothing.
+ * In the child of a fork it shows what was begun there. Of what was begun before the fork it shows
+ * all, if the parent had one thread, or nothing.
  *
- * Any thread that does not hold the file's lock, in or out of a coroutine; not from a signal handler. One at a time:
- * a second call waits for the first. Does not suspend; blocks on the file; allocates nothing itself. What it waits
- * for through operations that wait for several others, or elsewhere, is shown by the operation's name alone.
+ * It allocates nothing itself. A second call at the same time waits for the first.
+ * Threads: any that does not hold the file's lock, in or out of a coroutine; not in a signal
+ * handler. Errors: -EIO (the file had an error), -ENOSYS (memory can be read neither by
+ * process_vm_readv nor through a pipe). Suspends: never. Progress: blocks, on the file.
  */
 int bide_dump(FILE *file);
 

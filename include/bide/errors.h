@@ -1,7 +1,8 @@
 /*
- * The numbers of errors, which operations end with as negative: those of <errno.h>. A compiler for bare metal
- * may come without a libc and so without that header; the few that the core uses then have the numbers that
- * Linux gives them. Floor: base.
+ * The numbers of errors, which operations end with as negative: those of <errno.h>. Floor: base.
+ *
+ * A compiler for bare metal may come without a libc and so without that header; the few that the
+ * core uses then have the numbers that Linux gives them.
  */
 #ifndef BIDE_ERRORS_H
 #define BIDE_ERRORS_H

@@ -1,23 +1,24 @@
 /*
- * Looking at coroutines: who awaits whom, where each stands, and what the innermost waits for. Floor: coroutine.
+ * Looking at coroutines: who awaits whom, where each stands, and what the innermost waits for.
+ * Floor: coroutine.
  *
  *     bide_backtrace_here(entries, 16);                            // in a body: its own chain
  *     bide_backtrace(frame, entries, 16);                          // that of a suspended coroutine
- *     bide_backtrace_print(bide_innermost(frame), write, file);    // ... as text, from what it awaits outwards
+ *     bide_backtrace_print(bide_innermost(frame), write, file);    // as text, from there outwards
  *
  *     #0 read_body at conn.c:42 waiting for bide_event_wait
  *     #1 fetch_body at conn.c:80
  *     #2 bide_root at root.c:15
  *
- * A chain leads from a frame to who awaits it, and so on, to a root, a coroutine that was started by itself, or a
- * frame by which an operation runs something elsewhere (bide_schedule_on). Frames that are written by hand are
- * there too, under their code's name. All of it comes from what a frame holds anyway, so it costs nothing until it
- * is asked for.
+ * A chain leads from a frame to the one that awaits it, and so on, to a root, a coroutine that was
+ * started by itself, or a frame by which an operation runs something elsewhere (bide_schedule_on).
+ * Frames that are written by hand are there too, under their code's name. All of it comes from what
+ * a frame holds anyway, so it costs nothing until it is asked for.
  *
- * Threads, for all of them: whoever may resume the coroutine, while nobody does; that is, the thread that runs a
- * coroutine of its own chain, or one that keeps what is waited for from ending. For any thread at any time there is
- * bide_dump (dump.h). They do not suspend, do not allocate, do not recurse, cannot fail, and are linear in the
- * chain.
+ * All of them are for a thread that may resume the coroutine, while nobody does. That is the thread
+ * that runs a coroutine of its own chain, or one that keeps what is waited for from ending. For any
+ * thread at any time there is bide_dump (dump.h). They do not suspend, do not allocate, do not
+ * recurse, cannot fail, and are linear in the chain.
  */
 #ifndef BIDE_INSPECT_H
 #define BIDE_INSPECT_H
@@ -40,28 +41,43 @@ typedef struct bide_backtrace_entry {
 } bide_backtrace_entry;
 
 /*
- * Writes up to `most` entries from `frame` outwards, and returns how many coroutines the chain has, which may be
- * more. `frame` has not started, is suspended or has ended; but for a suspended one the chain is that one alone, as
- * it is when it stands at a yield, for then nobody awaits it. `entries` may be NULL if `most` is 0.
+ * Writes up to `most` entries from `frame` outwards, and returns how many coroutines the chain has,
+ * which may be more. `frame` has not started, is suspended or has ended. If it is not suspended the
+ * chain is that one alone, as it is when it stands at a yield, because then nobody awaits it.
+ * `entries` may be NULL if `most` is 0.
+ * Threads: the resumer's, as said above. Progress: wait-free, linear in the chain.
  */
 size_t bide_backtrace(const bide_frame *frame, bide_backtrace_entry *entries, size_t most);
 
-/* In a body: the same from the coroutine itself, which runs; the first line is that of this call. */
+/*
+ * In a body: the same from the coroutine itself, which runs; the first line is that of this call.
+ * Threads: the coroutine's. Progress: wait-free, linear in the chain.
+ */
 #define bide_backtrace_here(entries, most) \
     bide_backtrace_from_(bide_this_frame(), __LINE__, (entries), (most))
 
-/* From a suspended coroutine, or a root's frame, to the innermost that it awaits: who awaits no coroutine. The frame
- * itself, if it does not. */
+/*
+ * From a suspended coroutine, or a root's frame, to the innermost that it awaits, which awaits no
+ * coroutine. The frame itself, if it awaits none.
+ * Threads: the resumer's, as said above. Progress: wait-free, linear in the chain.
+ */
 bide_frame *bide_innermost(bide_frame *frame);
 
 /* Takes `length` bytes of text, which do not end in a zero; lines come in pieces. */
 typedef void bide_backtrace_write(void *argument, const char *text, size_t length);
 
-/* Writes a line for each coroutine of a chain, however long it is, to `write`; see above. `frame` as in
- * bide_backtrace. */
+/*
+ * Writes a line for each coroutine of a chain, however long it is, to `write`; see above. `frame`
+ * as in bide_backtrace.
+ * Threads: the resumer's, as said above. Progress: wait-free, except for `write`; linear in the
+ * chain.
+ */
 void bide_backtrace_print(const bide_frame *frame, bide_backtrace_write *write, void *argument);
 
-/* In a body: the same from the coroutine itself. */
+/*
+ * In a body: the same from the coroutine itself.
+ * Threads: the coroutine's. Progress: wait-free, except for `write`; linear in the chain.
+ */
 #define bide_backtrace_print_here(write, argument) \
     bide_backtrace_print_from_(bide_this_frame(), __LINE__, (write), (argument))
 

@@ -1,7 +1,13 @@
 /*
  * What the core asks of the system beneath it: a table of six functions, one for the whole program,
- * chosen when it is linked. bide's library brings the table for Linux; a program for bare metal
- * defines its own. Floor: base.
+ * chosen when it is linked. Floor: base.
+ *
+ *     const bide_platform_table bide_platform = {
+ *         .wait = ..., .wake = ..., .now = ..., .yield = ..., .misuse = ..., .barrier = ...,
+ *     };
+ *
+ * bide's library brings the table for Linux; a program for bare metal defines its own. Any thread
+ * calls any of the functions.
  */
 #ifndef BIDE_PLATFORM_H
 #define BIDE_PLATFORM_H
@@ -36,26 +42,25 @@ typedef struct bide_platform_table {
      * coroutine, its file and line) and does not return. */
     void (*misuse)(const char *what, const char *where, const char *file, unsigned line);
 
-    /*
-     * The caller, and every thread of the program that runs, passes a full fence between the call and the return, which
-     * is 0; a negative errno if the system offers no such thing. NULL: it does not. Where there is one processor and
-     * one address space, a function that returns 0 and does nothing. See fence.h.
-     */
+    /* The caller, and every thread of the program that runs, passes a full fence between the call
+     * and the return, which is 0; a negative errno if the system offers no such thing. NULL: it
+     * does not. Where there is one processor and one address space, a function that returns 0 and
+     * does nothing. See fence.h. */
     int (*barrier)(void);
 } bide_platform_table;
 
 extern const bide_platform_table bide_platform;
 
 /*
- * bide_platform.misuse, for a place that knows the C function it is in: where that is a step, which the user has not
- * written, the body that it is of is named.
+ * bide_platform.misuse, for a place that knows the C function it is in: where that is a step, which
+ * the user has not written, the body that it is of is named.
  */
 BIDE_COLD void bide_misuse_(const char *what, const char *function, const char *file,
                             unsigned line);
 
 /*
- * The arguments of bide_misuse_, for a macro that knows who called it with what: what was done, to which object (as it is
- * written there), and where.
+ * The arguments of bide_misuse_, for a macro that knows its caller: what was done, to which object
+ * (as it is written there), and where.
  */
 #define BIDE_MISUSE_(what, object) what ": " object, __func__, __FILE__, __LINE__
 

@@ -24,7 +24,7 @@ static bool decides(const bide_branch *branch)
     }
 }
 
-/* Who waits for the fork goes on where it belongs. */
+/* The waiter for the fork goes on where it belongs. */
 static bide_frame *join(bide_fork *fork, const bide_scheduler *here)
 {
     bide_awaiter *joined = fork->joined;
@@ -104,7 +104,10 @@ void bide_fork_attach_(bide_fork *fork, const bide_context *context)
         bide_stop_source_attach(&fork->stop, context->stop);
 }
 
-/* Nobody else knows of the fork's source yet, so no lock is needed; nor later, for the branch's stays as long. */
+/*
+ * Nobody else knows of the fork's source yet, so no lock is needed; nor later, because the branch's
+ * stays as long.
+ */
 static void adopt(bide_fork *fork, bide_stop_source *child)
 {
     child->parent = &fork->stop;

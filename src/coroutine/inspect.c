@@ -1,6 +1,7 @@
 /*
- * What is read here stands still: see the header. A frame's continuation means something only while it waits, or
- * runs: before it is awaited it has not been written, and after its end whoever it was may be gone.
+ * What is read here stands still: see the header. A frame's continuation means something only while
+ * the frame waits, or runs. Before it is awaited it has not been written, and after its end the
+ * continuation may be gone.
  */
 #include "bide/inspect.h"
 

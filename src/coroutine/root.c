@@ -1,8 +1,9 @@
 /*
- * A root is a coroutine written by hand, for its end must not touch its own frame: `ended` may free it.
- * While it is in a run queue it is its own continuation, so that what resumes an ended operation's frame runs
- * it. One thread at a time has it: the one that begins it, then its scheduler's thread, then whichever ends what it
- * awaits. Its context is a copy, which nobody else changes.
+ * A root is a coroutine written by hand, because its end must not touch its own frame: `ended` may
+ * free it. While it is in a run queue it is its own continuation, so that what resumes an ended
+ * operation's frame runs it. One thread at a time has it: the one that begins it, then its
+ * scheduler's thread, then the one that ends what it awaits. Its context is a copy, which nobody
+ * else changes.
  *
  *     at_start --its scheduler--> at_await --> ended(root)
  *                                    +--its operation has moved it--> at_home --its scheduler--^
@@ -57,8 +58,8 @@ static void destroy_root(bide_root *root)
 }
 
 /*
- * What it awaits may have moved it to another scheduler: then it goes home for its end, by the queue. It is marked as
- * ended before `ended` is called, which may free it.
+ * What it awaits may have moved it to another scheduler: then it goes home for its end, by the
+ * queue. It is marked as ended before `ended` is called, which may free it.
  */
 static bide_next root_step(bide_frame *frame, unsigned depth)
 {

@@ -157,7 +157,10 @@ void bide_roots_after_fork_(void)
         bide_short_lock_free_(&bide_roots_[i].lock);
 }
 
-/* Takes all out. Each link leads to itself, so that who takes it out again, or goes on from it, does no harm. */
+/*
+ * Takes all out. Each link leads to itself, so that taking it out again, or going on from it, does
+ * no harm.
+ */
 static void forget(bide_root_list_ *list)
 {
     for (bide_root_links_ *next, *links = list->first; links != NULL; links = next) {

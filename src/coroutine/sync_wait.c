@@ -5,21 +5,23 @@
  *            RUNNING, PARKED --the end--> ENDED
  *
  * The waiting thread owns the struct, on its stack, and leaves once it has seen ENDED, so:
- *   1. The exchange for ENDED is the last thing that the other side does to the struct; the wake after it uses
- *      the address alone.
- *   2. It releases and the waiter's load acquires: the status, and whatever the operation wrote,
- *      is seen by the waiter. Without it the status could be read stale.
- *   3. No sleep is missed: the end and the going to sleep modify one word, so either the end finds PARKED, and
- *      wakes, or the thread finds ENDED. The platform's wait compares the word under the same lock as wake, so
- *      either it finds ENDED or it is woken.
+ *   1. The exchange for ENDED is the last thing that the other side does to the struct; the wake
+ *      after it uses the address alone.
+ *   2. It releases and the waiter's load acquires: the status, and whatever the operation wrote, is
+ *      seen by the waiter. Without it the status could be read stale.
+ *   3. No sleep is missed, because the end and the going to sleep modify one word: either the end
+ *      finds PARKED, and wakes, or the thread finds ENDED. The platform's wait compares the word
+ *      under the same lock as wake, so either it finds ENDED or it is woken.
  *
- * When the deadline has come, the thread asks the operation to stop, in the source of its own root, and then waits for
- * the end, as before. The struct stays while it asks, for it is that thread's own. The asking is a frame, which
- * this thread resumes:
- *   4. what it ends inline is run here, at once, also where the thread is inside a coroutine: that one's resume loop
- *      would come to it only when the coroutine has suspended, which waits for us.
- *   5. So is what that resume loop has in its queue already, before the thread waits: nobody else runs that, and it may be
- *      what ends the operation, as where a mutex was handed to a coroutine that is queued here.
+ * When the deadline has come, the thread asks the operation to stop, in the source of its own root,
+ * and then waits for the end, as before. The struct stays while it asks, because it is that
+ * thread's own. The asking is a frame, which this thread resumes:
+ *   4. What it ends inline is run here, at once, also where the thread is inside a coroutine: that
+ *      one's resume loop would come to it only when the coroutine has suspended, which waits for
+ *      us.
+ *   5. So is what that resume loop has in its queue already, before the thread waits. Nobody else
+ *      runs that, and it may be what ends the operation, as where a mutex was handed to a coroutine
+ *      that is queued here.
  */
 #include "bide/sync_wait.h"
 
@@ -64,9 +66,10 @@ static bool look(thread_waiter *waiter)
 #else
 
 /*
- * How often a thread looks before it sleeps. It doubles when looking paid, and is halved when not; but now and then a
- * thread looks as long as if it always paid: two threads that wait for each other would never find out by themselves
- * that neither needs to sleep. Hints of the whole process, so all accesses are relaxed.
+ * How often a thread looks before it sleeps. It doubles when looking paid, and is halved when not;
+ * but now and then a thread looks as long as if it always paid: two threads that wait for each
+ * other would never find out by themselves that neither needs to sleep. Hints of the whole process,
+ * so all accesses are relaxed.
  */
 enum { LOOKS_LEAST = 16, LOOKS_MOST = 2048, SLEEPS_TO_TRY = 256 };
 
@@ -133,7 +136,8 @@ static void sleep_until(thread_waiter *waiter, uint64_t deadline)
 /* Starts what was prepared, and waits for its end. */
 static void start_and_wait(thread_waiter *waiter, uint64_t deadline)
 {
-    /* Inside a coroutine, what is posted inline would wait for that one, and it for us: so not posted. */
+    /* Inside a coroutine, what is posted inline would wait for that one, and it for us: so not
+     * posted. */
     if (waiter->root.frame.context->scheduler == &bide_inline_scheduler)
         bide_resume(&waiter->root.frame);
     else

@@ -5,9 +5,9 @@
  *                                               |
  *                                             child--> 8 --link--> 4
  *
- * `place` is the address of the pointer that leads to a timer (timers.first, the child of its parent, or the
- * link of the sibling before it), so that all are taken out of the lists alike. A root has no sibling.
- * Nothing here is recursive, for a heap may be as deep as it has timers.
+ * `place` is the address of the pointer that leads to a timer: timers.first, the child of its
+ * parent, or the link of the sibling before it. So all are taken out of the lists alike. A root has
+ * no sibling. Nothing here is recursive, because a heap may be as deep as it has timers.
  */
 #include "bide/extend/timer.h"
 
@@ -28,8 +28,10 @@ static void put(bide_awaiter **place, bide_awaiter *awaiter)
         timer_of(awaiter)->place = place;
 }
 
-/* Makes the later of two roots the first child of the earlier, which is returned; its link and place are as
- * they were. */
+/*
+ * Makes the later of two roots the first child of the earlier, which is returned; its link and
+ * place are as they were.
+ */
 static bide_timer *meld(bide_timer *a, bide_timer *b)
 {
     bool swapped = comes_before(b, a);
@@ -40,8 +42,10 @@ static bide_timer *meld(bide_timer *a, bide_timer *b)
     return earlier;
 }
 
-/* Melds siblings into one heap: by pairs from the first to the last, and the pairs from the last to the first.
- * Returns its root, or NULL if there is none. */
+/*
+ * Melds siblings into one heap: by pairs from the first to the last, and the pairs from the last to
+ * the first. Returns its root, or NULL if there is none.
+ */
 static bide_timer *meld_all(bide_awaiter *first)
 {
     bide_awaiter *pairs = NULL; /* linked, the last first */

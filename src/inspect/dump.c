@@ -1,15 +1,18 @@
 /*
- * Every task, while it runs. The list of roots gives addresses (roots.h); from there on everything is read by the
- * kernel (peek.h), since it changes and goes away under the reader's eyes, and nothing that was read is believed:
+ * Every task, while it runs. The list of roots gives addresses (roots.h). From there on everything
+ * is read by the kernel (peek.h), since it changes and goes away under the reader's eyes, and
+ * nothing that was read is believed:
  *
- *   1. A frame is what begins with a pointer to a point: constants of the program or of a library that is loaded
- *      (objects.h), aligned, with the mark that awaiters that are frames have (bide_awaiter_is_frame), a state that
- *      there is, and a step function that is code. Texts are such constants too, are printable, and have an end.
- *   2. What a frame waits for is read between two readings of the frame, which must be alike; they are tried a few
- *      times. It could still have changed twice in between: what is printed is likely, not certain.
- *   3. A chain has an end, for its length is bounded and a cycle is seen.
- *   4. A root that is no longer in the list at the end ended meanwhile, and its memory may have been anything: what
- *      was read of it is not shown.
+ *   1. A frame is what begins with a pointer to a point. Points are constants of the program or of
+ *      a library that is loaded (objects.h), aligned, with the mark that awaiters that are frames
+ *      have (bide_awaiter_is_frame), a state that there is, and a step function that is code. Texts
+ *      are such constants too, are printable, and have an end.
+ *   2. What a frame waits for is read between two readings of the frame, which must be alike; they
+ *      are tried a few times. It could still have changed twice in between: what is printed is
+ *      likely, not certain.
+ *   3. A chain has an end, because its length is bounded and a cycle is seen.
+ *   4. A root that is no longer in the list at the end ended meanwhile, and its memory may have
+ *      been anything: what was read of it is not shown.
  *
  * One dump at a time has what is static here.
  */
@@ -189,8 +192,10 @@ static bool add_level(seen_task *task, const snapshot *frame)
     return true;
 }
 
-/* Follows a chain inwards from the coroutine that the root awaits. What is not as it must be, and a coroutine that is
- * awaited but does not wait, is one that runs. */
+/*
+ * Follows a chain inwards from the coroutine that the root awaits. What is not as it must be, and a
+ * coroutine that is awaited but does not wait, is one that runs.
+ */
 static void follow(seen_task *task, const bide_frame *address)
 {
     const bide_frame *seen_before = NULL;
@@ -210,7 +215,7 @@ static void follow(seen_task *task, const bide_frame *address)
             return;
         }
         if ((i & (i - 1)) ==
-            0) /* 3: whoever goes round in a circle meets the last of these again */
+            0) /* 3: a walk that goes round in a circle meets the last of these again */
             seen_before = address;
         address = operation.child;
     }
@@ -243,8 +248,10 @@ static bool seems_listed(const bide_root *root)
            there == &root->links;
 }
 
-/* 4. What leads to a link in the list leads to it. While its neighbours come and go it may not seem so; then the list
- * is held for a second look. */
+/*
+ * 4. What leads to a link in the list leads to it. While its neighbours come and go it may not seem
+ *    so; then the list is held for a second look.
+ */
 static bool is_listed(const bide_root *root)
 {
     if (seems_listed(root))

@@ -1,11 +1,13 @@
 /*
- * The kernel reads for us: it looks whether there is memory, as part of the copy, so nothing can go away between
- * the question and the answer, and nobody faults. In the sense of C it is no access of the program's at all: what is
- * copied while another thread writes it may be torn or stale, is not a data race, and is not taken for one by
- * ThreadSanitizer. Who reads so believes nothing of it.
+ * The kernel reads for us: it looks whether there is memory, as part of the copy, so nothing can go
+ * away between the question and the answer, and nobody faults. In the sense of C it is no access of
+ * the program's at all. What is copied while another thread writes it may be torn or stale, is not
+ * a data race, and is not taken for one by ThreadSanitizer. So a reader believes nothing of what it
+ * has read this way.
  *
- * process_vm_readv on the own process is what it takes; where that is forbidden (seccomp), a pipe: what is written
- * to it is copied by the kernel as well. (syscall, because the sanitizers look at what `write` reads.)
+ * process_vm_readv on the own process is what it takes. Where that is forbidden (seccomp), a pipe:
+ * what is written to it is copied by the kernel as well. (syscall, because the sanitizers look at
+ * what `write` reads.)
  */
 #define _GNU_SOURCE
 #include "peek.h"

@@ -1,6 +1,7 @@
 /*
- * The operations of bide/atomic.h as the model checker's, for what is compiled with BIDE_CHECK. Each use has a
- * record of where it stands, which is how the checker names it, and how it weakens its orders.
+ * The operations of bide/atomic.h as the model checker's, for what is compiled with BIDE_CHECK.
+ * Each use has a record of where it stands, which is how the checker names it, and how it weakens
+ * its orders.
  */
 #ifndef BIDE_CHECK_ATOMIC_H
 #define BIDE_CHECK_ATOMIC_H
@@ -9,7 +10,9 @@
 #error "BIDE_CHECK needs gcc or clang, and C"
 #endif
 
-/* What is not instrumented has races that nobody sees, and atomics of C11 that are the machine's. */
+/*
+ * What is not instrumented has races that nobody sees, and atomics of C11 that are the machine's.
+ */
 #if defined __SANITIZE_THREAD__
 #define BIDE_CHECK_IS_WATCHED_ 1
 #elif defined __has_feature
@@ -78,7 +81,10 @@ double bide_check_double_(uint64_t bits);
         &bide_site_;                                                                    \
     })
 
-/* The type of what an atomic (or plain) object holds, and its size, which the checker knows up to 8 bytes. */
+/*
+ * The type of what an atomic (or plain) object holds, and its size, which the checker knows up to 8
+ * bytes.
+ */
 #define BIDE_CHECK_TYPE_(object) __typeof__((void)0, *(object))
 #define BIDE_CHECK_SIZE_(object)                                                       \
     sizeof(struct {                                                                    \
@@ -86,7 +92,10 @@ double bide_check_double_(uint64_t bits);
         char bytes[sizeof *(object)];                                                  \
     })
 
-/* A value that the object is to hold as a number, and back. Of floating-point numbers these are their bits. */
+/*
+ * A value that the object is to hold as a number, and back. Of floating-point numbers these are
+ * their bits.
+ */
 /* clang-format off: it does not know _Generic */
 #define BIDE_CHECK_BITS_(object, value) \
     bide_check_bits_(&(BIDE_CHECK_TYPE_(object)){value}, sizeof *(object))
@@ -109,7 +118,10 @@ double bide_check_double_(uint64_t bits);
     bide_check_init_(BIDE_CHECK_SITE_(#object), object, BIDE_CHECK_SIZE_(object), \
                      BIDE_CHECK_NUMBER_(object, value))
 
-/* The number that a call returns, as what the object holds. (A statement expression, so that it may go unused.) */
+/*
+ * The number that a call returns, as what the object holds. (A statement expression, so that it may
+ * go unused.)
+ */
 #define BIDE_CHECK_VALUE_(object, call)                                                \
     __extension__({                                                                    \
         uint64_t bide_number_ = (call);                                                \

@@ -20,8 +20,9 @@ BIDE_INLINE uintptr_t bide_this_thread_(void)
 extern BIDE_THREAD_LOCAL uint32_t bide_this_thread_word_; /* only its address is used */
 
 /*
- * A number of the calling thread's: a multiple of 4, not 0. No other thread has it while this one runs; one that begins
- * later may, and comes after all that this one did, for the system gives it the memory that this one had.
+ * A number of the calling thread's: a multiple of 4, not 0. No other thread has it while this one
+ * runs. A thread that begins later may, and comes after all that this one did, because the system
+ * gives it the memory that this one had.
  */
 BIDE_INLINE uintptr_t bide_this_thread_(void)
 {

@@ -1,6 +1,6 @@
 /*
- * Coroutines side by side: a fork waits for several operations, each in a branch of its own. What when_all,
- * when_any and scopes are made of; used through them. Floor: coroutine.
+ * Coroutines side by side: a fork waits for several operations, each in a branch of its own. What
+ * when_all, when_any and scopes are made of; used through them. Floor: coroutine.
  *
  *     fork                          branch
  *     +-----------+               +-----------+
@@ -9,16 +9,19 @@
  *     | stop      | <-- child of -| stop      |  a wait in the branch can be cancelled by itself
  *     +-----------+               +-----------+
  *
- * A branch runs in a copy of the context of the coroutine that forks, with a stop source of its own: one source serves
- * one sequence of waits. If what it awaits moves it to another scheduler, it ends there, and the forking coroutine goes
- * on where that belongs.
+ * A branch runs in a copy of the context of the coroutine that forks, with a stop source of its
+ * own: one source serves one sequence of waits. If what it awaits moves it to another scheduler, it
+ * ends there, and the forking coroutine goes on where that belongs.
  *
- * `running` counts the branches that have not ended; a scope counts one more until it is joined. Who counts down
- * to 0 goes on with who waits for the fork, and nobody touches the fork after its own count.
- *   1. The count down releases, and the last one acquires: what each branch wrote is seen by who waits.
- *   2. `decided` is set once, by compare-exchange, before that branch's count down; so by 1 it is seen too, and
- *      needs no order of its own.
- *   3. The decider asks the others to stop before its count down, so the fork's source is still there.
+ * Why it is right: `running` counts the branches that have not ended; a scope counts one more until
+ * it is joined. The branch that counts down to 0 goes on with the fork's waiter, and nobody touches
+ * the fork after its own count.
+ *
+ * 1. The count down releases, and the last one acquires: the waiter sees what each branch wrote.
+ * 2. `decided` is set once, by compare-exchange, before that branch's count down; so by 1 it is
+ *    seen too, and needs no order of its own.
+ * 3. The decider asks the others to stop before its count down, so the fork's source is still
+ *    there.
  */
 #ifndef BIDE_EXTEND_BRANCH_H
 #define BIDE_EXTEND_BRANCH_H
@@ -47,7 +50,7 @@ typedef struct bide_fork {
 
 typedef struct bide_branch bide_branch;
 
-/* The caller's until the branch has ended. */
+/* The caller's memory until the branch has ended. */
 struct bide_branch {
     bide_frame frame;
     bide_awaiter *awaited;
@@ -59,33 +62,46 @@ struct bide_branch {
     bide_stop_source stop;
 };
 
-/* Makes `branch` wait for `awaiter`, once it is given to when_all or the like. */
+/*
+ * Makes `branch` wait for `awaiter`, once it is given to when_all or the like.
+ * Threads: one at a time. Progress: wait-free.
+ */
 BIDE_INLINE void bide_branch_init(bide_branch *branch, bide_awaiter *awaiter)
 {
     branch->awaited = awaiter;
 }
 
-/* Makes a fork of `running` branches. `context` is that of who forks. */
+/* Makes a fork of `running` branches. `context` is that of the forking coroutine. */
 void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,
                      const bide_context *context, bide_awaiter *joined);
 
-/* After that, and before any branch runs: who asks who forks to stop asks the branches. */
+/*
+ * After that, and before any branch runs: a request that asks the forking coroutine to stop asks
+ * the branches.
+ */
 void bide_fork_attach_(bide_fork *fork, const bide_context *context);
 
-/* Makes a branch ready to be posted, or to run next; in `context` but for the source. With a number, from 1: one
- * that stays until the fork ends, prepared before the fork is attached. With 0: at any time, by who is counted. */
+/*
+ * Makes a branch ready to be posted, or to run next; in `context` but for the source. With a
+ * number, from 1: one that stays until the fork ends, prepared before the fork is attached. With 0:
+ * at any time, by a counted branch.
+ */
 void bide_branch_prepare_(bide_branch *branch, bide_fork *fork, size_t number,
                           const bide_context *context);
 
-/* One of those that are counted has ended. Was it the last? Then the fork is the caller's, otherwise not to be
- * touched. */
+/*
+ * One of those that are counted has ended. Was it the last? Then the fork is the caller's,
+ * otherwise not to be touched.
+ */
 bool bide_fork_count_down_(bide_fork *fork);
 
 /* After the last: nothing refers to the fork any more. */
 void bide_fork_end_(bide_fork *fork);
 
-/* The branch has ended, and the coroutine that forked is destroyed before it was told: what the branch had is given
- * back, and its status is -ECANCELED. */
+/*
+ * The branch has ended, and the coroutine that forked is destroyed before it was told: what the
+ * branch had is given back, and its status is -ECANCELED.
+ */
 void bide_branch_give_back_(bide_branch *branch);
 
 BIDE_EXTERN_C_END

@@ -1,9 +1,16 @@
 /*
- * Where a chain of awaits begins: a root awaits one operation on behalf of nobody, in a context that is
- * given to it, and calls a function when it has ended. sync_wait and spawn are made of it.
+ * Where a chain of awaits begins: a root awaits one operation on behalf of nobody, in a context
+ * that is given to it, and calls a function when it has ended. sync_wait and spawn are made of it.
  * Floor: coroutine.
  *
+ *     static void ended(bide_root *root) { ... root->status ... }
+ *     bide_root_begin(&job->root, &context, bide_sleep_for(&job->sleep, 1000), ended);
+ *
  *     begun --posted--> its scheduler starts the operation --> waits --> ended(root)
+ *
+ * Any thread may begin one. It costs a post, and no allocation: the memory is the caller's.
+ *
+ * Why it is right: src/coroutine/root.c.
  */
 #ifndef BIDE_EXTEND_ROOT_H
 #define BIDE_EXTEND_ROOT_H
@@ -29,36 +36,44 @@ struct bide_root {
 
     bide_context context; /* a copy of the one given to it, but for the source; constant */
 
-    /* if that has a stop source, or the root was prepared as stoppable: what is awaited has a source of its own,
-     * attached to that of the context, if there is one */
+    /* if that has a stop source, or the root was prepared as stoppable: what is awaited has a
+     * source of its own, attached to that of the context, if there is one */
     bide_stop_source stop;
 };
 
 /*
  * Posts `root` to the scheduler of `context`, where it awaits `awaited`; when that has ended, calls
- * `ended` there, wherever it ended. `root` and `awaited` are the caller's until then; the root is then marked as ended,
- * and nothing of it is touched after `ended` is called, which may free it. `context` is copied. If it has a stop
- * source, `awaited` runs with a source of its own that is attached to it. Any thread; does not suspend; cannot fail.
+ * `ended` there, wherever it ended. `root` and `awaited` are the operation's until then. The root
+ * is then marked as ended, and nothing of it is touched after `ended` is called, which may free it.
+ * `context` is copied. If it has a stop source, `awaited` runs with a source of its own that is
+ * attached to it.
+ * Threads: any. Suspends: never. Progress: that of posting to the scheduler.
  */
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root));
 
 /*
- * The same, but `awaited` is started by this call, on this thread, whatever runs on it: the call returns
- * when there is nothing left to run here. For contexts of the inline scheduler.
+ * The same, but `awaited` is started by this call, on this thread, whatever runs on it: the call
+ * returns when there is nothing left to run here. For contexts of the inline scheduler.
+ * Threads: any. Progress: blocks, while there is something to run.
  */
 void bide_root_run(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                    void (*ended)(bide_root *root));
 
 /*
- * What both do first. `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,
- * and so `awaited` alone, from now on and while the root stays: before it is started, while it runs, and, to no
- * effect, when it has ended. Then bide_root_post, or bide_resume(&root->frame) for what bide_root_run does.
+ * What both do first. `is_stoppable`: with a source, root->stop, whatever the context has. That may
+ * be asked to stop, and so `awaited` alone, from now on and while the root stays: before it is
+ * started, while it runs, and, to no effect, when it has ended. Then bide_root_post, or
+ * bide_resume(&root->frame) for what bide_root_run does.
+ * Threads: any. Suspends: never.
  */
 void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                        void (*ended)(bide_root *root), bool is_stoppable);
 
-/* Posts what was prepared. As bide_root_begin otherwise. */
+/*
+ * Posts what was prepared. As bide_root_begin otherwise.
+ * Threads: any. Suspends: never. Progress: that of posting to the scheduler.
+ */
 void bide_root_post(bide_root *root);
 
 BIDE_EXTERN_C_END

@@ -179,8 +179,8 @@ typedef struct bide_check_suite {
  *     --time SECONDS        no longer than that for each scenario, and
  *     --executions N        no more executions of each: otherwise it is not finished
  *     --preemptions N       explore only executions with at most N preemptions
- *     --weaken              a table: each order is made weaker by one step in turn, and something must
- *                           be found, or there must be a reason; 1 if not
+ *     --weaken              a table: each order is made weaker by one step in turn, and something
+ *                           must be found, or there must be a reason; 1 if not
  *
  * Threads: one at a time. Errors: none (see above). Progress: blocks.
  */

@@ -80,8 +80,8 @@ void bide_event_set(bide_event *event);
 /*
  * Makes the event not set: waits that begin afterwards wait for the next set. Does nothing if it is
  * not set, or set for good. What was written before the sets that it undoes is then visible, so a
- * coroutine that waits, resets, and then takes all that was announced misses nothing. It gives no
- * order to those who see that the event is not set.
+ * coroutine that waits, resets, and then takes all that was announced misses nothing. A look that
+ * finds the event not set is ordered by nothing.
  * Threads: any. Progress: lock-free.
  */
 BIDE_INLINE void bide_event_reset(bide_event *event)

@@ -1,5 +1,5 @@
 /*
- * Looking at coroutines: who awaits whom, where each stands, and what the innermost waits for.
+ * Looking at coroutines: which awaits which, where each stands, and what the innermost waits for.
  * Floor: coroutine.
  *
  *     bide_backtrace_here(entries, 16);                            // in a body: its own chain

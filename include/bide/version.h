@@ -4,8 +4,8 @@
  *     #if BIDE_VERSION >= 100                         // 0.1.0 or later
  *     printf("%s, %u\n", BIDE_VERSION_TEXT, bide_version());
  *
- * Before 1.0 each minor version may break programs that were compiled for another, so it is part of the shared library's
- * name (libbide.so.0.1), and a program finds the one that it was linked with.
+ * Before 1.0 each minor version may break programs that were compiled for another. So it is part of
+ * the shared library's name (libbide.so.0.1), and a program finds the one that it was linked with.
  */
 #ifndef BIDE_VERSION_H
 #define BIDE_VERSION_H
@@ -23,7 +23,10 @@ BIDE_EXTERN_C_BEGIN
     (BIDE_VERSION_MAJOR * 10000 + BIDE_VERSION_MINOR * 100 + BIDE_VERSION_PATCH)
 #define BIDE_VERSION_TEXT "0.1.0"
 
-/* The library's that the program runs with, as BIDE_VERSION. Any thread; wait-free. */
+/*
+ * The version of the library that the program runs with, as BIDE_VERSION.
+ * Threads: any. Progress: wait-free.
+ */
 unsigned bide_version(void);
 
 BIDE_EXTERN_C_END

@@ -1,8 +1,16 @@
 /*
- * An operation under a stop source of the caller's choice, in place of its context's. Floor: coroutine.
+ * An operation under a stop source of the caller's choice, in place of its context's. Floor:
+ * coroutine.
  *
- *     bide_await_status(status, bide_with_stop(&self->limited, &server->draining, accept(&self->accept)));
- *     bide_await(bide_with_stop(&self->sheltered, NULL, flush(&self->flush)));    // is never asked to stop
+ *     bide_await_status(status,
+ *                       bide_with_stop(&self->limited, &server->draining, accept(&self->accept)));
+ *
+ *     // this one is never asked to stop
+ *     bide_await(bide_with_stop(&self->sheltered, NULL, flush(&self->flush)));
+ *
+ * It costs a stop source of its own, attached to that one for the time of the operation.
+ *
+ * Why it is right: src/coroutine/with_stop.c.
  *
  * Source: the cancellation tokens that cppcoro's operations take as a parameter; asyncio's shield.
  */
@@ -13,7 +21,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* One operation under another source. The caller's, for the time of the wait. */
+/* One operation under another source. The caller's memory until the wait has ended. */
 typedef struct bide_with_stop_operation {
     bide_awaiter awaiter;
     bide_awaiter *inner;
@@ -25,10 +33,12 @@ typedef struct bide_with_stop_operation {
 } bide_with_stop_operation;
 
 /*
- * Runs `inner` (a task, or any operation) in the awaiting coroutine's context, but for its stop source: it is asked to
- * stop when `token` is, which any number of operations may share; when the context's source is asked, it is not. With
- * NULL for `token` it never is. Ends when `inner` has ended, with its status. `operation` is the caller's until then;
- * `token` outlives it. Any thread; suspends if `inner` does; blocks as bide_stop_source_attach does.
+ * Runs `inner` (a task, or any operation) in the awaiting coroutine's context, but for its stop
+ * source: it is asked to stop when `token` is, which any number of operations may share; when the
+ * context's source is asked, it is not. With NULL for `token` it never is. Ends when `inner` has
+ * ended, with its status. `operation` is the operation's until then; `token` outlives it.
+ * Threads: any. Errors: those of `inner`. Suspends: if `inner` does. Cancel-safe: as its inner
+ * operation is. Progress: blocks as bide_stop_source_attach does.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,

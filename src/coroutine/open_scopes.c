@@ -14,7 +14,9 @@ typedef struct tree {
 static tree trees[TREES];
 static bide_atomic(uint32_t) count;
 
-/* The topmost bits are the best mixed: those say which tree it is, and the path goes on from there. */
+/*
+ * The topmost bits are the best mixed: those say which tree it is, and the path goes on from there.
+ */
 typedef uintptr_t path;
 
 static path path_of(const bide_frame *owner)
@@ -48,7 +50,7 @@ void bide_open_scopes_add_(bide_scope *scope)
     while (*place != NULL)
         place = &(*place)->below[next_turn(&p)];
     *place = scope;
-    /* relaxed: who is to see it is the owner, later on its own; a hint for all others. */
+    /* relaxed: the owner is to see it, later on its own; a hint for all others. */
     bide_atomic_fetch_add(&count, 1, relaxed);
     bide_short_lock_free_(&t->lock);
 }
@@ -67,7 +69,9 @@ static bide_scope *take_lowest(bide_scope **place)
     }
 }
 
-/* Whatever stands below a scope may stand in its place: the path there is the beginning of its own. */
+/*
+ * Whatever stands below a scope may stand in its place: the path there is the beginning of its own.
+ */
 static void replace_by_lowest(bide_scope **place)
 {
     bide_scope *scope = *place;

@@ -1,4 +1,7 @@
-/* An operation under another stop source: a small coroutine with a context of its own. One thread at a time has it. */
+/*
+ * An operation under another stop source: a small coroutine with a context of its own. One thread
+ * at a time has it.
+ */
 #include "bide/with_stop.h"
 
 #include "bide/extend/wrapper.h"

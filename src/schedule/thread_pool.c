@@ -240,7 +240,10 @@ static void free_pool(bide_thread_pool *pool)
     free(pool);
 }
 
-/* Without a keeper; he goes by the clock of bide_platform.now(). */
+/*
+ * Makes the condition of the keeper, which goes by the clock of bide_platform.now(). There is no
+ * keeper yet.
+ */
 static void init_keeper(bide_thread_pool *pool)
 {
     pthread_condattr_t attributes;

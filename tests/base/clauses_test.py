@@ -35,9 +35,7 @@ single_producer_sequencer.h
 spawn.h
 task.h
 then.h
-version.h
 when.h
-with_stop.h
 """.split()
 
 FORMS = {

@@ -74,9 +74,9 @@ BIDE_INLINE bool bide_auto_event_try_wait(bide_auto_event *event)
 }
 
 /*
- * Waits for a set, and takes it, in the order in which the waiters came. `waiter` is the
- * operation's until the wait has ended. A wait that is cut short has taken no set, and one that
- * comes at the same time is the next waiter's.
+ * Waits for a set, and takes it, in the order in which the waiters came. `waiter` must stay until
+ * the wait has ended. A wait that is cut short has taken no set, and one that comes at the same
+ * time is the next waiter's.
  * Threads: any. Errors: -EPIPE (closed, and no set is left), -ECANCELED, -ETIMEDOUT. Suspends: if
  * it is not set. Cancel-safe: yes. Progress: lock-free.
  */

@@ -177,9 +177,9 @@ BIDE_INLINE int bide_barging_mutex_resume_(bide_awaiter *awaiter)
 bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Locks `mutex`: takes it if it is not held, or else waits in line until it has got it. `waiter` is
- * the operation's until the mutex is unlocked. If it ends with 0 the caller holds the mutex;
- * otherwise not, and the next in line is woken instead.
+ * Locks `mutex`: takes it if it is not held, or else waits in line until it has got it. `waiter`
+ * must stay until the mutex is unlocked. If it ends with 0 the caller holds the mutex; otherwise
+ * not, and the next in line is woken instead.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is not free.
  * Cancel-safe: yes. Progress: lock-free.
  */

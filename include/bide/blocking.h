@@ -79,8 +79,8 @@ typedef struct bide_blocking_reader {
 } bide_blocking_reader;
 
 /*
- * Reads up to `size` bytes, 1 or more, from `fd`, where its offset is, into `buffer`, which is the
- * operation's until it has ended. Waits for at least one byte; result 0 is the end of the file. An
+ * Reads up to `size` bytes, 1 or more, from `fd`, where its offset is, into `buffer`, which must
+ * stay until it has ended. Waits for at least one byte; result 0 is the end of the file. An
  * interrupted system call is begun again, and a descriptor in non-blocking mode is waited for. It
  * is cut short as bide_blocking_run is, with -ECANCELED in `result`; a read that waits for data is
  * ended by bide_blocking_interrupt only. One reader at a time on a descriptor: between the wait for

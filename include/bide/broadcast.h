@@ -438,7 +438,7 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
 /*
  * Waits for the next element, and copies it to `to`; `missed` says how many were lost before it.
  * What was written before the element was sent is visible. `waiter` (a bide_broadcast_waiter), the
- * subscriber and `to` are the operation's until the wait has ended.
+ * subscriber and `to` must stay until the wait has ended.
  * Threads: the subscriber's. Errors: -EPIPE (closed, and all was seen), -ECANCELED, -ETIMEDOUT.
  * Suspends: if there is none yet. Cancel-safe: yes. Progress: lock-free, except for the system call
  * of a heavy fence (fence.h) if nobody has waited for some time.

@@ -99,10 +99,10 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
 
 /*
  * Waits until it is notified, without the mutex that was locked with `lock`, and locks that again.
- * `waiter` is the operation's until the wait has ended, `lock` as ever. A wait that is cut short
- * has taken no notification. However it ends, the mutex is locked again: to wait for that cannot be
- * cut short. Only if the mutex itself was closed it ends with -EPIPE without it; waiter->is_locked
- * says so.
+ * `waiter` must stay until the wait has ended, `lock` as ever. A wait that is cut short has taken
+ * no notification. However it ends, the mutex is locked again: to wait for that cannot be cut
+ * short. Only if the mutex itself was closed it ends with -EPIPE without it; waiter->is_locked says
+ * so.
  *
  * If the coroutine is destroyed while it waits, it does not hold the mutex (is_locked is false),
  * and a notification that it has not been told of goes to the next (4). Not to hold the mutex is

@@ -156,8 +156,8 @@ extern const bide_awaiter_ops bide_cyclic_barrier_wait_ops_;
 extern const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_;
 
 /*
- * Waits until the phase of `token` is complete. `waiter` is the operation's until the wait has
- * ended. The arrival stays, however the wait ends.
+ * Waits until the phase of `token` is complete. `waiter` must stay until the wait has ended. The
+ * arrival stays, however the wait ends.
  * Threads: any. Errors: -EPIPE (closed first), -ECANCELED, -ETIMEDOUT. Suspends: if it is not
  * complete. Cancel-safe: yes. Progress: lock-free.
  */
@@ -176,7 +176,7 @@ BIDE_INLINE bide_awaiter *bide_cyclic_barrier_wait(bide_cyclic_barrier_waiter *w
 /*
  * Arrives, when it is awaited, and waits until the phase is complete. After a wait that ended with
  * 0 bide_cyclic_barrier_is_last says whether this arrival was the last; after one that was cut
- * short it has not arrived. `waiter` is the operation's until the wait has ended.
+ * short it has not arrived. `waiter` must stay until the wait has ended.
  * Threads: any. Errors: -EPIPE (closed first), -ECANCELED, -ETIMEDOUT. Suspends: unless it is the
  * last. Cancel-safe: yes. Progress: lock-free.
  */

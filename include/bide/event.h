@@ -155,7 +155,7 @@ BIDE_INLINE bool bide_event_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until `event` is set. `waiter` is the operation's until the wait has ended.
+ * Waits until `event` is set. `waiter` must stay until the wait has ended.
  * Threads: any. Errors: -EPIPE (closed before it was set), -ECANCELED, -ETIMEDOUT. Suspends: if it
  * is neither set nor closed. Cancel-safe: yes. Progress: lock-free.
  */

@@ -26,6 +26,7 @@
  *                 It is to be reclaimed later
  *     scan        reclaim what was retired, by any seat, and is not protected.
  *                 Retiring does it now and then
+ *
  * Any thread may join; what takes a seat is for the seat's owner, one thread at a time. join, clear
  * and set are wait-free. protect, retire, scan and leave are lock-free, except for the calls of
  * `reclaim` and for the system call of the heavy fence (fence.h).

@@ -86,8 +86,8 @@ BIDE_INLINE bool bide_latch_try_wait(bide_latch *latch)
 }
 
 /*
- * Waits until it is zero. `waiter` is the operation's until the wait has ended. A latch whose wait
- * was cut short is still counted down by others, and must stay until they have done.
+ * Waits until it is zero. `waiter` must stay until the wait has ended. A latch whose wait was cut
+ * short is still counted down by others, and must stay until they have done.
  * Threads: any. Errors: -EPIPE (closed before it was zero), -ECANCELED, -ETIMEDOUT. Suspends: if it
  * is neither zero nor closed. Cancel-safe: yes. Progress: lock-free.
  */

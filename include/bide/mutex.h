@@ -101,10 +101,10 @@ BIDE_INLINE void bide_mutex_cancel_(bide_awaiter *awaiter)
 bool bide_mutex_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Locks `mutex`: waits until it is handed over, in the order in which the waiters came. `waiter` is
- * the operation's until the mutex is unlocked. If it ends with 0 the caller holds the mutex,
- * otherwise not: a hand-over that came before the wait was cut short counts, a later one goes to
- * the next waiter.
+ * Locks `mutex`: waits until it is handed over, in the order in which the waiters came. `waiter`
+ * must stay until the mutex is unlocked. If it ends with 0 the caller holds the mutex, otherwise
+ * not: a hand-over that came before the wait was cut short counts, a later one goes to the next
+ * waiter.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is not free.
  * Cancel-safe: yes. Progress: lock-free.
  */

@@ -144,8 +144,8 @@ BIDE_INLINE void bide_notify_cancel_(bide_awaiter *awaiter)
 bool bide_notify_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Begins a wait, which is then to be awaited, or forgotten. `waiter` is the operation's until the
- * wait has ended. A wait that is cut short has taken nothing.
+ * Begins a wait, which is then to be awaited, or forgotten. `waiter` must stay until the wait has
+ * ended. A wait that is cut short has taken nothing.
  * Threads: any. Errors: -EPIPE (closed, and nothing is left), -ECANCELED, -ETIMEDOUT. Suspends: if
  * there was no notification. Cancel-safe: yes. Progress: lock-free.
  */

@@ -102,8 +102,8 @@ bool bide_once_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Waits until it is done, or the caller is to do it: waiter->runs says which. A runner ends it with
- * bide_once_end, whatever happens meanwhile; `waiter` is the operation's until then. After an error
- * another runs it.
+ * bide_once_end, whatever happens meanwhile; `waiter` must stay until then. After an error another
+ * runs it.
  * Threads: any. Errors: -EPIPE (closed before it was done), -ECANCELED, -ETIMEDOUT. Suspends: if
  * another is running it. Cancel-safe: yes. Progress: lock-free, and wait-free where it is done.
  */
@@ -204,8 +204,8 @@ typedef struct bide_once_operation {
  * Runs `inner` (a task, or any operation) if nobody has: begin, `inner`, and end, done if `inner`
  * has ended with 0. Ends with 0 when it is done, by whomever; with what `inner` ended with if the
  * caller ran it in vain. `inner` is not begun if it is not needed. If the caller is destroyed while
- * `inner` runs, so is `inner`, and the next in line runs its own. `operation` is the operation's
- * until the wait has ended.
+ * `inner` runs, so is `inner`, and the next in line runs its own. `operation` must stay until the
+ * wait has ended.
  * Threads: any. Errors: those of `inner`; those of bide_once_begin. Suspends: if `inner` does, or
  * another's runs. Cancel-safe: as its inner operation is. Progress: that of `inner`.
  */

@@ -214,9 +214,9 @@ BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bid
 }
 
 /*
- * Waits for the value, and copies it to `to`. `waiter` (a bide_oneshot_waiter) and `to` are the
- * operation's until the wait has ended. The value is taken when the receiver goes on, and stays for
- * another receive if it does not.
+ * Waits for the value, and copies it to `to`. `waiter` (a bide_oneshot_waiter) and `to` must stay
+ * until the wait has ended. The value is taken when the receiver goes on, and stays for another
+ * receive if it does not.
  * Threads: the receiver's. Errors: -EPIPE (closed before anything was sent, or the value has been
  * received already), -ECANCELED, -ETIMEDOUT. Suspends: if nothing was sent yet. Cancel-safe: yes.
  * Progress: wait-free.

@@ -170,9 +170,9 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_
 
 /*
  * Locks `lock` to read, beside other readers: waits while it is written, and for earlier waiters.
- * `waiter` is the operation's until the lock is unlocked. If it ends with 0 the caller holds the
- * lock, otherwise not: a hand-over that came before the wait was cut short counts, a later one goes
- * to the next waiter.
+ * `waiter` must stay until the lock is unlocked. If it ends with 0 the caller holds the lock,
+ * otherwise not: a hand-over that came before the wait was cut short counts, a later one goes to
+ * the next waiter.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it cannot be had at
  * once. Cancel-safe: yes. Progress: lock-free.
  */

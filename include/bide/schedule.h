@@ -30,7 +30,7 @@
 BIDE_EXTERN_C_BEGIN
 
 /*
- * Changing one's own scheduler. Its memory is the operation's until the coroutine has ended: in the
+ * Changing one's own scheduler. Its memory must stay until the coroutine has ended: in the
  * coroutine's frame, not inside a child's. It may be used again meanwhile, and take turns with
  * others.
  */
@@ -43,8 +43,8 @@ typedef struct bide_schedule_operation {
 
 /*
  * The coroutine goes on as one of those of `scheduler`: what runs in it now does there too, until
- * its end or the next of these. With its own scheduler it lets others run first. `operation` is the
- * operation's until the coroutine has ended.
+ * its end or the next of these. With its own scheduler it lets others run first. `operation` must
+ * stay until the coroutine has ended.
  * Threads: any. Errors: none. Suspends: always. Cancel-safe: yes, it cannot be cut short. Progress:
  * that of posting to `scheduler`.
  */
@@ -61,7 +61,7 @@ typedef struct bide_resume_on_operation {
 
 /*
  * Waits for `inner`, then goes on as by bide_schedule. Ends with the status of `inner`. `operation`
- * is the operation's until the coroutine has ended.
+ * must stay until the coroutine has ended.
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
  * Progress: that of `inner`.
  */
@@ -81,8 +81,8 @@ typedef struct bide_schedule_on_operation {
 
 /*
  * Starts `inner` on `scheduler` (in the caller's context otherwise), and goes on where the
- * coroutine is now when it has ended; ends with its status. `operation` is the operation's until
- * the wait has ended.
+ * coroutine is now when it has ended; ends with its status. `operation` must stay until the wait
+ * has ended.
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
  * Progress: that of `inner`.
  */

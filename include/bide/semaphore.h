@@ -115,10 +115,10 @@ BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
 bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Takes `permits`: waits until so many are free, and earlier waiters have had theirs. `waiter` is
- * the operation's until the wait has ended. If it ends with 0 the caller has them all, otherwise
- * none: permits that were handed over before the wait was cut short count, later ones go to the
- * next waiter. To wait for more than BIDE_SEMAPHORE_MOST, which would be for ever, is misuse.
+ * Takes `permits`: waits until so many are free, and earlier waiters have had theirs. `waiter` must
+ * stay until the wait has ended. If it ends with 0 the caller has them all, otherwise none: permits
+ * that were handed over before the wait was cut short count, later ones go to the next waiter. To
+ * wait for more than BIDE_SEMAPHORE_MOST, which would be for ever, is misuse.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if they cannot be had at
  * once. Cancel-safe: yes. Progress: lock-free.
  */

@@ -146,7 +146,7 @@ BIDE_INLINE bool bide_shared_task_withdraw_(bide_awaiter *awaiter)
  * Waits until `shared` has ended, and starts it if nobody has: at once, on this thread, if it has
  * the scheduler of the caller's context, and otherwise by posting it to its own. Ends with the
  * task's error, which is everybody's. If the wait is cut short the task goes on all the same.
- * `waiter` is the operation's until the wait has ended.
+ * `waiter` must stay until the wait has ended.
  * Threads: any. Errors: those of the body; -ECANCELED, -ETIMEDOUT. Suspends: if it has not ended.
  * Cancel-safe: yes. Progress: lock-free.
  */

@@ -67,8 +67,8 @@ BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
 
 /*
  * Waits until `time`; never less, but more if the thread has other things to do. A time that has
- * passed is waited for too: what else is ready gets its turn. BIDE_FOREVER never comes. `sleep` is
- * the operation's until the wait has ended.
+ * passed is waited for too: what else is ready gets its turn. BIDE_FOREVER never comes. `sleep`
+ * must stay until the wait has ended.
  * Threads: any. Errors: -ENOTSUP (at once: the scheduler has no timers), -ECANCELED, -ETIMEDOUT.
  * Suspends: always. Cancel-safe: yes. Progress: blocks for a moment, for the lock of the
  * scheduler's timers.

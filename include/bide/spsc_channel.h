@@ -199,9 +199,9 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
                             BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
 /*
- * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` are
- * the operation's until the wait has ended. If the coroutine is destroyed before it goes on,
- * retry.status of `waiter` is 0 if the element was sent.
+ * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` must
+ * stay until the wait has ended. If the coroutine is destroyed before it goes on, retry.status of
+ * `waiter` is 0 if the element was sent.
  * Threads: the sender's. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is full.
  * Cancel-safe: yes, the element was not sent. Progress: wait-free, if it need not wait.
  */
@@ -212,8 +212,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
 /*
  * Receives the first element, to where `to` points; waits while the channel is empty. `to` and
- * `waiter` are the operation's until the wait has ended. If the coroutine is destroyed before it
- * goes on, retry.status of `waiter` is 0 if an element was received.
+ * `waiter` must stay until the wait has ended. If the coroutine is destroyed before it goes on,
+ * retry.status of `waiter` is 0 if an element was received.
  * Threads: the receiver's. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends:
  * if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free, if it need not wait.
  */

@@ -73,9 +73,9 @@ bool bide_stop_callback_remove(bide_stop_callback *callback);
 
 /*
  * After a remove that said false: waits until the function has run. What it wrote is then visible,
- * and the callback's memory may go. `waiter` is the operation's until the wait has ended; one at a
- * time. Not where the function itself waits for the end of it. A coroutine that is destroyed here
- * leaves the callback as it is, still to be waited for.
+ * and the callback's memory may go. `waiter` must stay until the wait has ended; one at a time. Not
+ * where the function itself waits for the end of it. A coroutine that is destroyed here leaves the
+ * callback as it is, still to be waited for.
  * Threads: any. Errors: none. Suspends: if it has not run yet. Cancel-safe: yes, it cannot be cut
  * short. Progress: lock-free.
  */

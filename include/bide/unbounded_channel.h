@@ -151,7 +151,7 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
 
 /*
  * Receives the first element, to where `to` points; waits while the channel is empty. `to` and
- * `waiter` are the operation's until the wait has ended; `seat` is the coroutine's, as said above.
+ * `waiter` must stay until the wait has ended; `seat` is the coroutine's, as said above.
  * Threads: any. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends: if it is
  * empty. Cancel-safe: yes, no element was taken. Progress: lock-free.
  */

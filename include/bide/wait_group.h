@@ -145,8 +145,8 @@ BIDE_INLINE bool bide_wait_group_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Begins a wait until the count is zero, which is then to be awaited, or forgotten. `waiter` is the
- * operation's until the wait has ended.
+ * Begins a wait until the count is zero, which is then to be awaited, or forgotten. `waiter` must
+ * stay until the wait has ended.
  * Threads: any. Errors: -EPIPE (closed, and it had not been zero), -ECANCELED, -ETIMEDOUT.
  * Suspends: if it is not zero. Cancel-safe: yes. Progress: lock-free.
  */

@@ -336,7 +336,7 @@ BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
 /*
  * Waits until there is a version that this receiver has not seen, and copies the latest to `to`.
  * What was written before the value was sent is visible. `waiter` (a bide_watch_waiter), the
- * receiver and `to` are the operation's until the wait has ended.
+ * receiver and `to` must stay until the wait has ended.
  * Threads: the receiver's. Errors: -EPIPE (closed, and the last version was seen), -ECANCELED,
  * -ETIMEDOUT. Suspends: if there is nothing new. Cancel-safe: yes. Progress: lock-free, except for
  * the system call of a heavy fence (fence.h) if nobody has waited for some time.

@@ -43,8 +43,8 @@ struct bide_root {
 
 /*
  * Posts `root` to the scheduler of `context`, where it awaits `awaited`; when that has ended, calls
- * `ended` there, wherever it ended. `root` and `awaited` are the operation's until then. The root
- * is then marked as ended, and nothing of it is touched after `ended` is called, which may free it.
+ * `ended` there, wherever it ended. `root` and `awaited` must stay until then. The root is then
+ * marked as ended, and nothing of it is touched after `ended` is called, which may free it.
  * `context` is copied. If it has a stop source, `awaited` runs with a source of its own that is
  * attached to it.
  * Threads: any. Suspends: never. Progress: that of posting to the scheduler.

@@ -126,9 +126,9 @@ BIDE_INLINE void bide_auto_event_close(bide_auto_event *event)
  * Threads: any. Progress: wait-free.
  */
 #if BIDE_DEBUG
-#define bide_auto_event_destroy(event)             \
-    bide_notify_destroy_checked_(&(event)->notify, \
-                                 BIDE_MISUSE_("an event is destroyed that is waited on", #event))
+#define bide_auto_event_destroy(event) \
+    bide_notify_destroy_checked_(      \
+        &(event)->notify, BIDE_MISUSE_("an event is destroyed while it is waited for", #event))
 #else
 #define bide_auto_event_destroy(event) ((void)(event))
 #endif

@@ -254,7 +254,8 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
 #if BIDE_DEBUG
 #define bide_barging_mutex_unlock(waiter) \
     bide_barging_mutex_unlock_checked_(   \
-        (waiter), BIDE_MISUSE_("a barging mutex is unlocked that this has not locked", #waiter))
+        (waiter),                         \
+        BIDE_MISUSE_("a barging mutex is unlocked by a waiter that has not locked it", #waiter))
 #else
 #define bide_barging_mutex_unlock(waiter) bide_barging_mutex_unlock_(waiter)
 #endif
@@ -283,7 +284,7 @@ BIDE_INLINE void bide_barging_mutex_destroy_checked_(bide_barging_mutex *mutex, 
 #if BIDE_DEBUG
 #define bide_barging_mutex_destroy(mutex) \
     bide_barging_mutex_destroy_checked_(  \
-        (mutex), BIDE_MISUSE_("a barging mutex is destroyed that is in use", #mutex))
+        (mutex), BIDE_MISUSE_("a barging mutex is destroyed while it is in use", #mutex))
 #else
 #define bide_barging_mutex_destroy(mutex) ((void)(mutex))
 #endif

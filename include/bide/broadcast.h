@@ -475,7 +475,7 @@ BIDE_INLINE int bide_broadcast_receive_blocking_(bide_broadcast_cursor_ *cursor,
 #define bide_broadcast_destroy(broadcast_) \
     bide_sequence_barrier_destroy_(        \
         &(broadcast_)->broadcast.barrier,  \
-        BIDE_MISUSE_("a broadcast is destroyed that is waited on", #broadcast_))
+        BIDE_MISUSE_("a broadcast is destroyed while it is waited for", #broadcast_))
 
 BIDE_EXTERN_C_END
 

@@ -251,7 +251,7 @@ BIDE_INLINE void bide_channel_destroy_checked_(bide_channel_ *channel, const cha
 #define bide_channel_destroy(destroyed) \
     bide_channel_destroy_checked_(      \
         &(destroyed)->channel,          \
-        BIDE_MISUSE_("a channel is destroyed that is waited for", #destroyed))
+        BIDE_MISUSE_("a channel is destroyed while it is waited for", #destroyed))
 #else
 #define bide_channel_destroy(destroyed) ((void)(destroyed))
 #endif

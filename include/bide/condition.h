@@ -172,7 +172,7 @@ BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, cons
 #if BIDE_DEBUG
 #define bide_condition_destroy(condition) \
     bide_condition_destroy_checked_(      \
-        (condition), BIDE_MISUSE_("a condition is destroyed that is waited for", #condition))
+        (condition), BIDE_MISUSE_("a condition is destroyed while it is waited for", #condition))
 #else
 #define bide_condition_destroy(condition) ((void)(condition))
 #endif

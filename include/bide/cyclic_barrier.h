@@ -243,7 +243,7 @@ BIDE_INLINE void bide_cyclic_barrier_destroy_checked_(bide_cyclic_barrier *barri
 #if BIDE_DEBUG
 #define bide_cyclic_barrier_destroy(barrier) \
     bide_cyclic_barrier_destroy_checked_(    \
-        (barrier), BIDE_MISUSE_("a barrier is destroyed that is waited at", #barrier))
+        (barrier), BIDE_MISUSE_("a barrier is destroyed while it is waited for", #barrier))
 #else
 #define bide_cyclic_barrier_destroy(barrier) ((void)(barrier))
 #endif

@@ -105,7 +105,7 @@ void bide_event_close(bide_event *event);
  * Threads: any. Progress: wait-free.
  */
 #define bide_event_destroy(event) \
-    bide_event_destroy_(event, BIDE_MISUSE_("an event is destroyed that is waited on", #event))
+    bide_event_destroy_(event, BIDE_MISUSE_("an event is destroyed while it is waited for", #event))
 
 BIDE_INLINE void bide_event_destroy_(bide_event *event, const char *what, const char *where,
                                      const char *file, unsigned line)

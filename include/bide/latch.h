@@ -155,7 +155,7 @@ BIDE_INLINE void bide_latch_close(bide_latch *latch)
  */
 #define bide_latch_destroy(latch)       \
     bide_event_destroy_(&(latch)->zero, \
-                        BIDE_MISUSE_("a latch is destroyed that is waited on", #latch))
+                        BIDE_MISUSE_("a latch is destroyed while it is waited for", #latch))
 
 BIDE_EXTERN_C_END
 

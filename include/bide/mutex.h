@@ -178,7 +178,7 @@ BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const cha
 #if BIDE_DEBUG
 #define bide_mutex_unlock(waiter) \
     bide_mutex_unlock_checked_(   \
-        (waiter), BIDE_MISUSE_("a mutex is unlocked that this has not locked", #waiter))
+        (waiter), BIDE_MISUSE_("a mutex is unlocked by a waiter that has not locked it", #waiter))
 #else
 #define bide_mutex_unlock(waiter) bide_mutex_unlock_(waiter)
 #endif
@@ -205,7 +205,7 @@ BIDE_INLINE void bide_mutex_destroy_checked_(bide_mutex *mutex, const char *what
 #if BIDE_DEBUG
 #define bide_mutex_destroy(mutex)        \
     bide_mutex_destroy_checked_((mutex), \
-                                BIDE_MISUSE_("a mutex is destroyed that is in use", #mutex))
+                                BIDE_MISUSE_("a mutex is destroyed while it is in use", #mutex))
 #else
 #define bide_mutex_destroy(mutex) ((void)(mutex))
 #endif

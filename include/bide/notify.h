@@ -198,9 +198,9 @@ BIDE_INLINE void bide_notify_destroy_checked_(bide_notify *notify, const char *w
  * Threads: any. Progress: wait-free.
  */
 #if BIDE_DEBUG
-#define bide_notify_destroy(notify)        \
-    bide_notify_destroy_checked_((notify), \
-                                 BIDE_MISUSE_("a notify is destroyed that is waited on", #notify))
+#define bide_notify_destroy(notify) \
+    bide_notify_destroy_checked_(   \
+        (notify), BIDE_MISUSE_("a notify is destroyed while it is waited for", #notify))
 #else
 #define bide_notify_destroy(notify) ((void)(notify))
 #endif

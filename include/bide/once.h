@@ -183,8 +183,9 @@ BIDE_INLINE void bide_once_destroy_checked_(bide_once *once, const char *what, c
  * Threads: any. Progress: wait-free.
  */
 #if BIDE_DEBUG
-#define bide_once_destroy(once) \
-    bide_once_destroy_checked_((once), BIDE_MISUSE_("a once is destroyed that is in use", #once))
+#define bide_once_destroy(once)        \
+    bide_once_destroy_checked_((once), \
+                               BIDE_MISUSE_("a once is destroyed while it is in use", #once))
 #else
 #define bide_once_destroy(once) ((void)(once))
 #endif

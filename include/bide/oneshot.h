@@ -251,7 +251,7 @@ BIDE_INLINE int bide_oneshot_receive_blocking_(bide_oneshot_ *oneshot, const voi
 #define bide_oneshot_destroy(oneshot)  \
     bide_single_consumer_destroy_(     \
         &(oneshot)->state.event.state, \
-        BIDE_MISUSE_("a oneshot is destroyed that is waited on", #oneshot))
+        BIDE_MISUSE_("a oneshot is destroyed while it is waited for", #oneshot))
 
 BIDE_EXTERN_C_END
 

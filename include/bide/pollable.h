@@ -44,7 +44,7 @@ int bide_pollable_init(bide_pollable *pollable);
  */
 #define bide_pollable_destroy(pollable) \
     bide_pollable_destroy_(pollable,    \
-                           BIDE_MISUSE_("a pollable is destroyed that is in use", #pollable))
+                           BIDE_MISUSE_("a pollable is destroyed while it is in use", #pollable))
 
 void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const char *where,
                             const char *file, unsigned line);

@@ -250,7 +250,7 @@ BIDE_INLINE void bide_rendezvous_destroy_checked_(bide_rendezvous_ *rendezvous, 
 #define bide_rendezvous_destroy(destroyed) \
     bide_rendezvous_destroy_checked_(      \
         &(destroyed)->rendezvous,          \
-        BIDE_MISUSE_("a rendezvous is destroyed that is waited for", #destroyed))
+        BIDE_MISUSE_("a rendezvous is destroyed while it is waited for", #destroyed))
 #else
 #define bide_rendezvous_destroy(destroyed) ((void)(destroyed))
 #endif

@@ -102,9 +102,9 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
  * Threads: one at a time.
  */
 #if BIDE_DEBUG
-#define bide_run_loop_destroy(loop)        \
-    bide_run_loop_destroy_checked_((loop), \
-                                   BIDE_MISUSE_("a run loop is destroyed that is in use", #loop))
+#define bide_run_loop_destroy(loop) \
+    bide_run_loop_destroy_checked_( \
+        (loop), BIDE_MISUSE_("a run loop is destroyed while it is in use", #loop))
 #else
 #define bide_run_loop_destroy(loop) ((void)(loop))
 #endif

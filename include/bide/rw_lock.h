@@ -281,15 +281,17 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
  * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
-#define bide_rw_lock_unlock(waiter) \
-    bide_rw_lock_unlock_checked_(   \
-        (waiter),                   \
-        BIDE_MISUSE_("a reader-writer lock is unlocked that this has not locked", #waiter))
-#define bide_rw_lock_downgrade(waiter)                                                       \
-    bide_rw_lock_downgrade_checked_(                                                         \
-        (waiter),                                                                            \
-        BIDE_MISUSE_("a reader-writer lock is downgraded that this has not locked to write", \
+#define bide_rw_lock_unlock(waiter)                                                         \
+    bide_rw_lock_unlock_checked_(                                                           \
+        (waiter),                                                                           \
+        BIDE_MISUSE_("a reader-writer lock is unlocked by a waiter that has not locked it", \
                      #waiter))
+#define bide_rw_lock_downgrade(waiter)                                                        \
+    bide_rw_lock_downgrade_checked_(                                                          \
+        (waiter),                                                                             \
+        BIDE_MISUSE_(                                                                         \
+            "a reader-writer lock is downgraded by a waiter that has not locked it to write", \
+            #waiter))
 #else
 #define bide_rw_lock_unlock(waiter)    bide_rw_lock_unlock_(waiter)
 #define bide_rw_lock_downgrade(waiter) bide_rw_lock_downgrade_(waiter)
@@ -318,7 +320,7 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
 #if BIDE_DEBUG
 #define bide_rw_lock_destroy(lock) \
     bide_rw_lock_destroy_checked_( \
-        (lock), BIDE_MISUSE_("a reader-writer lock is destroyed that is in use", #lock))
+        (lock), BIDE_MISUSE_("a reader-writer lock is destroyed while it is in use", #lock))
 #else
 #define bide_rw_lock_destroy(lock) ((void)(lock))
 #endif

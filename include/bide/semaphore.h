@@ -199,7 +199,7 @@ BIDE_INLINE void bide_semaphore_destroy_checked_(bide_semaphore *semaphore, cons
 #if BIDE_DEBUG
 #define bide_semaphore_destroy(semaphore) \
     bide_semaphore_destroy_checked_(      \
-        (semaphore), BIDE_MISUSE_("a semaphore is destroyed that is waited for", #semaphore))
+        (semaphore), BIDE_MISUSE_("a semaphore is destroyed while it is waited for", #semaphore))
 #else
 #define bide_semaphore_destroy(semaphore) ((void)(semaphore))
 #endif

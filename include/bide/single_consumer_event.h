@@ -210,9 +210,9 @@ BIDE_INLINE void bide_single_consumer_event_close(bide_single_consumer_event *ev
 }
 
 /* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
-#define bide_single_consumer_event_destroy(event)  \
-    bide_single_consumer_destroy_(&(event)->state, \
-                                  BIDE_MISUSE_("an event is destroyed that is waited on", #event))
+#define bide_single_consumer_event_destroy(event) \
+    bide_single_consumer_destroy_(                \
+        &(event)->state, BIDE_MISUSE_("an event is destroyed while it is waited for", #event))
 
 BIDE_INLINE bool bide_single_consumer_event_ready_(bide_awaiter *awaiter)
 {

@@ -286,7 +286,7 @@ BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel,
 #define bide_spsc_channel_destroy(channel_) \
     bide_spsc_channel_destroy_checked_(     \
         &(channel_)->channel,               \
-        BIDE_MISUSE_("a channel is destroyed that is waited for", #channel_))
+        BIDE_MISUSE_("a channel is destroyed while it is waited for", #channel_))
 #else
 #define bide_spsc_channel_destroy(channel_) ((void)(channel_))
 #endif

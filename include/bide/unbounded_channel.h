@@ -209,7 +209,7 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
 #define bide_unbounded_channel_destroy(channel_) \
     bide_unbounded_channel_destroy_(             \
         &(channel_)->channel,                    \
-        BIDE_MISUSE_("a channel is destroyed that is waited for", #channel_))
+        BIDE_MISUSE_("a channel is destroyed while it is waited for", #channel_))
 
 BIDE_EXTERN_C_END
 

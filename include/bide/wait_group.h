@@ -206,7 +206,7 @@ BIDE_INLINE void bide_wait_group_destroy_checked_(bide_wait_group *group, const 
 #if BIDE_DEBUG
 #define bide_wait_group_destroy(group) \
     bide_wait_group_destroy_checked_(  \
-        (group), BIDE_MISUSE_("a wait group is destroyed that is waited on", #group))
+        (group), BIDE_MISUSE_("a wait group is destroyed while it is waited for", #group))
 #else
 #define bide_wait_group_destroy(group) ((void)(group))
 #endif

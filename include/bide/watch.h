@@ -369,7 +369,8 @@ BIDE_INLINE int bide_watch_changed_blocking_(bide_watch_receiver_ *receiver, voi
  */
 #define bide_watch_destroy(watch_)  \
     bide_sequence_barrier_destroy_( \
-        &(watch_)->watch.barrier, BIDE_MISUSE_("a watch is destroyed that is waited on", #watch_))
+        &(watch_)->watch.barrier,   \
+        BIDE_MISUSE_("a watch is destroyed while it is waited for", #watch_))
 
 BIDE_EXTERN_C_END
 

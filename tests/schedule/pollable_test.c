@@ -296,10 +296,10 @@ static void misuse_is_told(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(start_it_twice, "has not been finished", "bide_pollable"));
-    assert_true(
-        misuse_aborts_naming(destroy_it_while_it_waits, "that is in use: &misused", "destroy_it"));
-    assert_true(misuse_aborts_naming(destroy_it_before_it_is_finished, "that is in use: &misused",
+    assert_true(misuse_aborts_naming(destroy_it_while_it_waits, "while it is in use: &misused",
                                      "destroy_it"));
+    assert_true(misuse_aborts_naming(destroy_it_before_it_is_finished,
+                                     "while it is in use: &misused", "destroy_it"));
     assert_true(misuse_aborts_naming(end_it_when_its_descriptor_is_closed, "descriptor", "closed"));
 }
 

@@ -400,11 +400,12 @@ static void destroy_what_is_locked(void)
 static void misuse_is_told_with_object_and_caller(void **state)
 {
     (void)state;
-    assert_true(misuse_aborts_naming(unlock_with_another_key,
-                                     "a barging mutex is unlocked that this has not locked: &two",
-                                     "unlock_with_another_key"));
+    assert_true(
+        misuse_aborts_naming(unlock_with_another_key,
+                             "a barging mutex is unlocked by a waiter that has not locked it: &two",
+                             "unlock_with_another_key"));
     assert_true(misuse_aborts_naming(destroy_what_is_locked,
-                                     "a barging mutex is destroyed that is in use: &mutex",
+                                     "a barging mutex is destroyed while it is in use: &mutex",
                                      "destroy_what_is_locked"));
 }
 #endif

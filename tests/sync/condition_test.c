@@ -322,9 +322,9 @@ static void misuse_is_told_with_object_and_caller(void **state)
     assert_true(misuse_aborts_naming(wait_without_the_mutex,
                                      "a condition is waited for without its mutex: &lock",
                                      "wait_without_the_mutex"));
-    assert_true(misuse_aborts_naming(destroy_what_is_waited_for,
-                                     "a condition is destroyed that is waited for: &f.condition",
-                                     "destroy_what_is_waited_for"));
+    assert_true(misuse_aborts_naming(
+        destroy_what_is_waited_for, "a condition is destroyed while it is waited for: &f.condition",
+        "destroy_what_is_waited_for"));
 }
 #endif
 

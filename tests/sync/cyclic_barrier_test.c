@@ -329,7 +329,7 @@ static void misuse_is_told(void **state)
                                      "bide_cyclic_barrier_arrive_and_wait"));
 #if BIDE_DEBUG
     assert_true(misuse_aborts_naming(destroy_it_while_it_is_awaited,
-                                     "a barrier is destroyed that is waited at: &precious",
+                                     "a barrier is destroyed while it is waited for: &precious",
                                      "destroy_it_while_it_is_awaited"));
 #endif
 }

@@ -180,7 +180,7 @@ static void misuse_is_told_with_object_and_caller(void **state)
         arrive_below_zero, "a latch is counted down below zero: &small", "arrive_below_zero"));
 #if BIDE_DEBUG
     assert_true(misuse_aborts_naming(destroy_it_while_it_is_awaited,
-                                     "a latch is destroyed that is waited on: &precious",
+                                     "a latch is destroyed while it is waited for: &precious",
                                      "destroy_it_while_it_is_awaited"));
 #endif
 }

@@ -203,11 +203,11 @@ static void misuse_is_told_with_object_and_caller(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(unlock_with_another_key,
-                                     "a mutex is unlocked that this has not locked: &two",
+                                     "a mutex is unlocked by a waiter that has not locked it: &two",
                                      "unlock_with_another_key"));
     assert_true(misuse_aborts_naming(unlock_twice, "&one", "unlock_twice"));
     assert_true(misuse_aborts_naming(destroy_what_is_locked,
-                                     "a mutex is destroyed that is in use: &mutex",
+                                     "a mutex is destroyed while it is in use: &mutex",
                                      "destroy_what_is_locked"));
 }
 #endif

@@ -394,8 +394,8 @@ static void misuse_is_told_with_object_and_caller(void **state)
     (void)state;
     assert_true(misuse_aborts_naming(
         end_twice, "a once is ended by a waiter that does not run it: &waiter", "end_twice"));
-    assert_true(misuse_aborts_naming(destroy_what_runs, "a once is destroyed that is in use: &once",
-                                     "destroy_what_runs"));
+    assert_true(misuse_aborts_naming(
+        destroy_what_runs, "a once is destroyed while it is in use: &once", "destroy_what_runs"));
 }
 #endif
 

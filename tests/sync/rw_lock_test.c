@@ -281,11 +281,11 @@ static void misuse_is_told_with_object_and_caller(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(
-        unlock_twice, "a reader-writer lock is unlocked that this has not locked: &one",
+        unlock_twice, "a reader-writer lock is unlocked by a waiter that has not locked it: &one",
         "unlock_twice"));
     assert_true(misuse_aborts_naming(downgrade_what_is_read, "&one", "downgrade_what_is_read"));
     assert_true(misuse_aborts_naming(destroy_what_is_read,
-                                     "a reader-writer lock is destroyed that is in use: &rw",
+                                     "a reader-writer lock is destroyed while it is in use: &rw",
                                      "destroy_what_is_read"));
 }
 #endif

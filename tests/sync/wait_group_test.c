@@ -235,7 +235,7 @@ static void misuse_is_told_with_object_and_caller(void **state)
                                      "too_many_are_added"));
 #if BIDE_DEBUG
     assert_true(misuse_aborts_naming(destroy_it_while_it_is_awaited,
-                                     "a wait group is destroyed that is waited on: &precious",
+                                     "a wait group is destroyed while it is waited for: &precious",
                                      "destroy_it_while_it_is_awaited"));
 #endif
 }

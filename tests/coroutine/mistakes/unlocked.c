@@ -1,7 +1,7 @@
 /*
  * A mutex is unlocked that is not locked: the body is named, not its step.
  * told: run
- * says: a mutex is unlocked that this has not locked: .*, body, 
+ * says: a mutex is unlocked by a waiter that has not locked it: .*, body, 
  */
 #include "mistakes.h"
 

@@ -1,4 +1,7 @@
-/* What __func__ is in a body is the name of its step function: the body's, and an ending that is known here. */
+/*
+ * What __func__ is in a body is the name of its step function: the body's, and an ending that is
+ * known here.
+ */
 #include "bide/platform.h"
 
 static const char ending[] = "_step_";

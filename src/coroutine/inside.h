@@ -8,34 +8,51 @@
 /* Says that a rule was broken, with the coroutine that stands at `point`. */
 void bide_misused_(const char *what, const bide_point *point);
 
-/* The same of what a suspended frame awaits: names the body that awaits it, if there is one, and what stands at `about`,
- * if that is not NULL. */
+/*
+ * The same of what a suspended frame awaits: names the body that awaits it, if there is one, and
+ * what stands at `about`, if that is not NULL.
+ */
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about);
 
-/* The frame that awaits `frame`; NULL if none does. (While a frame is posted to begin it is its own continuation, so
- * that what resumes an ended operation's frame begins it; and it stays so if nobody awaits it.) */
+/*
+ * The frame that awaits `frame`; NULL if none does. (While a frame is posted to begin it is its own
+ * continuation, so that what resumes an ended operation's frame begins it; and it stays so if
+ * nobody awaits it.)
+ */
 BIDE_INLINE bide_frame *bide_continuation_(const bide_frame *frame)
 {
     return frame->awaiter.frame != frame ? frame->awaiter.frame : NULL;
 }
 
-/* `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has not been. */
+/*
+ * `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has
+ * not been.
+ */
 bide_awaiter *bide_posted_back_(const bide_frame *ended);
 
-/* Calls function(frame), then runs what it has woken inline; inside a coroutine that is left to its loop. */
+/*
+ * Calls function(frame), then runs what it has woken inline; inside a coroutine that is left to its
+ * loop.
+ */
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);
 
-/* Takes an operation that was posted back out of the queue of a scheduler; of the one of the frame that is to go on. */
+/*
+ * Takes an operation that was posted back out of the queue of a scheduler; of the one of the frame
+ * that is to go on.
+ */
 bool bide_take_back_from_(bide_scheduler *scheduler, bide_awaiter *awaiter);
 bool bide_take_back_(bide_awaiter *awaiter);
 
 /*
- * Runs what has been woken inline on this thread and waits for what runs here to suspend; for a thread that is about to
- * block. False: there was nothing.
+ * Runs what has been woken inline on this thread and waits for what runs here to suspend; for a
+ * thread that is about to block. False: there was nothing.
  */
 bool bide_run_queued_(void);
 
-/* The coroutine that runs behind what a suspended frame waits for, also behind wrappers; NULL if none does. */
+/*
+ * The coroutine that runs behind what a suspended frame waits for, also behind wrappers; NULL if
+ * none does.
+ */
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
 
 #endif

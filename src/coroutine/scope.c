@@ -1,6 +1,6 @@
 /*
- * Scopes. The owner is counted among what runs, until it joins; so the count cannot come down to 0 before, and
- * who may spawn is counted.
+ * Scopes. The owner is counted among what runs, until it joins; so the count cannot come down to 0
+ * before, and who may spawn is counted.
  */
 #include "bide/scope.h"
 

@@ -1,8 +1,8 @@
 /*
- * Forks. A child has one thread, and of all others whatever they were in the middle of. The live roots and the open
- * scopes are known to the whole process, and locked for moments by any thread; so the thread that forks takes those
- * locks before, and frees them after it, in the parent and in the child. What is the user's, a pool or a mutex, is in the child as the
- * fork found it.
+ * Forks. A child has one thread, and of all others whatever they were in the middle of. The live
+ * roots and the open scopes are known to the whole process, and locked for moments by any thread;
+ * so the thread that forks takes those locks before, and frees them after it, in the parent and in
+ * the child. What is the user's, a pool or a mutex, is in the child as the fork found it.
  */
 #define _GNU_SOURCE
 #include "fork.h"
@@ -62,6 +62,7 @@ static void after_in_child(void)
 
 void bide_survive_forks_(void)
 {
-    /* It fails for want of memory at most; then a child may find a list locked, as if it had not been asked for. */
+    /* It fails for want of memory at most; then a child may find a list locked, as if it had not
+     * been asked for. */
     (void)pthread_atfork(before, after, after_in_child);
 }

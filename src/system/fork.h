@@ -5,8 +5,10 @@
 /* Once, at the program's begin. */
 void bide_survive_forks_(void);
 
-/* Between these two the process does not fork: for calls of the system's libraries whose locks a child would find held.
- * Blocks; short, and not one inside another. */
+/*
+ * Between these two the process does not fork: for calls of the system's libraries whose locks a
+ * child would find held. Blocks; short, and not one inside another.
+ */
 void bide_delay_forks_(void);
 void bide_allow_forks_(void);
 

@@ -1,5 +1,7 @@
-/* malloc as an allocator. It aligns to at least BIDE_ALLOCATOR_ALIGN or, on 32-bit systems, may not: then more is
- * asked for. */
+/*
+ * malloc as an allocator. It aligns to at least BIDE_ALLOCATOR_ALIGN or, on 32-bit systems, may
+ * not: then more is asked for.
+ */
 #include "bide/allocator.h"
 
 #include <stdalign.h>

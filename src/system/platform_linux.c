@@ -33,8 +33,9 @@ static long futex_wait(long call, void *word, uint32_t expected, const void *tim
 }
 
 /*
- * Sleeps until `deadline`, whatever the size of time_t. 32-bit systems have two calls: one with 64 bits of
- * seconds (Linux 5.1), and one with a long, for older kernels: what lies beyond its range is forever there.
+ * Sleeps until `deadline`, whatever the size of time_t. 32-bit systems have two calls: one with 64
+ * bits of seconds (Linux 5.1), and one with a long, for older kernels: what lies beyond its range
+ * is forever there.
  */
 static long futex_wait_until(void *word, uint32_t expected, uint64_t deadline)
 {
@@ -91,7 +92,10 @@ static int membarrier(int command)
     return syscall(SYS_membarrier, command, 0, 0) == 0 ? 0 : -errno;
 }
 
-/* Linux 4.14. To register is allowed more than once; a program that forked is registered as its parent was. */
+/*
+ * Linux 4.14. To register is allowed more than once; a program that forked is registered as its
+ * parent was.
+ */
 static int linux_barrier(void)
 {
     int error = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -100,8 +104,10 @@ static int linux_barrier(void)
     return error;
 }
 
-/* To register for the fence takes microseconds while the program has one thread, and tens of milliseconds later; and
- * light fences are full ones until a heavy one has succeeded. */
+/*
+ * To register for the fence takes microseconds while the program has one thread, and tens of
+ * milliseconds later; and light fences are full ones until a heavy one has succeeded.
+ */
 __attribute__((constructor)) static void begin(void)
 {
     bide_atomic_fence_heavy();

@@ -19,9 +19,10 @@ void bide_threads_join_(pthread_t *threads, unsigned count)
 }
 
 /*
- * What a thread of the library does not take: all signals but those that an instruction or a call of its own raises. If
- * those were blocked, the system would end the program without asking its handlers. It stands for the creator too
- * while that creates, for a thread begins with its creator's mask.
+ * What a thread of the library does not take: all signals but those that an instruction or a call
+ * of its own raises. If those were blocked, the system would end the program without asking its
+ * handlers. It stands for the creator too while that creates, because a thread begins with its
+ * creator's mask.
  */
 static void block_signals(sigset_t *before)
 {

@@ -1,6 +1,6 @@
 /*
- * Threads of the library's own. They block the signals that are sent to the program, so that those handlers run on the
- * user's threads; a fault of what runs on them is handled where it is.
+ * Threads of the library's own. They block the signals that are sent to the program, so that those
+ * handlers run on the user's threads; a fault of what runs on them is handled where it is.
  */
 #ifndef BIDE_SYSTEM_THREADS_H
 #define BIDE_SYSTEM_THREADS_H
@@ -11,8 +11,10 @@
 /* More than any machine runs, and few enough that sizes cannot overflow. */
 enum { BIDE_THREADS_MOST_ = 65536 };
 
-/* Starts `count` threads that run function(argument). 0, or a negative errno with none left running, after
- * `give_up(argument)`, which tells those that were started to end. */
+/*
+ * Starts `count` threads that run function(argument). 0, or a negative errno with none left
+ * running, after `give_up(argument)`, which tells those that were started to end.
+ */
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
                         void *argument, void (*give_up)(void *));
 

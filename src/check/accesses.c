@@ -1,12 +1,14 @@
 /*
- * For each 8 bytes that are watched there are a few records of who accessed which of them last. An access races
- * with a recorded one of another thread if they share a byte, one of them writes, not both are atomic, and
- * the earlier one's place is not in the later one's clock. A record that an access comes after, and which
- * could race with nothing that this access could not, gives it the bytes that they share, and without any left
- * makes room. There are as many records as it takes.
+ * For each 8 bytes that are watched there are a few records of which thread accessed which of them
+ * last. An access races with a recorded one of another thread if they share a byte, one of them
+ * writes, not both are atomic, and the earlier one's place is not in the later one's clock. A
+ * record that an access comes after, and which could race with nothing that this access could not,
+ * gives it the bytes that they share, and without any left makes room. There are as many records as
+ * it takes.
  *
- * What atomic objects hold is in the graph, not in memory. It is put there when they are read plainly, or written in
- * part, by who comes after their stores: then it is the newest of those that were run.
+ * What atomic objects hold is in the graph, not in memory. It is put there when they are read
+ * plainly, or written in part, by an access that comes after their stores: then it is the newest of
+ * those that were run.
  */
 #include "accesses.h"
 
@@ -117,7 +119,9 @@ static bool is_recorded(unsigned thread, access_kind kind)
     return kind == ACCESS_FREE || (thread != SETUP && thread != LAST);
 }
 
-/* Gives a shadow twice as many records, from memory that is mapped as the shadows are, and stays. */
+/*
+ * Gives a shadow twice as many records, from memory that is mapped as the shadows are, and stays.
+ */
 static void make_room(shadow *s)
 {
     enum { CHUNK = 1 << 14 };

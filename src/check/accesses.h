@@ -1,6 +1,6 @@
 /*
- * For each plain access that the scenario marks, or the compiler reports (-fsanitize=thread), and each atomic one: is
- * another thread's access to the same bytes ordered with it?
+ * For each plain access that the scenario marks, or the compiler reports (-fsanitize=thread), and
+ * each atomic one: is another thread's access to the same bytes ordered with it?
  */
 #ifndef BIDE_CHECK_ACCESSES_H
 #define BIDE_CHECK_ACCESSES_H
@@ -10,7 +10,10 @@
 /* Before each execution. */
 void accesses_reset(void);
 
-/* An access of the running thread, if it is to memory that is watched; reports what is wrong with it. A read-modify-write is two, a read and a write. */
+/*
+ * An access of the running thread, if it is to memory that is watched; reports what is wrong with
+ * it. A read-modify-write is two, a read and a write.
+ */
 typedef enum access_kind {
     ACCESS_READ,
     ACCESS_WRITE,

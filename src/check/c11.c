@@ -1,7 +1,8 @@
 /*
- * C11's own atomics, and __atomic_* and __sync_*: in code that is compiled with -fsanitize=thread each is a call of one
- * of these functions, which take the place of ThreadSanitizer's. They are the steps that the library's operations are.
- * Where one stands is known from where it returns to: each such place has a record of its own.
+ * C11's own atomics, and __atomic_* and __sync_*: in code that is compiled with -fsanitize=thread
+ * each is a call of one of these functions, which take the place of ThreadSanitizer's. They are the
+ * steps that the library's operations are. Where one stands is known from where it returns to: each
+ * such place has a record of its own.
  */
 #include "execution.h"
 #include "sites.h"

@@ -23,9 +23,9 @@ unsigned newest_known(const graph *g, unsigned location, const vector_clock *clo
 }
 
 /*
- * Relations among the events of the scenario's threads, as rows of bits: row y holds the events x with
- * (x, y) in the relation. Events of the set-up come before everything and those of the final check
- * after, so no cycle goes through them.
+ * Relations among the events of the scenario's threads, as rows of bits: row y holds the events x
+ * with (x, y) in the relation. Events of the set-up come before everything and those of the final
+ * check after, so no cycle goes through them.
  */
 typedef uint64_t word;
 
@@ -82,7 +82,9 @@ static bool is_sc_fence(const event *e)
     return e->kind == EVENT_FENCE && e->order >= bide_check_seq_cst_;
 }
 
-/* Does it count that the one comes before the other? For a light fence, only if the other is heavy. */
+/*
+ * Does it count that the one comes before the other? For a light fence, only if the other is heavy.
+ */
 static bool counts(const event *x, const event *y)
 {
     return (x->order != bide_check_light_ || y->order == bide_check_heavy_) &&
@@ -257,13 +259,17 @@ static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
     return is_acyclic(edges, m, scratch(m * sizeof(bool)));
 }
 
-/* ---- Without seq_cst fences ----
+/*
+ * ---- Without seq_cst fences ----
  *
- * Then only the accesses themselves count, and whether one comes before another is seen from the clocks.
+ * Then only the accesses themselves count, and whether one comes before another is seen from the
+ * clocks.
  */
 
-/* Is there something between x and y, elsewhere than they: x, program order, hb, program order, y? Program order is
- * part of hb, so the first after x and the last before y will do. */
+/*
+ * Is there something between x and y, elsewhere than they: x, program order, hb, program order, y?
+ * Program order is part of hb, so the first after x and the last before y will do.
+ */
 static bool is_path_elsewhere(const graph *g, reference x, reference y)
 {
     const thread_events *from = &g->threads[x.thread], *to = &g->threads[y.thread];

@@ -1,7 +1,7 @@
 /*
- * A handler, on a stack of its own, notes what has happened and goes back to the scheduler, as if the thread had left.
- * It never returns to what crashed: its stack is used anew in the next execution. What exit() had begun to do stays
- * undone until the program itself ends.
+ * A handler, on a stack of its own, notes what has happened and goes back to the scheduler, as if
+ * the thread had left. It never returns to what crashed: its stack is used anew in the next
+ * execution. What exit() had begun to do stays undone until the program itself ends.
  */
 #define _GNU_SOURCE
 #include "crash.h"
@@ -43,8 +43,11 @@ static int happened = NOTHING;
 static uintptr_t accessed;
 static const void *code; /* where, if that is known: behind the call or the instruction */
 
-/* The first of the callers that is part of the program, and not of a library, behind the first `skipped`: the place
- * behind its call. The first may have called nobody, but been interrupted (`is_exact`) at an instruction. */
+/*
+ * The first of the callers that is part of the program, and not of a library, behind the first
+ * `skipped`: the place behind its call. The first may have called nobody, but been interrupted
+ * (`is_exact`) at an instruction.
+ */
 static const void *caller(int skipped, bool is_exact)
 {
 #ifdef HAS_BACKTRACE

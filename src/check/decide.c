@@ -1,6 +1,6 @@
 /*
- * Options and decisions; how they are used is at the top of explore.c. What is not yet decided about an event is kept as a
- * list of options, on a stack.
+ * Options and decisions; how they are used is at the top of explore.c. What is not yet decided
+ * about an event is kept as a list of options, on a stack.
  */
 #include "decide.h"
 
@@ -145,8 +145,9 @@ static void set_store_clocks(graph *g, reference store)
         clock_join(&e->message, &event_at(g, e->rf)->message);
     if (the_checker.scenario->cxx20_release_sequences)
         return;
-    /* It belongs to the release sequences that its own thread began, but not to those that the thread's
-     * read-modify-writes only carry on; and the last of its own releases knows of all before. */
+    /* It belongs to the release sequences that its own thread began, but not to those that the
+     * thread's read-modify-writes only carry on; and the last of its own releases knows of all
+     * before. */
     for (unsigned i = store.index; i-- > 0;) {
         const event *earlier = &g->threads[store.thread].events[i];
         if (earlier->kind == EVENT_STORE && earlier->location == e->location &&
@@ -159,7 +160,10 @@ static void set_store_clocks(graph *g, reference store)
 
 /* ---- Options ---- */
 
-/* May another store stand at `position`? Not between a read-modify-write's store and the one it read. */
+/*
+ * May another store stand at `position`? Not between a read-modify-write's store and the one it
+ * read.
+ */
 static bool is_place(const graph *g, const location *l, unsigned position)
 {
     return position == l->count || !is_rmw_store(g, l->stores[position]);
@@ -170,7 +174,9 @@ static bool is_newest(const graph *g, const event *store)
     return store->position + 1u == g->locations[store->location].count;
 }
 
-/* Does what has just been decided agree with the order of seq_cst operations, and with the bound? */
+/*
+ * Does what has just been decided agree with the order of seq_cst operations, and with the bound?
+ */
 static bool agrees(const graph *g, bool is_newest_choice)
 {
     return (is_newest_choice || is_sc_consistent(g)) && is_within_bound(g);

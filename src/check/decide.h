@@ -1,7 +1,7 @@
 /*
- * What a thread does next: what it reads, or where it stands, where that is not decided yet. Each function adds an event
- * to the graph, decides, and leaves behind what else is to be tried, which explore.c takes up. False: nothing is possible;
- * the execution is given up.
+ * What a thread does next: what it reads, or where it stands, where that is not decided yet. Each
+ * function adds an event to the graph, decides, and leaves behind what else is to be tried, which
+ * explore.c takes up. False: nothing is possible; the execution is given up.
  */
 #ifndef BIDE_CHECK_DECIDE_H
 #define BIDE_CHECK_DECIDE_H
@@ -50,7 +50,10 @@ void decide_begin(void);
 /* How many decisions are open. */
 unsigned decide_depth(void);
 
-/* The newest decision, and the next of its options; false if it has none left. It may be another afterwards. */
+/*
+ * The newest decision, and the next of its options; false if it has none left. It may be another
+ * afterwards.
+ */
 const decision *decide_newest(void);
 bool decide_next(option *next);
 
@@ -60,7 +63,10 @@ bool decide_apply(graph *g, reference self, const option *o);
 /* The newest decision is done with. */
 void decide_drop(void);
 
-/* Adds a decision of the places where the store may stand, newest first, and be read by `reader`, which is told of it. */
+/*
+ * Adds a decision of the places where the store may stand, newest first, and be read by `reader`,
+ * which is told of it.
+ */
 void decide_revisited(graph *g, reference store, reference reader);
 
 #endif

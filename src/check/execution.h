@@ -1,6 +1,6 @@
 /*
- * The execution that is running: which thread takes a step, what it has seen, in which order steps were run, and what was
- * found. machine.c runs it; whoever stands below asks here.
+ * The execution that is running: which thread takes a step, what it has seen, in which order steps
+ * were run, and what was found. machine.c runs it; whoever stands below asks here.
  */
 #ifndef BIDE_CHECK_EXECUTION_H
 #define BIDE_CHECK_EXECUTION_H
@@ -96,16 +96,23 @@ static inline bool execution_has_run(reference r)
     return is_initial(r) || the_execution.threads[r.thread].position > r.index;
 }
 
-/* Ends the running execution, with something found. From inside or outside a thread of the scenario. */
+/*
+ * Ends the running execution, with something found. From inside or outside a thread of the
+ * scenario.
+ */
 void execution_found(bide_check_finding finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The running thread is in an execution that does not exist, or is like another that is looked at. It goes no further; the
- * others do, for a step of theirs may show it another value. */
+/*
+ * The running thread is in an execution that does not exist, or is like another that is looked at.
+ * It goes no further; the others do, for a step of theirs may show it another value.
+ */
 _Noreturn void execution_halt(void);
 
-/* Is the running thread one that spins, and is let go on to see whether it gives up (spin.h)? What it does then is no part
- * of the execution. */
+/*
+ * Is the running thread one that spins, and is let go on to see whether it gives up (spin.h)? What
+ * it does then is no part of the execution.
+ */
 static inline bool execution_goes_on(void)
 {
     return execution_is_running() && execution_running()->goes_on;
@@ -117,8 +124,10 @@ void execution_stop_going_on(void);
 /* The steps of the running execution, in the order in which they were run. */
 const reference *execution_order(unsigned *count);
 
-/* A thread was run after so many steps, and took none: it ended, or something was found, before it came to one. Its
- * plain accesses have their place among the others' all the same. */
+/*
+ * A thread was run after so many steps, and took none: it ended, or something was found, before it
+ * came to one. Its plain accesses have their place among the others' all the same.
+ */
 typedef struct idle_run {
     unsigned thread;
     unsigned steps;
@@ -131,7 +140,10 @@ const idle_run *execution_idle_runs(unsigned *count);
 /* Before each execution. */
 void execution_begin(void);
 
-/* Back to the scheduler, until it resumes the running thread; for good; and so that it counts as blocked. */
+/*
+ * Back to the scheduler, until it resumes the running thread; for good; and so that it counts as
+ * blocked.
+ */
 void execution_leave(void);
 _Noreturn void execution_give_up(void);
 _Noreturn void execution_block(void);
@@ -142,7 +154,9 @@ _Noreturn void execution_gave_up_spinning(void);
 /* A step was run. */
 void execution_add(reference step);
 
-/* The running thread begins to run; it has left: true if it has taken no step, which is remembered. */
+/*
+ * The running thread begins to run; it has left: true if it has taken no step, which is remembered.
+ */
 void execution_turn_begins(void);
 bool execution_turn_was_idle(void);
 

@@ -1,28 +1,29 @@
 /*
  * Which execution graphs are run: each that the memory model allows, once.
  *
- * A graph grows by the next event of the first thread that can go on. A load may read any store that is there
- * and not too old; a store may stand anywhere in its location's order that coherence leaves. Loads that
- * were added before a store are told of it too: the load is made to read it (it is revisited), and
- * what came after the load is taken away, but for what the store depends on. So that no graph is reached
- * twice, a load is revisited only from the one graph, among all that would lead there, in which the load
- * and all that is taken away had done the most natural thing: read, and stood as, the newest.
+ * A graph grows by the next event of the first thread that can go on. A load may read any store
+ * that is there and not too old; a store may stand anywhere in its location's order that coherence
+ * leaves. Loads that were added before a store are told of it too: the load is made to read it (it
+ * is revisited), and what came after the load is taken away, but for what the store depends on. So
+ * that no graph is reached twice, a load is revisited only from the one graph, among all that would
+ * lead there, in which the load and all that is taken away had done the most natural thing: read,
+ * and stood as, the newest.
  *
  * Source: the algorithm TruSt, from "Truly Stateless, Optimal Dynamic Partial Order Reduction"
- * (Kokologiannakis, Marmanis, Gladstein, Vafeiadis, 2022). It needs four things of the memory model, which
- * RC11 has: program order and reads-from have no cycle; coherence; what is taken from the end of a
- * consistent graph leaves it consistent; and a load that reads the newest store, or a store that becomes the
- * newest, never makes it inconsistent. The last also saves work: only other choices are checked against
- * the condition on seq_cst, which is the costly one.
+ * (Kokologiannakis, Marmanis, Gladstein, Vafeiadis, 2022). It needs four things of the memory
+ * model, which RC11 has: program order and reads-from have no cycle; coherence; what is taken from
+ * the end of a consistent graph leaves it consistent; and a load that reads the newest store, or a
+ * store that becomes the newest, never makes it inconsistent. The last also saves work: only other
+ * choices are checked against the condition on seq_cst, which is the costly one.
  *
- * What is not yet decided about an event is kept as a list of options, on a stack (decide.h): to try the next is to cut
- * the graph back to the event and to run again from the start, along what is left of the graph. Each
- * revisit is explored to its end in a copy of the graph before the next option is tried, so the memory
- * needed grows with the length of executions, not with their number.
+ * What is not yet decided about an event is kept as a list of options, on a stack (decide.h): to
+ * try the next is to cut the graph back to the event and to run again from the start, along what is
+ * left of the graph. Each revisit is explored to its end in a copy of the graph before the next
+ * option is tried, so the memory needed grows with the length of executions, not with their number.
  *
- * Waiting. A thread that sleeps, or wants a lock, stands at a load that has not read what it waits for: the
- * load stays in the graph, blocked, and is revisited like any other. Only blocked loads of the newest store
- * are kept; an older one leads to nothing that another graph does not show.
+ * Waiting. A thread that sleeps, or wants a lock, stands at a load that has not read what it waits
+ * for: the load stays in the graph, blocked, and is revisited like any other. Only blocked loads of
+ * the newest store are kept; an older one leads to nothing that another graph does not show.
  */
 #include "explore.h"
 
@@ -31,7 +32,10 @@
 #include "machine.h"
 #include "progress.h"
 
-/* Was `e` there, or would it have been there, when only what is up to `stamp`, and what `porf` holds, was? */
+/*
+ * Was `e` there, or would it have been there, when only what is up to `stamp`, and what `porf`
+ * holds, was?
+ */
 static bool is_previous(const graph *g, reference e, uint32_t stamp, const vector_clock *porf)
 {
     return is_initial(e) || event_at(g, e)->stamp <= stamp || clock_has(porf, e);
@@ -49,8 +53,10 @@ static bool is_newest_previous(const graph *g, unsigned location, reference stor
     return true;
 }
 
-/* Did the event do the most natural thing, given what there was when it was added, and what the revisiting
- * store (whose porf it is) depends on? */
+/*
+ * Did the event do the most natural thing, given what there was when it was added, and what the
+ * revisiting store (whose porf it is) depends on?
+ */
 static bool is_natural(const graph *g, reference self, const vector_clock *porf)
 {
     const event *e = event_at(g, self);
@@ -78,8 +84,10 @@ static bool is_natural(const graph *g, reference self, const vector_clock *porf)
 
 static void explore_from(graph *g, unsigned base);
 
-/* The store, the newest event of `g` and in no order yet, is read by `load`, which was there before it. The option to do
- * so has this share. */
+/*
+ * The store, the newest event of `g` and in no order yet, is read by `load`, which was there before
+ * it. The option to do so has this share.
+ */
 static void revisit(const graph *g, reference store, reference load, double share)
 {
     const event *e = event_at(g, store);

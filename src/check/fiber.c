@@ -1,5 +1,6 @@
 /*
- * A stack is entered once, by swapcontext; after that setjmp and longjmp do, which need no system call.
+ * A stack is entered once, by swapcontext; after that setjmp and longjmp do, which need no system
+ * call.
  */
 #define _GNU_SOURCE
 /* longjmp to another stack is what this is for. */
@@ -32,8 +33,10 @@ static void *main_fake_stack;
 #define ARRIVED(save, stack, size) ((void)0)
 #endif
 
-/* The section of thread-local variables, by the names that the linker gives its ends. (The library has some,
- * so it is there.) */
+/*
+ * The section of thread-local variables, by the names that the linker gives its ends. (The library
+ * has some, so it is there.)
+ */
 extern char __start_bide_thread_local[];
 extern char __stop_bide_thread_local[];
 

@@ -1,7 +1,8 @@
 /*
- * The stacks on which the threads of a scenario run: all on one thread of the system, one at a time. A fiber is
- * started, leaves, is resumed, and may be started anew at any time; what was on its stack is then forgotten.
- * Thread-local variables of what is compiled with BIDE_CHECK are each fiber's own.
+ * The stacks on which the threads of a scenario run: all on one thread of the system, one at a
+ * time. A fiber is started, leaves, is resumed, and may be started anew at any time; what was on
+ * its stack is then forgotten. Thread-local variables of what is compiled with BIDE_CHECK are each
+ * fiber's own.
  */
 #ifndef BIDE_CHECK_FIBER_H
 #define BIDE_CHECK_FIBER_H
@@ -31,7 +32,7 @@ void fiber_resume(fiber *f);
 /* Its stack has another size from now on; the upper end is the same. Nothing is on it. */
 void fiber_resize(fiber *f, void *stack, size_t stack_size);
 
-/* On a fiber: back to who started or resumed it. */
+/* On a fiber: back to what started or resumed it. */
 void fiber_leave(void);
 
 /* The same, for good, from anywhere: a signal handler, say. It can only be started anew. */

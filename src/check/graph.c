@@ -99,8 +99,10 @@ static void filter_stores(graph *g,
     }
 }
 
-/* Frees the locations that have only their initial value and that no event uses: when they are used again, memory
- * may hold another. */
+/*
+ * Frees the locations that have only their initial value and that no event uses: when they are used
+ * again, memory may hold another.
+ */
 static void forget_unused(graph *g)
 {
     for (unsigned i = 0; i < g->locations_count; i++)

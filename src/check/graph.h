@@ -1,18 +1,18 @@
 /*
- * An execution graph: what each thread of a scenario did, which store each load read, and in which order
- * the stores to each location stand. It is the whole state of an execution, as far as the memory model
- * is concerned.
+ * An execution graph: what each thread of a scenario did, which store each load read, and in which
+ * order the stores to each location stand. It is the whole state of an execution, as far as the
+ * memory model is concerned.
  *
- *     event       one load, store, fence or choice of one thread. A read-modify-write is two events, a load
- *                 and a store that follows it at once
+ *     event       one load, store, fence or choice of one thread. A read-modify-write is two
+ *                 events, a load and a store that follows it at once
  *     rf          reads-from: the store that a load read
  *     mo          modification order: for each location, its stores, oldest first
  *     hb          happens-before, as a vector clock of each event
- *     porf        program order and reads-from, closed: what an event can depend on; a vector clock too
+ *     porf        program order and reads-from, closed: what an event can depend on; a vector clock
  *     stamp       when the event was added; the exploration goes back to a stamp
  *
- * Everything in an event can be computed from the events that it depends on, so it is written once, when the
- * event is added (or made to read from another store).
+ * Everything in an event can be computed from the events that it depends on, so it is written once,
+ * when the event is added (or made to read from another store).
  */
 #ifndef BIDE_CHECK_GRAPH_H
 #define BIDE_CHECK_GRAPH_H
@@ -176,8 +176,10 @@ static inline unsigned position_of(const graph *g, reference store)
     return is_initial(store) ? 0 : event_at(g, store)->position;
 }
 
-/* Is the store, in its location's modification order, the store of a read-modify-write? It then stands
- * right behind the one that its load read. */
+/*
+ * Is the store, in its location's modification order, the store of a read-modify-write? It then
+ * stands right behind the one that its load read.
+ */
 static inline bool is_rmw_store(const graph *g, reference store)
 {
     return !is_initial(store) && event_at(g, store)->is_rmw;
@@ -186,10 +188,15 @@ static inline bool is_rmw_store(const graph *g, reference store)
 graph *graph_new(void);
 void graph_free(graph *g);
 
-/* A new event at the end of a thread, zeroed, with a stamp. References stay valid, pointers do not. */
+/*
+ * A new event at the end of a thread, zeroed, with a stamp. References stay valid, pointers do not.
+ */
 event *graph_add(graph *g, unsigned thread);
 
-/* A location for `address`, without stores but INITIAL (with `initial` as its value) if there is one. */
+/*
+ * A location for `address`, without stores but INITIAL (with `initial` as its value) if there is
+ * one.
+ */
 unsigned graph_add_location(graph *g, uintptr_t address, unsigned size, bool has_initial,
                             uint64_t initial);
 

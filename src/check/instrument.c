@@ -1,6 +1,6 @@
 /*
- * What the compiler calls in code that is compiled with -fsanitize=thread: here, in place of ThreadSanitizer's
- * library. Each plain access is given to the checker.
+ * What the compiler calls in code that is compiled with -fsanitize=thread: here, in place of
+ * ThreadSanitizer's library. Each plain access is given to the checker.
  */
 #include "accesses.h"
 #include "execution.h"

@@ -50,7 +50,10 @@ static uintptr_t key_of(uintptr_t address, hidden which)
     return address ^ (uintptr_t)which << 61;
 }
 
-/* Another object that shares bytes with one of `size` at an address, but not its beginning. NULL: there is none. */
+/*
+ * Another object that shares bytes with one of `size` at an address, but not its beginning. NULL:
+ * there is none.
+ */
 static const location *overlapping(const graph *g, uintptr_t address, size_t size)
 {
     for (uintptr_t begin = address - 7; begin != address + size; begin++) {

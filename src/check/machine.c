@@ -1,13 +1,13 @@
 /*
  * Runs the code of a scenario along an execution graph.
  *
- * Each thread is a fiber. It runs until it comes to its next atomic operation. If the graph knows that one already,
- * it goes on with what the graph says; it must wait, though, until what it reads has been run by its
- * own thread, so that plain memory changes in an order that the graph allows. Only when all of the graph
- * has been run again do new events come.
+ * Each thread is a fiber. It runs until it comes to its next atomic operation. If the graph knows
+ * that one already, it goes on with what the graph says; it must wait, though, until what it reads
+ * has been run by its own thread, so that plain memory changes in an order that the graph allows.
+ * Only when all of the graph has been run again do new events come.
  *
- * A thread is ready, blocked (at a load that waits, or spinning), or done. Nothing unblocks a thread within a
- * run: that another value might be read is another graph.
+ * A thread is ready, blocked (at a load that waits, or spinning), or done. Nothing unblocks a
+ * thread within a run: that another value might be read is another graph.
  */
 #include "machine.h"
 
@@ -42,8 +42,10 @@ static bool is_ready_to_run(const event *e)
     return e->kind != EVENT_LOAD || execution_has_run(e->rf);
 }
 
-/* Waits until it is this thread's turn to take its next step. Returns the event that the graph has for it, or
- * NULL if it is to be added. */
+/*
+ * Waits until it is this thread's turn to take its next step. Returns the event that the graph has
+ * for it, or NULL if it is to be added.
+ */
 static event *turn(const operation *op)
 {
     thread_record *t = execution_running();
@@ -300,7 +302,10 @@ static bool all_ended(void)
     return all;
 }
 
-/* Who runs next, as the script has it; NOBODY if the threads have ended, or it does not fit. */
+/*
+ * The thread that runs next, as the script has it; NOBODY if the threads have ended, or it does not
+ * fit.
+ */
 static unsigned scripted_thread(unsigned wanted)
 {
     if (wanted != SETUP && wanted != LAST && can_go_on(wanted))
@@ -310,7 +315,7 @@ static unsigned scripted_thread(unsigned wanted)
     return NOBODY;
 }
 
-/* Who runs next; NOBODY if nobody can. */
+/* The thread that runs next; NOBODY if none can. */
 static unsigned next_thread(void)
 {
     unsigned scripted = script_next_thread();
@@ -328,8 +333,10 @@ static unsigned next_thread(void)
     return first;
 }
 
-/* Everybody who is left waits. Could they wait for ever? Only if each has seen the newest there is, and no sleep has
- * a deadline: that it ends by that is another execution. */
+/*
+ * All threads that are left wait. Could they wait for ever? Only if each has seen the newest there
+ * is, and no sleep has a deadline: that it ends by that is another execution.
+ */
 static void judge_blocked(void)
 {
     unsigned first = NOBODY;

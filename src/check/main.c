@@ -132,8 +132,10 @@ static bool is_of_suite(const bide_check_suite *suite, const char *file)
     return false;
 }
 
-/* What the scenarios find that they should not. One that cannot be looked at, or not to its end, has found nothing:
- * *unknown then says so, and `where` which. */
+/*
+ * What the scenarios find that they should not. One that cannot be looked at, or not to its end,
+ * has found nothing: *unknown then says so, and `where` which.
+ */
 static bide_check_finding find(const options *o, const bide_check_suite *suite, const char **where,
                                const char **unknown)
 {
@@ -187,8 +189,10 @@ static void print_operation(const known_operation *k)
                object[0] == '&' ? object + 1 : object);
 }
 
-/* One row of the table. False if the order could be weaker, and no reason is given, or one is given that is
- * none. */
+/*
+ * One row of the table. False if the order could be weaker, and no reason is given, or one is given
+ * that is none.
+ */
 static bool weaken(const options *o, const bide_check_suite *suite, const weakening *w)
 {
     unsigned count;

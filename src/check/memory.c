@@ -1,6 +1,6 @@
 /*
- * Memory is handed out upwards, each thread from a part of its own, so that a thread which is run again gets
- * the same addresses whatever the others do.
+ * Memory is handed out upwards, each thread from a part of its own, so that a thread which is run
+ * again gets the same addresses whatever the others do.
  */
 #define _GNU_SOURCE
 #include "memory.h"

@@ -1,4 +1,7 @@
-/* The plain memory of a scenario: its state, the stacks, what it allocates, and the program's own data. */
+/*
+ * The plain memory of a scenario: its state, the stacks, what it allocates, and the program's own
+ * data.
+ */
 #ifndef BIDE_CHECK_MEMORY_H
 #define BIDE_CHECK_MEMORY_H
 
@@ -44,7 +47,7 @@ static inline uint64_t memory_fitting(uint64_t value, size_t size)
     return size < 8 ? value & (((uint64_t)1 << size * 8) - 1) : value;
 }
 
-/* An area of memory that is watched: `shadow` is of who watches it (accesses.c), NULL at first. */
+/* An area of memory that is watched: `shadow` is of what watches it (accesses.c), NULL at first. */
 typedef struct memory_area {
     char *begin;
     char *end;

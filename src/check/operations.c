@@ -1,6 +1,6 @@
 /*
- * The operations of bide/atomic.h, and the others that a scenario may call, as steps of the running thread.
- * Outside a scenario (a program's main, say) they are what they are called, on memory.
+ * The operations of bide/atomic.h, and the others that a scenario may call, as steps of the running
+ * thread. Outside a scenario (a program's main, say) they are what they are called, on memory.
  */
 #include "bide/extend/root.h"
 
@@ -79,7 +79,10 @@ void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t siz
     machine_init(&op, (uintptr_t)address, size, value);
 }
 
-/* What a read-modify-write makes of what it read: of the fetches by their sign ('~' is nand), '=' for an exchange. */
+/*
+ * What a read-modify-write makes of what it read: of the fetches by their sign ('~' is nand), '='
+ * for an exchange.
+ */
 static uint64_t modified(char sign, uint64_t old, uint64_t value)
 {
     switch (sign) {

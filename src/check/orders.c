@@ -13,8 +13,11 @@ static bool has_orders(const known_operation *k, effective_orders orders)
     return k->written.order == orders.order && k->written.order_if_failed == orders.order_if_failed;
 }
 
-/* An inline function has a record of its own in each file that includes it; they are one operation. A macro of the
- * user's may hold several on what is one line to the compiler: their orders tell them apart. */
+/*
+ * An inline function has a record of its own in each file that includes it; they are one operation.
+ * A macro of the user's may hold several on what is one line to the compiler: their orders tell
+ * them apart.
+ */
 static bool is_same_place(const known_operation *k, const bide_check_site_ *site, step_kind step,
                           effective_orders orders)
 {

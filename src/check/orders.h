@@ -1,6 +1,6 @@
 /*
- * The atomic operations that were met, each with its orders, and the orders that they have instead while
- * the checker looks whether a weaker one would do.
+ * The atomic operations that were met, each with its orders, and the orders that they have instead
+ * while the checker looks whether a weaker one would do.
  */
 #ifndef BIDE_CHECK_ORDERS_H
 #define BIDE_CHECK_ORDERS_H

@@ -1,18 +1,22 @@
 /*
- * The platform table inside a scenario: threads sleep on words and are woken, as the system does it.
+ * The platform table inside a scenario: threads sleep on words and are woken, as the system does
+ * it.
  *
- * For each word that is slept on there is a hidden one, with a bit for each thread that sleeps on it, and a bit
- * for each that has been woken. A thread chooses whether it will sleep. If so, it enlists, by a read-modify-write of the
- * hidden word, and looks at the word itself, which must be as expected; if not, it only looks, and the word must have
- * changed. Where it is not so the execution goes no further: the other choice shows that. (To enlist first, and leave
- * the list if the word has changed, would be one choice less. But then all orders are run in which threads enlist and
- * leave that never sleep.) In the system no wake comes between looking and sleeping. Here one may, after the look or
- * before it, and the sleep ends at once, as if it had come right behind.
+ * For each word that is slept on there is a hidden one, with a bit for each thread that sleeps on
+ * it, and a bit for each that has been woken. A thread chooses whether it will sleep. If so, it
+ * enlists, by a read-modify-write of the hidden word, and looks at the word itself, which must be
+ * as expected; if not, it only looks, and the word must have changed. Where it is not so the
+ * execution goes no further: the other choice shows that. (To enlist first, and leave the list if
+ * the word has changed, would be one choice less. But then all orders are run in which threads
+ * enlist and leave that never sleep.) In the system no wake comes between looking and sleeping.
+ * Here one may, after the look or before it, and the sleep ends at once, as if it had come right
+ * behind.
  *
- * Whoever looks sees at least what the wakes before it had seen, of this word; nothing else is ordered by sleeping
- * or waking, so who relies on a sleep to see data is found out.
+ * A look sees at least what the wakes before it had seen, of this word; nothing else is ordered by
+ * sleeping or waking, so a thread that relies on a sleep to see data is found out.
  *
- * A sleep may end for no reason, and, where there is a deadline, because time has passed: both are explored.
+ * A sleep may end for no reason, and, where there is a deadline, because time has passed: both are
+ * explored.
  */
 #include "bide/platform.h"
 
@@ -166,7 +170,10 @@ static void check_misuse(const char *what, const char *where, const char *file, 
 const bide_platform_table bide_platform = {check_wait,  check_wake,   check_now,
                                            check_yield, check_misuse, NULL};
 
-/* More than one, so that threads look for work before they sleep: once, which shows all that a second look could. */
+/*
+ * More than one, so that threads look for work before they sleep: once, which shows all that a
+ * second look could.
+ */
 unsigned bide_processors_(void);
 
 unsigned bide_processors_(void)

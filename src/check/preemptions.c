@@ -1,13 +1,14 @@
 /*
- * To run a thread further never keeps another from anything, so each is run until it must be left: at its end, or
- * at a load of what has not been stored yet. That leaves only the question who is next, and a search as deep as
- * the bound.
+ * To run a thread further never keeps another from anything, so each is run until it must be left:
+ * at its end, or at a load of what has not been stored yet. That leaves only the question which is
+ * next, and a search as deep as the bound.
  *
- * A graph is revisited from graphs that have more in them, and thus may need more preemptions than what comes
- * of it. So the search goes on beyond the bound: by as much again as there are threads beside the revisited
- * load's and the store's, and, where threads wait, twice that. ("Reconciling Preemption Bounding with DPOR",
- * Marmanis, Kokologiannakis, Vafeiadis, 2023, shows once to be enough where none waits. Twice was enough
- * wherever it was compared with the search of everything.)
+ * A graph is revisited from graphs that have more in them, and thus may need more preemptions than
+ * what comes of it. So the search goes on beyond the bound: by as much again as there are threads
+ * beside the revisited load's and the store's, and, where threads wait, twice that. ("Reconciling
+ * Preemption Bounding with DPOR", Marmanis, Kokologiannakis, Vafeiadis, 2023, shows once to be
+ * enough where none waits. Twice was enough wherever it was compared with the search of
+ * everything.)
  */
 #include "preemptions.h"
 

@@ -1,7 +1,7 @@
 /*
- * A lock is a word that is 0 when it is free; to take it is a read-modify-write that waits until it is. A
- * condition is a list of sleepers (platform.c): whoever waits enlists before it lets go of the lock, so no
- * signal under the lock is missed.
+ * A lock is a word that is 0 when it is free; to take it is a read-modify-write that waits until it
+ * is. A condition is a list of sleepers (platform.c): whoever waits enlists before it lets go of
+ * the lock, so no signal under the lock is missed.
  */
 #include "bide/check_pthread.h"
 

@@ -46,7 +46,9 @@ static reference newest_run(const location *l, unsigned position, const unsigned
     return INITIAL;
 }
 
-/* What a step had beside its thread; `run` tells which of each thread's steps were run before it. */
+/*
+ * What a step had beside its thread; `run` tells which of each thread's steps were run before it.
+ */
 static void write_step(FILE *out, const event *e, const unsigned run[THREADS])
 {
     if (e->kind == EVENT_CHOICE && e->value != 0)

@@ -1,4 +1,6 @@
-/* Records of places that are known by their code are made when that is first run, and never freed. */
+/*
+ * Records of places that are known by their code are made when that is first run, and never freed.
+ */
 #define _GNU_SOURCE
 #include "sites.h"
 
@@ -10,7 +12,9 @@
 
 extern char __executable_start[] __attribute__((weak));
 
-/* As seen from where the sources lie: without what leads to a folder beside them, or to this one. */
+/*
+ * As seen from where the sources lie: without what leads to a folder beside them, or to this one.
+ */
 static const char *short_path(const char *path)
 {
     const char *found;
@@ -23,7 +27,9 @@ static const char *short_path(const char *path)
     return path;
 }
 
-/* The line that a place in the code belongs to, with its function and file; 0 if that is not known. */
+/*
+ * The line that a place in the code belongs to, with its function and file; 0 if that is not known.
+ */
 static unsigned find_code(const void *code, char *function, size_t function_size, char *file,
                           size_t file_size)
 {

@@ -8,8 +8,10 @@
 void site_describe(const bide_check_site_ *site, char *text, size_t size);
 void site_describe_code(const void *code, char *text, size_t size);
 
-/* A site that is known by its place in the code alone (c11.c), always the same one for one place. What it is called is
- * found when it is asked for. */
+/*
+ * A site that is known by its place in the code alone (c11.c), always the same one for one place.
+ * What it is called is found when it is asked for.
+ */
 bide_check_site_ *site_of_code(const void *code);
 const void *site_code(const bide_check_site_ *site);
 

@@ -57,7 +57,7 @@ const event *spin_step(const operation *op, uintptr_t address, hidden which, ref
         (e->kind == EVENT_LOAD && !location_is_at(the_checker.g, e->location, address, which)))
         execution_gave_up_spinning();
     if (op->is_rmw && !e->spurious && op->expected != e->op.expected)
-        execution_block(); /* it may succeed now: who knows */
+        execution_block(); /* it may succeed now */
     if (self != NULL)
         *self = (reference){(uint16_t)the_execution.running, (uint16_t)t->next};
     if (++t->next == t->position)
@@ -101,8 +101,8 @@ void spin_relax(void)
         return;
     }
     if (t->position == t->rounds[t->rounds_count - 1]) {
-        /* Another hint in the same round; or it looks at no atomic object: its own plain memory may yet end it,
-         * another's would be a race. */
+        /* Another hint in the same round; or it looks at no atomic object: its own plain memory may
+         * yet end it, another's would be a race. */
         if (++t->idle > the_checker.most_steps)
             execution_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
                             the_execution.running);

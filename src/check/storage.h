@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
-/* An array with room for `needed` elements at least; its contents are kept, what is new is zeroed. */
+/*
+ * An array with room for `needed` elements at least; its contents are kept, what is new is zeroed.
+ */
 void *grown(void *array, unsigned *capacity, unsigned needed, size_t size);
 
 /* Zeroed memory for one computation: what was taken before scratch_begin is gone after it. */

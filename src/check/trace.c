@@ -36,7 +36,10 @@ static void print_value(FILE *out, uint64_t value)
         fprintf(out, "%#" PRIx64, value);
 }
 
-/* The step that made the first store behind `position` of those that were run already; 0 if there is none. */
+/*
+ * The step that made the first store behind `position` of those that were run already; 0 if there
+ * is none.
+ */
 static unsigned newer_step(const location *l, unsigned position, const unsigned run[THREADS])
 {
     while (++position < l->count) {

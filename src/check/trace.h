@@ -1,12 +1,16 @@
 /*
- * What is told of executions: what was found, the steps that led there, and what the scenario noted.
+ * What is told of executions: what was found, the steps that led there, and what the scenario
+ * noted.
  */
 #ifndef BIDE_CHECK_TRACE_H
 #define BIDE_CHECK_TRACE_H
 
 #include <stdbool.h>
 
-/* Something was found in the running execution: puts the steps that led there into the result, and their text. */
+/*
+ * Something was found in the running execution: puts the steps that led there into the result, and
+ * their text.
+ */
 void trace_finding(void);
 
 /* Nobody can go on, and this thread, for one, waits. */

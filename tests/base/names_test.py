@@ -4,7 +4,8 @@
     literal     each function that bide/bide.h and bide/extend/ declare stands in a header under its own name
     tagged      ctags leads from each function of the sequence family to its one declaration
     renamed     what sequence_names.inc begins sequence_names_end.inc ends
-    wide        sequence8.h and its like declare each type and function of the family for their width, once
+    asked for   without sequence8.h and its like nothing is declared for another width
+    wide        they declare each type and function of the family for their width, once
     plain       after them the plain names are what they were before
 """
 import os
@@ -88,7 +89,11 @@ with tempfile.TemporaryDirectory() as folder:
     check("renamed: each from its own parts", all("".join(parts.split(", ")) == name for name, parts in names.items()))
     check("renamed: each function of the family", set(members) <= set(names), *sorted(set(members) - set(names)))
 
-    for bits in (8, 16, 32, 64):
+    widths = (8, 16, 32, 64)
+    unasked = {str(bits).join(parts.split(", ")) for parts in names.values() for bits in widths}
+    unasked &= set(re.findall(r"\w+", preprocessed(folder, "bide/bide.h", *extend)))
+    check("asked for: bide.h alone", not unasked, *sorted(unasked))
+    for bits in widths:
         wide = preprocessed(folder, f"bide/sequence{bits}.h")
         made = {str(bits).join(parts.split(", ")) for parts in names.values()}
         words = set(re.findall(r"\w+", wide))

@@ -1,6 +1,6 @@
 /*
- * A typed ring over the caller's memory, indexed by sequence. It holds elements and no positions: who may
- * use which slot is what sequencers and barriers say. Floor: queue.
+ * A typed ring over the caller's memory, indexed by sequence. It holds elements and no positions:
+ * which slots may be used, and by whom, is what sequencers and barriers say. Floor: queue.
  *
  *     struct record records[1024];
  *     bide_ring(struct record) ring;
@@ -8,8 +8,11 @@
  *     bide_ring_at(&ring, sequence)->length = 7;
  *     bide_ring_write(&ring, claim.first, batch, claim.count);
  *
+ * Any thread may use any of these on slots that are its own by a claim or a wait. They do not
+ * suspend, allocate or synchronise, cannot fail, and are wait-free: an index, or a copy of so many
+ * elements.
+ *
  * The count is a power of two, so that a slot is found by a mask and the sequence may wrap around.
- * None of these allocates, suspends or synchronises.
  */
 #ifndef BIDE_RING_H
 #define BIDE_RING_H
@@ -18,31 +21,34 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or declare
- * one where it is used. */
+/*
+ * A ring of elements of `type`. Each use is a type of its own: give it a name by a typedef, or
+ * declare one where it is used.
+ */
 #define bide_ring(type) \
     struct {            \
         type *slots;    \
         size_t mask;    \
     }
 
-/* Is it a count that a ring can have: a power of two? */
+/* Is `count` one that a ring can have: a power of two? Any thread; wait-free. */
 BIDE_INLINE bool bide_ring_fits(size_t count)
 {
     return count != 0 && (count & (count - 1)) == 0;
 }
 
 /*
- * Lays `ring` over `count` elements at `memory`, which stay the caller's and must outlive it. Returns
- * true, or false, with the ring unusable, if count is not a power of two.
+ * bide_ring_init(ring, memory, count): lays `ring` over `count` elements at `memory`, which stay
+ * the caller's and must outlive it. Returns true; or false, with the ring unusable, if count is not
+ * a power of two. Before it is shared.
  */
 #define bide_ring_init(ring, memory, count) \
     ((ring)->slots = (memory), (ring)->mask = (size_t)(count)-1, bide_ring_fits((size_t)(count)))
 
-/* The slot of `sequence`, a pointer to an element. */
+/* bide_ring_at(ring, sequence): the slot of `sequence`, a pointer to an element. */
 #define bide_ring_at(ring, sequence) (&(ring)->slots[(size_t)(sequence) & (ring)->mask])
 
-/* How many slots there are. */
+/* bide_ring_size(ring): how many slots there are. */
 #define bide_ring_size(ring) ((ring)->mask + 1)
 
 BIDE_INLINE size_t bide_ring_span_(size_t mask, size_t sequence, size_t count)
@@ -52,26 +58,36 @@ BIDE_INLINE size_t bide_ring_span_(size_t mask, size_t sequence, size_t count)
 }
 
 /*
- * How many of `count` slots, at most all, from that of `sequence` on stand side by side in memory, where the ring does
- * not wrap; *start is set to point at the first. So a batch is one span or two, each an array:
+ * bide_ring_span(ring, sequence, count, start): how many of `count` slots, at most all, stand side
+ * by side in memory, from that of `sequence` to where the ring wraps; *start is set to point at the
+ * first. So a batch is one span or two, each an array:
  *
  *     struct record *records;
- *     for (size_t span; (span = bide_ring_span(&ring, first, count, &records)) != 0; first += span, count -= span)
+ *     size_t span;
+ *     while ((span = bide_ring_span(&ring, first, count, &records)) != 0) {
  *         fill(records, span);
+ *         first += span, count -= span;
+ *     }
  */
 #define bide_ring_span(ring, sequence, count, start) \
     (*(start) = bide_ring_at((ring), (sequence)),    \
      bide_ring_span_((ring)->mask, (size_t)(sequence), (size_t)(count)))
 
-/* Copies `count` elements from the array `from` to the slots from that of `sequence` on. A statement; `ring`, `sequence`
- * and `from` are evaluated once for each. */
+/*
+ * bide_ring_write(ring, sequence, from, count): copies `count` elements from the array `from` to
+ * the slots from that of `sequence` on. A statement; `ring`, `sequence` and `from` are evaluated
+ * once for each element.
+ */
 #define bide_ring_write(ring, sequence, from, count)                                      \
     do {                                                                                  \
         for (size_t bide_i_ = 0, bide_count_ = (count); bide_i_ < bide_count_; bide_i_++) \
             *bide_ring_at((ring), (size_t)(sequence) + bide_i_) = (from)[bide_i_];        \
     } while (0)
 
-/* Copies `count` elements from the slots from that of `sequence` on to the array `to`. As above otherwise. */
+/*
+ * bide_ring_read(ring, sequence, to, count): copies `count` elements from the slots from that of
+ * `sequence` on to the array `to`. Otherwise as bide_ring_write.
+ */
 #define bide_ring_read(ring, sequence, to, count)                                         \
     do {                                                                                  \
         for (size_t bide_i_ = 0, bide_count_ = (count); bide_i_ < bide_count_; bide_i_++) \

@@ -1,21 +1,34 @@
 /*
- * Sequence numbers that wrap around: which of two comes first. Floor: base.
+ * Sequences: numbers that only grow, and wrap around. Which of two comes first, and by how much.
+ * Floor: base.
  *
- * For each unsigned type there is a set of the same functions: bide_sequence8_precedes and so on for 8,
- * 16, 32 and 64 bits, and bide_sequence_precedes for size_t. Let half be 2^(bits - 1):
+ *     bide_sequence next = bide_sequence_initial() + 1; // 0
+ *     while (!bide_sequence_precedes(published, next))
+ *         read(next++);
  *
- *     distance(a, b)    how far b lies ahead of a: 1 to half; 0 if it is a or lies behind it
- *     precedes(a, b)    distance(a, b) > 0
- *     difference(a, b)  a - b as a signed number; positive exactly if precedes(b, a)
+ * A bide_sequence is a size_t. With half = 2^(bits - 1) the functions say:
+ *
  *     initial()         the sequence before 0
+ *     distance(a, b)    how far b lies ahead of a: 1 to half; 0 if it is a, or lies behind it
+ *     precedes(a, b)    does b lie ahead of a: distance(a, b) > 0
+ *     difference(a, b)  a - b as a signed number; positive exactly if precedes(b, a)
  *
- * What lies more than half the range ahead counts as lying behind. At exactly half the range each of
- * the two precedes the other, and the signed type of the same width cannot hold the distance: difference
- * then is its greatest value, one less than the true distance, so that its sign agrees with precedes
- * at every distance. (Cast plainly it would be negative there, and a waiter for that sequence would be
- * taken for one whose sequence has come.) distance is exact everywhere; the barriers use no other.
+ * What lies more than half the range ahead counts as lying behind.
+ * Any thread; each is wait-free, cannot fail, does not suspend, and has no side effect.
  *
- * All of these: any thread, wait-free, no side effects.
+ * Sequences of other widths are there for those who need them: one line, #include
+ * "bide/sequence8.h" (or 16, 32, 64), declares this and all that is built on it for that width. So
+ * the results of arithmetic are cast to bide_sequence here and in the headers that build on this
+ * one: it may be narrower than an int.
+ *
+ * Why it is right:
+ *
+ * 1. At exactly half the range each of two sequences precedes the other. The signed type of the
+ *    same width cannot hold that distance, so difference then is its greatest value, one less than
+ *    the true distance. Thus its sign agrees with precedes at every distance. (A plain cast would
+ *    be negative there: a waiter for that sequence would be taken for one whose sequence has come.)
+ * 2. distance and precedes are exact everywhere. What is built on sequences uses no other.
+ *
  * Source: the traits of the seed article on sequence barriers, with difference mended.
  */
 #ifndef BIDE_SEQUENCE_H
@@ -23,34 +36,48 @@
 
 #include "bide/atomic.h"
 
-#define BIDE_CONCAT3_(a, b, c) a##b##c
-#define BIDE_CONCAT3(a, b, c)  BIDE_CONCAT3_(a, b, c)
-#define BIDE_CONCAT2_(a, b)    a##b
-#define BIDE_CONCAT2(a, b)     BIDE_CONCAT2_(a, b)
-
-#ifndef BIDE_SEQUENCE_ATOMIC_64
-#define BIDE_SEQUENCE_ATOMIC_64 (BIDE_CHECK || ATOMIC_LLONG_LOCK_FREE == 2)
-#endif
-
-#define BIDE_SIGNED_8_        int8_t
-#define BIDE_SIGNED_16_       int16_t
-#define BIDE_SIGNED_32_       int32_t
-#define BIDE_SIGNED_64_       int64_t
-#define BIDE_SIGNED__         ptrdiff_t /* size_t */
-#define BIDE_SIGNED_OF_(bits) BIDE_CONCAT3(BIDE_SIGNED_, bits, _)
-
-/* A counter of which a sequence is the low bits: as wide as a pointer, or as the sequence if that is wider. */
-#define BIDE_COUNTER_8_        uintptr_t
-#define BIDE_COUNTER_16_       uintptr_t
-#define BIDE_COUNTER_32_       uintptr_t
-#define BIDE_COUNTER_64_       uint64_t
-#define BIDE_COUNTER__         size_t
-#define BIDE_COUNTER_OF_(bits) BIDE_CONCAT3(BIDE_COUNTER_, bits, _)
-
 BIDE_EXTERN_C_BEGIN
 
-#define BIDE_SEQUENCE_TEMPLATE "bide/detail/sequence_template.h"
-#include "bide/detail/each_sequence.h"
+#ifndef BIDE_SEQUENCE_NAME_ /* (sequence8.h and its like say for their width what these are) */
+typedef size_t bide_sequence;
+typedef ptrdiff_t bide_sequence_signed;
+/* A counter of which a sequence is the low bits: as wide as a pointer, or as it if wider. */
+typedef size_t bide_sequence_counter_;
+#endif
+
+#define BIDE_SEQUENCE_HALF_ ((bide_sequence)((bide_sequence)-1 / 2 + 1))
+
+/* The sequence before 0: what is published before anything is. */
+BIDE_INLINE bide_sequence bide_sequence_initial(void)
+{
+    return (bide_sequence)-1;
+}
+
+/* How far `b` lies ahead of `a`: 1 to half the range; 0 if it is `a`, or lies behind it. */
+BIDE_INLINE bide_sequence bide_sequence_distance(bide_sequence a, bide_sequence b)
+{
+    bide_sequence ahead = (bide_sequence)(b - a);
+    return ahead <= BIDE_SEQUENCE_HALF_ ? ahead : 0;
+}
+
+/* Does `a` come before `b`? */
+BIDE_INLINE bool bide_sequence_precedes(bide_sequence a, bide_sequence b)
+{
+    /* ahead - 1 wraps for ahead == 0, which does not precede. */
+    return (bide_sequence)(b - a - 1) < BIDE_SEQUENCE_HALF_;
+}
+
+/* `a` - `b`, signed; at exactly half the range the greatest value (1). */
+BIDE_INLINE bide_sequence_signed bide_sequence_difference(bide_sequence a, bide_sequence b)
+{
+    bide_sequence ahead = (bide_sequence)(a - b);
+    if (ahead < BIDE_SEQUENCE_HALF_)
+        return (bide_sequence_signed)ahead;
+    if (ahead == BIDE_SEQUENCE_HALF_)
+        return (bide_sequence_signed)(BIDE_SEQUENCE_HALF_ - 1);
+    /* -(distance behind), in a way that stays within the signed type */
+    return (bide_sequence_signed)(-(bide_sequence_signed)((bide_sequence)-1 - ahead) - 1);
+}
 
 BIDE_EXTERN_C_END
 

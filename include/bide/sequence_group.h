@@ -1,56 +1,81 @@
 /*
- * A barrier group: waits for the slowest of several sequence barriers. What a consumer that comes after several
- * others waits for, and what a producer must not overtake. Members come and go while others wait. Floor: sync.
+ * A barrier group: several sequence barriers, of which one waits for the slowest. A consumer that
+ * comes after several others waits for their group, and a producer does not overtake its own, the
+ * gate. Members come and go while others wait. Floor: sync.
  *
- *     fixed      an array of barriers, from the beginning to the end
- *     joined     a list, through memory of those who have joined (bide_sequence_group_member)
+ *     bide_sequence_barrier *consumers[] = {&first, &second};
+ *     bide_sequence_group gate;
+ *     bide_sequence_group_init(&gate, consumers, 2);
  *
- *     join       the joiner begins where `after`, say the cursor of a ring, is; from there on it gets everything
- *     look       has everybody published the target? (is_published)
- *     wait       looks, waits for the slowest, looks again, until there is nobody who has not
- *     leave      it is no member any more; whoever waits for it turns to the others; then its memory may go
+ *     bide_try(bide_sequence_group_wait_until_published(&self->wait, &gate, target));
  *
- * To leave is not to close: a member that closes its barrier has failed, and so do those who wait for it.
+ *     start = bide_sequence_group_join(&gate, &self->member, &self->barrier, &cursor);
+ *     ...                               a visitor: it reads all that comes after start
+ *     bide_await(bide_sequence_group_leave(&self->leaver, &gate, &self->member));
  *
- * A wait is a small coroutine inside the waiter, so the awaiting coroutine is resumed once. The slowest is waited for
- * first since, once it is there, the others probably are. There is a set of types and functions for each type of
- * sequence, as in sequence.h; their contracts stand once, in detail/sequence_group_template.h.
+ *     fixed      an array of barriers, which are members as long as there is the group
+ *     joined     a list, through the memory of those that have joined
  *
- * ---- Nobody is overtaken who joins ----
+ *     join       the joiner begins where `after`, say the cursor of a ring, is, and gets everything
+ *                from there on
+ *     look       has every member published the target? (is_published)
+ *     wait       looks, waits for the slowest, looks again, until every member has
+ *     leave      it is no member any more; waits for it turn to the others; then its memory may go
  *
- * Fixed members are looked at without a lock, and while nobody has joined that is all: a look then costs one load
- * more. Those who have joined are looked at under the group's lock, under which others join and leave.
+ * To leave is not to close. A member that closes its barrier has failed, and so do the waits for
+ * it.
  *
- * 1. Whoever looks goes by it up to some number C, which all members that he saw had published: a producer writes
- *    what lies up to the ring's size past C; a later consumer reads up to C. A joiner whom he did not see begins
- *    after P, and for both P must not precede C. Now what the members publish was published by `after` before. If
- *    he looked under the lock, that was before the joiner had it, so the joiner's R is ordered after. If not:
+ * Any thread may look, wait, and join; the joiner leaves. A look costs a load a fixed member and
+ * one more, while nobody has joined; with joined members it takes the group's lock for a few loads
+ * a member. A wait is a small coroutine inside the waiter, so the awaiting coroutine is resumed
+ * once. It waits for the slowest first, because once that is there the others probably are.
+ *
+ * Sequences are size_t here; for other widths see sequence8.h.
+ *
+ * Why it is right:
+ *
+ * Fixed members are looked at without a lock. Joined members are looked at under the group's lock,
+ * under which others join and leave.
+ *
+ * No joiner is overtaken.
+ *
+ * 1. Whoever looks goes by the look up to some number C, which all members that it saw had
+ *    published: a producer writes what lies up to the ring's size past C, a later consumer reads up
+ *    to C. A joiner that the looker did not see begins after P. For both P must not precede C. What
+ *    the members publish was published by `after` before. If the looker looked under the lock, it
+ *    did before the joiner had it, so the joiner's R is ordered after. If not:
  *
  *        publisher:  S  after.published.store(C or later, release)
  *        looker:     F  loads C of the fixed members, acquire    joiner:  W  first.store(member)
  *                    L  light fence                                       X  heavy fence
  *                    H  first.load                                        R  after.published.load
  *
- *    S happens before F (by way of the member that published C, and acquired it from `after`; or of the looker, who
- *    is the publisher), and F is before L. If H does not see W, then L comes before X (fence.h), and R, behind X, sees
- *    S, which happens before L, or something later. If it does see W, or anything of W's member, he
- *    takes the lock, and so comes after the joining, and sees the joiner's P. F must come before H: in the other
- *    order everything could move on between the two. With no members at all everything counts as published, that is
- *    C is the target, and it is the producer's part that C does not lie ahead of the cursor: of what it has claimed
- *    and not published there is never more than the ring holds.
- * 2. What one who has left had done with is done with: whoever looks without meeting it has taken the lock after
- *    it, or read the NULL that it, or one who came later to the lock, stored in `first`: released there, acquired
- *    by H. (So that a slot that it was the last to read can be written.)
- * 3. No wait is forgotten: after waiting for one a wait looks at all again, so it does not matter who came and went
- *    meanwhile; it waits for none who has left, for to leave closes the barrier, which ends that wait.
+ *      a. S happens before F, by way of the member that published C and acquired it from `after`,
+ *         or because the looker is the publisher. F is before L.
+ *      b. If H does not see W, then L comes before X (fence.h). R is behind X, so it sees S, which
+ *         happens before L, or something later.
+ *      c. If H sees W, or anything of W's member, the looker takes the lock, so it comes after the
+ *         joining, and sees the joiner's P.
+ *      d. F must come before H: in the other order everything could move on between the two.
+ *      e. With no members at all everything counts as published, that is, C is the target. It is
+ *         the producer's part that C does not lie ahead of the cursor: never is more claimed and
+ *         not published than the ring holds.
+ * 2. What a member that has left had done with is done with, so a slot that it was the last to read
+ *    can be written. A looker that does not meet it has taken the lock after it; or it has read the
+ *    NULL in `first` that it, or a later holder of the lock, stored there. That store releases, and
+ *    H acquires.
+ * 3. No wait is forgotten. After it has waited for one member, a wait looks at all again, so it
+ *    does not matter who came and went meanwhile. It waits for no member that has left, because to
+ *    leave closes the barrier, which ends that wait.
  *
- * ---- Nothing of a member is touched after it has left ----
+ * Nothing of a member is touched after it has left.
  *
- * 4. Outside the lock a member is used only by waits that wait for it: each has added itself to `users` under the
- *    lock, while it was a member, and takes itself off when its wait on the barrier is over. Who finds, under the
- *    lock, that it is no member any more and nobody uses it, sets the event `left`, once, as the last thing that is
- *    done to it (event.h); the leaver goes by nothing else.
- * 5. The lock is held for a few loads and stores a member; nobody is woken under it.
+ * 4. Outside the lock only waits that wait for a member use it. Each has added itself to `users`
+ *    under the lock, while it was a member, and takes itself off when its wait on the barrier is
+ *    over. Whoever finds, under the lock, that it is no member any more and has no user sets the
+ *    event `left`, once, as the last thing that is done to it (event.h). The leaver goes by nothing
+ *    else.
+ * 5. The lock is held for a few loads and stores a member. Nobody is woken under it.
  *
  * Source: the disruptor's dependent consumers, and its gating sequences that are added and removed.
  */
@@ -64,25 +89,255 @@
 
 BIDE_EXTERN_C_BEGIN
 
-#define BIDE_SEQUENCE_TEMPLATE "bide/detail/sequence_group_template.h"
-#include "bide/detail/each_sequence.h"
+/* One that has joined. The joiner's memory, in use until it has left; all but `left` is locked. */
+typedef struct bide_sequence_group_member {
+    struct bide_sequence_group_member *next;
+    struct bide_sequence_group_member *before;
+    bide_sequence_barrier *barrier;
+    size_t users; /* the waits that wait for it */
+    bool joined;
+    bide_event left; /* it is no member, and nobody uses it any more */
+} bide_sequence_group_member;
+
+typedef struct bide_sequence_group {
+    bide_sequence_barrier *const *fixed; /* the caller's array; constant while shared */
+    size_t count;
+    /* those that have joined; written under the lock */
+    bide_atomic(bide_sequence_group_member *) first;
+    bide_atomic(uint32_t) lock;
+} bide_sequence_group;
+
+/* One wait. The caller's memory, in use until the wait has ended; `published` is its result. */
+typedef struct bide_sequence_group_waiter {
+    bide_frame frame;
+    bide_sequence_group *group;
+    bide_sequence target;
+    bide_sequence published;          /* what the slowest member had published */
+    bide_sequence_barrier *slowest;   /* the barrier that is waited for */
+    bide_sequence_group_member *held; /* the member whose it is; NULL: a fixed one's, or none */
+    bide_sequence_follower wait;      /* its counter: NULL, or what the target follows */
+} bide_sequence_group_waiter;
+
+/* One leaving. The caller's memory, in use until it has ended. */
+typedef struct bide_sequence_group_leaver {
+    bide_event_waiter wait; /* the head */
+    bide_sequence_group *group;
+    bide_sequence_group_member *member;
+} bide_sequence_group_leaver;
+
+extern const bide_coroutine_code bide_sequence_group_code_;
+
+/* The slow halves, in src/sync/sequence_group.c. */
+bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide_sequence target,
+                                                bide_sequence *least);
 
 /*
- * Says, where BIDE_DEBUG is 1, that the group is misused if somebody who has joined has not left; otherwise does
- * nothing.
+ * Makes a group of `count` barriers, in an array of the caller's; both the array and they must
+ * outlive it. NULL and 0 if there are none: others may join. With no member at all every sequence
+ * counts as published. Before it is shared; does not suspend, cannot fail. The memory may go when
+ * everybody that joined has left, no wait is under way, and nobody calls any of these on it.
  */
-#define BIDE_SEQUENCE_GROUP_MISUSE_(group) \
+BIDE_INLINE void bide_sequence_group_init(bide_sequence_group *group,
+                                          bide_sequence_barrier *const *fixed, size_t count)
+{
+    group->fixed = fixed;
+    group->count = count;
+    bide_atomic_init(&group->first, NULL);
+    bide_atomic_init(&group->lock, 0);
+}
+
+/* Behind the macro of the same name. */
+BIDE_INLINE void bide_sequence_group_destroy_(bide_sequence_group *group, const char *what,
+                                              const char *where, const char *file, unsigned line)
+{
+    if (BIDE_DEBUG && bide_atomic_load(&group->first, relaxed) != NULL)
+        bide_misuse_(what, where, file, line);
+}
+
+/*
+ * Makes `barrier` a member, and returns what it has published from the beginning: what `after` has.
+ * From then on whoever goes by the group waits for the joiner at everything that comes later. So if
+ * `after` is the cursor of a ring, and the group its gate or leads to it, the joiner can read every
+ * message after the returned one, and publishes on `barrier` what it has done with.
+ *
+ * `member` and `barrier` are the joiner's memory, not yet in use, and must stay until it has left;
+ * `barrier` is initialised here. `after` is where what the members publish comes from: whatever
+ * they have published, it has published before. Any thread, at any time; does not suspend, cannot
+ * fail; blocks while another looks at those that have joined, joins or leaves.
+ */
+bide_sequence bide_sequence_group_join(bide_sequence_group *group,
+                                       bide_sequence_group_member *member,
+                                       bide_sequence_barrier *barrier,
+                                       bide_sequence_barrier *after);
+
+/*
+ * The same where no barrier says what is published: the joiner begins at what start(argument)
+ * returns. That is called under the group's lock, so it must neither block nor use the group. What
+ * it returns must not lie before what any member has published already, nor before what a producer
+ * may have overwritten already. The last sequence that was claimed is right, whatever the orders of
+ * the claim and of that load (1). Otherwise as join.
+ */
+bide_sequence bide_sequence_group_join_from(bide_sequence_group *group,
+                                            bide_sequence_group_member *member,
+                                            bide_sequence_barrier *barrier,
+                                            bide_sequence (*start)(void *argument), void *argument);
+
+/*
+ * Makes a barrier that is in use a member as it stands: for what is put up before anything runs;
+ * and for one that is a member of another group already, where it holds back those that would
+ * overwrite what it is to read. Otherwise as join.
+ */
+void bide_sequence_group_add(bide_sequence_group *group, bide_sequence_group_member *member,
+                             bide_sequence_barrier *barrier);
+
+/*
+ * The first half of leaving: from now on it is no member. Does nothing if it is none already. The
+ * barrier stays as it is, and waits that wait for it go on doing so until it is closed; so it is to
+ * leave as well, by one of those below. For a barrier in several groups: it is removed from all,
+ * and then leaves each. The joiner only; does not suspend, cannot fail; blocks as join does.
+ */
+void bide_sequence_group_remove(bide_sequence_group *group, bide_sequence_group_member *member);
+
+/*
+ * Leaves, if that needs no waiting: removes the member and closes its barrier. What was published
+ * stays published, and what the member has not done with is waited for no longer. True: nothing
+ * refers to the member any more, and its memory may go. False: it is no member any more, but a wait
+ * that waited for it has yet to turn to the others. Then this is to be called again, or leave is to
+ * be awaited. The joiner only; does not suspend; blocks as join does.
+ */
+bool bide_sequence_group_try_leave(bide_sequence_group *group, bide_sequence_group_member *member);
+
+BIDE_INLINE bool bide_sequence_group_leave_ready_(bide_awaiter *awaiter)
+{
+    bide_sequence_group_leaver *leaver = (bide_sequence_group_leaver *)(void *)awaiter;
+    return bide_sequence_group_try_leave(leaver->group, leaver->member);
+}
+
+/*
+ * Leaves, and waits until nothing refers to the member any more: then its memory, and the
+ * barrier's, may go. `leaver` is the caller's memory, in use until then. Always ends with 0. It
+ * cannot be cut short, so that a coroutine that is asked to stop can still leave. It waits for no
+ * more than that the waits which waited for this member are run by their schedulers. A coroutine
+ * that is destroyed while it waits here is to leave again. The joiner only; suspends if a wait
+ * refers to the member; blocks as join does.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *leaver,
+                                                    bide_sequence_group *group,
+                                                    bide_sequence_group_member *member)
+{
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_sequence_group_leave_ready_,
+        .suspend = bide_event_suspend_,
+        .resume = bide_event_resume_,
+        .cancel = NULL,
+        .withdraw = bide_event_withdraw_,
+        .name = "bide_sequence_group_leave",
+    };
+    leaver->wait.listed.awaiter.ops = &ops;
+    leaver->wait.event = &member->left;
+    leaver->group = group;
+    leaver->member = member;
+    return &leaver->wait.listed.awaiter;
+}
+
+/* The same for a plain thread, which blocks until the member has left. The joiner only. */
+BIDE_INLINE void bide_sequence_group_leave_blocking(bide_sequence_group *group,
+                                                    bide_sequence_group_member *member)
+{
+    bide_sequence_group_leaver leaver;
+    bide_sync_wait(bide_sequence_group_leave(&leaver, group, member));
+}
+
+/* `least`: how far past the target the slowest is; all ones, as no barrier is, if there is none. */
+BIDE_INLINE bide_sequence bide_sequence_group_past_(bide_sequence target, bide_sequence least)
+{
+    return (bide_sequence)(target + (least != (bide_sequence)-1 ? least : 0));
+}
+
+/*
+ * Has every member published `target`? Then *published is the slowest member's last; what any of
+ * them published is visible, and so is what those that have left had done. Any thread; does not
+ * suspend. Wait-free while nobody has joined; otherwise it blocks while another looks, joins or
+ * leaves.
+ */
+BIDE_INLINE bool bide_sequence_group_is_published(bide_sequence_group *group, bide_sequence target,
+                                                  bide_sequence *published)
+{
+    bide_sequence least = (bide_sequence)-1; /* how far past the target */
+    for (size_t i = 0; i < group->count; i++) {
+        bide_sequence last = bide_sequence_barrier_last_published(group->fixed[i]); /* F */
+        if (bide_sequence_precedes(last, target))
+            return false;
+        bide_sequence past = (bide_sequence)(last - target);
+        if (past < least)
+            least = past;
+    }
+    bide_atomic_fence_light();                                             /* L; partner: X */
+    if (BIDE_UNLIKELY(bide_atomic_load(&group->first, acquire) != NULL) && /* H; acquire: 2 */
+        !bide_sequence_group_joined_have_published_(group, target, &least))
+        return false;
+    *published = bide_sequence_group_past_(target, least);
+    return true;
+}
+
+BIDE_INLINE bool bide_sequence_group_ready_(bide_awaiter *awaiter)
+{
+    bide_sequence_group_waiter *waiter = (bide_sequence_group_waiter *)(void *)awaiter;
+    bool ready =
+        bide_sequence_group_is_published(waiter->group, waiter->target, &waiter->published);
+    if (ready)
+        waiter->frame.error = 0;
+    return ready;
+}
+
+/*
+ * Waits until each of those that are members when the wait ends has published `target`. `waiter` is
+ * the caller's memory, in use until then; its member `published` is then the slowest member's last
+ * sequence, `target` or later.
+ *
+ * Ends with 0; with -EPIPE if a member's barrier was closed before `target` (`published` is then
+ * that one's last); or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h; `published` is then the
+ * last of the member that was waited for). To be cancelled loses nothing. All members are looked at
+ * when it begins, and again when the slowest gets there or is closed. It waits for that one, so
+ * that another was closed meanwhile is noticed only then. Any thread; suspends if some member has
+ * not published `target`; progress as is_published.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *
+bide_sequence_group_wait_until_published(bide_sequence_group_waiter *waiter,
+                                         bide_sequence_group *group, bide_sequence target)
+{
+    static const bide_point start =
+        BIDE_POINT_START_READY(bide_sequence_group_ready_, &bide_sequence_group_code_);
+    waiter->frame.awaiter.ops = &start.ops;
+    waiter->group = group;
+    waiter->target = target;
+    waiter->wait.counter = NULL;
+    return &waiter->frame.awaiter;
+}
+
+/*
+ * Waits until every member has published what lies `behind` the counter, perhaps for a moment only.
+ * Ends with -EPIPE only if a member is closed that leaves no room; `published` says nothing.
+ * Otherwise as above; see bide_sequence_barrier_follow_.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_sequence_group_follow_(bide_sequence_group_waiter *waiter,
+                                          bide_sequence_group *group,
+                                          bide_atomic(bide_sequence_counter_) * counter,
+                                          bide_sequence behind);
+
+#define BIDE_GROUP_DESTROYED_(group) \
     BIDE_MISUSE_("a sequence group is destroyed that has members", #group)
-#define bide_sequence_group8_destroy(group) \
-    bide_sequence_group8_destroy_(group, BIDE_SEQUENCE_GROUP_MISUSE_(group))
-#define bide_sequence_group16_destroy(group) \
-    bide_sequence_group16_destroy_(group, BIDE_SEQUENCE_GROUP_MISUSE_(group))
-#define bide_sequence_group32_destroy(group) \
-    bide_sequence_group32_destroy_(group, BIDE_SEQUENCE_GROUP_MISUSE_(group))
-#define bide_sequence_group64_destroy(group) \
-    bide_sequence_group64_destroy_(group, BIDE_SEQUENCE_GROUP_MISUSE_(group))
+
+/*
+ * bide_sequence_group_destroy(group): the end of a group's life. Does nothing, but where misuse is
+ * looked for (BIDE_DEBUG) tells if somebody that has joined has not left. By the one thread that
+ * still has it; does not suspend; wait-free.
+ */
 #define bide_sequence_group_destroy(group) \
-    bide_sequence_group_destroy_(group, BIDE_SEQUENCE_GROUP_MISUSE_(group))
+    bide_sequence_group_destroy_((group), BIDE_GROUP_DESTROYED_(group))
 
 BIDE_EXTERN_C_END
 

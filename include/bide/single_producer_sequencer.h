@@ -1,11 +1,18 @@
 /*
- * A single-producer sequencer: hands out the slots of a ring to the one producer, in order, and none that
- * a consumer may still read. Floor: sync.
+ * A single-producer sequencer: hands out the slots of a ring to its one producer, in order, and
+ * none that a consumer may still read. Floor: sync.
  *
- * For each type of sequence there is a set of the same types and functions, as in sequence.h. It joins two
- * things that the user owns: the cursor, a sequence barrier on which the consumers wait for what the
- * producer publishes; and the gate, a group of barriers on which the last consumers publish what they have
- * done with.
+ *     bide_sequence_barrier cursor;      consumers wait on it for what the producer publishes
+ *     bide_sequence_barrier consumed;    a consumer publishes on it what it has done with
+ *     bide_sequence_group gate;          of the last consumers, whom the producer does not pass
+ *     bide_single_producer_sequencer sequencer;
+ *     bide_single_producer_sequencer_init(&sequencer, &cursor, &gate, SIZE);
+ *
+ *     bide_try(bide_single_producer_sequencer_claim_up_to(&self->claim, &sequencer, 16));
+ *     for (bide_sequence i = 0; i < self->claim.count; i++)
+ *         fill(bide_ring_at(&ring, self->claim.first + i));
+ *     bide_single_producer_sequencer_publish_range(&sequencer, self->claim.first,
+ *                                                  self->claim.count);
  *
  *              consumed (gate)          published (cursor)     next
  *     ... free | in the consumers' hands      | claimed          | free ...
@@ -17,17 +24,24 @@
  *     give back   what was claimed last, as if it had not been
  *     close       consumers read what is published; claims end with -EPIPE
  *
- * Claiming and publishing is the producer's: `next` and `consumed` are plain fields. What consumers ask goes to the
- * cursor. The claims' memory orders are those of the gate's barriers: a slot is claimed after an acquiring load of what
- * the consumer published when it had done with it. Markers of abandoned slots are plain bytes: like the slots, they are
- * the producer's until they are published, and the consumers' until they have done with them.
+ * Claiming, publishing and closing are the producer's: one thread at a time. What consumers ask
+ * goes to the cursor, from any thread. A claim costs a few plain loads while it is known that slots
+ * are free, and a look at the gate otherwise; publishing is the barrier's.
  *
- * size is at most half the range of the sequence: the first claims wait for sequences up to `size` behind
- * the initial one, which count as published (the property that the seed article points out).
+ * The names are those of the multi-producer sequencer, where producers publish in any order.
+ * Sequences are size_t here; for other widths see sequence8.h.
  *
- * The names are those of the multi-producer sequencer, where publishing takes any order.
+ * Why it is right:
  *
- * Source: the disruptor; cppcoro's single_producer_sequencer; the seed article.
+ * 1. `next` and `consumed` are plain fields, because only the producer touches them.
+ * 2. A slot is claimed after an acquiring load of what the consumer published when it had done with
+ *    the slot. So the claims' memory orders are those of the gate's barriers.
+ * 3. The markers of abandoned slots are plain bytes. Like the slots they are the producer's until
+ *    they are published, and the consumers' until they have done with them.
+ * 4. size is at most half the range of the sequence. The first claims look for sequences up to
+ *    `size` behind the initial one, which count as published.
+ *
+ * Source: the disruptor; cppcoro's single_producer_sequencer; the seed article, for 4.
  */
 #ifndef BIDE_SINGLE_PRODUCER_SEQUENCER_H
 #define BIDE_SINGLE_PRODUCER_SEQUENCER_H
@@ -37,56 +51,406 @@
 
 BIDE_EXTERN_C_BEGIN
 
-#define BIDE_SEQUENCE_TEMPLATE "bide/detail/single_producer_sequencer_template.h"
-#include "bide/detail/each_sequence.h"
+typedef struct bide_single_producer_sequencer {
+    /* constant while shared */
+    bide_sequence_barrier *cursor;
+    bide_sequence_group *gate;
+    /* of each slot: is it abandoned? NULL: none ever is. See 3 */
+    uint8_t *markers;
+    bide_sequence size;
+    /* the producer's */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_sequence next; /* the next to be claimed */
+    bide_sequence consumed; /* what the slowest consumer had done with at the last look */
+    bool closed;            /* `consumed` is then such that none is free */
+} bide_single_producer_sequencer;
+
+/* One claim: of `count` slots from `first` on. The caller's memory, in use until it has ended. */
+typedef struct bide_claim {
+    bide_frame frame;
+    bide_single_producer_sequencer *sequencer;
+    bide_sequence most;
+    bide_sequence first;
+    bide_sequence count;
+    bide_sequence_group_waiter wait;
+} bide_claim;
+
+extern const bide_coroutine_code bide_single_producer_sequencer_claim_code_;
 
 /*
- * Those that tell of misuse with what the caller wrote, for each type of sequence. Their contracts are in the template,
- * at _publish_range_, _abandon_, _give_back_ and _destroy_.
+ * Makes a sequencer over a ring of `size` slots. `cursor` and the members of `gate` are the
+ * caller's, initialised alike, with the sequence before the first to be claimed; they must outlive
+ * the sequencer. Returns 0, or -EINVAL if size is 0 or more than half the range. Before it is
+ * shared; does not suspend. A sequencer is aligned to BIDE_CACHE_LINE, and so is what contains one.
+ * The memory may go when no claim is under way and nobody calls any of these on it.
  */
-#define BIDE_SINGLE_PUT_(name, sequencer, first, count) \
-    bide_single_producer_sequencer##name(               \
-        (sequencer), (first), (count),                  \
-        BIDE_MISUSE_("a sequence is published that is not claimed, or was published", #sequencer))
-#define BIDE_SINGLE_ABANDON_(name, sequencer, first, count)                             \
-    bide_single_producer_sequencer##name(                                               \
-        (sequencer), (first), (count),                                                  \
-        BIDE_MISUSE_("a sequence is abandoned that is not claimed, or without markers", \
-                     #sequencer))
-#define BIDE_SINGLE_GIVE_BACK_(name, sequencer, count) \
-    bide_single_producer_sequencer##name(              \
-        (sequencer), (count), BIDE_MISUSE_("more is given back than is claimed", #sequencer))
-#define BIDE_SINGLE_DESTROY_(name, sequencer) \
-    bide_single_producer_sequencer##name(     \
-        (sequencer), BIDE_MISUSE_("a sequencer is destroyed that is waited for", #sequencer))
+int bide_single_producer_sequencer_init(bide_single_producer_sequencer *sequencer,
+                                        bide_sequence_barrier *cursor, bide_sequence_group *gate,
+                                        bide_sequence size);
 
-/* clang-format off */
-#define bide_single_producer_sequencer8_publish(s, n)              BIDE_SINGLE_PUT_(8_publish_range_, s, n, 1)
-#define bide_single_producer_sequencer8_publish_range(s, n, count) BIDE_SINGLE_PUT_(8_publish_range_, s, n, count)
-#define bide_single_producer_sequencer8_abandon(s, n, count)       BIDE_SINGLE_ABANDON_(8_abandon_, s, n, count)
-#define bide_single_producer_sequencer8_give_back(s, count)        BIDE_SINGLE_GIVE_BACK_(8_give_back_, s, count)
-#define bide_single_producer_sequencer8_destroy(s)                 BIDE_SINGLE_DESTROY_(8_destroy_, s)
-#define bide_single_producer_sequencer16_publish(s, n)              BIDE_SINGLE_PUT_(16_publish_range_, s, n, 1)
-#define bide_single_producer_sequencer16_publish_range(s, n, count) BIDE_SINGLE_PUT_(16_publish_range_, s, n, count)
-#define bide_single_producer_sequencer16_abandon(s, n, count)       BIDE_SINGLE_ABANDON_(16_abandon_, s, n, count)
-#define bide_single_producer_sequencer16_give_back(s, count)        BIDE_SINGLE_GIVE_BACK_(16_give_back_, s, count)
-#define bide_single_producer_sequencer16_destroy(s)                 BIDE_SINGLE_DESTROY_(16_destroy_, s)
-#define bide_single_producer_sequencer32_publish(s, n)              BIDE_SINGLE_PUT_(32_publish_range_, s, n, 1)
-#define bide_single_producer_sequencer32_publish_range(s, n, count) BIDE_SINGLE_PUT_(32_publish_range_, s, n, count)
-#define bide_single_producer_sequencer32_abandon(s, n, count)       BIDE_SINGLE_ABANDON_(32_abandon_, s, n, count)
-#define bide_single_producer_sequencer32_give_back(s, count)        BIDE_SINGLE_GIVE_BACK_(32_give_back_, s, count)
-#define bide_single_producer_sequencer32_destroy(s)                 BIDE_SINGLE_DESTROY_(32_destroy_, s)
-#define bide_single_producer_sequencer64_publish(s, n)              BIDE_SINGLE_PUT_(64_publish_range_, s, n, 1)
-#define bide_single_producer_sequencer64_publish_range(s, n, count) BIDE_SINGLE_PUT_(64_publish_range_, s, n, count)
-#define bide_single_producer_sequencer64_abandon(s, n, count)       BIDE_SINGLE_ABANDON_(64_abandon_, s, n, count)
-#define bide_single_producer_sequencer64_give_back(s, count)        BIDE_SINGLE_GIVE_BACK_(64_give_back_, s, count)
-#define bide_single_producer_sequencer64_destroy(s)                 BIDE_SINGLE_DESTROY_(64_destroy_, s)
-#define bide_single_producer_sequencer_publish(s, n)              BIDE_SINGLE_PUT_(_publish_range_, s, n, 1)
-#define bide_single_producer_sequencer_publish_range(s, n, count) BIDE_SINGLE_PUT_(_publish_range_, s, n, count)
-#define bide_single_producer_sequencer_abandon(s, n, count)       BIDE_SINGLE_ABANDON_(_abandon_, s, n, count)
-#define bide_single_producer_sequencer_give_back(s, count)        BIDE_SINGLE_GIVE_BACK_(_give_back_, s, count)
-#define bide_single_producer_sequencer_destroy(s)                 BIDE_SINGLE_DESTROY_(_destroy_, s)
-/* clang-format on */
+/*
+ * Lets slots be abandoned. `markers` is an array of `size` bytes, the caller's, which must outlive
+ * the sequencer; they are cleared here, and from now on by each claim. Returns 0, or -EINVAL if
+ * size is no power of two. After init, before anything is claimed; does not suspend.
+ */
+int bide_single_producer_sequencer_set_markers(bide_single_producer_sequencer *sequencer,
+                                               uint8_t *markers);
+
+/* ---- Claiming ---- */
+
+/* Their first claim since these slots were read: nobody else looks at their markers. */
+BIDE_INLINE void
+bide_single_producer_sequencer_clear_markers_(bide_single_producer_sequencer *sequencer,
+                                              bide_sequence first, bide_sequence count)
+{
+    for (bide_sequence i = 0; i < count; i++)
+        sequencer->markers[(bide_sequence)(first + i) & (bide_sequence)(sequencer->size - 1)] = 0;
+}
+
+/*
+ * Takes up to `most` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
+ * none is free, or it is closed. The producer only; does not suspend; wait-free, but for joined
+ * members of the gate (sequence_group.h).
+ */
+BIDE_INLINE bide_sequence bide_single_producer_sequencer_try_claim(
+    bide_single_producer_sequencer *sequencer, bide_sequence most, bide_sequence *first)
+{
+    bide_sequence next = sequencer->next;
+    bide_sequence used = (bide_sequence)(next - 1 - sequencer->consumed);
+    if (BIDE_UNLIKELY(used != 0 && (bide_sequence)(sequencer->size - used) < most)) {
+        /* Not enough that is known to be free: look at the gate, which may have moved. */
+        bide_sequence needed = (bide_sequence)(next - sequencer->size);
+        if (sequencer->closed ||
+            !bide_sequence_group_is_published(sequencer->gate, needed, &sequencer->consumed))
+            return 0;
+        used = (bide_sequence)(next - 1 - sequencer->consumed);
+    }
+    bide_sequence available = (bide_sequence)(sequencer->size - used);
+    bide_sequence count = most < available ? most : available;
+    *first = next;
+    sequencer->next = (bide_sequence)(next + count);
+    if (BIDE_UNLIKELY(sequencer->markers != NULL))
+        bide_single_producer_sequencer_clear_markers_(sequencer, next, count);
+    return count;
+}
+
+BIDE_INLINE bool bide_single_producer_sequencer_claim_ready_(bide_awaiter *awaiter)
+{
+    bide_claim *claim = (bide_claim *)(void *)awaiter;
+    claim->count =
+        bide_single_producer_sequencer_try_claim(claim->sequencer, claim->most, &claim->first);
+    if (BIDE_UNLIKELY(claim->count == 0))
+        return false;
+    claim->frame.error = 0;
+    return true;
+}
+
+/*
+ * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while
+ * none is. Afterwards claim->first and claim->count say which; the producer fills them and
+ * publishes. `claim` is the caller's memory, in use until the wait has ended.
+ *
+ * Ends with 0; with -EPIPE if the sequencer was closed, or if a consumer at the gate has closed its
+ * barrier, so that no slot will become free; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h).
+ * With anything but 0 nothing is claimed, and count is 0: to be cancelled loses nothing. The
+ * producer only, one claim at a time; suspends while the ring is full; progress as try_claim, and
+ * as a wait on the gate.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_single_producer_sequencer_claim_up_to(
+    bide_claim *claim, bide_single_producer_sequencer *sequencer, bide_sequence most)
+{
+    static const bide_point start = BIDE_POINT_START_READY(
+        bide_single_producer_sequencer_claim_ready_, &bide_single_producer_sequencer_claim_code_);
+    claim->frame.awaiter.ops = &start.ops;
+    claim->sequencer = sequencer;
+    claim->most = most;
+    return &claim->frame.awaiter;
+}
+
+/* The same for one slot, claim->first. The producer only; suspends while the ring is full. */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *
+bide_single_producer_sequencer_claim_one(bide_claim *claim,
+                                         bide_single_producer_sequencer *sequencer)
+{
+    return bide_single_producer_sequencer_claim_up_to(claim, sequencer, 1);
+}
+
+/*
+ * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
+ * the claim ends with. The producer only.
+ */
+BIDE_INLINE int
+bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
+                                                    bide_single_producer_sequencer *sequencer,
+                                                    bide_sequence most, uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_single_producer_sequencer_claim_up_to(claim, sequencer, most),
+                                deadline);
+}
+
+/* The same for one slot. The producer only; blocks. */
+BIDE_INLINE int bide_single_producer_sequencer_claim_one_blocking(
+    bide_claim *claim, bide_single_producer_sequencer *sequencer, uint64_t deadline)
+{
+    return bide_single_producer_sequencer_claim_up_to_blocking(claim, sequencer, 1, deadline);
+}
+
+/*
+ * Is at least one slot free, so that a claim need not wait? False once it is closed. The producer
+ * only; does not suspend; progress as try_claim.
+ */
+BIDE_INLINE bool
+bide_single_producer_sequencer_any_available(bide_single_producer_sequencer *sequencer)
+{
+    bide_sequence consumed;
+    return !sequencer->closed &&
+           bide_sequence_group_is_published(
+               sequencer->gate, (bide_sequence)(sequencer->next - sequencer->size), &consumed);
+}
+
+/* How many are claimed and not published. */
+BIDE_INLINE bide_sequence
+bide_single_producer_sequencer_in_hand_(bide_single_producer_sequencer *sequencer)
+{
+    return (bide_sequence)(sequencer->next - 1 -
+                           bide_sequence_barrier_last_published(sequencer->cursor));
+}
+
+/* Are `count` from `first` on, at least one, claimed and not published? */
+BIDE_INLINE bool
+bide_single_producer_sequencer_are_claimed_(bide_single_producer_sequencer *sequencer,
+                                            bide_sequence first, bide_sequence count)
+{
+    bide_sequence in_hand = bide_single_producer_sequencer_in_hand_(sequencer);
+    bide_sequence behind = (bide_sequence)(sequencer->next - first);
+    return count != 0 && behind <= in_hand && count <= behind;
+}
+
+/* Behind the macro of the same name. */
+BIDE_INLINE void
+bide_single_producer_sequencer_give_back_(bide_single_producer_sequencer *sequencer,
+                                          bide_sequence count, const char *what,
+                                          const char *function, const char *file, unsigned line)
+{
+    if (BIDE_DEBUG && BIDE_UNLIKELY(count > bide_single_producer_sequencer_in_hand_(sequencer))) {
+        bide_misuse_(what, function, file, line);
+        return;
+    }
+    sequencer->next = (bide_sequence)(sequencer->next - count);
+    if (sequencer->closed) /* still none is free */
+        sequencer->consumed = (bide_sequence)(sequencer->consumed - count);
+}
+
+#define BIDE_NOT_GIVEN_BACK_(sequencer) \
+    BIDE_MISUSE_("more is given back than is claimed", #sequencer)
+
+/*
+ * bide_single_producer_sequencer_give_back(sequencer, count): gives back the `count` slots that
+ * were claimed last, and are not published. The next claim claims them again, and nobody notices.
+ * To give back more than are in hand is misuse, which is caught where BIDE_DEBUG is 1. The producer
+ * only; does not suspend, cannot fail; wait-free.
+ */
+#define bide_single_producer_sequencer_give_back(sequencer, count) \
+    bide_single_producer_sequencer_give_back_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
+
+/* ---- Publishing ---- */
+
+/* Behind the macros _publish and _publish_range. */
+BIDE_INLINE void bide_single_producer_sequencer_publish_range_(
+    bide_single_producer_sequencer *sequencer, bide_sequence first, bide_sequence count,
+    const char *what, const char *function, const char *file, unsigned line)
+{
+    if (BIDE_DEBUG &&
+        BIDE_UNLIKELY(!bide_single_producer_sequencer_are_claimed_(sequencer, first, count)))
+        bide_misuse_(what, function, file, line);
+    else
+        bide_sequence_barrier_publish(sequencer->cursor, (bide_sequence)(first + count - 1));
+}
+
+#define BIDE_NOT_CLAIMED_(sequencer) \
+    BIDE_MISUSE_("a sequence is published that is not claimed, or was published", #sequencer)
+
+/*
+ * bide_single_producer_sequencer_publish_range(sequencer, first, count): publishes `count`
+ * sequences from `first` on, at least one, which have been claimed, and every claimed one before
+ * them: in order, as one step. (In another order: the multi-producer sequencer.) To publish what is
+ * not claimed, or published already, is misuse, which is caught where BIDE_DEBUG is 1. The producer
+ * only; does not suspend, cannot fail; progress as bide_sequence_barrier_publish.
+ */
+#define bide_single_producer_sequencer_publish_range(sequencer, first, count)    \
+    bide_single_producer_sequencer_publish_range_((sequencer), (first), (count), \
+                                                  BIDE_NOT_CLAIMED_(sequencer))
+
+/* bide_single_producer_sequencer_publish(sequencer, sequence): the same for one sequence. */
+#define bide_single_producer_sequencer_publish(sequencer, sequence)           \
+    bide_single_producer_sequencer_publish_range_((sequencer), (sequence), 1, \
+                                                  BIDE_NOT_CLAIMED_(sequencer))
+
+/* Behind the macro of the same name. */
+BIDE_INLINE void bide_single_producer_sequencer_abandon_(bide_single_producer_sequencer *sequencer,
+                                                         bide_sequence first, bide_sequence count,
+                                                         const char *what, const char *function,
+                                                         const char *file, unsigned line)
+{
+    if (sequencer->markers == NULL ||
+        (BIDE_DEBUG &&
+         BIDE_UNLIKELY(!bide_single_producer_sequencer_are_claimed_(sequencer, first, count)))) {
+        bide_misuse_(what, function, file, line);
+        return;
+    }
+    bide_sequence mask = (bide_sequence)(sequencer->size - 1);
+    for (bide_sequence i = 0; i < count; i++)
+        sequencer->markers[(bide_sequence)(first + i) & mask] = 1;
+    bide_sequence_barrier_publish(sequencer->cursor, (bide_sequence)(first + count - 1));
+}
+
+#define BIDE_NOT_ABANDONED_(sequencer) \
+    BIDE_MISUSE_("a sequence is abandoned that is not claimed, or without markers", #sequencer)
+
+/*
+ * bide_single_producer_sequencer_abandon(sequencer, first, count): gives up `count` claimed
+ * sequences from `first` on, without having filled their slots: consumers find them abandoned
+ * (_is_abandoned) and go past. It is in order, so it publishes every claimed one before them.
+ * Without markers (_set_markers) it is misuse, which is always caught. Otherwise as publishing.
+ */
+#define bide_single_producer_sequencer_abandon(sequencer, first, count)    \
+    bide_single_producer_sequencer_abandon_((sequencer), (first), (count), \
+                                            BIDE_NOT_ABANDONED_(sequencer))
+
+/* ---- Consuming: all of it is the cursor's too, which consumers may use by itself ---- */
+
+/*
+ * The last that is published, `last_known` or later. What was written before is visible. Any
+ * thread; does not suspend; wait-free.
+ */
+BIDE_INLINE bide_sequence bide_single_producer_sequencer_last_published_after(
+    bide_single_producer_sequencer *sequencer, bide_sequence last_known)
+{
+    (void)last_known;
+    return bide_sequence_barrier_last_published(sequencer->cursor);
+}
+
+/*
+ * Is `sequence` published, or abandoned? What was written before is visible. Any thread; does not
+ * suspend; wait-free.
+ */
+BIDE_INLINE bool
+bide_single_producer_sequencer_is_published(bide_single_producer_sequencer *sequencer,
+                                            bide_sequence sequence)
+{
+    return !bide_sequence_precedes(bide_sequence_barrier_last_published(sequencer->cursor),
+                                   sequence);
+}
+
+/*
+ * Was `sequence`, which is published, abandoned, so that there is nothing in its slot? Any thread
+ * that holds the producer back from it, as a consumer at the gate does; does not suspend;
+ * wait-free.
+ */
+BIDE_INLINE bool
+bide_single_producer_sequencer_is_abandoned(bide_single_producer_sequencer *sequencer,
+                                            bide_sequence sequence)
+{
+    return sequencer->markers != NULL &&
+           sequencer->markers[sequence & (bide_sequence)(sequencer->size - 1)] != 0;
+}
+
+/*
+ * Waits until `target` is published: all as bide_sequence_barrier_wait_until_published.
+ * `last_known` is not needed here; it is the multi-producer sequencer's. Any thread; suspends if
+ * `target` is not published.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *
+bide_single_producer_sequencer_wait_until_published(bide_sequence_waiter *waiter,
+                                                    bide_single_producer_sequencer *sequencer,
+                                                    bide_sequence target, bide_sequence last_known)
+{
+    (void)last_known;
+    return bide_sequence_barrier_wait_until_published(waiter, sequencer->cursor, target);
+}
+
+/*
+ * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
+ * the wait ends with. Any thread.
+ */
+BIDE_INLINE int bide_single_producer_sequencer_wait_until_published_blocking(
+    bide_sequence_waiter *waiter, bide_single_producer_sequencer *sequencer, bide_sequence target,
+    bide_sequence last_known, uint64_t deadline)
+{
+    return bide_sync_wait_until(
+        bide_single_producer_sequencer_wait_until_published(waiter, sequencer, target, last_known),
+        deadline);
+}
+
+/* ---- The end ---- */
+
+/*
+ * Ends publishing: closes the cursor. Consumers read what is published, then their waits end with
+ * -EPIPE; and no claim succeeds any more. Nobody will see what is claimed and not published. The
+ * producer only, or what acts for it, any number of times; does not suspend, cannot fail; progress
+ * as bide_sequence_barrier_close. (A consumer ends the producer's claims by closing its own barrier
+ * at the gate, anybody by asking the producer to stop.)
+ */
+void bide_single_producer_sequencer_close(bide_single_producer_sequencer *sequencer);
+
+/* Was it closed? What was written before is visible. Any thread; does not suspend; wait-free. */
+BIDE_INLINE bool bide_single_producer_sequencer_is_closed(bide_single_producer_sequencer *sequencer)
+{
+    /* acquire: partner is the shutting. */
+    return bide_waiter_list_word_is_shut(
+        bide_atomic_load(&sequencer->cursor->waiters.list.word, acquire));
+}
+
+/*
+ * Waits until the consumers at the gate have done with all that is published now: after a close,
+ * with all there is. `waiter` is the caller's memory, in use until then. Ends as a wait on the
+ * group does: with 0; with -EPIPE if one of them has closed its barrier before; or as it was cut
+ * short, which loses nothing. Any thread; suspends if the consumers have not done with it; progress
+ * as the group's wait.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *
+bide_single_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
+                                     bide_single_producer_sequencer *sequencer)
+{
+    return bide_sequence_group_wait_until_published(
+        waiter, sequencer->gate, bide_sequence_barrier_last_published(sequencer->cursor));
+}
+
+/*
+ * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
+ * the wait ends with. Any thread.
+ */
+BIDE_INLINE int
+bide_single_producer_sequencer_drain_blocking(bide_sequence_group_waiter *waiter,
+                                              bide_single_producer_sequencer *sequencer,
+                                              uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_single_producer_sequencer_drain(waiter, sequencer), deadline);
+}
+
+/* Behind the macro of the same name. */
+BIDE_INLINE void bide_single_producer_sequencer_destroy_(bide_single_producer_sequencer *sequencer,
+                                                         const char *what, const char *function,
+                                                         const char *file, unsigned line)
+{
+    if (BIDE_DEBUG && bide_waiter_list_word_has_waiters(
+                          bide_atomic_load(&sequencer->cursor->waiters.list.word, relaxed)))
+        bide_misuse_(what, function, file, line);
+}
+
+#define BIDE_SINGLE_DESTROYED_(sequencer) \
+    BIDE_MISUSE_("a sequencer is destroyed that is waited for", #sequencer)
+
+/*
+ * bide_single_producer_sequencer_destroy(sequencer): the end of its life. Does nothing, but where
+ * misuse is looked for (BIDE_DEBUG) tells if a consumer waits for what it would publish. By the one
+ * thread that still has it; does not suspend; wait-free.
+ */
+#define bide_single_producer_sequencer_destroy(sequencer) \
+    bide_single_producer_sequencer_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))
 
 BIDE_EXTERN_C_END
 

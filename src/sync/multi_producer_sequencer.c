@@ -1,6 +1,7 @@
 /*
- * The slow halves of the multi-producer sequencer, and the claims that wait; made once for each type of sequence.
- * The numbers are those of multi_producer_sequencer.h.
+ * The slow halves of the multi-producer sequencer, and the claims that wait. Numbers and letters
+ * are those of multi_producer_sequencer.h. sequence8.c and its like read this once more, for their
+ * widths.
  */
 #include "bide/multi_producer_sequencer.h"
 
@@ -21,14 +22,14 @@ static void turn_init(bide_claim_turn_ *turn)
 }
 
 /*
- * The claim `frame`, which has the mutex, is about to wait at the gate: from now on in the turn's stop source, below
- * its own. False: it was closed.
+ * The claim `frame`, which has the mutex, is about to wait at the gate: from now on in the turn's
+ * stop source, below its own. False: it was closed.
  */
 static bool turn_begin(bide_claim_turn_ *turn, bide_frame *frame)
 {
     bide_stop_source *own = frame->context->stop;
-    /* acquire: partner is turn_close; who ends because of it sees why. (If another has found it closed, it was before
-     * the mutex was handed over, and is seen.) */
+    /* acquire: partner is turn_close; a claim that ends because of it sees why. (If another claim
+     * has found it closed, that was before the mutex was handed over, and is seen.) */
     uint32_t state = bide_atomic_load(&turn->state, acquire);
     if (state == CLOSED)
         return false;
@@ -66,6 +67,190 @@ static void turn_close(bide_claim_turn_ *turn)
         bide_stop_request(&turn->source);
 }
 
-/* (found from the include folder, the one folder that every build names) */
-#define BIDE_SEQUENCE_TEMPLATE "../src/sync/multi_producer_sequencer_slow.h"
-#include "bide/detail/each_sequence.h"
+int bide_multi_producer_sequencer_init(bide_multi_producer_sequencer *sequencer,
+                                       bide_sequence_slot *slots, bide_sequence size,
+                                       bide_sequence_group *gate, bide_sequence initial)
+{
+    const bide_sequence quarter = (bide_sequence)((bide_sequence)-1 / 4 + 1);
+    if (size == 0 || (size & (size - 1)) != 0 || size > quarter)
+        return -EINVAL;
+    sequencer->gate = gate;
+    sequencer->slots = slots;
+    sequencer->size = size;
+    bide_atomic_init(&sequencer->next,
+                     (bide_sequence_counter_)((bide_sequence_counter_)initial + 1));
+    bide_atomic_init(&sequencer->consumed, (bide_sequence_counter_)initial);
+    turn_init(&sequencer->turn);
+    bide_biased_list_init(&sequencer->readers);
+    for (bide_sequence i = 0; i < size; i++) { /* as the lap before would have left them */
+        bide_sequence sequence = (bide_sequence)(initial - i);
+        bide_atomic_init(&slots[sequence & (bide_sequence)(size - 1)], sequence);
+    }
+    return 0;
+}
+
+/* ---- Waits for what is published; the rules of the list's sifters: 6 ---- */
+
+/* Is everything up to `sequence` published, from what is known on? Each slot is a B. */
+static bide_sequence multi_walk(bide_multi_producer_sequencer *sequencer,
+                                const bide_multi_producer_waiter *waiter)
+{
+    bide_sequence mask = (bide_sequence)(sequencer->size - 1);
+    bide_sequence next = (bide_sequence)(waiter->known + 1);
+    for (bide_sequence left = sequencer->size; left != 0; left--, next++) {
+        bide_sequence last = bide_atomic_load(&sequencer->slots[next & mask], seq_cst); /* B */
+        if (!bide_multi_producer_sequencer_says_published_(last, next))
+            break;
+    }
+    return (bide_sequence)(next - 1);
+}
+
+static bool multi_is_due(const void *context, const bide_awaiter *awaiter)
+{
+    (void)context; /* there is none: each waiter has its sequencer */
+    const bide_multi_producer_waiter *waiter =
+        (const bide_multi_producer_waiter *)(const void *)awaiter;
+    bide_multi_producer_sequencer *sequencer = waiter->sequencer;
+    bide_sequence published = multi_walk(sequencer, waiter);
+    if (!bide_sequence_precedes(published, waiter->target))
+        return true;
+    /* As in _look_at_end_; seq_cst: B, of 8. */
+    bide_sequence_counter_ consumed = bide_atomic_load(&sequencer->consumed, acquire);
+    bide_sequence_counter_ next = bide_atomic_load(&sequencer->next, seq_cst);
+    return bide_multi_producer_sequencer_says_closed_(next, consumed) &&
+           (bide_sequence)(published + 1) == (bide_sequence)(next - BIDE_SEQUENCE_CLOSED_);
+}
+
+static void multi_end(void *context, bide_awaiter *awaiter)
+{
+    (void)context;
+    bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
+    waiter->published =
+        bide_multi_producer_sequencer_last_published_after(waiter->sequencer, waiter->known);
+    /* A waiter that is due short of its target is so because nothing follows. One that is not due
+     * ends otherwise, whatever is said here. */
+    if (bide_sequence_precedes(waiter->published, waiter->target))
+        bide_awaiter_end_closed(awaiter);
+}
+
+static const bide_sift_rules multi_rules = {
+    .is_due = multi_is_due, .end = multi_end, .looks_again = true};
+
+void bide_multi_producer_sequencer_wake_(bide_multi_producer_sequencer *sequencer, uintptr_t word)
+{
+    bide_waiter_list_announce(&sequencer->readers, word, &multi_rules, NULL);
+}
+
+bide_frame *bide_multi_producer_sequencer_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_multi_producer_waiter *own = (bide_multi_producer_waiter *)(void *)awaiter;
+    bide_multi_producer_sequencer *sequencer = own->sequencer;
+    return bide_waiter_list_suspend(&sequencer->readers, &own->waiting, frame, &multi_rules, NULL);
+}
+
+void bide_multi_producer_sequencer_cancel_(bide_awaiter *awaiter)
+{
+    bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
+    bide_waiter_list_sift_canceled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+                                   &multi_rules, NULL);
+}
+
+bool bide_multi_producer_sequencer_withdraw_(bide_awaiter *awaiter)
+{
+    bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
+    return bide_waiter_list_sift_out(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+                                     &multi_rules, NULL);
+}
+
+void bide_multi_producer_sequencer_close(bide_multi_producer_sequencer *sequencer)
+{
+    bide_sequence_counter_ consumed =
+        bide_atomic_load(&sequencer->consumed, acquire); /* as in _take_ */
+    bide_sequence_counter_ next = bide_atomic_load(&sequencer->next, relaxed);
+    do {
+        if (bide_multi_producer_sequencer_says_closed_(next, consumed))
+            return;
+        /* release: partners are the acquires of all that end because of it; N, of 8. */
+    } while (!bide_atomic_compare_exchange_weak(
+        &sequencer->next, &next, (bide_sequence_counter_)(next + BIDE_SEQUENCE_CLOSED_), release,
+        relaxed));
+    turn_close(&sequencer->turn);
+    uintptr_t word = bide_biased_list_look(&sequencer->readers); /* L, D */
+    if (word > BIDE_LIST_SHUT)
+        bide_multi_producer_sequencer_wake_(sequencer, word);
+}
+
+/* ---- Joining: 11 and 12 ---- */
+
+static bide_sequence multi_last_claimed(void *sequencer)
+{
+    bide_sequence end;
+    bide_multi_producer_sequencer_look_at_end_(sequencer, &end); /* R of sequence_group.h */
+    return (bide_sequence)(end - 1);
+}
+
+int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
+                                       bide_sequence_group_member *member,
+                                       bide_sequence_barrier *barrier, bide_sequence *start)
+{
+    const bide_sequence eighth = (bide_sequence)((bide_sequence)-1 / 8 + 1);
+    if (sequencer->gate->count == 0 || sequencer->size > eighth)
+        return -EINVAL;
+    *start = bide_sequence_group_join_from(sequencer->gate, member, barrier, multi_last_claimed,
+                                           sequencer);
+    return 0;
+}
+
+/* ---- A claim that waits: 4 and 9 ---- */
+
+static bide_next multi_claim_body_step_(bide_frame *frame, unsigned depth);
+
+/* Claimed, and nobody will know: consumers go past what is abandoned. */
+static void multi_give_back_claim(bide_frame *frame)
+{
+    bide_multi_producer_claim *claim = bide_container_of(frame, bide_multi_producer_claim, frame);
+    bide_multi_producer_sequencer_abandon_(
+        claim->sequencer, claim->first, claim->count,
+        BIDE_MISUSE_("a claim is given back that was published already", "claim"));
+}
+
+static const bide_coroutine_type multi_claim_type = {.name = "task",
+                                                     .give_back = multi_give_back_claim};
+static const bide_coroutine_type *const multi_claim_body_type_ = &multi_claim_type;
+const bide_coroutine_code bide_multi_producer_sequencer_claim_code_ = {
+    multi_claim_body_step_, "bide_multi_producer_claim", __FILE__, &multi_claim_body_type_, NULL};
+
+bide_body(multi_claim_body)
+{
+    bide_begin(multi_claim_body, bide_multi_producer_claim * self);
+    self->stage = IN_LINE;
+    bide_atomic_fetch_add(&self->sequencer->turn.lined, 1, relaxed);
+    bide_try(bide_mutex_lock(&self->turn, &self->sequencer->turn.mutex));
+    self->stage = FIRST;
+    while ((self->count = bide_multi_producer_sequencer_take_(self->sequencer, self->most,
+                                                              &self->first, true)) == 0) {
+        int status;
+        bool open;
+        self->context = bide_this_context();
+        if (bide_multi_producer_sequencer_is_closed(self->sequencer) ||
+            !turn_begin(&self->sequencer->turn, bide_this_frame()))
+            bide_return(-EPIPE);
+        self->stage = WAITS_AT_GATE;
+        bide_await_status(status, bide_sequence_group_follow_(&self->wait, self->sequencer->gate,
+                                                              &self->sequencer->next, /* 10 */
+                                                              self->sequencer->size));
+        self->stage = FIRST;
+        open = turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
+        if (!open)
+            bide_return(-EPIPE);
+        if (status < 0)
+            bide_return(status);
+    }
+    bide_finally();
+    if (self->stage == WAITS_AT_GATE) /* it is destroyed there */
+        turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
+    bide_atomic_fetch_sub(&self->sequencer->turn.lined, 1, relaxed);
+    if (self->stage != IN_LINE)
+        bide_mutex_unlock(&self->turn);
+    bide_end();
+}

@@ -1,9 +1,266 @@
 /*
- * Joining, leaving, and the waits of a barrier group, made once for each type of sequence.
+ * Joining, leaving, and the waits of a barrier group. Numbers and letters are those of
+ * sequence_group.h. sequence8.c and its like read this once more, for their widths.
  */
 #include "bide/sequence_group.h"
 
 #include "../coroutine/lock.h"
 
-#define BIDE_SEQUENCE_TEMPLATE "../src/sync/sequence_group_slow.h"
-#include "bide/detail/each_sequence.h"
+/* ---- Joining ---- */
+
+/* Under the lock. */
+static void group_link(bide_sequence_group *group, bide_sequence_group_member *member,
+                       bide_sequence_barrier *barrier)
+{
+    /* relaxed: written under the lock. */
+    bide_sequence_group_member *next = bide_atomic_load(&group->first, relaxed);
+    member->next = next;
+    member->before = NULL;
+    member->barrier = barrier;
+    member->users = 0;
+    member->joined = true;
+    bide_event_init(&member->left, false);
+    if (next != NULL)
+        next->before = member;
+    bide_atomic_store(&group->first, member, relaxed); /* W; whoever acts on it takes the lock */
+}
+
+bide_sequence bide_sequence_group_join(bide_sequence_group *group,
+                                       bide_sequence_group_member *member,
+                                       bide_sequence_barrier *barrier, bide_sequence_barrier *after)
+{
+    lock_take(&group->lock);
+    group_link(group, member, barrier);
+    bide_atomic_fence_heavy();                                          /* X; partner: L */
+    bide_sequence start = bide_atomic_load(&after->published, acquire); /* R */
+    bide_sequence_barrier_init(barrier, start);
+    lock_free(&group->lock);
+    return start;
+}
+
+bide_sequence bide_sequence_group_join_from(bide_sequence_group *group,
+                                            bide_sequence_group_member *member,
+                                            bide_sequence_barrier *barrier,
+                                            bide_sequence (*start)(void *argument), void *argument)
+{
+    lock_take(&group->lock);
+    group_link(group, member, barrier);
+    bide_atomic_fence_heavy();            /* X; partner: L */
+    bide_sequence from = start(argument); /* R */
+    bide_sequence_barrier_init(barrier, from);
+    lock_free(&group->lock);
+    return from;
+}
+
+void bide_sequence_group_add(bide_sequence_group *group, bide_sequence_group_member *member,
+                             bide_sequence_barrier *barrier)
+{
+    lock_take(&group->lock);
+    group_link(group, member, barrier);
+    lock_free(&group->lock);
+}
+
+/* ---- Leaving ---- */
+
+void bide_sequence_group_remove(bide_sequence_group *group, bide_sequence_group_member *member)
+{
+    lock_take(&group->lock);
+    bool was_last = false;
+    if (member->joined) {
+        member->joined = false;
+        was_last = member->users == 0;
+        if (member->next != NULL)
+            member->next->before = member->before;
+        if (member->before != NULL)
+            member->before->next = member->next;
+        else
+            bide_atomic_store(&group->first, member->next, release); /* 2: partner is H */
+    }
+    lock_free(&group->lock);
+    if (was_last)
+        bide_event_set(&member->left);
+}
+
+bool bide_sequence_group_try_leave(bide_sequence_group *group, bide_sequence_group_member *member)
+{
+    bide_sequence_barrier *barrier = member->barrier;
+    bide_sequence_group_remove(group, member);
+    bide_sequence_barrier_close(barrier); /* the waits that wait for it turn to the others */
+    return bide_event_is_set(&member->left);
+}
+
+/*
+ * Under the lock: a wait uses the member no longer. Returns it if it has left with that; the caller
+ * says so when the lock is free.
+ */
+static bide_sequence_group_member *group_release(bide_sequence_group_member *member)
+{
+    member->users--;
+    return member->users == 0 && !member->joined ? member : NULL;
+}
+
+/* Outside the lock. */
+static void group_say_left(bide_sequence_group_member *left)
+{
+    if (left != NULL)
+        bide_event_set(&left->left); /* 4: nothing of it is touched afterwards */
+}
+
+/* ---- Looking ---- */
+
+bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide_sequence target,
+                                                bide_sequence *least)
+{
+    bool all = true;
+    lock_take(&group->lock);
+    for (bide_sequence_group_member *member = bide_atomic_load(&group->first, relaxed);
+         member != NULL && all; member = member->next) {
+        bide_sequence last = bide_sequence_barrier_last_published(member->barrier);
+        bide_sequence past = (bide_sequence)(last - target);
+        all = !bide_sequence_precedes(last, target);
+        if (past < *least)
+            *least = past;
+    }
+    lock_free(&group->lock);
+    return all;
+}
+
+/* What a wait sees when it looks at all members. */
+typedef struct group_view {
+    bide_sequence
+        least; /* the slowest of those that have published the target is this far past it */
+    bide_sequence behind; /* the slowest of the others is this far before it; 0: there are none */
+    bide_sequence_barrier *slowest;     /* of these */
+    bide_sequence_group_member *member; /* whose barrier it is; NULL: a fixed one's */
+    bool closed;                        /* one of them will never publish it ... */
+    bide_sequence at;                   /* ... and has come as far as this */
+} group_view;
+
+static void group_look_at(group_view *view, bide_sequence target, bide_sequence_barrier *barrier,
+                          bide_sequence_group_member *member)
+{
+    bide_sequence last = bide_sequence_barrier_last_published(barrier); /* F */
+    bide_sequence behind = bide_sequence_distance(last, target);
+    bool closed = false;
+    if (behind != 0) {
+        /* acquire: partner is the closing's release; what was published before it is seen then. */
+        closed =
+            bide_waiter_list_word_is_shut(bide_atomic_load(&barrier->waiters.list.word, acquire));
+        last = bide_sequence_barrier_last_published(barrier); /* F */
+        behind = bide_sequence_distance(last, target);
+    }
+    if (behind == 0) {
+        bide_sequence past = (bide_sequence)(last - target);
+        if (past < view->least)
+            view->least = past;
+    } else if (closed) {
+        view->closed = true;
+        view->at = last;
+    } else if (behind > view->behind) {
+        view->behind = behind;
+        view->slowest = barrier;
+        view->member = member;
+    }
+}
+
+/*
+ * Lets go of the member that was waited for, and looks at all. True: there is one to be waited for
+ * next; it is held. False: the wait ends, with self->published and *status.
+ */
+static bool group_turn(bide_sequence_group_waiter *self, int *status)
+{
+    bide_sequence_group *group = self->group;
+    bide_atomic(bide_sequence_counter_) *counter = self->wait.counter;
+    /* relaxed: a hint for whom to wait; or it is loaded again. */
+    bide_sequence_counter_ followed = counter != NULL ? bide_atomic_load(counter, relaxed) : 0;
+    bide_sequence target =
+        counter != NULL ? (bide_sequence)(followed - self->wait.behind) : self->target;
+    group_view view = {.least = (bide_sequence)-1};
+    bide_sequence_group_member *left = NULL;
+    for (size_t i = 0; i < group->count; i++)
+        group_look_at(&view, target, group->fixed[i], NULL);
+    bide_atomic_fence_light(); /* L; partner: X */
+    if (self->held != NULL ||
+        bide_atomic_load(&group->first, acquire) != NULL) { /* H; acquire: 2 */
+        lock_take(&group->lock);
+        if (self->held != NULL)
+            left = group_release(self->held);
+        for (bide_sequence_group_member *member = bide_atomic_load(&group->first, relaxed);
+             member != NULL; member = member->next)
+            group_look_at(&view, target, member->barrier, member);
+        self->held = NULL;
+        if (view.behind != 0 && !view.closed && view.member != NULL) {
+            self->held = view.member;
+            self->held->users++;
+        }
+        lock_free(&group->lock);
+        group_say_left(left);
+    }
+    if (view.behind != 0 && !view.closed) {
+        self->slowest = view.slowest;
+        return true;
+    }
+    self->published = view.closed ? view.at : bide_sequence_group_past_(target, view.least);
+    /* (A follower looks again if the counter has moved: its target may be of another
+     * lap.) */
+    if (view.closed && (counter == NULL || bide_atomic_load(counter, relaxed) == followed))
+        *status = -EPIPE;
+    else
+        *status = 0;
+    return false;
+}
+
+/* ---- Waiting ---- */
+
+static bide_next group_body_step_(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_type *const group_body_type_ = &bide_task_type;
+const bide_coroutine_code bide_sequence_group_code_ = {group_body_step_, "bide_sequence_group_wait",
+                                                       __FILE__, &group_body_type_, NULL};
+
+static bide_awaiter *group_wait_for_slowest(bide_sequence_group_waiter *self)
+{
+    if (self->wait.counter != NULL)
+        return bide_sequence_barrier_follow_(&self->wait, self->slowest, self->wait.counter,
+                                             self->wait.behind);
+    return bide_sequence_barrier_wait_until_published(&self->wait.wait, self->slowest,
+                                                      self->target);
+}
+
+bide_body(group_body)
+{
+    bide_begin(group_body, bide_sequence_group_waiter * self);
+    int status;
+    self->held = NULL;
+    while (group_turn(self, &status)) {
+        bide_await_status(status, group_wait_for_slowest(self));
+        if (status < 0 && status != -EPIPE) { /* closed: it may have left */
+            self->published = self->wait.wait.published;
+            break;
+        }
+    }
+    bide_return(status);
+    bide_finally();
+    /* Cut short or destroyed while it held one. */
+    if (self->held != NULL) {
+        bide_sequence_group *group = self->group;
+        lock_take(&group->lock);
+        bide_sequence_group_member *left = group_release(self->held);
+        lock_free(&group->lock);
+        group_say_left(left);
+    }
+    bide_end();
+}
+
+bide_awaiter *bide_sequence_group_follow_(bide_sequence_group_waiter *waiter,
+                                          bide_sequence_group *group,
+                                          bide_atomic(bide_sequence_counter_) * counter,
+                                          bide_sequence behind)
+{
+    static const bide_point start = BIDE_POINT_START(&bide_sequence_group_code_);
+    waiter->frame.awaiter.ops = &start.ops;
+    waiter->group = group;
+    waiter->wait.counter = counter;
+    waiter->wait.behind = behind;
+    return &waiter->frame.awaiter;
+}

@@ -1,9 +1,73 @@
 /*
- * The sequencer's start, and the coroutine of a claim that must wait; made once for each type of sequence.
+ * The sequencer's start, and the coroutine of a claim that must wait. sequence8.c and its like read
+ * this once more, for their widths.
  */
 #include "bide/single_producer_sequencer.h"
 
 #include "bide/errors.h"
 
-#define BIDE_SEQUENCE_TEMPLATE "../src/sync/single_producer_sequencer_slow.h"
-#include "bide/detail/each_sequence.h"
+int bide_single_producer_sequencer_init(bide_single_producer_sequencer *sequencer,
+                                        bide_sequence_barrier *cursor, bide_sequence_group *gate,
+                                        bide_sequence size)
+{
+    if (size == 0 || size > (bide_sequence)-1 / 2 + 1)
+        return -EINVAL;
+    bide_sequence last = bide_sequence_barrier_last_published(cursor);
+    sequencer->cursor = cursor;
+    sequencer->gate = gate;
+    sequencer->markers = NULL;
+    sequencer->size = size;
+    sequencer->next = (bide_sequence)(last + 1);
+    sequencer->consumed = last;
+    sequencer->closed = false;
+    return 0;
+}
+
+int bide_single_producer_sequencer_set_markers(bide_single_producer_sequencer *sequencer,
+                                               uint8_t *markers)
+{
+    if ((sequencer->size & (bide_sequence)(sequencer->size - 1)) != 0)
+        return -EINVAL;
+    sequencer->markers = markers;
+    bide_single_producer_sequencer_clear_markers_(sequencer, 0, sequencer->size);
+    return 0;
+}
+
+void bide_single_producer_sequencer_close(bide_single_producer_sequencer *sequencer)
+{
+    sequencer->closed = true;
+    sequencer->consumed = (bide_sequence)(sequencer->next - 1 - sequencer->size);
+    bide_sequence_barrier_close(sequencer->cursor);
+}
+
+static bide_next single_claim_body_step_(bide_frame *frame, unsigned depth);
+
+/* Claimed, and nobody will know: what was claimed last is free again. */
+static void single_give_back_claim(bide_frame *frame)
+{
+    bide_claim *claim = bide_container_of(frame, bide_claim, frame);
+    bide_single_producer_sequencer *sequencer = claim->sequencer;
+    if (sequencer->next == (bide_sequence)(claim->first + claim->count))
+        sequencer->next = claim->first;
+}
+
+static const bide_coroutine_type single_claim_type = {.name = "task",
+                                                      .give_back = single_give_back_claim};
+static const bide_coroutine_type *const single_claim_body_type_ = &single_claim_type;
+const bide_coroutine_code bide_single_producer_sequencer_claim_code_ = {
+    single_claim_body_step_, "bide_claim", __FILE__, &single_claim_body_type_, NULL};
+
+bide_body(single_claim_body)
+{
+    bide_begin(single_claim_body, bide_claim * self);
+    do {
+        if (self->sequencer->closed)
+            bide_return(-EPIPE);
+        bide_try(bide_sequence_group_wait_until_published(
+            &self->wait, self->sequencer->gate,
+            (bide_sequence)(self->sequencer->next - self->sequencer->size)));
+        self->count =
+            bide_single_producer_sequencer_try_claim(self->sequencer, self->most, &self->first);
+    } while (self->count == 0);
+    bide_end();
+}

@@ -3,7 +3,7 @@
 
 #include "bide/event.h"
 #include "bide/extend/root.h"
-#include "bide/sequence_barrier.h"
+#include "bide/sequence8.h"
 #include "bide/task.h"
 
 #define PRINT_SIZE(type)                  \
@@ -20,8 +20,8 @@ int main(void)
     PRINT_SIZE(bide_event);
     PRINT_SIZE(bide_event_waiter);
     PRINT_SIZE(bide_sequence_barrier8);
-    PRINT_SIZE(bide_sequence_barrier32);
+    PRINT_SIZE(bide_sequence_barrier);
     PRINT_SIZE(bide_sequence_waiter8);
-    PRINT_SIZE(bide_sequence_waiter32);
+    PRINT_SIZE(bide_sequence_waiter);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* What holds for each type of sequence; included by sequence_test.c once for each. */
 
-#define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
-#define CASE_(name)  BIDE_CONCAT3(sequence, BIDE_SEQUENCE_BITS, name)
-#define SIGNED_      BIDE_SIGNED_OF_(BIDE_SEQUENCE_BITS)
+#define TRAIT_(name) PASTE3(bide_sequence, BIDE_SEQUENCE_BITS, name)
+#define CASE_(name)  PASTE3(sequence, BIDE_SEQUENCE_BITS, name)
+#define SIGNED_      PASTE3(bide_sequence, BIDE_SEQUENCE_BITS, _signed)
 
 /* Where numbers are about to wrap, and where the signed type does. */
 static const BIDE_SEQUENCE CASE_(_bases)[] = {

@@ -10,7 +10,7 @@
 #define TESTING_CASE(function) cmocka_unit_test(function)
 
 #define BIDE_SEQUENCE_TEMPLATE "base/sequence_cases.h"
-#include "bide/detail/each_sequence.h"
+#include "each_sequence.h"
 
 static void eight_bits_as_seen_from_0_and_from_128(void **state)
 {

@@ -6,7 +6,7 @@
 #include "bide/check.h"
 #include "bide/coroutine.h"
 #include "bide/handle.h"
-#include "bide/multi_producer_sequencer.h"
+#include "bide/sequence8.h"
 #include "bide/stop.h"
 #include "bide/task.h"
 
@@ -982,8 +982,7 @@ int main(int argc, char **argv)
         &reader_goes,
         NULL,
     };
-    static const char *const files[] = {"multi_producer_sequencer_template.h",
-                                        "multi_producer_sequencer_slow.h",
-                                        "multi_producer_sequencer.c", NULL};
+    static const char *const files[] = {"multi_producer_sequencer.h", "multi_producer_sequencer.c",
+                                        NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -5,7 +5,7 @@
 #include "bide/check.h"
 #include "bide/coroutine.h"
 #include "bide/ring.h"
-#include "bide/single_producer_sequencer.h"
+#include "bide/sequence8.h"
 #include "bide/task.h"
 
 #include "watched.h"
@@ -220,11 +220,8 @@ int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&one_at_a_time, &at_once, &consumer_leaves,
                                                      &two_consumers, NULL};
-    static const char *const files[] = {"sequence_barrier_template.h",
-                                        "sequence_group_template.h",
-                                        "single_producer_sequencer_template.h",
-                                        "sequence_barrier_slow.h",
-                                        "waiter_list.h",
-                                        NULL};
+    static const char *const files[] = {
+        "sequence_barrier.h", "sequence_group.h", "single_producer_sequencer.h",
+        "sequence_barrier.c", "waiter_list.h",    NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

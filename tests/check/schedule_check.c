@@ -6,7 +6,7 @@
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/run_loop.h"
-#include "bide/sequence_barrier.h"
+#include "bide/sequence8.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/sync_wait.h"

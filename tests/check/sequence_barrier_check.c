@@ -6,7 +6,7 @@
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/handle.h"
-#include "bide/sequence_barrier.h"
+#include "bide/sequence8.h"
 #include "bide/stop.h"
 #include "bide/task.h"
 
@@ -463,7 +463,7 @@ int main(int argc, char **argv)
         &further_away,
         NULL,
     };
-    static const char *const files[] = {"sequence_barrier_template.h", "sequence_barrier_slow.h",
-                                        "waiter_list.h", NULL};
+    static const char *const files[] = {"sequence_barrier.h", "sequence_barrier.c", "waiter_list.h",
+                                        NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -4,7 +4,7 @@
  */
 #include "bide/check.h"
 #include "bide/handle.h"
-#include "bide/sequence_group.h"
+#include "bide/sequence8.h"
 #include "bide/stop.h"
 #include "bide/task.h"
 
@@ -31,8 +31,8 @@ typedef struct state {
     int note;             /* written once, before FIRST is published */
     struct early *early;  /* waits since the setup */
     bide_stop_source stop;
-    bide_context context;                     /* with it */
-    bide_atomic(BIDE_COUNTER_OF_(8)) counter; /* to be followed */
+    bide_context context;                         /* with it */
+    bide_atomic(bide_sequence8_counter_) counter; /* to be followed */
 } state;
 
 static void setup_for(state *s, unsigned fixed, unsigned joined)
@@ -602,6 +602,6 @@ int main(int argc, char **argv)
         &two_wait,
         NULL,
     };
-    static const char *const files[] = {"sequence_group_template.h", "sequence_group_slow.h", NULL};
+    static const char *const files[] = {"sequence_group.h", "sequence_group.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -8,7 +8,7 @@ between the lines <!-- NAME statements --> and <!-- end -->; with --update the d
 A list of changes is made of these lines:
 
     file PATH           the changes below are of this file
-    with PATH...        what includes it, if it is a header, beside NAME_check.c: compiled anew too
+    with PATH...        what includes it, beside NAME_check.c: compiled anew too, in place of it if it is no header
     * TEXT              a change, in words
     - TEXT              what stands there, over any number of lines; spaces do not count
     at N                the N-th such place; without it there must be but one
@@ -131,7 +131,7 @@ class Build:
         with open(changed, "w", encoding="utf-8") as out:
             out.write(changed_text(self.root, change))
         scenarios = f"tests/check/{name}_check.c"
-        units = [scenarios] + (change.units if is_header else [change.file])
+        units = [scenarios] + (change.units if is_header or change.units else [change.file])
         objects = []
         for unit in units:
             source = changed if unit == change.file else os.path.join(self.root, unit)

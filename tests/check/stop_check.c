@@ -5,7 +5,7 @@
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/handle.h"
-#include "bide/sequence_barrier.h"
+#include "bide/sequence8.h"
 #include "bide/stop.h"
 #include "bide/task.h"
 

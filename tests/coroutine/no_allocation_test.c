@@ -83,11 +83,11 @@ struct parent {
     int i;
     bide_event event;
     struct child child;
-    bide_sequence_barrier8 published, consumed;
-    bide_sequence_barrier8 *members[2];
-    bide_sequence_group8 gate;
-    bide_single_producer_sequencer8 sequencer;
-    bide_claim8 claim;
+    bide_sequence_barrier published, consumed;
+    bide_sequence_barrier *members[2];
+    bide_sequence_group gate;
+    bide_single_producer_sequencer sequencer;
+    bide_claim claim;
 };
 
 bide_coroutine(parent_body)
@@ -98,9 +98,9 @@ bide_coroutine(parent_body)
         self->child.event = &self->event;
         if (self->i % 2 == 0)
             bide_await(bide_task_init(&self->child.task, &child_body));
-        bide_try(bide_single_producer_sequencer8_claim_one(&self->claim, &self->sequencer));
-        bide_single_producer_sequencer8_publish(&self->sequencer, self->claim.first);
-        bide_sequence_barrier8_publish(&self->consumed, self->claim.first);
+        bide_try(bide_single_producer_sequencer_claim_one(&self->claim, &self->sequencer));
+        bide_single_producer_sequencer_publish(&self->sequencer, self->claim.first);
+        bide_sequence_barrier_publish(&self->consumed, self->claim.first);
     }
     bide_end();
 }
@@ -125,12 +125,12 @@ static void awaiting_waking_claiming_and_publishing_allocate_nothing(void **stat
     struct parent self;
     allocations = 0;
     forbidden = true;
-    bide_sequence_barrier8_init(&self.published, bide_sequence8_initial());
-    bide_sequence_barrier8_init(&self.consumed, bide_sequence8_initial());
+    bide_sequence_barrier_init(&self.published, bide_sequence_initial());
+    bide_sequence_barrier_init(&self.consumed, bide_sequence_initial());
     self.members[0] = &self.published;
     self.members[1] = &self.consumed;
-    bide_sequence_group8_init(&self.gate, self.members, 2);
-    bide_single_producer_sequencer8_init(&self.sequencer, &self.published, &self.gate, 4);
+    bide_sequence_group_init(&self.gate, self.members, 2);
+    bide_single_producer_sequencer_init(&self.sequencer, &self.published, &self.gate, 4);
     int status = bide_sync_wait(bide_task_init(&self.task, &parent_body));
 
     bide_event event;

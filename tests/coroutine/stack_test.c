@@ -351,30 +351,30 @@ static void a_chain_of_a_million_events_each_set_by_the_waiter_before(void **sta
 
 struct subscriber {
     bide_task task;
-    bide_sequence_barrier32 *barrier;
+    bide_sequence_barrier *barrier;
     uint32_t target;
-    bide_sequence_barrier32 *publishes; /* or NULL */
-    bide_sequence_waiter32 wait;
+    bide_sequence_barrier *publishes; /* or NULL */
+    bide_sequence_waiter wait;
 };
 
 bide_coroutine(subscriber_body)
 {
     bide_begin(subscriber_body, struct subscriber * self);
     bide_await(
-        bide_sequence_barrier32_wait_until_published(&self->wait, self->barrier, self->target));
+        bide_sequence_barrier_wait_until_published(&self->wait, self->barrier, self->target));
     found++;
     if (self->publishes != NULL)
-        bide_sequence_barrier32_publish(self->publishes, MILLION);
+        bide_sequence_barrier_publish(self->publishes, MILLION);
     bide_end();
 }
 
 static void *publish_from_a_resumed_waiter(void *unused)
 {
     struct subscriber *subscribers = allocate(MILLION + 1, sizeof *subscribers);
-    bide_sequence_barrier32 first, all;
+    bide_sequence_barrier first, all;
     (void)unused;
-    bide_sequence_barrier32_init(&first, bide_sequence32_initial());
-    bide_sequence_barrier32_init(&all, bide_sequence32_initial());
+    bide_sequence_barrier_init(&first, bide_sequence_initial());
+    bide_sequence_barrier_init(&all, bide_sequence_initial());
     subscribers[0].barrier = &first;
     subscribers[0].publishes = &all;
     for (int i = 1; i <= MILLION; i++) {
@@ -384,7 +384,7 @@ static void *publish_from_a_resumed_waiter(void *unused)
     for (int i = 0; i <= MILLION; i++)
         begin(&subscribers[i].task, &subscriber_body);
     found = 0;
-    bide_sequence_barrier32_publish(&first, 0);
+    bide_sequence_barrier_publish(&first, 0);
     free(subscribers);
     return NULL;
 }

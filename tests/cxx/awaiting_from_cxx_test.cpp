@@ -20,11 +20,11 @@ int main()
     bide_event_set(&event);
     CHECK(bide_sync_wait(bide_event_wait(&event_waiter, &event)) == 0);
 
-    bide_sequence_barrier8 barrier;
-    bide_sequence_waiter8 waiter;
-    bide_sequence_barrier8_init(&barrier, bide_sequence8_initial());
-    bide_sequence_barrier8_publish(&barrier, 7);
-    CHECK(bide_sync_wait(bide_sequence_barrier8_wait_until_published(&waiter, &barrier, 5)) == 0);
+    bide_sequence_barrier barrier;
+    bide_sequence_waiter waiter;
+    bide_sequence_barrier_init(&barrier, bide_sequence_initial());
+    bide_sequence_barrier_publish(&barrier, 7);
+    CHECK(bide_sync_wait(bide_sequence_barrier_wait_until_published(&waiter, &barrier, 5)) == 0);
     CHECK(waiter.published == 7);
 
     int numbers[4];

@@ -11,8 +11,10 @@
  *
  * ELEMENT... are undefined afterwards.
  */
-#define CASE_(name) BIDE_CONCAT3(ELEMENT_NAME, _, name)
-#define CALL_(verb) BIDE_CONCAT3(bide_, RING, verb)
+#include "paste.h"
+
+#define CASE_(name) PASTE3(ELEMENT_NAME, _, name)
+#define CALL_(verb) PASTE3(bide_, RING, verb)
 #define FIXTURE_    CASE_(fixture)
 #define SAME_(a, b) (ELEMENT_NUMBER(a) == ELEMENT_NUMBER(b))
 

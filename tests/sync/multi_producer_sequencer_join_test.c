@@ -5,7 +5,7 @@
  */
 #include "sync/meeting.h"
 
-#include "bide/multi_producer_sequencer.h"
+#include "bide/sequence8.h"
 
 enum { PRODUCERS = 3, VISITORS = 2, MOST_SIZE = 32 };
 

@@ -20,7 +20,7 @@ enum { MOST_SLOTS = 4096, PRODUCERS = 3 };
 #define TESTING_COROUTINE(name) bide_coroutine(name)
 
 #define BIDE_SEQUENCE_TEMPLATE "sync/multi_producer_sequencer_cases.h"
-#include "bide/detail/each_sequence.h"
+#include "each_sequence.h"
 
 /* ---- At random, with threads ----
  *

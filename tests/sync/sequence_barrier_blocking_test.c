@@ -4,7 +4,7 @@
 #include "sync/meeting.h"
 
 #include "bide/errors.h"
-#include "bide/sequence_barrier.h"
+#include "bide/sequence8.h"
 
 #include "misuse.h"
 

@@ -1,10 +1,10 @@
 /* The cases of sequence_barrier_test.c for one type of sequence; included there once for each. */
 
-#define BARRIER_     BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
-#define WAITER_      BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
-#define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
-#define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
-#define CASE_(name)  BIDE_CONCAT3(barrier, BIDE_SEQUENCE_BITS, name)
+#define BARRIER_     PASTE2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define WAITER_      PASTE2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
+#define F_(name)     PASTE3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
+#define TRAIT_(name) PASTE3(bide_sequence, BIDE_SEQUENCE_BITS, name)
+#define CASE_(name)  PASTE3(barrier, BIDE_SEQUENCE_BITS, name)
 #define HALF_        ((BIDE_SEQUENCE)((BIDE_SEQUENCE)-1 / 2 + 1))
 
 /* Where the numbers of a test start: in the middle, and where they wrap. */
@@ -738,7 +738,8 @@ static uint32_t CASE_(_closing_wait)(CASE_(_closing) * self, uint64_t *random, u
         probe_init(&probes[i]);
         at_once[i] =
             overtaken ? probe_suspend(&probes[i], awaiter) : probe_await(&probes[i], awaiter);
-        if (self->by_publisher && at_once[i] && probe_result(&waiters[i].waiting.listed.awaiter) != 0)
+        if (self->by_publisher && at_once[i] &&
+            probe_result(&waiters[i].waiting.listed.awaiter) != 0)
             wrong += self->announced != round;
     }
     return wrong;
@@ -764,7 +765,8 @@ static void CASE_(_run_closing)(bool by_publisher)
         for (int i = 0; i < CASE_(_closing_waits); i++) {
             wrong_ends += probe_ended(&probes[i]) + (at_once[i] ? 1 : 0) != 1;
             bool reached = waiters[i].target <= waiters[i].published;
-            wrong_values += probe_result(&waiters[i].waiting.listed.awaiter) != (reached ? 0 : -EPIPE);
+            wrong_values +=
+                probe_result(&waiters[i].waiting.listed.awaiter) != (reached ? 0 : -EPIPE);
             /* What the closing thread had published before it closed counts. */
             wrong_values +=
                 by_publisher && reached != (waiters[i].target <= CASE_(_closing_publishes));

@@ -47,19 +47,24 @@ static void step(void);
 
 #include <errno.h>
 
-#define BIDE_SIGNED__stepped_  int8_t
-#define BIDE_COUNTER__stepped_ uintptr_t
-#define BIDE_SEQUENCE          uint8_t
-#define BIDE_SEQUENCE_BITS     _stepped
-#include "bide/detail/sequence_template.h"
-#include "bide/detail/sequence_barrier_template.h"
-#include "../src/sync/sequence_barrier_slow.h"
+/* The barrier once more, for 8 bits, over that list (sequence8.h). */
+typedef uint8_t bide_sequence_stepped;
+typedef int8_t bide_sequence_stepped_signed;
+typedef uintptr_t bide_sequence_stepped_counter_;
+#define BIDE_SEQUENCE_NAME_(object, rest) object##_stepped##rest
+#include "bide/detail/sequence_names.inc"
+#undef BIDE_SEQUENCE_H
+#undef BIDE_SEQUENCE_BARRIER_H
+#include "../src/sync/sequence_barrier.c" /* NOLINT(bugprone-suspicious-include) */
+#include "bide/detail/sequence_names_end.inc"
+
 #include "../src/sync/waiter_list.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* What a thread does to the barrier. Numbers are counted from where the course begins. */
 typedef struct action {
     enum { NOTHING, PUBLISH, WAIT, CLOSE, FOLLOW, TURN } kind;
-    uint8_t number; /* of FOLLOW the size of the ring; of TURN how many become free, and are claimed */
+    uint8_t
+        number; /* of FOLLOW the size of the ring; of TURN how many become free, and are claimed */
 } action;
 
 enum { ACTIONS_MOST = 4, WAITS_MOST = 8, STEPS_MOST = 40 };
@@ -158,9 +163,9 @@ static void act(const action *action)
         break;
     case FOLLOW:
         probe_init(&the.follows);
-        the.follower_ended = probe_await(
-            &the.follows, bide_sequence_barrier_stepped_follow_(&the.follower, &the.barrier,
-                                                                &the.next, action->number));
+        the.follower_ended =
+            probe_await(&the.follows, bide_sequence_barrier_stepped_follow_(
+                                          &the.follower, &the.barrier, &the.next, action->number));
         break;
     case TURN:
         for (int i = 0; i < action->number; i++) {

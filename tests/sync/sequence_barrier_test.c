@@ -14,7 +14,7 @@
 #define TESTING_COROUTINE(name) bide_coroutine(name)
 
 #define BIDE_SEQUENCE_TEMPLATE "sync/sequence_barrier_cases.h"
-#include "bide/detail/each_sequence.h"
+#include "each_sequence.h"
 
 int main(void)
 {

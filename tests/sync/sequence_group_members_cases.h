@@ -1,13 +1,13 @@
 /* The cases of sequence_group_members_test.c for one type of sequence; included there once for each. */
 
-#define BARRIER_         BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
-#define BARRIER_F_(name) BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
-#define GROUP_           BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
-#define MEMBER_          BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
-#define LEAVER_          BIDE_CONCAT2(bide_sequence_group_leaver, BIDE_SEQUENCE_BITS)
-#define WAITER_          BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
-#define F_(name)         BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
-#define CASE_(name)      BIDE_CONCAT3(members, BIDE_SEQUENCE_BITS, name)
+#define BARRIER_         PASTE2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define BARRIER_F_(name) PASTE3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
+#define GROUP_           PASTE2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define MEMBER_          PASTE2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
+#define LEAVER_          PASTE2(bide_sequence_group_leaver, BIDE_SEQUENCE_BITS)
+#define WAITER_          PASTE2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
+#define F_(name)         PASTE3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define CASE_(name)      PASTE3(members, BIDE_SEQUENCE_BITS, name)
 
 enum { CASE_(_most) = 3 };
 

@@ -16,7 +16,7 @@
 #define TESTING_COROUTINE(name) bide_coroutine(name)
 
 #define BIDE_SEQUENCE_TEMPLATE "sync/sequence_group_members_cases.h"
-#include "bide/detail/each_sequence.h"
+#include "each_sequence.h"
 
 #if TESTING_HOSTED && BIDE_DEBUG
 static void destroy_a_group_with_a_member(void)

@@ -1,16 +1,16 @@
 /* The cases of sequence_group_stress_test.c for one type of sequence; included there once for each. */
 
-#define BARRIER_           BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
-#define BARRIER_F_(name)   BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
-#define BARRIER_WAITER_    BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
-#define GROUP_             BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
-#define MEMBER_            BIDE_CONCAT2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
-#define WAITER_            BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
-#define F_(name)           BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
-#define SEQUENCER_         BIDE_CONCAT2(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS)
-#define SEQUENCER_F_(name) BIDE_CONCAT3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
-#define CLAIM_             BIDE_CONCAT2(bide_claim, BIDE_SEQUENCE_BITS)
-#define CASE_(name)        BIDE_CONCAT3(stress, BIDE_SEQUENCE_BITS, name)
+#define BARRIER_           PASTE2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define BARRIER_F_(name)   PASTE3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
+#define BARRIER_WAITER_    PASTE2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
+#define GROUP_             PASTE2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define MEMBER_            PASTE2(bide_sequence_group_member, BIDE_SEQUENCE_BITS)
+#define WAITER_            PASTE2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
+#define F_(name)           PASTE3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define SEQUENCER_         PASTE2(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS)
+#define SEQUENCER_F_(name) PASTE3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
+#define CLAIM_             PASTE2(bide_claim, BIDE_SEQUENCE_BITS)
+#define CASE_(name)        PASTE3(stress, BIDE_SEQUENCE_BITS, name)
 
 /*
  * A producer writes numbers, 1 more each time, into a ring. Visitors join the gate, or a group that a last consumer

@@ -1,15 +1,15 @@
 /* The cases of single_producer_sequencer_test.c for one type of sequence; included there once for each. */
 
-#define BARRIER_         BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
-#define BARRIER_F_(name) BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
-#define BARRIER_WAITER_  BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
-#define GROUP_           BIDE_CONCAT2(bide_sequence_group, BIDE_SEQUENCE_BITS)
-#define GROUP_F_(name)   BIDE_CONCAT3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
-#define GROUP_WAITER_    BIDE_CONCAT2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
-#define SEQUENCER_       BIDE_CONCAT2(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS)
-#define CLAIM_           BIDE_CONCAT2(bide_claim, BIDE_SEQUENCE_BITS)
-#define F_(name)         BIDE_CONCAT3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
-#define CASE_(name)      BIDE_CONCAT3(sequencer, BIDE_SEQUENCE_BITS, name)
+#define BARRIER_         PASTE2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define BARRIER_F_(name) PASTE3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
+#define BARRIER_WAITER_  PASTE2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
+#define GROUP_           PASTE2(bide_sequence_group, BIDE_SEQUENCE_BITS)
+#define GROUP_F_(name)   PASTE3(bide_sequence_group, BIDE_SEQUENCE_BITS, name)
+#define GROUP_WAITER_    PASTE2(bide_sequence_group_waiter, BIDE_SEQUENCE_BITS)
+#define SEQUENCER_       PASTE2(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS)
+#define CLAIM_           PASTE2(bide_claim, BIDE_SEQUENCE_BITS)
+#define F_(name)         PASTE3(bide_single_producer_sequencer, BIDE_SEQUENCE_BITS, name)
+#define CASE_(name)      PASTE3(sequencer, BIDE_SEQUENCE_BITS, name)
 #define HALF_            ((BIDE_SEQUENCE)((BIDE_SEQUENCE)-1 / 2 + 1))
 
 /* A sequencer with its cursor and one consumer at its gate. */

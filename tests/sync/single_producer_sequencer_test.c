@@ -18,7 +18,7 @@
 #define TESTING_COROUTINE(name) bide_coroutine(name)
 
 #define BIDE_SEQUENCE_TEMPLATE "sync/single_producer_sequencer_cases.h"
-#include "bide/detail/each_sequence.h"
+#include "each_sequence.h"
 
 #if BIDE_DEBUG
 /* ---- Misuse: one line names the object, as it is written there, and who has called ---- */

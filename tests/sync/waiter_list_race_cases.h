@@ -1,10 +1,10 @@
 /* The race of waiter_list_race_test.c for one type of sequence; included there once for each. */
 
-#define BARRIER_     BIDE_CONCAT2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
-#define WAITER_      BIDE_CONCAT2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
-#define F_(name)     BIDE_CONCAT3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
-#define TRAIT_(name) BIDE_CONCAT3(bide_sequence, BIDE_SEQUENCE_BITS, name)
-#define RACE_(name)  BIDE_CONCAT3(race, BIDE_SEQUENCE_BITS, name)
+#define BARRIER_     PASTE2(bide_sequence_barrier, BIDE_SEQUENCE_BITS)
+#define WAITER_      PASTE2(bide_sequence_waiter, BIDE_SEQUENCE_BITS)
+#define F_(name)     PASTE3(bide_sequence_barrier, BIDE_SEQUENCE_BITS, name)
+#define TRAIT_(name) PASTE3(bide_sequence, BIDE_SEQUENCE_BITS, name)
+#define RACE_(name)  PASTE3(race, BIDE_SEQUENCE_BITS, name)
 
 enum { RACE_(_mocks) = (BIDE_SEQUENCE)-1 + 1, RACE_(_quarter) = (BIDE_SEQUENCE)-1 / 4 };
 

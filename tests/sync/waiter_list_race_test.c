@@ -9,7 +9,10 @@
  */
 #include "sync/meeting.h"
 
-#include "bide/sequence_barrier.h"
+#include "bide/sequence16.h"
+#include "bide/sequence8.h"
+
+#include "paste.h"
 
 struct race {
     uint32_t laps;

@@ -1,12 +1,14 @@
 /*
- * Positions in a ring of any capacity, as one word: which lap, which slot in it, and one bit that is free.
+ * Positions in a ring of any capacity, as one word: which lap, which slot in it, and one bit that
+ * is free.
  *
  *     | lap ...... | index ... | bit |        lap, a power of two, is what one lap more adds to the word;
  *                  <-- < lap -------->        end, twice the capacity, at most lap, is where the index goes back to 0
  *
- * Equal words are the same place in the same lap, so none of `capacity` slots need stay free to tell full from empty,
- * and no capacity needs a division: a step is an addition, and a comparison at the wrap. The lap wraps around with the
- * word, after 2^62 steps or more; where words have 32 bits, 2^30. Part of mpmc_ring.h.
+ * Equal words are the same place in the same lap, so no slot need stay free to tell full from
+ * empty. No capacity needs a division: a step is an addition, and a comparison at the wrap. The lap
+ * wraps around with the word, after 2^62 steps or more; where words have 32 bits, 2^30. Part of
+ * mpmc_ring.h.
  */
 #ifndef BIDE_DETAIL_RING_POSITION_H
 #define BIDE_DETAIL_RING_POSITION_H
@@ -50,8 +52,9 @@ BIDE_INLINE size_t bide_ring_after_(bide_ring_shape_ shape, size_t position, siz
 }
 
 /*
- * How many slots from `from` on are before `to`, from 0 to the capacity, of two words that were read one after the
- * other, so that either may be too old by any distance. Either may be closed. For statistics.
+ * How many slots from `from` on are before `to`, from 0 to the capacity. The two words were read
+ * one after the other, so either may be too old by any distance. Either may be closed. For
+ * statistics.
  */
 BIDE_INLINE size_t bide_ring_about_(bide_ring_shape_ shape, size_t from, size_t to)
 {

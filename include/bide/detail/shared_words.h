@@ -1,7 +1,8 @@
 /*
- * Elements of any type as words that may be overwritten while others read them: each word is an atomic, so that is no
- * data race, and what was read is thrown away if it may have been a mixture. Who may rely on what was read is said where
- * they are used (watch.h, broadcast.h). The size is a constant wherever one element is moved. Part of those headers.
+ * Elements of any type as words that may be overwritten while others read them. Each word is an
+ * atomic, so that is no data race; a reader throws away what it has read if that may be a mixture.
+ * When it may be is the argument of the headers that use this: watch.h, broadcast.h. The size is a
+ * constant wherever one element is moved.
  *
  * Source: Boehm, Can seqlocks get along with programming language memory models? (2012).
  */
@@ -15,7 +16,7 @@ typedef bide_atomic(size_t) bide_shared_word_;
 /* How many words an element of `size` bytes takes. */
 #define BIDE_SHARED_WORDS_(size) (((size) + sizeof(size_t) - 1) / sizeof(size_t))
 
-/* What a channel's `typed_` points to, or would: it is there for its type alone. */
+/* What a channel's `typed_` would point to: it is there for its type alone. */
 #define BIDE_SHARED_TYPE_(type) \
     struct {                    \
         type value;             \

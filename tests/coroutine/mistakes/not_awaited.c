@@ -90,50 +90,6 @@ void awaits_nothing(void)
     bide_with_deadline(0, 0, 0);                                        // HERE
     bide_with_stop(0, 0, 0);                                            // HERE
     fetch(0);                                                           // HERE
-    bide_single_producer_sequencer8_claim_up_to(0, 0, 1);               // HERE
-    bide_single_producer_sequencer8_claim_one(0, 0);                    // HERE
-    bide_single_producer_sequencer8_wait_until_published(0, 0, 0, 0);   // HERE
-    bide_single_producer_sequencer8_drain(0, 0);                        // HERE
-    bide_multi_producer_sequencer8_claim_up_to(0, 0, 1);                // HERE
-    bide_multi_producer_sequencer8_claim_one(0, 0);                     // HERE
-    bide_multi_producer_sequencer8_wait_until_published(0, 0, 0, 0);    // HERE
-    bide_multi_producer_sequencer8_drain(0, 0);                         // HERE
-    bide_sequence_barrier8_wait_until_published(0, 0, 0);               // HERE
-    bide_sequence_group8_wait_until_published(0, 0, 0);                 // HERE
-    bide_sequence_group8_leave(0, 0, 0);                                // HERE
-    bide_single_producer_sequencer16_claim_up_to(0, 0, 1);              // HERE
-    bide_single_producer_sequencer16_claim_one(0, 0);                   // HERE
-    bide_single_producer_sequencer16_wait_until_published(0, 0, 0, 0);  // HERE
-    bide_single_producer_sequencer16_drain(0, 0);                       // HERE
-    bide_multi_producer_sequencer16_claim_up_to(0, 0, 1);               // HERE
-    bide_multi_producer_sequencer16_claim_one(0, 0);                    // HERE
-    bide_multi_producer_sequencer16_wait_until_published(0, 0, 0, 0);   // HERE
-    bide_multi_producer_sequencer16_drain(0, 0);                        // HERE
-    bide_sequence_barrier16_wait_until_published(0, 0, 0);              // HERE
-    bide_sequence_group16_wait_until_published(0, 0, 0);                // HERE
-    bide_sequence_group16_leave(0, 0, 0);                               // HERE
-    bide_single_producer_sequencer32_claim_up_to(0, 0, 1);              // HERE
-    bide_single_producer_sequencer32_claim_one(0, 0);                   // HERE
-    bide_single_producer_sequencer32_wait_until_published(0, 0, 0, 0);  // HERE
-    bide_single_producer_sequencer32_drain(0, 0);                       // HERE
-    bide_multi_producer_sequencer32_claim_up_to(0, 0, 1);               // HERE
-    bide_multi_producer_sequencer32_claim_one(0, 0);                    // HERE
-    bide_multi_producer_sequencer32_wait_until_published(0, 0, 0, 0);   // HERE
-    bide_multi_producer_sequencer32_drain(0, 0);                        // HERE
-    bide_sequence_barrier32_wait_until_published(0, 0, 0);              // HERE
-    bide_sequence_group32_wait_until_published(0, 0, 0);                // HERE
-    bide_sequence_group32_leave(0, 0, 0);                               // HERE
-    bide_single_producer_sequencer64_claim_up_to(0, 0, 1);              // HERE
-    bide_single_producer_sequencer64_claim_one(0, 0);                   // HERE
-    bide_single_producer_sequencer64_wait_until_published(0, 0, 0, 0);  // HERE
-    bide_single_producer_sequencer64_drain(0, 0);                       // HERE
-    bide_multi_producer_sequencer64_claim_up_to(0, 0, 1);               // HERE
-    bide_multi_producer_sequencer64_claim_one(0, 0);                    // HERE
-    bide_multi_producer_sequencer64_wait_until_published(0, 0, 0, 0);   // HERE
-    bide_multi_producer_sequencer64_drain(0, 0);                        // HERE
-    bide_sequence_barrier64_wait_until_published(0, 0, 0);              // HERE
-    bide_sequence_group64_wait_until_published(0, 0, 0);                // HERE
-    bide_sequence_group64_leave(0, 0, 0);                               // HERE
     bide_single_producer_sequencer_claim_up_to(0, 0, 1);                // HERE
     bide_single_producer_sequencer_claim_one(0, 0);                     // HERE
     bide_single_producer_sequencer_wait_until_published(0, 0, 0, 0);    // HERE

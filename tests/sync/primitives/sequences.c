@@ -3,6 +3,7 @@
 
 #include "bide/multi_producer_sequencer.h"
 #include "bide/sequence_barrier.h"
+#include "bide/sequence8.h"
 #include "bide/sequence_group.h"
 #include "bide/single_producer_sequencer.h"
 

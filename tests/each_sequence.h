@@ -1,9 +1,16 @@
 /*
  * Includes BIDE_SEQUENCE_TEMPLATE once for each type of sequence, with
  *     BIDE_SEQUENCE        the unsigned type
- *     BIDE_SEQUENCE_BITS   what it appends to names: 8, 16, 32, 64, or nothing for size_t
- * Barriers are made only where an atomic of the type needs no lock (BIDE_SEQUENCE_ATOMIC_64).
+ *     BIDE_SEQUENCE_BITS   what it has behind the objects of names: 8, 16, 32, 64, or nothing for size_t
+ * For 64 bits only where an atomic of them needs no lock (BIDE_SEQUENCE_ATOMIC_64).
  */
+#include "paste.h"
+
+#include "bide/sequence16.h"
+#include "bide/sequence32.h"
+#include "bide/sequence64.h"
+#include "bide/sequence8.h"
+
 #define BIDE_SEQUENCE      uint8_t
 #define BIDE_SEQUENCE_BITS 8
 #include BIDE_SEQUENCE_TEMPLATE

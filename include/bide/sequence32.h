@@ -1,0 +1,62 @@
+/*
+ * Sequences of 32 bits. Floor: sync.
+ *
+ *     #include "bide/sequence32.h"
+ *
+ * declares the sequence family (sequence.h, sequence_barrier.h, sequence_group.h and both
+ * sequencers) once more, for uint32_t. Each name has 32 behind its object:
+ *
+ *     bide_sequence_barrier32 cursor;
+ *     bide_sequence_barrier32_init(&cursor, bide_sequence32_initial());
+ *
+ * A claim is a bide_claim32, and so on. Contracts, costs and arguments are those of the plain
+ * names.
+ *
+ * For numbers of this width that come from elsewhere, and where memory is short: see sequence8.h.
+ * Half the range is 2,147,483,648 here.
+ */
+#ifndef BIDE_SEQUENCE32_H
+#define BIDE_SEQUENCE32_H
+
+#include "bide/multi_producer_sequencer.h"
+#include "bide/single_producer_sequencer.h"
+
+typedef uint32_t bide_sequence32;
+typedef int32_t bide_sequence32_signed;
+typedef uintptr_t bide_sequence32_counter_;
+
+#define BIDE_SEQUENCE_NAME_(object, rest) object##32##rest
+#include "bide/detail/sequence_again.inc"
+
+/* Those that tell where they are misused. */
+#define bide_sequence_barrier32_destroy(barrier) \
+    bide_sequence_barrier32_destroy_((barrier), BIDE_BARRIER_DESTROYED_(barrier))
+#define bide_sequence_group32_destroy(group) \
+    bide_sequence_group32_destroy_((group), BIDE_GROUP_DESTROYED_(group))
+#define bide_single_producer_sequencer32_publish(sequencer, sequence)           \
+    bide_single_producer_sequencer32_publish_range_((sequencer), (sequence), 1, \
+                                                    BIDE_NOT_CLAIMED_(sequencer))
+#define bide_single_producer_sequencer32_publish_range(sequencer, first, count)    \
+    bide_single_producer_sequencer32_publish_range_((sequencer), (first), (count), \
+                                                    BIDE_NOT_CLAIMED_(sequencer))
+#define bide_single_producer_sequencer32_abandon(sequencer, first, count)    \
+    bide_single_producer_sequencer32_abandon_((sequencer), (first), (count), \
+                                              BIDE_NOT_ABANDONED_(sequencer))
+#define bide_single_producer_sequencer32_give_back(sequencer, count)  \
+    bide_single_producer_sequencer32_give_back_((sequencer), (count), \
+                                                BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer32_destroy(sequencer) \
+    bide_single_producer_sequencer32_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))
+#define bide_multi_producer_sequencer32_publish(sequencer, sequence)           \
+    bide_multi_producer_sequencer32_publish_range_((sequencer), (sequence), 1, \
+                                                   BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer32_publish_range(sequencer, first, count)    \
+    bide_multi_producer_sequencer32_publish_range_((sequencer), (first), (count), \
+                                                   BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer32_abandon(sequencer, first, count)    \
+    bide_multi_producer_sequencer32_abandon_((sequencer), (first), (count), \
+                                             BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer32_destroy(sequencer) \
+    bide_multi_producer_sequencer32_destroy_((sequencer), BIDE_MULTI_DESTROYED_(sequencer))
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * Sequences of 64 bits. Floor: sync.
+ *
+ *     #include "bide/sequence64.h"
+ *
+ * declares the sequence family (sequence.h, sequence_barrier.h, sequence_group.h and both
+ * sequencers) once more, for uint64_t. Each name has 64 behind its object:
+ *
+ *     bide_sequence_barrier64 cursor;
+ *     bide_sequence_barrier64_init(&cursor, bide_sequence64_initial());
+ *
+ * A claim is a bide_claim64, and so on. Contracts, costs and arguments are those of the plain
+ * names.
+ *
+ * For numbers that must not come round where size_t has 32 bits. There, atomics of 64 bits may need
+ * a lock; then BIDE_SEQUENCE_ATOMIC_64 is 0, and nothing is declared.
+ */
+#ifndef BIDE_SEQUENCE64_H
+#define BIDE_SEQUENCE64_H
+
+#include "bide/multi_producer_sequencer.h"
+#include "bide/single_producer_sequencer.h"
+
+#ifndef BIDE_SEQUENCE_ATOMIC_64
+#define BIDE_SEQUENCE_ATOMIC_64 (BIDE_CHECK || ATOMIC_LLONG_LOCK_FREE == 2)
+#endif
+
+#if BIDE_SEQUENCE_ATOMIC_64
+
+typedef uint64_t bide_sequence64;
+typedef int64_t bide_sequence64_signed;
+typedef uint64_t bide_sequence64_counter_;
+
+#define BIDE_SEQUENCE_NAME_(object, rest) object##64##rest
+#include "bide/detail/sequence_again.inc"
+
+/* Those that tell where they are misused. */
+#define bide_sequence_barrier64_destroy(barrier) \
+    bide_sequence_barrier64_destroy_((barrier), BIDE_BARRIER_DESTROYED_(barrier))
+#define bide_sequence_group64_destroy(group) \
+    bide_sequence_group64_destroy_((group), BIDE_GROUP_DESTROYED_(group))
+#define bide_single_producer_sequencer64_publish(sequencer, sequence)           \
+    bide_single_producer_sequencer64_publish_range_((sequencer), (sequence), 1, \
+                                                    BIDE_NOT_CLAIMED_(sequencer))
+#define bide_single_producer_sequencer64_publish_range(sequencer, first, count)    \
+    bide_single_producer_sequencer64_publish_range_((sequencer), (first), (count), \
+                                                    BIDE_NOT_CLAIMED_(sequencer))
+#define bide_single_producer_sequencer64_abandon(sequencer, first, count)    \
+    bide_single_producer_sequencer64_abandon_((sequencer), (first), (count), \
+                                              BIDE_NOT_ABANDONED_(sequencer))
+#define bide_single_producer_sequencer64_give_back(sequencer, count)  \
+    bide_single_producer_sequencer64_give_back_((sequencer), (count), \
+                                                BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer64_destroy(sequencer) \
+    bide_single_producer_sequencer64_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))
+#define bide_multi_producer_sequencer64_publish(sequencer, sequence)           \
+    bide_multi_producer_sequencer64_publish_range_((sequencer), (sequence), 1, \
+                                                   BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer64_publish_range(sequencer, first, count)    \
+    bide_multi_producer_sequencer64_publish_range_((sequencer), (first), (count), \
+                                                   BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer64_abandon(sequencer, first, count)    \
+    bide_multi_producer_sequencer64_abandon_((sequencer), (first), (count), \
+                                             BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer64_destroy(sequencer) \
+    bide_multi_producer_sequencer64_destroy_((sequencer), BIDE_MULTI_DESTROYED_(sequencer))
+
+#endif
+
+#endif

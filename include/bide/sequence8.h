@@ -1,0 +1,62 @@
+/*
+ * Sequences of 8 bits. Floor: sync.
+ *
+ *     #include "bide/sequence8.h"
+ *
+ * declares the sequence family (sequence.h, sequence_barrier.h, sequence_group.h and both
+ * sequencers) once more, for uint8_t. Each name has 8 behind its object:
+ *
+ *     bide_sequence_barrier8 cursor;
+ *     bide_sequence_barrier8_init(&cursor, bide_sequence8_initial());
+ *
+ * A claim is a bide_claim8, and so on. Contracts, costs and arguments are those of the plain names.
+ *
+ * Take the plain names, which are size_t, unless memory is so short that every word counts, or a
+ * number of this width comes from elsewhere (from a device, or a wire). What half the range is,
+ * which limits how far waiters and rings may reach (sequence_barrier.h), is 128 here.
+ */
+#ifndef BIDE_SEQUENCE8_H
+#define BIDE_SEQUENCE8_H
+
+#include "bide/multi_producer_sequencer.h"
+#include "bide/single_producer_sequencer.h"
+
+typedef uint8_t bide_sequence8;
+typedef int8_t bide_sequence8_signed;
+typedef uintptr_t bide_sequence8_counter_;
+
+#define BIDE_SEQUENCE_NAME_(object, rest) object##8##rest
+#include "bide/detail/sequence_again.inc"
+
+/* Those that tell where they are misused. */
+#define bide_sequence_barrier8_destroy(barrier) \
+    bide_sequence_barrier8_destroy_((barrier), BIDE_BARRIER_DESTROYED_(barrier))
+#define bide_sequence_group8_destroy(group) \
+    bide_sequence_group8_destroy_((group), BIDE_GROUP_DESTROYED_(group))
+#define bide_single_producer_sequencer8_publish(sequencer, sequence)           \
+    bide_single_producer_sequencer8_publish_range_((sequencer), (sequence), 1, \
+                                                   BIDE_NOT_CLAIMED_(sequencer))
+#define bide_single_producer_sequencer8_publish_range(sequencer, first, count)    \
+    bide_single_producer_sequencer8_publish_range_((sequencer), (first), (count), \
+                                                   BIDE_NOT_CLAIMED_(sequencer))
+#define bide_single_producer_sequencer8_abandon(sequencer, first, count)    \
+    bide_single_producer_sequencer8_abandon_((sequencer), (first), (count), \
+                                             BIDE_NOT_ABANDONED_(sequencer))
+#define bide_single_producer_sequencer8_give_back(sequencer, count)  \
+    bide_single_producer_sequencer8_give_back_((sequencer), (count), \
+                                               BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer8_destroy(sequencer) \
+    bide_single_producer_sequencer8_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))
+#define bide_multi_producer_sequencer8_publish(sequencer, sequence)           \
+    bide_multi_producer_sequencer8_publish_range_((sequencer), (sequence), 1, \
+                                                  BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer8_publish_range(sequencer, first, count)    \
+    bide_multi_producer_sequencer8_publish_range_((sequencer), (first), (count), \
+                                                  BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer8_abandon(sequencer, first, count)    \
+    bide_multi_producer_sequencer8_abandon_((sequencer), (first), (count), \
+                                            BIDE_CLAIM_MISUSED_(sequencer))
+#define bide_multi_producer_sequencer8_destroy(sequencer) \
+    bide_multi_producer_sequencer8_destroy_((sequencer), BIDE_MULTI_DESTROYED_(sequencer))
+
+#endif

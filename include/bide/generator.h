@@ -128,7 +128,8 @@ BIDE_INLINE void bide_generator_end(bide_generator *generator)
 #define bide_for(type, name, generator)                                             \
     for (bide_generator_loop_ name##_loop_ = bide_generator_loop_begin_(generator); \
          !name##_loop_.ended; bide_generator_loop_end_(&name##_loop_))              \
-        for (type name; (name = bide_generator_loop_next_(&name##_loop_)) != NULL;)
+        for (type name;                                                             \
+             (name = BIDE_ANY_POINTER_(bide_generator_loop_next_(&name##_loop_))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* (A frame's step function is the same at all of its points, so it is read once; what is read at a start that

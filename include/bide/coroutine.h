@@ -221,13 +221,30 @@ struct bide_self_ {
 #define bide_yielding_coroutine_of(type, name) \
     BIDE_COROUTINE_(static inline, BIDE_BODY_(static inline, 0, name), type, name)
 
-#define BIDE_COROUTINE_(linkage, body, type, name)                                                 \
+/*
+ * Declares the constant of a body that is defined elsewhere: in another file, where this stands in a header; or further
+ * down, for bodies that call each other. Not in a function. The definition is opened by bide_declared_coroutine, or by
+ * bide_declared_coroutine_of, in a file where the declaration is seen. The name is then the whole program's: choose it
+ * as that of a function.
+ */
+#define bide_declare_body(name) extern const bide_point name
+
+/* Opens the definition of a declared body, as bide_coroutine_of that of one that its file has for itself. */
+#define bide_declared_coroutine_of(type, name)               \
+    BIDE_COROUTINE_CODE_(static, type, name)                 \
+    const bide_point name = BIDE_POINT_START(&name##_code_); \
+    bide_body(name)
+
+#define BIDE_COROUTINE_(linkage, body, type, name)                  \
+    BIDE_COROUTINE_CODE_(linkage, type, name)                       \
+    static const bide_point name = BIDE_POINT_START(&name##_code_); \
+    body
+
+#define BIDE_COROUTINE_CODE_(linkage, type, name)                                                  \
     linkage bide_next name##_step_(bide_frame *frame, unsigned depth);                             \
     static const bide_coroutine_type *const name##_type_ = &(type);                                \
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
-                                                     NULL};                                        \
-    static const bide_point name = BIDE_POINT_START(&name##_code_);                                \
-    body
+                                                     NULL};
 
 /* The same without the constants: the head of the step function only, name_step_, for an operation that
  * brings a start of its own. A constant name_type_, a pointer to the type, stands before it. */

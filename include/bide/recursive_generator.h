@@ -92,10 +92,7 @@ static const bide_coroutine_type bide_recursive_generator_type = {
 BIDE_INLINE bide_recursive_generator *
 bide_recursive_generator_init(bide_recursive_generator *generator, const bide_point *body)
 {
-    generator->frame.awaiter.ops = &body->ops;
-    generator->frame.awaiter.link = NULL;
-    generator->frame.awaiter.frame = NULL;
-    generator->frame.context = &bide_default_context;
+    bide_frame_init_in(&generator->frame, body, &bide_default_context);
     generator->root = generator;
     generator->leaf = &generator->frame;
     generator->value = NULL;

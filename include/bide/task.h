@@ -23,6 +23,9 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
 /* Opens the definition of a task's body; see bide_coroutine_of. */
 #define bide_coroutine(name) bide_coroutine_of(bide_task_type, name)
 
+/* The same for one that bide_declare_body has declared. */
+#define bide_declared_coroutine(name) bide_declared_coroutine_of(bide_task_type, name)
+
 /*
  * Makes `task` a task at its start, to be run by `body` (the constant of a bide_coroutine) when it is
  * awaited. Writes the header only. Returns the awaiter to give to bide_await, bide_sync_wait or
@@ -35,8 +38,7 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body)
 {
-    task->frame.awaiter.ops = &body->ops;
-    return &task->frame.awaiter;
+    return bide_frame_init(&task->frame, body);
 }
 
 /* With what the task ended: 0 or a negative errno. Only after it has ended. */

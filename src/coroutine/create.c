@@ -111,7 +111,7 @@ bide_awaiter *bide_owned(void *frame, const bide_point *body)
 {
     if (frame == NULL)
         return failure_object(body, &no_memory_awaiter);
-    ((bide_frame *)frame)->awaiter.ops = &body->ops;
+    bide_await_later(bide_frame_init(frame, body));
     bide_awaiter *awaiter = &owner_of(frame)->awaiter;
     awaiter->ops = &bide_owned_ops_.ops;
     return awaiter;

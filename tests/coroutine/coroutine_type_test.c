@@ -192,8 +192,7 @@ static void the_end_of_a_body_without_finally_returns_void_once(void **state)
     (void)state;
     struct ending self;
     said[0] = '\0';
-    self.frame.awaiter.ops = &ending_body.ops;
-    assert_int_equal(bide_sync_wait(&self.frame.awaiter), 0);
+    assert_int_equal(bide_sync_wait(bide_frame_init(&self.frame, &ending_body)), 0);
     assert_string_equal(said, "void ");
 }
 
@@ -241,8 +240,7 @@ static void await_transform_says_what_is_awaited(void **state)
     (void)state;
     struct replaced self;
     self.child.task.frame.error = 1;
-    self.promise.frame.awaiter.ops = &replaced_body.ops;
-    assert_int_equal(bide_sync_wait(&self.promise.frame.awaiter), 0);
+    assert_int_equal(bide_sync_wait(bide_frame_init(&self.promise.frame, &replaced_body)), 0);
     assert_ptr_equal(self.promise.replaced, &self.child.task.frame.awaiter);
     assert_true(bide_done(&self.promise.other.task.frame));
     assert_false(bide_done(&self.child.task.frame));

@@ -134,7 +134,7 @@ cat $headers | awk '
     held { print marked + 0, $0; held = 0 }
     { marked = 0 }' | sed 's/F_(\(_[a-z_]*\))(/\1(/; s/(.*//; s/ \*/ /' | sort -u >"$folder/operations"
 not_operations='bide_await_forbidden bide_awaiter_chain_take bide_awaiter_next_leaving_ bide_awaiter_reverse
-    bide_recursive_generator_transform_ bide_rendezvous_choose_receive_ bide_rendezvous_choose_send_ bide_then_inner_
+    bide_recursive_generator_transform_ bide_rendezvous_choose_receive_ bide_rendezvous_choose_send_ bide_forward_inner_
     bide_waiter_list_cut_ bide_waiter_list_link_ bide_waiter_list_shut bide_waiter_list_shut_for_good
     bide_waiter_list_shut_judged_'
 parts='bide_channel_make_ bide_condition_wait_checked_ bide_own_retry_init_ bide_retry_init_ bide_retry_wait_

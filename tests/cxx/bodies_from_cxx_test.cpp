@@ -112,6 +112,44 @@ int children()
     return 0;
 }
 
+// ---- A declared body, and a kind of one's own ----
+
+struct failing {
+    bide_frame frame;
+    int error;
+};
+
+} // namespace
+
+bide_declare_body(bodies_from_cxx_failing_body);
+
+namespace
+{
+
+int declared()
+{
+    failing f;
+    f.error = -EXDEV;
+    CHECK(bide_sync_wait(bide_frame_init(&f.frame, &bodies_from_cxx_failing_body)) == -EXDEV);
+    return 0;
+}
+
+const bide_coroutine_type failing_type = {"failing", nullptr, nullptr, nullptr, nullptr,
+                                          nullptr,   nullptr, nullptr, nullptr, nullptr,
+                                          nullptr,   nullptr, nullptr};
+
+} // namespace
+
+bide_declared_coroutine_of(failing_type, bodies_from_cxx_failing_body)
+{
+    bide_begin(bodies_from_cxx_failing_body, failing * self);
+    bide_return(self->error);
+    bide_end();
+}
+
+namespace
+{
+
 // ---- Frames of other forms: a base class, a constructor, a reference ----
 
 struct derived : bide_task {
@@ -419,5 +457,6 @@ int async_generators()
 
 int main()
 {
-    return children() + frames() + events() + channels() + generators() + async_generators();
+    return children() + declared() + frames() + events() + channels() + generators() +
+           async_generators();
 }

@@ -31,12 +31,13 @@
  * is taken, and compilers inline it into the loop that uses it. So a yield does not stand directly inside
  * a switch of the user's.
  *
- * In C++ (since C++11) a body is the switch of standard C unless BIDE_STANDARD_C is defined as 0, so that the compiler
- * refuses a local whose initialisation an await would jump over: one that is initialised, or has a constructor, may
- * stand in no scope in which an await follows. Give it a block of its own, or make it a member of the frame. With labels
- * as values g++ refuses nothing, and such an object is destroyed at each suspension. What is declared in the body is not
- * visible after bide_finally. The frame may have members with constructors, and may derive from its header; then it is
- * not checked that the header is first. An exception must not leave a body.
+ * In C++ (since C++11) a body is the switch of standard C unless BIDE_STANDARD_C is defined as 0,
+ * so that the compiler refuses a local whose initialisation an await would jump over: one that is
+ * initialised, or has a constructor, may stand in no scope in which an await follows. Give it a
+ * block of its own, or make it a member of the frame. With labels as values g++ refuses nothing,
+ * and such an object is destroyed at each suspension. What is declared in the body is not visible
+ * after bide_finally. The frame may have members with constructors, and may derive from its header;
+ * then it is not checked that the header is first. An exception must not leave a body.
  */
 #ifndef BIDE_COROUTINE_H
 #define BIDE_COROUTINE_H
@@ -172,9 +173,9 @@ struct bide_any_pointer_ {
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 /*
- * Is a frame's header the first member of T, or the first member of that, and so on? It is if a T can be initialised by
- * a header alone. Not looked at: what has a constructor or a base class, and what cannot be initialised by nothing
- * either, since it has a reference.
+ * Is a frame's header the first member of T, or the first member of that, and so on? It is if a T
+ * can be initialised by a header alone. Not looked at: what has a constructor or a base class, and
+ * what cannot be initialised by nothing either, since it has a reference.
  */
 template <class T>
 char (*bide_first_is_header_(const bide_frame *, ...))[1];
@@ -222,14 +223,15 @@ struct bide_self_ {
     BIDE_COROUTINE_(static inline, BIDE_BODY_(static inline, 0, name), type, name)
 
 /*
- * Declares the constant of a body that is defined elsewhere: in another file, where this stands in a header; or further
- * down, for bodies that call each other. Not in a function. The definition is opened by bide_declared_coroutine, or by
- * bide_declared_coroutine_of, in a file where the declaration is seen. The name is then the whole program's: choose it
- * as that of a function.
+ * Declares the constant of a body that is defined elsewhere: in another file, where this stands in
+ * a header; or further down, for bodies that call each other. Not in a function. The definition is
+ * opened by bide_declared_coroutine, or by bide_declared_coroutine_of, in a file where the
+ * declaration is seen. The name is then the whole program's: choose it as that of a function.
  */
 #define bide_declare_body(name) extern const bide_point name
 
-/* Opens the definition of a declared body, as bide_coroutine_of that of one that its file has for itself. */
+/* Opens the definition of a declared body, as bide_coroutine_of that of one that its file has
+ * for itself. */
 #define bide_declared_coroutine_of(type, name)               \
     BIDE_COROUTINE_CODE_(static, type, name)                 \
     const bide_point name = BIDE_POINT_START(&name##_code_); \
@@ -557,6 +559,28 @@ void bide_yield_in_a_body_without_values_(void)
 /* The same; if the operation ended with a negative errno, so does this coroutine, as by
  * bide_return(errno). */
 #define bide_try(awaiter) BIDE_AWAIT_(awaiter, BIDE_FAIL_)
+
+/*
+ * The same, directly in a loop: if the operation ended with -EPIPE, since what it waits for is
+ * closed and there is no more, the loop ends, as by break. With another negative errno the
+ * coroutine does, as by bide_try. A statement; between `if` and `else` it stands in braces. Not
+ * directly in a switch, which is what the break would leave; outside a loop it does not compile.
+ *
+ *     for (;;) {
+ *         bide_try_or_break(bide_channel_receive(&self->receive, self->jobs, &self->job));
+ *         ...
+ *     }
+ */
+#define bide_try_or_break(awaiter)                \
+    {                                             \
+        int bide_status_;                         \
+        if (0)                                    \
+            continue;                             \
+        bide_await_status(bide_status_, awaiter); \
+        if (bide_status_ == -EPIPE)               \
+            break;                                \
+        BIDE_FAIL_(bide_status_);                 \
+    }
 
 /* Ends the coroutine with 0 or a negative errno, once what follows `bide_finally` has run. Results go
  * into the frame beforehand. Not after bide_finally. */

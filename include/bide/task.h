@@ -8,6 +8,7 @@
 #define BIDE_TASK_H
 
 #include "bide/coroutine.h"
+#include "bide/detail/arguments.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -40,6 +41,39 @@ BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body
 {
     return bide_frame_init(&task->frame, body);
 }
+
+/*
+ * Calls a child: writes its parameters into its frame, then bide_task_init. `child` points at the
+ * frame, whose header is called `task`, and is evaluated once for each argument; `body` is the
+ * address of its constant; then come up to eight parameters, each as an assignment to a member,
+ * which are evaluated in this order.
+ *
+ *     bide_try(bide_call(&self->parse, &parse_body, text = self->text, length = 10));
+ *
+ * expands to
+ *
+ *     bide_try((self->parse.text = self->text, self->parse.length = 10,
+ *               bide_task_init(&self->parse.task, &parse_body)));
+ *
+ * Members that are not named stay as they are. For a child that many call, an init function that
+ * takes the parameters as its own says more.
+ */
+#define bide_call(child, ...) \
+    BIDE_COUNTED_(BIDE_CALL_, BIDE_COUNT_(__VA_ARGS__))(child, __VA_ARGS__)
+#define BIDE_CALL_1(child, body) bide_task_init(&(child)->task, body)
+/* clang-format off */
+#define BIDE_CALL_2(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_3(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_4(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_5(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_6(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_7(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_8(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_9(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+/* clang-format on */
+#define BIDE_CALL_WITH_(child, body, ...) \
+    (BIDE_EACH_(BIDE_CALL_PARAMETER_, child, __VA_ARGS__), BIDE_CALL_1(child, body))
+#define BIDE_CALL_PARAMETER_(child, index, assignment) (child)->assignment
 
 /* With what the task ended: 0 or a negative errno. Only after it has ended. */
 BIDE_INLINE int bide_task_error(const bide_task *task)

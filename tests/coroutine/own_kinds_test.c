@@ -1,6 +1,7 @@
 /*
- * What authors of kinds and operations build on: a frame made a coroutine of any body, bodies that are declared before
- * they are defined, here and in another file, and operations that pass on to another.
+ * What authors of kinds and operations build on: a frame made a coroutine of any body, bodies that
+ * are declared before they are defined, here and in another file, and operations that pass on to
+ * another.
  */
 #define _GNU_SOURCE
 #include "own_kinds.h"
@@ -201,7 +202,8 @@ static void forwarding_is_destroyed_as_the_inner_one_is(void **state)
     bide_event_destroy(&event); /* nobody is enlisted */
 }
 
-/* The inner operation has had the mutex when the awaiting coroutine is destroyed: the mutex is given back. */
+/* The inner operation has had the mutex when the awaiting coroutine is destroyed: the mutex is
+ * given back. */
 struct locker {
     bide_task task;
     bide_mutex *mutex;

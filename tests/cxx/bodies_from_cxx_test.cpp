@@ -1,4 +1,5 @@
-// Bodies in C++: each kind of coroutine, written with the macros of bide/coroutine.h, over the library in C. C++11.
+// Bodies in C++11: each kind of coroutine, written with the macros of bide/coroutine.h, over the library
+// in C.
 // BIDE_STANDARD_C=0 has them by labels as values.
 
 #include "bide/bide.h"
@@ -258,26 +259,20 @@ struct receiver {
     bide_task task;
     numbers *from;
     bide_event *quit;
-    int total, number, status, quits;
-    uint64_t random;
+    int total, number, quits;
     bide_channel_waiter receive;
     bide_event_waiter wait;
-    bide_select select;
-    bide_select_case cases[2];
+    bide_select_of(2) select;
 };
 
 bide_coroutine(receiver_body)
 {
     bide_begin(receiver_body, receiver * self);
     for (;;) {
-        bide_select_case_init(&self->cases[0],
-                              bide_channel_receive(&self->receive, self->from, &self->number));
-        bide_select_case_init(&self->cases[1], bide_event_wait(&self->wait, self->quit));
-        bide_await_status(self->status,
-                          bide_select_any(&self->select, self->cases, 2, &self->random));
-        if (self->status < 0)
-            break;
-        switch (bide_select_winner(&self->select)) {
+        bide_try_or_break(bide_select_any_of(
+            &self->select, bide_channel_receive(&self->receive, self->from, &self->number),
+            bide_event_wait(&self->wait, self->quit)));
+        switch (bide_select_winner(&self->select.any)) {
         case 0:
             self->total += self->number;
             break;
@@ -287,14 +282,12 @@ bide_coroutine(receiver_body)
             break;
         }
     }
-    bide_return(self->status == -EPIPE ? 0 : self->status);
     bide_end();
 }
 
 struct both {
     bide_task task;
-    bide_scope scope;
-    bide_branch branches[2];
+    bide_when_of(2) together;
     sender sends;
     receiver receives;
 };
@@ -302,12 +295,8 @@ struct both {
 bide_coroutine(both_body)
 {
     bide_begin(both_body, both * self);
-    bide_scope_init(&self->scope, bide_this_frame());
-    bide_scope_spawn(&self->scope, &self->branches[0],
-                     bide_task_init(&self->receives.task, &receiver_body));
-    bide_scope_spawn(&self->scope, &self->branches[1],
-                     bide_task_init(&self->sends.task, &sender_body));
-    bide_try(bide_scope_join(&self->scope));
+    bide_try(bide_when_all_of(&self->together, bide_task_init(&self->receives.task, &receiver_body),
+                              bide_call(&self->sends, &sender_body, i = 1)));
     bide_end();
 }
 
@@ -324,7 +313,7 @@ int channels()
     b.sends.to = b.receives.from = &channel;
     b.receives.quit = &quit;
     b.receives.total = b.receives.quits = 0;
-    b.receives.random = 1;
+    b.receives.select.random = 1;
     CHECK(bide_run_loop_wait(&loop, bide_task_init(&b.task, &both_body)) == 0);
     CHECK(b.receives.total == 55 && b.receives.quits == 1);
     bide_run_loop_destroy(&loop);

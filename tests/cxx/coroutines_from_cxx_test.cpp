@@ -1,5 +1,5 @@
-// Coroutines from C++: a type of one's own with a frame written by hand, created from an allocator, started, awaited,
-// sent to another scheduler, and destroyed; over the library in C.
+// Coroutines from C++: a type of one's own with a frame written by hand, created from an allocator,
+// started, awaited, sent to another scheduler, and destroyed; over the library in C.
 
 #include "bide/allocator.h"
 #include "bide/extend/coroutine_type.h"

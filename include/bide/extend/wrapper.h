@@ -87,15 +87,15 @@ void bide_wrapper_abandon(bide_awaiter **inner);
 /* ---- Forwarding: one inner operation, in place of the wrapper itself ---- */
 
 /*
- * The first member of an operation that passes on to one other, and adds something to what that ends with. Nothing runs
- * in between: the inner operation wakes the awaiting coroutine itself, and `resume` is called there. It is destroyed, asked
- * to stop and looked into as the inner one is.
+ * The first member of an operation that passes on to one other, and adds something to what that
+ * ends with. Nothing runs in between: the inner operation wakes the awaiting coroutine itself, and
+ * `resume` is called there. It is destroyed, asked to stop and looked into as the inner one is.
  *
  *     struct timed {
  *         bide_forward forward;                          // first
  *         uint64_t begun, took;
  *     };
- *     static int timed_resume(bide_awaiter *awaiter)     // the inner operation has ended: take its status
+ *     static int timed_resume(bide_awaiter *awaiter)     // the inner operation has ended
  *     {
  *         struct timed *self = (struct timed *)(void *)awaiter;
  *         int status = bide_forward_take(&self->forward);
@@ -136,16 +136,16 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
     return index == 0 ? ((bide_forward *)(void *)awaiter)->inner : NULL;
 }
 
-/* Its table, a bide_wrapper_ops. `resume` calls bide_forward_take, once, and returns the status; `name` is the
- * operation's. */
+/* Its table, a bide_wrapper_ops. `resume` calls bide_forward_take, once, and returns the status;
+ * `name` is the operation's. */
 #define BIDE_FORWARD_OPS(resume, name)                                                        \
     {                                                                                         \
         BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
             bide_forward_give_back_, bide_forward_inner_                                      \
     }
 
-/* Makes it pass on to `inner`, by a table of BIDE_FORWARD_OPS. `forward` is the caller's until the wait has ended. Any
- * thread; suspends if `inner` does; cannot fail. */
+/* Makes it pass on to `inner`, by a table of BIDE_FORWARD_OPS. `forward` is the caller's until
+ * the wait has ended. Any thread; suspends if `inner` does; cannot fail. */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_forward_init(bide_forward *forward, const bide_wrapper_ops *ops,
                                             bide_awaiter *inner)

@@ -60,19 +60,19 @@ BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body
  */
 #define bide_call(child, ...) \
     BIDE_COUNTED_(BIDE_CALL_, BIDE_COUNT_(__VA_ARGS__))(child, __VA_ARGS__)
-#define BIDE_CALL_1(child, body) bide_task_init(&(child)->task, body)
+#define BIDE_CALL_1_(child, body) bide_task_init(&(child)->task, body)
 /* clang-format off */
-#define BIDE_CALL_2(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
-#define BIDE_CALL_3(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
-#define BIDE_CALL_4(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
-#define BIDE_CALL_5(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
-#define BIDE_CALL_6(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
-#define BIDE_CALL_7(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
-#define BIDE_CALL_8(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
-#define BIDE_CALL_9(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_2_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_3_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_4_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_5_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_6_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_7_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_8_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_9_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
 /* clang-format on */
 #define BIDE_CALL_WITH_(child, body, ...) \
-    (BIDE_EACH_(BIDE_CALL_PARAMETER_, child, __VA_ARGS__), BIDE_CALL_1(child, body))
+    (BIDE_EACH_(BIDE_CALL_PARAMETER_, child, __VA_ARGS__), BIDE_CALL_1_(child, body))
 #define BIDE_CALL_PARAMETER_(child, index, assignment) (child)->assignment
 
 /* With what the task ended: 0 or a negative errno. Only after it has ended. */

@@ -298,9 +298,9 @@ static void a_types_frames_are_where_it_says(void **state)
     assert_int_equal(asked, 1);
     assert_true(memory_is_used && (unsigned char *)self > memory);
     assert_null(bide_create(sizeof *self, &own_memory_body, &asked));
-    assert_ptr_equal(bide_start_created(NULL, &own_memory_body, &named), &no_object);
+    assert_ptr_equal(bide_start(NULL, &own_memory_body, &named), &no_object);
     assert_ptr_equal(bide_owned(NULL, &own_memory_body), (void *)&no_object);
-    assert_ptr_equal(bide_start_created(self, &own_memory_body, &named), self);
+    assert_ptr_equal(bide_start(&self->frame, &own_memory_body, &named), self);
     bide_resume(&self->frame);
     assert_true(bide_done(&self->frame));
     assert_true(memory_is_used);

@@ -1,5 +1,5 @@
-// Bodies in C++11: each kind of coroutine, written with the macros of bide/coroutine.h, over the library
-// in C.
+// Bodies in C++11: each kind of coroutine, written with the macros of bide/coroutine.h, over the
+// library in C.
 // BIDE_STANDARD_C=0 has them by labels as values.
 
 #include "bide/bide.h"

@@ -160,7 +160,7 @@ int started_resumed_and_destroyed()
         traveller *self = create(&pool.allocator, &loop.scheduler, 0);
         CHECK(self != nullptr);
         bide_frame *frame = bide_from_promise(self);
-        CHECK(bide_start_created(self, &traveller_start, &bide_default_context) == self);
+        CHECK(bide_start(frame, &traveller_start, &bide_default_context) == self);
         CHECK(!bide_done(frame));
         if (i == 0)
             CHECK(bide_run_loop_run_ready(&loop) == 1);

@@ -80,10 +80,7 @@ static const bide_coroutine_type bide_async_generator_type = {"async_generator",
 BIDE_INLINE bide_async_generator *bide_async_generator_init(bide_async_generator *generator,
                                                             const bide_point *body)
 {
-    generator->frame.awaiter.ops = &body->ops;
-    generator->frame.awaiter.link = NULL;
-    generator->frame.awaiter.frame = NULL;
-    generator->frame.context = &bide_default_context;
+    bide_frame_init_in(&generator->frame, body, &bide_default_context);
     generator->value = NULL;
     return generator;
 }

@@ -14,10 +14,11 @@
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
 {
     const bide_coroutine_type *type = *body->code->type;
-    frame->awaiter.ops = &body->ops;
-    frame->awaiter.link = NULL;
-    frame->awaiter.frame = NULL;
-    frame->context = context;
+    if (frame == NULL)
+        return type->get_return_object_on_allocation_failure != NULL
+                   ? type->get_return_object_on_allocation_failure()
+                   : NULL;
+    bide_frame_init_in(frame, body, context);
     void *object = type->get_return_object != NULL ? type->get_return_object(frame) : frame;
     if (type->initial_suspend != NULL) {
         bide_frame *next = type->initial_suspend(frame);

@@ -217,8 +217,8 @@ BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *fro
 /*
  * Closes it: what is kept is still received, and after that receives end with -EPIPE, now and
  * later. Sends answer -EPIPE. More than once is once.
- * Threads: the producer's. Suspends: never. Progress: blocks while another thread removes a wait
- * that is cut short; linear in the waiters.
+ * Threads: the producer's. Suspends: never. Progress: wait-free,
+ * except for waking the waiters, linear in them.
  */
 #define bide_broadcast_close(broadcast_) bide_broadcast_close_(&(broadcast_)->broadcast)
 

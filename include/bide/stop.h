@@ -4,7 +4,7 @@
  *
  *     bide_stop_source stop;
  *     bide_stop_source_init(&stop);
- *     bide_context context = {scheduler, &stop, NULL};
+ *     bide_context context = {.scheduler = scheduler, .stop = &stop};
  *     bide_spawn(&spawned, &context, serve(&server));         // its waits are under `stop`
  *
  *     bide_stop_request(&stop);                               // any thread: these end, -ECANCELED

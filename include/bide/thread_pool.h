@@ -3,7 +3,7 @@
  *
  *     bide_thread_pool *pool;
  *     if (bide_thread_pool_create(&pool, 0) == 0) {                // a thread for each processor
- *         bide_context context = {bide_thread_pool_scheduler(pool), NULL, NULL};
+ *         bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
  *         status = bide_sync_wait_in(&context, main_run(&frame));
  *         bide_thread_pool_destroy(pool);
  *     }

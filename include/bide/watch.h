@@ -184,8 +184,8 @@ BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t si
  * Closes it: the latest value can still be read, and received once by each receiver that has not
  * seen it; after that waits end with -EPIPE, now and later. Sends answer -EPIPE. More than once is
  * once.
- * Threads: the producer's. Suspends: never. Progress: blocks while another thread removes a wait
- * that is cut short; linear in the waiters.
+ * Threads: the producer's. Suspends: never. Progress: wait-free,
+ * except for waking the waiters, linear in them.
  */
 #define bide_watch_close(watch_) bide_watch_close_(&(watch_)->watch)
 

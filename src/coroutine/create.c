@@ -76,8 +76,11 @@ static void owner_free(bide_awaiter *awaiter)
 }
 
 const bide_wrapper_ops bide_owned_ops_ = {
-    BIDE_WRAPPER_OPS(NULL, owner_suspend, owner_resume, "bide_owned"), owner_coroutine, owner_free,
-    NULL};
+    .ops = BIDE_WRAPPER_OPS(NULL, owner_suspend, owner_resume, "bide_owned"),
+    .coroutine = owner_coroutine,
+    .give_back = owner_free,
+    .is_owner = true,
+};
 
 /* There was no memory. Ends at once, so nobody writes to it. */
 static bool ended(bide_awaiter *awaiter)

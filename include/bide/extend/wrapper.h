@@ -44,6 +44,12 @@ typedef struct bide_wrapper_ops {
 
     /* The operation of this index that it runs; NULL: there are no more. Called when nothing has begun. NULL: none. */
     bide_awaiter *(*inner)(bide_awaiter *awaiter, size_t index);
+
+    /*
+     * Of bide_owned alone: it is awaited as the frame is that it owns, whose end hands over to the
+     * awaiting coroutine; and `resume` and `give_back` free both.
+     */
+    bool is_owner;
 } bide_wrapper_ops;
 
 /* The first member of a wrapper's table. */
@@ -66,14 +72,12 @@ BIDE_INLINE const bide_wrapper_ops *bide_wrapper_of(const bide_awaiter *awaiter)
 /* Makes *inner an operation of which there is nothing to give back. */
 void bide_wrapper_forget(bide_awaiter **inner);
 
-/* The table of bide_owned (create.h). */
-extern const bide_wrapper_ops bide_owned_ops_;
-
 /* Takes the result of *inner, which has ended; returns its status. */
 BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
 {
     bide_awaiter *awaiter = *inner;
-    if (bide_wrapper_of(awaiter) == &bide_owned_ops_) /* its resume frees it */
+    const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
+    if (wrapper != NULL && wrapper->is_owner) /* its resume frees it */
         bide_wrapper_forget(inner);
     return bide_awaiter_resume(awaiter, awaiter->ops);
 }

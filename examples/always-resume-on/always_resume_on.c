@@ -31,9 +31,8 @@ static const bide_coroutine_type homing_type = {.name = "homing",
 static bide_awaiter *homing_init(struct homing *homing, const bide_point *body,
                                  bide_scheduler *home)
 {
-    homing->frame.awaiter.ops = &body->ops;
     homing->home = home;
-    return &homing->frame.awaiter;
+    return bide_frame_init(&homing->frame, body);
 }
 
 /* ---- Its use ---- */

@@ -44,8 +44,7 @@ bide_coroutine(consumer_body)
 /* Begins it beside whoever calls, as one of the loop's. */
 static void begin_consumer(struct consumer *self, int number, bide_run_loop *loop)
 {
-    self->number = number;
-    bide_spawn(&self->spawned, &loop->context, bide_task_init(&self->task, &consumer_body));
+    bide_spawn(&self->spawned, &loop->context, bide_call(self, &consumer_body, number = number));
 }
 
 int main(void)

@@ -39,11 +39,6 @@ bide_coroutine(foo_body)
     bide_end();
 }
 
-static bide_awaiter *foo(struct foo *self)
-{
-    return bide_task_init(&self->task, &foo_body);
-}
-
 /* Goes to the pool, and stays there whatever foo does. */
 struct bar {
     bide_task task;
@@ -56,7 +51,7 @@ bide_coroutine(bar_body)
     bide_begin(bar_body, struct bar * self);
     bide_await(bide_schedule(&self->schedule, pool));
     say("bar1");
-    bide_await(foo(&self->foo));
+    bide_await(bide_call(&self->foo, &foo_body));
     say("bar2");
     bide_end();
 }
@@ -70,13 +65,8 @@ bide_coroutine(produce_body)
 {
     bide_begin(produce_body, struct produce * self);
     say("produced on");
-    bide_await(foo(&self->foo));
+    bide_await(bide_call(&self->foo, &foo_body));
     bide_end();
-}
-
-static bide_awaiter *produce(struct produce *self)
-{
-    return bide_task_init(&self->task, &produce_body);
 }
 
 /* Is to consume on the pool. */
@@ -89,7 +79,7 @@ struct consumer {
 bide_coroutine(consumer_body)
 {
     bide_begin(consumer_body, struct consumer * self);
-    bide_await(bide_resume_on(&self->via, pool, produce(&self->produce)));
+    bide_await(bide_resume_on(&self->via, pool, bide_call(&self->produce, &produce_body)));
     say("consumed on");
     bide_end();
 }
@@ -104,7 +94,7 @@ struct customer {
 bide_coroutine(customer_body)
 {
     bide_begin(customer_body, struct customer * self);
-    bide_await(bide_schedule_on(&self->via, pool, produce(&self->produce)));
+    bide_await(bide_schedule_on(&self->via, pool, bide_call(&self->produce, &produce_body)));
     say("consumed on");
     bide_end();
 }

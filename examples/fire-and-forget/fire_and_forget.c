@@ -21,17 +21,10 @@ static bide_frame *detached_final_suspend(bide_frame *frame, const bide_context 
     return NULL; /* nobody waits */
 }
 
-/* There was no memory: nothing is begun. */
-static void *detached_no_memory(void)
-{
-    return NULL;
-}
-
 static const bide_coroutine_type detached_type = {
     .name = "detached",
     .initial_suspend = detached_initial_suspend,
     .final_suspend = detached_final_suspend,
-    .get_return_object_on_allocation_failure = detached_no_memory,
 };
 
 /* ---- Its use ---- */
@@ -79,11 +72,12 @@ static bool greet(struct counting *memory, const bide_context *context, const ch
                   bide_event *event)
 {
     struct greeter *self = bide_create(sizeof *self, &greeter_body, &memory->allocator);
-    if (self != NULL) {
-        self->name = name;
-        self->event = event;
-    }
-    return bide_start_created(self, &greeter_body, context) != NULL;
+    if (self == NULL)
+        return false;
+    self->name = name;
+    self->event = event;
+    bide_start(&self->frame, &greeter_body, context);
+    return true;
 }
 
 static void report(const bide_context *context, const bide_coroutine_code *code, int error)

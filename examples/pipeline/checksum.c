@@ -17,11 +17,9 @@ bide_coroutine(checksum_body)
 {
     bide_begin(checksum_body, struct checksum * self);
     for (;;) {
-        int status;
-        bide_await_status(status, bide_sequence_barrier_wait_until_published(
-                                      &self->wait, &self->stream->published, self->next));
-        if (status < 0)
-            break; /* closed, and all of it has been seen */
+        /* (closed, and all of it has been seen: the loop ends) */
+        bide_try_or_break(bide_sequence_barrier_wait_until_published(
+            &self->wait, &self->stream->published, self->next));
         size_t last = stream_batch_end(self->stream, self->next, self->wait.published);
         add(self, last);
         bide_sequence_barrier_publish(&self->stream->summed, last);

@@ -53,11 +53,9 @@ bide_coroutine(progress_body)
 {
     bide_begin(progress_body, struct progress * self);
     for (;;) {
-        int status;
-        bide_await_status(status, bide_sequence_group_wait_until_published(
-                                      &self->wait, &self->stream->both, self->next));
-        if (status < 0)
-            break; /* closed, and nothing is left to free */
+        /* (closed, and nothing is left to free: the loop ends) */
+        bide_try_or_break(
+            bide_sequence_group_wait_until_published(&self->wait, &self->stream->both, self->next));
         size_t last = self->wait.published;
         if (self->shown)
             add(self, last);

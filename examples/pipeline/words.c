@@ -75,14 +75,12 @@ static int count_batch(struct words *self, size_t last)
 bide_coroutine(words_body)
 {
     bide_begin(words_body, struct words * self);
-    int status;
     for (;;) {
-        bide_await_status(status, bide_sequence_barrier_wait_until_published(
-                                      &self->wait, &self->stream->published, self->next));
-        if (status < 0)
-            break; /* closed, and all of it has been seen */
+        /* (closed, and all of it has been seen: the loop ends) */
+        bide_try_or_break(bide_sequence_barrier_wait_until_published(
+            &self->wait, &self->stream->published, self->next));
         size_t last = stream_batch_end(self->stream, self->next, self->wait.published);
-        status = count_batch(self, last);
+        int status = count_batch(self, last);
         if (status < 0)
             bide_return(status);
         bide_sequence_barrier_publish(&self->stream->counted, last);

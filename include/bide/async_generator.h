@@ -80,10 +80,7 @@ static const bide_coroutine_type bide_async_generator_type = {"async_generator",
 BIDE_INLINE bide_async_generator *bide_async_generator_init(bide_async_generator *generator,
                                                             const bide_point *body)
 {
-    generator->frame.awaiter.ops = &body->ops;
-    generator->frame.awaiter.link = NULL;
-    generator->frame.awaiter.frame = NULL;
-    generator->frame.context = &bide_default_context;
+    bide_frame_init_in(&generator->frame, body, &bide_default_context);
     generator->value = NULL;
     return generator;
 }
@@ -150,10 +147,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_operation *next,
                                                     bide_async_generator *generator)
 {
-    static const bide_wrapper_ops ops = {
-        BIDE_WRAPPER_OPS(bide_async_generator_ready_, bide_async_generator_suspend_,
-                         bide_async_generator_resume_, "bide_async_generator_next"),
-        bide_async_generator_coroutine_, bide_async_generator_give_back_, NULL};
+    __extension__ static const bide_wrapper_ops ops = {
+        .ops = BIDE_WRAPPER_OPS(bide_async_generator_ready_, bide_async_generator_suspend_,
+                                bide_async_generator_resume_, "bide_async_generator_next"),
+        .coroutine = bide_async_generator_coroutine_,
+        .give_back = bide_async_generator_give_back_,
+        .inner = NULL,
+        .is_owner = false,
+    };
     next->awaiter.ops = &ops.ops;
     next->generator = generator;
     return &next->awaiter;

@@ -30,6 +30,14 @@
  * A yield is a case of that switch in both variants: a body that only yields then has no labels whose address
  * is taken, and compilers inline it into the loop that uses it. So a yield does not stand directly inside
  * a switch of the user's.
+ *
+ * In C++ (since C++11) a body is the switch of standard C unless BIDE_STANDARD_C is defined as 0,
+ * so that the compiler refuses a local whose initialisation an await would jump over: one that is
+ * initialised, or has a constructor, may stand in no scope in which an await follows. Give it a
+ * block of its own, or make it a member of the frame. With labels as values g++ refuses nothing,
+ * and such an object is destroyed at each suspension. What is declared in the body is not visible
+ * after bide_finally. The frame may have members with constructors, and may derive from its header;
+ * then it is not checked that the header is first. An exception must not leave a body.
  */
 #ifndef BIDE_COROUTINE_H
 #define BIDE_COROUTINE_H
@@ -140,6 +148,69 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     return true;
 }
 
+/* A pointer that becomes one of whatever type is wanted, as a void * does in C. */
+#ifdef __cplusplus
+#define BIDE_ANY_POINTER_(pointer) (bide_any_pointer_{pointer})
+#else
+#define BIDE_ANY_POINTER_(pointer) (pointer)
+#endif
+
+#ifdef __cplusplus
+extern "C++" {
+
+struct bide_any_pointer_ {
+    void *pointer;
+    template <class T>
+    operator T *() const
+    {
+        return static_cast<T *>(pointer);
+    }
+};
+
+#if defined __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-braces"
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+/*
+ * Is a frame's header the first member of T, or the first member of that, and so on? It is if a T
+ * can be initialised by a header alone. Not looked at: what has a constructor or a base class, and
+ * what cannot be initialised by nothing either, since it has a reference.
+ */
+template <class T>
+char (*bide_first_is_header_(const bide_frame *, ...))[1];
+template <class T>
+auto bide_first_is_header_(const bide_frame *header, int)
+    -> decltype(T{*header}, static_cast<char (*)[2]>(NULL));
+template <class T>
+char (*bide_first_is_anything_(...))[2];
+template <class T>
+auto bide_first_is_anything_(int)
+    -> decltype(T{}, static_cast<char (*)[1 + !__is_aggregate(T)]>(NULL));
+#pragma GCC diagnostic pop
+#else
+template <class T>
+char (*bide_first_is_anything_(int))[2];
+#endif
+
+/* What bide_begin initialises the body's pointer with. */
+struct bide_self_ {
+    bide_frame *frame;
+    template <class T>
+    operator T *() const
+    {
+        constexpr bool bide_header_must_be_first_in_the_frame_ =
+            sizeof *bide_first_is_anything_<T>(0) == 2 ||
+            sizeof *bide_first_is_header_<T>(NULL, 0) == 2;
+        static_assert(bide_header_must_be_first_in_the_frame_,
+                      "bide_header_must_be_first_in_the_frame_");
+        return static_cast<T *>(static_cast<void *>(frame));
+    }
+};
+
+} // extern "C++"
+#endif
+
 /*
  * Opens the definition of a body for a coroutine of `type` (a static const bide_coroutine_type); a block
  * follows that starts with bide_begin(name, ...). Expands to: the declaration of a step function, the
@@ -151,13 +222,31 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #define bide_yielding_coroutine_of(type, name) \
     BIDE_COROUTINE_(static inline, BIDE_BODY_(static inline, 0, name), type, name)
 
-#define BIDE_COROUTINE_(linkage, body, type, name)                                                 \
+/*
+ * Declares the constant of a body that is defined elsewhere: in another file, where this stands in
+ * a header; or further down, for bodies that call each other. Not in a function. The definition is
+ * opened by bide_declared_coroutine, or by bide_declared_coroutine_of, in a file where the
+ * declaration is seen. The name is then the whole program's: choose it as that of a function.
+ */
+#define bide_declare_body(name) extern const bide_point name
+
+/* Opens the definition of a declared body, as bide_coroutine_of that of one that its file has
+ * for itself. */
+#define bide_declared_coroutine_of(type, name)               \
+    BIDE_COROUTINE_CODE_(static, type, name)                 \
+    const bide_point name = BIDE_POINT_START(&name##_code_); \
+    bide_body(name)
+
+#define BIDE_COROUTINE_(linkage, body, type, name)                  \
+    BIDE_COROUTINE_CODE_(linkage, type, name)                       \
+    static const bide_point name = BIDE_POINT_START(&name##_code_); \
+    body
+
+#define BIDE_COROUTINE_CODE_(linkage, type, name)                                                  \
     linkage bide_next name##_step_(bide_frame *frame, unsigned depth);                             \
     static const bide_coroutine_type *const name##_type_ = &(type);                                \
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
-                                                     NULL};                                        \
-    static const bide_point name = BIDE_POINT_START(&name##_code_);                                \
-    body
+                                                     NULL};
 
 /* The same without the constants: the head of the step function only, name_step_, for an operation that
  * brings a start of its own. A constant name_type_, a pointer to the type, stands before it. */
@@ -175,7 +264,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
  */
 /* clang-format off */
 /* (To jump over the body's locals is what bodies do; of this jump, which is never made, nobody is to be warned.) */
-#if defined __GNUC__ && !defined __clang__
+#if defined __GNUC__ && !defined __clang__ && !defined __cplusplus
 #define BIDE_CHECK_END_                                                                            \
     _Pragma("GCC diagnostic push")                                                                 \
     _Pragma("GCC diagnostic ignored \"-Wjump-misses-init\"")                                       \
@@ -188,6 +277,15 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
         goto bide_end_is_missing_;
 #endif
 
+#if defined __cplusplus
+#define BIDE_SELF_(...)          __VA_ARGS__ = bide_self_{bide_frame_}
+#define BIDE_CHECK_HEADER_(self) (void)0;
+#define BIDE_BLOCK_BEGIN_        {
+#define BIDE_BLOCK_END_          }
+#else
+#define BIDE_SELF_(...)   __VA_ARGS__ = (void *)bide_frame_, *bide_self_ = NULL
+#define BIDE_BLOCK_BEGIN_
+#define BIDE_BLOCK_END_
 #if defined __GNUC__
 typedef bide_frame bide_header_must_be_first_in_the_frame_;
 #define BIDE_CHECK_HEADER_(self)                                                                   \
@@ -201,6 +299,7 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
     (void)(self);
 #else
 #define BIDE_CHECK_HEADER_(self) (void)(self);
+#endif
 #endif
 /* clang-format on */
 
@@ -237,7 +336,7 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
  */
 #define bide_begin(name, ...)                                                              \
     bide_frame *const bide_frame_ = BIDE_NAME_(bide_in_, name);                            \
-    __VA_ARGS__ = (void *)bide_frame_, *bide_self_ = NULL;                                 \
+    BIDE_SELF_(__VA_ARGS__);                                                               \
     BIDE_CHECK_HEADER_(bide_self_)                                                         \
     static const bide_body_constants_ bide_body_ = {                                       \
         {BIDE_NAME_(name, _step_), BIDE_QUOTE_(name), __FILE__, &BIDE_NAME_(name, _type_), \
@@ -256,6 +355,7 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
     bide_exit_:                                                                            \
     switch (bide_part_) {                                                                  \
     case BIDE_PART_BODY_:                                                                  \
+        BIDE_BLOCK_BEGIN_                                                                  \
         bide_frame_runs_(bide_frame_);
 
 /* Does the compiler know it? The operation that an await ends with need not be the one that it began with,
@@ -460,6 +560,28 @@ void bide_yield_in_a_body_without_values_(void)
  * bide_return(errno). */
 #define bide_try(awaiter) BIDE_AWAIT_(awaiter, BIDE_FAIL_)
 
+/*
+ * The same, directly in a loop: if the operation ended with -EPIPE, since what it waits for is
+ * closed and there is no more, the loop ends, as by break. With another negative errno the
+ * coroutine does, as by bide_try. A statement; between `if` and `else` it stands in braces. Not
+ * directly in a switch, which is what the break would leave; outside a loop it does not compile.
+ *
+ *     for (;;) {
+ *         bide_try_or_break(bide_channel_receive(&self->receive, self->jobs, &self->job));
+ *         ...
+ *     }
+ */
+#define bide_try_or_break(awaiter)                \
+    {                                             \
+        int bide_status_;                         \
+        if (0)                                    \
+            continue;                             \
+        bide_await_status(bide_status_, awaiter); \
+        if (bide_status_ == -EPIPE)               \
+            break;                                \
+        BIDE_FAIL_(bide_status_);                 \
+    }
+
 /* Ends the coroutine with 0 or a negative errno, once what follows `bide_finally` has run. Results go
  * into the frame beforehand. Not after bide_finally. */
 #define bide_return(error)                                                  \
@@ -488,9 +610,11 @@ void bide_yield_in_a_body_without_values_(void)
 
 /* At the end of a body, before bide_end, at its outermost level: what follows runs however the body
  * ended. No await, no return in it. Expands to a case of bide_begin's switch. */
-#define bide_finally() \
-    bide_return(0);    \
-    case BIDE_PART_FINALLY_:
+#define bide_finally()       \
+    bide_return(0);          \
+    BIDE_BLOCK_END_          \
+    case BIDE_PART_FINALLY_: \
+        BIDE_BLOCK_BEGIN_
 
 /* Last in a body; to reach it is to return 0. Expands to: the end of the switch, and the return of the
  * continuation. */
@@ -500,6 +624,7 @@ void bide_yield_in_a_body_without_values_(void)
         bide_error_ = bide_frame_return_(bide_frame_, BIDE_TYPE_, 0); \
     bide_part_ = BIDE_PART_END_;                                      \
     goto bide_exit_;                                                  \
+    BIDE_BLOCK_END_                                                   \
     default:                                                          \
         BIDE_CHECK_PART_;                                             \
         break;                                                        \

@@ -52,10 +52,6 @@ bide_awaiter *bide_owned(void *frame, const bide_point *body);
  * is another operation. For hooks that look at what is awaited. */
 bide_frame *bide_awaited_frame(bide_awaiter *awaiter);
 
-/* bide_start for a created frame; with NULL, returns what the type's
- * get_return_object_on_allocation_failure returns, or NULL. */
-void *bide_start_created(void *frame, const bide_point *body, const bide_context *context);
-
 BIDE_EXTERN_C_END
 
 #endif

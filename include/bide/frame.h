@@ -310,6 +310,33 @@ BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
     return awaiter->ops->withdraw == bide_frame_withdraw_;
 }
 
+/*
+ * Makes `frame` a coroutine at the start of `body` (the constant of a bide_coroutine or
+ * bide_coroutine_of). For the init functions of kinds of coroutine: the frame is the first member
+ * of the kind's struct, and of the user's. Returns what to await, once; it runs in the context of
+ * whoever awaits it. Writes nothing else of the frame. Any thread; does not suspend; cannot fail.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_frame_init(bide_frame *frame, const bide_point *body)
+{
+    frame->awaiter.ops = &body->ops;
+    return &frame->awaiter;
+}
+
+/*
+ * The same for a coroutine that is not awaited: it has no continuation, and belongs to `context`,
+ * which outlives it. To be run by bide_resume, or by bide_frame_step where nothing that it hands
+ * over needs a loop. bide_start does this, and then what the type wants of a start.
+ */
+BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
+                                    const bide_context *context)
+{
+    frame->awaiter.ops = &body->ops;
+    frame->awaiter.link = NULL;
+    frame->awaiter.frame = NULL;
+    frame->context = context;
+}
+
 /* One step of `frame`, by its code. Returns the frame that runs next, or NULL. */
 BIDE_INLINE bide_frame *bide_frame_step(bide_frame *frame, unsigned depth)
 {

@@ -84,10 +84,7 @@ static const bide_coroutine_type bide_generator_type = {"generator",
  */
 BIDE_INLINE bide_generator *bide_generator_init(bide_generator *generator, const bide_point *body)
 {
-    generator->frame.awaiter.ops = &body->ops;
-    generator->frame.awaiter.link = NULL;
-    generator->frame.awaiter.frame = NULL;
-    generator->frame.context = &bide_default_context;
+    bide_frame_init_in(&generator->frame, body, &bide_default_context);
     generator->value = NULL;
     return generator;
 }
@@ -128,7 +125,8 @@ BIDE_INLINE void bide_generator_end(bide_generator *generator)
 #define bide_for(type, name, generator)                                             \
     for (bide_generator_loop_ name##_loop_ = bide_generator_loop_begin_(generator); \
          !name##_loop_.ended; bide_generator_loop_end_(&name##_loop_))              \
-        for (type name; (name = bide_generator_loop_next_(&name##_loop_)) != NULL;)
+        for (type name;                                                             \
+             (name = BIDE_ANY_POINTER_(bide_generator_loop_next_(&name##_loop_))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* (A frame's step function is the same at all of its points, so it is read once; what is read at a start that

@@ -24,6 +24,9 @@ BIDE_EXTERN_C_BEGIN
  * first suspends. Parameters are written into the frame beforehand. Returns what the type's get_return_object
  * made, or else the frame; after an eager start the frame itself may be gone. `context` outlives the
  * coroutine. Any thread that is one of the context's scheduler's; cannot fail.
+ *
+ * With NULL for `frame`, for which bide_create had no memory, nothing is begun: returns what the
+ * type's get_return_object_on_allocation_failure returns, or NULL.
  */
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context);
 

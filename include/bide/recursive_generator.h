@@ -92,10 +92,7 @@ static const bide_coroutine_type bide_recursive_generator_type = {
 BIDE_INLINE bide_recursive_generator *
 bide_recursive_generator_init(bide_recursive_generator *generator, const bide_point *body)
 {
-    generator->frame.awaiter.ops = &body->ops;
-    generator->frame.awaiter.link = NULL;
-    generator->frame.awaiter.frame = NULL;
-    generator->frame.context = &bide_default_context;
+    bide_frame_init_in(&generator->frame, body, &bide_default_context);
     generator->root = generator;
     generator->leaf = &generator->frame;
     generator->value = NULL;
@@ -150,7 +147,8 @@ BIDE_INLINE void bide_recursive_generator_end(bide_recursive_generator *generato
 #define bide_for_recursive(type, name, generator)                                    \
     for (bide_recursive_generator *name##_loop_ = (generator); name##_loop_ != NULL; \
          bide_recursive_generator_end(name##_loop_), name##_loop_ = NULL)            \
-        for (type name; (name = bide_recursive_generator_next(name##_loop_)) != NULL;)
+        for (type name;                                                              \
+             (name = BIDE_ANY_POINTER_(bide_recursive_generator_next(name##_loop_))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 BIDE_EXTERN_C_END

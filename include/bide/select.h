@@ -2,12 +2,17 @@
  * Waiting for whichever comes first, and taking exactly that: sends and receives on channels, events, timers.
  * Floor: queue.
  *
- *     bide_select_case_init(&self->cases[0], bide_channel_receive(&self->receive, jobs, &self->job));
- *     bide_select_case_init(&self->cases[1], bide_channel_send(&self->send, results, &self->result));
- *     bide_select_case_init(&self->cases[2], bide_event_wait(&self->wait, &self->server->draining));
- *     bide_select_case_init(&self->cases[3], bide_sleep_until(&self->sleep, time));
- *     bide_await_status(status, bide_select_any(&self->select, self->cases, 4, &self->random));
- *     switch (bide_select_winner(&self->select)) { ... }
+ *     bide_select_of(4) select;       // a member of the frame
+ *     ...
+ *     bide_await_status(
+ *         status, bide_select_any_of(&self->select,
+ *                                    bide_channel_receive(&self->receive, jobs, &self->job),
+ *                                    bide_channel_send(&self->send, results, &self->result),
+ *                                    bide_event_wait(&self->wait, &self->server->draining),
+ *                                    bide_sleep_until(&self->sleep, time)));
+ *     switch (bide_select_winner(&self->select.any)) { ... }
+ *
+ * bide_select_any takes the cases as an array, for any number of them.
  *
  * (bide_when_any is for operations that are each to run until they end. There the losers are asked to stop, and may
  * have sent or received an element before they are; here they have not.)
@@ -42,6 +47,7 @@
 #ifndef BIDE_SELECT_H
 #define BIDE_SELECT_H
 
+#include "bide/detail/arguments.h"
 #include "bide/extend/branch.h"
 #include "bide/extend/event_count.h"
 #include "bide/rendezvous.h"
@@ -97,6 +103,25 @@ BIDE_INLINE size_t bide_select_winner(const bide_select *select)
 {
     return select->winner;
 }
+
+/* One select of up to `most` operations, with its cases: one member of the frame. `random`, the
+ * seed, is the user's to set; `any` is the select that bide_select_winner is asked about. */
+#define bide_select_of(most)          \
+    struct {                          \
+        bide_select any;              \
+        uint64_t random;              \
+        bide_select_case cases[most]; \
+    }
+
+/* bide_select_any of these operations, nine at most, in a bide_select_of with room for them,
+ * which is evaluated once for each. Their indices, for the winner, are from 0 in this order. */
+#define bide_select_any_of(select, ...)                                         \
+    (BIDE_CHECK_ROOM_((select)->cases, BIDE_COUNT_(__VA_ARGS__)),               \
+     BIDE_EACH_(BIDE_SELECT_CASE_, select, __VA_ARGS__),                        \
+     bide_select_any(&(select)->any, (select)->cases, BIDE_COUNT_(__VA_ARGS__), \
+                     &(select)->random))
+#define BIDE_SELECT_CASE_(select, index, operation) \
+    bide_select_case_init(&(select)->cases[index], (operation))
 
 BIDE_EXTERN_C_END
 

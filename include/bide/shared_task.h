@@ -78,7 +78,7 @@ static const bide_coroutine_type bide_shared_task_type = {
 BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_point *body,
                                        const bide_context *context)
 {
-    shared->frame.awaiter.ops = &body->ops;
+    bide_await_later(bide_frame_init(&shared->frame, body));
     shared->frame.context = context;
     bide_waiter_list_init(&shared->waiters, false);
     bide_atomic_init(&shared->started, 0);

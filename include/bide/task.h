@@ -8,6 +8,7 @@
 #define BIDE_TASK_H
 
 #include "bide/coroutine.h"
+#include "bide/detail/arguments.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -23,6 +24,9 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
 /* Opens the definition of a task's body; see bide_coroutine_of. */
 #define bide_coroutine(name) bide_coroutine_of(bide_task_type, name)
 
+/* The same for one that bide_declare_body has declared. */
+#define bide_declared_coroutine(name) bide_declared_coroutine_of(bide_task_type, name)
+
 /*
  * Makes `task` a task at its start, to be run by `body` (the constant of a bide_coroutine) when it is
  * awaited. Writes the header only. Returns the awaiter to give to bide_await, bide_sync_wait or
@@ -35,9 +39,41 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body)
 {
-    task->frame.awaiter.ops = &body->ops;
-    return &task->frame.awaiter;
+    return bide_frame_init(&task->frame, body);
 }
+
+/*
+ * Calls a child: writes its parameters into its frame, then bide_task_init. `child` points at the
+ * frame, whose header is called `task`, and is evaluated once for each argument; `body` is the
+ * address of its constant; then come up to eight parameters, each as an assignment to a member,
+ * which are evaluated in this order.
+ *
+ *     bide_try(bide_call(&self->parse, &parse_body, text = self->text, length = 10));
+ *
+ * expands to
+ *
+ *     bide_try((self->parse.text = self->text, self->parse.length = 10,
+ *               bide_task_init(&self->parse.task, &parse_body)));
+ *
+ * Members that are not named stay as they are. For a child that many call, an init function that
+ * takes the parameters as its own says more.
+ */
+#define bide_call(child, ...) \
+    BIDE_COUNTED_(BIDE_CALL_, BIDE_COUNT_(__VA_ARGS__))(child, __VA_ARGS__)
+#define BIDE_CALL_1_(child, body) bide_task_init(&(child)->task, body)
+/* clang-format off */
+#define BIDE_CALL_2_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_3_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_4_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_5_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_6_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_7_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_8_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+#define BIDE_CALL_9_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
+/* clang-format on */
+#define BIDE_CALL_WITH_(child, body, ...) \
+    (BIDE_EACH_(BIDE_CALL_PARAMETER_, child, __VA_ARGS__), BIDE_CALL_1_(child, body))
+#define BIDE_CALL_PARAMETER_(child, index, assignment) (child)->assignment
 
 /* With what the task ended: 0 or a negative errno. Only after it has ended. */
 BIDE_INLINE int bide_task_error(const bide_task *task)

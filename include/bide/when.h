@@ -1,23 +1,26 @@
 /*
  * Waiting for several operations at once, without an allocation. Floor: coroutine.
  *
- *     bide_branch_init(&self->branches[0], fetch(&self->a, url));
- *     bide_branch_init(&self->branches[1], fetch(&self->b, other_url));
- *     bide_try(bide_when_all(&self->all, self->branches, 2));
+ *     bide_when_of(2) both;           // a member of the frame
+ *     ...
+ *     bide_try(bide_when_all_of(&self->both, fetch(&self->a, url), fetch(&self->b, other_url)));
  *
  *     bide_when_all         ends when all have: with 0, or the first error; an error asks the others to stop
  *     bide_when_all_ready   ends when all have, whatever with: with 0
  *     bide_when_any         the first that ends asks the others to stop; ends, with its status, when all have
  *
- * Each operation's own status is in its branch. None of them outlives the wait. They begin in the order of the
- * branches; the first runs on this thread next, the others are posted to the context's scheduler, so that on
- * a thread pool they run beside each other.
+ * With `_of` they take the operations, up to nine; without it an array of branches, of any number,
+ * each made by bide_branch_init. Each operation's own status is in its branch. None of them
+ * outlives the wait. They begin in the order of the branches; the first runs on this thread next,
+ * the others are posted to the context's scheduler, so that on a thread pool they run beside each
+ * other.
  *
  * Source: when_all and when_all_ready of cppcoro; select of Tokio.
  */
 #ifndef BIDE_WHEN_H
 #define BIDE_WHEN_H
 
+#include "bide/detail/arguments.h"
 #include "bide/extend/branch.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -59,6 +62,27 @@ BIDE_INLINE size_t bide_when_winner(bide_when *when)
     size_t number = bide_atomic_load(&when->fork.decided, relaxed);
     return number != 0 ? number - 1 : when->count;
 }
+
+/* One such wait of up to `most` operations, with its branches: one member of the frame.
+ * `branches` have the operations' statuses, in their order; `when` is what bide_when_winner is
+ * asked about. */
+#define bide_when_of(most)          \
+    struct {                        \
+        bide_when when;             \
+        bide_branch branches[most]; \
+    }
+
+/* The three waits for these operations, nine at most, in a bide_when_of with room for them,
+ * which is evaluated once for each. */
+#define bide_when_all_of(of, ...)       BIDE_WHEN_OF_(bide_when_all, of, __VA_ARGS__)
+#define bide_when_all_ready_of(of, ...) BIDE_WHEN_OF_(bide_when_all_ready, of, __VA_ARGS__)
+#define bide_when_any_of(of, ...)       BIDE_WHEN_OF_(bide_when_any, of, __VA_ARGS__)
+#define BIDE_WHEN_OF_(wait, of, ...)                             \
+    (BIDE_CHECK_ROOM_((of)->branches, BIDE_COUNT_(__VA_ARGS__)), \
+     BIDE_EACH_(BIDE_WHEN_BRANCH_, of, __VA_ARGS__),             \
+     wait(&(of)->when, (of)->branches, BIDE_COUNT_(__VA_ARGS__)))
+#define BIDE_WHEN_BRANCH_(of, index, operation) \
+    bide_branch_init(&(of)->branches[index], (operation))
 
 BIDE_EXTERN_C_END
 

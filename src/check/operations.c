@@ -263,7 +263,8 @@ int bide_check_await(bide_awaiter *awaiter)
     bide_root root;
     operation op = {.site = &init_site, .step = STEP_POST};
     machine_store(&op, (uintptr_t)&root, 1, HIDDEN_ENDED, 0, NULL);
-    bide_root_run(&root, &bide_default_context, awaiter, awaited_ended);
+    bide_root_prepare(&root, &bide_default_context, awaiter, awaited_ended, false);
+    bide_resume(&root.frame);
     op = (operation){.site = &await_site,
                      .step = STEP_AWAIT,
                      .order = bide_check_acquire_,

@@ -76,8 +76,11 @@ static void owner_free(bide_awaiter *awaiter)
 }
 
 const bide_wrapper_ops bide_owned_ops_ = {
-    BIDE_WRAPPER_OPS(NULL, owner_suspend, owner_resume, "bide_owned"), owner_coroutine, owner_free,
-    NULL};
+    .ops = BIDE_WRAPPER_OPS(NULL, owner_suspend, owner_resume, "bide_owned"),
+    .coroutine = owner_coroutine,
+    .give_back = owner_free,
+    .is_owner = true,
+};
 
 /* There was no memory. Ends at once, so nobody writes to it. */
 static bool ended(bide_awaiter *awaiter)
@@ -99,27 +102,18 @@ static const bide_awaiter_ops no_memory_ops = {
 };
 static const bide_awaiter no_memory_awaiter = {&no_memory_ops, NULL, NULL};
 
-static void *failure_object(const bide_point *body, const void *otherwise)
-{
-    const bide_coroutine_type *type = *body->code->type;
-    return type->get_return_object_on_allocation_failure != NULL
-               ? type->get_return_object_on_allocation_failure()
-               : (void *)(uintptr_t)otherwise;
-}
-
 bide_awaiter *bide_owned(void *frame, const bide_point *body)
 {
-    if (frame == NULL)
-        return failure_object(body, &no_memory_awaiter);
-    ((bide_frame *)frame)->awaiter.ops = &body->ops;
+    if (frame == NULL) {
+        const bide_coroutine_type *type = *body->code->type;
+        return type->get_return_object_on_allocation_failure != NULL
+                   ? type->get_return_object_on_allocation_failure()
+                   : (bide_awaiter *)(uintptr_t)&no_memory_awaiter;
+    }
+    bide_await_later(bide_frame_init(frame, body));
     bide_awaiter *awaiter = &owner_of(frame)->awaiter;
     awaiter->ops = &bide_owned_ops_.ops;
     return awaiter;
-}
-
-void *bide_start_created(void *frame, const bide_point *body, const bide_context *context)
-{
-    return frame != NULL ? bide_start(frame, body, context) : failure_object(body, NULL);
 }
 
 bide_frame *bide_awaited_frame(bide_awaiter *awaiter)

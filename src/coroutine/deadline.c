@@ -253,8 +253,12 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
                                  bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        BIDE_WRAPPER_OPS(limited_ready, limited_suspend, limited_resume, "bide_with_deadline"),
-        limited_coroutine, limited_give_back, limited_inner_of};
+        .ops =
+            BIDE_WRAPPER_OPS(limited_ready, limited_suspend, limited_resume, "bide_with_deadline"),
+        .coroutine = limited_coroutine,
+        .give_back = limited_give_back,
+        .inner = limited_inner_of,
+    };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->time = time;

@@ -15,7 +15,6 @@
 
 #include "bide/coroutine.h"
 #include "bide/detail/this_thread.h"
-#include "bide/inspect.h"
 
 typedef struct inline_queue {
     bide_awaiter_chain ready;
@@ -27,8 +26,6 @@ static BIDE_THREAD_LOCAL inline_queue *innermost;
 #if !BIDE_CHECK
 BIDE_THREAD_LOCAL uint32_t bide_this_thread_word_;
 #endif
-
-const bide_point bide_point_finished = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
 
 void bide_misused_(const char *what, const bide_point *point)
 {
@@ -61,22 +58,23 @@ static void append_number(line *to, unsigned number)
     append(to, digits + begin);
 }
 
-/* From `frame` outwards, the first that a user has written; NULL if there is none among a few. */
-static const bide_backtrace_entry *body_of(const bide_frame *frame, bide_backtrace_entry *entries,
-                                           size_t most)
+/* From `frame`, which is suspended, outwards: where the first stands that a user has written; NULL if there is none. */
+static const bide_point *body_of(const bide_frame *frame)
 {
-    size_t count = bide_backtrace(frame, entries, most);
-    for (size_t i = 0; i < count && i < most; i++) {
-        if (entries[i].kind != NULL)
-            return &entries[i];
+    for (; frame != NULL; frame = bide_continuation_(frame)) {
+        const bide_point *point = bide_frame_point(frame);
+        const bide_coroutine_code *code = point->code;
+        if (code != NULL && code->type != NULL && (*code->type)->name != NULL)
+            return point;
+        if (point->state != BIDE_AT_AWAIT)
+            break;
     }
     return NULL;
 }
 
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about)
 {
-    bide_backtrace_entry entries[8];
-    const bide_backtrace_entry *body = body_of(frame, entries, sizeof entries / sizeof *entries);
+    const bide_point *body = body_of(frame);
     line said = {.length = 0};
     if (body == NULL) {
         bide_misused_(what, about != NULL ? about : bide_frame_point(frame));
@@ -92,7 +90,7 @@ void bide_misused_by_(const char *what, const bide_frame *frame, const bide_poin
         append_number(&said, about->line);
         append(&said, ")");
     }
-    bide_platform.misuse(said.text, body->name, body->file, body->line);
+    bide_platform.misuse(said.text, body->code->name, body->code->file, body->line);
 }
 
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)

@@ -7,17 +7,17 @@
 #include "inside.h"
 
 #include "bide/coroutine.h"
-#include "bide/create.h"
 #include "bide/stop.h"
 #include "bide/extend/wrapper.h"
 
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
 {
     const bide_coroutine_type *type = *body->code->type;
-    frame->awaiter.ops = &body->ops;
-    frame->awaiter.link = NULL;
-    frame->awaiter.frame = NULL;
-    frame->context = context;
+    if (frame == NULL)
+        return type->get_return_object_on_allocation_failure != NULL
+                   ? type->get_return_object_on_allocation_failure()
+                   : NULL;
+    bide_frame_init_in(frame, body, context);
     void *object = type->get_return_object != NULL ? type->get_return_object(frame) : frame;
     if (type->initial_suspend != NULL) {
         bide_frame *next = type->initial_suspend(frame);
@@ -38,6 +38,8 @@ bool bide_take_back_(bide_awaiter *awaiter)
 }
 
 /* ---- Destroying ---- */
+
+const bide_point bide_point_finished = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
 
 static bool nothing_withdraw(bide_awaiter *awaiter)
 {
@@ -96,6 +98,19 @@ static void give_back_result(bide_frame *frame)
         (*code->type)->give_back(frame);
 }
 
+const bide_coroutine_type bide_moves_back_;
+
+/* `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has not been. */
+static bide_awaiter *posted_back(const bide_frame *ended)
+{
+    bide_frame *next = ended->awaiter.frame;
+    const bide_point *point = next != NULL ? bide_frame_point(next) : NULL;
+    return point != NULL && point->number == BIDE_POSTED_BACK_ && point->code != NULL &&
+                   point->code->type != NULL && *point->code->type == &bide_moves_back_
+               ? &next->awaiter
+               : NULL;
+}
+
 /*
  * What runs behind it, `ended` or several, has ended. If that has posted the frame it is taken back: by the move that it
  * went through, or, as wrappers do that do not hand over to it directly, by `awaiter`. What was had is given back.
@@ -103,8 +118,8 @@ static void give_back_result(bide_frame *frame)
 static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
 {
     const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
-    bide_awaiter *posted = ended != NULL ? bide_posted_back_(ended) : NULL;
-    if (posted == NULL && wrapper != NULL && wrapper != &bide_owned_ops_)
+    bide_awaiter *posted = ended != NULL ? posted_back(ended) : NULL;
+    if (posted == NULL && wrapper != NULL && !wrapper->is_owner)
         posted = awaiter;
     bool is_gone = posted == NULL || bide_take_back_(posted);
     if (wrapper != NULL)
@@ -243,8 +258,8 @@ static void abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
 {
     const bide_wrapper_ops *wrapper;
     while (awaiter != NULL && (wrapper = bide_wrapper_of(awaiter)) != NULL) {
-        if (wrapper == &bide_owned_ops_) {
-            bide_free(bide_awaited_frame(awaiter));
+        if (wrapper->is_owner) {
+            wrapper->give_back(awaiter);
             return;
         }
         bide_awaiter *last = wrapper->inner != NULL ? wrapper->inner(awaiter, 0) : NULL;

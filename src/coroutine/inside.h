@@ -25,12 +25,6 @@ BIDE_INLINE bide_frame *bide_continuation_(const bide_frame *frame)
 }
 
 /*
- * `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has
- * not been.
- */
-bide_awaiter *bide_posted_back_(const bide_frame *ended);
-
-/*
  * Calls function(frame), then runs what it has woken inline; inside a coroutine that is left to its
  * loop.
  */
@@ -54,5 +48,13 @@ bool bide_run_queued_(void);
  * none does.
  */
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
+
+/* The table of bide_owned (create.h). */
+extern const bide_wrapper_ops bide_owned_ops_;
+
+/* The type of the frame that stands between a coroutine that has moved and its continuation, and posts that one; when it
+ * has, it stands at a point of this number. */
+extern const bide_coroutine_type bide_moves_back_;
+enum { BIDE_POSTED_BACK_ = 1 };
 
 #endif

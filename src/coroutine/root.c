@@ -121,10 +121,3 @@ void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter 
     bide_root_prepare(root, context, awaited, ended, false);
     bide_root_post(root);
 }
-
-void bide_root_run(bide_root *root, const bide_context *context, bide_awaiter *awaited,
-                   void (*ended)(bide_root *root))
-{
-    bide_root_prepare(root, context, awaited, ended, false);
-    bide_resume(&root->frame);
-}

@@ -30,9 +30,12 @@ static bool is_posted(bide_awaiter *awaiter)
 
 static bide_next back_step(bide_frame *back, unsigned depth);
 
-static const bide_coroutine_code back_code = {back_step, "bide_schedule", __FILE__, NULL, NULL};
+static const bide_coroutine_type *const back_type = &bide_moves_back_;
+static const bide_coroutine_code back_code = {back_step, "bide_schedule", __FILE__, &back_type,
+                                              NULL};
 static const bide_point back_point = BIDE_POINT(&back_code, NULL, 0, BIDE_AT_AWAIT);
-static const bide_point back_posted = BIDE_POINT(&back_code, NULL, 1, BIDE_AT_AWAIT);
+static const bide_point back_posted =
+    BIDE_POINT(&back_code, NULL, BIDE_POSTED_BACK_, BIDE_AT_AWAIT);
 
 /* The coroutine has ended: its continuation is posted, because it may belong elsewhere. */
 static bide_next back_step(bide_frame *back, unsigned depth)
@@ -41,12 +44,6 @@ static bide_next back_step(bide_frame *back, unsigned depth)
     back->awaiter.ops = &back_posted.ops;
     bide_wake_one(&back->awaiter);
     return bide_next_none();
-}
-
-bide_awaiter *bide_posted_back_(const bide_frame *ended)
-{
-    bide_frame *next = ended->awaiter.frame;
-    return next != NULL && next->awaiter.ops == &back_posted.ops ? &next->awaiter : NULL;
 }
 
 /*
@@ -169,8 +166,11 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
                              bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        BIDE_WRAPPER_OPS(never, resume_on_suspend, resume_on_resume, "bide_resume_on"),
-        resume_on_coroutine, resume_on_give_back, resume_on_inner};
+        .ops = BIDE_WRAPPER_OPS(never, resume_on_suspend, resume_on_resume, "bide_resume_on"),
+        .coroutine = resume_on_coroutine,
+        .give_back = resume_on_give_back,
+        .inner = resume_on_inner,
+    };
     operation->schedule.awaiter.ops = &ops.ops;
     operation->schedule.scheduler = scheduler;
     operation->inner = inner;
@@ -260,8 +260,11 @@ bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_sched
                                bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        BIDE_WRAPPER_OPS(never, schedule_on_suspend, schedule_on_resume, "bide_schedule_on"),
-        schedule_on_coroutine, schedule_on_give_back, schedule_on_inner};
+        .ops = BIDE_WRAPPER_OPS(never, schedule_on_suspend, schedule_on_resume, "bide_schedule_on"),
+        .coroutine = schedule_on_coroutine,
+        .give_back = schedule_on_give_back,
+        .inner = schedule_on_inner,
+    };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->scheduler = scheduler;

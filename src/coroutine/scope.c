@@ -92,8 +92,10 @@ static void join_give_back(bide_awaiter *awaiter)
 bide_awaiter *bide_scope_join(bide_scope *scope)
 {
     static const bide_wrapper_ops ops = {
-        BIDE_WRAPPER_OPS(join_ready, join_suspend, join_resume, "bide_scope_join"), join_coroutine,
-        join_give_back, NULL};
+        .ops = BIDE_WRAPPER_OPS(join_ready, join_suspend, join_resume, "bide_scope_join"),
+        .coroutine = join_coroutine,
+        .give_back = join_give_back,
+    };
     scope->awaiter.ops = &ops.ops;
     return &scope->awaiter;
 }

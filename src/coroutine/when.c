@@ -91,14 +91,23 @@ static int resume_any(bide_awaiter *awaiter)
 }
 
 static const bide_wrapper_ops all_ops = {
-    BIDE_WRAPPER_OPS(ready, suspend_all, resume_all, "bide_when_all"), coroutine, give_back,
-    inner_of};
+    .ops = BIDE_WRAPPER_OPS(ready, suspend_all, resume_all, "bide_when_all"),
+    .coroutine = coroutine,
+    .give_back = give_back,
+    .inner = inner_of,
+};
 static const bide_wrapper_ops all_ready_ops = {
-    BIDE_WRAPPER_OPS(ready, suspend_all_ready, resume_all_ready, "bide_when_all_ready"), coroutine,
-    give_back, inner_of};
+    .ops = BIDE_WRAPPER_OPS(ready, suspend_all_ready, resume_all_ready, "bide_when_all_ready"),
+    .coroutine = coroutine,
+    .give_back = give_back,
+    .inner = inner_of,
+};
 static const bide_wrapper_ops any_ops = {
-    BIDE_WRAPPER_OPS(ready, suspend_any, resume_any, "bide_when_any"), coroutine, give_back,
-    inner_of};
+    .ops = BIDE_WRAPPER_OPS(ready, suspend_any, resume_any, "bide_when_any"),
+    .coroutine = coroutine,
+    .give_back = give_back,
+    .inner = inner_of,
+};
 
 static bide_awaiter *init(bide_when *when, const bide_wrapper_ops *ops, bide_branch *branches,
                           size_t count)

@@ -74,8 +74,12 @@ static bide_awaiter *inner_of(bide_awaiter *awaiter, size_t index)
 bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
                              bide_awaiter *inner)
 {
-    static const bide_wrapper_ops ops = {BIDE_WRAPPER_OPS(NULL, suspend, resume, "bide_with_stop"),
-                                         coroutine, give_back, inner_of};
+    static const bide_wrapper_ops ops = {
+        .ops = BIDE_WRAPPER_OPS(NULL, suspend, resume, "bide_with_stop"),
+        .coroutine = coroutine,
+        .give_back = give_back,
+        .inner = inner_of,
+    };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->token = token;

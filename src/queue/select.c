@@ -227,8 +227,10 @@ static bool nothing_withdraw(bide_awaiter *awaiter)
 static bide_awaiter *wait_for_all(bide_select *select)
 {
     static const bide_wrapper_ops all = {
-        BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"), waiting_coroutine,
-        waiting_give_back, NULL};
+        .ops = BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"),
+        .coroutine = waiting_coroutine,
+        .give_back = waiting_give_back,
+    };
     static const bide_awaiter_ops nothing = {
         .suspend = nothing_suspend,
         .resume = waiting_resume,

@@ -188,8 +188,11 @@ static bide_awaiter *run_inner(bide_awaiter *awaiter, size_t index)
 bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        BIDE_WRAPPER_OPS(run_ready, run_suspend, run_resume, "bide_once_run"), run_coroutine,
-        run_give_back, run_inner};
+        .ops = BIDE_WRAPPER_OPS(run_ready, run_suspend, run_resume, "bide_once_run"),
+        .coroutine = run_coroutine,
+        .give_back = run_give_back,
+        .inner = run_inner,
+    };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     bide_await_later(bide_once_begin(&operation->begin, once));

@@ -230,7 +230,9 @@ static void other_ended(bide_root *root)
 static void enlist_for_second(void *p)
 {
     state *s = p;
-    bide_root_run(&s->other_root, &bide_default_context, flag_wait(&s->other, s, 1), other_ended);
+    bide_root_prepare(&s->other_root, &bide_default_context, flag_wait(&s->other, s, 1),
+                      other_ended, false);
+    bide_resume(&s->other_root.frame);
 }
 
 #define SCENARIO(variable, title, ...)            \

@@ -224,8 +224,9 @@ static void begin_parts(struct branch *self)
     for (int i = 0; i < 2; i++) {
         join->parts[i].join = join;
         join->parts[i].running = true;
-        bide_root_run(&join->parts[i].root, &self->program->context,
-                      branch(self->program, self->height - 1), part_ended);
+        bide_root_prepare(&join->parts[i].root, &self->program->context,
+                          branch(self->program, self->height - 1), part_ended, false);
+        bide_resume(&join->parts[i].root.frame);
     }
 }
 
@@ -250,7 +251,8 @@ static int run_program(struct program *program, bide_allocator *allocator, int s
     program->stepper.scheduler.post = stepper_post;
     program->stepper.scheduler.take_back = stepper_take_back;
     program->context.scheduler = &program->stepper.scheduler;
-    bide_root_run(&run.root, &program->context, branch(program, HEIGHT), run_ended);
+    bide_root_prepare(&run.root, &program->context, branch(program, HEIGHT), run_ended, false);
+    bide_resume(&run.root.frame);
     for (int i = 0; i != steps && step(&program->stepper); i++)
         ;
     if (!run.ended)

@@ -5,6 +5,7 @@
 #include "testing.h"
 
 #include "bide/event.h"
+#include "bide/spawn.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
@@ -259,6 +260,61 @@ static void try_passes_a_failure_on_through_finally(void **state)
     assert_int_equal(bide_task_error(&self.task), -ENOENT);
 }
 
+/* ---- try or break ---- */
+
+struct receiver {
+    bide_task task;
+    pause pause;
+    const int *statuses; /* of one receive after the other */
+    bool briefly;
+    int received, after_the_loop, finally;
+};
+
+bide_coroutine(receiver_body)
+{
+    bide_begin(receiver_body, struct receiver * self);
+    for (;; self->received++)
+        bide_try_or_break(self->briefly
+                              ? pause_briefly(&self->pause, self->statuses[self->received])
+                              : pause_for(&self->pause, self->statuses[self->received]));
+    self->after_the_loop = 1;
+    do {
+        bide_try_or_break(pause_briefly(&self->pause, -EPIPE));
+        self->after_the_loop = 2;
+    } while (0);
+    bide_finally();
+    self->finally++;
+    bide_end();
+}
+
+static void try_or_break_ends_the_loop_or_the_coroutine(void **state)
+{
+    (void)state;
+    static const int closed[] = {0, 1, 0, -EPIPE}, broken[] = {0, 0, -EIO};
+    for (int briefly = 0; briefly < 2; briefly++) {
+        struct receiver self = {.statuses = closed, .briefly = briefly};
+        bide_spawned spawned;
+        bide_spawn(&spawned, &bide_default_context, bide_task_init(&self.task, &receiver_body));
+        for (int i = 0; !briefly && i < 4; i++)
+            bide_wake_one(paused);
+        assert_true(bide_event_is_set(&spawned.ended));
+        assert_int_equal(spawned.root.status, 0);
+        assert_int_equal(self.received, 3);
+        assert_int_equal(self.after_the_loop, 1);
+        assert_int_equal(self.finally, 1);
+
+        self = (struct receiver){.statuses = broken, .briefly = briefly};
+        bide_spawn(&spawned, &bide_default_context, bide_task_init(&self.task, &receiver_body));
+        for (int i = 0; !briefly && i < 3; i++)
+            bide_wake_one(paused);
+        assert_true(bide_event_is_set(&spawned.ended));
+        assert_int_equal(spawned.root.status, -EIO);
+        assert_int_equal(self.received, 2);
+        assert_int_equal(self.after_the_loop, 0);
+        assert_int_equal(self.finally, 1);
+    }
+}
+
 static void finally_runs_when_the_end_is_reached(void **state)
 {
     (void)state;
@@ -352,6 +408,7 @@ int main(void)
 #endif
         cmocka_unit_test(status_is_taken_after_suspension_and_without),
         cmocka_unit_test(try_passes_a_failure_on_through_finally),
+        cmocka_unit_test(try_or_break_ends_the_loop_or_the_coroutine),
         cmocka_unit_test(finally_runs_when_the_end_is_reached),
         cmocka_unit_test(return_leaves_nested_loops_through_finally),
         cmocka_unit_test(an_empty_body_ends_with_0),

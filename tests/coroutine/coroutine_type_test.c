@@ -192,8 +192,7 @@ static void the_end_of_a_body_without_finally_returns_void_once(void **state)
     (void)state;
     struct ending self;
     said[0] = '\0';
-    self.frame.awaiter.ops = &ending_body.ops;
-    assert_int_equal(bide_sync_wait(&self.frame.awaiter), 0);
+    assert_int_equal(bide_sync_wait(bide_frame_init(&self.frame, &ending_body)), 0);
     assert_string_equal(said, "void ");
 }
 
@@ -241,8 +240,7 @@ static void await_transform_says_what_is_awaited(void **state)
     (void)state;
     struct replaced self;
     self.child.task.frame.error = 1;
-    self.promise.frame.awaiter.ops = &replaced_body.ops;
-    assert_int_equal(bide_sync_wait(&self.promise.frame.awaiter), 0);
+    assert_int_equal(bide_sync_wait(bide_frame_init(&self.promise.frame, &replaced_body)), 0);
     assert_ptr_equal(self.promise.replaced, &self.child.task.frame.awaiter);
     assert_true(bide_done(&self.promise.other.task.frame));
     assert_false(bide_done(&self.child.task.frame));
@@ -300,9 +298,9 @@ static void a_types_frames_are_where_it_says(void **state)
     assert_int_equal(asked, 1);
     assert_true(memory_is_used && (unsigned char *)self > memory);
     assert_null(bide_create(sizeof *self, &own_memory_body, &asked));
-    assert_ptr_equal(bide_start_created(NULL, &own_memory_body, &named), &no_object);
+    assert_ptr_equal(bide_start(NULL, &own_memory_body, &named), &no_object);
     assert_ptr_equal(bide_owned(NULL, &own_memory_body), (void *)&no_object);
-    assert_ptr_equal(bide_start_created(self, &own_memory_body, &named), self);
+    assert_ptr_equal(bide_start(&self->frame, &own_memory_body, &named), self);
     bide_resume(&self->frame);
     assert_true(bide_done(&self->frame));
     assert_true(memory_is_used);

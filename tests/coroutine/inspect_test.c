@@ -54,7 +54,9 @@ static void a_chain_leads_outwards_to_the_root(void **state)
     bide_root root;
     bide_backtrace_entry entries[8];
     make_chain(links, 3, &event);
-    bide_root_run(&root, &bide_default_context, bide_task_init(&links[0].task, &link_body), ignore);
+    bide_root_prepare(&root, &bide_default_context, bide_task_init(&links[0].task, &link_body),
+                      ignore, false);
+    bide_resume(&root.frame);
 
     assert_ptr_equal(bide_innermost(&root.frame), &links[2].task.frame);
     assert_ptr_equal(bide_innermost(&links[1].task.frame), &links[2].task.frame);
@@ -87,7 +89,9 @@ static void no_more_entries_are_written_than_there_is_room_for(void **state)
     bide_root root;
     bide_backtrace_entry entries[3];
     make_chain(links, 3, &event);
-    bide_root_run(&root, &bide_default_context, bide_task_init(&links[0].task, &link_body), ignore);
+    bide_root_prepare(&root, &bide_default_context, bide_task_init(&links[0].task, &link_body),
+                      ignore, false);
+    bide_resume(&root.frame);
     entries[2].name = "untouched";
     assert_int_equal(bide_backtrace(&links[2].task.frame, entries, 2), 4);
     assert_string_equal(entries[1].name, "link_body");
@@ -194,7 +198,9 @@ static void owned_frames_are_in_the_chain_both_ways(void **state)
     bide_arena_init(&arena, memory, sizeof memory);
     bide_event_init(&event, false);
     struct owning self = {.allocator = &arena.allocator, .event = &event};
-    bide_root_run(&root, &bide_default_context, bide_task_init(&self.task, &owning_body), ignore);
+    bide_root_prepare(&root, &bide_default_context, bide_task_init(&self.task, &owning_body),
+                      ignore, false);
+    bide_resume(&root.frame);
     assert_ptr_equal(bide_innermost(&root.frame), &self.child->task.frame);
     assert_int_equal(bide_backtrace(&self.child->task.frame, entries, 4), 3);
     assert_ptr_equal(entries[1].frame, &self.task.frame);
@@ -345,7 +351,9 @@ static void a_long_chain_needs_no_stack(void **state)
     assert_non_null(links);
     assert_non_null(entries);
     make_chain(links, COUNT, &event);
-    bide_root_run(&root, &bide_default_context, bide_task_init(&links[0].task, &link_body), ignore);
+    bide_root_prepare(&root, &bide_default_context, bide_task_init(&links[0].task, &link_body),
+                      ignore, false);
+    bide_resume(&root.frame);
     assert_ptr_equal(bide_innermost(&root.frame), &links[COUNT - 1].task.frame);
     assert_int_equal(bide_backtrace(&links[COUNT - 1].task.frame, entries, COUNT + 1), COUNT + 1);
     assert_ptr_equal(entries[COUNT - 1].frame, &links[0].task.frame);

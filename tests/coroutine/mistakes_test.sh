@@ -9,6 +9,8 @@
 #     lists: operations              it makes the mistake with each function that BIDE_MUST_AWAIT stands before
 #     only: COMPILER | VARIANT ...   gcc, clang; 0: labels as values, 1: standard C. Otherwise all of them
 #
+# What the compiler refuses in C it refuses in C++ too, with the same words; a program *.cpp is in C++ alone.
+#
 # The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
 # never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2.
 set -u
@@ -60,12 +62,13 @@ tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
         timeout 20 "$folder/program" >"$folder/told" 2>&1
         [ $? -eq 3 ]
     else
+        [ "$optimised" != c++ ] || { optimised=-O0 && set -- -x c++ -std=c++20 "$@"; }
         "$cc" $options "$optimised" "$@" -c "$file" -o "$folder/x.o" >"$folder/told" 2>&1
         if [ $? -eq 0 ]; then [ "$how" = warning ]; else [ "$how" = error ]; fi
     fi
 }
 
-[ $# -gt 0 ] || set -- "$mistakes"/*.c
+[ $# -gt 0 ] || set -- "$mistakes"/*.c "$mistakes"/*.cpp
 for file in "$@"; do
     how=$(field told "$file")
     only=$(field only "$file")
@@ -81,7 +84,11 @@ for file in "$@"; do
             esac
             levels="${BIDE_COMPILERS:+-O2}"
             levels=${levels:--O0 -O2}
-            [ "$how" != error ] || levels=-O0
+            if [ "$how" = error ]; then
+                levels=-O0
+                ! "$cc" -x c++ -fsyntax-only /dev/null 2>/dev/null || levels="-O0 c++"
+                [ "$file" = "${file%.cpp}" ] || levels=${levels#-O0}
+            fi
             for optimised in $levels; do
                 ran=$((ran + 1))
                 name="$(basename "$file" .c), $cc $optimised, standard C $variant"
@@ -127,7 +134,7 @@ cat $headers | awk '
     held { print marked + 0, $0; held = 0 }
     { marked = 0 }' | sed 's/(.*//; s/ \*/ /' | sort -u >"$folder/operations"
 not_operations='bide_await_forbidden bide_awaiter_chain_take bide_awaiter_next_leaving_ bide_awaiter_reverse
-    bide_recursive_generator_transform_ bide_rendezvous_choose_receive_ bide_rendezvous_choose_send_ bide_then_inner_
+    bide_recursive_generator_transform_ bide_rendezvous_choose_receive_ bide_rendezvous_choose_send_ bide_forward_inner_
     bide_waiter_list_cut_ bide_waiter_list_link_ bide_waiter_list_shut bide_waiter_list_shut_for_good
     bide_waiter_list_shut_judged_'
 parts='bide_channel_make_ bide_condition_wait_checked_ bide_own_retry_init_ bide_retry_init_ bide_retry_wait_

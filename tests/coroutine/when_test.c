@@ -276,6 +276,44 @@ static void they_nest(void **state)
     assert_int_equal(ended, ALL);
 }
 
+/* With the branches in one member with the wait. */
+struct few {
+    bide_task task;
+    struct part parts[3];
+    bide_when_of(3) few;
+    int status[3];
+};
+
+bide_coroutine(few_body)
+{
+    bide_begin(few_body, struct few * self);
+    bide_await_status(self->status[0],
+                      bide_when_all_of(&self->few,
+                                       bide_call(&self->parts[0], &part_body, status = 0),
+                                       bide_call(&self->parts[1], &part_body, status = -EIO),
+                                       bide_call(&self->parts[2], &part_body, event = NULL)));
+    bide_await_status(self->status[1],
+                      bide_when_all_ready_of(
+                          &self->few, bide_call(&self->parts[0], &part_body, status = -EPERM)));
+    bide_await_status(self->status[2],
+                      bide_when_any_of(&self->few,
+                                       bide_call(&self->parts[1], &part_body, status = 5),
+                                       bide_call(&self->parts[2], &part_body)));
+    bide_end();
+}
+
+static void a_few_are_given_where_they_are_waited_for(void **state)
+{
+    (void)state;
+    struct few self = {.status = {1, 1, 1}};
+    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &few_body)), 0);
+    assert_int_equal(self.status[0], -EIO);
+    assert_int_equal(self.status[1], 0);
+    assert_int_equal(self.status[2], 5);
+    assert_int_equal(bide_when_winner(&self.few.when), 0);
+    assert_int_equal(self.few.branches[0].status, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +327,7 @@ int main(void)
         cmocka_unit_test(who_was_asked_to_stop_before_has_them_end_at_their_first_wait),
         cmocka_unit_test(destroyed_all_of_them_are_destroyed),
         cmocka_unit_test(they_nest),
+        cmocka_unit_test(a_few_are_given_where_they_are_waited_for),
     };
     return cmocka_run_group_tests_name("when", tests, NULL, NULL);
 }

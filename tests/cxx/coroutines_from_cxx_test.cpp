@@ -1,5 +1,5 @@
-// Coroutines from C++: a type of one's own with a frame written by hand (the bodies' macros are C's), created from an
-// allocator, started, awaited, sent to another scheduler, and destroyed; over the library in C.
+// Coroutines from C++: a type of one's own with a frame written by hand, created from an allocator,
+// started, awaited, sent to another scheduler, and destroyed; over the library in C.
 
 #include "bide/allocator.h"
 #include "bide/extend/coroutine_type.h"
@@ -160,7 +160,7 @@ int started_resumed_and_destroyed()
         traveller *self = create(&pool.allocator, &loop.scheduler, 0);
         CHECK(self != nullptr);
         bide_frame *frame = bide_from_promise(self);
-        CHECK(bide_start_created(self, &traveller_start, &bide_default_context) == self);
+        CHECK(bide_start(frame, &traveller_start, &bide_default_context) == self);
         CHECK(!bide_done(frame));
         if (i == 0)
             CHECK(bide_run_loop_run_ready(&loop) == 1);

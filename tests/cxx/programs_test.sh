@@ -1,6 +1,7 @@
 #!/bin/sh
-# The programs in C++20 compile without a warning and run, with each compiler of C++ that is here, over the library
+# The programs in C++ compile without a warning and run, with each compiler of C++ that is here, over the library
 # in C: programs_test.sh INCLUDE-FOLDER LIBRARY PROGRAM... (A library with a sanitizer: its flags come with CFLAGS.)
+# Those of bodies, in each C++ since C++11 and in both variants; the others in C++20.
 set -u
 include=$1 library=$2
 shift 2
@@ -8,19 +9,31 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 ran=0 failed=0
-for compiler in g++ clang++; do
+# shellcheck disable=SC2086 # a list of words
+run() { # COMPILER STANDARD PROGRAM [OPTION]
+    ran=$((ran + 1))
+    if ! $1 -std=$2 ${4-} -O1 -Wall -Wextra -Wpedantic -Wshadow -Werror ${CFLAGS-} -I"$include" \
+        "$3" "$library" -pthread -o "$folder/program"; then
+        echo "# FAILED: $1 -std=$2 ${4-} does not compile ${3##*/}"
+        failed=1
+    elif ! "$folder/program"; then
+        echo "# FAILED: ${3##*/} by $1 -std=$2 ${4-}"
+        failed=1
+    fi
+}
+
+for compiler in g++ clang++-14 clang++-19 clang++; do
     command -v $compiler >/dev/null || continue
     for program in "$@"; do
-        ran=$((ran + 1))
-        # shellcheck disable=SC2086 # a list of words
-        if ! $compiler -std=c++20 -O1 -Wall -Wextra -Wpedantic -Wshadow -Werror ${CFLAGS-} -I"$include" \
-            "$program" "$library" -pthread -o "$folder/program"; then
-            echo "# FAILED: $compiler does not compile ${program##*/}"
-            failed=1
-        elif ! "$folder/program"; then
-            echo "# FAILED: ${program##*/} by $compiler"
-            failed=1
-        fi
+        case $program in
+        */bodies*)
+            for standard in c++11 c++14 c++17 c++20 c++2b; do
+                run $compiler $standard "$program"
+            done
+            run $compiler c++11 "$program" -DBIDE_STANDARD_C=0
+            ;;
+        *) run $compiler c++20 "$program" ;;
+        esac
     done
 done
 if [ "$ran" -eq 0 ]; then

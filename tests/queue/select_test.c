@@ -357,6 +357,32 @@ static void a_try_waits_for_nothing(void **state)
     assert_int_equal(count_of_all(), 2);
 }
 
+/* ---- The cases in one member with the select ---- */
+
+static void a_few_are_given_where_they_are_selected(void **state)
+{
+    (void)state;
+    bide_select_of(2) select;
+    bide_channel_waiter receive;
+    bide_event_waiter wait;
+    uint64_t received = 0;
+    select.random = 1;
+    fill(0, 5);
+    assert_int_equal(bide_sync_wait(bide_select_any_of(
+                         &select, bide_event_wait(&wait, &the.event),
+                         bide_channel_receive(&receive, &the.channels[0], &received))),
+                     0);
+    assert_int_equal(bide_select_winner(&select.any), 1);
+    assert_int_equal(received, 5);
+    bide_event_set(&the.event);
+    assert_int_equal(
+        bide_sync_wait(bide_select_any_of(&select, bide_event_wait(&wait, &the.event))), 0);
+    assert_int_equal(bide_select_winner(&select.any), 0);
+    /* no more than its parts */
+    assert_int_equal(sizeof select,
+                     sizeof(bide_select) + 2 * sizeof(bide_select_case) + sizeof(uint64_t));
+}
+
 /* ---- Without a case ---- */
 
 typedef struct without {
@@ -515,6 +541,7 @@ int main(void)
         TEST(each_case_has_its_chance),
         TEST(the_same_seed_chooses_the_same),
         TEST(a_try_waits_for_nothing),
+        TEST(a_few_are_given_where_they_are_selected),
         TEST(without_a_case_it_waits_until_it_is_asked_to_stop),
         TEST(threads_that_select_get_everything_once),
     };

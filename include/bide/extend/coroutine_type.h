@@ -69,7 +69,7 @@ struct bide_coroutine_type {
     void *(*allocate)(size_t size, void *argument);
     void (*deallocate)(void *memory, size_t size);
 
-    /* What bide_start_created and bide_owned return when there is no memory. NULL: an awaiter that ends
+    /* What bide_start and bide_owned return when there is no memory. NULL: an awaiter that ends
      * with -ENOMEM. */
     void *(*get_return_object_on_allocation_failure)(void);
 

@@ -53,16 +53,13 @@ void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter 
                      void (*ended)(bide_root *root));
 
 /*
- * The same, but `awaited` is started by this call, on this thread, whatever runs on it: the call returns
- * when there is nothing left to run here. For contexts of the inline scheduler.
- */
-void bide_root_run(bide_root *root, const bide_context *context, bide_awaiter *awaited,
-                   void (*ended)(bide_root *root));
-
-/*
- * What both do first. `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,
- * and so `awaited` alone, from now on and while the root stays: before it is started, while it runs, and, to no
- * effect, when it has ended. Then bide_root_post, or bide_resume(&root->frame) for what bide_root_run does.
+ * What that does first. Then either bide_root_post, or bide_resume(&root->frame): then `awaited` is
+ * started by that call, on this thread, whatever runs on it, and the call returns when there is
+ * nothing left to run here. That is for contexts of the inline scheduler.
+ *
+ * `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,
+ * and so `awaited` alone, from now on and while the root stays: before it is started, while it
+ * runs, and, to no effect, when it has ended.
  */
 void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                        void (*ended)(bide_root *root), bool is_stoppable);

@@ -44,6 +44,12 @@ typedef struct bide_wrapper_ops {
 
     /* The operation of this index that it runs; NULL: there are no more. Called when nothing has begun. NULL: none. */
     bide_awaiter *(*inner)(bide_awaiter *awaiter, size_t index);
+
+    /*
+     * Of bide_owned alone: it is awaited as the frame is that it owns, whose end hands over to the
+     * awaiting coroutine; and `resume` and `give_back` free both.
+     */
+    bool is_owner;
 } bide_wrapper_ops;
 
 /* The first member of a wrapper's table. */
@@ -66,14 +72,12 @@ BIDE_INLINE const bide_wrapper_ops *bide_wrapper_of(const bide_awaiter *awaiter)
 /* Makes *inner an operation of which there is nothing to give back. */
 void bide_wrapper_forget(bide_awaiter **inner);
 
-/* The table of bide_owned (create.h). */
-extern const bide_wrapper_ops bide_owned_ops_;
-
 /* Takes the result of *inner, which has ended; returns its status. */
 BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
 {
     bide_awaiter *awaiter = *inner;
-    if (bide_wrapper_of(awaiter) == &bide_owned_ops_) /* its resume frees it */
+    const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
+    if (wrapper != NULL && wrapper->is_owner) /* its resume frees it */
         bide_wrapper_forget(inner);
     return bide_awaiter_resume(awaiter, awaiter->ops);
 }
@@ -83,6 +87,85 @@ void bide_wrapper_give_back(bide_awaiter **inner);
 
 /* *inner will not be begun: frees what it owns. */
 void bide_wrapper_abandon(bide_awaiter **inner);
+
+/* ---- Forwarding: one inner operation, in place of the wrapper itself ---- */
+
+/*
+ * The first member of an operation that passes on to one other, and adds something to what that
+ * ends with. Nothing runs in between: the inner operation wakes the awaiting coroutine itself, and
+ * `resume` is called there. It is destroyed, asked to stop and looked into as the inner one is.
+ *
+ *     struct timed {
+ *         bide_forward forward;                          // first
+ *         uint64_t begun, took;
+ *     };
+ *     static int timed_resume(bide_awaiter *awaiter)     // the inner operation has ended
+ *     {
+ *         struct timed *self = (struct timed *)(void *)awaiter;
+ *         int status = bide_forward_take(&self->forward);
+ *         self->took = bide_platform.now() - self->begun;
+ *         return status;
+ *     }
+ *     static bide_awaiter *timed(struct timed *self, bide_awaiter *inner)
+ *     {
+ *         static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(timed_resume, "timed");
+ *         self->begun = bide_platform.now();
+ *         return bide_forward_init(&self->forward, &ops, inner);
+ *     }
+ */
+typedef struct bide_forward {
+    bide_awaiter awaiter;
+    bide_awaiter *inner;
+} bide_forward;
+
+BIDE_INLINE bool bide_forward_ready_(bide_awaiter *awaiter)
+{
+    return bide_awaiter_had(((bide_forward *)(void *)awaiter)->inner);
+}
+
+BIDE_INLINE bide_frame *bide_forward_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_awaiter *inner = ((bide_forward *)(void *)awaiter)->inner;
+    inner->frame = frame;
+    return bide_awaiter_suspend(inner, inner->ops, frame);
+}
+
+BIDE_INLINE void bide_forward_give_back_(bide_awaiter *awaiter)
+{
+    bide_wrapper_give_back(&((bide_forward *)(void *)awaiter)->inner);
+}
+
+BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? ((bide_forward *)(void *)awaiter)->inner : NULL;
+}
+
+/* Its table, a bide_wrapper_ops. `resume` calls bide_forward_take, once, and returns the status;
+ * `name` is the operation's. */
+#define BIDE_FORWARD_OPS(resume, name)                                                        \
+    {                                                                                         \
+        BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
+            bide_forward_give_back_, bide_forward_inner_                                      \
+    }
+
+/* Makes it pass on to `inner`, by a table of BIDE_FORWARD_OPS. `forward` is the caller's until
+ * the wait has ended. Any thread; suspends if `inner` does; cannot fail. */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_forward_init(bide_forward *forward, const bide_wrapper_ops *ops,
+                                            bide_awaiter *inner)
+{
+    forward->awaiter.ops = &ops->ops;
+    forward->inner = inner;
+    return &forward->awaiter;
+}
+
+/* For `resume`: what the inner operation has ended with, 0 or a negative errno. Once. */
+BIDE_INLINE int bide_forward_take(bide_forward *forward)
+{
+    return bide_wrapper_take(&forward->inner);
+}
+
+/* ---- Coroutines by hand ---- */
 
 /*
  * For the `type` of a bide_coroutine_code: a coroutine whose step function is written by hand and does something when it

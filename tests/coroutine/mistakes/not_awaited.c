@@ -19,6 +19,7 @@ static int element;
 
 struct x {
     bide_task task;
+    int n;
 };
 
 bide_coroutine(body)
@@ -79,6 +80,10 @@ void awaits_nothing(void)
     bide_spsc_channel_receive(0, &spsc_channel, &element);              // HERE
     bide_spsc_channel_send(0, &spsc_channel, &element);                 // HERE
     bide_stop_callback_wait(0, 0);                                      // HERE
+    bide_frame_init(0, &body);                                          // HERE
+    bide_forward_init(0, 0, 0);                                         // HERE
+    bide_call((struct x *)0, &body);                                    // HERE
+    bide_call((struct x *)0, &body, n = 1);                             // HERE
     bide_task_init(0, &body);                                           // HERE
     bide_then(0, 0, 0, 0);                                              // HERE
     bide_unbounded_channel_receive(0, &unbounded_channel, 0, &element); // HERE

@@ -2,7 +2,7 @@
  * A body returns nothing.
  * told: error
  * with: -Werror=return-type
- * says: non-void function|function returning non-void
+ * says: non-void function|function returning non-void|no value, in function returning
  */
 #include "mistakes.h"
 

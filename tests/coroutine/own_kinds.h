@@ -1,0 +1,21 @@
+/* A coroutine whose body is in another file than those that begin it. */
+#ifndef BIDE_TESTS_OWN_KINDS_H
+#define BIDE_TESTS_OWN_KINDS_H
+
+#include "bide/task.h"
+
+/* A kind of coroutine of one's own: counts how often one of it has failed. */
+struct tallied {
+    bide_frame frame;
+    int *failures;
+};
+
+/* Ends with -error. */
+struct failing {
+    struct tallied tallied;
+    int error;
+};
+
+bide_declare_body(failing_body);
+
+#endif

@@ -145,7 +145,7 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
 #define BIDE_FORWARD_OPS(resume, name)                                                        \
     {                                                                                         \
         BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
-            bide_forward_give_back_, bide_forward_inner_                                      \
+            bide_forward_give_back_, bide_forward_inner_, false                               \
     }
 
 /* Makes it pass on to `inner`, by a table of BIDE_FORWARD_OPS. `forward` is the caller's until

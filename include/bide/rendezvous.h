@@ -72,17 +72,12 @@
 #ifndef BIDE_RENDEZVOUS_H
 #define BIDE_RENDEZVOUS_H
 
+#include "bide/extend/choice.h"
 #include "bide/extend/event_count.h"
 
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_rendezvous_sender bide_rendezvous_sender;
-
-/* What the operations have in common that are cases of one select, while that waits. 7 */
-typedef struct bide_rendezvous_choice {
-    bide_atomic(size_t) taken; /* the number of the operation that was carried out; 0: none was */
-    bide_rendezvous_sender *senders; /* of the choice, by `next`; constant while it waits */
-} bide_rendezvous_choice;
 
 /* A rendezvous without its type. */
 typedef struct bide_rendezvous_ {
@@ -110,12 +105,11 @@ struct bide_rendezvous_sender {
     bide_retry retry;   /* until the offer is made */
     bide_awaiter offer; /* until it has ended */
     bide_atomic(uint32_t) handshake;
-    uint32_t stage; /* which of them it awaits */
-    int status;     /* of who ends the offer; then what the send ends with */
-    bide_rendezvous_choice
-        *choice; /* NULL: it is in none; constant while it waits, as is what follows */
+    uint32_t stage;      /* which of them it awaits */
+    int status;          /* of who ends the offer; then what the send ends with */
+    bide_choice *choice; /* NULL: it is in none; constant while it waits, as is what follows */
     size_t number;
-    bide_rendezvous_sender *next;
+    bide_choice_offer chosen; /* its offer, as one of the choice's */
 };
 
 /* One receive. The caller's, for the time of the wait. */
@@ -123,8 +117,7 @@ typedef struct bide_rendezvous_receiver {
     bide_retry retry; /* at the head: it is the awaiter */
     bide_rendezvous_ *rendezvous;
     void *element;
-    bide_rendezvous_choice
-        *choice; /* NULL: it is in none; constant while it waits, as is `number` */
+    bide_choice *choice; /* NULL: it is in none; constant while it waits, as is `number` */
     size_t number;
 } bide_rendezvous_receiver;
 
@@ -139,12 +132,10 @@ int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *fro
 int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline);
 void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size);
 
-/* For select.h. What an operation of a choice is awaited by, for the time of one wait: a send ends with 0 when it was
- * carried out, a receive then or when it is let go. `number` is not 0. Before any of the choice is awaited. */
-bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
-                                           bide_rendezvous_choice *choice, size_t number);
-bide_awaiter *bide_rendezvous_choose_receive_(bide_rendezvous_receiver *receiver,
-                                              bide_rendezvous_choice *choice, size_t number);
+/* As a case of a select. The wait of a send ends with 0 when it was carried out, that of a receive then or when it is
+ * let go. */
+int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice);
+int bide_rendezvous_choose_receive_(bide_awaiter *awaiter, bide_choice *choice);
 void bide_rendezvous_close_(bide_rendezvous_ *rendezvous);
 bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous);
 
@@ -171,6 +162,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
         .cancel = NULL,
         .withdraw = bide_rendezvous_withdraw_,
         .name = "bide_rendezvous_send",
+        .attempt = bide_rendezvous_choose_send_,
     };
     sender->awaiter.ops = &ops;
     sender->rendezvous = rendezvous;
@@ -183,8 +175,15 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *receiver,
                                                    bide_rendezvous_ *rendezvous, void *to)
 {
-    static const bide_awaiter_ops ops =
-        BIDE_RETRY_OPS(bide_retry_ready_, "bide_rendezvous_receive");
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_retry_ready_,
+        .suspend = bide_retry_suspend_,
+        .resume = bide_retry_resume_,
+        .cancel = bide_retry_cancel_,
+        .withdraw = bide_retry_withdraw_,
+        .name = "bide_rendezvous_receive",
+        .attempt = bide_rendezvous_choose_receive_,
+    };
     receiver->rendezvous = rendezvous;
     receiver->element = to;
     receiver->choice = NULL;

@@ -27,11 +27,8 @@
  *    with 0, in a moment, although it is asked to stop meanwhile.
  * 2. The offer releases the element and the operation, and who claims it acquires them. ABA: a pointer says that this
  *    send waits now, whenever it came, and what belongs to it is acquired with it.
- * 3. An offer may be claimed, and ended, before its own suspend has done with it. So it has one more word, `handshake`,
- *    as in a waiter queue (waiter_queue.h, 6): who ends it swaps ENDED into it, suspend, when it is done, ARMED.
- *    Whoever comes second has the coroutine go on. Both acquire and release: the status, that the element has been
- *    read, and what is needed to wake. After ENDED nothing of the send is touched by who has put it, unless he is to
- *    wake it.
+ * 3. An offer may be claimed, and ended, before its own suspend has done with it: so between the two there is a handshake
+ *    (handshake.h). Its results are the status, and that the element has been read.
  * 4. A send that is asked to stop as it is about to suspend has an offer that stands, and no wait that could be cut
  *    short (stop.h). It takes the offer back itself; if it was claimed it waits for its end, which cannot be cut short.
  *    A coroutine that is destroyed when its offer was made, and it does not know of that yet, takes it back as well.
@@ -101,13 +98,13 @@ struct bide_rendezvous_sender {
     bide_awaiter awaiter;
     bide_rendezvous_ *rendezvous;
     const void *element;
-    bide_frame frame;   /* awaits `retry`, then `offer` */
-    bide_retry retry;   /* until the offer is made */
-    bide_awaiter offer; /* until it has ended */
-    bide_atomic(uint32_t) handshake;
-    uint32_t stage;      /* which of them it awaits */
-    int status;          /* of who ends the offer; then what the send ends with */
-    bide_choice *choice; /* NULL: it is in none; constant while it waits, as is what follows */
+    bide_frame frame;         /* awaits `retry`, then `offer` */
+    bide_retry retry;         /* until the offer is made */
+    bide_awaiter offer;       /* until it has ended */
+    bide_handshake handshake; /* 3 */
+    uint32_t stage;           /* which of them it awaits */
+    int status;               /* of who ends the offer; then what the send ends with */
+    bide_choice *choice;      /* NULL: it is in none; constant while it waits, as is what follows */
     size_t number;
     bide_choice_offer chosen; /* its offer, as one of the choice's */
 };

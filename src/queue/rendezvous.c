@@ -5,9 +5,6 @@
 #include "bide/handle.h"
 #include "bide/stop.h"
 
-/* The handshake. */
-enum { BEGUN, ARMED, ENDED };
-
 /* What a send awaits. */
 enum { FREE, OFFERED, CLAIMED };
 
@@ -38,8 +35,7 @@ static bool is_chosen(bide_choice *choice, size_t number)
 static void end(bide_rendezvous_sender *sender, int status)
 {
     sender->status = status;
-    /* release: the status, and that the element was read. acquire: what its suspend has done. 3 */
-    if (bide_atomic_exchange(&sender->handshake, ENDED, acq_rel) == ARMED)
+    if (bide_handshake_end(&sender->handshake)) /* 3 */
         bide_wake_one(&sender->offer);
 }
 
@@ -173,17 +169,14 @@ static bide_rendezvous_sender *of_offer(bide_awaiter *awaiter)
 
 static bool offer_ready(bide_awaiter *awaiter)
 {
-    /* acquire: 3; partner: `end`. */
-    return bide_atomic_load(&of_offer(awaiter)->handshake, acquire) == ENDED;
+    return bide_handshake_has_ended(&of_offer(awaiter)->handshake);
 }
 
 static bide_frame *offer_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     if (bide_look(awaiter, frame))
         return frame;
-    /* release: what is needed to wake it. acquire: as above. 3; partner: `end`. */
-    uint32_t before = bide_atomic_exchange(&of_offer(awaiter)->handshake, ARMED, acq_rel);
-    return before == ENDED ? frame : NULL;
+    return bide_handshake_arm(&of_offer(awaiter)->handshake) ? frame : NULL; /* 3 */
 }
 
 static int offer_resume(bide_awaiter *awaiter)
@@ -272,8 +265,8 @@ static bide_frame *await_offer(bide_rendezvous_sender *sender, uint32_t stage)
 /* The wait for the offer's end was cut short. Does the offer stand still, or is it somebody's, who ends it? 4 */
 static bool must_wait_on(bide_rendezvous_sender *sender)
 {
-    /* relaxed: ARMED is its own; then it was taken back by who has cut it short. */
-    return bide_atomic_load(&sender->handshake, relaxed) != ARMED && !take_back(sender);
+    /* (if it was armed it was taken back by who has cut it short) */
+    return !bide_handshake_is_armed(&sender->handshake) && !take_back(sender);
 }
 
 static bide_next step(bide_frame *frame, unsigned depth)
@@ -301,7 +294,7 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
     bide_frame *own = &sender->frame;
-    bide_atomic_init(&sender->handshake, BEGUN);
+    bide_handshake_init(&sender->handshake);
     sender->stage = FREE;
     own->awaiter.ops = &at_await.ops;
     own->awaiter.frame = frame;
@@ -320,8 +313,8 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
     bide_destroy(&sender->frame);
     /* Was one made on its behalf? */
     if (knows_of_none && sender->retry.status == 0 && !take_back(sender)) {
-        /* acquire: who has claimed it has done with it; partner: `end`. */
-        while (bide_atomic_load(&sender->handshake, acquire) != ENDED)
+        /* who has claimed it has not done with it */
+        while (!bide_handshake_has_ended(&sender->handshake))
             bide_platform.yield();
     }
     return true;

@@ -14,8 +14,6 @@
 /* Of `leaving`. */
 #define SWEEP ((uintptr_t)1)
 
-enum { BEGUN, ARMED, ENDED };
-
 static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_queue_waiter, awaiter);
@@ -372,20 +370,15 @@ static serving serving_of(bide_waiter_queue *queue, const bide_queue_rules *rule
     return (serving){.queue = queue, .rules = rules};
 }
 
-/* Finishes the handshakes (6) of those that have ended: wakes whose suspend is done with the queue. */
+static bide_handshake *handshake_of(bide_awaiter *awaiter)
+{
+    return &waiter_of(awaiter)->handshake;
+}
+
+/* Wakes those that have ended and whose suspend is done with the queue (6), or hands them over. */
 static void hand_over(const serving *s)
 {
-    bide_awaiter *ended = s->ended.first;
-    bide_awaiter_chain armed = {NULL, NULL};
-    while (ended != NULL) {
-        bide_awaiter *next = ended->link;
-        /* release: what its end has written. acquire: what its suspend has done. */
-        if (bide_atomic_exchange(&waiter_of(ended)->handshake, ENDED, acq_rel) == ARMED) {
-            ended->link = NULL;
-            bide_awaiter_chain_append(&armed, ended, ended);
-        }
-        ended = next;
-    }
+    bide_awaiter_chain armed = bide_handshake_end_all(s->ended.first, handshake_of);
     bide_wake(s->woken);
     if (s->rules->hand == NULL)
         bide_wake(armed.first);
@@ -471,7 +464,7 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules 
 {
     bide_waiter_queue *queue = waiter->queue;
     bide_awaiter *awaiter = &waiter->awaiter;
-    bide_atomic_init(&waiter->handshake, BEGUN);
+    bide_handshake_init(&waiter->handshake);
     uintptr_t newest = bide_atomic_load(&queue->arrivals, relaxed);
     for (;;) {
         awaiter->link = (bide_awaiter *)newest;
@@ -490,8 +483,7 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules 
 
 bool bide_waiter_queue_arm(bide_queue_waiter *waiter)
 {
-    /* release: the queue is used no more. acquire: the results. 6. */
-    return bide_atomic_exchange(&waiter->handshake, ARMED, acq_rel) == ENDED;
+    return bide_handshake_arm(&waiter->handshake);
 }
 
 bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queue_rules *rules,

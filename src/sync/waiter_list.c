@@ -3,6 +3,8 @@
  */
 #include "bide/extend/waiter_list.h"
 
+#include "line.h"
+
 #include "bide/stop.h"
 
 static bide_listed *listed_of(bide_awaiter *awaiter)
@@ -42,15 +44,6 @@ static since since_of(uintptr_t word)
     }
     s.reopened = link == BIDE_LIST_REOPENED_;
     return s;
-}
-
-/* Done with `awaiter`, which was named. If it has ended it is added to those to be woken. */
-static void say_has_left(bide_awaiter *awaiter, bide_awaiter **woken)
-{
-    if (bide_awaiter_has_left_(awaiter)) {
-        awaiter->link = *woken;
-        *woken = awaiter;
-    }
 }
 
 bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
@@ -119,27 +112,34 @@ static bool is_reached(const sifting *s)
     return s->rules->reaches == NULL || s->rules->reaches(s->context);
 }
 
+/* What is held is a line (line.h), newest first, once it is linked. */
+static bide_awaiter **newer_of(bide_awaiter *awaiter)
+{
+    return &listed_of(awaiter)->newer;
+}
+
 /* Links those in front of what is linked already; 0. They are kept: 14. */
 static void link_kept(sifting *s)
 {
-    bide_awaiter *newer = s->kept;
-    if (newer == NULL || listed_of(newer)->newer != NULL)
+    bide_awaiter *newest = s->kept;
+    bide_awaiter *oldest = NULL;
+    if (newest == NULL || *newer_of(newest) != NULL)
         return;
     look(s);
-    listed_of(newer)->newer = newer;
-    keep(s, newer);
-    for (;;) {
-        bide_awaiter *a = leads_to((uintptr_t)newer->link);
+    keep(s, newest);
+    for (bide_awaiter *newer = newest, *a; oldest == NULL; newer = a) {
+        a = leads_to((uintptr_t)newer->link);
         newer->link = a;
-        if (a == NULL)
-            return;
-        bool linked = listed_of(a)->newer != NULL;
-        listed_of(a)->newer = newer;
-        if (linked)
-            return;
-        keep(s, a);
-        newer = a;
+        if (a == NULL) {
+            oldest = newer;
+        } else {
+            oldest = *newer_of(a); /* as the newest of those that were linked */
+            *newer_of(a) = newer;
+            if (oldest == NULL)
+                keep(s, a);
+        }
     }
+    *newer_of(newest) = oldest;
 }
 
 static void unlink_kept(sifting *s)
@@ -166,17 +166,7 @@ static bool is_kept(bide_awaiter *awaiter)
 /* Takes one out of those that are kept. */
 static void take_out(sifting *s, bide_awaiter *awaiter)
 {
-    bide_awaiter *older = awaiter->link;
-    bide_awaiter *newer = listed_of(awaiter)->newer;
-    if (newer == awaiter) {
-        s->kept = older;
-        newer = older; /* of itself */
-    } else {
-        newer->link = older;
-    }
-    if (older != NULL)
-        listed_of(older)->newer = newer;
-    listed_of(awaiter)->newer = NULL;
+    line_take_out(&s->kept, awaiter, newer_of);
 }
 
 /*

@@ -36,7 +36,7 @@
  *            shut: SIFTING, pointer -> SIFTING_SHUT     reopen: SIFTING_SHUT -> SIFTING, REOPENED
  *
  * A sifter links what it holds in the other direction too: `newer` leads from each to the next newer one, and from the
- * newest to itself. So one waiter is removed by changing its neighbours, and linking costs each waiter one step in all:
+ * newest to the oldest. So one waiter is removed by changing its neighbours, and linking costs each waiter one step in all:
  * what was pushed since the last sifter stands in front of what that one had linked. A waiter's `newer` is NULL while
  * no sifter has linked it.
  *
@@ -171,7 +171,8 @@ typedef struct bide_waiter_list {
 /* The head of a waiter. Its address leaves room for the tags. */
 typedef struct bide_listed {
     BIDE_ALIGNAS(8) bide_awaiter awaiter;
-    bide_awaiter *newer; /* of whoever sifts: the next newer one, or itself; NULL: not linked. 0 */
+    bide_awaiter
+        *newer; /* of whoever sifts: the next newer one, or the oldest; NULL: not linked. 0 */
 } bide_listed;
 
 /* A list whose waiters look again: 8 to 13. Any number of announcers. */

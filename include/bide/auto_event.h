@@ -91,6 +91,7 @@ BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
         .cancel = bide_notify_cancel_,
         .withdraw = bide_notify_withdraw_,
         .name = "bide_auto_event_wait",
+        .attempt = NULL,
     };
     waiter->wait.waiter.awaiter.ops = &ops;
     waiter->wait.waiter.queue = &event->notify.queue;

@@ -194,6 +194,7 @@ BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *wai
         .cancel = NULL,
         .withdraw = bide_barging_mutex_withdraw_,
         .name = "bide_barging_mutex_lock",
+        .attempt = NULL,
     };
     waiter->awaiter.ops = &ops;
     waiter->mutex = mutex;

@@ -424,6 +424,7 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
         .cancel = bide_sequence_barrier_cancel_,
         .withdraw = bide_sequence_barrier_withdraw_,
         .name = "bide_broadcast_receive",
+        .attempt = NULL,
     };
     waiter->cursor = cursor;
     waiter->missed = missed;

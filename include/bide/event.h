@@ -169,6 +169,7 @@ BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event 
         .cancel = bide_event_cancel_,
         .withdraw = bide_event_withdraw_,
         .name = "bide_event_wait",
+        .attempt = NULL,
     };
     waiter->listed.awaiter.ops = &ops;
     waiter->event = event;

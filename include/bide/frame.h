@@ -47,6 +47,7 @@ typedef struct bide_scheduler bide_scheduler;
 typedef struct bide_stop_source bide_stop_source;
 typedef struct bide_coroutine_type bide_coroutine_type;
 typedef struct bide_timer bide_timer;
+typedef struct bide_choice bide_choice;
 
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter
@@ -93,6 +94,13 @@ typedef struct bide_awaiter_ops {
     bool (*withdraw)(bide_awaiter *awaiter);
 
     const char *name; /* of the operation, for who looks inside; NULL for a frame */
+
+    /*
+     * For operations that are tried by a select, rather than awaited (extend/choice.h, where its rules are): does the
+     * operation if nothing has to be waited for, and returns what it ends with. Otherwise does nothing, returns
+     * -EAGAIN, and has put into choice->wait what to await before it is tried again. NULL: a select awaits it.
+     */
+    int (*attempt)(bide_awaiter *awaiter, bide_choice *choice);
 } bide_awaiter_ops;
 
 struct bide_awaiter {
@@ -171,15 +179,15 @@ BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
 
 /* The initialiser of a point where a coroutine can be awaited (its start), and of the others. */
 #define BIDE_POINT_START(code) BIDE_POINT_START_READY(NULL, code)
-#define BIDE_POINT_START_READY(ready, code)                                             \
-    {                                                                                   \
-        {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL}, code, NULL, 0, __LINE__, \
-            BIDE_AT_START                                                               \
+#define BIDE_POINT_START_READY(ready, code)                                                   \
+    {                                                                                         \
+        {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL, NULL}, code, NULL, 0, __LINE__, \
+            BIDE_AT_START                                                                     \
     }
-#define BIDE_POINT(code, label, number, state)                                                    \
-    {                                                                                             \
-        {NULL, bide_frame_started_, NULL, NULL, bide_frame_withdraw_, NULL}, code, label, number, \
-            __LINE__, state                                                                       \
+#define BIDE_POINT(code, label, number, state)                                                  \
+    {                                                                                           \
+        {NULL, bide_frame_started_, NULL, NULL, bide_frame_withdraw_, NULL, NULL}, code, label, \
+            number, __LINE__, state                                                             \
     }
 
 /* The suspend of a frame that has started: to await it again is misuse. */

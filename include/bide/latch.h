@@ -101,6 +101,7 @@ BIDE_INLINE bide_awaiter *bide_latch_wait(bide_latch_waiter *waiter, bide_latch 
         .cancel = bide_event_cancel_,
         .withdraw = bide_event_withdraw_,
         .name = "bide_latch_wait",
+        .attempt = NULL,
     };
     waiter->wait.listed.awaiter.ops = &ops;
     waiter->wait.event = &latch->zero;

@@ -585,6 +585,7 @@ bide_multi_producer_sequencer_wait_until_published(bide_multi_producer_waiter *w
         .cancel = bide_multi_producer_sequencer_cancel_,
         .withdraw = bide_multi_producer_sequencer_withdraw_,
         .name = "bide_multi_producer_sequencer_wait",
+        .attempt = NULL,
     };
     waiter->waiting.listed.awaiter.ops = &ops;
     waiter->sequencer = sequencer;

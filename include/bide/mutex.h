@@ -118,6 +118,7 @@ BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex 
         .cancel = bide_mutex_cancel_,
         .withdraw = bide_mutex_withdraw_,
         .name = "bide_mutex_lock",
+        .attempt = NULL,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->mutex = mutex;

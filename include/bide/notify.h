@@ -115,6 +115,7 @@ __extension__ static const bide_awaiter_ops bide_notify_had_one_ = {
     .cancel = NULL,
     .withdraw = bide_notify_pass_on_,
     .name = "bide_notify_wait",
+    .attempt = NULL,
 };
 
 BIDE_INLINE bool bide_notify_ready_(bide_awaiter *awaiter)
@@ -159,6 +160,7 @@ BIDE_INLINE bide_awaiter *bide_notify_wait(bide_notify_waiter *waiter, bide_noti
         .cancel = bide_notify_cancel_,
         .withdraw = bide_notify_withdraw_,
         .name = "bide_notify_wait",
+        .attempt = NULL,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &notify->queue;

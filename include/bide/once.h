@@ -117,6 +117,7 @@ BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *o
         .cancel = bide_once_cancel_,
         .withdraw = bide_once_withdraw_,
         .name = "bide_once_begin",
+        .attempt = NULL,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &once->queue;

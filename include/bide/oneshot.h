@@ -205,6 +205,7 @@ BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bid
         .cancel = bide_single_consumer_cancel_,
         .withdraw = bide_single_consumer_withdraw_,
         .name = "bide_oneshot_receive",
+        .attempt = NULL,
     };
     waiter->oneshot = oneshot;
     waiter->value = value;

@@ -27,11 +27,8 @@
  *    with 0, in a moment, although it is asked to stop meanwhile.
  * 2. The offer releases the element and the operation, and who claims it acquires them. ABA: a pointer says that this
  *    send waits now, whenever it came, and what belongs to it is acquired with it.
- * 3. An offer may be claimed, and ended, before its own suspend has done with it. So it has one more word, `handshake`,
- *    as in a waiter queue (waiter_queue.h, 6): who ends it swaps ENDED into it, suspend, when it is done, ARMED.
- *    Whoever comes second has the coroutine go on. Both acquire and release: the status, that the element has been
- *    read, and what is needed to wake. After ENDED nothing of the send is touched by who has put it, unless he is to
- *    wake it.
+ * 3. An offer may be claimed, and ended, before its own suspend has done with it: so between the two there is a handshake
+ *    (handshake.h). Its results are the status, and that the element has been read.
  * 4. A send that is asked to stop as it is about to suspend has an offer that stands, and no wait that could be cut
  *    short (stop.h). It takes the offer back itself; if it was claimed it waits for its end, which cannot be cut short.
  *    A coroutine that is destroyed when its offer was made, and it does not know of that yet, takes it back as well.
@@ -72,17 +69,12 @@
 #ifndef BIDE_RENDEZVOUS_H
 #define BIDE_RENDEZVOUS_H
 
+#include "bide/extend/choice.h"
 #include "bide/extend/event_count.h"
 
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_rendezvous_sender bide_rendezvous_sender;
-
-/* What the operations have in common that are cases of one select, while that waits. 7 */
-typedef struct bide_rendezvous_choice {
-    bide_atomic(size_t) taken; /* the number of the operation that was carried out; 0: none was */
-    bide_rendezvous_sender *senders; /* of the choice, by `next`; constant while it waits */
-} bide_rendezvous_choice;
 
 /* A rendezvous without its type. */
 typedef struct bide_rendezvous_ {
@@ -106,16 +98,15 @@ struct bide_rendezvous_sender {
     bide_awaiter awaiter;
     bide_rendezvous_ *rendezvous;
     const void *element;
-    bide_frame frame;   /* awaits `retry`, then `offer` */
-    bide_retry retry;   /* until the offer is made */
-    bide_awaiter offer; /* until it has ended */
-    bide_atomic(uint32_t) handshake;
-    uint32_t stage; /* which of them it awaits */
-    int status;     /* of who ends the offer; then what the send ends with */
-    bide_rendezvous_choice
-        *choice; /* NULL: it is in none; constant while it waits, as is what follows */
+    bide_frame frame;         /* awaits `retry`, then `offer` */
+    bide_retry retry;         /* until the offer is made */
+    bide_awaiter offer;       /* until it has ended */
+    bide_handshake handshake; /* 3 */
+    uint32_t stage;           /* which of them it awaits */
+    int status;               /* of who ends the offer; then what the send ends with */
+    bide_choice *choice;      /* NULL: it is in none; constant while it waits, as is what follows */
     size_t number;
-    bide_rendezvous_sender *next;
+    bide_choice_offer chosen; /* its offer, as one of the choice's */
 };
 
 /* One receive. The caller's, for the time of the wait. */
@@ -123,8 +114,7 @@ typedef struct bide_rendezvous_receiver {
     bide_retry retry; /* at the head: it is the awaiter */
     bide_rendezvous_ *rendezvous;
     void *element;
-    bide_rendezvous_choice
-        *choice; /* NULL: it is in none; constant while it waits, as is `number` */
+    bide_choice *choice; /* NULL: it is in none; constant while it waits, as is `number` */
     size_t number;
 } bide_rendezvous_receiver;
 
@@ -139,12 +129,10 @@ int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *fro
 int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline);
 void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size);
 
-/* For select.h. What an operation of a choice is awaited by, for the time of one wait: a send ends with 0 when it was
- * carried out, a receive then or when it is let go. `number` is not 0. Before any of the choice is awaited. */
-bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
-                                           bide_rendezvous_choice *choice, size_t number);
-bide_awaiter *bide_rendezvous_choose_receive_(bide_rendezvous_receiver *receiver,
-                                              bide_rendezvous_choice *choice, size_t number);
+/* As a case of a select. The wait of a send ends with 0 when it was carried out, that of a receive then or when it is
+ * let go. */
+int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice);
+int bide_rendezvous_choose_receive_(bide_awaiter *awaiter, bide_choice *choice);
 void bide_rendezvous_close_(bide_rendezvous_ *rendezvous);
 bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous);
 
@@ -171,6 +159,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
         .cancel = NULL,
         .withdraw = bide_rendezvous_withdraw_,
         .name = "bide_rendezvous_send",
+        .attempt = bide_rendezvous_choose_send_,
     };
     sender->awaiter.ops = &ops;
     sender->rendezvous = rendezvous;
@@ -183,8 +172,15 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *receiver,
                                                    bide_rendezvous_ *rendezvous, void *to)
 {
-    static const bide_awaiter_ops ops =
-        BIDE_RETRY_OPS(bide_retry_ready_, "bide_rendezvous_receive");
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_retry_ready_,
+        .suspend = bide_retry_suspend_,
+        .resume = bide_retry_resume_,
+        .cancel = bide_retry_cancel_,
+        .withdraw = bide_retry_withdraw_,
+        .name = "bide_rendezvous_receive",
+        .attempt = bide_rendezvous_choose_receive_,
+    };
     receiver->rendezvous = rendezvous;
     receiver->element = to;
     receiver->choice = NULL;

@@ -186,6 +186,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
         .cancel = bide_rw_lock_cancel_,
         .withdraw = bide_rw_lock_withdraw_,
         .name = "bide_rw_lock_read",
+        .attempt = NULL,
     };
     return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
 }
@@ -205,6 +206,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_r
         .cancel = bide_rw_lock_cancel_,
         .withdraw = bide_rw_lock_withdraw_,
         .name = "bide_rw_lock_write",
+        .attempt = NULL,
     };
     return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_WRITES_, &ops);
 }

@@ -17,14 +17,14 @@
  * (bide_when_any is for operations that are each to run until they end. There the losers are asked to stop, and may
  * have sent or received an element before they are; here they have not.)
  *
- * A case is one of three kinds. An operation of an event count (bide_retry: sends and receives) is attempted by the
- * select, and otherwise waited with; nobody attempts it meanwhile, so nothing of it is done unless the select does it.
- * A send or a receive on a rendezvous goes to a partner that waits; otherwise it stands while the select waits, for
- * partners to carry out, one of all that the select has. A carried out one is what the select has, whatever else has
- * come. A send and a receive on one rendezvous may be cases of one select: they wait for another, and do not meet each
- * other. Any other operation is awaited, and asked to stop when another case has come; so it must be a wait that takes
- * nothing and may be begun again: for an event, a latch, a sequence, sleep until a time. Not a mutex, a semaphore, an
- * auto-reset event, a task. The same channel may be in several cases, each with an operation of its own.
+ * A case is of one of two kinds, by its table. An operation with an `attempt` (extend/choice.h) is attempted by the
+ * select; while that fails, something is awaited that takes nothing. So nothing of it is done unless the select does it:
+ * sends and receives on channels, and operations of your own. A send or a receive on a rendezvous may also be carried
+ * out by a partner while the select waits, one of all that the select has; that one is what the select has, whatever
+ * else has come. A send and a receive on one rendezvous may be cases of one select: they wait for another, and do not
+ * meet each other. Any other operation is awaited, and asked to stop when another case has come; so it must be a wait
+ * that takes nothing and may be begun again: for an event, a latch, a sequence, sleep until a time. Not a mutex, a
+ * semaphore, an auto-reset event, a task. The same channel may be in several cases, each with an operation of its own.
  *
  *     ATTEMPT --one has succeeded--> ended
  *        |  ^
@@ -33,13 +33,14 @@
  *
  * 1. All cases are tried in an order that is drawn anew each time, from the caller's random numbers; the first that can
  *    be had is the winner. So no case is neglected, and the same seed gives the same choices.
- * 2. A line lets somebody go because something may be possible. A case that was let go and is not the winner lets the
- *    next in its line go (event_count.h, 4).
- * 3. What ends by itself in a branch, and is not of the first kind, has come: it wins if it is its turn. Of the first
- *    that ended it is known that it was not asked to stop, unless the select was; others may have ended by themselves
- *    too: with 0.
- * 4. Before anything is attempted after a wait, the operations on rendezvous have left it: one was carried out, and is the
- *    winner, or none was (rendezvous.h, 7). So nothing else is done if one was.
+ * 2. A line lets somebody go because something may be possible. If a case was let go, and is the winner or is not
+ *    attempted any more, its wait is given back, and that lets the next in its line go (event_count.h, 4). An attempt
+ *    that fails shows that there is nothing to pass on: whoever makes it possible later lets somebody go for that.
+ * 3. What is awaited itself, and ends by itself in its branch, has come: it wins if it is its turn. Of the first that
+ *    ended it is known that it was not asked to stop, unless the select was; others may have ended by themselves too:
+ *    with 0.
+ * 4. Before anything is attempted after a wait, no partner can carry out an operation any more, for all waits have ended:
+ *    one was carried out, and is the winner, or none was (rendezvous.h, 7). So nothing else is done if one was.
  * 5. Without a case it waits for nothing, until it is asked to stop.
  *
  * Progress: that of its cases. Source: Go's select; Hoare, Communicating sequential processes (1978).
@@ -49,8 +50,7 @@
 
 #include "bide/detail/arguments.h"
 #include "bide/extend/branch.h"
-#include "bide/extend/event_count.h"
-#include "bide/rendezvous.h"
+#include "bide/extend/choice.h"
 #include "bide/task.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -70,8 +70,8 @@ typedef struct bide_select {
     size_t count;
     size_t winner;
     uint64_t *random;
-    bide_rendezvous_choice choice; /* the cases on rendezvous, while it waits */
-    bide_awaiter waiting;          /* for all branches */
+    bide_choice choice;   /* of the cases that are attempted */
+    bide_awaiter waiting; /* for all branches */
     bide_fork fork;
     int status;
     int reason; /* why it was asked to stop, or 0 */
@@ -87,8 +87,8 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
 /*
  * Waits until one of `count` cases can be had, and takes it alone; with none, until it is asked to stop, as Go's select
  * does. *random is any number, the seed; it is changed with each use, by one select at a time. Ends with the winner's
- * status, 0 or -EPIPE mostly; or, cut short, with -ECANCELED or -ETIMEDOUT, and no case was had. `select`, the cases and what they are of are the caller's until
- * then; the same cases may be used again, each made anew. Any thread; suspends if it has to wait; cancel-safe: yes.
+ * status, 0 or -EPIPE mostly; or, cut short, with -ECANCELED or -ETIMEDOUT, and no case was had. `select`, the cases and
+ * what they are of are the caller's until then; the same cases may be used again, each made anew. Any thread; suspends if it has to wait; cancel-safe: yes.
  * Waiting takes constant memory and no allocation, and time that is linear in the cases.
  */
 BIDE_MUST_AWAIT

@@ -133,6 +133,7 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *wai
         .cancel = bide_semaphore_cancel_,
         .withdraw = bide_semaphore_withdraw_,
         .name = "bide_semaphore_acquire",
+        .attempt = NULL,
     };
     if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
         bide_semaphore_too_many_("more permits are wanted than a semaphore can have",

@@ -215,6 +215,7 @@ BIDE_INLINE bide_awaiter *bide_sequence_barrier_wait_until_published(bide_sequen
         .cancel = bide_sequence_barrier_cancel_,
         .withdraw = bide_sequence_barrier_withdraw_,
         .name = "bide_sequence_barrier_wait",
+        .attempt = NULL,
     };
     waiter->waiting.listed.awaiter.ops = &ops;
     waiter->barrier = barrier;

@@ -233,6 +233,7 @@ BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *
         .cancel = NULL,
         .withdraw = bide_event_withdraw_,
         .name = "bide_sequence_group_leave",
+        .attempt = NULL,
     };
     leaver->wait.listed.awaiter.ops = &ops;
     leaver->wait.event = &member->left;

@@ -161,6 +161,7 @@ BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
         .cancel = bide_shared_task_cancel_,
         .withdraw = bide_shared_task_withdraw_,
         .name = "bide_shared_task_wait",
+        .attempt = NULL,
     };
     waiter->listed.awaiter.ops = &ops;
     waiter->shared = shared;

@@ -248,6 +248,7 @@ BIDE_INLINE bide_awaiter *bide_single_consumer_event_wait(bide_single_consumer_e
         .cancel = bide_single_consumer_cancel_,
         .withdraw = bide_single_consumer_withdraw_,
         .name = "bide_single_consumer_event_wait",
+        .attempt = NULL,
     };
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }
@@ -363,6 +364,7 @@ bide_single_consumer_auto_reset_event_wait(bide_single_consumer_auto_reset_event
         .cancel = bide_single_consumer_cancel_,
         .withdraw = bide_single_consumer_auto_reset_event_withdraw_,
         .name = "bide_single_consumer_auto_reset_event_wait",
+        .attempt = NULL,
     };
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }

@@ -83,6 +83,7 @@ BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
         .cancel = bide_sleep_cancel_,
         .withdraw = bide_sleep_withdraw_,
         .name = "bide_sleep",
+        .attempt = NULL,
     };
     bide_timer_init(&sleep->timer, time);
     sleep->timer.awaiter.ops = &ops;

@@ -161,6 +161,7 @@ BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
         .cancel = bide_wait_group_cancel_,
         .withdraw = bide_wait_group_withdraw_,
         .name = "bide_wait_group_wait",
+        .attempt = NULL,
     };
     uintptr_t state = bide_atomic_load(&group->queue.state, relaxed);
     waiter->waiter.awaiter.ops = &ops;

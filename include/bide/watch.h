@@ -323,6 +323,7 @@ BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
         .cancel = bide_sequence_barrier_cancel_,
         .withdraw = bide_sequence_barrier_withdraw_,
         .name = "bide_watch_changed",
+        .attempt = NULL,
     };
     waiter->receiver = receiver;
     waiter->to = to;

@@ -54,14 +54,14 @@ class Layout:
 
     def __init__(self):
         word = self.word = gdb.lookup_type("char").pointer().sizeof
-        number = (8 * word + 7) // 8 * 8  # behind six words of ops, code and label, aligned
+        number = (9 * word + 7) // 8 * 8  # behind seven words of ops, code and label, aligned
         self.link = offset("bide_awaiter", "link", word)
         self.outer = offset("bide_awaiter", "frame", 2 * word)
         self.frame_size = size_of("bide_frame", 4 * word)
         self.context_of_frame = self.frame_size - word
         self.withdraw = offset("bide_awaiter_ops", "withdraw", 4 * word)
         self.ops_name = offset("bide_awaiter_ops", "name", 5 * word)
-        self.code = offset("bide_point", "code", 6 * word)
+        self.code = offset("bide_point", "code", 7 * word)
         self.line = offset("bide_point", "line", number + 8)
         self.state = offset("bide_point", "state", number + 12)
         self.code_name = offset("bide_coroutine_code", "name", word)

@@ -5,9 +5,6 @@
 #include "bide/handle.h"
 #include "bide/stop.h"
 
-/* The handshake. */
-enum { BEGUN, ARMED, ENDED };
-
 /* What a send awaits. */
 enum { FREE, OFFERED, CLAIMED };
 
@@ -27,21 +24,9 @@ static int end_closed(bide_rendezvous_ *rendezvous)
 /* ---- Choices ---- */
 
 /* May the caller, who has taken the operation, carry it out? 7 */
-static bool is_chosen(bide_rendezvous_choice *choice, size_t number)
+static bool is_chosen(bide_choice *choice, size_t number)
 {
-    size_t none = 0;
-    /* relaxed: 7. */
-    return choice == NULL ||
-           bide_atomic_compare_exchange(&choice->taken, &none, number, relaxed, relaxed);
-}
-
-/* Is an offer one of the choice's own? 9 */
-static bool is_own(const bide_rendezvous_choice *choice, const bide_rendezvous_sender *offer)
-{
-    const bide_rendezvous_sender *own = choice->senders;
-    while (own != NULL && own != offer)
-        own = own->next;
-    return own != NULL;
+    return choice == NULL || bide_choice_take(choice, number);
 }
 
 /* ---- Ending an offer ---- */
@@ -50,8 +35,7 @@ static bool is_own(const bide_rendezvous_choice *choice, const bide_rendezvous_s
 static void end(bide_rendezvous_sender *sender, int status)
 {
     sender->status = status;
-    /* release: the status, and that the element was read. acquire: what its suspend has done. 3 */
-    if (bide_atomic_exchange(&sender->handshake, ENDED, acq_rel) == ARMED)
+    if (bide_handshake_end(&sender->handshake)) /* 3 */
         bide_wake_one(&sender->offer);
 }
 
@@ -185,17 +169,14 @@ static bide_rendezvous_sender *of_offer(bide_awaiter *awaiter)
 
 static bool offer_ready(bide_awaiter *awaiter)
 {
-    /* acquire: 3; partner: `end`. */
-    return bide_atomic_load(&of_offer(awaiter)->handshake, acquire) == ENDED;
+    return bide_handshake_has_ended(&of_offer(awaiter)->handshake);
 }
 
 static bide_frame *offer_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     if (bide_look(awaiter, frame))
         return frame;
-    /* release: what is needed to wake it. acquire: as above. 3; partner: `end`. */
-    uint32_t before = bide_atomic_exchange(&of_offer(awaiter)->handshake, ARMED, acq_rel);
-    return before == ENDED ? frame : NULL;
+    return bide_handshake_arm(&of_offer(awaiter)->handshake) ? frame : NULL; /* 3 */
 }
 
 static int offer_resume(bide_awaiter *awaiter)
@@ -244,9 +225,8 @@ static bide_rendezvous_sender *of_retry(bide_retry *retry)
 static int make_offer(bide_retry *retry)
 {
     bide_rendezvous_sender *sender = of_retry(retry), *found = NULL;
-    /* relaxed: an offer that comes too late is not carried out. 7 */
-    if (sender->choice != NULL && bide_atomic_load(&sender->choice->taken, relaxed) != 0)
-        return -ECANCELED;
+    if (sender->choice != NULL && bide_choice_taken(sender->choice) != 0)
+        return -ECANCELED; /* (one that comes too late is not carried out either: 7) */
     /* release: 2; partners: who claims it, and the close. */
     if (bide_atomic_compare_exchange(&sender->rendezvous->offer, &found, sender, release, relaxed))
         return 0;
@@ -285,8 +265,8 @@ static bide_frame *await_offer(bide_rendezvous_sender *sender, uint32_t stage)
 /* The wait for the offer's end was cut short. Does the offer stand still, or is it somebody's, who ends it? 4 */
 static bool must_wait_on(bide_rendezvous_sender *sender)
 {
-    /* relaxed: ARMED is its own; then it was taken back by who has cut it short. */
-    return bide_atomic_load(&sender->handshake, relaxed) != ARMED && !take_back(sender);
+    /* (if it was armed it was taken back by who has cut it short) */
+    return !bide_handshake_is_armed(&sender->handshake) && !take_back(sender);
 }
 
 static bide_next step(bide_frame *frame, unsigned depth)
@@ -314,7 +294,7 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
     bide_frame *own = &sender->frame;
-    bide_atomic_init(&sender->handshake, BEGUN);
+    bide_handshake_init(&sender->handshake);
     sender->stage = FREE;
     own->awaiter.ops = &at_await.ops;
     own->awaiter.frame = frame;
@@ -333,8 +313,8 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
     bide_destroy(&sender->frame);
     /* Was one made on its behalf? */
     if (knows_of_none && sender->retry.status == 0 && !take_back(sender)) {
-        /* acquire: who has claimed it has done with it; partner: `end`. */
-        while (bide_atomic_load(&sender->handshake, acquire) != ENDED)
+        /* who has claimed it has not done with it */
+        while (!bide_handshake_has_ended(&sender->handshake))
             bide_platform.yield();
     }
     return true;
@@ -345,7 +325,7 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
 /* Is the offer the receive's own select's, and nobody else sends? 9 */
 static bool is_for_nobody(bide_rendezvous_receiver *receiver, const bide_rendezvous_sender *offer)
 {
-    return receiver->choice != NULL && is_own(receiver->choice, offer) &&
+    return receiver->choice != NULL && bide_choice_has(receiver->choice, &offer->chosen) &&
            !bide_event_count_has_waiters_(&receiver->rendezvous->free);
 }
 
@@ -406,16 +386,7 @@ static bool second_withdraw(bide_awaiter *awaiter)
     return true;
 }
 
-static bool is_second(const bide_rendezvous_sender *sender, const bide_rendezvous_choice *choice)
-{
-    const bide_rendezvous_sender *other = choice->senders;
-    while (other != NULL && other->rendezvous != sender->rendezvous)
-        other = other->next;
-    return other != NULL;
-}
-
-bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
-                                           bide_rendezvous_choice *choice, size_t number)
+int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice)
 {
     /* (not ready: it would give to a receiver that waits, while the others of the choice may be carried out) */
     static const bide_awaiter_ops ops = {
@@ -431,16 +402,16 @@ bide_awaiter *bide_rendezvous_choose_send_(bide_rendezvous_sender *sender,
         .withdraw = second_withdraw,
         .name = "bide_rendezvous_send",
     };
+    bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
+    int status = bide_rendezvous_try_send_(sender->rendezvous, sender->element);
+    if (status != -EAGAIN)
+        return status;
+    choice->wait = awaiter;
     sender->choice = choice;
-    if (is_second(sender, choice)) {
-        sender->awaiter.ops = &second;
-        return &sender->awaiter;
-    }
-    sender->awaiter.ops = &ops;
-    sender->number = number;
-    sender->next = choice->senders;
-    choice->senders = sender;
-    return &sender->awaiter;
+    sender->number = choice->number;
+    awaiter->ops = bide_choice_offers_to(choice, sender->rendezvous) ? &second : &ops;
+    bide_choice_add(choice, &sender->chosen, sender->rendezvous);
+    return -EAGAIN;
 }
 
 static bool chosen_receive_ready(bide_awaiter *awaiter)
@@ -459,14 +430,13 @@ static bool chosen_receive_withdraw(bide_awaiter *awaiter)
     bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
     if (bide_retry_withdraw_(awaiter))
         return true;
-    /* relaxed: who has ended it is done. What it was let go for goes to the next. */
-    if (bide_atomic_load(&receiver->choice->taken, relaxed) != receiver->number)
+    /* What it was let go for goes to the next. (Who has carried it out is done.) */
+    if (bide_choice_taken(receiver->choice) != receiver->number && may_receive(&receiver->retry))
         bide_event_count_notify(&receiver->rendezvous->offered, 1);
     return false;
 }
 
-bide_awaiter *bide_rendezvous_choose_receive_(bide_rendezvous_receiver *receiver,
-                                              bide_rendezvous_choice *choice, size_t number)
+int bide_rendezvous_choose_receive_(bide_awaiter *awaiter, bide_choice *choice)
 {
     static const bide_awaiter_ops ops = {
         .ready = chosen_receive_ready,
@@ -476,10 +446,15 @@ bide_awaiter *bide_rendezvous_choose_receive_(bide_rendezvous_receiver *receiver
         .withdraw = chosen_receive_withdraw,
         .name = "bide_rendezvous_receive",
     };
-    receiver->retry.waiter.awaiter.ops = &ops;
+    bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
+    int status = bide_rendezvous_try_receive_(receiver->rendezvous, receiver->element);
+    if (status != -EAGAIN)
+        return status;
+    choice->wait = awaiter;
     receiver->choice = choice;
-    receiver->number = number;
-    return &receiver->retry.waiter.awaiter;
+    receiver->number = choice->number;
+    awaiter->ops = &ops;
+    return -EAGAIN;
 }
 
 /* ---- The rendezvous ---- */

@@ -29,61 +29,67 @@ static void shuffle(bide_select *select)
 
 /* ---- Trying ---- */
 
-/* Is it of the first kind? */
-static bool is_retry(const bide_select_case *c)
+/* Is it one that is attempted, rather than awaited? */
+static bool is_attempted(const bide_select_case *c)
 {
-    return c->ops->suspend == bide_retry_suspend_ || c->ops->suspend == bide_own_retry_suspend_;
+    return c->ops->attempt != NULL;
 }
 
-static bide_retry *retry_of(const bide_select_case *c)
+/* Attempts it. If that fails, `branch` knows what to await. */
+static inline bool is_done(bide_select *select, bide_select_case *c)
 {
-    if (c->ops->suspend == bide_own_retry_suspend_)
-        return &((bide_own_retry *)(void *)c->awaiter)->retry;
-    return (bide_retry *)(void *)c->awaiter;
+    select->choice.number = (size_t)(c - select->cases) + 1;
+    select->status = c->ops->attempt(c->awaiter, &select->choice);
+    if (select->status != -EAGAIN)
+        return true;
+    bide_branch_init(&c->branch, select->choice.wait);
+    return false;
 }
 
-/* Is it a receive on a rendezvous? (It is of the first kind too.) */
-static bool is_rendezvous_receive(const bide_select_case *c)
-{
-    return c->ops->suspend == bide_retry_suspend_ &&
-           retry_of(c)->rules == &bide_rendezvous_receive_rules_;
-}
-
-static bool is_rendezvous_send(const bide_select_case *c)
-{
-    return c->ops->suspend == bide_rendezvous_suspend_;
-}
-
-static bide_rendezvous_receiver *receiver_of(const bide_select_case *c)
-{
-    return (bide_rendezvous_receiver *)(void *)c->awaiter;
-}
-
-static bide_rendezvous_sender *sender_of(const bide_select_case *c)
-{
-    return (bide_rendezvous_sender *)(void *)c->awaiter;
-}
-
-/* While it does not wait: can it be had? */
-static bool is_had(bide_select *select, bide_select_case *c)
+/* Before a wait: is one ready that is awaited itself? */
+static bool is_ready(bide_select *select, bide_select_case *c)
 {
     bide_awaiter *awaiter = c->awaiter;
-    if (is_retry(c)) {
-        select->status = bide_retry_attempt_(retry_of(c));
-        return select->status != -EAGAIN;
-    }
-    awaiter->ops = c->ops; /* (it may have been another's, of an operation that was cut short) */
+    bide_branch_init(&c->branch, awaiter);
     if (!bide_awaiter_had(awaiter))
         return false;
     select->status = bide_awaiter_resume(awaiter, awaiter->ops);
     return true;
 }
 
-/* Was an operation on a rendezvous carried out while the select waited? 4 */
-static bool was_chosen(bide_select *select)
+/* After a wait: has it come? 3 */
+static bool has_come(bide_select *select, bide_select_case *c)
 {
-    /* relaxed: rendezvous.h, 7. */
-    size_t taken = bide_atomic_load(&select->choice.taken, relaxed);
+    size_t first = bide_atomic_load(&select->fork.decided, relaxed); /* branch.h, 2 */
+    select->status = c->branch.status;
+    if (c->branch.status == 0 ||
+        (c == &select->cases[first - 1] && c->branch.status != select->reason))
+        return true;
+    c->awaiter->ops = c->ops; /* (it may be another's, of an operation that was cut short) */
+    return false;
+}
+
+/* Tries all, after a wait or not: 1. Returns at which turn one is had; if none is, their number. */
+static size_t try_all(bide_select *select, bool waited)
+{
+    size_t turn;
+    shuffle(select);
+    bide_choice_init(&select->choice);
+    for (turn = 0; turn < select->count; turn++) {
+        bide_select_case *c = &select->cases[select->winner = select->cases[turn].turn];
+        if (is_attempted(c) ? is_done(select, c)
+            : waited        ? has_come(select, c)
+                            : is_ready(select, c))
+            return turn;
+    }
+    select->winner = turn;
+    return turn;
+}
+
+/* Was an operation carried out while the select waited? 4 */
+static bool was_taken(bide_select *select)
+{
+    size_t taken = bide_choice_taken(&select->choice);
     if (taken == 0)
         return false;
     select->winner = taken - 1;
@@ -91,67 +97,17 @@ static bool was_chosen(bide_select *select)
     return true;
 }
 
-/* After a wait: the operations on rendezvous are not of a choice any more. */
-static void end_choice(bide_select *select)
+/* 2: of the cases from this turn on, which were not attempted in vain. */
+static void pass_on(bide_select *select, size_t turn)
 {
-    for (size_t i = 0; i < select->count; i++) {
-        bide_select_case *c = &select->cases[i];
-        if (is_rendezvous_send(c))
-            sender_of(c)->choice = NULL;
-        else if (is_rendezvous_receive(c))
-            receiver_of(c)->choice = NULL;
-    }
-}
-
-/* After a wait: 3. */
-static bool has_come(bide_select *select, bide_select_case *c)
-{
-    size_t first = bide_atomic_load(&select->fork.decided, relaxed); /* branch.h, 2 */
-    if (is_retry(c) || is_rendezvous_send(c))
-        return is_had(select, c);
-    select->status = c->branch.status;
-    return c->branch.status == 0 ||
-           (c == &select->cases[first - 1] && c->branch.status != select->reason);
-}
-
-/* Tries all: 1. Is one had? */
-static bool try_all(bide_select *select, bool (*is_it)(bide_select *select, bide_select_case *c))
-{
-    shuffle(select);
-    for (size_t i = 0; i < select->count; i++)
-        if (is_it(select, &select->cases[select->cases[i].turn])) {
-            select->winner = select->cases[i].turn;
-            return true;
-        }
-    select->winner = select->count;
-    return false;
-}
-
-/* 2 */
-static void pass_on(bide_select *select)
-{
-    for (size_t i = 0; i < select->count; i++) {
-        bide_select_case *c = &select->cases[i];
-        if (is_retry(c) && c->branch.status == 0 && retry_of(c)->rules->is_possible(retry_of(c)))
-            bide_event_count_notify(bide_retry_event_count_(retry_of(c)), 1);
+    for (; turn < select->count; turn++) {
+        bide_select_case *c = &select->cases[select->cases[turn].turn];
+        if (is_attempted(c) && c->branch.status == 0)
+            bide_branch_give_back_(&c->branch);
     }
 }
 
 /* ---- Waiting in all of them ---- */
-
-/* What the case of this index is awaited by. */
-static bide_awaiter *wait_of(bide_select *select, size_t index)
-{
-    bide_select_case *c = &select->cases[index];
-    if (is_rendezvous_send(c))
-        return bide_rendezvous_choose_send_(sender_of(c), &select->choice, index + 1);
-    if (is_rendezvous_receive(c))
-        return bide_rendezvous_choose_receive_(receiver_of(c), &select->choice, index + 1);
-    if (is_retry(c))
-        return bide_retry_wait_(retry_of(c));
-    c->awaiter->ops = c->ops;
-    return c->awaiter;
-}
 
 static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
@@ -159,12 +115,6 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
     const bide_context *context = frame->context;
     bide_awaiter_chain others = {NULL, NULL};
     bide_fork_init_(&select->fork, select->count, BIDE_DECIDED_BY_END, context, awaiter);
-    select->choice.senders = NULL;
-    bide_atomic_init(&select->choice.taken, 0);
-    for (size_t i = 0; i < select->count; i++) { /* (in the order of the last attempts) */
-        size_t turn = select->cases[i].turn;
-        bide_branch_init(&select->cases[turn].branch, wait_of(select, turn));
-    }
     for (size_t i = 0; i < select->count; i++) {
         bide_select_case *c = &select->cases[i];
         c->branch.status = -EAGAIN; /* not 0 */
@@ -199,10 +149,7 @@ static void waiting_give_back(bide_awaiter *awaiter)
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     bide_fork_end_(&select->fork);
     for (size_t i = 0; i < select->count; i++)
-        if (!is_retry(&select->cases[i]))
-            bide_branch_give_back_(&select->cases[i].branch);
-    end_choice(select);
-    pass_on(select);
+        bide_branch_give_back_(&select->cases[i].branch);
 }
 
 /* Without a case: 5. */
@@ -247,23 +194,26 @@ static bool has_ended(bide_select *select, const bide_context *context)
 {
     /* (read once: it may be asked at this moment) */
     select->reason = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
-    end_choice(select);
-    bool had = was_chosen(select) || try_all(select, has_come);
-    pass_on(select);
-    if (had)
-        return true;
-    select->status = select->reason;
-    return select->status != 0;
+    size_t turn = was_taken(select) ? 0 : try_all(select, true);
+    if (turn == select->count) {
+        select->status = select->reason;
+        return select->status != 0;
+    }
+    pass_on(select, turn);
+    return true;
 }
 
-/* What a case had is given back, if that is possible: what a channel's operation has done is done. */
+/* What a case had is given back, if that is possible. (What a channel's operation has done is done.) */
 static void select_give_back(bide_frame *frame)
 {
     bide_select *select = bide_container_of(frame, bide_select, task.frame);
     bide_select_case *c = &select->cases[select->winner];
     bide_awaiter *awaiter = c->awaiter;
-    if (!is_retry(c) && !is_rendezvous_send(c))
-        bide_wrapper_give_back(&awaiter);
+    if (is_attempted(c)) { /* as if it had been ready */
+        awaiter->ops = c->ops;
+        awaiter->frame = NULL;
+    }
+    bide_wrapper_give_back(&awaiter);
 }
 
 static const bide_coroutine_type select_type = {.name = "task", .give_back = select_give_back};
@@ -271,7 +221,7 @@ static const bide_coroutine_type select_type = {.name = "task", .give_back = sel
 bide_coroutine_of(select_type, select_body)
 {
     bide_begin(select_body, bide_select * self);
-    if (try_all(self, is_had))
+    if (try_all(self, false) != self->count)
         bide_return(self->status);
     for (;;) {
         bide_await(wait_for_all(self));
@@ -286,7 +236,6 @@ static void set_up(bide_select *select, bide_select_case *cases, size_t count, u
     select->cases = cases;
     select->count = count;
     select->random = random;
-    bide_atomic_init(&select->choice.taken, 0);
 }
 
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
@@ -299,5 +248,5 @@ bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random)
 {
     set_up(select, cases, count, random);
-    return try_all(select, is_had) ? select->status : -EAGAIN;
+    return try_all(select, false) != count ? select->status : -EAGAIN;
 }

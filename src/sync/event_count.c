@@ -1,6 +1,7 @@
 /* The event count's slow half; states, argument and letters are in event_count.h. */
 #include "bide/extend/event_count.h"
 
+#include "bide/extend/choice.h"
 #include "bide/handle.h"
 #include "bide/stop.h"
 
@@ -393,11 +394,13 @@ static bool wait_withdraw(bide_awaiter *awaiter)
     bide_event_count *event_count = bide_retry_event_count_(retry_of(awaiter));
     if (bide_retry_withdraw_(awaiter))
         return true;
-    bide_event_count_notify(event_count, 1); /* what it was taken for goes to the next */
+    if (is_possible(retry_of(awaiter)))
+        bide_event_count_notify(event_count, 1); /* what it was taken for goes to the next: 4 */
     return false;
 }
 
-bide_awaiter *bide_retry_wait_(bide_retry *retry)
+/* Makes of `retry` a wait until somebody notifies, or an attempt may succeed; it attempts nothing. */
+static bide_awaiter *wait_only(bide_retry *retry)
 {
     static const bide_awaiter_ops ops = {
         .ready = wait_ready,
@@ -411,6 +414,26 @@ bide_awaiter *bide_retry_wait_(bide_retry *retry)
     return &retry->waiter.awaiter;
 }
 
+/* ---- A case of a select ---- */
+
+static int choose(bide_retry *retry, bide_choice *choice)
+{
+    int status = bide_retry_attempt_(retry);
+    if (status == -EAGAIN)
+        choice->wait = wait_only(retry);
+    return status;
+}
+
+int bide_retry_choose_(bide_awaiter *awaiter, bide_choice *choice)
+{
+    return choose(retry_of(awaiter), choice);
+}
+
+int bide_own_retry_choose_(bide_awaiter *awaiter, bide_choice *choice)
+{
+    return choose(&((bide_own_retry *)(void *)awaiter)->retry, choice);
+}
+
 /* ---- What only its own coroutine may attempt: a coroutine that attempts and waits ---- */
 
 static bide_next step(bide_frame *frame, unsigned depth);
@@ -421,7 +444,7 @@ static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
 static bide_frame *wait(bide_own_retry *own)
 {
     own->frame.awaiter.ops = &at_await.ops;
-    return bide_frame_await(&own->frame, bide_retry_wait_(&own->retry));
+    return bide_frame_await(&own->frame, wait_only(&own->retry));
 }
 
 static bide_next step(bide_frame *frame, unsigned depth)

@@ -3,6 +3,8 @@
  */
 #include "bide/extend/waiter_list.h"
 
+#include "line.h"
+
 #include "bide/stop.h"
 
 static bide_listed *listed_of(bide_awaiter *awaiter)
@@ -42,15 +44,6 @@ static since since_of(uintptr_t word)
     }
     s.reopened = link == BIDE_LIST_REOPENED_;
     return s;
-}
-
-/* Done with `awaiter`, which was named. If it has ended it is added to those to be woken. */
-static void say_has_left(bide_awaiter *awaiter, bide_awaiter **woken)
-{
-    if (bide_awaiter_has_left_(awaiter)) {
-        awaiter->link = *woken;
-        *woken = awaiter;
-    }
 }
 
 bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
@@ -119,27 +112,34 @@ static bool is_reached(const sifting *s)
     return s->rules->reaches == NULL || s->rules->reaches(s->context);
 }
 
+/* What is held is a line (line.h), newest first, once it is linked. */
+static bide_awaiter **newer_of(bide_awaiter *awaiter)
+{
+    return &listed_of(awaiter)->newer;
+}
+
 /* Links those in front of what is linked already; 0. They are kept: 14. */
 static void link_kept(sifting *s)
 {
-    bide_awaiter *newer = s->kept;
-    if (newer == NULL || listed_of(newer)->newer != NULL)
+    bide_awaiter *newest = s->kept;
+    bide_awaiter *oldest = NULL;
+    if (newest == NULL || *newer_of(newest) != NULL)
         return;
     look(s);
-    listed_of(newer)->newer = newer;
-    keep(s, newer);
-    for (;;) {
-        bide_awaiter *a = leads_to((uintptr_t)newer->link);
+    keep(s, newest);
+    for (bide_awaiter *newer = newest, *a; oldest == NULL; newer = a) {
+        a = leads_to((uintptr_t)newer->link);
         newer->link = a;
-        if (a == NULL)
-            return;
-        bool linked = listed_of(a)->newer != NULL;
-        listed_of(a)->newer = newer;
-        if (linked)
-            return;
-        keep(s, a);
-        newer = a;
+        if (a == NULL) {
+            oldest = newer;
+        } else {
+            oldest = *newer_of(a); /* as the newest of those that were linked */
+            *newer_of(a) = newer;
+            if (oldest == NULL)
+                keep(s, a);
+        }
     }
+    *newer_of(newest) = oldest;
 }
 
 static void unlink_kept(sifting *s)
@@ -166,17 +166,7 @@ static bool is_kept(bide_awaiter *awaiter)
 /* Takes one out of those that are kept. */
 static void take_out(sifting *s, bide_awaiter *awaiter)
 {
-    bide_awaiter *older = awaiter->link;
-    bide_awaiter *newer = listed_of(awaiter)->newer;
-    if (newer == awaiter) {
-        s->kept = older;
-        newer = older; /* of itself */
-    } else {
-        newer->link = older;
-    }
-    if (older != NULL)
-        listed_of(older)->newer = newer;
-    listed_of(awaiter)->newer = NULL;
+    line_take_out(&s->kept, awaiter, newer_of);
 }
 
 /*
@@ -410,40 +400,17 @@ static void finish(sifting *s)
     end_all_shut(s, s->let_go.first);
 }
 
-/*
- * Finishes the handshake (12) of each of those that have ended but `own`, and keeps only those that are to be woken:
- * whose suspend has armed them. The others' suspends will go on by themselves. Returns whether `own` was among them.
- */
-static bool shake_hands(bide_awaiter_chain *ended, const bide_awaiter *own)
+static bide_handshake *handshake_of(bide_awaiter *awaiter)
 {
-    bide_awaiter_chain armed = {NULL, NULL};
-    bool own_ended = false;
-    for (bide_awaiter *a = ended->first, *next; a != NULL; a = next) {
-        next = a->link;
-        if (a == own) {
-            own_ended = true;
-            continue;
-        }
-        bide_list_waiter *waiter = bide_container_of(a, bide_list_waiter, listed.awaiter);
-        /* release: the results, to suspend's exchange; acquire: that suspend is done with the object. Not armed:
-         * it is resumed there from now on, and not touched here. */
-        if (bide_atomic_exchange(&waiter->handshake, BIDE_WAIT_ENDED_, acq_rel) ==
-            BIDE_WAIT_ARMED_) {
-            a->link = NULL;
-            bide_awaiter_chain_append(&armed, a, a);
-        }
-    }
-    *ended = armed;
-    return own_ended;
+    return &bide_container_of(awaiter, bide_list_waiter, listed.awaiter)->handshake;
 }
 
-/* Wakes those that have ended. Returns whether `own` was among them; it is left to its suspend. */
-static bool wake_ended(sifting *s, const bide_awaiter *own)
+/* Wakes those that have ended; if they look again only those that their suspend is done with: 12. */
+static void wake_ended(const sifting *s)
 {
-    bool own_ended = s->rules->looks_again && shake_hands(&s->ended, own);
     bide_wake(s->woken);
-    bide_wake(s->ended.first);
-    return own_ended;
+    bide_wake(s->rules->looks_again ? bide_handshake_end_all(s->ended.first, handshake_of).first
+                                    : s->ended.first);
 }
 
 static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
@@ -456,7 +423,7 @@ static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rul
     if (is_reached(&s))
         look_through(&s);
     finish(&s);
-    wake_ended(&s, NULL);
+    wake_ended(&s);
 }
 
 void bide_waiter_list_sift_canceled(bide_waiter_list *list, bide_listed *waiter,
@@ -470,7 +437,7 @@ void bide_waiter_list_sift_canceled(bide_waiter_list *list, bide_listed *waiter,
         end_canceled(&s, &waiter->awaiter);
     }
     finish(&s);
-    wake_ended(&s, NULL);
+    wake_ended(&s);
 }
 
 bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
@@ -483,7 +450,7 @@ bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
     if (found)
         take_out(&s, &waiter->awaiter);
     finish(&s);
-    wake_ended(&s, NULL);
+    wake_ended(&s);
     return found;
 }
 
@@ -497,7 +464,7 @@ uintptr_t bide_waiter_list_make_plain_(bide_waiter_list *list, uintptr_t word,
                                          relaxed)) { /* 4 and 6 */
             hold(&s, word);
             finish(&s);
-            wake_ended(&s, NULL);
+            wake_ended(&s);
             return s.left;
         }
     }
@@ -511,7 +478,7 @@ void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules
         return; /* the list may be gone by now: see whoever found it shut */
     sifting s = sifting_of(list, rules, context);
     end_all_shut(&s, taken);
-    wake_ended(&s, NULL);
+    wake_ended(&s);
 }
 
 /* ---- Biased lists ---- */
@@ -604,7 +571,7 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     if (bide_look(awaiter, frame))
         return frame;
     sifting s = sifting_of(list, rules, context);
-    bide_atomic_init(&own->handshake, BIDE_WAIT_BEGUN_);
+    bide_handshake_init(&own->handshake);
     own->listed.newer = NULL;
     uintptr_t onto;
     if (!enlist(list, &own->listed, &onto)) {
@@ -619,13 +586,9 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
                                 : is_due(&s, awaiter) && begin(&s, (uintptr_t)awaiter)) {
         look_through(&s);
         finish(&s);
-        if (wake_ended(&s, awaiter))
-            return frame;
+        wake_ended(&s);
     }
-    /* From here on neither the list nor what is beside it is touched (12). */
-    if (bide_atomic_exchange(&own->handshake, BIDE_WAIT_ARMED_, acq_rel) == BIDE_WAIT_ENDED_)
-        return frame;
-    return NULL;
+    return bide_handshake_arm(&own->handshake) ? frame : NULL;
 }
 
 const bide_sift_rules bide_sift_canceled = {.looks_again = false};

@@ -3,6 +3,8 @@
  */
 #include "bide/extend/waiter_queue.h"
 
+#include "line.h"
+
 #include "bide/stop.h"
 
 #define SERVING ((uintptr_t)BIDE_QUEUE_SERVING_)
@@ -14,14 +16,17 @@
 /* Of `leaving`. */
 #define SWEEP ((uintptr_t)1)
 
-enum { BEGUN, ARMED, ENDED };
-
 static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_queue_waiter, awaiter);
 }
 
-/* ---- The line: oldest first; `before` leads back, from the first to the last ---- */
+/* ---- The line (line.h): oldest first ---- */
+
+static bide_awaiter **before_of(bide_awaiter *awaiter)
+{
+    return &waiter_of(awaiter)->before;
+}
 
 static bool is_in_line(bide_awaiter *awaiter)
 {
@@ -61,37 +66,9 @@ static void prepend(bide_waiter_queue *queue, bide_awaiter *awaiter)
     queue->line = awaiter;
 }
 
-/* Its neighbours lead to each other; it leads to them still, for step_in. */
-static void step_out(bide_waiter_queue *queue, bide_awaiter *awaiter)
-{
-    bide_awaiter *before = waiter_of(awaiter)->before;
-    bide_awaiter *after = awaiter->link;
-    if (queue->line == awaiter)
-        queue->line = after;
-    else
-        before->link = after;
-    bide_awaiter *at = after != NULL ? after : queue->line;
-    if (at != NULL)
-        waiter_of(at)->before = before;
-}
-
-/* Undoes the last step_out that has not been undone. */
-static void step_in(bide_waiter_queue *queue, bide_awaiter *awaiter)
-{
-    bide_awaiter *after = awaiter->link;
-    bide_awaiter *at = after != NULL ? after : queue->line;
-    if (queue->line == after)
-        queue->line = awaiter; /* it was the first; its `before` is the last, or itself */
-    else
-        waiter_of(awaiter)->before->link = awaiter;
-    if (at != NULL)
-        waiter_of(at)->before = awaiter;
-}
-
 static void take_out(bide_waiter_queue *queue, bide_awaiter *awaiter)
 {
-    step_out(queue, awaiter);
-    waiter_of(awaiter)->before = NULL;
+    line_take_out(&queue->line, awaiter, before_of);
 }
 
 static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rules)
@@ -184,15 +161,6 @@ static void take_named(serving *s)
     }
 }
 
-/* Done with one that was named. */
-static void say_has_left(serving *s, bide_awaiter *awaiter)
-{
-    if (bide_awaiter_has_left_(awaiter)) {
-        awaiter->link = s->woken;
-        s->woken = awaiter;
-    }
-}
-
 /* Removes from the line those that are to be removed; all of it is looked through if that was asked for. */
 static void remove_named(serving *s, uintptr_t *value)
 {
@@ -207,7 +175,7 @@ static void remove_named(serving *s, uintptr_t *value)
             take_out(s->queue, a);
             judge(s, a, now, value);
         }
-        say_has_left(s, a);
+        say_has_left(a, &s->woken);
     }
     s->named = NULL;
     if (!s->sweeps)
@@ -232,17 +200,17 @@ static void step_aside(serving *s, uintptr_t *value)
         bide_awaiter **link = bide_awaiter_next_leaving_(a);
         next = *link;
         if (!is_in_line(a)) { /* it was admitted */
-            say_has_left(s, a);
+            say_has_left(a, &s->woken);
             continue;
         }
-        step_out(s->queue, a);
+        line_step_out(&s->queue->line, a, before_of);
         leave(s, a, value);
         *link = outside;
         outside = a;
     }
     s->named = outside;
     if (s->own != NULL && is_in_line(s->own)) {
-        step_out(s->queue, s->own);
+        line_step_out(&s->queue->line, s->own, before_of);
         leave(s, s->own, value);
         s->is_aside = true;
     }
@@ -251,10 +219,10 @@ static void step_aside(serving *s, uintptr_t *value)
 static void step_back(serving *s)
 {
     if (s->is_aside)
-        step_in(s->queue, s->own);
+        line_step_in(&s->queue->line, s->own, before_of);
     s->is_aside = false;
     for (bide_awaiter *a = s->named; a != NULL; a = *bide_awaiter_next_leaving_(a))
-        step_in(s->queue, a);
+        line_step_in(&s->queue->line, a, before_of);
 }
 
 /* They have left with the server. (Its own, if it has not stepped aside, may be in line again by now, of this queue or
@@ -269,7 +237,7 @@ static void stay_outside(serving *s)
         next = *bide_awaiter_next_leaving_(a);
         waiter_of(a)->before = NULL;
         append(&s->leaving, a);
-        say_has_left(s, a);
+        say_has_left(a, &s->woken);
     }
 }
 
@@ -372,20 +340,15 @@ static serving serving_of(bide_waiter_queue *queue, const bide_queue_rules *rule
     return (serving){.queue = queue, .rules = rules};
 }
 
-/* Finishes the handshakes (6) of those that have ended: wakes whose suspend is done with the queue. */
+static bide_handshake *handshake_of(bide_awaiter *awaiter)
+{
+    return &waiter_of(awaiter)->handshake;
+}
+
+/* Wakes those that have ended and whose suspend is done with the queue (6), or hands them over. */
 static void hand_over(const serving *s)
 {
-    bide_awaiter *ended = s->ended.first;
-    bide_awaiter_chain armed = {NULL, NULL};
-    while (ended != NULL) {
-        bide_awaiter *next = ended->link;
-        /* release: what its end has written. acquire: what its suspend has done. */
-        if (bide_atomic_exchange(&waiter_of(ended)->handshake, ENDED, acq_rel) == ARMED) {
-            ended->link = NULL;
-            bide_awaiter_chain_append(&armed, ended, ended);
-        }
-        ended = next;
-    }
+    bide_awaiter_chain armed = bide_handshake_end_all(s->ended.first, handshake_of);
     bide_wake(s->woken);
     if (s->rules->hand == NULL)
         bide_wake(armed.first);
@@ -471,7 +434,7 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules 
 {
     bide_waiter_queue *queue = waiter->queue;
     bide_awaiter *awaiter = &waiter->awaiter;
-    bide_atomic_init(&waiter->handshake, BEGUN);
+    bide_handshake_init(&waiter->handshake);
     uintptr_t newest = bide_atomic_load(&queue->arrivals, relaxed);
     for (;;) {
         awaiter->link = (bide_awaiter *)newest;
@@ -490,8 +453,7 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules 
 
 bool bide_waiter_queue_arm(bide_queue_waiter *waiter)
 {
-    /* release: the queue is used no more. acquire: the results. 6. */
-    return bide_atomic_exchange(&waiter->handshake, ARMED, acq_rel) == ENDED;
+    return bide_handshake_arm(&waiter->handshake);
 }
 
 bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queue_rules *rules,

@@ -46,7 +46,7 @@ struct part {
 };
 
 struct chooser {
-    bide_rendezvous_choice choice;
+    bide_choice choice;
     struct part parts[2]; /* sends; receives */
     bide_rendezvous_sender send;
     bide_rendezvous_receiver receive;
@@ -226,13 +226,20 @@ bide_coroutine(part_body)
     bide_end();
 }
 
+/* What a case of the choice is awaited by: nobody is there yet. */
+static bide_awaiter *wait_of(struct chooser *chooser, bide_awaiter *awaiter, size_t number)
+{
+    chooser->choice.number = number;
+    bide_check_assert(awaiter->ops->attempt(awaiter, &chooser->choice) == -EAGAIN);
+    return chooser->choice.wait;
+}
+
 static void setup_choice(void *p)
 {
     setup(p);
     state *s = p;
     struct chooser *chooser = &s->chooser;
-    bide_atomic_init(&chooser->choice.taken, 0);
-    chooser->choice.senders = NULL;
+    bide_choice_init(&chooser->choice);
     chooser->sent = CHOSEN;
     chooser->received = 0;
     s->tried = 1;
@@ -243,12 +250,11 @@ static void setup_choice(void *p)
         bide_stop_source_init(&part->stop);
         part->context = (bide_context){&bide_inline_scheduler, &part->stop, NULL, NULL};
     }
-    bide_await_later(bide_rendezvous_send(&chooser->send, &s->numbers, &chooser->sent));
-    bide_await_later(bide_rendezvous_receive(&chooser->receive, &s->numbers, &chooser->received));
     chooser->parts[0].awaited =
-        bide_rendezvous_choose_send_(&chooser->send, &chooser->choice, SEND);
-    chooser->parts[1].awaited =
-        bide_rendezvous_choose_receive_(&chooser->receive, &chooser->choice, RECEIVE);
+        wait_of(chooser, bide_rendezvous_send(&chooser->send, &s->numbers, &chooser->sent), SEND);
+    chooser->parts[1].awaited = wait_of(
+        chooser, bide_rendezvous_receive(&chooser->receive, &s->numbers, &chooser->received),
+        RECEIVE);
 }
 
 static void begin_part(state *s, unsigned i)
@@ -295,7 +301,7 @@ static void finish_choice(state *s, int sent, int received)
 {
     struct chooser *chooser = &s->chooser;
     stop_choice(s);
-    size_t taken = bide_atomic_load(&chooser->choice.taken, relaxed);
+    size_t taken = bide_choice_taken(&chooser->choice);
     bide_check_assert(chooser->parts[0].ended == 1 && chooser->parts[1].ended == 1);
     bide_check_assert((chooser->parts[0].status == 0) == (taken == SEND));
     bide_check_assert(taken != RECEIVE || chooser->parts[1].status == 0);
@@ -364,9 +370,7 @@ enum { ELSEWHERE = RECEIVE + 1 }; /* number of an operation of the choice on ano
 /* A partner carries out another operation of the choice. True: its select has that. */
 static bool take_elsewhere(state *s)
 {
-    size_t none = 0;
-    return bide_atomic_compare_exchange(&s->chooser.choice.taken, &none, (size_t)ELSEWHERE, relaxed,
-                                        relaxed);
+    return bide_choice_take(&s->chooser.choice, ELSEWHERE);
 }
 
 /* The same; and the select stops the others. */
@@ -386,7 +390,7 @@ static void choose_elsewhere_only(void *p)
 static void finish_behind_choice(void *p)
 {
     state *s = p;
-    bool met = bide_atomic_load(&s->chooser.choice.taken, relaxed) == SEND;
+    bool met = bide_choice_taken(&s->chooser.choice) == SEND;
     bide_check_assert(s->chooser.parts[0].ended == 1);
     bide_check_assert((s->chooser.parts[0].status == 0) == met);
     bide_check_assert(s->receivers[0].status == 0);
@@ -420,7 +424,7 @@ static void setup_one_receives_behind_choice(void *p)
 static void finish_given_to_one(void *p)
 {
     state *s = p;
-    bool met = bide_atomic_load(&s->chooser.choice.taken, relaxed) == RECEIVE;
+    bool met = bide_choice_taken(&s->chooser.choice) == RECEIVE;
     bide_check_assert(s->tried == 0);
     bide_check_assert(s->chooser.parts[1].ended == 1);
     bide_check_assert((met ? s->chooser.received : s->receivers[0].element) == TRIED);
@@ -506,7 +510,7 @@ static void receive_twice(void *p)
 static void finish_told(void *p)
 {
     state *s = p;
-    bool met = bide_atomic_load(&s->chooser.choice.taken, relaxed) == RECEIVE;
+    bool met = bide_choice_taken(&s->chooser.choice) == RECEIVE;
     bide_destroy(&s->chooser.parts[1].task.frame);
     bide_check_assert(s->senders[0].ended == 1);
     bide_check_assert((met ? s->chooser.received : s->receivers[0].element) == FIRST);
@@ -623,6 +627,6 @@ int main(int argc, char **argv)
                                                      &destroyed,
                                                      &told,
                                                      NULL};
-    static const char *const files[] = {"rendezvous.h", "rendezvous.c", NULL};
+    static const char *const files[] = {"rendezvous.h", "rendezvous.c", "choice.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -433,7 +433,7 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
         bide_awaiter *awaiter = F_(_wait_until_published)(&waiter, &barrier, 6);
         assert_false(awaiter->ops->ready(awaiter));
         awaiter->frame = &probe.frame;
-        bide_atomic_init(&waiter.waiting.handshake, BIDE_WAIT_BEGUN_);
+        bide_handshake_init(&waiter.waiting.handshake);
         bool pushed;
         bide_waiter_list_push(&barrier.waiters.list, &waiter.waiting.listed, seq_cst, pushed);
         assert_true(pushed);
@@ -442,8 +442,7 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
         else
             F_(_publish)(&barrier, 6);
         assert_int_equal(probe_ended(&probe), 0);
-        assert_int_equal(bide_atomic_exchange(&waiter.waiting.handshake, BIDE_WAIT_ARMED_, acq_rel),
-                         BIDE_WAIT_ENDED_);
+        assert_true(bide_handshake_arm(&waiter.waiting.handshake));
         assert_int_equal(awaiter->ops->resume(awaiter), closing ? -EPIPE : 0);
         assert_true(waiter.published == (closing ? 5 : 6));
     }

@@ -222,11 +222,14 @@ BIDE_INLINE int bide_retry_resume_(bide_awaiter *awaiter)
 void bide_retry_cancel_(bide_awaiter *awaiter);
 bool bide_retry_withdraw_(bide_awaiter *awaiter);
 
+/* As a case of a select: waits to be notified, and is attempted by the select alone. */
+int bide_retry_choose_(bide_awaiter *awaiter, bide_choice *choice);
+
 /* For a table of operations of one's own, with a name and an inlined `ready`, which notifies too. */
 #define BIDE_RETRY_OPS(ready, name)                                           \
     {                                                                         \
         (ready), bide_retry_suspend_, bide_retry_resume_, bide_retry_cancel_, \
-            bide_retry_withdraw_, (name)                                      \
+            bide_retry_withdraw_, (name), bide_retry_choose_                  \
     }
 
 /* Makes an operation with a table of its own; returns its awaiter. */
@@ -267,10 +270,6 @@ BIDE_INLINE void bide_retry_end_(bide_retry *retry, int status)
     bide_wake_one(&retry->waiter.awaiter);
 }
 
-/* Makes of `retry` a wait until somebody notifies, or an attempt may succeed; it attempts nothing. For select.h. */
-BIDE_MUST_AWAIT
-bide_awaiter *bide_retry_wait_(bide_retry *retry);
-
 /* ---- What only its own coroutine may attempt ---- */
 
 /* One operation, at the head of its user's. The caller's, for the time of the wait. */
@@ -294,12 +293,13 @@ BIDE_INLINE int bide_own_retry_resume_(bide_awaiter *awaiter)
 }
 
 bool bide_own_retry_withdraw_(bide_awaiter *awaiter);
+int bide_own_retry_choose_(bide_awaiter *awaiter, bide_choice *choice);
 
 /* As BIDE_RETRY_OPS. */
 #define BIDE_OWN_RETRY_OPS(ready, name)                                                           \
     {                                                                                             \
         (ready), bide_own_retry_suspend_, bide_own_retry_resume_, NULL, bide_own_retry_withdraw_, \
-            (name)                                                                                \
+            (name), bide_own_retry_choose_                                                        \
     }
 
 /* As bide_retry_init_. */

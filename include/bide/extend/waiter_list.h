@@ -36,7 +36,7 @@
  *            shut: SIFTING, pointer -> SIFTING_SHUT     reopen: SIFTING_SHUT -> SIFTING, REOPENED
  *
  * A sifter links what it holds in the other direction too: `newer` leads from each to the next newer one, and from the
- * newest to itself. So one waiter is removed by changing its neighbours, and linking costs each waiter one step in all:
+ * newest to the oldest. So one waiter is removed by changing its neighbours, and linking costs each waiter one step in all:
  * what was pushed since the last sifter stands in front of what that one had linked. A waiter's `newer` is NULL while
  * no sifter has linked it.
  *
@@ -120,12 +120,8 @@
  *  11. Only an announcer that saw WATCHED makes EMPTY of it, by a compare-exchange, so nobody has enlisted in between,
  *      and nobody stays behind who relies on F. It publishes nothing: relaxed. (Nor is the count of how often the list
  *      was watched for nothing anything but a hint.)
- *  12. After A the waiter may be taken by another thread, and yet suspend goes on to look at the object. Would the
- *      coroutine be resumed meanwhile, it could end, and the object be freed under our feet. So each waiter has one
- *      more word: who ends the wait swaps ENDED into it, and suspend, when it is done with the object, swaps ARMED.
- *      Whoever comes second (and sees the other's word) resumes the coroutine: suspend by going on, the other by waking
- *      it. Both swaps acquire and release: the results that the ender wrote are seen by the suspender, and the
- *      suspender's last accesses to the object come before the resumption.
+ *  12. After A the waiter may be taken and ended by another thread, and yet suspend goes on to look at the object: so
+ *      between the two there is a handshake (handshake.h). Suspend may also end its own waiter, as it sifts.
  *  13. Whoever takes waiters looks at the number after that, and judges by what it then sees: among them may be one who
  *      enlisted having seen a later number than the taker had. The take has acquired his push, so a look that follows
  *      cannot be older than what he saw. A waiter that is due (B) while another sifts leaves its end to that one, who
@@ -148,7 +144,7 @@
 #define BIDE_EXTEND_WAITER_LIST_H
 
 #include "bide/extend/fence.h"
-#include "bide/frame.h"
+#include "bide/extend/handshake.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -175,7 +171,8 @@ typedef struct bide_waiter_list {
 /* The head of a waiter. Its address leaves room for the tags. */
 typedef struct bide_listed {
     BIDE_ALIGNAS(8) bide_awaiter awaiter;
-    bide_awaiter *newer; /* of whoever sifts: the next newer one, or itself; NULL: not linked. 0 */
+    bide_awaiter
+        *newer; /* of whoever sifts: the next newer one, or the oldest; NULL: not linked. 0 */
 } bide_listed;
 
 /* A list whose waiters look again: 8 to 13. Any number of announcers. */
@@ -385,11 +382,8 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
 /* The head of a waiter whose suspend looks again when it has enlisted. */
 typedef struct bide_list_waiter {
     bide_listed listed;
-    bide_atomic(uint32_t) handshake; /* between suspend and who ends the wait */
+    bide_handshake handshake; /* 12 */
 } bide_list_waiter;
-
-/* Its states; see 12. */
-enum { BIDE_WAIT_BEGUN_, BIDE_WAIT_ARMED_, BIDE_WAIT_ENDED_ };
 
 /*
  * The `suspend` of such a waiter: looks for a while (bide_look), enlists `own`, and looks again. Returns `frame` if

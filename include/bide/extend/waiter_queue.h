@@ -45,10 +45,8 @@
  *    value that is out of date: meanwhile only puts have changed it, and a put never makes impossible what was
  *    possible before it (each primitive's rules keep to that); the difference that the server makes stays right.
  *    Who leaves the line, leaves it as the server leaves: if he is due by the value of that moment, he does not.
- * 6. A waiter may be taken, and its time have come, before its own suspend has done with the queue. So each has one
- *    more word, `handshake`: who ends the wait swaps ENDED into it, suspend, when it is done, ARMED. Whoever comes
- *    second resumes the coroutine: suspend by going on, the other by waking it. Both acquire and release: the results
- *    are seen, and suspend's last use of the queue comes before the resumption.
+ * 6. A waiter may be taken, and its time have come, before its own suspend has done with the queue: so between the two
+ *    there is a handshake (handshake.h).
  * 7. The memory of a queue may go when every wait on it has ended and its users are done with it, however they know of
  *    each other: a put is one read-modify-write, after which nothing is touched, or it serves, and then those whose
  *    time has come are resumed, and the others may take anything, only after the server has left.
@@ -134,8 +132,8 @@ typedef struct bide_queue_waiter {
     bide_waiter_queue *queue;
     bide_awaiter *
         before; /* of the server: the next older one, or, in the oldest, the newest; NULL: not in line */
-    uint32_t wants; /* what the rules judge it by; constant while it waits */
-    bide_atomic(uint32_t) handshake;
+    uint32_t wants;           /* what the rules judge it by; constant while it waits */
+    bide_handshake handshake; /* 6 */
 } bide_queue_waiter;
 
 /* What a primitive is. Constant. */

@@ -53,9 +53,9 @@ typedef struct bide_wrapper_ops {
 } bide_wrapper_ops;
 
 /* The first member of a wrapper's table. */
-#define BIDE_WRAPPER_OPS(ready, suspend, resume, name)                     \
-    {                                                                      \
-        (ready), (suspend), (resume), NULL, bide_wrapper_withdraw_, (name) \
+#define BIDE_WRAPPER_OPS(ready, suspend, resume, name)                           \
+    {                                                                            \
+        (ready), (suspend), (resume), NULL, bide_wrapper_withdraw_, (name), NULL \
     }
 
 /* The withdraw of all wrappers. It is also what tells them among awaiters. */

@@ -1,0 +1,163 @@
+/*
+ * A select of what one brings and an event, beside another who waits for what is brought: exactly one of the two has it,
+ * also if the select was let go for it and has the event, or is destroyed.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/event.h"
+#include "bide/extend/event_count.h"
+#include "bide/handle.h"
+#include "bide/select.h"
+
+typedef struct taking {
+    bide_retry retry;
+    bide_atomic(uint32_t) * items;
+} taking;
+
+struct state;
+
+struct chooser {
+    bide_task task;
+    struct state *state;
+    taking taking;
+    bide_event_waiter wait;
+    bide_select select;
+    bide_select_case cases[2];
+    uint64_t random;
+    int ended;
+};
+
+struct taker {
+    bide_task task;
+    struct state *state;
+    taking taking;
+    int ended;
+};
+
+typedef struct state {
+    bide_event_count event_count;
+    bide_atomic(uint32_t) items;
+    bide_event event;
+    bide_context context;
+    struct chooser chooser;
+    struct taker taker;
+} state;
+
+static int attempt(bide_retry *retry)
+{
+    taking *taking = bide_container_of(retry, struct taking, retry);
+    uint32_t items = bide_atomic_load(taking->items, relaxed);
+    while (items != 0) {
+        if (bide_atomic_compare_exchange(taking->items, &items, items - 1, acquire, relaxed))
+            return 0;
+        bide_atomic_retry();
+    }
+    return -EAGAIN;
+}
+
+static bool is_possible(bide_retry *retry)
+{
+    return bide_atomic_load(bide_container_of(retry, taking, retry)->items, relaxed) != 0;
+}
+
+static bide_awaiter *take(state *s, taking *taking)
+{
+    static const bide_retry_rules rules = {attempt, is_possible, NULL};
+    taking->items = &s->items;
+    return bide_event_count_retry(&taking->retry, &s->event_count, &rules);
+}
+
+bide_coroutine(chooser_body)
+{
+    bide_begin(chooser_body, struct chooser * self);
+    bide_select_case_init(&self->cases[0], take(self->state, &self->taking));
+    bide_select_case_init(&self->cases[1], bide_event_wait(&self->wait, &self->state->event));
+    bide_try(bide_select_any(&self->select, self->cases, 2, &self->random));
+    self->ended++;
+    bide_end();
+}
+
+bide_coroutine(taker_body)
+{
+    bide_begin(taker_body, struct taker * self);
+    bide_try(take(self->state, &self->taking));
+    self->ended++;
+    bide_end();
+}
+
+/* The chooser waits in front of the taker. */
+static void setup(void *p)
+{
+    state *s = p;
+    bide_event_count_init(&s->event_count);
+    bide_atomic_init(&s->items, 0);
+    bide_event_init(&s->event, false);
+    s->context = (bide_context){&bide_inline_scheduler, NULL, NULL, NULL};
+    s->chooser.state = s->taker.state = s;
+    s->chooser.random = bide_check_choose(2);
+    s->chooser.ended = s->taker.ended = 0;
+    bide_start(&s->chooser.task.frame, &chooser_body, &s->context);
+    bide_resume(&s->chooser.task.frame);
+    bide_start(&s->taker.task.frame, &taker_body, &s->context);
+    bide_resume(&s->taker.task.frame);
+}
+
+static void bring(void *p)
+{
+    state *s = p;
+    bide_atomic_fetch_add(&s->items, 1, release);
+    bide_event_count_notify(&s->event_count, 1);
+}
+
+static void set(void *p)
+{
+    bide_event_set(&((state *)p)->event);
+}
+
+static void set_and_bring(void *p)
+{
+    set(p);
+    bring(p);
+}
+
+/* One of the two has it; the select has that or the event. */
+static void finish(void *p)
+{
+    state *s = p;
+    bool chosen = bide_select_winner(&s->chooser.select) == 0;
+    bide_check_assert(s->chooser.ended == 1);
+    bide_check_assert(s->taker.ended == !chosen);
+    bide_check_assert(bide_atomic_load(&s->items, relaxed) == 0);
+    if (chosen)
+        bring(s);
+    bide_check_assert(s->taker.ended == 1);
+    bide_check_assert(bide_event_count_is_idle(&s->event_count));
+}
+
+/* Two are brought: both have one, or the select the event. */
+static void finish_two(void *p)
+{
+    state *s = p;
+    bool chosen = bide_select_winner(&s->chooser.select) == 0;
+    bide_check_assert(s->chooser.ended == 1 && s->taker.ended == 1);
+    bide_check_assert(bide_atomic_load(&s->items, relaxed) == !chosen);
+    bide_check_assert(bide_event_count_is_idle(&s->event_count));
+}
+
+#define SCENARIO(id, text, ...)             \
+    static const bide_check_scenario id = { \
+        .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
+
+SCENARIO(one, "one_is_brought_as_the_event_is_set", .setup = setup, .threads = {bring, set},
+         .finish = finish);
+SCENARIO(one_by_one, "the_event_is_set_and_one_is_brought", .setup = setup,
+         .threads = {set_and_bring}, .finish = finish);
+SCENARIO(two, "two_are_brought_as_the_event_is_set", .setup = setup,
+         .threads = {bring, set_and_bring}, .preemptions = 2, .finish = finish_two);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&one, &one_by_one, &two, NULL};
+    static const char *const files[] = {"select.c", "choice.h", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -21,8 +21,10 @@ export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export MSAN_OPTIONS=halt_on_error=1:exit_code=99
 
-# What every configuration has; the first two compile the benchmarks too.
+# What every configuration has; of check-long's the first two compile the benchmarks too.
 parts=(-Dtests=true -Dexamples=true -Dchecker=true)
+benchmarks=
+[ $long = no ] || benchmarks=-Dbenchmarks=true
 
 passed=0 failed=0 skipped=0
 output=$(mktemp)   # of the step that is running
@@ -52,13 +54,18 @@ report() { # NAME PASSED FAILED SKIPPED
     echo "   $1: $2 passed, $3 failed, $4 skipped, $((SECONDS - begun)) s"
 }
 
-# Configures and compiles; shows the output only if there is something to see in it.
+# Configures and compiles; shows the output only if there is something to see in it. With options for tests in the
+# array only_for, what those tests need and no more.
+only_for=()
 build() { # FOLDER CC CXX SETUP-OPTION...
-    local folder=$1 cc=$2 cxx=$3 status=0
+    local folder=$1 cc=$2 cxx=$3 status=0 files=()
     shift 3
     {
         CC=$cc CXX=$cxx $wrap scripts/configure.sh "$folder" "${parts[@]}" "$@" &&
-            $wrap meson compile -C "$folder"
+            if [ ${#only_for[@]} -gt 0 ]; then
+                files=(--ninja-args "$(python3 scripts/test-targets.py "$folder" "${only_for[@]}")")
+            fi &&
+            $wrap meson compile -C "$folder" "${files[@]}"
     } >"$output" 2>&1 || status=$?
     if [ "$status" -ne 0 ] || grep -q 'warning:' "$output"; then
         cat "$output"
@@ -103,10 +110,12 @@ skip() { # NAME REASON
     report "$1" 0 0 1
 }
 
-# One configuration, from setup to count, without the long tests.
+# One configuration, from setup to count, without the long tests. In make check it leaves out the suites that
+# $leave_out names, and stress tests do $share of their rounds (of 1 or a fraction, tests/testing.h).
+leave_out= share=1
 configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     local name=$1 folder=$2 cc=$3 begun=$SECONDS wrap=
-    local tests=(--no-suite long) program
+    local tests=(--no-suite long) program suite only_for=()
     [ "$stopped" = no ] || return 0
     echo "== $name ($folder)"
     for program in "$cc" ${CC_LD:+"ld.$CC_LD"}; do
@@ -119,6 +128,13 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     # library, which are explored by the checker and not by the processor.
     if [ "$folder" != build ]; then
         tests+=(--no-suite once --no-suite model)
+    fi
+    if [ $long = no ]; then
+        for suite in $leave_out; do
+            tests+=(--no-suite "$suite")
+        done
+        local -x BIDE_ROUNDS=$share
+        [ "$folder" = build ] || only_for=("${tests[@]}")
     fi
     case $* in
     *b_sanitize*)
@@ -228,11 +244,20 @@ origins='-fsanitize-memory-track-origins -Wno-unused-command-line-argument'
 lundef='-Db_lundef=false'
 lto='-Db_lto=true'
 
-# The folder of the first holds those of all the others.
-configuration 'gcc' build gcc g++ $optimised -Dbenchmarks=true
-configuration 'clang' build/clang clang clang++ $optimised -Dbenchmarks=true
-configuration 'gcc TSan' build/gcc-tsan gcc g++ $optimised $thread
-configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ $optimised $address
+# Half the time of compiling, and lines in what a sanitizer prints: for configurations that nobody steps through.
+lines='-Dc_args=-g1 -Dcpp_args=-g1'
+light="-Ddebug=true -Doptimization=1 $lines"
+
+# The folder of the first holds those of all the others. It alone runs everything that is not long; the others run what
+# may differ: clang compiles the library its own way; ThreadSanitizer sees threads; the others see memory and
+# arithmetic, which are the same in both variants of the bodies. The checker's own tests watch the checker.
+configuration 'gcc' build gcc g++ $optimised $benchmarks
+leave_out='check examples' share=1/4 \
+    configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
+leave_out='check single' share=1/4 \
+    configuration 'gcc TSan' build/gcc-tsan gcc g++ $light $thread
+leave_out='standard' share=1/8 \
+    configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ $light $address
 
 if [ $long = yes ]; then
     configuration 'clang TSan' build/clang-tsan clang clang++ $optimised $thread $lundef

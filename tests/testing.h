@@ -37,6 +37,22 @@ static inline uint64_t testing_seed(void)
     return seed;
 }
 
+/*
+ * How many rounds a stress test does: the usual number, or BIDE_ROUNDS (of the environment) times that. BIDE_ROUNDS is
+ * a number, "50", or a share, "1/4"; at least one round is done.
+ */
+static inline uint32_t rounds_of(uint32_t usual)
+{
+    const char *given = getenv("BIDE_ROUNDS");
+    if (given == NULL)
+        return usual;
+    char *rest;
+    uint64_t times = strtoull(given, &rest, 10);
+    uint64_t share = *rest == '/' ? strtoull(rest + 1, NULL, 10) : 1;
+    uint64_t rounds = usual * times / (share != 0 ? share : 1);
+    return rounds == 0 ? 1 : rounds > UINT32_MAX ? UINT32_MAX : (uint32_t)rounds;
+}
+
 #endif
 
 /* A small generator: the next number of the sequence that *state stands at. */

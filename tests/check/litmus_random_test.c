@@ -276,8 +276,7 @@ static void agree(const litmus_program *program, uint64_t *random)
 static void the_checker_agrees_with_the_axioms_on_random_programs(void **state)
 {
     (void)state;
-    const char *times = getenv("BIDE_ROUNDS");
-    uint32_t programs = PROGRAMS * (times != NULL ? (uint32_t)strtoul(times, NULL, 0) : 1);
+    uint32_t programs = rounds_of(PROGRAMS);
     uint64_t random = testing_seed();
     for (uint32_t i = 0; i < programs; i++) {
         litmus_program program;

@@ -12,7 +12,8 @@
 # What the compiler refuses in C it refuses in C++ too, with the same words; a program *.cpp is in C++ alone.
 #
 # The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
-# never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2.
+# never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2, with the
+# library BIDE_LIBRARY if that is given.
 set -u
 include=$1
 shift
@@ -43,6 +44,10 @@ options="-std=c11 -Wall -Wextra -Wpedantic -fno-diagnostics-color -I$include -I$
 
 library() { # COMPILER
     mkdir "$folder/$1"
+    if [ -n "${BIDE_LIBRARY-}" ]; then
+        ln -s "$BIDE_LIBRARY" "$folder/$1/library.a"
+        return
+    fi
     (cd "$folder/$1" && printf '%s\n' "$root"/src/base/*.c "$root"/src/coroutine/*.c "$root"/src/sync/*.c \
         "$root"/src/schedule/spawn.c |
         xargs -P 2 -n 8 "$1" -std=c11 -O1 -I"$include" -c && ar rc library.a ./*.o)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What a body in standard C cannot do is refused by the compiler: misuse_test.sh INCLUDE-FOLDER.
-# And what either variant can do compiles without a warning. By the compilers that BIDE_COMPILERS names, or all.
+# And what either variant can do compiles without a warning. By the compilers that BIDE_COMPILERS names, or all;
+# with the library BIDE_LIBRARY, or its sources.
 set -u
 include=$1
 folder=$(mktemp -d)
@@ -83,13 +84,15 @@ for variant in 0 1; do
 done
 
 # expect_caught STANDARD-C LINE-OF-THE-MISUSE WHAT-IS-SAID <PROGRAM
+library=${BIDE_LIBRARY:-$(echo "$include"/../src/coroutine/*.c "$include"/../src/base/*.c)}
 expect_caught() {
     cat >"$folder/y.c"
     for cc in ${BIDE_COMPILERS:-gcc clang}; do
         command -v "$cc" >/dev/null || continue
         ran=$((ran + 1))
+        # shellcheck disable=SC2086 # a list of words
         if ! "$cc" -std=c11 -O0 -DBIDE_STANDARD_C="$1" -I"$include" "$folder/y.c" \
-            "$include"/../src/coroutine/*.c "$include"/../src/base/*.c -o "$folder/y" 2>"$folder/errors"; then
+            $library -o "$folder/y" 2>"$folder/errors"; then
             echo "# FAILED: $cc, standard C $1: does not compile: $3"
             cat "$folder/errors"
             failed=1

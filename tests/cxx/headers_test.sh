@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every public header compiles alone, in C11 and in C++20, and in C as the model checker has it, by each compiler that is
 # here, without a warning, and may be included twice; all together, in each C since: headers_test.sh INCLUDE-FOLDER.
-# If BIDE_COMPILERS names some compilers, by those only, and in C++ only together.
+# If BIDE_COMPILERS names some compilers, by those only, and in C++ and as the model checker has it only together.
 set -u
 include=$1
 folder=$(mktemp -d)
@@ -30,8 +30,8 @@ for family in 'gcc g++' 'clang clang++'; do
     (
         sources='*.c'
         compile "${family% *}" c11 c
-        compile "${family% *}" c11 c "-DBIDE_CHECK=1 -fsanitize=thread"
         [ -z "${BIDE_COMPILERS-}" ] || sources=bide.h.c
+        compile "${family% *}" c11 c "-DBIDE_CHECK=1 -fsanitize=thread"
         compile "${family#* }" c++20 c++
         sources=bide.h.c
         compile "${family% *}" c17 c

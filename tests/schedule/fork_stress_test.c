@@ -150,8 +150,7 @@ static bide_awaiter *node_run(node *child, const node *parent, unsigned number)
 static void all_of_them_end_once(void **state)
 {
     (void)state;
-    const char *times = getenv("BIDE_ROUNDS");
-    long rounds = 300 * (times != NULL ? strtol(times, NULL, 10) : 1);
+    long rounds = rounds_of(300);
     uint64_t random = testing_seed();
     bide_thread_pool *pool;
     assert_int_equal(bide_thread_pool_create(&pool, THREADS), 0);

@@ -170,8 +170,7 @@ static void run_round(bide_scheduler *scheduler, uint64_t *random, unsigned *cal
 static void callbacks_that_come_and_go_while_two_ask_run_once_or_never(void **state)
 {
     (void)state;
-    const char *more = getenv("BIDE_ROUNDS");
-    unsigned rounds = ROUNDS * (more != NULL ? (unsigned)strtoul(more, NULL, 10) : 1);
+    unsigned rounds = rounds_of(ROUNDS);
     uint64_t random = testing_seed();
     unsigned called = 0, removed = 0;
     bide_thread_pool *pool;

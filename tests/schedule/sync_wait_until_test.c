@@ -363,8 +363,7 @@ static void run_contest(const bide_context *context)
     struct contest contest = {.context = context};
     struct contestant contestants[WAITERS];
     pthread_t threads[WAITERS];
-    const char *more = getenv("BIDE_ROUNDS");
-    contest.rounds = ROUNDS * (more != NULL ? (unsigned)strtoul(more, NULL, 10) : 1);
+    contest.rounds = rounds_of(ROUNDS);
     contest.seed = testing_seed();
     uint64_t random = contest.seed;
     bide_event_init(&contest.event, false);

@@ -14,13 +14,6 @@
 
 #include <pthread.h>
 
-/* How many rounds a stress test does: the usual number, or BIDE_ROUNDS (of the environment) times that. */
-static inline uint32_t rounds_of(uint32_t usual)
-{
-    const char *times = getenv("BIDE_ROUNDS");
-    return times != NULL ? usual * (uint32_t)strtoul(times, NULL, 0) : usual;
-}
-
 /* Waits a moment for another thread; *spins counts from 0. */
 static inline void wait_a_moment(uint32_t *spins)
 {

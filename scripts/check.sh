@@ -254,7 +254,7 @@ light="-Ddebug=true -Doptimization=1 $lines"
 configuration 'gcc' build gcc g++ $optimised $benchmarks
 leave_out='check examples' share=1/4 \
     configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
-leave_out='check single' share=1/4 \
+leave_out='check single' share=1/8 \
     configuration 'gcc TSan' build/gcc-tsan gcc g++ $light $thread
 leave_out='standard' share=1/8 \
     configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ $light $address

@@ -132,7 +132,7 @@ done >block_lines
 agrees 'lines as long as a block, or nearly so' block_lines
 
 # More text than there are blocks, and slots for all of it.
-for ((i = 0; i < 12; i++)); do
+for ((i = 0; i < 4; i++)); do
     cat text sources
 done >much
 expect much >expected
@@ -244,11 +244,11 @@ else
 fi
 
 # Sanitizers need more address space than that to start.
-if (ulimit -v 400000 && "$pipeline" --threads 2 /dev/null) >out 2>&1; then
-    (ulimit -v 400000 && head -c 500000000 /dev/zero | "$pipeline" --threads 2 >out 2>err)
+if (ulimit -v 200000 && "$pipeline" --threads 2 /dev/null) >out 2>&1; then
+    (ulimit -v 200000 && head -c 500000000 /dev/zero | "$pipeline" --threads 2 >out 2>err)
     status=$?
     check_failure 'a word that does not fit into memory' 1 'Cannot allocate memory'
-    (ulimit -v 400000 && seq 100000000 | "$pipeline" --threads 2 >out 2>err)
+    (ulimit -v 200000 && seq 100000000 | "$pipeline" --threads 2 >out 2>err)
     status=$?
     check_failure 'more words than fit into memory' 1 'Cannot allocate memory'
 else

@@ -1,6 +1,7 @@
 #!/bin/sh
 # gdb's commands for coroutines (scripts/gdb/bide.py), in a program that is stopped and in its core file, as gcc and
 # clang compile it, with and without optimisation and debug information: gdb_test.sh ROOT. Prints a line a case, in TAP.
+# By the compilers that BIDE_COMPILERS names, or both; with the library BIDE_LIBRARY, or one compiled alike.
 set -u
 root=$1
 cd "$root" || exit 1
@@ -79,7 +80,18 @@ commands() { # NAME GDB-ARGUMENT...
     done
 }
 
+# With BIDE_LIBRARY that is the library, without its debug information where it is to have none.
 build() { # COMPILER PROGRAM-FLAGS LIBRARY-FLAGS
+    if [ -n "${BIDE_LIBRARY-}" ]; then
+        cp "$BIDE_LIBRARY" "$folder/library.a"
+        case " $3 " in
+        *' -g '*) ;;
+        *) strip -g "$folder/library.a" ;;
+        esac
+        # shellcheck disable=SC2086 # flags are lists of words
+        (cd "$folder" && "$1" -std=c11 $2 -I"$root/include" "$root/$source" library.a -pthread -o program)
+        return
+    fi
     # shellcheck disable=SC2086 # flags are lists of words
     (cd "$folder" && "$1" -std=c11 $3 -I"$root/include" -c "$root"/src/base/*.c "$root"/src/coroutine/*.c \
         "$root"/src/sync/*.c "$root"/src/schedule/*.c "$root"/src/system/*.c &&

@@ -5,6 +5,9 @@ Commands for gdb that show bide's coroutines, in a program that runs or in a cor
     (gdb) bide tasks                  every task that lives, with the coroutines that await each other
     (gdb) bide bt                     from the coroutine that runs on this thread to who awaits it, and so on
     (gdb) bide bt &self->child.task   ... from any coroutine: an expression for a pointer to its frame
+    (gdb) print event                 frames, events, mutexes, semaphores, channels and run loops say how they stand,
+                                      and who waits for them, in `print`, `info locals` and `bt full`
+    (gdb) print /r event              as gdb would print it otherwise
     (gdb) bide help
 
 A line in ~/.gdbinit sources it for good. The tasks are found from the list of live roots (roots.h), the rest
@@ -325,6 +328,192 @@ def print_task(layout, address):
         print_line(number, frame, "" if number else doing if waits else "(%s)" % doing)
 
 
+# ---- What is printed of values ----
+
+
+def member(value, *names):
+    """A member of a member, as a number."""
+    for name in names:
+        value = value[name]
+    return int(value)
+
+
+def where_it_stands(frame):
+    text = frame.name
+    if frame.file:
+        text += " at %s:%d" % (frame.file, frame.line)
+    return text
+
+
+def who_waits(layout, awaiter):
+    """The coroutine that awaits an operation, in words."""
+    frame = layout.pointer(awaiter + layout.outer)
+    return where_it_stands(Frame(layout, frame)) if frame else "nobody"
+
+
+def linked(layout, awaiter, tags=0):
+    """The addresses of operations that are linked, as far as they can be read; tags are not of an address."""
+    seen = set()
+    while awaiter > LARGEST_TAG and awaiter not in seen and len(seen) < MOST_SHOWN:
+        seen.add(awaiter)
+        yield awaiter
+        awaiter = layout.pointer(awaiter + layout.link) & ~tags
+
+
+LARGEST_TAG = 64  # of words that hold an address or something else
+MOST_SHOWN = 200
+LIST_TAGS, LIST_SIFTING = 7, 2  # as BIDE_LIST_... in extend/waiter_list.h
+QUEUE_CLOSED, QUEUE_ONE = 16, 32  # as BIDE_QUEUE_... in extend/waiter_queue.h
+
+
+def waiting_in_list(layout, value):
+    word = member(value, "word")
+    if word & LIST_SIFTING:
+        return []  # whoever looks through it holds them
+    return list(linked(layout, word & ~LIST_TAGS, LIST_TAGS))[::-1]
+
+
+def waiting_in_queue(layout, value):
+    arrivals = list(linked(layout, member(value, "arrivals")))
+    return list(linked(layout, member(value, "line"))) + arrivals[::-1]
+
+
+def waiting_for_count(layout, value):
+    place = list(linked(layout, member(value, "place") & ~LIST_TAGS))[:1]
+    return place + waiting_in_queue(layout, value["line"])
+
+
+class Printer:
+    """Prints a primitive as a line, and whoever waits for it as its children, the oldest first."""
+
+    def __init__(self, value):
+        self.value, self.layout = value, Layout()
+        self.summary, self.waiting = "", []
+        try:
+            self.look(value)
+        except (gdb.error, Bad, KeyError) as error:
+            self.summary = "%s (%s)" % (self.summary or "unknown", error)
+
+    def to_string(self):
+        crowd = "%d waiting" % len(self.waiting)
+        if len(self.waiting) >= MOST_SHOWN:
+            crowd += " or more"
+        return ", ".join(part for part in (self.summary, crowd if self.waiting else "") if part)
+
+    def children(self):
+        for number, awaiter in enumerate(self.waiting):
+            try:
+                text = who_waits(self.layout, awaiter)
+            except Bad as bad:
+                text = str(bad)
+            yield "[%d]" % number, text
+
+
+class PrintedFrame(Printer):
+    def look(self, value):
+        frame = Frame(self.layout, int(value.address)) if value.address is not None else None
+        if frame is None:
+            self.summary = "a copy of a frame"
+            return
+        self.summary = where_it_stands(frame)
+        if frame.runs:
+            self.summary += ", running"
+        elif frame.state == AT_AWAIT:
+            self.summary += ", waiting for " + frame.operation(self.layout)
+        else:
+            self.summary += ", " + STATES[frame.state]
+
+
+class PrintedList(Printer):
+    def look(self, value):
+        word = member(value, "word")
+        self.summary = "being looked through" if word & LIST_SIFTING else "shut" if word & 1 else "open"
+        self.waiting = waiting_in_list(self.layout, value)
+
+
+class PrintedEvent(Printer):
+    def look(self, value):
+        word = member(value, "waiters", "word")
+        closed = word & LIST_TAGS == 1 and word > 1
+        was_set = word & LIST_TAGS == 1 and word & 8 == 0 or word == 16 | LIST_SIFTING
+        self.summary = ("set" if was_set else "not set") + (", closed" if closed else "")
+        self.waiting = waiting_in_list(self.layout, value["waiters"])
+
+
+class PrintedQueue(Printer):
+    def look(self, value):
+        state = member(value, "state")
+        self.summary = "value %d" % (state // QUEUE_ONE) + (", closed" if state & QUEUE_CLOSED else "")
+        self.waiting = waiting_in_queue(self.layout, value)
+
+
+class PrintedMutex(Printer):
+    def look(self, value):
+        # (the key stands in what holds it; whose frame that is need not be written in it)
+        locked = member(value, "queue", "state") // QUEUE_ONE != 0
+        self.summary = "locked with the key at 0x%x" % member(value, "holder") if locked else "free"
+        self.waiting = waiting_in_queue(self.layout, value["queue"])
+
+
+class PrintedSemaphore(Printer):
+    def look(self, value):
+        permits = member(value, "queue", "state") // QUEUE_ONE
+        self.summary = "%d permit%s" % (permits, "" if permits == 1 else "s")
+        self.waiting = waiting_in_queue(self.layout, value["queue"])
+
+
+class PrintedCount(Printer):
+    def look(self, value):
+        self.waiting = waiting_for_count(self.layout, value)
+        self.summary = "" if self.waiting else "nobody waits"
+
+
+class PrintedChannel(Printer):
+    def look(self, value):
+        lap, end = member(value, "ring", "shape", "lap"), member(value, "ring", "shape", "end")
+        head, tail = member(value, "ends", "head"), member(value, "ends", "tail")
+        places = [(word & (lap - 1)) // 2 + word // lap * (end // 2) for word in (head, tail)]
+        count = max(0, min(places[1] - places[0], end // 2))
+        self.summary = "%d of %d" % (count, end // 2)
+        if member(value, "closed"):
+            self.summary += ", closed"
+        self.waiting = waiting_for_count(self.layout, value["not_empty"])
+        self.waiting += waiting_for_count(self.layout, value["not_full"])
+
+
+class PrintedLoop(Printer):
+    def look(self, value):
+        ready = list(linked(self.layout, member(value, "ready", "first")))
+        posted = list(linked(self.layout, member(value, "posted")))
+        self.summary = "%d ready" % (len(ready) + len(posted))
+        self.summary += ", its thread sleeps" if member(value, "posted") == 1 else ""
+
+
+PRINTERS = {
+    "bide_frame": PrintedFrame,
+    "bide_waiter_list": PrintedList,
+    "bide_waiter_queue": PrintedQueue,
+    "bide_event_count": PrintedCount,
+    "bide_event": PrintedEvent,
+    "bide_mutex": PrintedMutex,
+    "bide_semaphore": PrintedSemaphore,
+    "bide_channel_": PrintedChannel,
+    "bide_run_loop": PrintedLoop,
+}
+
+
+def printer_of(value):
+    """The printer for a value of one of bide's types, or None."""
+    kind = value.type.unqualified()
+    while kind.name not in PRINTERS and kind.code == gdb.TYPE_CODE_TYPEDEF:
+        kind = kind.target().unqualified()
+    printer = PRINTERS.get(kind.name or "")
+    return printer(value) if printer else None
+
+
+printer_of.__name__ = "bide"
+
+
 # ---- The commands ----
 
 
@@ -404,3 +593,5 @@ Bide()
 BideHelp()
 BideBacktrace()
 BideTasks()
+if printer_of not in gdb.pretty_printers:
+    gdb.pretty_printers.append(printer_of)

@@ -1,10 +1,13 @@
 /*
- * Three tasks for gdb_test.sh: one waits behind two others, one has not started, and one runs; then breakpoint() is
- * called by the one that runs.
+ * Six tasks for gdb_test.sh: one waits behind two others, three each for something else, one has not started, and one
+ * runs; then breakpoint() is called by the one that runs.
  */
+#include "bide/channel.h"
 #include "bide/create.h"
 #include "bide/event.h"
+#include "bide/mutex.h"
 #include "bide/run_loop.h"
+#include "bide/semaphore.h"
 #include "bide/spawn.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
@@ -82,24 +85,88 @@ bide_coroutine(runner_body)
     bide_end();
 }
 
+/* What gdb prints. (Not static: they are there whatever the optimiser thinks of them.) */
 struct trunk trunk;
+bide_event event, finished;
+bide_run_loop loop;
+bide_mutex mutex, idle_mutex;
+bide_semaphore semaphore;
+typedef bide_channel(int) int_channel;
+int_channel channel, half_full;
+
+struct locker {
+    bide_task task;
+    bide_mutex_waiter wait;
+};
+
+bide_coroutine(locker_body)
+{
+    bide_begin(locker_body, struct locker * self);
+    bide_try(bide_mutex_lock(&self->wait, &mutex)); /* line: locker */
+    bide_mutex_unlock(&self->wait);
+    bide_end();
+}
+
+struct taker {
+    bide_task task;
+    bide_semaphore_waiter wait;
+};
+
+bide_coroutine(taker_body)
+{
+    bide_begin(taker_body, struct taker * self);
+    bide_try(bide_semaphore_acquire_many(&self->wait, &semaphore, 2)); /* line: taker */
+    bide_end();
+}
+
+struct receiver {
+    bide_task task;
+    bide_channel_waiter wait;
+    int value;
+};
+
+bide_coroutine(receiver_body)
+{
+    bide_begin(receiver_body, struct receiver * self);
+    bide_try(bide_channel_receive(&self->wait, &channel, &self->value)); /* line: receiver */
+    bide_end();
+}
 
 int main(void)
 {
-    static bide_event event;
-    static bide_run_loop loop;
-    static bide_spawned waiting, not_started;
+    static bide_spawned waiting, not_started, locking, taking, receiving;
     static struct runner runner;
     static struct leaf unstarted;
+    static struct locker locker;
+    static struct taker taker;
+    static struct receiver receiver;
+    static bide_channel_slot(int) slots[4], other_slots[2];
+    bide_mutex_waiter key;
+    int value = 7;
     const bide_context context = {.scheduler = &bide_inline_scheduler, .name = "the garden"};
     bide_event_init(&event, false);
+    bide_event_init(&finished, true);
+    bide_mutex_init(&mutex);
+    bide_mutex_init(&idle_mutex);
+    bide_semaphore_init(&semaphore, 1);
+    bide_channel_init(&channel, slots, 4);
+    bide_channel_init(&half_full, other_slots, 2);
+    if (!bide_mutex_try_lock(&key, &mutex) || bide_channel_try_send(&half_full, &value) != 0)
+        return EXIT_FAILURE;
+    bide_channel_close(&half_full);
     bide_run_loop_init(&loop);
     trunk.branch.event = &event;
     unstarted.event = &event;
     bide_spawn(&waiting, &context, bide_task_init(&trunk.task, &trunk_body));
     bide_spawn(&not_started, &loop.context, bide_task_init(&unstarted.task, &leaf_body));
+    bide_spawn(&locking, &context, bide_task_init(&locker.task, &locker_body));
+    bide_spawn(&taking, &context, bide_task_init(&taker.task, &taker_body));
+    bide_spawn(&receiving, &context, bide_task_init(&receiver.task, &receiver_body));
     int status = bide_sync_wait(bide_task_init(&runner.task, &runner_body));
     bide_event_set(&event);
+    bide_mutex_unlock(&key);
+    bide_semaphore_release(&semaphore, 1);
+    bide_channel_close(&channel);
     bide_run_loop_run_ready(&loop);
     return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -51,7 +51,11 @@ waiting="  #0 leaf_body at chains.c:$(line leaf) waiting for bide_event_wait
     echo "  #0 running_body at chains.c:$start (running)"
     echo "  #1 runner_body at chains.c:$(line runner)"
     echo "task ADDRESS leaf_body: not started"
-    echo "3 tasks"
+    for body in locker:mutex_lock taker:semaphore_acquire receiver:channel_receive; do
+        echo "task ADDRESS ${body%:*}_body in the garden: waiting for bide_${body#*:}"
+        echo "  #0 ${body%:*}_body at chains.c:$(line "${body%:*}") waiting for bide_${body#*:}"
+    done
+    echo "6 tasks"
 } | normal >"$folder/tasks"
 root_line=$(grep -n 'bide_point at_await = ' src/coroutine/root.c | cut -d: -f1)
 {
@@ -64,6 +68,18 @@ root_line=$(grep -n 'bide_point at_await = ' src/coroutine/root.c | cut -d: -f1)
     echo "  #2 bide_root at root.c:$root_line"
 } | normal >"$folder/own"
 echo "bide: there is no memory at ADDRESS" >"$folder/nothing"
+cat >"$folder/values" <<END
+event: not set, 1 waiting = {[0] = leaf_body at chains.c:$(line leaf)}
+finished: set
+mutex: locked with the key at ADDRESS, 1 waiting = {[0] = locker_body at chains.c:$(line locker)}
+idle_mutex: free
+semaphore: 1 permit, 1 waiting = {[0] = taker_body at chains.c:$(line taker)}
+channel: 0 of 4, 1 waiting = {[0] = receiver_body at chains.c:$(line receiver)}
+half_full: 1 of 2, closed
+loop: 1 ready
+trunk: trunk_body at chains.c:$(line trunk), waiting for branch_body
+leaf: leaf_body at chains.c:$(line leaf), waiting for bide_event_wait
+END
 
 # Runs gdb's commands and takes apart what each printed.
 commands() { # NAME GDB-ARGUMENT...
@@ -73,9 +89,21 @@ commands() { # NAME GDB-ARGUMENT...
         -ex 'echo @tasks\n' -ex 'bide tasks' \
         -ex 'echo @chain\n' -ex 'bide bt trunk.branch.leaf' \
         -ex 'echo @own\n' -ex 'bide bt' \
-        -ex 'echo @nothing\n' -ex 'bide bt 16' -ex 'echo @end\n' >"$folder/printed" 2>&1
+        -ex 'echo @nothing\n' -ex 'bide bt 16' -ex 'echo @values\n' \
+        -ex 'printf "event: "' -ex 'output event' -ex 'printf "\nfinished: "' -ex 'output finished' \
+        -ex 'printf "\nmutex: "' -ex 'output mutex' -ex 'printf "\nidle_mutex: "' -ex 'output idle_mutex' \
+        -ex 'printf "\nsemaphore: "' -ex 'output semaphore' -ex 'printf "\nchannel: "' -ex 'output channel.channel' \
+        -ex 'printf "\nhalf_full: "' -ex 'output half_full.channel' -ex 'printf "\nloop: "' -ex 'output loop' \
+        -ex 'printf "\ntrunk: "' -ex 'output trunk.task.frame' \
+        -ex 'printf "\nleaf: "' -ex 'output trunk.branch.leaf->task.frame' \
+        -ex 'echo \n@end\n' >"$folder/printed" 2>&1
     for part in $parts; do
-        sed -n "/^@$part\$/,/^@/p" "$folder/printed" | grep -v '^@' | normal >"$folder/part"
+        sed -n "/^@$part\$/,/^@/p" "$folder/printed" | grep -v '^@' >"$folder/raw"
+        if [ "$part" = values ]; then
+            sed -e 's/0x[0-9a-f]*/ADDRESS/g' -e 's| at [^ ]*/| at |g' "$folder/raw" >"$folder/part"
+        else
+            normal <"$folder/raw" >"$folder/part"
+        fi
         check "$name: $part" "$folder/$part" "$folder/part"
     done
 }
@@ -94,7 +122,7 @@ build() { # COMPILER PROGRAM-FLAGS LIBRARY-FLAGS
     fi
     # shellcheck disable=SC2086 # flags are lists of words
     (cd "$folder" && "$1" -std=c11 $3 -I"$root/include" -c "$root"/src/base/*.c "$root"/src/coroutine/*.c \
-        "$root"/src/sync/*.c "$root"/src/schedule/*.c "$root"/src/system/*.c &&
+        "$root"/src/sync/*.c "$root"/src/queue/*.c "$root"/src/schedule/*.c "$root"/src/system/*.c &&
         "$1" -std=c11 $2 -I"$root/include" "$root/$source" ./*.o -pthread -o program)
 }
 
@@ -106,7 +134,7 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
     for variant in '-O0 -g:-O0 -g:all' '-O2 -g:-O2 -g:all' '-O2 -g -DBIDE_STANDARD_C=1:-O2:all' '-O2:-O2:tasks'; do
         program_flags=${variant%%:*} rest=${variant#*:}
         parts=${rest#*:}
-        [ "$parts" = all ] && parts='tasks chain own nothing'
+        [ "$parts" = all ] && parts='tasks chain own nothing values'
         build $cc "$program_flags" "${rest%:*}" || exit 1
         commands "$cc $program_flags, live" -ex 'break breakpoint' -ex run \
             -ex "generate-core-file $folder/core" "$folder/program"

@@ -24,7 +24,7 @@ static void step(void)
 #include "queue/queues.c" /* NOLINT(bugprone-suspicious-include) */
 #include "queue/stepped_sources.h"
 
-enum { ROUNDS = 8, OPERATIONS = 30 };
+enum { ROUNDS = 4, OPERATIONS = 30 };
 
 static bool run(const queue_kind *kind, bool closes)
 {

@@ -16,7 +16,8 @@ uint64_t layout_packed_run(const void *setting);
 
 #define SUBJECT(name, run, topology, named, batch, items)                                         \
     {                                                                                             \
-        name, run, &(const struct ring_setting){topology, RING_APART, batch, (items)*1000000ULL}, \
+        name, run,                                                                                \
+            &(const struct ring_setting){topology, RING_APART, batch, (items)*1000000ULL, false}, \
             "{\"topology\": \"" named "\", \"threads\": 2, \"batch\": " #batch                    \
             ", \"ring\": 16384}"                                                                  \
     }

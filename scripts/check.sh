@@ -250,9 +250,9 @@ light="-Ddebug=true -Doptimization=1 $lines"
 
 # The folder of the first holds those of all the others. It alone runs everything that is not long; the others run what
 # may differ: clang compiles the library its own way; ThreadSanitizer sees threads; the others see memory and
-# arithmetic, which are the same in both variants of the bodies. The checker's own tests watch the checker.
+# arithmetic, which are the same in both variants of the bodies.
 configuration 'gcc' build gcc g++ $optimised $benchmarks
-leave_out='check examples' share=1/4 \
+leave_out='check examples storm' share=1/8 \
     configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
 leave_out='check single' share=1/8 \
     configuration 'gcc TSan' build/gcc-tsan gcc g++ $light $thread

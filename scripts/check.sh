@@ -134,7 +134,7 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
             tests+=(--no-suite "$suite")
         done
         local -x BIDE_ROUNDS=$share
-        [ "$folder" = build ] || only_for=("${tests[@]}")
+        only_for=("${tests[@]}")
     fi
     case $* in
     *b_sanitize*)
@@ -256,7 +256,7 @@ leave_out='check examples storm' share=1/8 \
     configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
 leave_out='check single' share=1/8 \
     configuration 'gcc TSan' build/gcc-tsan gcc g++ $light $thread
-leave_out='standard' share=1/8 \
+leave_out='check standard' share=1/8 \
     configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ $light $address
 
 if [ $long = yes ]; then

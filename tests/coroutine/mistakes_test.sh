@@ -13,7 +13,7 @@
 #
 # The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
 # never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2, with the
-# library BIDE_LIBRARY if that is given.
+# library BIDE_LIBRARY if that is given, and what is told when it runs in one variant.
 set -u
 include=$1
 shift
@@ -83,7 +83,11 @@ for file in "$@"; do
         case " $only " in *" gcc "* | *" clang "*)
             case " $only " in *" ${cc%%-*} "*) ;; *) continue ;; esac ;;
         esac
-        for variant in 0 1; do
+        variants='0 1'
+        case $how,$only in
+        run,) [ -z "${BIDE_COMPILERS-}" ] || variants=0 ;;
+        esac
+        for variant in $variants; do
             case " $only " in *" 0 "* | *" 1 "*)
                 case " $only " in *" $variant "*) ;; *) continue ;; esac ;;
             esac

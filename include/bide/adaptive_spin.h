@@ -21,11 +21,9 @@
 #define BIDE_ADAPTIVE_SPIN_H
 
 #include "bide/atomic.h"
+#include "bide/detail/tuning.h"
 
 BIDE_EXTERN_C_BEGIN
-
-/* How many pauses of the processor one spin is: of some 40 cycles each on the x86 of today. */
-#define BIDE_SPIN_PAUSES 64
 
 /*
  * What one waiter remembers, for one place where it waits. Its own, all zeros to begin with; one

@@ -33,6 +33,7 @@
 #define BIDE_FRAME_H
 
 #include "bide/compiler.h"
+#include "bide/detail/tuning.h"
 #include "bide/platform.h"
 
 #include <limits.h>
@@ -466,13 +467,6 @@ BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide
  * costs hundreds, and tens of thousands if the thread goes to sleep meanwhile.
  */
 bool bide_look(bide_awaiter *awaiter, bide_frame *frame);
-
-/* The bounds of a scheduler's patience. To the model checker a second look is like the first. */
-#if BIDE_CHECK
-enum { BIDE_PATIENCE_LEAST = 1, BIDE_PATIENCE_MOST = 1 };
-#else
-enum { BIDE_PATIENCE_LEAST = 16, BIDE_PATIENCE_MOST = 1024 };
-#endif
 
 /*
  * Where misuse is looked for: says so if `awaiter` is NULL, was never initialised, or lies on the stack below `top`, in

@@ -85,6 +85,7 @@
 #define BIDE_MPMC_RING_H
 
 #include "bide/detail/back_off.h"
+#include "bide/detail/tuning.h"
 #include "bide/detail/element.h"
 #include "bide/detail/ring_position.h"
 #include "bide/errors.h"
@@ -226,9 +227,6 @@ BIDE_INLINE void bide_mpmc_ring_take_(bide_mpmc_ring_view_ ring, size_t position
     bide_atomic_store(bide_mpmc_ring_turn_(slot),
                       bide_mpmc_ring_empty_at_(ring, position) + ring.shape.lap, release);
 }
-
-/* How often to pause after an exchange that was lost, and at most: a microsecond, and some ten. */
-enum { BIDE_MPMC_RING_PAUSES_ = 64, BIDE_MPMC_RING_MOST_PAUSES_ = 1024 };
 
 /* Lets the winner go on alone for a while; then returns where `end` is. */
 BIDE_INLINE size_t bide_mpmc_ring_lost_(bide_atomic(size_t) * end, unsigned *pauses)

@@ -109,6 +109,7 @@
 
 #include "bide/allocator.h"
 #include "bide/detail/element.h"
+#include "bide/detail/tuning.h"
 #include "bide/errors.h"
 #include "bide/hazard.h"
 
@@ -187,12 +188,6 @@ int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *dom
                              bide_allocator *allocator, size_t cells, size_t stride, size_t size);
 void bide_segment_queue_destroy_(bide_segment_queue_ *queue);
 void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *seat);
-
-/*
- * 9: how often to pause after the first exchange that was lost; and how many exchanges that were
- * not lost show that a producer is alone.
- */
-enum { BIDE_SEGMENT_PAUSES_ = 128, BIDE_SEGMENT_CROWDED_ = 1000 };
 
 /* Lets the winner go on alone for a while. */
 void bide_segment_lost_(unsigned *pauses);

@@ -36,9 +36,6 @@
 
 #if BIDE_SHORT_LOCK
 
-/* A look costs some tens of nanoseconds, as much as most holders need. */
-enum { BIDE_SHORT_LOOKS_ = BIDE_CHECK ? 1 : 64 };
-
 typedef struct bide_short_lock_ {
     bide_atomic(uint32_t) held;
     bide_atomic(uint32_t) sleepers;

@@ -71,26 +71,24 @@ static bool look(thread_waiter *waiter)
  * other would never find out by themselves that neither needs to sleep. Hints of the whole process,
  * so all accesses are relaxed.
  */
-enum { LOOKS_LEAST = 16, LOOKS_MOST = 2048, SLEEPS_TO_TRY = 256 };
-
-static bide_atomic(uint32_t) patience = LOOKS_MOST;
+static bide_atomic(uint32_t) patience = BIDE_SYNC_LOOKS_MOST_;
 static bide_atomic(uint32_t) sleeps;
 
 /* Has it ended? Looks for a while. */
 static bool look(thread_waiter *waiter)
 {
     uint32_t usual = bide_atomic_load(&patience, relaxed);
-    bool is_trial = bide_atomic_load(&sleeps, relaxed) % SLEEPS_TO_TRY == 0;
-    uint32_t looks = is_trial ? LOOKS_MOST : usual;
+    bool is_trial = bide_atomic_load(&sleeps, relaxed) % BIDE_SYNC_SLEEPS_TO_TRY_ == 0;
+    uint32_t looks = is_trial ? BIDE_SYNC_LOOKS_MOST_ : usual;
     for (uint32_t i = 0; i < looks; i++) {
         if (has_ended(waiter)) {
-            if (usual < LOOKS_MOST)
-                bide_atomic_store(&patience, is_trial ? LOOKS_MOST : usual * 2, relaxed);
+            if (usual < BIDE_SYNC_LOOKS_MOST_)
+                bide_atomic_store(&patience, is_trial ? BIDE_SYNC_LOOKS_MOST_ : usual * 2, relaxed);
             return true;
         }
         bide_cpu_relax();
     }
-    if (usual > LOOKS_LEAST)
+    if (usual > BIDE_SYNC_LOOKS_LEAST_)
         bide_atomic_store(&patience, usual / 2, relaxed);
     bide_atomic_store(&sleeps, bide_atomic_load(&sleeps, relaxed) + 1, relaxed);
     return false;

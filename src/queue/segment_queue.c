@@ -3,24 +3,6 @@
 
 #include "bide/detail/back_off.h"
 
-/*
- * How often a consumer looks at a cell that its producer has not filled, before it gives the cell
- * up.
- */
-#if BIDE_CHECK
-enum { LOOKS = 1 };
-#else
-enum { LOOKS = 200 };
-#endif
-
-/*
- * 8: how many cells are few to be found at a look (the processor fetches lines in advance, some
- * hundred cells: so it is more than are in a line or two); how often consumers find few before one
- * pauses; how often the processor pauses then; how many cells have to come meanwhile; and how often
- * they find few before one pauses again if they did not.
- */
-enum { FEW = 256, PATIENCE = 4, PAUSES = 128, PAYS = 32, LONG_PATIENCE = 1000 };
-
 /* In place of the next segment. */
 static bide_segment_ closed;
 
@@ -45,7 +27,7 @@ static bide_segment_ *make(bide_segment_queue_ *queue)
     bide_atomic_init(&segment->pushed, 0);
     bide_atomic_init(&segment->popped, 0);
     bide_atomic_init(&segment->seen, 0);
-    bide_atomic_init(&segment->patience, PATIENCE);
+    bide_atomic_init(&segment->patience, BIDE_SEGMENT_PATIENCE_);
     bide_atomic_init(&segment->next, NULL);
     bide_atomic_init(&segment->early, BIDE_SEGMENT_NOT_EARLY_);
     segment->allocator = allocator;
@@ -80,12 +62,10 @@ static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segm
 
 /* ---- Being in each other's way ---- */
 
-enum { MOST_PAUSES = 1024 };
-
 void bide_segment_lost_(unsigned *pauses)
 {
     bide_atomic_retry();
-    bide_back_off_(pauses, MOST_PAUSES);
+    bide_back_off_(pauses, BIDE_SEGMENT_MOST_PAUSES_);
 }
 
 /* ---- Pushing ---- */
@@ -186,7 +166,7 @@ static void come_early(bide_segment_ *segment)
 
 bool bide_segment_wait_(bide_segment_ *segment, bide_atomic(uint32_t) * state)
 {
-    for (int looks = 1; looks < LOOKS; looks++) {
+    for (int looks = 1; looks < BIDE_SEGMENT_LOOKS_; looks++) {
         bide_cpu_relax();
         if (bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) /* 2 */
             return true;
@@ -260,10 +240,10 @@ static size_t look_for_more(bide_segment_queue_ *queue, bide_segment_ *segment, 
         bide_atomic_store(&segment->patience, patience - 1, relaxed);
         return limit;
     }
-    bide_pause_(PAUSES);
+    bide_pause_(BIDE_SEGMENT_FEW_PAUSES_);
     size_t now = cells_of(queue, bide_atomic_load(&segment->pushed, relaxed));
-    if (now - limit < PAYS)
-        bide_atomic_store(&segment->patience, LONG_PATIENCE, relaxed);
+    if (now - limit < BIDE_SEGMENT_PAYS_)
+        bide_atomic_store(&segment->patience, BIDE_SEGMENT_LONG_PATIENCE_, relaxed);
     return now;
 #endif
 }
@@ -276,13 +256,14 @@ int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_
     size_t pushed = bide_atomic_load(&segment->pushed, acquire); /* 7 */
     *limit = cells_of(queue, pushed);
     if (popped < *limit) {
-        if (*limit - popped < FEW && *limit < queue->cells)
+        if (*limit - popped < BIDE_SEGMENT_FEW_ && *limit < queue->cells)
             *limit = look_for_more(queue, segment, *limit);
         bide_atomic_store(&segment->seen, *limit, relaxed);
         return 0;
     }
-    if (bide_atomic_load(&segment->patience, relaxed) < PATIENCE) /* 8: none was found */
-        bide_atomic_store(&segment->patience, PATIENCE, relaxed);
+    if (bide_atomic_load(&segment->patience, relaxed) <
+        BIDE_SEGMENT_PATIENCE_) /* 8: none was found */
+        bide_atomic_store(&segment->patience, BIDE_SEGMENT_PATIENCE_, relaxed);
     return (pushed & BIDE_SEGMENT_CLOSED_) != 0 ? -EPIPE : -EAGAIN;
 }
 

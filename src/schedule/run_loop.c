@@ -51,18 +51,6 @@
 #define EMPTY  ((uintptr_t)0)
 #define PARKED ((uintptr_t)1)
 
-/*
- * How often to look for work before sleeping. A look, with the pause that goes with it, costs some
- * tens of nanoseconds; a sleep and a wake across cores cost some tens of microseconds. So a
- * thousand looks cost no more than the sleep that they may save. A loop that found nothing looks
- * half as long the next time.
- */
-#if BIDE_CHECK
-enum { SPINS_LEAST = 1, SPINS_MOST = 2 };
-#else
-enum { SPINS_LEAST = 32, SPINS_MOST = 2048 };
-#endif
-
 /* How many resumptions may pass before a loop that has timers looks at the clock. */
 enum { TURNS = 32 };
 
@@ -230,7 +218,7 @@ static void await_work(bide_run_loop *loop)
         return;
     for (uint32_t i = 0; i < loop->spins; i++) {
         if (bide_atomic_load(&loop->posted, relaxed) != EMPTY) {
-            if (loop->spins < SPINS_MOST)
+            if (loop->spins < BIDE_LOOP_LOOKS_MOST_)
                 loop->spins *= 2;
             return;
         }
@@ -238,7 +226,7 @@ static void await_work(bide_run_loop *loop)
             return;
         bide_cpu_relax();
     }
-    if (loop->spins > SPINS_LEAST)
+    if (loop->spins > BIDE_LOOP_LOOKS_LEAST_)
         loop->spins /= 2;
     uintptr_t empty = EMPTY;
     /* relaxed: nothing is read on the strength of it; `take` acquires. */
@@ -294,7 +282,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->context.name = NULL;
     loop->context.unhandled = NULL;
     loop->ready.first = NULL;
-    loop->spins = several ? SPINS_MOST / 2 : 0;
+    loop->spins = several ? BIDE_LOOP_LOOKS_MOST_ / 2 : 0;
     loop->may_look = true;
     loop->stopping = false;
     bide_atomic_init(&loop->stop_posted, 0);

@@ -31,9 +31,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* See run_loop.c for how long it pays to look. */
-enum { SPINS = BIDE_CHECK ? 1 : 1024 };
-
 /* How many coroutines may be resumed before a pool that has timers looks at the clock. */
 enum { TURNS = 32 };
 
@@ -136,7 +133,7 @@ static void take_due(bide_thread_pool *pool, uint64_t now)
 /* Looks for work for a while, until `deadline` at most. */
 static void look(bide_thread_pool *pool, uint64_t deadline)
 {
-    for (int i = 0; i < SPINS && bide_atomic_load(&pool->work, relaxed) == 0; i++) {
+    for (int i = 0; i < BIDE_POOL_LOOKS_ && bide_atomic_load(&pool->work, relaxed) == 0; i++) {
         if (deadline != BIDE_FOREVER && bide_platform.now() >= deadline)
             break;
         bide_cpu_relax();

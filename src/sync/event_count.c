@@ -5,13 +5,6 @@
 #include "bide/handle.h"
 #include "bide/stop.h"
 
-/* How many notifications may find nobody, in a row, before it is no longer watched. */
-#if BIDE_CHECK
-enum { UNNEEDED_MOST = 1 };
-#else
-enum { UNNEEDED_MOST = 24 };
-#endif
-
 /* Of `watch`; anything else is a thread. */
 enum { UNWATCHED = BIDE_EVENT_COUNT_UNWATCHED_, ARMING, WATCHED };
 
@@ -123,7 +116,7 @@ static void count_unneeded(bide_event_count *event_count, uintptr_t watch,
 {
     /* relaxed, both: only a hint. */
     uint32_t unneeded = bide_atomic_load(&event_count->unneeded, relaxed) + 1;
-    if (unneeded < UNNEEDED_MOST) {
+    if (unneeded < BIDE_EVENT_COUNT_UNNEEDED_MOST_) {
         bide_atomic_store(&event_count->unneeded, unneeded, relaxed);
         return;
     }

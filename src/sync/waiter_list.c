@@ -483,13 +483,6 @@ void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules
 
 /* ---- Biased lists ---- */
 
-/* How often in a row announcers watch for nothing before they stop: about what a heavy fence costs. */
-#if BIDE_CHECK
-enum { UNNEEDED_MOST = 2 };
-#else
-enum { UNNEEDED_MOST = 64 };
-#endif
-
 /*
  * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10. Whatever the word is,
  * it is modified: who enlisted before that is taken, or the one sifting looks at him again; who comes later comes after
@@ -543,10 +536,11 @@ static bool watch_for_nothing(bide_biased_list *biased, uintptr_t *word)
 {
     uint32_t unneeded = bide_atomic_load(&biased->unneeded, relaxed) + 1;
     /* relaxed: 11. */
-    if (unneeded >= UNNEEDED_MOST &&
+    if (unneeded >= BIDE_LIST_UNNEEDED_MOST_ &&
         !bide_atomic_compare_exchange(&biased->list.word, word, BIDE_LIST_EMPTY, relaxed, relaxed))
         return false;
-    bide_atomic_store(&biased->unneeded, unneeded < UNNEEDED_MOST ? unneeded : 0, relaxed);
+    bide_atomic_store(&biased->unneeded, unneeded < BIDE_LIST_UNNEEDED_MOST_ ? unneeded : 0,
+                      relaxed);
     return true;
 }
 

@@ -27,6 +27,7 @@
 #ifndef BIDE_COROUTINE_SHORT_LOCK_H
 #define BIDE_COROUTINE_SHORT_LOCK_H
 
+#include "bide/detail/tuning.h"
 #include "bide/extend/fence.h"
 #include "bide/platform.h"
 

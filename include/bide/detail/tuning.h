@@ -1,8 +1,9 @@
 /*
- * How long it pays to spin, to pause, or to stay biased: all the numbers that were found by measuring, and nothing else.
- * Nothing is wrong with any other value, but for speed. Beside each group stands the benchmark that it was chosen by:
- * `make bench BENCH=...`. To the model checker a second look is like the first, so there most are as small as they can be.
- * Part of the headers that use them.
+ * How long it pays to spin, to pause, or to stay biased: all the numbers that were found by
+ * measuring, and nothing else. Nothing is wrong with any other value, but for speed. Beside each
+ * group stands the benchmark that it was chosen by: `make bench BENCH=...`. To the model checker a
+ * second look is like the first, so there most are as small as they can be. Part of the headers
+ * that use them.
  */
 #ifndef BIDE_DETAIL_TUNING_H
 #define BIDE_DETAIL_TUNING_H
@@ -11,16 +12,20 @@
 
 /* ---- Looking, before a coroutine suspends or a thread sleeps ---- */
 
-/* How often a scheduler's coroutines look at what they wait for; it adapts between these. `event`, two threads. */
+/*
+ * How often a scheduler's coroutines look at what they wait for; it adapts between these. `event`,
+ * two threads.
+ */
 enum {
     BIDE_PATIENCE_LEAST = BIDE_CHECK ? 1 : 16,
     BIDE_PATIENCE_MOST = BIDE_CHECK ? 1 : 1024,
 };
 
 /*
- * How often a run loop looks for work before its thread sleeps. A look, with its pause, costs some tens of nanoseconds; a
- * sleep and a wake across cores cost some tens of microseconds. So a thousand looks cost no more than the sleep that they
- * may save. A loop that found nothing looks half as long the next time. `event`, `idle`.
+ * How often a run loop looks for work before its thread sleeps. A look, with its pause, costs some
+ * tens of nanoseconds; a sleep and a wake across cores cost some tens of microseconds. So a
+ * thousand looks cost no more than the sleep that they may save. A loop that found nothing looks
+ * half as long the next time. `event`, `idle`.
  */
 enum {
     BIDE_LOOP_LOOKS_LEAST_ = BIDE_CHECK ? 1 : 32,
@@ -31,22 +36,29 @@ enum {
 enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 1 : 1024 };
 
 /*
- * How often a plain thread looks whether its wait has ended before it sleeps; it adapts between these, and one sleep in
- * so many is a trial of the most. `event`, two threads; `channel`, `_blocking`.
+ * How often a plain thread looks whether its wait has ended before it sleeps; it adapts between
+ * these, and one sleep in so many is a trial of the most. `event`, two threads; `channel`,
+ * `_blocking`.
  */
 enum { BIDE_SYNC_LOOKS_LEAST_ = 16, BIDE_SYNC_LOOKS_MOST_ = 2048, BIDE_SYNC_SLEEPS_TO_TRY_ = 256 };
 
-/* How often a thread looks at a short lock before it yields; a look costs some tens of nanoseconds. `crowd`. */
+/*
+ * How often a thread looks at a short lock before it yields; a look costs some tens of nanoseconds.
+ * `crowd`.
+ */
 enum { BIDE_SHORT_LOOKS_ = BIDE_CHECK ? 1 : 64 };
 
-/* How many pauses of the processor one spin of bide_spin_until is: of some 40 cycles each on x86. `ring`, spinning. */
+/*
+ * How many pauses of the processor one spin of bide_spin_until is: of some 40 cycles each on x86.
+ * `ring`, spinning.
+ */
 #define BIDE_SPIN_PAUSES 64
 
 /* ---- Being watched: who pays for the fence ---- */
 
 /*
- * How often in a row an announcer, or a notifier, may pay a full fence for nothing before waiters pay a heavy one again:
- * about what a heavy fence costs. `barrier`, `channel`.
+ * How often in a row an announcer, or a notifier, may pay a full fence for nothing before waiters
+ * pay a heavy one again: about what a heavy fence costs. `barrier`, `channel`.
  */
 enum {
     BIDE_LIST_UNNEEDED_MOST_ = BIDE_CHECK ? 2 : 64,
@@ -55,20 +67,30 @@ enum {
 
 /* ---- Pausing, when another thread was faster ---- */
 
-/* After an exchange that was lost: a microsecond, twice as long each time, some ten at most. `queue`, 2/2. */
+/*
+ * After an exchange that was lost: a microsecond, twice as long each time, some ten at most.
+ * `queue`, 2/2.
+ */
 enum { BIDE_MPMC_RING_PAUSES_ = 64, BIDE_MPMC_RING_MOST_PAUSES_ = 1024 };
 enum { BIDE_SEGMENT_PAUSES_ = 128, BIDE_SEGMENT_MOST_PAUSES_ = 1024 };
 
-/* How many exchanges that were not lost show that a producer of a segment queue is alone. `queue`, 2/2. */
+/*
+ * How many exchanges that were not lost show that a producer of a segment queue is alone. `queue`,
+ * 2/2.
+ */
 enum { BIDE_SEGMENT_CROWDED_ = 1000 };
 
-/* How often a consumer of a segment queue looks at a cell that its producer has not filled, before it gives it up. */
+/*
+ * How often a consumer of a segment queue looks at a cell that its producer has not filled, before
+ * it gives it up.
+ */
 enum { BIDE_SEGMENT_LOOKS_ = BIDE_CHECK ? 1 : 200 };
 
 /*
- * When a consumer of a segment queue pauses, so that producers have the lines alone (segment_queue.h, 8). `queue`, 1/1.
- *     FEW              so many cells, or fewer, are few to be found at a look: more than are in a line or two, since the
- *                      processor fetches lines in advance
+ * When a consumer of a segment queue pauses, so that producers have the lines alone
+ * (segment_queue.h, 8). `queue`, 1/1.
+ *     FEW              so many cells, or fewer, are few to be found at a look: more than are in a
+ *                      line or two, since the processor fetches lines in advance
  *     PATIENCE         how often consumers find few before one pauses
  *     FEW_PAUSES       how long it pauses
  *     PAYS             how many cells have to come meanwhile

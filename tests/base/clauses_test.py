@@ -28,8 +28,6 @@ rendezvous.h
 ring.h
 scope.h
 select.h
-sequence_barrier.h
-sequence_group.h
 single_consumer_event.h
 single_producer_sequencer.h
 spawn.h

@@ -22,14 +22,12 @@ create.h
 frame.h
 generator.h
 handle.h
-multi_producer_sequencer.h
 recursive_generator.h
 rendezvous.h
 ring.h
 scope.h
 select.h
 single_consumer_event.h
-single_producer_sequencer.h
 spawn.h
 task.h
 then.h

@@ -24,7 +24,6 @@ generator.h
 handle.h
 recursive_generator.h
 rendezvous.h
-ring.h
 scope.h
 select.h
 single_consumer_event.h

@@ -118,7 +118,7 @@
  *     many as they like. With 8 or 16 bits a number that it had worked out before would then be
  *     that of another lap, ahead of all that is published, and it would wait until the numbers have
  *     come round. So its target is not a number: it follows `next`, which has the wider word, and
- *     whoever judges it looks there (sequence_barrier.h, 5).
+ *     its judge looks there (sequence_barrier.h, 5).
  *
  * Joining the gate
  *
@@ -208,11 +208,11 @@ bool bide_multi_producer_sequencer_withdraw_(bide_awaiter *awaiter);
  * Makes a sequencer over a ring of `size` slots. `slots` is an array of as many words, the
  * caller's, which must outlive it; they are initialised here. `gate` is the caller's, and must
  * outlive it too: the barriers on which the last consumers publish what they have done with. They
- * begin, as the sequencer does, at `initial`, the sequence before the first that will be claimed.
- * Returns 0, or -EINVAL if size is no power of two or more than a quarter of the range. Before it
- * is shared; does not suspend. A sequencer is aligned to BIDE_CACHE_LINE, and so is what contains
- * one. The memory may go when no claim and no wait is under way and nobody calls any of these on
- * it.
+ * begin, as the sequencer does, at `initial`, the sequence before the first that will be claimed. A
+ * sequencer is aligned to BIDE_CACHE_LINE, and so is what contains one. The memory may go when no
+ * claim and no wait is under way and nobody calls any of these on it.
+ * Threads: before it is shared. Errors: -EINVAL (`size` is no power of two, or more than a quarter
+ * of the range). Suspends: never. Progress: wait-free, linear in the slots.
  */
 int bide_multi_producer_sequencer_init(bide_multi_producer_sequencer *sequencer,
                                        bide_sequence_slot *slots, bide_sequence size,
@@ -248,8 +248,8 @@ BIDE_INLINE bool bide_multi_producer_sequencer_says_published_(bide_sequence wor
 
 /*
  * Is `sequence` published, or abandoned? What was written before is visible. The caller holds the
- * producers back from it, or it lies less than size ahead of those from which it does. Any thread;
- * does not suspend; wait-free.
+ * producers back from it, or it lies less than size ahead of those from which it does.
+ * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool
 bide_multi_producer_sequencer_is_published(bide_multi_producer_sequencer *sequencer,
@@ -321,15 +321,20 @@ BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
  * from `first` on, at least one, which are claimed: all of a claim, or a part, in any order.
  * Consumers see them when all before them are published too. Waiters whose target is reached by
  * that are resumed, each on its own scheduler, in the order in which they came. To publish what is
- * not claimed, or published already, is misuse, which is caught where BIDE_DEBUG is 1. Any thread,
- * not only the one that claimed; does not suspend, cannot fail. Wait-free while no consumer waits:
- * a store a slot and a load. Otherwise lock-free, and linear in the waiters.
+ * not claimed, or published already, is misuse, which is caught where BIDE_DEBUG is 1.
+ * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: wait-free
+ * while no consumer waits: a store a slot and a load; otherwise lock-free, and linear in the
+ * waiters.
  */
 #define bide_multi_producer_sequencer_publish_range(sequencer, first, count)    \
     bide_multi_producer_sequencer_publish_range_((sequencer), (first), (count), \
                                                  BIDE_CLAIM_MISUSED_(sequencer))
 
-/* bide_multi_producer_sequencer_publish(sequencer, sequence): the same for one sequence. */
+/*
+ * bide_multi_producer_sequencer_publish(sequencer, sequence): the same for one sequence.
+ * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: as
+ * bide_multi_producer_sequencer_publish_range.
+ */
 #define bide_multi_producer_sequencer_publish(sequencer, sequence)           \
     bide_multi_producer_sequencer_publish_range_((sequencer), (sequence), 1, \
                                                  BIDE_CLAIM_MISUSED_(sequencer))
@@ -351,6 +356,8 @@ BIDE_INLINE void bide_multi_producer_sequencer_abandon_(bide_multi_producer_sequ
  * bide_multi_producer_sequencer_abandon(sequencer, first, count): gives up `count` claimed
  * sequences from `first` on, without having filled their slots: consumers find them abandoned
  * (_is_abandoned) and go past. Otherwise as publishing them.
+ * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: as
+ * bide_multi_producer_sequencer_publish_range.
  */
 #define bide_multi_producer_sequencer_abandon(sequencer, first, count)    \
     bide_multi_producer_sequencer_abandon_((sequencer), (first), (count), \
@@ -360,8 +367,9 @@ BIDE_INLINE void bide_multi_producer_sequencer_abandon_(bide_multi_producer_sequ
 
 /*
  * Is at least one slot free, so that a claim of one need not wait, but for the claims in line?
- * False once it is closed. Out of date at once, if others claim. Any thread; does not suspend;
- * lock-free, but for joined members of the gate (sequence_group.h).
+ * False once it is closed. Out of date at once, if others claim.
+ * Threads: any. Suspends: never. Progress: lock-free, but for joined members of the gate
+ * (sequence_group.h).
  */
 BIDE_INLINE bool
 bide_multi_producer_sequencer_any_available(bide_multi_producer_sequencer *sequencer)
@@ -439,8 +447,9 @@ bide_multi_producer_sequencer_take_(bide_multi_producer_sequencer *sequencer, bi
 /*
  * Takes up to `most` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
  * no more are free than there are claims in line, or if it is closed. What is taken is to be
- * published or abandoned. Any thread; does not suspend; lock-free, but for joined members of the
- * gate (sequence_group.h).
+ * published or abandoned.
+ * Threads: any. Suspends: never. Progress: lock-free, but for joined members of the gate
+ * (sequence_group.h).
  */
 BIDE_INLINE bide_sequence bide_multi_producer_sequencer_try_claim(
     bide_multi_producer_sequencer *sequencer, bide_sequence most, bide_sequence *first)
@@ -463,13 +472,12 @@ BIDE_INLINE bool bide_multi_producer_sequencer_claim_ready_(bide_awaiter *awaite
  * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while no
  * more are free than there are claims in line. Those are served in the order in which they came
  * (4). Afterwards claim->first and claim->count say which. All of them are to be published or
- * abandoned, else no consumer gets past. `claim` is the caller's memory, in use until the wait has
- * ended.
- *
- * Ends with 0; with -EPIPE if the sequencer was closed, or if a consumer at the gate has closed its
- * barrier, so that no slot will become free; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h).
- * With anything but 0 nothing is claimed, and count is 0: to be cancelled loses nothing. Any
- * thread; suspends while the ring is full; progress as try_claim, and as a wait on the gate.
+ * abandoned, else no consumer gets past. If it does not end with 0, nothing is claimed, and count
+ * is 0. `claim` is the caller's memory, in use until the wait has ended.
+ * Threads: any. Errors: -EPIPE (the sequencer was closed; or a consumer at the gate has closed its
+ * barrier, so that no slot will become free), -ECANCELED, -ETIMEDOUT. Suspends: if no more slots
+ * are free than there are claims in line. Cancel-safe: yes. Progress: as
+ * bide_multi_producer_sequencer_try_claim, and as a wait on the gate.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_multi_producer_sequencer_claim_up_to(
@@ -483,7 +491,12 @@ BIDE_INLINE bide_awaiter *bide_multi_producer_sequencer_claim_up_to(
     return &claim->frame.awaiter;
 }
 
-/* The same for one slot, claim->first. Any thread; suspends while the ring is full. */
+/*
+ * The same for one slot, claim->first.
+ * Threads: any. Errors: as bide_multi_producer_sequencer_claim_up_to. Suspends: as
+ * bide_multi_producer_sequencer_claim_up_to. Cancel-safe: yes. Progress: as
+ * bide_multi_producer_sequencer_claim_up_to.
+ */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
 bide_multi_producer_sequencer_claim_one(bide_multi_producer_claim *claim,
@@ -493,8 +506,10 @@ bide_multi_producer_sequencer_claim_one(bide_multi_producer_claim *claim,
 }
 
 /*
- * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
- * the claim ends with. Any thread.
+ * As claim_up_to, for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
+ * Returns what the claim ends with.
+ * Threads: any. Errors: as bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has
+ * come). Progress: blocks.
  */
 BIDE_INLINE int
 bide_multi_producer_sequencer_claim_up_to_blocking(bide_multi_producer_claim *claim,
@@ -505,7 +520,11 @@ bide_multi_producer_sequencer_claim_up_to_blocking(bide_multi_producer_claim *cl
                                 deadline);
 }
 
-/* The same for one slot. Any thread; blocks. */
+/*
+ * The same for one slot.
+ * Threads: any. Errors: as bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has
+ * come). Progress: blocks.
+ */
 BIDE_INLINE int bide_multi_producer_sequencer_claim_one_blocking(
     bide_multi_producer_claim *claim, bide_multi_producer_sequencer *sequencer, uint64_t deadline)
 {
@@ -516,8 +535,9 @@ BIDE_INLINE int bide_multi_producer_sequencer_claim_one_blocking(
 
 /*
  * Was `sequence`, which the caller has seen published, abandoned, so that there is nothing in its
- * slot? Any thread that holds the producers back from it, as a consumer at the gate does; does not
- * suspend; wait-free.
+ * slot?
+ * Threads: any that holds the producers back from it, as a consumer at the gate does. Suspends:
+ * never. Progress: wait-free.
  */
 BIDE_INLINE bool
 bide_multi_producer_sequencer_is_abandoned(bide_multi_producer_sequencer *sequencer,
@@ -531,9 +551,10 @@ bide_multi_producer_sequencer_is_abandoned(bide_multi_producer_sequencer *sequen
 /*
  * The last of those that are published from `last_known` on without a gap; `last_known` itself if
  * the next is not. That one is published, or is where the caller has joined. What was written
- * before is visible. Any thread that holds the producers back from what comes after `last_known`,
- * as a consumer at the gate does, or one that those at the gate wait for; does not suspend;
- * wait-free.
+ * before is visible.
+ * Threads: any that holds the producers back from what comes after `last_known`, as a consumer at
+ * the gate does, or one that those at the gate wait for. Suspends: never. Progress: wait-free,
+ * linear in what is published.
  */
 BIDE_INLINE bide_sequence bide_multi_producer_sequencer_last_published_after(
     bide_multi_producer_sequencer *sequencer, bide_sequence last_known)
@@ -564,13 +585,11 @@ BIDE_INLINE int bide_multi_producer_sequencer_resume_(bide_awaiter *awaiter)
  * Waits until all from `last_known`, which is published, or where the caller has joined, to
  * `target` are. `target` lies at most size ahead, else this waits for ever. `waiter` is the
  * caller's memory, in use until the wait has ended; its member `published` is then what
- * _last_published_after gives at that moment, `target` or later.
- *
- * Ends with 0; with -EPIPE when the sequencer was closed, all that was ever claimed is published,
- * and `target` is not among it: nothing comes after `published`; or, cut short, with -ECANCELED or
- * -ETIMEDOUT (stop.h), and `published` is then the last that was seen. To be cancelled loses
- * nothing. Any thread that holds the producers back, as for _last_published_after; suspends if
- * `target` is not published; lock-free.
+ * _last_published_after gives at that moment, `target` or later. After -EPIPE nothing comes after
+ * `published`; after a wait that was cut short it is the last that was seen.
+ * Threads: as bide_multi_producer_sequencer_last_published_after. Errors: -EPIPE (closed, all that
+ * was ever claimed is published, and `target` is not among it), -ECANCELED, -ETIMEDOUT. Suspends:
+ * if `target` is not published. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
@@ -595,8 +614,11 @@ bide_multi_producer_sequencer_wait_until_published(bide_multi_producer_waiter *w
 }
 
 /*
- * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
- * the wait ends with. Any thread that holds the producers back.
+ * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
+ * the wait ends with.
+ * Threads: as bide_multi_producer_sequencer_last_published_after. Errors: as
+ * bide_multi_producer_sequencer_wait_until_published; -ETIMEDOUT (the deadline has come). Progress:
+ * blocks.
  */
 BIDE_INLINE int bide_multi_producer_sequencer_wait_until_published_blocking(
     bide_multi_producer_waiter *waiter, bide_multi_producer_sequencer *sequencer,
@@ -614,11 +636,11 @@ BIDE_INLINE int bide_multi_producer_sequencer_wait_until_published_blocking(
  * that may not be published yet, and publishes on `barrier` what it has done with. It leaves by
  * leaving the gate (sequence_group.h, which explains `member` and `barrier` too).
  *
- * Returns 0; or -EINVAL, with nothing done, if the gate has no fixed member, or the size is more
- * than an eighth of the range (11, 12). It joins the gate only, no group that the gate comes after:
- * a consumer that comes after those that have joined may think published what they have begun
- * behind. Any thread, at any time, also once it is closed: then nothing comes. Does not suspend;
- * blocks as bide_sequence_group_join does.
+ * It joins the gate only, no group that the gate comes after: a consumer that comes after those
+ * that have joined may think published what they have begun behind.
+ * Threads: any, at any time, also once it is closed (then nothing comes). Errors: -EINVAL (with
+ * nothing done: the gate has no fixed member, or the size is more than an eighth of the range; see
+ * 11 and 12). Suspends: never. Progress: as bide_sequence_group_join.
  */
 int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
                                        bide_sequence_group_member *member,
@@ -629,12 +651,16 @@ int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
 /*
  * Ends claiming: every claim, those that wait too, ends with -EPIPE from now on. What is claimed
  * already can, and must, still be published or abandoned. Consumers read it, and then their waits
- * end with -EPIPE. Any thread, any number of times; does not suspend, cannot fail; lock-free, and
- * linear in the waiters.
+ * end with -EPIPE.
+ * Threads: any, any number of times. Errors: none. Suspends: never. Progress: lock-free, linear in
+ * the waiters.
  */
 void bide_multi_producer_sequencer_close(bide_multi_producer_sequencer *sequencer);
 
-/* Was it closed? What was written before is visible. Any thread; does not suspend; wait-free. */
+/*
+ * Was it closed? What was written before is visible.
+ * Threads: any. Suspends: never. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_multi_producer_sequencer_is_closed(bide_multi_producer_sequencer *sequencer)
 {
     bide_sequence end;
@@ -644,9 +670,10 @@ BIDE_INLINE bool bide_multi_producer_sequencer_is_closed(bide_multi_producer_seq
 /*
  * Waits until the consumers at the gate have done with everything that was claimed before this:
  * after a close, with all there is. `waiter` is the caller's memory, in use until then. Ends as a
- * wait on the group does: with 0; with -EPIPE if one of them has closed its barrier before; or as
- * it was cut short, which loses nothing. Any thread; suspends if the consumers have not done with
- * it; progress as the group's wait.
+ * wait on the group does.
+ * Threads: any. Errors: -EPIPE (one of them has closed its barrier before), -ECANCELED, -ETIMEDOUT.
+ * Suspends: if the consumers have not done with it. Cancel-safe: yes. Progress: as
+ * bide_sequence_group_wait_until_published.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
@@ -660,8 +687,10 @@ bide_multi_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
 }
 
 /*
- * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
- * the wait ends with. Any thread.
+ * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
+ * the wait ends with.
+ * Threads: any. Errors: as bide_multi_producer_sequencer_drain; -ETIMEDOUT (the deadline has come).
+ * Progress: blocks.
  */
 BIDE_INLINE int bide_multi_producer_sequencer_drain_blocking(
     bide_sequence_group_waiter *waiter, bide_multi_producer_sequencer *sequencer, uint64_t deadline)
@@ -685,8 +714,8 @@ BIDE_INLINE void bide_multi_producer_sequencer_destroy_(bide_multi_producer_sequ
 
 /*
  * bide_multi_producer_sequencer_destroy(sequencer): the end of its life. Does nothing, but where
- * misuse is looked for (BIDE_DEBUG) tells if somebody waits. By the one thread that still has it;
- * does not suspend; wait-free.
+ * misuse is looked for (BIDE_DEBUG) tells if somebody waits.
+ * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_multi_producer_sequencer_destroy(sequencer) \
     bide_multi_producer_sequencer_destroy_((sequencer), BIDE_MULTI_DESTROYED_(sequencer))

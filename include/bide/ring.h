@@ -1,6 +1,6 @@
 /*
  * A typed ring over the caller's memory, indexed by sequence. It holds elements and no positions:
- * which slots may be used, and by whom, is what sequencers and barriers say. Floor: queue.
+ * which slots may be used, and by which thread, is what sequencers and barriers say. Floor: queue.
  *
  *     struct record records[1024];
  *     bide_ring(struct record) ring;
@@ -31,7 +31,10 @@ BIDE_EXTERN_C_BEGIN
         size_t mask;    \
     }
 
-/* Is `count` one that a ring can have: a power of two? Any thread; wait-free. */
+/*
+ * Is `count` one that a ring can have: a power of two?
+ * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_ring_fits(size_t count)
 {
     return count != 0 && (count & (count - 1)) == 0;
@@ -40,15 +43,23 @@ BIDE_INLINE bool bide_ring_fits(size_t count)
 /*
  * bide_ring_init(ring, memory, count): lays `ring` over `count` elements at `memory`, which stay
  * the caller's and must outlive it. Returns true; or false, with the ring unusable, if count is not
- * a power of two. Before it is shared.
+ * a power of two.
+ * Threads: before it is shared. Suspends: never. Progress: wait-free.
  */
 #define bide_ring_init(ring, memory, count) \
     ((ring)->slots = (memory), (ring)->mask = (size_t)(count)-1, bide_ring_fits((size_t)(count)))
 
-/* bide_ring_at(ring, sequence): the slot of `sequence`, a pointer to an element. */
+/*
+ * bide_ring_at(ring, sequence): the slot of `sequence`, a pointer to an element.
+ * Threads: any, on slots that are its own by a claim or a wait. Errors: none. Suspends: never.
+ * Progress: wait-free.
+ */
 #define bide_ring_at(ring, sequence) (&(ring)->slots[(size_t)(sequence) & (ring)->mask])
 
-/* bide_ring_size(ring): how many slots there are. */
+/*
+ * bide_ring_size(ring): how many slots there are.
+ * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
+ */
 #define bide_ring_size(ring) ((ring)->mask + 1)
 
 BIDE_INLINE size_t bide_ring_span_(size_t mask, size_t sequence, size_t count)
@@ -68,6 +79,9 @@ BIDE_INLINE size_t bide_ring_span_(size_t mask, size_t sequence, size_t count)
  *         fill(records, span);
  *         first += span, count -= span;
  *     }
+ *
+ * Threads: any, on slots that are its own by a claim or a wait. Errors: none. Suspends: never.
+ * Progress: wait-free.
  */
 #define bide_ring_span(ring, sequence, count, start) \
     (*(start) = bide_ring_at((ring), (sequence)),    \
@@ -77,6 +91,8 @@ BIDE_INLINE size_t bide_ring_span_(size_t mask, size_t sequence, size_t count)
  * bide_ring_write(ring, sequence, from, count): copies `count` elements from the array `from` to
  * the slots from that of `sequence` on. A statement; `ring`, `sequence` and `from` are evaluated
  * once for each element.
+ * Threads: any, on slots that are its own by a claim or a wait. Errors: none. Suspends: never.
+ * Progress: wait-free: a copy of so many elements.
  */
 #define bide_ring_write(ring, sequence, from, count)                                      \
     do {                                                                                  \
@@ -87,6 +103,8 @@ BIDE_INLINE size_t bide_ring_span_(size_t mask, size_t sequence, size_t count)
 /*
  * bide_ring_read(ring, sequence, to, count): copies `count` elements from the slots from that of
  * `sequence` on to the array `to`. Otherwise as bide_ring_write.
+ * Threads: any, on slots that are its own by a claim or a wait. Errors: none. Suspends: never.
+ * Progress: wait-free: a copy of so many elements.
  */
 #define bide_ring_read(ring, sequence, to, count)                                         \
     do {                                                                                  \

@@ -16,7 +16,7 @@
  * What lies more than half the range ahead counts as lying behind.
  * Any thread; each is wait-free, cannot fail, does not suspend, and has no side effect.
  *
- * Sequences of other widths are there for those who need them: one line, #include
+ * Sequences of other widths are there where they are needed: one line, #include
  * "bide/sequence8.h" (or 16, 32, 64), declares this and all that is built on it for that width. So
  * the results of arithmetic are cast to bide_sequence here and in the headers that build on this
  * one: it may be narrower than an int.
@@ -47,27 +47,39 @@ typedef size_t bide_sequence_counter_;
 
 #define BIDE_SEQUENCE_HALF_ ((bide_sequence)((bide_sequence)-1 / 2 + 1))
 
-/* The sequence before 0: what is published before anything is. */
+/*
+ * The sequence before 0: what is published before anything is.
+ * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
+ */
 BIDE_INLINE bide_sequence bide_sequence_initial(void)
 {
     return (bide_sequence)-1;
 }
 
-/* How far `b` lies ahead of `a`: 1 to half the range; 0 if it is `a`, or lies behind it. */
+/*
+ * How far `b` lies ahead of `a`: 1 to half the range; 0 if it is `a`, or lies behind it.
+ * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
+ */
 BIDE_INLINE bide_sequence bide_sequence_distance(bide_sequence a, bide_sequence b)
 {
     bide_sequence ahead = (bide_sequence)(b - a);
     return ahead <= BIDE_SEQUENCE_HALF_ ? ahead : 0;
 }
 
-/* Does `a` come before `b`? */
+/*
+ * Does `a` come before `b`?
+ * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_sequence_precedes(bide_sequence a, bide_sequence b)
 {
     /* ahead - 1 wraps for ahead == 0, which does not precede. */
     return (bide_sequence)(b - a - 1) < BIDE_SEQUENCE_HALF_;
 }
 
-/* `a` - `b`, signed; at exactly half the range the greatest value (1). */
+/*
+ * `a` - `b`, signed; at exactly half the range the greatest value (1).
+ * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
+ */
 BIDE_INLINE bide_sequence_signed bide_sequence_difference(bide_sequence a, bide_sequence b)
 {
     bide_sequence ahead = (bide_sequence)(a - b);

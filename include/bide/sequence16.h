@@ -28,11 +28,22 @@ typedef uintptr_t bide_sequence16_counter_;
 #define BIDE_SEQUENCE_NAME_(object, rest) object##16##rest
 #include "bide/detail/sequence_again.inc"
 
-/* Those that tell where they are misused. */
+/* ---- Those that tell where they are misused ---- */
+
+/*
+ * The end of a barrier, and of a group.
+ * Threads: as bide_sequence_barrier_destroy. Suspends: never. Progress: wait-free.
+ */
 #define bide_sequence_barrier16_destroy(barrier) \
     bide_sequence_barrier16_destroy_((barrier), BIDE_BARRIER_DESTROYED_(barrier))
 #define bide_sequence_group16_destroy(group) \
     bide_sequence_group16_destroy_((group), BIDE_GROUP_DESTROYED_(group))
+
+/*
+ * Publishing by a single producer, and giving back.
+ * Threads: as bide_single_producer_sequencer_publish_range. Errors: none. Suspends: never.
+ * Progress: as bide_single_producer_sequencer_publish_range; of giving back, wait-free.
+ */
 #define bide_single_producer_sequencer16_publish(sequencer, sequence)           \
     bide_single_producer_sequencer16_publish_range_((sequencer), (sequence), 1, \
                                                     BIDE_NOT_CLAIMED_(sequencer))
@@ -45,8 +56,19 @@ typedef uintptr_t bide_sequence16_counter_;
 #define bide_single_producer_sequencer16_give_back(sequencer, count)  \
     bide_single_producer_sequencer16_give_back_((sequencer), (count), \
                                                 BIDE_NOT_GIVEN_BACK_(sequencer))
+
+/*
+ * The end of a single-producer sequencer.
+ * Threads: as bide_single_producer_sequencer_destroy. Suspends: never. Progress: wait-free.
+ */
 #define bide_single_producer_sequencer16_destroy(sequencer) \
     bide_single_producer_sequencer16_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))
+
+/*
+ * Publishing by any of many producers.
+ * Threads: as bide_multi_producer_sequencer_publish_range. Errors: none. Suspends: never. Progress:
+ * as bide_multi_producer_sequencer_publish_range.
+ */
 #define bide_multi_producer_sequencer16_publish(sequencer, sequence)           \
     bide_multi_producer_sequencer16_publish_range_((sequencer), (sequence), 1, \
                                                    BIDE_CLAIM_MISUSED_(sequencer))
@@ -56,6 +78,11 @@ typedef uintptr_t bide_sequence16_counter_;
 #define bide_multi_producer_sequencer16_abandon(sequencer, first, count)    \
     bide_multi_producer_sequencer16_abandon_((sequencer), (first), (count), \
                                              BIDE_CLAIM_MISUSED_(sequencer))
+
+/*
+ * The end of a multi-producer sequencer.
+ * Threads: as bide_multi_producer_sequencer_destroy. Suspends: never. Progress: wait-free.
+ */
 #define bide_multi_producer_sequencer16_destroy(sequencer) \
     bide_multi_producer_sequencer16_destroy_((sequencer), BIDE_MULTI_DESTROYED_(sequencer))
 

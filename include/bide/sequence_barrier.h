@@ -26,8 +26,8 @@
  *     published already, which is what a producer's first claims rely on.
  *   - From the beginning of a wait to its end, `published` gets less than half the range past the
  *     target. In a ring it cannot, because the consumers hold the producer back. With 32 bits or
- *     more nobody meets the limit. With 8 or 16 (sequence8.h) a waiter for whom the publisher does
- *     not wait, and which is overtaken by that much, may sleep until the numbers have come round
+ *     more nobody meets the limit. With 8 or 16 (sequence8.h) a waiter that the publisher does not
+ *     wait for, and which is overtaken by that much, may sleep until the numbers have come round
  *     again.
  *
  * Sequences are size_t here; for other widths see sequence8.h.
@@ -41,16 +41,16 @@
  * `published`. Neither misses the other: that is the list's argument (waiter_list.h, 8 to 11), with
  * `published` as its number. The barrier's own part:
  *
- * 1. Whoever takes waiters to look at them sifts (waiter_list.h). The list says so until the
+ * 1. A thread that takes waiters to look at them sifts (waiter_list.h). The list says so until the
  *    waiters whose number has not come are put back. So while somebody waits, the publisher never
- *    finds the list empty, whoever holds the waiter. It takes the list itself, or asks the sifter
- *    to look again, and the sifter then sees what was published.
+ *    finds the list empty, no matter which thread holds the waiter. It takes the list itself, or
+ *    asks the sifter to look again, and the sifter then sees what was published.
  * 2. close() shuts the list. A later push is refused. A sifter is told when it puts its waiters
  *    back, and ends them with -EPIPE itself. So close() needs no look at `published` that is
  *    ordered with the publisher's, except to tell whose target is reached: it judges those that it
  *    takes by the value that it sees. A publisher in another thread at that moment is concurrent.
  * 3. Seeing a number published means seeing what was written before it: N releases, and the loads
- *    in ready and B acquire. Whoever takes the list reads `published` after the take, and judges by
+ *    in ready and B acquire. The taker of the list reads `published` after the take, and judges by
  *    that. Otherwise a waiter that enlisted after it had seen a later number than the taker had
  *    would, by the taker's number, lie more than half the range back (waiter_list.h, 13).
  * 4. Nothing of the barrier is touched after the end of a wait: waiter_list.h, 12.
@@ -61,7 +61,7 @@
  *    waits for room in a ring of so many slots. The newest sequence to be published is not more
  *    than `behind` - 1 before `next`. A number that is worked out when the wait begins would not do
  *    where numbers come round: before the waiter is enlisted, others may have moved the counter,
- *    and then `published`, on by half the range. So whoever judges a follower loads `published`
+ *    and then `published`, on by half the range. So the judge of a follower loads `published`
  *    first, P, and then the counter, C.
  *      a. C is not before P + 1, because the publisher of P had acquired what was claimed up to
  *         there.
@@ -72,7 +72,7 @@
  *    So while a follower stays enlisted, the last that was published has left no room. To be told
  *    of room that is gone again does no harm: the follower looks.
  *
- * Whom a publish need not look at:
+ * Which waiters a publish need not look at:
  *
  * 6. The sifter knows the nearest target, so a publish that does not reach that looks at nobody
  *    (waiter_list.h, 14). The nearest is the least of the targets, each counted from the number P
@@ -134,11 +134,12 @@ bool bide_sequence_barrier_withdraw_(bide_awaiter *awaiter);
 /*
  * Makes a barrier whose last published sequence is `initial`: bide_sequence_initial(), the one
  * before 0, or another. A barrier is aligned to BIDE_CACHE_LINE, and so is what contains one (for
- * allocated memory: aligned_alloc). Before it is shared; does not suspend, cannot fail.
+ * allocated memory: aligned_alloc).
  *
  * The memory may go when no wait is under way and no publish or close runs. A close that found
  * nobody to end touches nothing once others can see that the barrier is closed, so a coroutine that
  * ends because of the close may free it. A publish gives no such promise.
+ * Threads: before it is shared. Errors: none. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE void bide_sequence_barrier_init(bide_sequence_barrier *barrier, bide_sequence initial)
 {
@@ -148,8 +149,8 @@ BIDE_INLINE void bide_sequence_barrier_init(bide_sequence_barrier *barrier, bide
 }
 
 /*
- * The sequence that was published last. What its publisher wrote before is visible. Any thread;
- * does not suspend; wait-free.
+ * The sequence that was published last. What its publisher wrote before is visible.
+ * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bide_sequence bide_sequence_barrier_last_published(bide_sequence_barrier *barrier)
 {
@@ -159,9 +160,10 @@ BIDE_INLINE bide_sequence bide_sequence_barrier_last_published(bide_sequence_bar
 /*
  * Publishes `sequence`, less than half the range ahead of the last, and with it all before it.
  * Waiters for it, or for less, are resumed, each on its own scheduler, in the order in which they
- * came. One thread at a time: the publisher. Does not suspend, cannot fail. Wait-free while nobody
- * waits: a store and a load; for a while after somebody has waited a full fence too. Otherwise
- * lock-free, and linear in the waiters.
+ * came.
+ * Threads: the publisher's, one at a time. Errors: none. Suspends: never. Progress: wait-free while
+ * nobody waits: a store and a load, and for a while after somebody has waited a full fence too;
+ * otherwise lock-free, and linear in the waiters.
  */
 BIDE_INLINE void bide_sequence_barrier_publish(bide_sequence_barrier *barrier,
                                                bide_sequence sequence)
@@ -174,8 +176,9 @@ BIDE_INLINE void bide_sequence_barrier_publish(bide_sequence_barrier *barrier,
 
 /*
  * Says that nothing more will be published. Waits for a sequence that is published end with 0, now
- * and later, waits for any other with -EPIPE. Any thread, any number of times; does not suspend,
- * cannot fail; lock-free, and linear in the waiters.
+ * and later, waits for any other with -EPIPE.
+ * Threads: any, any number of times. Errors: none. Suspends: never. Progress: lock-free, linear in
+ * the waiters.
  */
 void bide_sequence_barrier_close(bide_sequence_barrier *barrier);
 
@@ -196,12 +199,10 @@ BIDE_INLINE int bide_sequence_barrier_resume_(bide_awaiter *awaiter)
  * Waits until `target` is published. A target that does not lie ahead of the last published
  * sequence, by 1 to half the range, is published already. `waiter` is the caller's memory, in use
  * until the wait has ended; its member `published` is then the last published sequence, `target` or
- * later.
- *
- * Ends with 0; with -EPIPE if the barrier was closed before `target`; or, cut short, with
- * -ECANCELED or -ETIMEDOUT (stop.h). `published` is then the last that was seen. To be cancelled
- * loses nothing. Any thread; suspends if `target` is not published. Lock-free, but for the system
- * call of a heavy fence (fence.h) when nobody has waited for some time.
+ * later. If the wait does not end with 0, `published` is the last that was seen.
+ * Threads: any. Errors: -EPIPE (closed before `target`), -ECANCELED, -ETIMEDOUT. Suspends: if
+ * `target` is not published. Cancel-safe: yes. Progress: lock-free, but for the system call of a
+ * heavy fence (fence.h) when nobody has waited for some time.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sequence_barrier_wait_until_published(bide_sequence_waiter *waiter,
@@ -250,10 +251,11 @@ bide_sequence_barrier_follow_(bide_sequence_follower *waiter, bide_sequence_barr
 }
 
 /*
- * The same for a plain thread, which blocks, until `deadline` at most (nanoseconds of
- * bide_platform.now(), or BIDE_FOREVER; see bide_sync_wait_until). Returns what the wait ends with:
- * 0, -EPIPE, or -ETIMEDOUT when the deadline has come. *published, unless that is NULL, is what the
- * waiter's member would be. Any thread, as bide_sync_wait_until; blocking.
+ * As _wait_until_published, for a plain thread, which it blocks until `deadline` at most:
+ * nanoseconds of bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until. Returns what the
+ * wait ends with. *published, unless that is NULL, is what the waiter's member would be.
+ * Threads: any, as bide_sync_wait_until. Errors: -EPIPE (closed before `target`), -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_sequence_barrier_wait_until_published_blocking(bide_sequence_barrier *barrier,
                                                                     bide_sequence target,
@@ -285,8 +287,8 @@ BIDE_INLINE void bide_sequence_barrier_destroy_(bide_sequence_barrier *barrier, 
 
 /*
  * bide_sequence_barrier_destroy(barrier): the end of a barrier's life. Does nothing, but where
- * misuse is looked for (BIDE_DEBUG) tells if somebody waits. By the one thread that still has it;
- * does not suspend; wait-free.
+ * misuse is looked for (BIDE_DEBUG) tells if somebody waits.
+ * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_sequence_barrier_destroy(barrier) \
     bide_sequence_barrier_destroy_((barrier), BIDE_BARRIER_DESTROYED_(barrier))

@@ -39,7 +39,7 @@
  *
  * No joiner is overtaken.
  *
- * 1. Whoever looks goes by the look up to some number C, which all members that it saw had
+ * 1. A looker goes by its look up to some number C, which all members that it saw had
  *    published: a producer writes what lies up to the ring's size past C, a later consumer reads up
  *    to C. A joiner that the looker did not see begins after P. For both P must not precede C. What
  *    the members publish was published by `after` before. If the looker looked under the lock, it
@@ -72,9 +72,9 @@
  *
  * 4. Outside the lock only waits that wait for a member use it. Each has added itself to `users`
  *    under the lock, while it was a member, and takes itself off when its wait on the barrier is
- *    over. Whoever finds, under the lock, that it is no member any more and has no user sets the
- *    event `left`, once, as the last thing that is done to it (event.h). The leaver goes by nothing
- *    else.
+ *    over. The thread that finds, under the lock, that it is no member any more and has no user
+ *    sets the event `left`, once, as the last thing that is done to it (event.h). The leaver goes
+ *    by nothing else.
  * 5. The lock is held for a few loads and stores a member. Nobody is woken under it.
  *
  * Source: the disruptor's dependent consumers, and its gating sequences that are added and removed.
@@ -134,8 +134,9 @@ bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide
 /*
  * Makes a group of `count` barriers, in an array of the caller's; both the array and they must
  * outlive it. NULL and 0 if there are none: others may join. With no member at all every sequence
- * counts as published. Before it is shared; does not suspend, cannot fail. The memory may go when
- * everybody that joined has left, no wait is under way, and nobody calls any of these on it.
+ * counts as published. The memory may go when everybody that joined has left, no wait is under way,
+ * and nobody calls any of these on it.
+ * Threads: before it is shared. Errors: none. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE void bide_sequence_group_init(bide_sequence_group *group,
                                           bide_sequence_barrier *const *fixed, size_t count)
@@ -156,14 +157,15 @@ BIDE_INLINE void bide_sequence_group_destroy_(bide_sequence_group *group, const 
 
 /*
  * Makes `barrier` a member, and returns what it has published from the beginning: what `after` has.
- * From then on whoever goes by the group waits for the joiner at everything that comes later. So if
+ * From then on all that go by the group wait for the joiner at everything that comes later. So if
  * `after` is the cursor of a ring, and the group its gate or leads to it, the joiner can read every
  * message after the returned one, and publishes on `barrier` what it has done with.
  *
  * `member` and `barrier` are the joiner's memory, not yet in use, and must stay until it has left;
  * `barrier` is initialised here. `after` is where what the members publish comes from: whatever
- * they have published, it has published before. Any thread, at any time; does not suspend, cannot
- * fail; blocks while another looks at those that have joined, joins or leaves.
+ * they have published, it has published before.
+ * Threads: any, at any time. Errors: none. Suspends: never. Progress: blocks while another looks at
+ * those that have joined, joins or leaves.
  */
 bide_sequence bide_sequence_group_join(bide_sequence_group *group,
                                        bide_sequence_group_member *member,
@@ -176,6 +178,8 @@ bide_sequence bide_sequence_group_join(bide_sequence_group *group,
  * it returns must not lie before what any member has published already, nor before what a producer
  * may have overwritten already. The last sequence that was claimed is right, whatever the orders of
  * the claim and of that load (1). Otherwise as join.
+ * Threads: as bide_sequence_group_join. Errors: none. Suspends: never. Progress: as
+ * bide_sequence_group_join.
  */
 bide_sequence bide_sequence_group_join_from(bide_sequence_group *group,
                                             bide_sequence_group_member *member,
@@ -186,6 +190,8 @@ bide_sequence bide_sequence_group_join_from(bide_sequence_group *group,
  * Makes a barrier that is in use a member as it stands: for what is put up before anything runs;
  * and for one that is a member of another group already, where it holds back those that would
  * overwrite what it is to read. Otherwise as join.
+ * Threads: as bide_sequence_group_join. Errors: none. Suspends: never. Progress: as
+ * bide_sequence_group_join.
  */
 void bide_sequence_group_add(bide_sequence_group *group, bide_sequence_group_member *member,
                              bide_sequence_barrier *barrier);
@@ -194,7 +200,8 @@ void bide_sequence_group_add(bide_sequence_group *group, bide_sequence_group_mem
  * The first half of leaving: from now on it is no member. Does nothing if it is none already. The
  * barrier stays as it is, and waits that wait for it go on doing so until it is closed; so it is to
  * leave as well, by one of those below. For a barrier in several groups: it is removed from all,
- * and then leaves each. The joiner only; does not suspend, cannot fail; blocks as join does.
+ * and then leaves each.
+ * Threads: the joiner's. Errors: none. Suspends: never. Progress: as bide_sequence_group_join.
  */
 void bide_sequence_group_remove(bide_sequence_group *group, bide_sequence_group_member *member);
 
@@ -203,7 +210,8 @@ void bide_sequence_group_remove(bide_sequence_group *group, bide_sequence_group_
  * stays published, and what the member has not done with is waited for no longer. True: nothing
  * refers to the member any more, and its memory may go. False: it is no member any more, but a wait
  * that waited for it has yet to turn to the others. Then this is to be called again, or leave is to
- * be awaited. The joiner only; does not suspend; blocks as join does.
+ * be awaited.
+ * Threads: the joiner's. Suspends: never. Progress: as bide_sequence_group_join.
  */
 bool bide_sequence_group_try_leave(bide_sequence_group *group, bide_sequence_group_member *member);
 
@@ -218,8 +226,9 @@ BIDE_INLINE bool bide_sequence_group_leave_ready_(bide_awaiter *awaiter)
  * barrier's, may go. `leaver` is the caller's memory, in use until then. Always ends with 0. It
  * cannot be cut short, so that a coroutine that is asked to stop can still leave. It waits for no
  * more than that the waits which waited for this member are run by their schedulers. A coroutine
- * that is destroyed while it waits here is to leave again. The joiner only; suspends if a wait
- * refers to the member; blocks as join does.
+ * that is destroyed while it waits here is to leave again.
+ * Threads: the joiner's. Errors: none. Suspends: if a wait refers to the member. Cancel-safe: yes,
+ * it cannot be cut short. Progress: as bide_sequence_group_join.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *leaver,
@@ -242,7 +251,10 @@ BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *
     return &leaver->wait.listed.awaiter;
 }
 
-/* The same for a plain thread, which blocks until the member has left. The joiner only. */
+/*
+ * The same for a plain thread, which blocks until the member has left.
+ * Threads: the joiner's. Progress: blocks.
+ */
 BIDE_INLINE void bide_sequence_group_leave_blocking(bide_sequence_group *group,
                                                     bide_sequence_group_member *member)
 {
@@ -258,9 +270,9 @@ BIDE_INLINE bide_sequence bide_sequence_group_past_(bide_sequence target, bide_s
 
 /*
  * Has every member published `target`? Then *published is the slowest member's last; what any of
- * them published is visible, and so is what those that have left had done. Any thread; does not
- * suspend. Wait-free while nobody has joined; otherwise it blocks while another looks, joins or
- * leaves.
+ * them published is visible, and so is what those that have left had done.
+ * Threads: any. Suspends: never. Progress: wait-free while nobody has joined; otherwise it blocks
+ * while another looks, joins or leaves.
  */
 BIDE_INLINE bool bide_sequence_group_is_published(bide_sequence_group *group, bide_sequence target,
                                                   bide_sequence *published)
@@ -295,14 +307,14 @@ BIDE_INLINE bool bide_sequence_group_ready_(bide_awaiter *awaiter)
 /*
  * Waits until each of those that are members when the wait ends has published `target`. `waiter` is
  * the caller's memory, in use until then; its member `published` is then the slowest member's last
- * sequence, `target` or later.
+ * sequence, `target` or later. After -EPIPE it is the last of the member that was closed; after a
+ * wait that was cut short, the last of the member that was waited for.
  *
- * Ends with 0; with -EPIPE if a member's barrier was closed before `target` (`published` is then
- * that one's last); or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h; `published` is then the
- * last of the member that was waited for). To be cancelled loses nothing. All members are looked at
- * when it begins, and again when the slowest gets there or is closed. It waits for that one, so
- * that another was closed meanwhile is noticed only then. Any thread; suspends if some member has
- * not published `target`; progress as is_published.
+ * All members are looked at when it begins, and again when the slowest gets there or is closed. It
+ * waits for that one, so that another was closed meanwhile is noticed only then.
+ * Threads: any. Errors: -EPIPE (a member's barrier was closed before `target`), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if some member has not published `target`. Cancel-safe: yes. Progress: as
+ * bide_sequence_group_is_published.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
@@ -334,8 +346,8 @@ bide_awaiter *bide_sequence_group_follow_(bide_sequence_group_waiter *waiter,
 
 /*
  * bide_sequence_group_destroy(group): the end of a group's life. Does nothing, but where misuse is
- * looked for (BIDE_DEBUG) tells if somebody that has joined has not left. By the one thread that
- * still has it; does not suspend; wait-free.
+ * looked for (BIDE_DEBUG) tells if somebody that has joined has not left.
+ * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_sequence_group_destroy(group) \
     bide_sequence_group_destroy_((group), BIDE_GROUP_DESTROYED_(group))

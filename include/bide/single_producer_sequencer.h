@@ -4,7 +4,7 @@
  *
  *     bide_sequence_barrier cursor;      consumers wait on it for what the producer publishes
  *     bide_sequence_barrier consumed;    a consumer publishes on it what it has done with
- *     bide_sequence_group gate;          of the last consumers, whom the producer does not pass
+ *     bide_sequence_group gate;          of the last consumers, which the producer does not pass
  *     bide_single_producer_sequencer sequencer;
  *     bide_single_producer_sequencer_init(&sequencer, &cursor, &gate, SIZE);
  *
@@ -79,9 +79,10 @@ extern const bide_coroutine_code bide_single_producer_sequencer_claim_code_;
 /*
  * Makes a sequencer over a ring of `size` slots. `cursor` and the members of `gate` are the
  * caller's, initialised alike, with the sequence before the first to be claimed; they must outlive
- * the sequencer. Returns 0, or -EINVAL if size is 0 or more than half the range. Before it is
- * shared; does not suspend. A sequencer is aligned to BIDE_CACHE_LINE, and so is what contains one.
- * The memory may go when no claim is under way and nobody calls any of these on it.
+ * the sequencer. A sequencer is aligned to BIDE_CACHE_LINE, and so is what contains one. The memory
+ * may go when no claim is under way and nobody calls any of these on it.
+ * Threads: before it is shared. Errors: -EINVAL (`size` is 0, or more than half the range).
+ * Suspends: never. Progress: wait-free.
  */
 int bide_single_producer_sequencer_init(bide_single_producer_sequencer *sequencer,
                                         bide_sequence_barrier *cursor, bide_sequence_group *gate,
@@ -89,8 +90,9 @@ int bide_single_producer_sequencer_init(bide_single_producer_sequencer *sequence
 
 /*
  * Lets slots be abandoned. `markers` is an array of `size` bytes, the caller's, which must outlive
- * the sequencer; they are cleared here, and from now on by each claim. Returns 0, or -EINVAL if
- * size is no power of two. After init, before anything is claimed; does not suspend.
+ * the sequencer; they are cleared here, and from now on by each claim.
+ * Threads: before it is shared, after init, and before anything is claimed. Errors: -EINVAL (`size`
+ * is no power of two). Suspends: never.
  */
 int bide_single_producer_sequencer_set_markers(bide_single_producer_sequencer *sequencer,
                                                uint8_t *markers);
@@ -108,8 +110,9 @@ bide_single_producer_sequencer_clear_markers_(bide_single_producer_sequencer *se
 
 /*
  * Takes up to `most` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
- * none is free, or it is closed. The producer only; does not suspend; wait-free, but for joined
- * members of the gate (sequence_group.h).
+ * none is free, or it is closed.
+ * Threads: the producer's. Suspends: never. Progress: wait-free, but for joined members of the gate
+ * (sequence_group.h).
  */
 BIDE_INLINE bide_sequence bide_single_producer_sequencer_try_claim(
     bide_single_producer_sequencer *sequencer, bide_sequence most, bide_sequence *first)
@@ -147,13 +150,12 @@ BIDE_INLINE bool bide_single_producer_sequencer_claim_ready_(bide_awaiter *await
 /*
  * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while
  * none is. Afterwards claim->first and claim->count say which; the producer fills them and
- * publishes. `claim` is the caller's memory, in use until the wait has ended.
- *
- * Ends with 0; with -EPIPE if the sequencer was closed, or if a consumer at the gate has closed its
- * barrier, so that no slot will become free; or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h).
- * With anything but 0 nothing is claimed, and count is 0: to be cancelled loses nothing. The
- * producer only, one claim at a time; suspends while the ring is full; progress as try_claim, and
- * as a wait on the gate.
+ * publishes. If it does not end with 0, nothing is claimed, and count is 0. `claim` is the caller's
+ * memory, in use until the wait has ended.
+ * Threads: the producer's, one claim at a time. Errors: -EPIPE (the sequencer was closed; or a
+ * consumer at the gate has closed its barrier, so that no slot will become free), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if the ring is full. Cancel-safe: yes. Progress: as
+ * bide_single_producer_sequencer_try_claim, and as a wait on the gate.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_producer_sequencer_claim_up_to(
@@ -167,7 +169,12 @@ BIDE_INLINE bide_awaiter *bide_single_producer_sequencer_claim_up_to(
     return &claim->frame.awaiter;
 }
 
-/* The same for one slot, claim->first. The producer only; suspends while the ring is full. */
+/*
+ * The same for one slot, claim->first.
+ * Threads: the producer's, one claim at a time. Errors: as
+ * bide_single_producer_sequencer_claim_up_to. Suspends: if the ring is full. Cancel-safe: yes.
+ * Progress: as bide_single_producer_sequencer_claim_up_to.
+ */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
 bide_single_producer_sequencer_claim_one(bide_claim *claim,
@@ -177,8 +184,10 @@ bide_single_producer_sequencer_claim_one(bide_claim *claim,
 }
 
 /*
- * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
- * the claim ends with. The producer only.
+ * As claim_up_to, for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
+ * Returns what the claim ends with.
+ * Threads: the producer's. Errors: as bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int
 bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
@@ -189,7 +198,11 @@ bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
                                 deadline);
 }
 
-/* The same for one slot. The producer only; blocks. */
+/*
+ * The same for one slot.
+ * Threads: the producer's. Errors: as bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
+ */
 BIDE_INLINE int bide_single_producer_sequencer_claim_one_blocking(
     bide_claim *claim, bide_single_producer_sequencer *sequencer, uint64_t deadline)
 {
@@ -197,8 +210,8 @@ BIDE_INLINE int bide_single_producer_sequencer_claim_one_blocking(
 }
 
 /*
- * Is at least one slot free, so that a claim need not wait? False once it is closed. The producer
- * only; does not suspend; progress as try_claim.
+ * Is at least one slot free, so that a claim need not wait? False once it is closed.
+ * Threads: the producer's. Suspends: never. Progress: as bide_single_producer_sequencer_try_claim.
  */
 BIDE_INLINE bool
 bide_single_producer_sequencer_any_available(bide_single_producer_sequencer *sequencer)
@@ -248,8 +261,8 @@ bide_single_producer_sequencer_give_back_(bide_single_producer_sequencer *sequen
 /*
  * bide_single_producer_sequencer_give_back(sequencer, count): gives back the `count` slots that
  * were claimed last, and are not published. The next claim claims them again, and nobody notices.
- * To give back more than are in hand is misuse, which is caught where BIDE_DEBUG is 1. The producer
- * only; does not suspend, cannot fail; wait-free.
+ * To give back more than are in hand is misuse, which is caught where BIDE_DEBUG is 1.
+ * Threads: the producer's. Errors: none. Suspends: never. Progress: wait-free.
  */
 #define bide_single_producer_sequencer_give_back(sequencer, count) \
     bide_single_producer_sequencer_give_back_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
@@ -275,14 +288,19 @@ BIDE_INLINE void bide_single_producer_sequencer_publish_range_(
  * bide_single_producer_sequencer_publish_range(sequencer, first, count): publishes `count`
  * sequences from `first` on, at least one, which have been claimed, and every claimed one before
  * them: in order, as one step. (In another order: the multi-producer sequencer.) To publish what is
- * not claimed, or published already, is misuse, which is caught where BIDE_DEBUG is 1. The producer
- * only; does not suspend, cannot fail; progress as bide_sequence_barrier_publish.
+ * not claimed, or published already, is misuse, which is caught where BIDE_DEBUG is 1.
+ * Threads: the producer's. Errors: none. Suspends: never. Progress: as
+ * bide_sequence_barrier_publish.
  */
 #define bide_single_producer_sequencer_publish_range(sequencer, first, count)    \
     bide_single_producer_sequencer_publish_range_((sequencer), (first), (count), \
                                                   BIDE_NOT_CLAIMED_(sequencer))
 
-/* bide_single_producer_sequencer_publish(sequencer, sequence): the same for one sequence. */
+/*
+ * bide_single_producer_sequencer_publish(sequencer, sequence): the same for one sequence.
+ * Threads: the producer's. Errors: none. Suspends: never. Progress: as
+ * bide_sequence_barrier_publish.
+ */
 #define bide_single_producer_sequencer_publish(sequencer, sequence)           \
     bide_single_producer_sequencer_publish_range_((sequencer), (sequence), 1, \
                                                   BIDE_NOT_CLAIMED_(sequencer))
@@ -313,6 +331,8 @@ BIDE_INLINE void bide_single_producer_sequencer_abandon_(bide_single_producer_se
  * sequences from `first` on, without having filled their slots: consumers find them abandoned
  * (_is_abandoned) and go past. It is in order, so it publishes every claimed one before them.
  * Without markers (_set_markers) it is misuse, which is always caught. Otherwise as publishing.
+ * Threads: the producer's. Errors: none. Suspends: never. Progress: as
+ * bide_single_producer_sequencer_publish_range, linear in `count`.
  */
 #define bide_single_producer_sequencer_abandon(sequencer, first, count)    \
     bide_single_producer_sequencer_abandon_((sequencer), (first), (count), \
@@ -321,8 +341,8 @@ BIDE_INLINE void bide_single_producer_sequencer_abandon_(bide_single_producer_se
 /* ---- Consuming: all of it is the cursor's too, which consumers may use by itself ---- */
 
 /*
- * The last that is published, `last_known` or later. What was written before is visible. Any
- * thread; does not suspend; wait-free.
+ * The last that is published, `last_known` or later. What was written before is visible.
+ * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bide_sequence bide_single_producer_sequencer_last_published_after(
     bide_single_producer_sequencer *sequencer, bide_sequence last_known)
@@ -332,8 +352,8 @@ BIDE_INLINE bide_sequence bide_single_producer_sequencer_last_published_after(
 }
 
 /*
- * Is `sequence` published, or abandoned? What was written before is visible. Any thread; does not
- * suspend; wait-free.
+ * Is `sequence` published, or abandoned? What was written before is visible.
+ * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool
 bide_single_producer_sequencer_is_published(bide_single_producer_sequencer *sequencer,
@@ -344,9 +364,9 @@ bide_single_producer_sequencer_is_published(bide_single_producer_sequencer *sequ
 }
 
 /*
- * Was `sequence`, which is published, abandoned, so that there is nothing in its slot? Any thread
- * that holds the producer back from it, as a consumer at the gate does; does not suspend;
- * wait-free.
+ * Was `sequence`, which is published, abandoned, so that there is nothing in its slot?
+ * Threads: any that holds the producer back from it, as a consumer at the gate does. Suspends:
+ * never. Progress: wait-free.
  */
 BIDE_INLINE bool
 bide_single_producer_sequencer_is_abandoned(bide_single_producer_sequencer *sequencer,
@@ -358,8 +378,9 @@ bide_single_producer_sequencer_is_abandoned(bide_single_producer_sequencer *sequ
 
 /*
  * Waits until `target` is published: all as bide_sequence_barrier_wait_until_published.
- * `last_known` is not needed here; it is the multi-producer sequencer's. Any thread; suspends if
- * `target` is not published.
+ * `last_known` is not needed here; it is the multi-producer sequencer's.
+ * Threads: any. Errors: as bide_sequence_barrier_wait_until_published. Suspends: if `target` is not
+ * published. Cancel-safe: yes. Progress: as bide_sequence_barrier_wait_until_published.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
@@ -372,8 +393,10 @@ bide_single_producer_sequencer_wait_until_published(bide_sequence_waiter *waiter
 }
 
 /*
- * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
- * the wait ends with. Any thread.
+ * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
+ * the wait ends with.
+ * Threads: any. Errors: as bide_single_producer_sequencer_wait_until_published; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_single_producer_sequencer_wait_until_published_blocking(
     bide_sequence_waiter *waiter, bide_single_producer_sequencer *sequencer, bide_sequence target,
@@ -388,14 +411,18 @@ BIDE_INLINE int bide_single_producer_sequencer_wait_until_published_blocking(
 
 /*
  * Ends publishing: closes the cursor. Consumers read what is published, then their waits end with
- * -EPIPE; and no claim succeeds any more. Nobody will see what is claimed and not published. The
- * producer only, or what acts for it, any number of times; does not suspend, cannot fail; progress
- * as bide_sequence_barrier_close. (A consumer ends the producer's claims by closing its own barrier
- * at the gate, anybody by asking the producer to stop.)
+ * -EPIPE; and no claim succeeds any more. Nobody will see what is claimed and not published. (A
+ * consumer ends the producer's claims by closing its own barrier at the gate; any thread does by
+ * asking the producer to stop.)
+ * Threads: the producer's, or those of what acts for it, any number of times. Errors: none.
+ * Suspends: never. Progress: as bide_sequence_barrier_close.
  */
 void bide_single_producer_sequencer_close(bide_single_producer_sequencer *sequencer);
 
-/* Was it closed? What was written before is visible. Any thread; does not suspend; wait-free. */
+/*
+ * Was it closed? What was written before is visible.
+ * Threads: any. Suspends: never. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_single_producer_sequencer_is_closed(bide_single_producer_sequencer *sequencer)
 {
     /* acquire: partner is the shutting. */
@@ -406,9 +433,10 @@ BIDE_INLINE bool bide_single_producer_sequencer_is_closed(bide_single_producer_s
 /*
  * Waits until the consumers at the gate have done with all that is published now: after a close,
  * with all there is. `waiter` is the caller's memory, in use until then. Ends as a wait on the
- * group does: with 0; with -EPIPE if one of them has closed its barrier before; or as it was cut
- * short, which loses nothing. Any thread; suspends if the consumers have not done with it; progress
- * as the group's wait.
+ * group does.
+ * Threads: any. Errors: -EPIPE (one of them has closed its barrier before), -ECANCELED, -ETIMEDOUT.
+ * Suspends: if the consumers have not done with it. Cancel-safe: yes. Progress: as
+ * bide_sequence_group_wait_until_published.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
@@ -420,8 +448,10 @@ bide_single_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
 }
 
 /*
- * The same for a plain thread, which blocks, until `deadline` at most (sync_wait.h). Returns what
- * the wait ends with. Any thread.
+ * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
+ * the wait ends with.
+ * Threads: any. Errors: as bide_single_producer_sequencer_drain; -ETIMEDOUT (the deadline has
+ * come). Progress: blocks.
  */
 BIDE_INLINE int
 bide_single_producer_sequencer_drain_blocking(bide_sequence_group_waiter *waiter,
@@ -446,8 +476,8 @@ BIDE_INLINE void bide_single_producer_sequencer_destroy_(bide_single_producer_se
 
 /*
  * bide_single_producer_sequencer_destroy(sequencer): the end of its life. Does nothing, but where
- * misuse is looked for (BIDE_DEBUG) tells if a consumer waits for what it would publish. By the one
- * thread that still has it; does not suspend; wait-free.
+ * misuse is looked for (BIDE_DEBUG) tells if a consumer waits for what it would publish.
+ * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_single_producer_sequencer_destroy(sequencer) \
     bide_single_producer_sequencer_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))

@@ -22,16 +22,11 @@ create.h
 frame.h
 generator.h
 handle.h
-multi_producer_sequencer.h
 recursive_generator.h
 rendezvous.h
-ring.h
 scope.h
 select.h
-sequence_barrier.h
-sequence_group.h
 single_consumer_event.h
-single_producer_sequencer.h
 spawn.h
 task.h
 then.h

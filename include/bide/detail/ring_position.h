@@ -2,8 +2,11 @@
  * Positions in a ring of any capacity, as one word: which lap, which slot in it, and one bit that
  * is free.
  *
- *     | lap ...... | index ... | bit |        lap, a power of two, is what one lap more adds to the word;
- *                  <-- < lap -------->        end, twice the capacity, at most lap, is where the index goes back to 0
+ *     | lap ...... | index ... | bit |
+ *                  <---- < lap ---->
+ *
+ *     lap     a power of two: what one lap more adds to the word
+ *     end     twice the capacity, at most lap: where the index goes back to 0
  *
  * Equal words are the same place in the same lap, so no slot need stay free to tell full from
  * empty. No capacity needs a division: a step is an addition, and a comparison at the wrap. The lap

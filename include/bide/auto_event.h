@@ -126,13 +126,9 @@ BIDE_INLINE void bide_auto_event_close(bide_auto_event *event)
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_auto_event_destroy(event) \
-    bide_notify_destroy_checked_(      \
-        &(event)->notify, BIDE_MISUSE_("an event is destroyed while it is waited for", #event))
-#else
-#define bide_auto_event_destroy(event) ((void)(event))
-#endif
+#define bide_auto_event_destroy(event)                                \
+    BIDE_END_OF_LIFE_(bide_notify_destroy_checked_, &(event)->notify, \
+                      "an event is destroyed while it is waited for", #event)
 
 BIDE_EXTERN_C_END
 

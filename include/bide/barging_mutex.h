@@ -282,13 +282,9 @@ BIDE_INLINE void bide_barging_mutex_destroy_checked_(bide_barging_mutex *mutex, 
  * locked or waited for.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_barging_mutex_destroy(mutex) \
-    bide_barging_mutex_destroy_checked_(  \
-        (mutex), BIDE_MISUSE_("a barging mutex is destroyed while it is in use", #mutex))
-#else
-#define bide_barging_mutex_destroy(mutex) ((void)(mutex))
-#endif
+#define bide_barging_mutex_destroy(mutex)                           \
+    BIDE_END_OF_LIFE_(bide_barging_mutex_destroy_checked_, (mutex), \
+                      "a barging mutex is destroyed while it is in use", #mutex)
 
 BIDE_EXTERN_C_END
 

@@ -169,13 +169,9 @@ BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, cons
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_condition_destroy(condition) \
-    bide_condition_destroy_checked_(      \
-        (condition), BIDE_MISUSE_("a condition is destroyed while it is waited for", #condition))
-#else
-#define bide_condition_destroy(condition) ((void)(condition))
-#endif
+#define bide_condition_destroy(condition)                           \
+    BIDE_END_OF_LIFE_(bide_condition_destroy_checked_, (condition), \
+                      "a condition is destroyed while it is waited for", #condition)
 
 BIDE_EXTERN_C_END
 

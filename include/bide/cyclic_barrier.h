@@ -240,13 +240,9 @@ BIDE_INLINE void bide_cyclic_barrier_destroy_checked_(bide_cyclic_barrier *barri
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_cyclic_barrier_destroy(barrier) \
-    bide_cyclic_barrier_destroy_checked_(    \
-        (barrier), BIDE_MISUSE_("a barrier is destroyed while it is waited for", #barrier))
-#else
-#define bide_cyclic_barrier_destroy(barrier) ((void)(barrier))
-#endif
+#define bide_cyclic_barrier_destroy(barrier)                           \
+    BIDE_END_OF_LIFE_(bide_cyclic_barrier_destroy_checked_, (barrier), \
+                      "a barrier is destroyed while it is waited for", #barrier)
 
 BIDE_EXTERN_C_END
 

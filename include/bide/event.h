@@ -99,24 +99,21 @@ BIDE_INLINE void bide_event_reset(bide_event *event)
  */
 void bide_event_close(bide_event *event);
 
+BIDE_INLINE void bide_event_destroy_checked_(bide_event *event, const char *what,
+                                             const char *function, const char *file, unsigned line)
+{
+    if (!bide_waiter_list_word_is_idle(bide_atomic_load(&event->waiters.word, relaxed)))
+        bide_misuse_(what, function, file, line);
+}
+
 /*
  * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
  * way.
  * Threads: any. Progress: wait-free.
  */
-#define bide_event_destroy(event) \
-    bide_event_destroy_(event, BIDE_MISUSE_("an event is destroyed while it is waited for", #event))
-
-BIDE_INLINE void bide_event_destroy_(bide_event *event, const char *what, const char *where,
-                                     const char *file, unsigned line)
-{
-#if BIDE_DEBUG
-    if (!bide_waiter_list_word_is_idle(bide_atomic_load(&event->waiters.word, relaxed)))
-        bide_misuse_(what, where, file, line);
-#else
-    (void)event, (void)what, (void)where, (void)file, (void)line;
-#endif
-}
+#define bide_event_destroy(event)                           \
+    BIDE_END_OF_LIFE_(bide_event_destroy_checked_, (event), \
+                      "an event is destroyed while it is waited for", #event)
 
 BIDE_INLINE bool bide_event_ready_(bide_awaiter *awaiter)
 {

@@ -154,9 +154,9 @@ BIDE_INLINE void bide_latch_close(bide_latch *latch)
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#define bide_latch_destroy(latch)       \
-    bide_event_destroy_(&(latch)->zero, \
-                        BIDE_MISUSE_("a latch is destroyed while it is waited for", #latch))
+#define bide_latch_destroy(latch)                                  \
+    BIDE_END_OF_LIFE_(bide_event_destroy_checked_, &(latch)->zero, \
+                      "a latch is destroyed while it is waited for", #latch)
 
 BIDE_EXTERN_C_END
 

@@ -203,13 +203,9 @@ BIDE_INLINE void bide_mutex_destroy_checked_(bide_mutex *mutex, const char *what
  * locked or waited for.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_mutex_destroy(mutex)        \
-    bide_mutex_destroy_checked_((mutex), \
-                                BIDE_MISUSE_("a mutex is destroyed while it is in use", #mutex))
-#else
-#define bide_mutex_destroy(mutex) ((void)(mutex))
-#endif
+#define bide_mutex_destroy(mutex)                           \
+    BIDE_END_OF_LIFE_(bide_mutex_destroy_checked_, (mutex), \
+                      "a mutex is destroyed while it is in use", #mutex)
 
 BIDE_EXTERN_C_END
 

@@ -199,13 +199,9 @@ BIDE_INLINE void bide_notify_destroy_checked_(bide_notify *notify, const char *w
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_notify_destroy(notify) \
-    bide_notify_destroy_checked_(   \
-        (notify), BIDE_MISUSE_("a notify is destroyed while it is waited for", #notify))
-#else
-#define bide_notify_destroy(notify) ((void)(notify))
-#endif
+#define bide_notify_destroy(notify)                           \
+    BIDE_END_OF_LIFE_(bide_notify_destroy_checked_, (notify), \
+                      "a notify is destroyed while it is waited for", #notify)
 
 BIDE_EXTERN_C_END
 

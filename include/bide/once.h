@@ -183,13 +183,9 @@ BIDE_INLINE void bide_once_destroy_checked_(bide_once *once, const char *what, c
  * waited for.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_once_destroy(once)        \
-    bide_once_destroy_checked_((once), \
-                               BIDE_MISUSE_("a once is destroyed while it is in use", #once))
-#else
-#define bide_once_destroy(once) ((void)(once))
-#endif
+#define bide_once_destroy(once)                           \
+    BIDE_END_OF_LIFE_(bide_once_destroy_checked_, (once), \
+                      "a once is destroyed while it is in use", #once)
 
 /* ---- An operation that is run once ---- */
 

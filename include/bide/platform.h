@@ -64,6 +64,16 @@ BIDE_COLD void bide_misuse_(const char *what, const char *function, const char *
  */
 #define BIDE_MISUSE_(what, object) what ": " object, __func__, __FILE__, __LINE__
 
+/*
+ * The end of an object's life: does nothing; where BIDE_DEBUG is 1 it has `check` look whether the
+ * object is in use, and tell of misuse with BIDE_MISUSE_(what, name).
+ */
+#if BIDE_DEBUG
+#define BIDE_END_OF_LIFE_(check, object, what, name) check((object), BIDE_MISUSE_(what, name))
+#else
+#define BIDE_END_OF_LIFE_(check, object, what, name) ((void)(object))
+#endif
+
 BIDE_EXTERN_C_END
 
 #endif

@@ -101,13 +101,9 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
  * two it tells the coroutine's name.
  * Threads: one at a time.
  */
-#if BIDE_DEBUG
-#define bide_run_loop_destroy(loop) \
-    bide_run_loop_destroy_checked_( \
-        (loop), BIDE_MISUSE_("a run loop is destroyed while it is in use", #loop))
-#else
-#define bide_run_loop_destroy(loop) ((void)(loop))
-#endif
+#define bide_run_loop_destroy(loop)                           \
+    BIDE_END_OF_LIFE_(bide_run_loop_destroy_checked_, (loop), \
+                      "a run loop is destroyed while it is in use", #loop)
 
 BIDE_EXTERN_C_END
 

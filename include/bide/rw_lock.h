@@ -319,13 +319,9 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
  * held or waited for.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_rw_lock_destroy(lock) \
-    bide_rw_lock_destroy_checked_( \
-        (lock), BIDE_MISUSE_("a reader-writer lock is destroyed while it is in use", #lock))
-#else
-#define bide_rw_lock_destroy(lock) ((void)(lock))
-#endif
+#define bide_rw_lock_destroy(lock)                           \
+    BIDE_END_OF_LIFE_(bide_rw_lock_destroy_checked_, (lock), \
+                      "a reader-writer lock is destroyed while it is in use", #lock)
 
 BIDE_EXTERN_C_END
 

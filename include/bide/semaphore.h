@@ -197,13 +197,9 @@ BIDE_INLINE void bide_semaphore_destroy_checked_(bide_semaphore *semaphore, cons
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_semaphore_destroy(semaphore) \
-    bide_semaphore_destroy_checked_(      \
-        (semaphore), BIDE_MISUSE_("a semaphore is destroyed while it is waited for", #semaphore))
-#else
-#define bide_semaphore_destroy(semaphore) ((void)(semaphore))
-#endif
+#define bide_semaphore_destroy(semaphore)                           \
+    BIDE_END_OF_LIFE_(bide_semaphore_destroy_checked_, (semaphore), \
+                      "a semaphore is destroyed while it is waited for", #semaphore)
 
 BIDE_EXTERN_C_END
 

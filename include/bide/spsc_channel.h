@@ -282,14 +282,9 @@ BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel,
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_spsc_channel_destroy(channel_) \
-    bide_spsc_channel_destroy_checked_(     \
-        &(channel_)->channel,               \
-        BIDE_MISUSE_("a channel is destroyed while it is waited for", #channel_))
-#else
-#define bide_spsc_channel_destroy(channel_) ((void)(channel_))
-#endif
+#define bide_spsc_channel_destroy(channel_)                                     \
+    BIDE_END_OF_LIFE_(bide_spsc_channel_destroy_checked_, &(channel_)->channel, \
+                      "a channel is destroyed while it is waited for", #channel_)
 
 BIDE_EXTERN_C_END
 

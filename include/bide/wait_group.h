@@ -204,13 +204,9 @@ BIDE_INLINE void bide_wait_group_destroy_checked_(bide_wait_group *group, const 
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_wait_group_destroy(group) \
-    bide_wait_group_destroy_checked_(  \
-        (group), BIDE_MISUSE_("a wait group is destroyed while it is waited for", #group))
-#else
-#define bide_wait_group_destroy(group) ((void)(group))
-#endif
+#define bide_wait_group_destroy(group)                           \
+    BIDE_END_OF_LIFE_(bide_wait_group_destroy_checked_, (group), \
+                      "a wait group is destroyed while it is waited for", #group)
 
 BIDE_EXTERN_C_END
 

@@ -1,6 +1,6 @@
 /*
- * What is done once, by the first that comes, the runner; the others wait until it is done. Floor:
- * sync.
+ * What is done once, by the first that comes, the runner; the others wait until it is done.
+ * Floor: sync.
  *
  *     bide_try(bide_once_begin(&self->begin, &once));
  *     if (self->begin.runs) {

@@ -1,7 +1,7 @@
 /*
  * An unbounded lock-free queue of many producers and many consumers: a list of segments of cells,
- * which producers are given by fetch-and-add as long as they are not in each other's way. Floor:
- * queue.
+ * which producers are given by fetch-and-add as long as they are not in each other's way.
+ * Floor: queue.
  *
  *     typedef bide_segment_queue(struct job) job_queue;
  *     bide_hazard_init(&domain, seats, 16);

@@ -1,6 +1,6 @@
 /*
- * An operation under a stop source of the caller's choice, in place of its context's. Floor:
- * coroutine.
+ * An operation under a stop source of the caller's choice, in place of its context's.
+ * Floor: coroutine.
  *
  *     bide_await_status(status,
  *                       bide_with_stop(&self->limited, &server->draining, accept(&self->accept)));

@@ -17,7 +17,6 @@ import sys
 NOT_YET = """
 async_generator.h
 channel.h
-coroutine.h
 create.h
 frame.h
 generator.h
@@ -28,7 +27,6 @@ scope.h
 select.h
 single_consumer_event.h
 spawn.h
-task.h
 then.h
 when.h
 """.split()

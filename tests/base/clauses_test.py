@@ -17,10 +17,7 @@ import sys
 NOT_YET = """
 async_generator.h
 channel.h
-create.h
-frame.h
 generator.h
-handle.h
 recursive_generator.h
 rendezvous.h
 scope.h

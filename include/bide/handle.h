@@ -3,7 +3,7 @@
  * Floor: coroutine.
  *
  *     bide_frame *handle = &counter.frame;
- *     bide_start(handle, &counter_body, &bide_default_context);   // lazy: it stands at its start
+ *     bide_start(handle, &counter_body, &bide_default_context);   // lazy; a body that yields
  *     while (!bide_done(handle))
  *         bide_resume(handle);                                    // up to where it next suspends
  *

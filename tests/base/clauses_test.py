@@ -20,12 +20,8 @@ channel.h
 generator.h
 recursive_generator.h
 rendezvous.h
-scope.h
 select.h
 single_consumer_event.h
-spawn.h
-then.h
-when.h
 """.split()
 
 FORMS = {

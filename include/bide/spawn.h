@@ -4,7 +4,8 @@
  *
  *     bide_spawn(&self->reader, context, reader_run(&self->reader_frame, ...));
  *     ...
- *     bide_await(bide_event_wait(&self->wait, &self->reader.ended));  // then self->reader.root.status
+ *     bide_await(bide_event_wait(&self->wait, &self->reader.ended));
+ *     use(self->reader.root.status);
  *
  * Any thread may spawn, and any number of coroutines and threads may wait for the end. It costs a
  * post to the scheduler and no allocation: the memory is the caller's. Where all that was begun is

@@ -17,7 +17,6 @@ import sys
 NOT_YET = """
 channel.h
 rendezvous.h
-select.h
 single_consumer_event.h
 """.split()
 

@@ -1,5 +1,5 @@
 /*
- * Where a chain of awaits begins: a root awaits one operation on behalf of nobody, in a context
+ * Where a chain of awaits begins: a root awaits one operation without a coroutine, in a context
  * that is given to it, and calls a function when it has ended. sync_wait and spawn are made of it.
  * Floor: coroutine.
  *
@@ -60,6 +60,8 @@ void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter 
  * `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,
  * and so `awaited` alone, from now on and while the root stays: before it is started, while it
  * runs, and, to no effect, when it has ended.
+ * Threads: any. Suspends: never. Progress: wait-free, but for a stop source, which blocks as
+ * bide_stop_source_attach does.
  */
 void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                        void (*ended)(bide_root *root), bool is_stoppable);

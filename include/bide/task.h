@@ -59,9 +59,9 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
  *
  * Awaiting it runs it on the awaiting thread, in the awaiting coroutine's context, and ends with
  * the task's error.
- * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, what the body
- * has done stays: its waits end with -ECANCELED, and it goes on until it ends by itself. Progress:
- * that of the body.
+ * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, what the
+ * body has done stays: its waits end with -ECANCELED, and it goes on until it ends by itself.
+ * Progress: that of the body.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body)

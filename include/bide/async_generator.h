@@ -157,8 +157,8 @@ BIDE_INLINE void bide_async_generator_give_back_(bide_awaiter *awaiter)
  * and the status is the generator's error. `next` and the generator are the caller's until the wait
  * has ended. What the generator awaits is cancelled in its stead. If the awaiting coroutine is
  * destroyed while it waits, so is the generator.
- * Threads: the consumer's. Errors: those of the body. Suspends: if the body does. Cancel-safe: no,
- * what the body has done stays. Progress: that of the body.
+ * Threads: the consumer's. Errors: those of the body. Suspends: if what the generator awaits does.
+ * Cancel-safe: no, what the body has done stays. Progress: that of the body.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_operation *next,

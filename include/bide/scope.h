@@ -85,7 +85,7 @@ BIDE_INLINE void bide_scope_cancel(bide_scope *scope)
  * When the owner is asked to stop meanwhile, so are they, and the wait ends when they have.
  * Threads: the owner's. Errors: those of the coroutines, the first. Suspends: unless all have
  * ended. Cancel-safe: as its inner operation is, for each branch: branch->status says. Progress:
- * lock-free, but for stop sources, which block as bide_stop_source_detach does.
+ * lock-free, but for stop sources: blocks as bide_stop_source_detach does.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_scope_join(bide_scope *scope);

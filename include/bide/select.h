@@ -105,7 +105,8 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
  * was had. `select`, the cases and what they are of are the caller's until the wait has ended; the
  * same cases may be used again, each made anew.
  * Threads: any. Errors: those of the winner, -ECANCELED, -ETIMEDOUT. Suspends: if no case can be
- * had. Cancel-safe: yes. Progress: that of its cases.
+ * had. Cancel-safe: yes. Progress: that of its cases; waiting blocks as bide_stop_source_attach
+ * does, if the context has a stop source.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,

@@ -44,7 +44,7 @@ typedef struct bide_when {
  * ended. Cancelled, it cancels each branch, and ends when they have.
  * Threads: any. Errors: those of the branches, the first. Suspends: if there are branches.
  * Cancel-safe: as its inner operation is, for each branch: branch->status says. Progress:
- * lock-free, but for stop sources, which block as bide_stop_source_attach does.
+ * lock-free, but for stop sources: blocks as bide_stop_source_attach does.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_when_all(bide_when *when, bide_branch *branches, size_t count);

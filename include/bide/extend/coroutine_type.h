@@ -57,9 +57,9 @@ struct bide_coroutine_type {
     bide_frame *(*initial_suspend)(bide_frame *frame);
 
     /*
-     * For bide_yield: the body is suspended. Keeps or passes on `value` (what bide_yield was given;
-     * it is the body's until it is resumed), and returns the frame that runs next, as an awaiter's
-     * suspend does. NULL: such a coroutine does not yield.
+     * For bide_yield: the body is suspended. Keeps or passes on `value`, which is what bide_yield
+     * was given, and the body's until it is resumed. Returns the frame that runs next, as an
+     * awaiter's suspend does. NULL: such a coroutine does not yield.
      */
     bide_frame *(*yield_value)(bide_frame *frame, void *value);
 

@@ -13,9 +13,9 @@
  *     use(self->line.length);
  *
  * The frame of a child is a member of its parent's frame, or any other memory that stays until the
- * task has ended. A task runs in the context of the coroutine that awaits it, and on the same
- * thread, by symmetric transfer. Nothing here allocates. To begin one beside its parent there are
- * scopes (scope.h), bide_when_all (when.h) and bide_spawn (spawn.h).
+ * task has ended. A task runs in the context of the coroutine that awaits it, and starts on the
+ * same thread, by symmetric transfer. Nothing here allocates. To begin one beside its parent there
+ * are scopes (scope.h), bide_when_all (when.h) and bide_spawn (spawn.h).
  *
  * Source: the lazily started task with symmetric transfer of Lewis Baker's articles on coroutines.
  */

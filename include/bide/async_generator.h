@@ -1,6 +1,6 @@
 /*
- * An asynchronous generator: a coroutine that hands values to another, one each time that it is asked, and may
- * await between two of them. Floor: coroutine.
+ * An asynchronous generator: a coroutine that hands values to another, one each time that it is
+ * asked, and may await between two of them. Floor: coroutine.
  *
  *     struct lines {
  *         bide_async_generator generator;     // header first
@@ -16,13 +16,17 @@
  *         bide_end();
  *     }
  *
- * and in the body of who takes the values, with a bide_async_generator_next_operation `next` in its frame:
+ * and in the consumer's body, with a bide_async_generator_next_operation `next` in its frame:
  *
  *     bide_for_await(&self->next, lines(&self->lines, file))
  *         puts(self->next.value);
  *
- * It runs in the context of whoever asks for a value, in turn with it: each hands over to the other by symmetric
- * transfer, so the stack does not grow. Of one coroutine at a time; that may change between two values.
+ * It has one consumer at a time, the coroutine that asks for a value; that may change between two
+ * values. The generator runs in the context of its consumer, in turn with it. Nothing here
+ * allocates.
+ *
+ * Why it is right: each of the two hands over to the other by symmetric transfer, so they never run
+ * at once, and the stack does not grow.
  *
  * Source: the asynchronous generator of cppcoro.
  */
@@ -35,7 +39,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* The first member of an asynchronous generator's frame. Its continuation is who has asked for a value. */
+/* The first member of an asynchronous generator's frame. Its continuation is the consumer. */
 typedef struct bide_async_generator {
     bide_frame frame;
     void *value; /* the newest */
@@ -69,13 +73,17 @@ static const bide_coroutine_type bide_async_generator_type = {"async_generator",
                                                               NULL,
                                                               NULL};
 
-/* Opens the definition of an asynchronous generator's body; see bide_coroutine_of. */
+/*
+ * Opens the definition of an asynchronous generator's body; see bide_coroutine_of.
+ * Threads: as bide_coroutine_of.
+ */
 #define bide_async_generator_coroutine(name) bide_coroutine_of(bide_async_generator_type, name)
 
 /*
  * Makes `generator` an asynchronous generator at its start, to be run by `body` (the constant of a
- * bide_async_generator_coroutine). Writes the header only; returns the generator. The frame is the caller's and
- * must stay where it is until the generator has ended. Cannot fail.
+ * bide_async_generator_coroutine). Writes the header only; returns the generator. The frame is the
+ * caller's and must stay where it is until the generator has ended. Cannot fail.
+ * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bide_async_generator *bide_async_generator_init(bide_async_generator *generator,
                                                             const bide_point *body)
@@ -85,15 +93,21 @@ BIDE_INLINE bide_async_generator *bide_async_generator_init(bide_async_generator
     return generator;
 }
 
-/* With what it ended: 0 or a negative errno; -ECANCELED if it was stopped. Only after its end. */
+/*
+ * With what it ended: 0 or a negative errno. Only after its end.
+ * Threads: one at a time. Errors: those of the body; -ECANCELED (it was stopped). Progress:
+ * wait-free.
+ */
 BIDE_INLINE int bide_async_generator_error(const bide_async_generator *generator)
 {
     return generator->frame.error;
 }
 
 /*
- * Stops it where it stands, between two values: what follows its `finally` runs. Does nothing if it has ended.
- * By who takes the values, or nobody else at the same time.
+ * Stops it where it stands, between two values: what follows its `finally` runs. Does nothing if it
+ * has ended.
+ * Threads: the consumer's, or another's while there is no consumer. Suspends: never. Progress: that
+ * of `finally`.
  */
 BIDE_INLINE void bide_async_generator_end(bide_async_generator *generator)
 {
@@ -111,7 +125,7 @@ BIDE_INLINE bide_frame *bide_async_generator_suspend_(bide_awaiter *awaiter, bid
     bide_frame *generator =
         &((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame;
     if (BIDE_UNLIKELY(bide_frame_point(generator)->state == BIDE_AT_AWAIT))
-        return bide_frame_started_(&generator->awaiter, frame); /* somebody else asks already */
+        return bide_frame_started_(&generator->awaiter, frame); /* it has a consumer already */
     generator->awaiter.frame = frame;
     generator->context = frame->context;
     return generator;
@@ -131,17 +145,20 @@ BIDE_INLINE bide_frame *bide_async_generator_coroutine_(bide_awaiter *awaiter)
     return &((bide_async_generator_next_operation *)(void *)awaiter)->generator->frame;
 }
 
-/* The coroutine that asked is destroyed: so is the generator, also if it has yielded. */
+/* The consumer is destroyed: so is the generator, also if it has yielded. */
 BIDE_INLINE void bide_async_generator_give_back_(bide_awaiter *awaiter)
 {
     bide_async_generator_end(((bide_async_generator_next_operation *)(void *)awaiter)->generator);
 }
 
 /*
- * Runs the generator, in the context of the awaiting coroutine, up to its next yield; next->value is then what it
- * has yielded, and the status 0. At its end, and ever after, next->value is NULL and the status is the generator's
- * error. `next` and the generator are the caller's until the wait has ended. Suspends if the generator does, and
- * what it awaits can be cancelled in its stead. If the coroutine is destroyed while it waits, so is the generator.
+ * Runs the generator, in the context of the awaiting coroutine, up to its next yield; next->value
+ * is then what it has yielded, and the status 0. At its end, and ever after, next->value is NULL
+ * and the status is the generator's error. `next` and the generator are the caller's until the wait
+ * has ended. What the generator awaits is cancelled in its stead. If the awaiting coroutine is
+ * destroyed while it waits, so is the generator.
+ * Threads: the consumer's. Errors: those of the body. Suspends: if what the generator awaits does.
+ * Cancel-safe: no, what the body has done stays. Progress: that of the body.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_operation *next,
@@ -161,11 +178,15 @@ BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_op
 }
 
 /*
- * for (each value of the generator), in a body: the value is (next)->value, in the frame, since a local would be lost
- * at each await. The body of the loop follows, and may await. It may end the loop by `break`, which ends the
- * generator too; by return, bide_return or goto it stays where it stands, to be ended in `finally`. `next`, a pointer
- * to a bide_async_generator_next_operation of the frame, is evaluated often, `generator` once. After the loop
- * bide_async_generator_error says whether the generator failed. Expands to: two nested for and an await.
+ * for (each value of the generator), in a body: the value is (next)->value, in the frame, because a
+ * local would be lost at each await. The body of the loop follows, and may await. It may end the
+ * loop by `break`, which ends the generator too. By return, bide_return or goto the generator stays
+ * where it stands, to be ended in `finally`. `next`, a pointer to a
+ * bide_async_generator_next_operation of the frame, is evaluated often, `generator` once. After the
+ * loop bide_async_generator_error says whether the generator failed. Expands to: two nested for and
+ * an await.
+ * Threads: the coroutine's. Errors: none, see bide_async_generator_error. Suspends: if the
+ * generator does. Cancel-safe: as bide_async_generator_next. Progress: that of the generator.
  */
 #define bide_for_await(next, generator_expression) \
     BIDE_FOR_AWAIT_(next, generator_expression, BIDE_NAME_(bide_for_await_body_, __LINE__))

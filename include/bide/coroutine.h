@@ -15,24 +15,29 @@
  *         bide_end();
  *     }
  *
- * A local variable of the C function is lost at each await, one that is initialised right after
- * bide_begin too; what must outlive an await is a member of the frame. Everything else in a body is plain
- * C: loops, blocks, switch, goto.
+ * A local variable of the C function is lost at each await, even one that is initialised right
+ * after bide_begin. What must outlive an await is a member of the frame. Everything else in a body
+ * is plain C: loops, blocks, switch, goto.
+ *
+ * One thread at a time runs a body: that on which its scheduler resumes it. The macros that stand
+ * in a body are for that thread, "the coroutine's". An await of an operation that has ended already
+ * does not suspend, and is inlined where the compiler sees the operation's init function.
  *
  * Each macro says what it expands to. Names with a trailing underscore are the macros' own.
  *
- * There are two variants of the bodies (BIDE_STANDARD_C in compiler.h). With labels as values, an
- * await may stand anywhere and several may share a line. In standard C the body is one switch, so:
- * two awaits on a line do not compile (a duplicate case), and an await directly inside a switch of
- * the user's does not compile either with gcc and clang (its case is outside the range of an int);
- * where a compiler lets it pass, resuming there is caught as misuse.
+ * There are two variants of the bodies (BIDE_STANDARD_C in compiler.h):
+ * - With labels as values, an await may stand anywhere, and several may share a line.
+ * - In standard C the body is one switch. So two awaits on a line do not compile, because of a
+ *   duplicate case. Nor does an await directly inside a switch of the user's, with gcc and clang,
+ *   because its case is outside the range of an int. Where a compiler lets that pass, resuming
+ *   there is caught as misuse.
  *
- * A yield is a case of that switch in both variants: a body that only yields then has no labels whose address
- * is taken, and compilers inline it into the loop that uses it. So a yield does not stand directly inside
- * a switch of the user's.
+ * A yield does not stand directly inside a switch of the user's. In both variants it is a case of
+ * the body's switch, so a body that only yields has no labels whose address is taken, and compilers
+ * inline it into the loop that uses it.
  *
- * In C++ (since C++11) a body is the switch of standard C unless BIDE_STANDARD_C is defined as 0,
- * so that the compiler refuses a local whose initialisation an await would jump over: one that is
+ * In C++ (since C++11) a body is the switch of standard C unless BIDE_STANDARD_C is defined as 0.
+ * So the compiler refuses a local whose initialisation an await would jump over: one that is
  * initialised, or has a constructor, may stand in no scope in which an await follows. Give it a
  * block of its own, or make it a member of the frame. With labels as values g++ refuses nothing,
  * and such an object is destroyed at each suspension. What is declared in the body is not visible
@@ -47,7 +52,9 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* The constants of a body: its code as it is known while it runs, and where it stands at its end. */
+/*
+ * The constants of a body: its code as it is known while it runs, and where it stands at its end.
+ */
 typedef struct bide_body_constants_ {
     bide_coroutine_code code;
     bide_point finished;
@@ -56,7 +63,7 @@ typedef struct bide_body_constants_ {
 /* What an ended body that was destroyed passes for its error. */
 #define BIDE_DESTROYED_ INT_MIN
 
-/* Nobody awaits a coroutine that has failed: its context is told. */
+/* No coroutine awaits one that has failed: its context is told. */
 BIDE_COLD void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_code *code,
                                      int error);
 
@@ -124,12 +131,14 @@ BIDE_INLINE bide_frame *bide_frame_finish_(bide_frame *frame, const bide_corouti
 }
 
 /*
- * Suspends `frame` at `here` on `awaiter`. What is to run next, most often the child that is awaited,
- * is stepped by a direct call while the depth allows. False: the operation has ended, go on. True: return
- * *elsewhere, who runs next. To go on, it is not enough to be handed the frame back: it may have been
- * resumed elsewhere meanwhile, gone on, and come back from another await through what is called here
- * (even through suspend itself, which may have queued the frame and then taken it from the queue again).
- * Then the resume loop, which goes by the frame's point, must have it.
+ * Suspends `frame` at `here` on `awaiter`. The frame that is to run next, most often the awaited
+ * child, is stepped by a direct call while the depth allows. False: the operation has ended, go on.
+ * True: return *elsewhere, the frame that runs next.
+ *
+ * To go on, it is not enough to be handed the frame back. It may have been resumed elsewhere
+ * meanwhile, gone on, and come back from another await through what is called here. Even suspend
+ * itself may do that, by queueing the frame and then taking it from the queue again. The resume
+ * loop, which goes by the frame's point, must have such a frame.
  */
 BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
                                const bide_awaiter_ops *ops, const bide_point *here, unsigned depth,
@@ -174,8 +183,8 @@ struct bide_any_pointer_ {
 
 /*
  * Is a frame's header the first member of T, or the first member of that, and so on? It is if a T
- * can be initialised by a header alone. Not looked at: what has a constructor or a base class, and
- * what cannot be initialised by nothing either, since it has a reference.
+ * can be initialised by a header alone. Not looked at: a type with a constructor or a base class,
+ * and a type that cannot be initialised by nothing either, because it has a reference.
  */
 template <class T>
 char (*bide_first_is_header_(const bide_frame *, ...))[1];
@@ -212,13 +221,19 @@ struct bide_self_ {
 #endif
 
 /*
- * Opens the definition of a body for a coroutine of `type` (a static const bide_coroutine_type); a block
- * follows that starts with bide_begin(name, ...). Expands to: the declaration of a step function, the
- * constant `name` (a bide_point: give &name to the type's init function), and the head of the step function.
+ * Opens the definition of a body for a coroutine of `type` (a static const bide_coroutine_type). A
+ * block follows that starts with bide_begin(name, ...). Expands to: the declaration of a step
+ * function; the constant `name`, a bide_point, whose address is given to the type's init function;
+ * and the head of the step function.
+ * Threads: any may use the constant.
  */
 #define bide_coroutine_of(type, name) BIDE_COROUTINE_(static, bide_body(name), type, name)
 
-/* The same for a type that forbids to await: the body only yields, and may be inlined into its consumer. */
+/*
+ * The same for a type that forbids to await: the body only yields, and may be inlined into its
+ * consumer.
+ * Threads: as bide_coroutine_of.
+ */
 #define bide_yielding_coroutine_of(type, name) \
     BIDE_COROUTINE_(static inline, BIDE_BODY_(static inline, 0, name), type, name)
 
@@ -227,11 +242,15 @@ struct bide_self_ {
  * a header; or further down, for bodies that call each other. Not in a function. The definition is
  * opened by bide_declared_coroutine, or by bide_declared_coroutine_of, in a file where the
  * declaration is seen. The name is then the whole program's: choose it as that of a function.
+ * Threads: as bide_coroutine_of.
  */
 #define bide_declare_body(name) extern const bide_point name
 
-/* Opens the definition of a declared body, as bide_coroutine_of that of one that its file has
- * for itself. */
+/*
+ * Opens the definition of a declared body, as bide_coroutine_of that of one that its file has for
+ * itself.
+ * Threads: as bide_coroutine_of.
+ */
 #define bide_declared_coroutine_of(type, name)               \
     BIDE_COROUTINE_CODE_(static, type, name)                 \
     const bide_point name = BIDE_POINT_START(&name##_code_); \
@@ -248,8 +267,11 @@ struct bide_self_ {
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
                                                      NULL};
 
-/* The same without the constants: the head of the step function only, name_step_, for an operation that
- * brings a start of its own. A constant name_type_, a pointer to the type, stands before it. */
+/*
+ * The head of the step function name_step_ only, without the constants, for an operation that
+ * brings a start of its own. A constant name_type_, a pointer to the type, stands before it.
+ * Threads: as bide_coroutine_of.
+ */
 #define bide_body(name) BIDE_BODY_(static, 1, name)
 
 #define BIDE_BODY_(linkage, awaits, name)                                               \
@@ -258,12 +280,15 @@ struct bide_self_ {
                                                unsigned bide_depth_)
 
 /*
- * The header stands first in what `self` points at, or this does not compile: a frame's header initialises the
- * first member, or the first member of that, and so on. Expands to no code. (`self` is declared beside the user's own
- * pointer, whose name is not known here.)
+ * The header stands first in what `self` points at, or this does not compile: a frame's header
+ * initialises the first member, or the first member of that, and so on. Expands to no code. `self`
+ * is declared beside the user's own pointer, whose name is not known here.
  */
 /* clang-format off */
-/* (To jump over the body's locals is what bodies do; of this jump, which is never made, nobody is to be warned.) */
+/*
+ * A jump over the body's locals is what bodies do. This one is never made, so it is to bring no
+ * warning.
+ */
 #if defined __GNUC__ && !defined __clang__ && !defined __cplusplus
 #define BIDE_CHECK_END_                                                                            \
     _Pragma("GCC diagnostic push")                                                                 \
@@ -308,31 +333,39 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
 #define BIDE_QUOTE_(name)        BIDE_QUOTE_TOKEN_(name)
 #define BIDE_QUOTE_TOKEN_(token) #token
 
-/* The body's parts, as cases of one switch: the body itself, what `finally` does, and the end. The yields,
- * and in standard C the awaits, are cases too, numbered past 32 bits so that they fit no other switch. */
+/*
+ * The body's parts, as cases of one switch: the body itself, what `finally` does, and the end. The
+ * yields, and in standard C the awaits, are cases too. Those are numbered past 32 bits, so that
+ * they fit no other switch.
+ */
 #define BIDE_PART_BODY_    0
 #define BIDE_PART_FINALLY_ 1
 #define BIDE_PART_END_     2
 #define BIDE_PART_AWAIT_   (UINT64_C(1) << 40)
 
 /*
+ * First in a body. `name` is that of bide_coroutine; the second argument declares the pointer by
+ * which the body calls its frame. Expands to: that declaration, a constant for the awaits to point
+ * at, and the jump to where the coroutine stood (labels as values), or the head of a switch that
+ * does it.
+ *
  * A local that is used across an await is lost, and compilers can be asked to find it:
  *
- *     clang --analyze -Xclang -analyzer-config -Xclang core.CallAndMessage:ArgPointeeInitializedness=true
+ *     clang --analyze -Xclang -analyzer-config -Xclang \
+ *         core.CallAndMessage:ArgPointeeInitializedness=true
  *                                            all of them, arrays and structs too; compiles nothing
  *     clang -Wall -Wconditional-uninitialized
  *                                            scalars
  *     gcc -O2 -Wall                          what is not a constant, arrays and structs too
  *     gcc -O1 -Wall -fno-tree-ccp -fno-tree-fre -fno-tree-dominator-opts
- *                                            constants too, which gcc propagates otherwise, as if they were kept
+ *                                            constants too; gcc propagates those otherwise, as if
+ *                                            they were kept
  *     gcc -Wjump-misses-init -DBIDE_STANDARD_C=1
- *                                            each that is initialised before an await and in scope at it, used or not
+ *                                            each that is initialised before an await and in scope
+ *                                            at it, used or not
  *
  * The first four are silent where nothing is lost. None is a part of -Wall or -Wextra alone.
- *
- * First in a body. `name` is that of bide_coroutine; the second argument declares the pointer by which
- * the body calls its frame. Expands to: that declaration, a constant for the awaits to point at, and
- * the jump to where the coroutine stood (labels as values), or the head of a switch that does it.
+ * Threads: the coroutine's.
  */
 #define bide_begin(name, ...)                                                              \
     bide_frame *const bide_frame_ = BIDE_NAME_(bide_in_, name);                            \
@@ -358,9 +391,11 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
         BIDE_BLOCK_BEGIN_                                                                  \
         bide_frame_runs_(bide_frame_);
 
-/* Does the compiler know it? The operation that an await ends with need not be the one that it began with,
- * if the frame has been elsewhere meanwhile, or if it was cut short: unless its kind is known at this place, and
- * it cannot be cut short, it is read again. */
+/*
+ * Does the compiler know it? The operation that an await ends with need not be the one that it
+ * began with, if the frame has been elsewhere meanwhile, or if the operation was cut short. So it
+ * is read again, unless its kind is known at this place and cannot be cut short.
+ */
 #if defined __GNUC__
 #define BIDE_KNOWN_(condition) __builtin_constant_p(condition)
 #else
@@ -370,7 +405,10 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
 /* The type of the body at hand, a constant. */
 #define BIDE_TYPE_ (*bide_body_.code.type)
 
-/* What the type does not allow: refused by the compiler where it knows, caught when it runs otherwise. */
+/*
+ * What the type does not allow. The compiler refuses it where it knows; otherwise it is caught when
+ * it runs.
+ */
 #if defined __GNUC__
 void bide_await_in_a_body_that_forbids_it_(void)
     __attribute__((error("this kind of coroutine may not await")));
@@ -399,7 +437,10 @@ void bide_yield_in_a_body_without_values_(void)
     bide_misuse_("an await stands after bide_finally", bide_body_.code.name, bide_body_.code.file, \
                  __LINE__)
 
-/* The end of the C frame of the function at hand that is nearer to its caller; NULL if it is not known. */
+/*
+ * The end of the C frame of the function at hand that is nearer to its caller; NULL if it is not
+ * known.
+ */
 #if defined __has_builtin
 #if __has_builtin(__builtin_dwarf_cfa)
 #define BIDE_STEP_TOP_ __builtin_dwarf_cfa()
@@ -467,7 +508,9 @@ void bide_yield_in_a_body_without_values_(void)
 /* clang-format off */
 #if !BIDE_STANDARD_C
 
-/* (clang wants a label's address in any function with a computed goto, so one is taken for nothing) */
+/*
+ * clang wants a label's address in any function with a computed goto, so one is taken for nothing.
+ */
 #define BIDE_DISPATCH_(awaits)                                                                     \
     if (awaits) {                                                                                  \
         (void)(__extension__ &&bide_exit_);                                                        \
@@ -502,8 +545,10 @@ void bide_yield_in_a_body_without_values_(void)
 
 #endif
 
-/* The case of an await or a yield. It and its value carry a name that says what is wrong where the compiler refuses it:
- * that it is out of the range of an int, or there already. */
+/*
+ * The case of an await or a yield. It and its value carry a name that says what is wrong where the
+ * compiler refuses the case: that it is out of the range of an int, or there already.
+ */
 #define BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number) (BIDE_PART_AWAIT_ + (number))
 #if defined __clang__
 #define BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number)                                               \
@@ -524,7 +569,10 @@ void bide_yield_in_a_body_without_values_(void)
     case BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number): bide_part_ = BIDE_PART_BODY_
 #endif
 
-/* (a number of a yield says which it is in the program; of an await in standard C, its line) */
+/*
+ * The number of a yield says which yield of the program it is; that of an await in standard C is
+ * its line.
+ */
 #define BIDE_CHECK_PART_                                                                           \
     do {                                                                                           \
         if (BIDE_UNLIKELY(bide_part_ >= BIDE_PART_AWAIT_))                                         \
@@ -545,31 +593,45 @@ void bide_yield_in_a_body_without_values_(void)
 
 /*
  * Waits for what `awaiter` (a bide_awaiter *, evaluated once) points at. Results are read from the
- * operation's own struct. A statement. Expands to: a constant for this place; ready? if not, save the
- * frame and suspend, returning whoever runs next unless the operation ends at once; the label where the
- * frame goes on; resume.
+ * operation's own struct. A statement. Expands to: a constant for this place; the question whether
+ * the operation is ready; if it is not, saving the frame and suspending, which returns the frame
+ * that runs next unless the operation ends at once; the label where the frame goes on; resume.
+ * Threads: the coroutine's. Errors: none, its status is dropped. Suspends: if the operation does.
+ * Cancel-safe: as its inner operation is. Progress: that of the operation.
  */
 #define bide_await(awaiter) BIDE_AWAIT_(awaiter, BIDE_IGNORE_)
 
-/* The same; the operation's status (0 or a negative errno) goes to `status`, an int that can be
+/*
+ * The same; the operation's status (0 or a negative errno) goes to `status`, an int that can be
  * assigned to after suspension too: a member of the frame, or a local assigned here and used before
- * the next await. */
+ * the next await.
+ * Threads: the coroutine's. Errors: those of the operation, in `status`. Suspends: if the operation
+ * does. Cancel-safe: as its inner operation is. Progress: that of the operation.
+ */
 #define bide_await_status(status, awaiter) BIDE_AWAIT_(awaiter, (status) =)
 
-/* The same; if the operation ended with a negative errno, so does this coroutine, as by
- * bide_return(errno). */
+/*
+ * The same; if the operation ended with a negative errno, so does this coroutine, as by
+ * bide_return(errno).
+ * Threads: the coroutine's. Errors: those of the operation end the coroutine. Suspends: if the
+ * operation does. Cancel-safe: as its inner operation is. Progress: that of the operation.
+ */
 #define bide_try(awaiter) BIDE_AWAIT_(awaiter, BIDE_FAIL_)
 
 /*
- * The same, directly in a loop: if the operation ended with -EPIPE, since what it waits for is
+ * The same, directly in a loop: if the operation ended with -EPIPE, because what it waits for is
  * closed and there is no more, the loop ends, as by break. With another negative errno the
- * coroutine does, as by bide_try. A statement; between `if` and `else` it stands in braces. Not
+ * coroutine ends, as by bide_try. A statement; between `if` and `else` it stands in braces. Not
  * directly in a switch, which is what the break would leave; outside a loop it does not compile.
  *
  *     for (;;) {
  *         bide_try_or_break(bide_channel_receive(&self->receive, self->jobs, &self->job));
  *         ...
  *     }
+ *
+ * Threads: the coroutine's. Errors: those of the operation end the coroutine, except -EPIPE.
+ * Suspends: if the operation does. Cancel-safe: as its inner operation is. Progress: that of the
+ * operation.
  */
 #define bide_try_or_break(awaiter)                \
     {                                             \
@@ -582,8 +644,11 @@ void bide_yield_in_a_body_without_values_(void)
         BIDE_FAIL_(bide_status_);                 \
     }
 
-/* Ends the coroutine with 0 or a negative errno, once what follows `bide_finally` has run. Results go
- * into the frame beforehand. Not after bide_finally. */
+/*
+ * Ends the coroutine with 0 or a negative errno, once what follows `bide_finally` has run. Results
+ * go into the frame beforehand. Not after bide_finally.
+ * Threads: the coroutine's. Suspends: never.
+ */
 #define bide_return(error)                                                  \
     do {                                                                    \
         (void)bide_begin_is_missing_;                                       \
@@ -592,8 +657,11 @@ void bide_yield_in_a_body_without_values_(void)
         goto bide_exit_;                                                    \
     } while (0)
 
-/* Hands what `value` points at to the type, and ends the coroutine with 0. For types that take values. Not
- * after bide_finally. */
+/*
+ * Hands what `value` points at to the type, and ends the coroutine with 0. For types that take
+ * values. Not after bide_finally.
+ * Threads: the coroutine's. Suspends: never.
+ */
 #define bide_return_value(value)                        \
     do {                                                \
         (void)bide_begin_is_missing_;                   \
@@ -603,21 +671,30 @@ void bide_yield_in_a_body_without_values_(void)
         goto bide_exit_;                                \
     } while (0)
 
-/* Suspends the coroutine and hands `value`, a pointer, to its type: a generator's consumer gets it. What it
- * points at is in the frame, or elsewhere; a local of the body is gone by then. A statement. Not after
- * bide_finally, nor directly inside a switch. */
+/*
+ * Suspends the coroutine and hands `value`, a pointer, to its type: a generator's consumer gets it.
+ * What it points at is in the frame, or elsewhere; a local of the body is gone by then. A
+ * statement. Not after bide_finally, nor directly inside a switch.
+ * Threads: the coroutine's. Suspends: always.
+ */
 #define bide_yield(value) BIDE_YIELD_(value)
 
-/* At the end of a body, before bide_end, at its outermost level: what follows runs however the body
- * ended. No await, no return in it. Expands to a case of bide_begin's switch. */
+/*
+ * At the end of a body, before bide_end, at its outermost level: what follows runs however the body
+ * ended. No await, no return in it. Expands to a case of bide_begin's switch.
+ * Threads: the coroutine's; when it is destroyed, those of bide_destroy.
+ */
 #define bide_finally()       \
     bide_return(0);          \
     BIDE_BLOCK_END_          \
     case BIDE_PART_FINALLY_: \
         BIDE_BLOCK_BEGIN_
 
-/* Last in a body; to reach it is to return 0. Expands to: the end of the switch, and the return of the
- * continuation. */
+/*
+ * Last in a body; to reach it is to return 0. Expands to: the end of the switch, and the return of
+ * the continuation.
+ * Threads: the coroutine's. Suspends: never.
+ */
 #define bide_end()                                                    \
     (void)bide_begin_is_missing_;                                     \
     if (bide_part_ == BIDE_PART_BODY_)                                \
@@ -633,11 +710,17 @@ void bide_yield_in_a_body_without_values_(void)
         return bide_next_frame(                                       \
             bide_frame_finish_(bide_frame_, &bide_body_.code, &bide_body_.finished, bide_error_))
 
-/* Inside a body: its frame, and the context it runs in. */
+/*
+ * Inside a body: its frame, and the context it runs in.
+ * Threads: the coroutine's. Progress: wait-free.
+ */
 #define bide_this_frame()   (bide_frame_)
 #define bide_this_context() (bide_frame_->context)
 
-/* Inside a body: its frame. */
+/*
+ * Inside a body: its frame.
+ * Threads: the coroutine's. Progress: wait-free.
+ */
 #define bide_this_frame() (bide_frame_)
 
 BIDE_EXTERN_C_END

@@ -1,16 +1,20 @@
 /*
- * Frames from an allocator. A frame remembers where it came from, in a header before it, so that it can be given
- * back when all that is left is a pointer to it. Floor: coroutine.
+ * Frames from an allocator. Floor: coroutine.
  *
  *     static bide_awaiter *walk(bide_allocator *allocator, const struct node *node)
  *     {
  *         struct walk *self = bide_create(sizeof *self, &walk_body, allocator);
  *         if (self != NULL)
  *             self->node = node;
- *         return bide_owned(self, &walk_body);      // freed when its result was taken; -ENOMEM if NULL
+ *         return bide_owned(self, &walk_body);  // freed when its result was taken; -ENOMEM if NULL
  *     }
  *
- * Source: the promise's operator new that keeps its allocator, of Lewis Baker's articles on coroutines.
+ * A frame remembers where it came from, in a header before it, so that it can be given back when
+ * all that is left is a pointer to it. Creating and freeing cost one call of the allocator each,
+ * and are as thread-safe as the allocator is.
+ *
+ * Source: the promise's operator new that keeps its allocator, of Lewis Baker's articles on
+ * coroutines.
  */
 #ifndef BIDE_CREATE_H
 #define BIDE_CREATE_H
@@ -29,27 +33,36 @@ typedef struct bide_owner {
 } bide_owner;
 
 /*
- * Memory for a frame of `size` bytes, which will run `body`: from the type's hook `allocate` with `argument`, or,
- * where the type has none, from the bide_allocator that `argument` points at. sizeof(bide_owner) bytes more
- * than `size` are asked for. NULL if there is none. Not initialised. As thread-safe as the allocator.
+ * Memory for a frame of `size` bytes, which will run `body`: from the type's hook `allocate` with
+ * `argument`, or, where the type has none, from the bide_allocator that `argument` points at.
+ * sizeof(bide_owner) bytes more than `size` are asked for. NULL if there is none. Not initialised.
+ * Threads: any that may use the allocator. Progress: that of the allocator.
  */
 void *bide_create(size_t size, const bide_point *body, void *argument);
 
-/* Gives a created frame back, to where it came from. Not while it is suspended: see bide_destroy. As thread-safe
- * as the allocator. */
+/*
+ * Gives a created frame back, to where it came from. Not while it is suspended: see bide_destroy.
+ * Threads: any that may use the allocator. Progress: that of the allocator.
+ */
 void bide_free(bide_frame *frame);
 
 /*
- * Puts a created frame at the start of `body`, and returns an awaiter that runs it as a child, ends with its
- * error and frees it; results are to be written elsewhere. With NULL, the awaiter ends with -ENOMEM, or the
- * type's get_return_object_on_allocation_failure returns another. To be awaited, once. It is freed where its result
- * is taken: under bide_schedule_on that is a thread of the other scheduler, which the allocator must allow.
+ * Puts a created frame at the start of `body`, and returns an awaiter that runs it as a child, ends
+ * with its error and frees it; results are to be written elsewhere. With NULL, the awaiter ends
+ * with -ENOMEM, or is what the type's get_return_object_on_allocation_failure returns. To be
+ * awaited, once. The frame is freed where its result is taken: under bide_schedule_on that is a
+ * thread of the other scheduler, which the allocator must allow.
+ * Threads: any. Errors: those of the body; -ENOMEM (`frame` is NULL). Suspends: if the body does.
+ * Cancel-safe: no, what the body has done stays. Progress: that of the body and of the allocator.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_owned(void *frame, const bide_point *body);
 
-/* The coroutine that is run by awaiting `awaiter`: itself if it is a frame, or the created one of bide_owned; NULL if it
- * is another operation. For hooks that look at what is awaited. */
+/*
+ * The coroutine that is run by awaiting `awaiter`: itself if it is a frame, or the created one of
+ * bide_owned; NULL if it is another operation. For hooks that look at what is awaited.
+ * Threads: any. Progress: wait-free.
+ */
 bide_frame *bide_awaited_frame(bide_awaiter *awaiter);
 
 BIDE_EXTERN_C_END

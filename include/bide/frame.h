@@ -1,6 +1,6 @@
 /*
- * Frames, awaiters, contexts and schedulers: what a suspended coroutine is, and how it is run again.
- * Floor: coroutine.
+ * Frames, awaiters, contexts and schedulers: what a suspended coroutine is, and how it is run
+ * again. Floor: coroutine.
  *
  * A frame is where a coroutine keeps itself: this header, then whatever else its type declares. An
  * awaiter is one operation that a frame waits for. They point at each other while the frame waits:
@@ -13,9 +13,31 @@
  *     | context   |               +-----------+
  *     +-----------+
  *
- * A frame is an awaiter too: to await a coroutine is to run it, and its `frame` is then whoever
- * awaits it, its continuation. That is why a frame costs four words and a child in its parent's
- * frame costs no awaiter beside it.
+ * A frame is an awaiter too: to await a coroutine is to run it, and its `frame` is then the frame
+ * that awaits it, its continuation. So a frame costs four words, and a child in its parent's frame
+ * costs no awaiter beside it.
+ *
+ * An operation of one's own is a struct with an awaiter at its head, a table, and an init function:
+ *
+ *     typedef struct bell_wait {
+ *         bide_awaiter awaiter;                              // at the head
+ *         bide_awaiter **bell;                               // the caller's: the one wait
+ *     } bell_wait;
+ *     static bide_frame *bell_suspend(bide_awaiter *awaiter, bide_frame *frame)
+ *     {
+ *         *((bell_wait *)(void *)awaiter)->bell = awaiter;
+ *         return NULL;                                       // suspended
+ *     }
+ *     static int bell_resume(bide_awaiter *awaiter) { return 0; }
+ *     static bide_awaiter *bell_heard(bell_wait *wait, bide_awaiter **bell)
+ *     {
+ *         static const bide_awaiter_ops ops = {.suspend = bell_suspend, .resume = bell_resume};
+ *         wait->awaiter.ops = &ops;
+ *         wait->bell = bell;
+ *         return &wait->awaiter;
+ *     }
+ *
+ *     bide_wake_one(bell);                                   // the waker, once
  *
  * The life of a frame:
  *
@@ -23,11 +45,14 @@
  *         |                                   |                         ^
  *         +------------------- bide_destroy --+-------------------------+
  *
- * Who may touch it: while it runs, the thread that runs it; while it is suspended, whoever ends what
- * it waits for, once. Whoever hands a frame from one thread to another does it by a release that the
- * taker acquires (a waiter list, a run queue), so its plain fields need no order of their own. And it runs
- * only where its context's scheduler runs it: an awaiter transfers to a frame of another scheduler by
- * posting (bide_wake), never by returning it from suspend.
+ * While a frame runs, the thread that runs it may touch it. While it is suspended, the waker may,
+ * once: the thread that ends what the frame waits for. A frame runs only where its context's
+ * scheduler runs it. So an awaiter transfers to a frame of another scheduler by posting
+ * (bide_wake), never by returning it from suspend.
+ *
+ * Why it is right: a waker that hands a frame from one thread to another does it by a release that
+ * the taker acquires (a waiter list, a run queue), so a frame's plain fields need no order of their
+ * own.
  */
 #ifndef BIDE_FRAME_H
 #define BIDE_FRAME_H
@@ -52,67 +77,77 @@ typedef struct bide_choice bide_choice;
 
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter
- * in place and returns it; the table is a `static const` in the header, so a compiler that sees the
- * init function inlines the whole await. NULL stands for what a frame that has not started does; it is
- * checked rather than called, because to await a child whose init function is in another file should
- * not take three more indirect calls.
+ * in place and returns it. The table is a `static const` in the header, so a compiler that sees the
+ * init function inlines the whole await. NULL stands for what a frame that has not started does. It
+ * is checked rather than called, because to await a child whose init function is in another file
+ * should not take three more indirect calls.
  */
 typedef struct bide_awaiter_ops {
     /* Has it ended already, so that there is no need to suspend? NULL: no. */
     bool (*ready)(bide_awaiter *awaiter);
 
     /*
-     * The frame is saved and awaiter->frame is set: start the operation. Returns who runs next:
-     * `frame` (it has ended, do not suspend after all), another frame (symmetric transfer), or NULL
-     * (back to whoever resumed). From the moment when the operation may end elsewhere, neither the
-     * awaiter nor the frame may be touched. NULL: the awaiter is a frame; it runs next, in the context of
-     * `frame`.
+     * The frame is saved and awaiter->frame is set: start the operation. Returns the frame that
+     * runs next: `frame` (it has ended, do not suspend after all), another frame (symmetric
+     * transfer), or NULL (back to the resume loop). From the moment when the operation may end
+     * elsewhere, neither the awaiter nor the frame may be touched. NULL: the awaiter is a frame; it
+     * runs next, in the context of `frame`.
      */
     bide_frame *(*suspend)(bide_awaiter *awaiter, bide_frame *frame);
 
-    /* The frame runs again: take the result. Returns 0 or a negative errno. NULL: the awaiter is a frame;
-     * its error. */
+    /*
+     * The frame runs again: take the result. Returns 0 or a negative errno. NULL: the awaiter is a
+     * frame; its error.
+     */
     int (*resume)(bide_awaiter *awaiter);
 
     /*
-     * The operation was started, and its coroutine is asked to stop: removes the operation from wherever it is
-     * enlisted, has it end with bide_awaiter_end_canceled, and wakes it; or does nothing, if it is ending by
-     * itself. What it was about to take stays where it is. Any thread, once, after suspend has returned, and at the
-     * same time as the operation's end; the operation stays until cancel has returned, even if it ends
-     * meanwhile (stop.h), and `frame` is then not the one that waits but a gate in front of it. No lock is
-     * held. NULL: it cannot be cut short.
+     * The operation was started, and its coroutine is asked to stop: removes the operation from
+     * wherever it is enlisted, has it end with bide_awaiter_end_canceled, and wakes it; or does
+     * nothing, if it is ending by itself. What it was about to take stays where it is. NULL: it
+     * cannot be cut short.
+     *
+     * Any thread, once, after suspend has returned, and at the same time as the operation's end.
+     * The operation stays until cancel has returned, even if it ends meanwhile (stop.h); its
+     * `frame` is then not the waiting coroutine's but a gate in front of that. No lock is held.
      */
     void (*cancel)(bide_awaiter *awaiter);
 
     /*
-     * The coroutine that waits is destroyed, and nobody ends the operation at the same time: removes it
-     * from wherever it is enlisted. On a thread of its scheduler. True: nothing refers to it any more. False:
-     * it has ended, and has been handed to its scheduler; what it took nobody will have, so it has given that back, or
-     * to the next. Also called, and then false, of an operation that ended without having suspended, or whose result
-     * was taken, on behalf of a coroutine that will never know: behind a wrapper (wrapper.h). NULL: it cannot be
-     * withdrawn.
+     * The waiting coroutine is destroyed, and no other thread ends the operation at the same time:
+     * removes the operation from wherever it is enlisted. On a thread of the coroutine's scheduler.
+     * NULL: it cannot be withdrawn.
+     *
+     * True: nothing refers to it any more. False: it has ended, and has been handed to its
+     * scheduler. What it took will have no taker, so it has given that back, or to the next waiter.
+     *
+     * Also called, and then false, of an operation that ended without having suspended, or whose
+     * result was taken, on behalf of a coroutine that will never know: behind a wrapper
+     * (wrapper.h).
      */
     bool (*withdraw)(bide_awaiter *awaiter);
 
-    const char *name; /* of the operation, for who looks inside; NULL for a frame */
+    const char *name; /* for inspection (inspect.h); NULL for a frame */
 
     /*
-     * For operations that are tried by a select, rather than awaited (extend/choice.h, where its rules are): does the
-     * operation if nothing has to be waited for, and returns what it ends with. Otherwise does nothing, returns
-     * -EAGAIN, and has put into choice->wait what to await before it is tried again. NULL: a select awaits it.
+     * For operations that a select tries, rather than awaits (extend/choice.h, where its rules
+     * are): does the operation if nothing has to be waited for, and returns what it ends with.
+     * Otherwise does nothing, returns -EAGAIN, and has put into choice->wait what to await before
+     * it is tried again. NULL: a select awaits it.
      */
     int (*attempt)(bide_awaiter *awaiter, bide_choice *choice);
 } bide_awaiter_ops;
 
 struct bide_awaiter {
     const bide_awaiter_ops *ops;
-    bide_awaiter *link; /* free for whoever holds the operation: the next in its list */
+    bide_awaiter *link; /* the operation's holder's: the next in its list */
     bide_frame *frame;  /* to be run when the operation has ended */
 };
 
 /*
  * The header of every coroutine's frame. awaiter.ops is its point (bide_frame_point), awaiter.link
- * what it waits for, awaiter.frame its continuation. Writer: the coroutine, or who begins it.
+ * what it waits for, awaiter.frame its continuation. Writer: the coroutine, or the thread that
+ * begins it.
  */
 struct bide_frame {
     bide_awaiter awaiter;
@@ -122,26 +157,37 @@ struct bide_frame {
     };
 };
 
-/* What a step returns: the frame that runs next, or NULL: none, back to whoever resumed. A struct, so that no
- * other value can be returned from a body by mistake. */
+/*
+ * What a step returns: the frame that runs next, or NULL: none, back to the resume loop. A struct,
+ * so that no other value can be returned from a body by mistake.
+ */
 typedef struct bide_next {
     bide_frame *frame;
 } bide_next;
 
-/* Runs a frame from its point to where it next stops. `depth` is how many more frames may be stepped by a
- * direct call on this stack; or BIDE_DESTROY_: the frame does not go on, but runs its `finally` part and
- * ends. */
+/*
+ * Runs a frame from its point to where it next stops. `depth` is how many more frames may be
+ * stepped by a direct call on this stack; or BIDE_DESTROY_: the frame does not go on, but runs its
+ * `finally` part and ends.
+ */
 #define BIDE_DESTROY_ UINT_MAX
 typedef bide_next bide_step(bide_frame *frame, unsigned depth);
 
-/* For step functions written by hand: `return bide_next_frame(frame);` has `frame` run next (NULL: none), */
+/*
+ * For step functions written by hand: `return bide_next_frame(frame);` has `frame` run next, or
+ * none, if it is NULL.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bide_next bide_next_frame(bide_frame *frame)
 {
     bide_next next = {frame};
     return next;
 }
 
-/* ... and `return bide_next_none();` none. */
+/*
+ * The same with none to run next: `return bide_next_none();`.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bide_next bide_next_none(void)
 {
     return bide_next_frame(NULL);
@@ -159,8 +205,8 @@ typedef struct bide_coroutine_code {
 typedef enum bide_state { BIDE_AT_START, BIDE_AT_AWAIT, BIDE_AT_YIELD, BIDE_AT_END } bide_state;
 
 /*
- * Where a coroutine can stand: one constant for its start, one for each await and yield, one for its end.
- * A suspended frame's function, file and line are read from here.
+ * Where a coroutine can stand: one constant for its start, one for each await and yield, one for
+ * its end. A suspended frame's function, file and line are read from here.
  */
 struct bide_point {
     bide_awaiter_ops ops; /* what awaiting a frame that stands here does */
@@ -171,8 +217,11 @@ struct bide_point {
     bide_state state;
 };
 
-/* For an operation that is made now and awaited later, or begun by hand: says so to the compiler, which
- * otherwise warns of one that is not awaited (BIDE_MUST_AWAIT). */
+/*
+ * For an operation that is made now and awaited later, or begun by hand: says so to the compiler,
+ * which otherwise warns of one that is not awaited (BIDE_MUST_AWAIT).
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
 {
     (void)awaiter;
@@ -203,19 +252,22 @@ extern const bide_point bide_point_finished;
 /* Runs frames. One of each kind of scheduler embeds this at its head. */
 struct bide_scheduler {
     /*
-     * Takes the operations from `first` to `last`, chained by `link` (last->link is NULL), which have
-     * ended: each one's frame is to be resumed, once, in this order. Any thread. Never resumes on the
-     * caller's stack. Touch none of them after it.
+     * Takes the operations from `first` to `last`, chained by `link` (last->link is NULL), which
+     * have ended: each one's frame is to be resumed, once, in this order. Any thread. Never resumes
+     * on the caller's stack. Touch none of them after it.
      */
     void (*post)(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last);
 
-    /* Do all of its coroutines run on one thread? So when one suspends, nothing resumes it before its suspend has
-     * returned, whoever posts it. */
+    /*
+     * Do all of its coroutines run on one thread? Then when one suspends, nothing resumes it before
+     * its suspend has returned, from whichever thread it is posted.
+     */
     bool one_thread;
 
     /*
-     * Called on a thread that runs one of its coroutines: is there nothing else that could run here, so
-     * that a coroutine about to suspend may rather look for a while (bide_look)? NULL: never.
+     * Called on a thread that runs one of its coroutines: is there nothing else that could run
+     * here, so that a coroutine about to suspend may rather look for a while (bide_look)? NULL:
+     * never.
      */
     bool (*idle)(bide_scheduler *scheduler);
 
@@ -223,40 +275,41 @@ struct bide_scheduler {
     bide_atomic(uint32_t) patience;
 
     /*
-     * Takes an operation that was posted, and whose frame has not been resumed yet, back out of the queue; for
-     * a frame that is destroyed. On the scheduler's own thread, or while none of them runs. False: it is
-     * not there. NULL: nothing can be taken back.
+     * Takes an operation that was posted, and whose frame has not been resumed yet, back out of the
+     * queue; for a frame that is destroyed. On the scheduler's own thread, or while none of them
+     * runs. False: it is not there. NULL: nothing can be taken back.
      */
     bool (*take_back)(bide_scheduler *scheduler, bide_awaiter *awaiter);
 
     /*
-     * Takes a timer (timer.h) that is not set and whose awaiter has its frame: when its time has come, never
-     * before, the awaiter is posted here, once, as an operation that has ended. Timers of one time in the
-     * order in which they were set. Returns 0 or a negative errno; from the moment when it may end elsewhere
-     * nothing of the timer is touched. Any thread; the scheduler stays until it has returned. NULL: this
-     * scheduler has no timers.
+     * Takes a timer (timer.h) that is not set and whose awaiter has its frame: when its time has
+     * come, never before, the awaiter is posted here, once, as an operation that has ended. Timers
+     * of one time in the order in which they were set. Returns 0 or a negative errno; from the
+     * moment when it may end elsewhere nothing of the timer is touched. Any thread; the scheduler
+     * stays until it has returned. NULL: this scheduler has no timers.
      */
     int (*set_timer)(bide_scheduler *scheduler, bide_timer *timer);
 
     /*
-     * True: it was set, will not be posted, and nothing refers to it any more. False: it has been posted, or
-     * was never set. Any thread, but not while it is being set; the scheduler and the timer stay until it has
-     * returned. NULL with set_timer.
+     * Takes a timer back. True: it was set, will not be posted, and nothing refers to it any more.
+     * False: it has been posted, or was never set. Any thread, but not while it is being set; the
+     * scheduler and the timer stay until it has returned. NULL with set_timer.
      */
     bool (*clear_timer)(bide_scheduler *scheduler, bide_timer *timer);
 
     /*
-     * Is the calling thread the only one that could run its coroutines, by what it is running now? Then nothing of it
-     * runs while this thread blocks. Any thread. NULL: unknown.
+     * Is the calling thread the only one that could run its coroutines, by what it is running now?
+     * Then nothing of it runs while this thread blocks. Any thread. NULL: unknown.
      */
     bool (*runs_here_only)(bide_scheduler *scheduler);
 };
 
 /*
- * Where a coroutine belongs. It is inherited: a coroutine has the context of the one that awaits it. Constant while
- * shared: a coroutine that moves to another scheduler changes to a context of its own, which is bide_this_context()
- * until it moves again. What begins beside it (roots, branches, deadlines, stop callbacks) copies the context that it is
- * given. bide_start does not: there the context is the caller's, and outlives the coroutine.
+ * Where a coroutine belongs. It is inherited: a coroutine has the context of the one that awaits
+ * it. Constant while shared: a coroutine that moves to another scheduler changes to a context of
+ * its own, which is bide_this_context() until it moves again. What begins beside it (roots,
+ * branches, deadlines, stop callbacks) copies the context that it is given. bide_start does not:
+ * there the context is the caller's, and outlives the coroutine.
  */
 struct bide_context {
     bide_scheduler *scheduler; /* never NULL */
@@ -264,8 +317,10 @@ struct bide_context {
         *stop;        /* of this one chain of coroutines (stop.h); NULL: is never asked to stop */
     const char *name; /* or NULL */
 
-    /* Told once of each coroutine that ended with `error` (a negative errno) when nobody awaited it; on
-     * the thread where it ended; `code` says which. NULL: nobody is told. */
+    /*
+     * Told once of each coroutine that ended with `error` (a negative errno) without being awaited;
+     * on the thread where it ended. `code` says which. NULL: errors of that kind are dropped.
+     */
     void (*unhandled)(const bide_context *context, const bide_coroutine_code *code, int error);
 };
 
@@ -278,42 +333,60 @@ extern bide_scheduler bide_inline_scheduler;
 /* The context of what is begun without another: the inline scheduler, no stop source, no name. */
 extern const bide_context bide_default_context;
 
-/* How many frames deep an await may step what it awaits by a direct call before it goes back to the
- * resume loop. It bounds the stack of any chain of coroutines. */
+/*
+ * How many frames deep an await may step what it awaits by a direct call before it goes back to the
+ * resume loop. It bounds the stack of any chain of coroutines.
+ */
 #ifndef BIDE_DIRECT_DEPTH
 #define BIDE_DIRECT_DEPTH 16
 #endif
 
-/* Where `frame` stands. Any thread, while the frame is not running. */
+/*
+ * Where `frame` stands.
+ * Threads: any, while the frame is not running. Progress: wait-free.
+ */
 BIDE_INLINE const bide_point *bide_frame_point(const bide_frame *frame)
 {
     return (const bide_point *)(const void *)frame->awaiter.ops;
 }
 
-/* Has it run to its end, or been destroyed? */
+/*
+ * Has it run to its end, or been destroyed?
+ * Threads: any, while the frame is not running. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_done(const bide_frame *frame)
 {
     return bide_frame_point(frame)->state == BIDE_AT_END;
 }
 
-/* Is it ready? Then it has ended without having been suspended, which is remembered: bide_awaiter_suspended. For what
- * awaits an operation on behalf of another coroutine, which may be destroyed before it is told. */
+/*
+ * Is it ready? Then it has ended without having been suspended, which is remembered:
+ * bide_awaiter_suspended. For an operation that awaits another on behalf of a coroutine, which may
+ * be destroyed before it is told.
+ * Threads: the waiter's. Progress: that of the operation's `ready`.
+ */
 BIDE_INLINE bool bide_awaiter_had(bide_awaiter *awaiter)
 {
     if (awaiter->ops->ready == NULL || !awaiter->ops->ready(awaiter))
         return false;
-    if (awaiter->frame != NULL) /* (some are constants) */
+    if (awaiter->frame != NULL) /* some are constants */
         awaiter->frame = NULL;
     return true;
 }
 
-/* In an operation's `withdraw`: was it suspended? If not it has ended by having been ready. */
+/*
+ * In an operation's `withdraw`: was it suspended? If not it has ended by having been ready.
+ * Threads: the waiter's. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_awaiter_suspended(const bide_awaiter *awaiter)
 {
     return awaiter->frame != NULL;
 }
 
-/* Is the awaiter a frame? */
+/*
+ * Is the awaiter a frame?
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
 {
     return awaiter->ops->withdraw == bide_frame_withdraw_;
@@ -323,7 +396,10 @@ BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
  * Makes `frame` a coroutine at the start of `body` (the constant of a bide_coroutine or
  * bide_coroutine_of). For the init functions of kinds of coroutine: the frame is the first member
  * of the kind's struct, and of the user's. Returns what to await, once; it runs in the context of
- * whoever awaits it. Writes nothing else of the frame. Any thread; does not suspend; cannot fail.
+ * the coroutine that awaits it. Writes nothing else of the frame.
+ * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, what the
+ * body has done stays: its waits end with -ECANCELED, and it goes on until it ends by itself.
+ * Progress: that of the body.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_frame_init(bide_frame *frame, const bide_point *body)
@@ -336,6 +412,7 @@ BIDE_INLINE bide_awaiter *bide_frame_init(bide_frame *frame, const bide_point *b
  * The same for a coroutine that is not awaited: it has no continuation, and belongs to `context`,
  * which outlives it. To be run by bide_resume, or by bide_frame_step where nothing that it hands
  * over needs a loop. bide_start does this, and then what the type wants of a start.
+ * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
                                     const bide_context *context)
@@ -346,7 +423,10 @@ BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
     frame->context = context;
 }
 
-/* One step of `frame`, by its code. Returns the frame that runs next, or NULL. */
+/*
+ * One step of `frame`, by its code. Returns the frame that runs next, or NULL.
+ * Threads: the frame's scheduler's. Progress: that of the body.
+ */
 BIDE_INLINE bide_frame *bide_frame_step(bide_frame *frame, unsigned depth)
 {
     return bide_frame_point(frame)->code->step(frame, depth).frame;
@@ -354,31 +434,43 @@ BIDE_INLINE bide_frame *bide_frame_step(bide_frame *frame, unsigned depth)
 
 /*
  * Resumes a suspended frame on this thread, and then, in turn, everything that is handed over: by
- * symmetric transfer, or by waking under the inline scheduler. Returns when nothing of that is left.
- * The stack does not grow with what is handed over. The frame must be suspended with its operation
- * ended (or not started, with its context set), and handed to nobody else.
+ * symmetric transfer, or by waking under the inline scheduler. Returns when nothing of that is
+ * left. The stack does not grow with what is handed over. The frame must be suspended with its
+ * operation ended (or not started, with its context set), and handed to no other thread.
+ * Threads: the frame's scheduler's. Suspends: never. Progress: that of what it runs.
  */
 void bide_resume(bide_frame *frame);
 
 /*
  * The operations chained from `first` by `link` (to NULL) have ended: posts each one's frame to the
- * scheduler of its context. Any thread. Does not resume on the caller's stack while a frame is
- * running on it. Touch none of them after it. Those of one scheduler that stand side by side are
- * posted together.
+ * scheduler of its context. Does not resume on the caller's stack while a frame is running on it.
+ * Touch none of them after it. Those of one scheduler that stand side by side are posted together.
+ * Threads: any. Suspends: never. Progress: that of posting to the schedulers; linear in the
+ * operations.
  */
 void bide_wake(bide_awaiter *first);
 
-/* The same for one operation, whatever its link. */
+/*
+ * The same for one operation, whatever its link.
+ * Threads: any. Suspends: never. Progress: that of posting to the scheduler.
+ */
 BIDE_INLINE void bide_wake_one(bide_awaiter *awaiter)
 {
     awaiter->link = NULL;
     bide_wake(awaiter);
 }
 
-/* The same for a chain from the newest to the oldest, as a list of waiters is taken: the oldest is posted first. */
+/*
+ * The same for a chain from the newest to the oldest, as a list of waiters is taken: the oldest is
+ * posted first.
+ * Threads: any. Suspends: never. Progress: as bide_wake.
+ */
 void bide_wake_reversed(bide_awaiter *newest);
 
-/* The three functions of an awaiter, or what NULL stands for. */
+/*
+ * An awaiter's `ready`, or what NULL stands for.
+ * Threads: the waiter's. Progress: that of the operation.
+ */
 BIDE_INLINE bool bide_awaiter_ready(bide_awaiter *awaiter, const bide_awaiter_ops *ops)
 {
     return ops->ready != NULL && ops->ready(awaiter);
@@ -388,6 +480,10 @@ BIDE_INLINE bool bide_awaiter_ready(bide_awaiter *awaiter, const bide_awaiter_op
 bide_frame *bide_stop_suspend_(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
                                bide_frame *frame);
 
+/*
+ * An awaiter's `suspend` for `frame`, or what NULL stands for. Returns the frame that runs next.
+ * Threads: the waiter's. Progress: that of the operation.
+ */
 BIDE_INLINE bide_frame *bide_awaiter_suspend(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
                                              bide_frame *frame)
 {
@@ -401,19 +497,28 @@ BIDE_INLINE bide_frame *bide_awaiter_suspend(bide_awaiter *awaiter, const bide_a
     return child;
 }
 
+/*
+ * An awaiter's `resume`, or what NULL stands for, once the operation has ended: its status.
+ * Threads: the waiter's. Errors: those of the operation. Progress: that of the operation.
+ */
 BIDE_INLINE int bide_awaiter_resume(bide_awaiter *awaiter, const bide_awaiter_ops *ops)
 {
     return ops->resume != NULL ? ops->resume(awaiter) : ((bide_frame *)(void *)awaiter)->error;
 }
 
-/* Operations in a row, linked by `link`; those that have ended, to be resumed in this order, for one. Of one
- * thread at a time. Empty: `first` is NULL. */
+/*
+ * Operations in a row, linked by `link`; those that have ended, to be resumed in this order, for
+ * one. Of one thread at a time. Empty: `first` is NULL.
+ */
 typedef struct bide_awaiter_chain {
     bide_awaiter *first;
     bide_awaiter *last; /* while there is a first */
 } bide_awaiter_chain;
 
-/* Appends those from `first` to `last`, which are linked; last->link is NULL. */
+/*
+ * Appends those from `first` to `last`, which are linked; last->link is NULL.
+ * Threads: one at a time. Progress: wait-free.
+ */
 BIDE_INLINE void bide_awaiter_chain_append(bide_awaiter_chain *chain, bide_awaiter *first,
                                            bide_awaiter *last)
 {
@@ -424,7 +529,10 @@ BIDE_INLINE void bide_awaiter_chain_append(bide_awaiter_chain *chain, bide_await
     chain->last = last;
 }
 
-/* Puts one in front of all. */
+/*
+ * Puts one in front of all.
+ * Threads: one at a time. Progress: wait-free.
+ */
 BIDE_INLINE void bide_awaiter_chain_prepend(bide_awaiter_chain *chain, bide_awaiter *awaiter)
 {
     awaiter->link = chain->first;
@@ -433,7 +541,10 @@ BIDE_INLINE void bide_awaiter_chain_prepend(bide_awaiter_chain *chain, bide_awai
     chain->first = awaiter;
 }
 
-/* Removes the first and returns it; NULL if there is none. */
+/*
+ * Removes the first and returns it; NULL if there is none.
+ * Threads: one at a time. Progress: wait-free.
+ */
 BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
 {
     bide_awaiter *first = chain->first;
@@ -442,7 +553,10 @@ BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
     return first;
 }
 
-/* Removes `awaiter`; false if it is not there. Linear. */
+/*
+ * Removes `awaiter`; false if it is not there.
+ * Threads: one at a time. Progress: wait-free, linear in the chain.
+ */
 BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide_awaiter *awaiter)
 {
     bide_awaiter *before = NULL;
@@ -461,29 +575,35 @@ BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide
 }
 
 /*
- * For an operation's suspend, before it enlists: looks at whether the operation has ended, again and again,
- * as long as the scheduler has nothing else to run and its patience lasts. True if it has ended: suspend
- * returns its frame. Across two cores a look costs some tens of nanoseconds; to suspend and be woken
- * costs hundreds, and tens of thousands if the thread goes to sleep meanwhile.
+ * For an operation's suspend, before it enlists: looks at whether the operation has ended, again
+ * and again, as long as the scheduler has nothing else to run and its patience lasts. True if it
+ * has ended: suspend returns its frame. Across two cores a look costs some tens of nanoseconds; to
+ * suspend and be woken costs hundreds, and tens of thousands if the thread goes to sleep meanwhile.
+ * Threads: the waiter's. Suspends: never. Progress: blocks for a moment at most, BIDE_PATIENCE_MOST
+ * looks.
  */
 bool bide_look(bide_awaiter *awaiter, bide_frame *frame);
 
 /*
- * Where misuse is looked for: says so if `awaiter` is NULL, was never initialised, or lies on the stack below `top`, in
- * the C frame of the step that awaits it, while `frame` does not. `here` is where the frame awaits it; NULL: where it
- * stands.
+ * Where misuse is looked for: says so if `awaiter` is NULL, was never initialised, or lies on the
+ * stack below `top`, in the C frame of the step that awaits it, while `frame` does not. `here` is
+ * where the frame awaits it; NULL: where it stands.
  */
 void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
                          const bide_point *here, const void *top);
 
-/* The same for what is given to a function, rather than awaited by a frame: not NULL, and initialised. */
+/*
+ * The same for what is given to a function, rather than awaited by a frame: not NULL, and
+ * initialised.
+ */
 void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
                        unsigned line);
 
 /*
  * Starts `awaiter` for `frame`, which must be saved at a point where it goes on when the operation
- * has ended. Returns who runs next; `frame` itself if the operation has ended already. For frames
- * whose step function is written by hand.
+ * has ended. Returns the frame that runs next; `frame` itself if the operation has ended already.
+ * For frames whose step function is written by hand.
+ * Threads: the frame's scheduler's. Progress: that of the operation.
  */
 BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaiter)
 {

@@ -1,6 +1,6 @@
 /*
- * A generator: a coroutine that hands values to a loop on the same thread, one each time that it is asked. It
- * does not await. Floor: coroutine.
+ * A generator: a coroutine that hands values to a loop on the same thread, one each time that it is
+ * asked. It does not await. Floor: coroutine.
  *
  *     struct count {
  *         bide_generator generator;       // header first
@@ -24,13 +24,15 @@
  *     bide_for(int *, number, count(&frame, 10))
  *         printf("%d\n", *number);
  *
- * Where the compiler sees both the loop and the body, as here, it inlines the one into the other, and often
- * nothing of the coroutine is left. Otherwise a value costs a call through a pointer and a switch.
+ * A generator is used by one thread at a time; it may be passed on between two values. Nothing here
+ * suspends the caller, allocates, or waits.
  *
- * A generator is of one thread at a time; it may be passed on between two values. Nothing here suspends the
- * caller, allocates, or waits.
+ * Where the compiler sees both the loop and the body, as here, it inlines the one into the other,
+ * and often nothing of the coroutine is left. Otherwise a value costs a call through a pointer and
+ * a switch.
  *
- * Source: the generator of Lewis Baker's articles on coroutines, which forbids to await by its await_transform.
+ * Source: the generator of Lewis Baker's articles on coroutines, which forbids to await by its
+ * await_transform.
  */
 #ifndef BIDE_GENERATOR_H
 #define BIDE_GENERATOR_H
@@ -52,7 +54,7 @@ BIDE_INLINE bide_frame *bide_generator_yield_(bide_frame *frame, void *value)
     return NULL;
 }
 
-/* Who asked for a value is told: there is none. Errors are for bide_generator_error. */
+/* The consumer is told that there is no value. Errors are for bide_generator_error. */
 BIDE_INLINE bide_frame *bide_generator_final_(bide_frame *frame, const bide_context *context)
 {
     (void)context;
@@ -74,13 +76,17 @@ static const bide_coroutine_type bide_generator_type = {"generator",
                                                         NULL,
                                                         NULL};
 
-/* Opens the definition of a generator's body; see bide_coroutine_of. */
+/*
+ * Opens the definition of a generator's body; see bide_coroutine_of.
+ * Threads: as bide_coroutine_of.
+ */
 #define bide_generator_coroutine(name) bide_yielding_coroutine_of(bide_generator_type, name)
 
 /*
- * Makes `generator` a generator at its start, to be run by `body` (the constant of a bide_generator_coroutine).
- * Writes the header only; returns the generator. The frame is the caller's and must stay where it is until the
- * generator has ended. Cannot fail.
+ * Makes `generator` a generator at its start, to be run by `body` (the constant of a
+ * bide_generator_coroutine). Writes the header only; returns the generator. The frame is the
+ * caller's and must stay where it is until the generator has ended. Cannot fail.
+ * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bide_generator *bide_generator_init(bide_generator *generator, const bide_point *body)
 {
@@ -90,8 +96,9 @@ BIDE_INLINE bide_generator *bide_generator_init(bide_generator *generator, const
 }
 
 /*
- * Runs the generator up to its next yield. Returns what it has yielded, which is good until it is run again; or
- * NULL: it has ended, now or before.
+ * Runs the generator up to its next yield. Returns what it has yielded, which is good until it is
+ * run again; or NULL: it has ended, now or before.
+ * Threads: one at a time. Suspends: never. Progress: that of the body.
  */
 BIDE_INLINE void *bide_generator_next(bide_generator *generator)
 {
@@ -101,27 +108,36 @@ BIDE_INLINE void *bide_generator_next(bide_generator *generator)
     return generator->value;
 }
 
-/* With what it ended: 0 or a negative errno; -ECANCELED if bide_generator_end stopped it. Only after its end. */
+/*
+ * With what it ended: 0 or a negative errno. Only after its end.
+ * Threads: one at a time. Errors: those of the body; -ECANCELED (bide_generator_end stopped it).
+ * Progress: wait-free.
+ */
 BIDE_INLINE int bide_generator_error(const bide_generator *generator)
 {
     return generator->frame.error;
 }
 
-/* Stops it where it stands: what follows its `finally` runs. Does nothing if it has ended. */
+/*
+ * Stops it where it stands: what follows its `finally` runs. Does nothing if it has ended.
+ * Threads: one at a time. Suspends: never. Progress: that of `finally`.
+ */
 BIDE_INLINE void bide_generator_end(bide_generator *generator)
 {
     if (!bide_done(&generator->frame))
         bide_destroy(&generator->frame);
 }
 
-/*
- * for (each value of the generator): `name` is a `type` that points at it. The body of the loop follows, and
- * may end it by `break`, which ends the generator too, so that its `finally` runs. By `return` or `goto` the
- * loop is left with the generator where it stands: bide_generator_end it, or go on with it by another
- * bide_for. `generator` is evaluated once. Not in a coroutine that awaits in the loop: there, call
- * bide_generator_next. Expands to: two nested for, of which the outer runs once.
- */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
+/*
+ * for (each value of the generator): `name` is a `type` that points at it. The body of the loop
+ * follows. It may end the loop by `break`, which ends the generator too, so that its `finally`
+ * runs. By `return` or `goto` the loop is left with the generator where it stands:
+ * bide_generator_end it, or go on with it by another bide_for. `generator` is evaluated once. Not
+ * in a coroutine that awaits in the loop: there, call bide_generator_next. Expands to: two nested
+ * for, of which the outer runs once.
+ * Threads: one at a time. Suspends: never. Progress: that of the body.
+ */
 #define bide_for(type, name, generator)                                             \
     for (bide_generator_loop_ name##_loop_ = bide_generator_loop_begin_(generator); \
          !name##_loop_.ended; bide_generator_loop_end_(&name##_loop_))              \
@@ -129,8 +145,10 @@ BIDE_INLINE void bide_generator_end(bide_generator *generator)
              (name = BIDE_ANY_POINTER_(bide_generator_loop_next_(&name##_loop_))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* (A frame's step function is the same at all of its points, so it is read once; what is read at a start that
- * is seen is a constant.) */
+/*
+ * A frame's step function is the same at all of its points, so it is read once. Where the compiler
+ * sees the start, what is read there is a constant.
+ */
 typedef struct bide_generator_loop_ {
     bide_generator *generator;
     bide_step *step;

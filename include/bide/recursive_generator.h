@@ -1,5 +1,6 @@
 /*
- * A recursive generator: a generator that may also yield all that another yields, to any depth. Floor: coroutine.
+ * A recursive generator: a generator that may also yield all that another yields, to any depth.
+ * Floor: coroutine.
  *
  *     struct walk {
  *         bide_recursive_generator generator;     // header first
@@ -16,14 +17,17 @@
  *         bide_end();
  *     }
  *
- * The outermost, the root, knows the innermost, the leaf, which is resumed directly: a value costs the same at any
- * depth. To yield from another is to await it: the nested one is the leaf until it ends, and is then left by
- * symmetric transfer. So the stack does not grow with the depth, neither by running nor by destroying.
+ * One thread at a time uses all of them together. Nothing here suspends the caller, allocates, or
+ * waits. A value costs the same at any depth.
+ *
+ * Why it is right:
  *
  *     root --leaf--> innermost --continuation--> its parent --> ... --> root
  *     root of each: the root
  *
- * Of one thread at a time, all of them together. Nothing here suspends the caller, allocates, or waits.
+ * The outermost, the root, knows the innermost, the leaf, which is resumed directly. To yield from
+ * another is to await it: the nested one is the leaf until it ends, and is then left by symmetric
+ * transfer. So the stack does not grow with the depth, neither by running nor by destroying.
  *
  * Source: the recursive generator of cppcoro.
  */
@@ -41,7 +45,7 @@ typedef struct bide_recursive_generator bide_recursive_generator;
 struct bide_recursive_generator {
     bide_frame frame;
     bide_recursive_generator *root; /* itself, if it is the outermost */
-    bide_frame *leaf;               /* of the root: who is to run for the next value */
+    bide_frame *leaf;               /* of the root: runs for the next value */
     void *value;                    /* of the root: the newest; NULL: it has ended */
 };
 
@@ -53,7 +57,7 @@ BIDE_INLINE bide_frame *bide_recursive_generator_yield_(bide_frame *frame, void 
     return NULL;
 }
 
-/* The root's end is told to who asked for a value, another's end to who yields from it. */
+/* The root's end is told to the consumer, another's end to the generator that yields from it. */
 BIDE_INLINE bide_frame *bide_recursive_generator_final_(bide_frame *frame,
                                                         const bide_context *context)
 {
@@ -80,14 +84,19 @@ static const bide_coroutine_type bide_recursive_generator_type = {
     NULL,
     NULL};
 
-/* Opens the definition of a recursive generator's body; see bide_coroutine_of. */
+/*
+ * Opens the definition of a recursive generator's body; see bide_coroutine_of.
+ * Threads: as bide_coroutine_of.
+ */
 #define bide_recursive_generator_coroutine(name) \
     bide_coroutine_of(bide_recursive_generator_type, name)
 
 /*
  * Makes `generator` a recursive generator at its start, to be run by `body` (the constant of a
- * bide_recursive_generator_coroutine), either as a root or by bide_yield_from. Writes the header only; returns
- * the generator. The frame is the caller's and must stay where it is until the generator has ended. Cannot fail.
+ * bide_recursive_generator_coroutine), either as a root or by bide_yield_from. Writes the header
+ * only; returns the generator. The frame is the caller's and must stay where it is until the
+ * generator has ended. Cannot fail.
+ * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bide_recursive_generator *
 bide_recursive_generator_init(bide_recursive_generator *generator, const bide_point *body)
@@ -100,8 +109,9 @@ bide_recursive_generator_init(bide_recursive_generator *generator, const bide_po
 }
 
 /*
- * Runs it, or rather the innermost, up to the next yield. Returns what was yielded, which is good until it is run
- * again; or NULL: it has ended, now or before. Only on a root.
+ * Runs it, or rather the innermost, up to the next yield. Returns what was yielded, which is good
+ * until it is run again; or NULL: it has ended, now or before. Only on a root.
+ * Threads: one at a time. Suspends: never. Progress: that of the bodies.
  */
 BIDE_INLINE void *bide_recursive_generator_next(bide_recursive_generator *generator)
 {
@@ -114,36 +124,57 @@ BIDE_INLINE void *bide_recursive_generator_next(bide_recursive_generator *genera
     return generator->value;
 }
 
-/* With what it ended: 0 or a negative errno; -ECANCELED if it was stopped. Only after its end. */
+/*
+ * With what it ended: 0 or a negative errno. Only after its end.
+ * Threads: one at a time. Errors: those of the body; -ECANCELED (it was stopped). Progress:
+ * wait-free.
+ */
 BIDE_INLINE int bide_recursive_generator_error(const bide_recursive_generator *generator)
 {
     return generator->frame.error;
 }
 
-/* Stops all of them where they stand: the `finally` of the innermost runs first. Does nothing if it has
- * ended. Only on a root. Linear in the depth. */
+/*
+ * Stops all of them where they stand: the `finally` of the innermost runs first. Does nothing if it
+ * has ended. Only on a root.
+ * Threads: one at a time. Suspends: never. Progress: that of each `finally`; linear in the depth.
+ */
 BIDE_INLINE void bide_recursive_generator_end(bide_recursive_generator *generator)
 {
     if (!bide_done(&generator->frame))
         bide_destroy(&generator->frame);
 }
 
-/* In the body of a recursive generator: yields all that `nested`, a bide_recursive_generator * at its start, yields;
- * if it ends with an error, so does this one. A statement. Stands where an await may. */
+/*
+ * In the body of a recursive generator: yields all that `nested`, a bide_recursive_generator * at
+ * its start, yields; if it ends with an error, so does this one. A statement. Stands where an await
+ * may.
+ * Threads: the coroutine's. Errors: those of `nested` end the coroutine. Suspends: if it yields, at
+ * each value.
+ */
 #define bide_yield_from(nested) bide_try(&(nested)->frame.awaiter)
 
-/* The same, but its error, or 0, goes to `status`; see bide_await_status. */
+/*
+ * The same, but its error, or 0, goes to `status`; see bide_await_status.
+ * Threads: the coroutine's. Errors: those of `nested`, in `status`. Suspends: if it yields, at each
+ * value.
+ */
 #define bide_yield_from_status(status, nested) bide_await_status(status, &(nested)->frame.awaiter)
 
-/* The same as bide_yield_from for one that was created, with the constant of its body; it is freed at its end. NULL,
- * for which there was no memory, is an error of -ENOMEM. */
+/*
+ * The same as bide_yield_from for one that was created, with the constant of its body; it is freed
+ * at its end.
+ * Threads: the coroutine's. Errors: -ENOMEM (`frame` is NULL), and those of the body end the
+ * coroutine. Suspends: if it yields, at each value.
+ */
 #define bide_yield_from_owned(frame, body) bide_try(bide_owned(frame, body))
 
-/*
- * for (each value): as bide_for of generator.h, for a root. `break` ends it, and all that it yields from; by
- * return or goto it is left where it stands.
- */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none */
+/*
+ * for (each value): as bide_for of generator.h, for a root. `break` ends it, and all that it yields
+ * from; by return or goto it is left where it stands.
+ * Threads: one at a time. Suspends: never. Progress: that of the bodies.
+ */
 #define bide_for_recursive(type, name, generator)                                    \
     for (bide_recursive_generator *name##_loop_ = (generator); name##_loop_ != NULL; \
          bide_recursive_generator_end(name##_loop_), name##_loop_ = NULL)            \

@@ -1,6 +1,6 @@
 /*
- * A scope: coroutines that are begun one by one, run beside the one that owns the scope, and have all ended when
- * it has been joined. Floor: coroutine.
+ * A scope: coroutines that are begun one by one, run beside the coroutine that owns the scope, and
+ * have all ended when it has been joined. Floor: coroutine.
  *
  *     bide_scope_init(&self->scope, bide_this_frame());
  *     bide_scope_spawn(&self->scope, &self->reader, reader(...));
@@ -9,9 +9,14 @@
  *
  *     open --join--> joining --the last one has ended--> joined
  *
- * The first that fails asks the others to stop; so does bide_scope_cancel, and whoever asks the owner to stop. A
- * scope that is not joined before its owner ends is a fault that would leave coroutines with memory that is gone:
- * caught where BIDE_DEBUG is 1.
+ * The owner and the coroutines of the scope may begin more and cancel it; the owner alone joins it,
+ * once. The others are asked to stop when the first fails, by bide_scope_cancel, and when the owner
+ * is asked to stop. Beginning one costs a post to the scheduler and no allocation.
+ *
+ * A scope that is not joined before its owner ends would leave coroutines with memory that is gone.
+ * It is caught as misuse where BIDE_DEBUG is 1.
+ *
+ * Why it is right: it is a fork that counts its owner too; extend/branch.h has the argument.
  *
  * Source: structured concurrency as of Trio's nurseries and Sustrik's bundles.
  */
@@ -32,39 +37,55 @@ typedef struct bide_scope {
     struct bide_scope *below[2];
 } bide_scope;
 
-/*
- * Opens a scope, of the coroutine `owner`, which calls this (bide_this_frame()). It must be joined, by the owner,
- * before that ends. Cannot fail.
- */
 void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug);
+
+/*
+ * Opens a scope, of the coroutine `owner`, which calls this (bide_this_frame()). It must be joined,
+ * by the owner, before the owner ends. Cannot fail.
+ * Threads: the owner's. Suspends: never. Progress: blocks as bide_stop_source_attach does.
+ */
 #define bide_scope_init(scope, owner) bide_scope_init_(scope, owner, BIDE_DEBUG)
 
 /*
- * Begins `awaiter` (a task, or any operation) beside the owner, in the context that the owner had when it opened the
- * scope, but for the stop source; it stays there if the owner moves. It is posted, not run, by this. `branch` is the caller's until the scope is joined, or until `ended` is called
- * with it, last of all, where it was set: see the next. By the owner, or by a coroutine of the scope. In a
- * scope that was asked to stop it begins all the same, and its waits end at once. What the operation had when the branch
- * ended is the scope's user's from then on (branch->status says so), also if the owner is destroyed before it joins.
- * Does not suspend; cannot fail.
+ * Begins `awaiter` (a task, or any operation) beside the owner, in the context that the owner had
+ * when it opened the scope, but for the stop source; it stays there if the owner moves. It is
+ * posted, not run, by this. Cannot fail. In a scope that was asked to stop it begins all the same,
+ * and its waits end at once.
+ *
+ * `branch` is the caller's until the scope is joined. What the operation had when the branch ended
+ * belongs to the scope's user from then on, also if the owner is destroyed before it joins;
+ * branch->status says whether it had anything.
+ * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: blocks as
+ * bide_stop_source_attach does.
  */
 void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awaiter);
 
-/* The same, in another context, for a scheduler or a name of its own; its stop source is not used. `context`
- * is copied. `ended` is called on the thread where the branch ends, or is destroyed with the owner, with branch->status;
- * it may free the branch; or NULL. */
+/*
+ * The same, in another context, for a scheduler or a name of its own; its stop source is not used.
+ * `context` is copied. `ended`, or NULL, is called with the branch, last of all, on the thread
+ * where the branch ends, or is destroyed with the owner. branch->status is set then. `branch` is
+ * the caller's until that call, which may free it.
+ * Threads: as bide_scope_spawn. Suspends: never. Progress: as bide_scope_spawn.
+ */
 void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_context *context,
                          bide_awaiter *awaiter, void (*ended)(bide_branch *branch));
 
-/* Asks all that run in the scope to stop. By the owner, or by a coroutine of the scope. */
+/*
+ * Asks all that run in the scope to stop.
+ * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: as
+ * bide_stop_request.
+ */
 BIDE_INLINE void bide_scope_cancel(bide_scope *scope)
 {
     bide_stop_request(&scope->fork.stop);
 }
 
 /*
- * Waits until all that was begun in the scope has ended; ends with the first error, or 0. By the owner, once;
- * suspends unless all have ended. When the owner is asked to stop meanwhile, so are they, and the wait ends when
- * they have.
+ * Waits until all that was begun in the scope has ended; ends with the first error, or 0. Once.
+ * When the owner is asked to stop meanwhile, so are they, and the wait ends when they have.
+ * Threads: the owner's. Errors: those of the coroutines, the first. Suspends: unless all have
+ * ended. Cancel-safe: as its inner operation is, for each branch: branch->status says. Progress:
+ * lock-free, but for stop sources: blocks as bide_stop_source_detach does.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_scope_join(bide_scope *scope);

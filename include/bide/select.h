@@ -1,6 +1,6 @@
 /*
- * Waiting for whichever comes first, and taking exactly that: sends and receives on channels, events, timers.
- * Floor: queue.
+ * Waiting for the first of several operations, and taking exactly that one: sends and receives on
+ * channels, events, timers. Floor: queue.
  *
  *     bide_select_of(4) select;       // a member of the frame
  *     ...
@@ -12,38 +12,49 @@
  *                                    bide_sleep_until(&self->sleep, time)));
  *     switch (bide_select_winner(&self->select.any)) { ... }
  *
- * bide_select_any takes the cases as an array, for any number of them.
+ * bide_select_any takes the cases as an array, for any number of them. The same channel may be in
+ * several cases, each with an operation of its own. Waiting takes constant memory and no
+ * allocation, and time that is linear in the cases.
  *
- * (bide_when_any is for operations that are each to run until they end. There the losers are asked to stop, and may
- * have sent or received an element before they are; here they have not.)
+ * A case is of one of two kinds, by its table:
+ * - An operation with an `attempt` (extend/choice.h) is attempted by the select. While that fails,
+ *   something is awaited that takes nothing. So nothing of the operation is done unless the select
+ *   does it. These are sends and receives on channels, and operations of your own.
+ * - Any other operation is awaited, and asked to stop when another case has come. So it must be a
+ *   wait that takes nothing and may be begun again: for an event, a latch, a sequence, sleep until
+ *   a time. Not a mutex, a semaphore, an auto-reset event, a task.
  *
- * A case is of one of two kinds, by its table. An operation with an `attempt` (extend/choice.h) is attempted by the
- * select; while that fails, something is awaited that takes nothing. So nothing of it is done unless the select does it:
- * sends and receives on channels, and operations of your own. A send or a receive on a rendezvous may also be carried
- * out by a partner while the select waits, one of all that the select has; that one is what the select has, whatever
- * else has come. A send and a receive on one rendezvous may be cases of one select: they wait for another, and do not
- * meet each other. Any other operation is awaited, and asked to stop when another case has come; so it must be a wait
- * that takes nothing and may be begun again: for an event, a latch, a sequence, sleep until a time. Not a mutex, a
- * semaphore, an auto-reset event, a task. The same channel may be in several cases, each with an operation of its own.
+ * A send or a receive on a rendezvous may also be carried out by a partner while the select waits,
+ * one of all that the select has. That one is what the select has, whatever else has come. A send
+ * and a receive on one rendezvous may be cases of one select: they wait for another partner, and do
+ * not meet each other.
+ *
+ * bide_when_any is for operations that are each to run until they end. There the losers are asked
+ * to stop, and may have sent or received an element before they are; here they have not.
+ *
+ * Why it is right:
  *
  *     ATTEMPT --one has succeeded--> ended
  *        |  ^
  *        v  +---- one of them has ended; the others were asked to stop, and have ended
  *     WAIT, in all of them, each in a branch
  *
- * 1. All cases are tried in an order that is drawn anew each time, from the caller's random numbers; the first that can
- *    be had is the winner. So no case is neglected, and the same seed gives the same choices.
- * 2. A line lets somebody go because something may be possible. If a case was let go, and is the winner or is not
- *    attempted any more, its wait is given back, and that lets the next in its line go (event_count.h, 4). An attempt
- *    that fails shows that there is nothing to pass on: whoever makes it possible later lets somebody go for that.
- * 3. What is awaited itself, and ends by itself in its branch, has come: it wins if it is its turn. Of the first that
- *    ended it is known that it was not asked to stop, unless the select was; others may have ended by themselves too:
- *    with 0.
- * 4. Before anything is attempted after a wait, no partner can carry out an operation any more, for all waits have ended:
- *    one was carried out, and is the winner, or none was (rendezvous.h, 7). So nothing else is done if one was.
+ * 1. All cases are tried in an order that is drawn anew each time, from the caller's random
+ *    numbers; the first that can be had is the winner. So no case is neglected, and the same seed
+ *    gives the same choices.
+ * 2. A line lets a waiter go because something may be possible. If a case was let go, and is the
+ *    winner or is not attempted any more, its wait is given back, and that lets the next in its
+ *    line go (event_count.h, 4). An attempt that fails shows that there is nothing to pass on: a
+ *    thread that makes it possible later lets a waiter go for that.
+ * 3. What is awaited itself, and ends by itself in its branch, has come: it wins if it is its turn.
+ *    Of the first that ended it is known that it was not asked to stop, unless the select was.
+ *    Others may have ended by themselves too: with 0.
+ * 4. Before anything is attempted after a wait, no partner can carry out an operation any more,
+ *    because all waits have ended. One was carried out, and is the winner, or none was
+ *    (rendezvous.h, 7). So nothing else is done if one was.
  * 5. Without a case it waits for nothing, until it is asked to stop.
  *
- * Progress: that of its cases. Source: Go's select; Hoare, Communicating sequential processes (1978).
+ * Source: Go's select; Hoare, Communicating sequential processes (1978).
  */
 #ifndef BIDE_SELECT_H
 #define BIDE_SELECT_H
@@ -77,7 +88,10 @@ typedef struct bide_select {
     int reason; /* why it was asked to stop, or 0 */
 } bide_select;
 
-/* Makes a case of an operation that was made but not begun. */
+/*
+ * Makes a case of an operation that was made but not begun.
+ * Threads: one at a time. Progress: wait-free.
+ */
 BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaiter)
 {
     c->awaiter = awaiter;
@@ -85,27 +99,40 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
 }
 
 /*
- * Waits until one of `count` cases can be had, and takes it alone; with none, until it is asked to stop, as Go's select
- * does. *random is any number, the seed; it is changed with each use, by one select at a time. Ends with the winner's
- * status, 0 or -EPIPE mostly; or, cut short, with -ECANCELED or -ETIMEDOUT, and no case was had. `select`, the cases and
- * what they are of are the caller's until then; the same cases may be used again, each made anew. Any thread; suspends if it has to wait; cancel-safe: yes.
- * Waiting takes constant memory and no allocation, and time that is linear in the cases.
+ * Waits until one of `count` cases can be had, and takes it alone; with none, until it is asked to
+ * stop, as Go's select does. *random is any number, the seed; it is changed with each use, by one
+ * select at a time. Ends with the winner's status, 0 or -EPIPE mostly. If it is cut short, no case
+ * was had. `select`, the cases and what they are of are the caller's until the wait has ended; the
+ * same cases may be used again, each made anew.
+ * Threads: any. Errors: those of the winner, -ECANCELED, -ETIMEDOUT. Suspends: if no case can be
+ * had. Cancel-safe: yes. Progress: that of its cases; waiting blocks as bide_stop_source_attach
+ * does, if the context has a stop source.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
                               uint64_t *random);
 
-/* The same at once: -EAGAIN if none can be had, or there is none. Does not suspend. */
+/*
+ * The same at once.
+ * Threads: any. Errors: -EAGAIN (no case can be had, or there is none), those of the winner.
+ * Suspends: never. Progress: that of its cases.
+ */
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random);
 
-/* After it has ended: the index of the case that was had; `count` if it was cut short. */
+/*
+ * After it has ended: the index of the case that was had; `count` if it was cut short.
+ * Threads: any that knows of the end. Progress: wait-free.
+ */
 BIDE_INLINE size_t bide_select_winner(const bide_select *select)
 {
     return select->winner;
 }
 
-/* One select of up to `most` operations, with its cases: one member of the frame. `random`, the
- * seed, is the user's to set; `any` is the select that bide_select_winner is asked about. */
+/*
+ * One select of up to `most` operations, with its cases: one member of the frame. `random`, the
+ * seed, is the user's to set; `any` is the select that bide_select_winner is asked about.
+ * Threads: any may use the type.
+ */
 #define bide_select_of(most)          \
     struct {                          \
         bide_select any;              \
@@ -113,8 +140,12 @@ BIDE_INLINE size_t bide_select_winner(const bide_select *select)
         bide_select_case cases[most]; \
     }
 
-/* bide_select_any of these operations, nine at most, in a bide_select_of with room for them,
- * which is evaluated once for each. Their indices, for the winner, are from 0 in this order. */
+/*
+ * bide_select_any of these operations, nine at most, in a bide_select_of with room for them, which
+ * is evaluated once for each. Their indices, for the winner, are from 0 in this order.
+ * Threads: as bide_select_any. Errors: as bide_select_any. Suspends: as bide_select_any.
+ * Cancel-safe: as bide_select_any. Progress: as bide_select_any.
+ */
 #define bide_select_any_of(select, ...)                                         \
     (BIDE_CHECK_ROOM_((select)->cases, BIDE_COUNT_(__VA_ARGS__)),               \
      BIDE_EACH_(BIDE_SELECT_CASE_, select, __VA_ARGS__),                        \

@@ -1,10 +1,17 @@
 /*
- * Starting a coroutine beside others, in a context of its own, and waiting for its end.
- * Floor: schedule.
+ * Starting a coroutine beside others, in a context of its own, and waiting for its end. Floor:
+ * schedule.
  *
  *     bide_spawn(&self->reader, context, reader_run(&self->reader_frame, ...));
  *     ...
- *     bide_await(bide_event_wait(&self->wait, &self->reader.ended));    // then self->reader.root.status
+ *     bide_await(bide_event_wait(&self->wait, &self->reader.ended));
+ *     use(self->reader.root.status);
+ *
+ * Any thread may spawn, and any number of coroutines and threads may wait for the end. It costs a
+ * post to the scheduler and no allocation: the memory is the caller's. Where all that was begun is
+ * to end before the function that began it, a scope (scope.h) says so, and passes errors on.
+ *
+ * Why it is right: it is a root and an event; extend/root.h and event.h have the arguments.
  */
 #ifndef BIDE_SPAWN_H
 #define BIDE_SPAWN_H
@@ -14,22 +21,30 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* One started coroutine. The caller's until `ended` is set; then root.status is 0 or a negative errno. */
+/*
+ * One started coroutine. The caller's until `ended` is set; then root.status is 0 or a negative
+ * errno.
+ */
 typedef struct bide_spawned {
     bide_root root;
     bide_event ended;
 } bide_spawned;
 
 /*
- * Starts `awaiter` on the scheduler of `context`, which is copied: if the spawning coroutine passes its own and moves
- * later, what it has spawned stays. `spawned` and what is awaited must stay where they are until `spawned->ended` is
- * set, and may go right after that; the scheduler and the context's stop source too. Any thread; does not suspend;
- * cannot fail.
+ * Starts `awaiter` on the scheduler of `context`, which is copied: if the spawning coroutine passes
+ * its own and moves later, what it has spawned stays. `spawned` and what is awaited must stay where
+ * they are until `spawned->ended` is set, and may go right after that; the scheduler and the
+ * context's stop source too. Cannot fail. Where BIDE_DEBUG is 1, to use `spawned` again before what
+ * it runs has ended is caught as misuse.
+ * Threads: any. Suspends: never. Progress: as bide_root_begin.
  */
 void bide_spawn(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter);
 
-/* The same where BIDE_DEBUG is 1: says so if what was started with `spawned` before has not ended yet, or `awaiter` was
- * never initialised. */
+/*
+ * The same where BIDE_DEBUG is 1: says so if what was started with `spawned` before has not ended
+ * yet, or `awaiter` was never initialised.
+ * Threads: as bide_spawn.
+ */
 void bide_spawn_checked_(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter,
                          const char *what, const char *function, const char *file, unsigned line);
 #if BIDE_DEBUG

@@ -1,7 +1,14 @@
 /*
  * A function of what an operation ends with. Floor: coroutine.
  *
- *     bide_await(bide_then(&self->then, fetch(&self->fetch, url), parse, self));
+ *     static int parse(void *self, int status) { ... return status; }
+ *
+ *     bide_try(bide_then(&self->then, fetch(&self->fetch, url), parse, self));
+ *
+ * The function runs in the awaiting coroutine, on its thread. It costs the call, and nothing runs
+ * in between.
+ *
+ * Why it is right: it is a forwarding operation; extend/wrapper.h has the rules.
  *
  * Source: `then` and `fmap` of the articles on coroutines and of the libraries after them.
  */
@@ -26,10 +33,13 @@ BIDE_INLINE int bide_then_resume_(bide_awaiter *awaiter)
 }
 
 /*
- * Waits for `inner` (a task, or any operation), then calls function(argument, status) with what it ended with,
- * where the awaiting coroutine goes on; ends with what the function returns, 0 or a negative errno. (What else
- * there is to a result is in the operation's struct, which `argument` leads to.) `then` is the caller's until
- * the wait has ended. Suspends if `inner` does; is cancelled as it is, and the function then told.
+ * Waits for `inner` (a task, or any operation), then calls function(argument, status) with what it
+ * ended with, where the awaiting coroutine goes on; ends with what the function returns, 0 or a
+ * negative errno. What else there is to a result is in the operation's struct, which `argument`
+ * leads to. `then` is the caller's until the wait has ended. It is cancelled as `inner` is, and the
+ * function is then told.
+ * Threads: any. Errors: those of `function`. Suspends: if `inner` does. Cancel-safe: as its inner
+ * operation is, if the function had no effect then. Progress: that of `inner`, and of the function.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_then(bide_then_operation *then, bide_awaiter *inner,

@@ -5,15 +5,19 @@
  *     ...
  *     bide_try(bide_when_all_of(&self->both, fetch(&self->a, url), fetch(&self->b, other_url)));
  *
- *     bide_when_all         ends when all have: with 0, or the first error; an error asks the others to stop
+ *     bide_when_all         ends when all have: with 0, or the first error; an error asks the
+ *                           others to stop
  *     bide_when_all_ready   ends when all have, whatever with: with 0
- *     bide_when_any         the first that ends asks the others to stop; ends, with its status, when all have
+ *     bide_when_any         the first that ends asks the others to stop; ends, with its status,
+ *                           when all have
  *
  * With `_of` they take the operations, up to nine; without it an array of branches, of any number,
  * each made by bide_branch_init. Each operation's own status is in its branch. None of them
- * outlives the wait. They begin in the order of the branches; the first runs on this thread next,
+ * outlives the wait. They begin in the order of the branches. The first runs on this thread next;
  * the others are posted to the context's scheduler, so that on a thread pool they run beside each
  * other.
+ *
+ * Why it is right: extend/branch.h has the argument.
  *
  * Source: when_all and when_all_ready of cppcoro; select of Tokio.
  */
@@ -34,28 +38,40 @@ typedef struct bide_when {
 } bide_when;
 
 /*
- * Waits for what `count` branches, an array of the caller's, wait for. If one ends with a negative errno, the
- * others are asked to stop; it ends when all have ended, with the first error, or 0. With no branches it ends at
- * once. `when` and the branches are the caller's until the wait has ended. Any thread; suspends; cancelled, it
- * cancels each branch, and ends when they have. Lock-free, but for stop sources.
+ * Waits for what `count` branches, an array of the caller's, wait for. If one ends with a negative
+ * errno, the others are asked to stop; it ends when all have ended, with the first error, or 0.
+ * With no branches it ends at once. `when` and the branches are the caller's until the wait has
+ * ended. Cancelled, it cancels each branch, and ends when they have.
+ * Threads: any. Errors: those of the branches, the first. Suspends: if there are branches.
+ * Cancel-safe: as its inner operation is, for each branch: branch->status says. Progress:
+ * lock-free, but for stop sources: blocks as bide_stop_source_attach does.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_when_all(bide_when *when, bide_branch *branches, size_t count);
 
-/* The same, but no error asks anybody to stop, and it ends with 0. */
+/*
+ * The same, but no error asks the others to stop, and it ends with 0.
+ * Threads: any. Errors: none. Suspends: if there are branches. Cancel-safe: as bide_when_all.
+ * Progress: as bide_when_all.
+ */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_when_all_ready(bide_when *when, bide_branch *branches, size_t count);
 
 /*
- * The same, but the first that ends, with whatever status, asks the others to stop. Ends, when all have
- * ended, with the status of the first; bide_when_winner says which it was. With no branches: -EINVAL, at
- * once.
+ * The same, but the first that ends, with whatever status, asks the others to stop. Ends, when all
+ * have ended, with the status of the first; bide_when_winner says which it was. With no branches it
+ * ends at once.
+ * Threads: any. Errors: those of the first branch to end; -EINVAL (no branches). Suspends: if there
+ * are branches. Cancel-safe: as bide_when_all. Progress: as bide_when_all.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_when_any(bide_when *when, bide_branch *branches, size_t count);
 
-/* After bide_when_any, which branch ended first: its index. After bide_when_all, which failed first; `count` if
- * none did. */
+/*
+ * After bide_when_any, which branch ended first: its index. After bide_when_all, which failed
+ * first; `count` if none did.
+ * Threads: any that knows of the end. Progress: wait-free.
+ */
 BIDE_INLINE size_t bide_when_winner(bide_when *when)
 {
     /* relaxed: branch.h, 2. */
@@ -63,17 +79,23 @@ BIDE_INLINE size_t bide_when_winner(bide_when *when)
     return number != 0 ? number - 1 : when->count;
 }
 
-/* One such wait of up to `most` operations, with its branches: one member of the frame.
- * `branches` have the operations' statuses, in their order; `when` is what bide_when_winner is
- * asked about. */
+/*
+ * One such wait of up to `most` operations, with its branches: one member of the frame. `branches`
+ * have the operations' statuses, in their order; `when` is what bide_when_winner is asked about.
+ * Threads: any may use the type.
+ */
 #define bide_when_of(most)          \
     struct {                        \
         bide_when when;             \
         bide_branch branches[most]; \
     }
 
-/* The three waits for these operations, nine at most, in a bide_when_of with room for them,
- * which is evaluated once for each. */
+/*
+ * The three waits for these operations, nine at most, in a bide_when_of with room for them, which
+ * is evaluated once for each.
+ * Threads: any. Errors: as bide_when_all, and so on. Suspends: always. Cancel-safe: as
+ * bide_when_all. Progress: as bide_when_all.
+ */
 #define bide_when_all_of(of, ...)       BIDE_WHEN_OF_(bide_when_all, of, __VA_ARGS__)
 #define bide_when_all_ready_of(of, ...) BIDE_WHEN_OF_(bide_when_all_ready, of, __VA_ARGS__)
 #define bide_when_any_of(of, ...)       BIDE_WHEN_OF_(bide_when_any, of, __VA_ARGS__)

@@ -68,7 +68,7 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         return bide_next_frame(bide_frame_await(frame, branch->awaited));
     }
     bide_fork *fork = branch->fork;
-    const bide_scheduler *here = frame->context->scheduler; /* (it may have moved) */
+    const bide_scheduler *here = frame->context->scheduler; /* it may have moved */
     branch->status = bide_wrapper_take(&branch->awaited);
     frame->awaiter.ops = &bide_point_finished.ops;
     if (decides(branch)) {

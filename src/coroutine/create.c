@@ -4,8 +4,9 @@
  *     | awaiter, type, argument, size |  frame ...
  *       the owner, in front              what the user sees
  *
- * To await the owner is to run the frame: the frame's continuation is who awaits, so that its end costs nothing
- * more, and the owner's resume takes the error and frees. It is of one thread at a time, as the frame.
+ * To await the owner is to run the frame. The frame's continuation is the awaiting coroutine, so
+ * its end costs nothing more, and the owner's resume takes the error and frees. The owner is used
+ * by one thread at a time, as the frame.
  */
 #include "bide/create.h"
 

@@ -166,7 +166,7 @@ static void destroy_limited(bide_with_deadline_operation *operation)
 {
     bide_frame *frame = &operation->frame;
     if (frame->awaiter.ops == &limited_end.ops)
-        bide_wrapper_give_back(&operation->inner); /* (the deadline has been ended) */
+        bide_wrapper_give_back(&operation->inner); /* the deadline has been ended */
     else if (!end_here(&operation->deadline))
         bide_misused_("a coroutine was destroyed while its deadline asks it to stop",
                       bide_frame_point(frame));

@@ -1,13 +1,13 @@
 /*
  * The resume loop and waking.
  *
- * Each call of bide_resume keeps a queue of operations that ended under the inline scheduler while it
- * runs; `innermost` is the queue of the innermost call on this thread. Only this thread touches it, so
- * nothing here is atomic.
+ * Each call of bide_resume keeps a queue of operations that ended under the inline scheduler while
+ * it runs; `innermost` is the queue of the innermost call on this thread. Only this thread touches
+ * it, so nothing here is atomic.
  *
  *     no loop on this thread:  a post starts one and returns when all of it has run
- *     a loop runs:             a post appends; the loop takes it up when its frame has suspended, or is about to
- *                              block the thread (bide_run_queued_)
+ *     a loop runs:             a post appends; the loop takes it up when its frame has suspended,
+ *                              or is about to block the thread (bide_run_queued_)
  */
 #include "bide/frame.h"
 
@@ -58,7 +58,10 @@ static void append_number(line *to, unsigned number)
     append(to, digits + begin);
 }
 
-/* From `frame`, which is suspended, outwards: where the first stands that a user has written; NULL if there is none. */
+/*
+ * From `frame`, which is suspended, outwards: where the first stands that a user has written; NULL
+ * if there is none.
+ */
 static const bide_point *body_of(const bide_frame *frame)
 {
     for (; frame != NULL; frame = bide_continuation_(frame)) {
@@ -103,7 +106,10 @@ bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
     return NULL;
 }
 
-/* Can it be the address of a constant table? (What was never written is zero, as a rule, or a small number.) */
+/*
+ * Can it be the address of a constant table? What was never written is zero, as a rule, or a small
+ * number.
+ */
 static bool may_be_table(const void *table)
 {
     return (uintptr_t)table >= 4096 && (uintptr_t)table % sizeof(void *) == 0;
@@ -124,7 +130,10 @@ void bide_check_given_(const bide_awaiter *awaiter, const char *function, const 
         bide_misuse_(what, function, file, line);
 }
 
-/* Does it lie between the C frame of this function's caller and `top`? Stacks grow in either direction. */
+/*
+ * Does it lie between the C frame of this function's caller and `top`? Stacks grow in either
+ * direction.
+ */
 static bool is_local(const void *address, const void *below, const void *top)
 {
     uintptr_t low = (uintptr_t)below < (uintptr_t)top ? (uintptr_t)below : (uintptr_t)top;
@@ -132,8 +141,10 @@ static bool is_local(const void *address, const void *below, const void *top)
     return (uintptr_t)address >= low && (uintptr_t)address < high;
 }
 
-/* The frame may be on a stack itself, that of whoever waits for it. Where its step was inlined there, what it awaits
- * is seen to lie in the same C frame, as it does itself. */
+/*
+ * The frame may be on a stack itself, that of the function that waits for it. Where its step was
+ * inlined there, what it awaits is seen to lie in the same C frame, as it does itself.
+ */
 BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
                                        const bide_point *here, const void *top)
 {
@@ -151,7 +162,7 @@ BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_await
         bide_misused_by_(what, frame, NULL);
 }
 
-/* Only its address is used, but for who asks what it waits for. */
+/* Only its address is used, except by inspection (inspect.h). */
 static const bide_awaiter_ops running_ops = {
     .name = "running",
 };
@@ -208,7 +219,7 @@ static void run(bide_frame *frame, inline_queue *queue)
     for (;;) {
         while (frame != NULL) {
             if (!may_be_resumed(frame))
-                break; /* (if misuse returns, which it should not) */
+                break; /* if misuse returns, which it should not */
             frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
         }
         bide_awaiter *awaiter = bide_awaiter_chain_take(&queue->ready);
@@ -308,7 +319,10 @@ void bide_wake(bide_awaiter *first)
         wake_all(first);
 }
 
-/* Turning the chain round and finding that all belong to one scheduler, as most do, is one pass over them. */
+/*
+ * Turning the chain round and finding that all belong to one scheduler, as most do, is one pass
+ * over them.
+ */
 void bide_wake_reversed(bide_awaiter *newest)
 {
     if (newest == NULL)

@@ -1,6 +1,6 @@
 /*
- * Starting and destroying. A coroutine that is destroyed, its frame, and what it waits for are used by one
- * thread, the caller's.
+ * Starting and destroying. One thread, the caller's, uses a coroutine that is destroyed, its frame,
+ * and what it waits for.
  */
 #include "bide/handle.h"
 
@@ -55,7 +55,10 @@ static const bide_awaiter_ops nothing_ops = {
 /* Nobody awaits it, and nobody writes to it. */
 static const bide_awaiter nothing = {&nothing_ops, NULL, NULL};
 
-/* What a suspended frame waits for, behind operations that only stand for it; NULL if it waits for nothing. */
+/*
+ * What a suspended frame waits for, behind operations that only stand for it; NULL if it waits for
+ * nothing.
+ */
 static bide_awaiter *awaited_by(const bide_frame *frame)
 {
     const bide_wrapper_ops *wrapper;
@@ -76,7 +79,10 @@ static bide_frame *coroutine_of(bide_awaiter *awaiter)
     return bide_awaiter_is_frame(awaiter) ? (bide_frame *)(void *)awaiter : NULL;
 }
 
-/* Does it run for who awaits `awaiter`? (An asynchronous generator that has yielded does not any more.) */
+/*
+ * Does it run for the coroutine that awaits `awaiter`? An asynchronous generator that has yielded
+ * does not any more.
+ */
 static bool runs(const bide_awaiter *awaiter, const bide_frame *child)
 {
     bide_state state = bide_frame_point(child)->state;
@@ -90,7 +96,7 @@ bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
     return child != NULL && runs(awaiter, child) ? child : NULL;
 }
 
-/* Of a coroutine that nobody will take the result of. */
+/* Of a coroutine whose result will not be taken. */
 static void give_back_result(bide_frame *frame)
 {
     const bide_coroutine_code *code = bide_frame_point(frame)->code;
@@ -100,7 +106,10 @@ static void give_back_result(bide_frame *frame)
 
 const bide_coroutine_type bide_moves_back_;
 
-/* `ended` is a coroutine that has ended: by what its continuation has been posted; NULL if it has not been. */
+/*
+ * `ended` is a coroutine that has ended: returns by what its continuation has been posted; NULL if
+ * it has not been.
+ */
 static bide_awaiter *posted_back(const bide_frame *ended)
 {
     bide_frame *next = ended->awaiter.frame;
@@ -112,8 +121,9 @@ static bide_awaiter *posted_back(const bide_frame *ended)
 }
 
 /*
- * What runs behind it, `ended` or several, has ended. If that has posted the frame it is taken back: by the move that it
- * went through, or, as wrappers do that do not hand over to it directly, by `awaiter`. What was had is given back.
+ * What runs behind it, `ended` or several, has ended. If that has posted the frame, it is taken
+ * back: by the move that it went through, or, for wrappers that do not hand over to it directly, by
+ * `awaiter`. What was had is given back.
  */
 static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
 {
@@ -159,7 +169,7 @@ static void end(bide_frame *frame)
     const bide_coroutine_code *code = point->code;
     bool has_begun = point->state != BIDE_AT_START;
     if (code->type != NULL && (has_begun || *code->type == bide_by_hand)) {
-        code->step(frame, BIDE_DESTROY_); /* (returns NULL: nobody's continuation runs) */
+        code->step(frame, BIDE_DESTROY_); /* returns NULL: no continuation runs */
         return;
     }
     frame->awaiter.ops = code->finished != NULL ? &code->finished->ops : &bide_point_finished.ops;
@@ -167,8 +177,9 @@ static void end(bide_frame *frame)
 }
 
 /*
- * From the innermost outwards. In a loop, since coroutines may await each other to any depth. On the way in each
- * child's continuation is made its parent, whatever stood between, which is the way back.
+ * From the innermost outwards. In a loop, because coroutines may await each other to any depth. On
+ * the way in each child's continuation is made its parent, whatever stood between, which is the way
+ * back.
  */
 static void destroy(bide_frame *top)
 {

@@ -15,9 +15,9 @@ void bide_misused_(const char *what, const bide_point *point);
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about);
 
 /*
- * The frame that awaits `frame`; NULL if none does. (While a frame is posted to begin it is its own
- * continuation, so that what resumes an ended operation's frame begins it; and it stays so if
- * nobody awaits it.)
+ * The frame that awaits `frame`; NULL if none does. While a frame is posted to begin it is its own
+ * continuation, so that what resumes an ended operation's frame begins it. It stays so if no frame
+ * awaits it.
  */
 BIDE_INLINE bide_frame *bide_continuation_(const bide_frame *frame)
 {
@@ -52,8 +52,10 @@ bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
 /* The table of bide_owned (create.h). */
 extern const bide_wrapper_ops bide_owned_ops_;
 
-/* The type of the frame that stands between a coroutine that has moved and its continuation, and posts that one; when it
- * has, it stands at a point of this number. */
+/*
+ * The type of the frame that stands between a coroutine that has moved and its continuation, and
+ * posts that one; when it has, it stands at a point of this number.
+ */
 extern const bide_coroutine_type bide_moves_back_;
 enum { BIDE_POSTED_BACK_ = 1 };
 

@@ -1,7 +1,7 @@
 /*
  * A lock for short times, on the platform's futex. Floor: coroutine.
  *
- *     word   FREE (0)    HELD (1)    CONTENDED (2): held, and somebody may sleep
+ *     word   FREE (0)    HELD (1)    CONTENDED (2): held, and a waiter may sleep
  *
  * 1. Taking it acquires, freeing it releases: its holder sees what was done under it before.
  * 2. No sleeper is forgotten: it has put CONTENDED, and puts it again when it takes the lock,

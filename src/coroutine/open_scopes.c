@@ -91,7 +91,7 @@ void bide_open_scopes_remove_(bide_scope *scope)
     bide_scope **place = &t->root;
     while (*place != scope && *place != NULL)
         place = &(*place)->below[next_turn(&p)];
-    if (*place != NULL) { /* (a fork has not made this process forget it) */
+    if (*place != NULL) { /* a fork has not made this process forget it */
         replace_by_lowest(place);
         bide_atomic_fetch_sub(&count, 1, relaxed);
     }

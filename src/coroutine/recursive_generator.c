@@ -1,7 +1,10 @@
-/* Who is yielded from learns who its root is, through the await_transform of who yields from it. */
+/*
+ * A nested generator learns its root through the await_transform of the generator that yields from
+ * it.
+ */
 #include "bide/recursive_generator.h"
 
-/* (each file has a type of its own, but they all have this hook) */
+/* Each file has a type of its own, but they all have this hook. */
 static bool is_recursive_generator(const bide_frame *frame)
 {
     const bide_coroutine_code *code = bide_frame_point(frame)->code;

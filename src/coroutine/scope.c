@@ -1,6 +1,6 @@
 /*
- * Scopes. The owner is counted among what runs, until it joins; so the count cannot come down to 0
- * before, and who may spawn is counted.
+ * Scopes. The owner is counted among what runs, until it joins, so the count cannot come down to 0
+ * before. A coroutine that may spawn is counted too.
  */
 #include "bide/scope.h"
 
@@ -31,7 +31,7 @@ void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_cont
                          bide_awaiter *awaiter, void (*ended)(bide_branch *branch))
 {
     bide_scheduler *scheduler = context->scheduler;
-    /* relaxed: who calls is counted itself, so it cannot come down to 0 meanwhile. */
+    /* relaxed: the caller is counted itself, so it cannot come down to 0 meanwhile. */
     bide_atomic_fetch_add(&scope->fork.running, 1, relaxed);
     bide_branch_init(branch, awaiter);
     bide_branch_prepare_(branch, &scope->fork, 0, context);
@@ -44,7 +44,7 @@ void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awai
     bide_scope_spawn_in(scope, branch, &scope->context, awaiter, NULL);
 }
 
-/* All but the owner have ended: nobody else counts. */
+/* All but the owner have ended: no other thread counts. */
 static bool join_ready(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);

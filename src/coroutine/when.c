@@ -11,7 +11,10 @@ static bool ready(bide_awaiter *awaiter)
     return when->count == 0;
 }
 
-/* Once the others are posted only the first branch, which runs after this, keeps the fork from ending. */
+/*
+ * Once the others are posted, only the first branch, which runs after this, keeps the fork from
+ * ending.
+ */
 static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision decision)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
@@ -31,7 +34,7 @@ static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision
     return first;
 }
 
-/* What is destroyed is destroyed in the order of the branches: they are gone through once. */
+/* Branches are destroyed in their order, so they are gone through once. */
 static bide_frame *coroutine(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);

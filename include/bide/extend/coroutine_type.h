@@ -1,10 +1,27 @@
 /*
  * What makes a kind of coroutine: the hooks that its bodies call. Floor: coroutine.
  *
- * A type is a `static const bide_coroutine_type`, and a struct whose first member is a bide_frame: the promise,
- * which stands at the head of the user's frame. bide_coroutine_of(type, name) opens a body of it. The
- * hooks are constants that the body's compiler sees, so one that is NULL costs nothing, and one that is a
- * `static inline` function is inlined. The library's own types have nothing more.
+ *     typedef struct bide_generator {                     // the promise
+ *         bide_frame frame;                               // first
+ *         void *value;
+ *     } bide_generator;
+ *     static inline bide_frame *yielded(bide_frame *frame, void *value)
+ *     {
+ *         bide_promise(bide_generator, frame)->value = value;
+ *         return NULL;                                    // back to the consumer
+ *     }
+ *     static const bide_coroutine_type generator_type = {
+ *         .name = "generator",
+ *         .yield_value = yielded,
+ *     };
+ *
+ *     bide_coroutine_of(generator_type, count_body) { ... }
+ *
+ * A type is a `static const bide_coroutine_type`, and a struct whose first member is a bide_frame:
+ * the promise, which stands at the head of the user's frame. bide_coroutine_of(type, name) opens a
+ * body of it. The hooks are constants that the body's compiler sees. So a hook that is NULL costs
+ * nothing, and one that is a `static inline` function is inlined. The library's own types have
+ * nothing more.
  *
  *     bide_start:   get_return_object, initial_suspend
  *     the body:     await_transform before each await, yield_value for each bide_yield
@@ -12,7 +29,7 @@
  *     bide_create:  allocate, get_return_object_on_allocation_failure
  *     bide_free:    deallocate
  *
- * bide_destroy calls none of them but deallocate.
+ * bide_destroy calls none of them but deallocate. Hooks run on the thread that runs the coroutine.
  *
  * Source: the promise type of Lewis Baker's articles on coroutines.
  */
@@ -26,63 +43,84 @@ BIDE_EXTERN_C_BEGIN
 struct bide_coroutine_type {
     const char *name;
 
-    /* What bide_start returns; called before anything of the body runs, for after that the frame may be
-     * gone. NULL: the frame. */
+    /*
+     * What bide_start returns; called before anything of the body runs, because after that the
+     * frame may be gone. NULL: the frame.
+     */
     void *(*get_return_object)(bide_frame *frame);
 
     /*
-     * For bide_start, at the body's start: who runs next. NULL: nobody, it stays suspended (lazy); `frame`: the
-     * body runs up to where it first suspends (eager); or the hook hands the frame to a scheduler and returns
-     * NULL. The hook itself NULL: lazy.
+     * For bide_start, at the body's start: returns the frame that runs next. NULL: none, it stays
+     * suspended (lazy); `frame`: the body runs up to where it first suspends (eager); or the hook
+     * hands the frame to a scheduler and returns NULL. The hook itself NULL: lazy.
      */
     bide_frame *(*initial_suspend)(bide_frame *frame);
 
     /*
-     * For bide_yield: the body is suspended, keeps or passes on `value` (what bide_yield was given; it is the
-     * body's until it is resumed), and returns who runs next, as an awaiter's suspend does. NULL: such a
-     * coroutine does not yield.
+     * For bide_yield: the body is suspended. Keeps or passes on `value`, which is what bide_yield
+     * was given, and the body's until it is resumed. Returns the frame that runs next, as an
+     * awaiter's suspend does. NULL: such a coroutine does not yield.
      */
     bide_frame *(*yield_value)(bide_frame *frame, void *value);
 
-    /* For bide_return_value: takes what the pointer points at, before `finally`. NULL: no values. */
+    /*
+     * For bide_return_value: takes what the pointer points at, before `finally`. NULL: no values.
+     */
     void (*return_value)(bide_frame *frame, void *value);
 
     /* For bide_return(0) and for the body's end, before `finally`. NULL: nothing. */
     void (*return_void)(bide_frame *frame);
 
-    /* For a return with a negative errno, before `finally`: returns what the coroutine ends with instead.
-     * NULL: with `error`. */
+    /*
+     * For a return with a negative errno, before `finally`: returns what the coroutine ends with
+     * instead. NULL: with `error`.
+     */
     int (*unhandled_error)(bide_frame *frame, int error);
 
     /*
-     * The coroutine has ended, with frame->error; it ran in `context`. Returns who runs next. The hook may free
-     * the frame. NULL: its continuation runs next.
+     * The coroutine has ended, with frame->error; it ran in `context`. Returns the frame that runs
+     * next. The hook may free the frame. NULL: its continuation runs next.
      */
     bide_frame *(*final_suspend)(bide_frame *frame, const bide_context *context);
 
-    /* For each await: what is awaited in place of `awaiter`. NULL: `awaiter`. bide_await_forbidden: there
-     * may be no await in the body. */
+    /*
+     * For each await: what is awaited in place of `awaiter`. NULL: `awaiter`. bide_await_forbidden:
+     * there may be no await in the body.
+     */
     bide_awaiter *(*await_transform)(bide_frame *frame, bide_awaiter *awaiter);
 
-    /* For bide_create: memory, aligned for anything, or NULL. `argument` is that of bide_create. NULL: the
-     * argument is a bide_allocator, which is asked. Both or none. */
+    /*
+     * For bide_create: memory, aligned for anything, or NULL. `argument` is that of bide_create.
+     * NULL: the argument is a bide_allocator, which is asked. Both or none.
+     */
     void *(*allocate)(size_t size, void *argument);
     void (*deallocate)(void *memory, size_t size);
 
-    /* What bide_start and bide_owned return when there is no memory. NULL: an awaiter that ends
-     * with -ENOMEM. */
+    /*
+     * What bide_start and bide_owned return when there is no memory. NULL: an awaiter that ends
+     * with -ENOMEM.
+     */
     void *(*get_return_object_on_allocation_failure)(void);
 
-    /* The coroutine has ended with 0, or was ready at its start, and what awaits it is destroyed before it has been told,
-     * behind a wrapper: gives back what the coroutine had for it. NULL: nothing. */
+    /*
+     * The coroutine has ended with 0, or was ready at its start, and the coroutine that awaits it
+     * is destroyed before it has been told, behind a wrapper: gives back what this one had for it.
+     * NULL: nothing.
+     */
     void (*give_back)(bide_frame *frame);
 };
 
-/* An await_transform that refuses: an await in the body does not compile when optimised (gcc, clang), and
- * is caught as misuse when run otherwise. */
+/*
+ * An await_transform that refuses: an await in the body does not compile when optimised (gcc,
+ * clang), and is caught as misuse when run otherwise.
+ * Threads: the coroutine's.
+ */
 bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter);
 
-/* The promise of a frame, and back: `type` has a first member `frame`. */
+/*
+ * The promise of a frame, and back: `type` has a first member `frame`.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_promise(type, handle) bide_container_of(handle, type, frame)
 #define bide_from_promise(promise) (&(promise)->frame)
 

@@ -1,5 +1,5 @@
 /*
- * Where a chain of awaits begins: a root awaits one operation on behalf of nobody, in a context
+ * Where a chain of awaits begins: a root awaits one operation without a coroutine, in a context
  * that is given to it, and calls a function when it has ended. sync_wait and spawn are made of it.
  * Floor: coroutine.
  *
@@ -47,7 +47,9 @@ struct bide_root {
  * marked as ended, and nothing of it is touched after `ended` is called, which may free it.
  * `context` is copied. If it has a stop source, `awaited` runs with a source of its own that is
  * attached to it.
- * Threads: any. Suspends: never. Progress: that of posting to the scheduler.
+ * Threads: any. Suspends: never. Progress: blocks for a moment at most, for the list of live roots,
+ * and as bide_stop_source_attach does if the context has a stop source; then that of posting to the
+ * scheduler.
  */
 void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root));
@@ -60,6 +62,7 @@ void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter 
  * `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,
  * and so `awaited` alone, from now on and while the root stays: before it is started, while it
  * runs, and, to no effect, when it has ended.
+ * Threads: any. Suspends: never. Progress: blocks as bide_root_begin does.
  */
 void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                        void (*ended)(bide_root *root), bool is_stoppable);

@@ -1,22 +1,26 @@
 /*
- * Wrappers: operations that run other operations, inside coroutines of their own or in place of themselves. What
- * bide_with_deadline, bide_when_all, bide_then and their like have in common; for authors of more of them.
- * Floor: coroutine.
+ * Wrappers: operations that run other operations, inside coroutines of their own or in place of
+ * themselves. What bide_with_deadline, bide_when_all, bide_then and their like have in common; for
+ * authors of more of them. Floor: coroutine. A sketch of the simpler kind is at bide_forward below.
  *
  *     awaiting coroutine ---link---> wrapper  . . .  its coroutine ---link---> inner operation
  *             ^                                            |
  *             +----------------continuation----------------+
  *
- * A wrapper says what it runs, by a table that begins with an ordinary table of operations. bide_destroy goes through
- * wrappers by that table, in a loop, so a chain of any depth is destroyed on a small stack. So does who looks inside.
+ * A wrapper says what it runs, by a table that begins with an ordinary table of operations. Rules
+ * for a wrapper:
+ * 1. The end of its coroutine returns that frame's own continuation (frame->awaiter.frame), never
+ *    one that was remembered, because bide_schedule puts a frame between the two when `inner` moves
+ *    the coroutine.
+ * 2. It takes the result of an inner operation by bide_wrapper_take, and keeps the status for its
+ *    own `resume`.
+ * 3. What its inner operations have had is given back by `give_back` if the awaiting coroutine is
+ *    destroyed before it has been told.
+ * 4. Its coroutine's step is called with BIDE_DESTROY_ when that coroutine is destroyed: see
+ *    bide_by_hand.
  *
- * Rules for a wrapper:
- *   1. The end of its coroutine returns that frame's own continuation (frame->awaiter.frame), never one that was
- *      remembered: bide_schedule puts a frame between the two when `inner` moves the coroutine.
- *   2. It takes the result of an inner operation by bide_wrapper_take, and keeps the status for its own `resume`.
- *   3. What its inner operations have had is given back by `give_back` if the awaiting coroutine is destroyed before it
- *      has been told.
- *   4. Its coroutine's step is called with BIDE_DESTROY_ when that is destroyed: see bide_by_hand.
+ * Why it is right: bide_destroy goes through wrappers by that table, in a loop, so a chain of any
+ * depth is destroyed on a small stack. So does inspection (inspect.h).
  */
 #ifndef BIDE_EXTEND_WRAPPER_H
 #define BIDE_EXTEND_WRAPPER_H
@@ -30,19 +34,23 @@ typedef struct bide_wrapper_ops {
     bide_awaiter_ops ops; /* by BIDE_WRAPPER_OPS */
 
     /*
-     * One of its coroutines that has not ended; if all have, one that has, or NULL. Called when the wrapper was
-     * suspended. NULL: it has none, and inner(awaiter, 0) is waited for in its place.
+     * One of its coroutines that has not ended; if all have, one that has, or NULL. Called when the
+     * wrapper was suspended. NULL: it has none, and inner(awaiter, 0) is waited for in its place.
      */
     bide_frame *(*coroutine)(bide_awaiter *awaiter);
 
     /*
-     * The awaiting coroutine is destroyed, and none of the wrapper's own is left. Gives back what inner operations
-     * that ended have had (bide_wrapper_give_back), and lets go of whatever else the wrapper holds. It may have ended
-     * without having been suspended, and its result may have been taken.
+     * The awaiting coroutine is destroyed, and none of the wrapper's own is left. Gives back what
+     * inner operations that ended have had (bide_wrapper_give_back), and lets go of whatever else
+     * the wrapper holds. It may have ended without having been suspended, and its result may have
+     * been taken.
      */
     void (*give_back)(bide_awaiter *awaiter);
 
-    /* The operation of this index that it runs; NULL: there are no more. Called when nothing has begun. NULL: none. */
+    /*
+     * The operation of this index that it runs; NULL: there are no more. Called when nothing has
+     * begun. NULL: none.
+     */
     bide_awaiter *(*inner)(bide_awaiter *awaiter, size_t index);
 
     /*
@@ -61,7 +69,10 @@ typedef struct bide_wrapper_ops {
 /* The withdraw of all wrappers. It is also what tells them among awaiters. */
 bool bide_wrapper_withdraw_(bide_awaiter *awaiter);
 
-/* The table of a wrapper; NULL if the awaiter is none. */
+/*
+ * The table of a wrapper; NULL if the awaiter is none.
+ * Threads: the waiter's. Progress: wait-free.
+ */
 BIDE_INLINE const bide_wrapper_ops *bide_wrapper_of(const bide_awaiter *awaiter)
 {
     return awaiter->ops->withdraw == bide_wrapper_withdraw_
@@ -69,10 +80,16 @@ BIDE_INLINE const bide_wrapper_ops *bide_wrapper_of(const bide_awaiter *awaiter)
                : NULL;
 }
 
-/* Makes *inner an operation of which there is nothing to give back. */
+/*
+ * Makes *inner an operation of which there is nothing to give back.
+ * Threads: the waiter's. Progress: wait-free.
+ */
 void bide_wrapper_forget(bide_awaiter **inner);
 
-/* Takes the result of *inner, which has ended; returns its status. */
+/*
+ * Takes the result of *inner, which has ended; returns its status.
+ * Threads: the waiter's. Errors: those of the operation. Progress: that of its `resume`.
+ */
 BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
 {
     bide_awaiter *awaiter = *inner;
@@ -82,10 +99,16 @@ BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
     return bide_awaiter_resume(awaiter, awaiter->ops);
 }
 
-/* *inner has ended, taken or not, and nobody will use what it had: gives that back, once. */
+/*
+ * *inner has ended, taken or not, and what it had will have no user: gives that back, once.
+ * Threads: the waiter's. Progress: that of its `withdraw`.
+ */
 void bide_wrapper_give_back(bide_awaiter **inner);
 
-/* *inner will not be begun: frees what it owns. */
+/*
+ * *inner will not be begun: frees what it owns.
+ * Threads: the waiter's. Progress: that of the allocator.
+ */
 void bide_wrapper_abandon(bide_awaiter **inner);
 
 /* ---- Forwarding: one inner operation, in place of the wrapper itself ---- */
@@ -140,16 +163,23 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
     return index == 0 ? ((bide_forward *)(void *)awaiter)->inner : NULL;
 }
 
-/* Its table, a bide_wrapper_ops. `resume` calls bide_forward_take, once, and returns the status;
- * `name` is the operation's. */
+/*
+ * Its table, a bide_wrapper_ops. `resume` calls bide_forward_take, once, and returns the status;
+ * `name` is the operation's.
+ * Threads: any may use the table.
+ */
 #define BIDE_FORWARD_OPS(resume, name)                                                        \
     {                                                                                         \
         BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
             bide_forward_give_back_, bide_forward_inner_, false                               \
     }
 
-/* Makes it pass on to `inner`, by a table of BIDE_FORWARD_OPS. `forward` is the caller's until
- * the wait has ended. Any thread; suspends if `inner` does; cannot fail. */
+/*
+ * Makes it pass on to `inner`, by a table of BIDE_FORWARD_OPS. `forward` is the caller's until the
+ * wait has ended. Cannot fail.
+ * Threads: any. Errors: those of `resume`. Suspends: if `inner` does. Cancel-safe: as its inner
+ * operation is. Progress: that of `inner`.
+ */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_forward_init(bide_forward *forward, const bide_wrapper_ops *ops,
                                             bide_awaiter *inner)
@@ -159,7 +189,10 @@ BIDE_INLINE bide_awaiter *bide_forward_init(bide_forward *forward, const bide_wr
     return &forward->awaiter;
 }
 
-/* For `resume`: what the inner operation has ended with, 0 or a negative errno. Once. */
+/*
+ * For `resume`: what the inner operation has ended with, 0 or a negative errno. Once.
+ * Threads: the waiter's. Errors: those of `inner`. Progress: that of its `resume`.
+ */
 BIDE_INLINE int bide_forward_take(bide_forward *forward)
 {
     return bide_wrapper_take(&forward->inner);
@@ -168,13 +201,17 @@ BIDE_INLINE int bide_forward_take(bide_forward *forward)
 /* ---- Coroutines by hand ---- */
 
 /*
- * For the `type` of a bide_coroutine_code: a coroutine whose step function is written by hand and does something when it
- * is destroyed. It is then called with a depth of BIDE_DESTROY_, wherever it stands, once nothing that it awaits is
- * left; it calls bide_frame_destroyed, releases what it holds, which may be the frame itself, and returns NULL.
+ * For the `type` of a bide_coroutine_code: a coroutine whose step function is written by hand and
+ * does something when it is destroyed. It is then called with a depth of BIDE_DESTROY_, wherever it
+ * stands, once nothing that it awaits is left. It calls bide_frame_destroyed, releases what it
+ * holds, which may be the frame itself, and returns NULL.
  */
 extern const bide_coroutine_type *const bide_by_hand;
 
-/* Marks a frame as ended by having been destroyed. */
+/*
+ * Marks a frame as ended by having been destroyed.
+ * Threads: the coroutine's. Progress: wait-free.
+ */
 BIDE_INLINE void bide_frame_destroyed(bide_frame *frame)
 {
     frame->awaiter.ops = &bide_point_finished.ops;

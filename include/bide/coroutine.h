@@ -717,12 +717,6 @@ void bide_yield_in_a_body_without_values_(void)
 #define bide_this_frame()   (bide_frame_)
 #define bide_this_context() (bide_frame_->context)
 
-/*
- * Inside a body: its frame.
- * Threads: the coroutine's. Progress: wait-free.
- */
-#define bide_this_frame() (bide_frame_)
-
 BIDE_EXTERN_C_END
 
 #endif

@@ -1,4 +1,4 @@
-/* object.h: something shared. Who drops the last reference frees it. */
+/* object.h: something shared. Dropping the last reference frees it. */
 #ifndef OBJECT_H
 #define OBJECT_H
 
@@ -33,7 +33,7 @@ static inline void object_drop(object *o)
 {
     /*
      * release: what this thread did with the object comes before the free; its partner is the acquire of
-     * whoever drops the last reference. acquire: the free comes after what the others did.
+     * the drop of the last reference. acquire: the free comes after what the others did.
      */
     if (bide_atomic_fetch_sub(&o->references, 1, acq_rel) == 1)
         OBJECT_FREE(o);

@@ -1,4 +1,4 @@
-/* object.h: something shared. Who drops the last reference frees it. */
+/* object.h: something shared. Dropping the last reference frees it. */
 #ifndef OBJECT_H
 #define OBJECT_H
 

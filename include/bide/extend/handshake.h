@@ -14,8 +14,8 @@
  * otherwise the coroutine might go on, end, and free the object meanwhile. Each of the two calls
  * its function once, at its end. It costs one word in the operation, and one exchange each.
  *
- *     BEGUN --arm--> ARMED --end--> ENDED     suspend returns NULL, and the ender wakes the coroutine
- *     BEGUN --end--> ENDED --arm--> ARMED     the ender does nothing more; suspend returns its frame
+ *     BEGUN --arm--> ARMED --end--> ENDED    suspend returns NULL; the ender wakes the coroutine
+ *     BEGUN --end--> ENDED --arm--> ARMED    the ender does nothing more; suspend returns its frame
  *
  * Why it is right:
  *

@@ -6,9 +6,10 @@
  *
  *     static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)    // of a lock
  *     {
- *         bool is_free = *value == 0;
+ *         if (*value != 0)
+ *             return false;
  *         *value = BIDE_QUEUE_ONE;
- *         return is_free;
+ *         return true;
  *     }
  *     static const bide_queue_rules rules = {.admit = admit};
  *

@@ -17,7 +17,7 @@
  * another attempt. All of the library's operations on channels are such operations, and any that is
  * built on bide_retry (event_count.h).
  *
- *     made --attempt: -EAGAIN--> its wait is awaited --one of the waits has ended--> attempted again
+ *     made --attempt: -EAGAIN--> its wait is awaited --any wait has ended--> attempted again
  *       \--attempt: anything else--> ended with that, and no other case is attempted
  *
  * Rules for `attempt`:

@@ -103,7 +103,7 @@ BIDE_INLINE bide_awaiter_chain bide_handshake_end_all(bide_awaiter *first,
 {
     bide_awaiter_chain armed = {NULL, NULL};
     for (bide_awaiter *a = first, *next; a != NULL; a = next) {
-        next = a->link; /* (before its end: 4) */
+        next = a->link; /* before its end: 4 */
         if (bide_handshake_end(of(a))) {
             a->link = NULL;
             bide_awaiter_chain_append(&armed, a, a);

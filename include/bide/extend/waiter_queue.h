@@ -74,7 +74,8 @@
  *    may judge by a value that is out of date. But meanwhile only puts have changed the value, and
  *    a put never makes impossible what was possible before it: each primitive's rules keep to that.
  *    So the difference that the server makes stays right. A waiter that leaves the line leaves it
- *    as the server leaves. If it is due by the value of that moment, it does not leave.
+ *    as the server leaves. If it is due by the value of that moment it does not leave, but ends as
+ *    one that is due.
  * 6. A waiter may be taken, and be admitted, before its own suspend has done with the queue. So
  *    between the two there is a handshake (handshake.h).
  * 7. The memory of a queue may go when every wait on it has ended and its users are done with it,

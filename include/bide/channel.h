@@ -161,7 +161,7 @@ BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_c
                                                           "bide_channel_send"),
                                   ops_any = BIDE_RETRY_OPS(bide_channel_send_any_ready_,
                                                            "bide_channel_send");
-    return bide_channel_make_(waiter, channel, (void *)(uintptr_t)from, /* (it is not written to) */
+    return bide_channel_make_(waiter, channel, (void *)(uintptr_t)from, /* it is not written to */
                               size == 8    ? &ops_8
                               : size == 16 ? &ops_16
                                            : &ops_any,

@@ -289,7 +289,7 @@ BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter
 /*
  * Attempts until that says something else than -EAGAIN, and ends with it; in between it waits to be
  * notified. `retry` must stay until the wait has ended, and so must what the rules find the rest
- * by. A coroutine that is destroyed may have been attempted for just before.
+ * by. For a coroutine that is destroyed an attempt may have succeeded just before.
  * Threads: any. Errors: those of the rules' `attempt`; -ECANCELED, -ETIMEDOUT. Suspends: if the
  * attempt fails. Cancel-safe: yes, its last attempt failed. Progress: lock-free.
  */

@@ -1,37 +1,48 @@
 /*
- * A bounded channel: elements go from any number of senders to any number of receivers, each to one; who finds it full
- * or empty waits. In the caller's memory. Floor: queue.
+ * A bounded channel: elements go from any number of senders to any number of receivers, each
+ * element to one receiver. An operation that finds it full or empty waits. In the caller's memory.
+ * Floor: queue.
  *
  *     bide_channel_slot(struct job) memory[64];
  *     bide_channel(struct job) jobs;
  *     bide_channel_init(&jobs, memory, 64);
- *     bide_await_status(status, bide_channel_send(&self->send, &jobs, &self->job));
- *     bide_await_status(status, bide_channel_receive(&self->receive, &jobs, &self->job));
- *
- * It is a ring (mpmc_ring.h), and two event counts (event_count.h) for who waits: `not_full`, `not_empty`.
+ *     bide_try(bide_channel_send(&self->send, &jobs, &self->job));          // any coroutine
+ *     bide_try(bide_channel_receive(&self->receive, &jobs, &self->job));    // any coroutine
  *
  *     open --close--> closed, and drained by receivers --> closed, empty
  *
- *     send       0: it is in the channel         -EPIPE: it is closed, and the element is the sender's still
- *     receive    0: it is the receiver's         -EPIPE: it is closed, and all that was sent has been received
- *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
+ *     send       0: it is in the channel     -EPIPE: closed; the element is still the sender's
+ *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent is received
+ *     cut short  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
  *
- * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is done. So one that
- *    is cut short loses nothing.
- * 2. Each push notifies one receiver, each pop one sender, after it: N and L of event_count.h. Who notifies attempts on
- *    behalf of who waits first. The look of who waits is at the slot that its operation would claim, which is the last
- *    that a push or pop changes.
- * 3. A push that is under way hides those behind it from receivers (mpmc_ring.h): who is notified of them may find
- *    nothing. He waits on; the push notifies when it is done; whoever then receives sees that there is more, and the
- *    next is attempted (event_count.h, 4). The same for a pop that is under way, and senders.
- * 4. Closing notifies all. A receiver that waits on, because a push is under way still, is notified by that; after the
- *    last element each that ends finds that the next would end too.
+ * Any thread may do any of this. Each call is lock-free as those of mpmc_ring.h are: it does not
+ * block, but a push or pop that is under way hides what is behind it.
  *
- * Order: what one sender sends comes in its order; and what one receiver receives came in the ring's. Who waits is
- * served first come, first served; but one who comes at that moment may be faster, and then who finds nothing waits on
- * behind the others.
+ * Elements of one sender come in its order, and one receiver receives in the order of the ring.
+ * Waiters are served first come, first served. An operation that comes at that moment may be
+ * faster; a waiter that then finds nothing waits on, behind the others.
  *
- * Threads: any. Progress: as the ring. Source: Go's channels, which also do what the other waits for.
+ * Elements are copied as memcpy does. In the macros `channel_` and `memory` may be evaluated more
+ * than once, the other arguments once.
+ *
+ * Why it is right: it is a ring (mpmc_ring.h) with two event counts (event_count.h) for the
+ * waiters, `not_full` and `not_empty`.
+ *
+ * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is
+ *    done. So one that is cut short loses nothing.
+ * 2. Each push notifies one receiver, and each pop one sender, after it: N and L of event_count.h.
+ *    The notifier attempts the operation of the first waiter on the waiter's behalf. A waiter's
+ *    look is at the slot that its operation would claim. That slot is the last thing that a push or
+ *    pop changes.
+ * 3. A push that is under way hides the elements behind it from receivers (mpmc_ring.h). So a
+ *    receiver that is notified of those may find nothing, and waits on. The push notifies when it
+ *    is done. The receiver that then receives sees that there is more, and the next is attempted
+ *    (event_count.h, 4). The same holds for a pop that is under way, and senders.
+ * 4. Closing notifies all. A receiver that waits on because a push is still under way is notified
+ *    by that push. After the last element each receiver that ends finds that the next would end
+ *    too.
+ *
+ * Source: Go's channels, which also do what the other side waits for.
  */
 #ifndef BIDE_CHANNEL_H
 #define BIDE_CHANNEL_H
@@ -60,7 +71,7 @@ typedef struct bide_channel_ {
         bide_mpmc_ring_slot(type) * typed_; \
     }
 
-/* One send or receive. The caller's, for the time of the wait. */
+/* One send or receive. The caller's memory until the wait has ended. */
 typedef struct bide_channel_waiter {
     bide_retry retry; /* at the head: it is the awaiter */
     bide_channel_ *channel;
@@ -150,7 +161,7 @@ BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_c
                                                           "bide_channel_send"),
                                   ops_any = BIDE_RETRY_OPS(bide_channel_send_any_ready_,
                                                            "bide_channel_send");
-    return bide_channel_make_(waiter, channel, (void *)(uintptr_t)from, /* (it is not written to) */
+    return bide_channel_make_(waiter, channel, (void *)(uintptr_t)from, /* it is not written to */
                               size == 8    ? &ops_8
                               : size == 16 ? &ops_16
                                            : &ops_any,
@@ -182,61 +193,86 @@ void bide_channel_close_(bide_channel_ *channel);
 bool bide_channel_is_idle_(bide_channel_ *channel);
 
 /* `pointer`, which must be one to an element. */
-#define BIDE_CHANNEL_ELEMENT_(sent, pointer) (1 ? (pointer) : &(sent)->typed_->value)
-#define BIDE_CHANNEL_SIZE_(sent)             sizeof(sent)->typed_->value
+#define BIDE_CHANNEL_ELEMENT_(channel_, pointer) (1 ? (pointer) : &(channel_)->typed_->value)
+#define BIDE_CHANNEL_SIZE_(channel_)             sizeof(channel_)->typed_->value
 
 /*
- * Makes an empty channel over the array `memory` of `capacity` slots, at least 1, which stay the caller's and must
- * outlive it. Before it is shared. The memory may go when nobody waits and nobody will use it; who has sent or received
- * uses it until that has returned or ended, even if the other side has the element by then.
+ * Makes an empty channel over the array `memory` of `capacity` slots, at least 1, which stays the
+ * caller's and must outlive the channel. The memory may go when nothing waits and nothing will use
+ * it. An operation uses it until it has returned or ended, even if the other side has the element
+ * by then.
+ * Threads: before it is shared. Progress: wait-free, linear in the slots.
  */
-#define bide_channel_init(made, memory, capacity)                                         \
-    bide_channel_init_(&(made)->channel, (memory), (capacity), sizeof *(memory),          \
+#define bide_channel_init(channel_, memory, capacity)                                     \
+    bide_channel_init_(&(channel_)->channel, (memory), (capacity), sizeof *(memory),      \
                        (size_t)((const char *)&(memory)->value - (const char *)(memory)), \
-                       sizeof *BIDE_CHANNEL_ELEMENT_((made), &(memory)->value))
+                       sizeof *BIDE_CHANNEL_ELEMENT_((channel_), &(memory)->value))
 
 /*
- * Sends a copy of the element at `from`, which is the operation's until it has ended; as is `waiter`. Waits while the
- * channel is full. Ends with 0; -EPIPE; or -ECANCELED or -ETIMEDOUT (stop.h). Any thread; suspends if it has to wait;
- * cancel-safe: yes, the element was not sent then; lock-free but for what mpmc_ring.h says. (Of a coroutine that is
- * destroyed before it goes on, retry.status of `waiter` says 0 if the element was sent.)
+ * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` must
+ * stay until the wait has ended. If the coroutine is destroyed before it goes on, retry.status of
+ * `waiter` is 0 if the element was sent.
+ * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is full.
+ * Cancel-safe: yes, the element was not sent. Progress: lock-free for each call, as mpmc_ring.h
+ * says.
  */
-#define bide_channel_send(waiter, sent, from)                                             \
-    bide_channel_send_((waiter), &(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)), \
-                       BIDE_CHANNEL_SIZE_(sent))
+#define bide_channel_send(waiter, channel_, from)                                                 \
+    bide_channel_send_((waiter), &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), \
+                       BIDE_CHANNEL_SIZE_(channel_))
 
 /*
- * Receives the first element, to where `to` points. Waits while the channel is empty. Ends with 0; -EPIPE, it is closed
- * and drained; or -ECANCELED or -ETIMEDOUT. As send; cancel-safe: yes, no element was taken then. (Destroyed: as send.)
+ * Receives the first element, to where `to` points; waits while the channel is empty. `to` and
+ * `waiter` must stay until the wait has ended. If the coroutine is destroyed before it goes on,
+ * retry.status of `waiter` is 0 if an element was received.
+ * Threads: any. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends: if it is
+ * empty. Cancel-safe: yes, no element was taken. Progress: as bide_channel_send.
  */
-#define bide_channel_receive(waiter, received, to)                                                 \
-    bide_channel_receive_((waiter), &(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
-                          BIDE_CHANNEL_SIZE_(received))
+#define bide_channel_receive(waiter, channel_, to)                                                 \
+    bide_channel_receive_((waiter), &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
+                          BIDE_CHANNEL_SIZE_(channel_))
 
-/* The same at once: 0, -EPIPE, or -ENOBUFS: it is full. Any thread; does not suspend. */
-#define bide_channel_try_send(sent, from)                                           \
-    bide_channel_try_send_(&(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)), \
-                           BIDE_CHANNEL_SIZE_(sent))
+/*
+ * Sends at once, or not at all.
+ * Threads: any. Errors: -EPIPE (closed), -ENOBUFS (full). Suspends: never. Progress: as
+ * bide_channel_send.
+ */
+#define bide_channel_try_send(channel_, from)                                               \
+    bide_channel_try_send_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), \
+                           BIDE_CHANNEL_SIZE_(channel_))
 
-/* The same at once: 0, -EPIPE, or -EAGAIN: it is empty. Any thread; does not suspend. */
-#define bide_channel_try_receive(received, to)                                               \
-    bide_channel_try_receive_(&(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
-                              BIDE_CHANNEL_SIZE_(received))
+/*
+ * Receives at once, or not at all.
+ * Threads: any. Errors: -EPIPE (closed and drained), -EAGAIN (empty). Suspends: never. Progress: as
+ * bide_channel_send.
+ */
+#define bide_channel_try_receive(channel_, to)                                               \
+    bide_channel_try_receive_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
+                              BIDE_CHANNEL_SIZE_(channel_))
 
-/* The same for a plain thread, until `deadline` (nanoseconds of bide_platform.now(), or BIDE_FOREVER): returns what the
- * wait ends with, -ETIMEDOUT when the deadline has come. See bide_sync_wait_until. Blocks. */
-#define bide_channel_send_blocking(sent, from, deadline) \
-    bide_channel_send_blocking_(&(sent)->channel, BIDE_CHANNEL_ELEMENT_((sent), (from)), (deadline))
-#define bide_channel_receive_blocking(received, to, deadline)                                     \
-    bide_channel_receive_blocking_(&(received)->channel, BIDE_CHANNEL_ELEMENT_((received), (to)), \
+/*
+ * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any. Errors: -EPIPE (as above), -ETIMEDOUT (the deadline has come). Progress: blocks.
+ */
+#define bide_channel_send_blocking(channel_, from, deadline)                                     \
+    bide_channel_send_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), \
+                                (deadline))
+#define bide_channel_receive_blocking(channel_, to, deadline)                                     \
+    bide_channel_receive_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
                                    (deadline))
 
-/* Closes it for good: who sends, now and later, ends with -EPIPE; what is in it is received. Any thread, more than
- * once; does not suspend. */
-#define bide_channel_close(closed) bide_channel_close_(&(closed)->channel)
+/*
+ * Closes the channel for good: sends, now and later, end with -EPIPE; what is in it is received.
+ * More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
+ */
+#define bide_channel_close(channel_) bide_channel_close_(&(channel_)->channel)
 
-/* How many elements are in it: what was true at about this moment. For statistics. Any thread; wait-free. */
-#define bide_channel_count(counted) bide_mpmc_ring_count_((counted)->channel.ring)
+/*
+ * How many elements are in it: what was true at about this moment. For statistics.
+ * Threads: any. Progress: wait-free.
+ */
+#define bide_channel_count(channel_) bide_mpmc_ring_count_((channel_)->channel.ring)
 
 BIDE_INLINE void bide_channel_destroy_checked_(bide_channel_ *channel, const char *what,
                                                const char *function, const char *file,
@@ -246,14 +282,18 @@ BIDE_INLINE void bide_channel_destroy_checked_(bide_channel_ *channel, const cha
         bide_misuse_(what, function, file, line);
 }
 
-/* Its memory is about to go. Does nothing but tell, where BIDE_DEBUG is 1, if it is waited for. */
+/*
+ * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * under way.
+ * Threads: any. Progress: wait-free.
+ */
 #if BIDE_DEBUG
-#define bide_channel_destroy(destroyed) \
-    bide_channel_destroy_checked_(      \
-        &(destroyed)->channel,          \
-        BIDE_MISUSE_("a channel is destroyed while it is waited for", #destroyed))
+#define bide_channel_destroy(channel_) \
+    bide_channel_destroy_checked_(     \
+        &(channel_)->channel,          \
+        BIDE_MISUSE_("a channel is destroyed while it is waited for", #channel_))
 #else
-#define bide_channel_destroy(destroyed) ((void)(destroyed))
+#define bide_channel_destroy(channel_) ((void)(channel_))
 #endif
 
 BIDE_EXTERN_C_END

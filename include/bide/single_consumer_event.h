@@ -1,41 +1,57 @@
 /*
- * Events for one waiter at a time: one word, no list, so that to set, to wait and to give up are a compare-exchange
- * each. Floor: sync.
+ * Events for one waiter at a time. One word and no list, so that to set, to wait and to give up are
+ * a compare-exchange each. Floor: sync.
  *
- *     bide_single_consumer_event               manual reset: once set it stays so until it is reset
- *     bide_single_consumer_auto_reset_event    a set lets one wait pass: the one under way, or the next
+ *     bide_single_consumer_event               manual reset: a set lasts until the reset
+ *     bide_single_consumer_auto_reset_event    a set lets one wait pass: the one under way, or the
+ *                                              next
+ *
+ *     bide_single_consumer_event ready;
+ *     bide_single_consumer_event_init(&ready, false);
+ *
+ *     bide_try(bide_single_consumer_event_wait(&self->wait, &ready));    // one coroutine at a time
+ *
+ *     bide_single_consumer_event_set(&ready);                            // anywhere
+ *
+ * Any thread sets, resets, asks and closes. One wait at a time may be under way. A second one that
+ * comes while the first waits is caught as misuse.
+ *
+ * Set and reset do nothing when the event is closed. Waits then end with -EPIPE, as those for a
+ * bide_event do: what was set before the close stays set.
+ *
+ * Why it is right:
  *
  *     word   NOT_SET (0)        SET (1)
  *            pointer            not set, and this operation waits
  *            CLOSED (2)         it was not set when it was closed
  *            SET_FOR_GOOD (3)   it was set when it was closed
  *
- *                        manual reset                        auto-reset
- *     set                NOT_SET, SET -> SET                 NOT_SET, SET -> SET
- *                        pointer -> SET, and wakes           pointer -> NOT_SET, and wakes
- *     reset              SET -> NOT_SET
- *     who finds it set   leaves it                           SET -> NOT_SET, SET_FOR_GOOD -> CLOSED
- *     wait               NOT_SET -> pointer                  NOT_SET -> pointer
- *     cut short          pointer -> NOT_SET                  pointer -> NOT_SET
- *     close              NOT_SET -> CLOSED                   NOT_SET -> CLOSED
- *                        pointer -> CLOSED, and wakes        pointer -> CLOSED, and wakes
- *                        SET -> SET_FOR_GOOD                 SET -> SET_FOR_GOOD: one more wait passes
+ *                         manual reset                    auto-reset
+ *     set                 NOT_SET, SET -> SET             NOT_SET, SET -> SET
+ *                         pointer -> SET, and wakes       pointer -> NOT_SET, and wakes
+ *     reset               SET -> NOT_SET
+ *     wait that finds it  leaves it                       SET -> NOT_SET,
+ *       set                                               SET_FOR_GOOD -> CLOSED
+ *     wait                NOT_SET -> pointer              NOT_SET -> pointer
+ *     cut short           pointer -> NOT_SET              pointer -> NOT_SET
+ *     close               NOT_SET -> CLOSED               NOT_SET -> CLOSED
+ *                         pointer -> CLOSED, and wakes    pointer -> CLOSED, and wakes
+ *                         SET -> SET_FOR_GOOD             SET -> SET_FOR_GOOD: one more wait passes
  *
- * Set and reset do nothing when it is closed. Who waits then ends with -EPIPE, as bide_event's waiters do.
- *
- * Threads: set, reset, is_set and close from any; one at a time waits, and that there are two is caught as misuse when
- * the second comes while the first waits.
- *
- * 1. All change one word, so for each wait either the set finds it there, or the wait finds what the set has left: no
- *    wake-up is lost, and none doubled. A wait is taken off the word once: by the set, the close, or its own being
- *    cut short, and whoever took it ends it. So nothing that is handed to it is lost by that.
- * 2. set and close release (partner: who finds the word so, resets it, or is woken), so what was written before is seen
- *    by who ends because of it; also where it is set already, for then the later set announces something too.
+ * 1. All change one word. So for each wait either the set finds it there, or the wait finds what
+ *    the set has left: no wake-up is lost, and none doubled. A wait is taken off the word once: by
+ *    the set, the close, or its own being cut short. The taker ends it. So nothing that is handed
+ *    to it is lost by that.
+ * 2. set and close release. Their partners are the wait or look that finds the word so, the reset,
+ *    and the waiter that is woken. So what was written before is seen by each wait that ends
+ *    because of it. A set also releases where it is set already, for then the later set announces
+ *    something too.
  * 3. The wait releases its awaiter and the frame behind it, and set and close acquire that.
- * 4. To be cut short needs no order: who cancels has the operation by the order of its source (stop.h).
- * 5. ABA: a pointer says that this operation waits now, whenever it came, and its node is acquired with it.
- *
- * The set's (the close's) exchange is the last that it does to the event.
+ * 4. To be cut short needs no order: the canceller has the operation by the order of its source
+ *    (stop.h).
+ * 5. ABA: a pointer says that this operation waits now, whenever it came, and its node is acquired
+ *    with it.
+ * 6. The exchange of a set or a close is the last thing that it does to the event.
  *
  * Source: single_consumer_event and single_consumer_async_auto_reset_event of cppcoro.
  */
@@ -65,7 +81,7 @@ typedef struct bide_single_consumer_auto_reset_event {
     bide_single_consumer_word_ state;
 } bide_single_consumer_auto_reset_event;
 
-/* One wait. The caller's, for the time of the wait. */
+/* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_single_consumer_event_waiter {
     bide_awaiter awaiter;
     bide_single_consumer_word_ *state;
@@ -75,7 +91,7 @@ typedef bide_single_consumer_event_waiter bide_single_consumer_auto_reset_event_
 
 /* ---- What both do ---- */
 
-/* Does somebody wait? */
+/* Is a wait under way? */
 BIDE_INLINE bool bide_single_consumer_is_waiter_(uintptr_t word)
 {
     return word > BIDE_SINGLE_SET_FOR_GOOD_;
@@ -86,15 +102,18 @@ BIDE_INLINE bide_single_consumer_word_ *bide_single_consumer_of_(bide_awaiter *a
     return ((bide_single_consumer_event_waiter *)(void *)awaiter)->state;
 }
 
-/* Two wait at once. */
+/* Two waits are under way at once. */
 BIDE_COLD void bide_single_consumer_misused_(void);
 
-/* `then`: what the word becomes where somebody waits. False: it is closed, and nothing was done; this orders nothing. */
+/*
+ * Sets it; `then` is what the word becomes where a wait is under way. False: it is closed, and
+ * nothing was done; this orders nothing.
+ */
 BIDE_INLINE bool bide_single_consumer_set_(bide_single_consumer_word_ *state, uintptr_t then)
 {
     uintptr_t word = BIDE_SINGLE_NOT_SET_;
     uintptr_t set = BIDE_SINGLE_SET_;
-    /* release: 2, partners are the acquires of who finds it set. acquire: 3, partner is enlist's release. */
+    /* release: 2, partners: the acquires of waits that find it set. acquire: 3, partner: enlist. */
     while (!bide_atomic_compare_exchange(&state->word, &word, set, acq_rel, relaxed)) {
         if (word == BIDE_SINGLE_CLOSED_ || word == BIDE_SINGLE_SET_FOR_GOOD_)
             return false;
@@ -166,15 +185,19 @@ BIDE_INLINE void bide_single_consumer_destroy_(bide_single_consumer_word_ *state
 /* ---- Manual reset ---- */
 
 /*
- * Makes an event, set or not. Before it is shared. The memory may go when nobody waits and nobody calls any of these on
- * it; in particular right after the wait that its set or close has ended.
+ * Makes an event, set or not. The memory may go when no wait is under way and no call on the event
+ * either. It may go at once after the wait that the event's set or close has ended.
+ * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_single_consumer_event_init(bide_single_consumer_event *event, bool set)
 {
     bide_atomic_init(&event->state.word, set ? BIDE_SINGLE_SET_ : BIDE_SINGLE_NOT_SET_);
 }
 
-/* Is it set? What was written before the set is then visible. Any thread; wait-free. */
+/*
+ * Is it set? Then what was written before the set is visible.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_single_consumer_event_is_set(bide_single_consumer_event *event)
 {
     /* acquire: 2, partner is set's release. */
@@ -183,16 +206,20 @@ BIDE_INLINE bool bide_single_consumer_event_is_set(bide_single_consumer_event *e
 }
 
 /*
- * Sets it, and wakes who waits, on its own scheduler. Does nothing if it is closed. Any thread; does not suspend, and
- * does not run anybody on the caller's stack while a coroutine is running on it. Lock-free.
+ * Sets the event and wakes the waiter, on its own scheduler. Does nothing if the event is closed. A
+ * woken coroutine does not run on the caller's stack while a coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 BIDE_INLINE void bide_single_consumer_event_set(bide_single_consumer_event *event)
 {
     bide_single_consumer_set_(&event->state, BIDE_SINGLE_SET_);
 }
 
-/* Makes it not set; does nothing if it is not set, or closed. What was written before the sets that it undoes is then
- * visible, as with bide_event_reset. Any thread; wait-free. */
+/*
+ * Makes the event not set; does nothing if it is not set, or closed. What was written before the
+ * sets that it undoes is then visible, as with bide_event_reset.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE void bide_single_consumer_event_reset(bide_single_consumer_event *event)
 {
     uintptr_t word = BIDE_SINGLE_SET_;
@@ -201,15 +228,21 @@ BIDE_INLINE void bide_single_consumer_event_reset(bide_single_consumer_event *ev
 }
 
 /*
- * Closes it: if it is set, it stays so; if not, who waits, now and later, ends with -EPIPE. Set and reset do nothing
- * from then on. More than once is once. Any thread; does not suspend; as set otherwise.
+ * Closes the event. If it is set it stays so; if not, every wait ends with -EPIPE, now and later.
+ * Set and reset do nothing from then on, nor does another close. A woken coroutine does not run on
+ * the caller's stack while a coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 BIDE_INLINE void bide_single_consumer_event_close(bide_single_consumer_event *event)
 {
     bide_single_consumer_close_(&event->state);
 }
 
-/* The end of its life: does nothing, but where misuse is looked for (BIDE_DEBUG) says so if somebody waits. */
+/*
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * way.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_single_consumer_event_destroy(event) \
     bide_single_consumer_destroy_(                \
         &(event)->state, BIDE_MISUSE_("an event is destroyed while it is waited for", #event))
@@ -233,9 +266,9 @@ BIDE_INLINE bide_frame *bide_single_consumer_event_suspend_(bide_awaiter *awaite
 }
 
 /*
- * Waits until `event` is set. `waiter` is the caller's until the wait has ended. Ends with 0, or with -EPIPE if it is
- * closed before it is set, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h). Any thread, one wait at a time;
- * suspends if it is neither set nor closed; wait-free.
+ * Waits until `event` is set. `waiter` must stay until the wait has ended.
+ * Threads: any, one wait at a time. Errors: -EPIPE (closed before it was set), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if it is neither set nor closed. Cancel-safe: yes. Progress: wait-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_consumer_event_wait(bide_single_consumer_event_waiter *waiter,
@@ -253,7 +286,12 @@ BIDE_INLINE bide_awaiter *bide_single_consumer_event_wait(bide_single_consumer_e
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }
 
-/* The same for a plain thread, until `deadline`: see bide_event_wait_blocking. */
+/*
+ * The same for a plain thread, which it blocks until `deadline` at most: see
+ * bide_event_wait_blocking.
+ * Threads: any, one wait at a time. Errors: as bide_single_consumer_event_wait; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
+ */
 BIDE_INLINE int bide_single_consumer_event_wait_blocking(bide_single_consumer_event *event,
                                                          uint64_t deadline)
 {
@@ -263,7 +301,10 @@ BIDE_INLINE int bide_single_consumer_event_wait_blocking(bide_single_consumer_ev
 
 /* ---- Auto-reset ---- */
 
-/* As bide_single_consumer_event_init. */
+/*
+ * Makes an event, set or not. Its memory may go as that of a bide_single_consumer_event.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 BIDE_INLINE void
 bide_single_consumer_auto_reset_event_init(bide_single_consumer_auto_reset_event *event, bool set)
 {
@@ -271,9 +312,11 @@ bide_single_consumer_auto_reset_event_init(bide_single_consumer_auto_reset_event
 }
 
 /*
- * Lets one wait pass: wakes who waits, on its own scheduler, or is remembered for the next. Set twice before that is
- * set once; but what was written before either is then visible. Does nothing if it is closed. As
- * bide_single_consumer_event_set otherwise.
+ * Lets one wait pass: wakes the waiter, on its own scheduler, or is remembered for the next wait.
+ * Two sets before that are one set, but what was written before either is then visible. Does
+ * nothing if the event is closed. A woken coroutine does not run on the caller's stack while a
+ * coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 BIDE_INLINE void
 bide_single_consumer_auto_reset_event_set(bide_single_consumer_auto_reset_event *event)
@@ -295,8 +338,10 @@ BIDE_INLINE bool bide_single_consumer_take_(bide_single_consumer_word_ *state)
     return false;
 }
 
-/* Takes the set that is remembered, if one is: true. What was written before it is then visible. Any thread, but not
- * while another waits; lock-free. */
+/*
+ * Takes the set that is remembered, if one is: true. What was written before it is then visible.
+ * Threads: any, but not while another thread waits. Progress: lock-free.
+ */
 BIDE_INLINE bool
 bide_single_consumer_auto_reset_event_try_wait(bide_single_consumer_auto_reset_event *event)
 {
@@ -304,8 +349,10 @@ bide_single_consumer_auto_reset_event_try_wait(bide_single_consumer_auto_reset_e
 }
 
 /*
- * Closes it: who waits, now and later, ends with -EPIPE; but if it is set, one wait still passes. Set does nothing from
- * then on. As bide_single_consumer_event_close otherwise.
+ * Closes the event: every wait ends with -EPIPE, now and later; but if it is set, one wait still
+ * passes. Set does nothing from then on, nor does another close. A woken coroutine does not run on
+ * the caller's stack while a coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free.
  */
 BIDE_INLINE void
 bide_single_consumer_auto_reset_event_close(bide_single_consumer_auto_reset_event *event)
@@ -313,7 +360,11 @@ bide_single_consumer_auto_reset_event_close(bide_single_consumer_auto_reset_even
     bide_single_consumer_close_(&event->state);
 }
 
-/* As bide_single_consumer_event_destroy. */
+/*
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * way.
+ * Threads: any. Progress: wait-free.
+ */
 #define bide_single_consumer_auto_reset_event_destroy(event) \
     bide_single_consumer_event_destroy(event)
 
@@ -342,15 +393,16 @@ BIDE_INLINE bool bide_single_consumer_auto_reset_event_withdraw_(bide_awaiter *a
 {
     if (bide_single_consumer_withdraw_(awaiter))
         return true;
-    /* The set was handed over, to nobody. */
+    /* The set was handed over to a wait that will not know of it. */
     bide_single_consumer_set_(bide_single_consumer_of_(awaiter), BIDE_SINGLE_NOT_SET_);
     return false;
 }
 
 /*
- * Waits for a set, and takes it. `waiter` is the caller's until the wait has ended. Ends with 0, or with -EPIPE if it
- * is closed and no set is left, or, cut short, with -ECANCELED or -ETIMEDOUT (stop.h): then it took none. Any thread,
- * one wait at a time; suspends if it is neither set nor closed; lock-free.
+ * Waits for a set, and takes it. `waiter` must stay until the wait has ended.
+ * Threads: any, one wait at a time. Errors: -EPIPE (closed, and no set is left), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if it is neither set nor closed. Cancel-safe: yes, it took no set.
+ * Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
@@ -369,7 +421,12 @@ bide_single_consumer_auto_reset_event_wait(bide_single_consumer_auto_reset_event
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }
 
-/* The same for a plain thread, until `deadline`: see bide_event_wait_blocking. */
+/*
+ * The same for a plain thread, which it blocks until `deadline` at most: see
+ * bide_event_wait_blocking.
+ * Threads: any, one wait at a time. Errors: as bide_single_consumer_auto_reset_event_wait;
+ * -ETIMEDOUT (the deadline has come). Progress: blocks.
+ */
 BIDE_INLINE int
 bide_single_consumer_auto_reset_event_wait_blocking(bide_single_consumer_auto_reset_event *event,
                                                     uint64_t deadline)

@@ -8,7 +8,7 @@
 /* What a send awaits. */
 enum { FREE, OFFERED, CLAIMED };
 
-/* What an attempt on behalf of a select ends with, that is let go. (Not 0: nothing was received.) */
+/* What an attempt on behalf of a select ends with that is let go. Not 0: nothing was received. */
 enum { TOLD = 1 };
 
 /* In place of an offer. */
@@ -23,7 +23,7 @@ static int end_closed(bide_rendezvous_ *rendezvous)
 
 /* ---- Choices ---- */
 
-/* May the caller, who has taken the operation, carry it out? 7 */
+/* May the caller, which has taken the operation, carry it out? 7 */
 static bool is_chosen(bide_choice *choice, size_t number)
 {
     return choice == NULL || bide_choice_take(choice, number);
@@ -44,7 +44,7 @@ static bool take_back(bide_rendezvous_sender *sender)
 {
     bide_rendezvous_ *rendezvous = sender->rendezvous;
     bide_rendezvous_sender *own = sender;
-    /* relaxed: nobody has used it. */
+    /* relaxed: no other thread has used it. */
     if (!bide_atomic_compare_exchange(&rendezvous->offer, &own, NULL, relaxed, relaxed))
         return false;
     bide_event_count_notify(&rendezvous->free, 1);
@@ -87,8 +87,10 @@ BIDE_COLD static int receive_chosen(bide_rendezvous_ *rendezvous, bide_rendezvou
         if (is_chosen(sender->choice, sender->number))
             return receive_from(sender, to);
         end(sender, -EAGAIN);
-        /* (in an attempt too, which notifies nobody otherwise: the select was asked to take its offer back at this
-         * moment, and none that has chosen offers, so these calls do not nest) */
+        /*
+         * In an attempt too, which does not notify otherwise. The select was asked to take its
+         * offer back at this moment, and none that has chosen offers, so these calls do not nest.
+         */
         bide_event_count_notify(&rendezvous->free, 1);
     } while ((sender = take_offer(rendezvous, &status)) != NULL);
     return status;
@@ -226,8 +228,8 @@ static int make_offer(bide_retry *retry)
 {
     bide_rendezvous_sender *sender = of_retry(retry), *found = NULL;
     if (sender->choice != NULL && bide_choice_taken(sender->choice) != 0)
-        return -ECANCELED; /* (one that comes too late is not carried out either: 7) */
-    /* release: 2; partners: who claims it, and the close. */
+        return -ECANCELED; /* one that comes too late is not carried out either: 7 */
+    /* release: 2; partners: the claiming receiver, and the close. */
     if (bide_atomic_compare_exchange(&sender->rendezvous->offer, &found, sender, release, relaxed))
         return 0;
     return found == &closed_offer ? end_closed(sender->rendezvous) : -EAGAIN;
@@ -262,10 +264,13 @@ static bide_frame *await_offer(bide_rendezvous_sender *sender, uint32_t stage)
     return bide_frame_await(&sender->frame, &sender->offer);
 }
 
-/* The wait for the offer's end was cut short. Does the offer stand still, or is it somebody's, who ends it? 4 */
+/*
+ * The wait for the offer's end was cut short. Does the offer stand still, or has it a taker that
+ * ends it? 4
+ */
 static bool must_wait_on(bide_rendezvous_sender *sender)
 {
-    /* (if it was armed it was taken back by who has cut it short) */
+    /* If it was armed it was taken back by the canceller. */
     return !bide_handshake_is_armed(&sender->handshake) && !take_back(sender);
 }
 
@@ -313,7 +318,7 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
     bide_destroy(&sender->frame);
     /* Was one made on its behalf? */
     if (knows_of_none && sender->retry.status == 0 && !take_back(sender)) {
-        /* who has claimed it has not done with it */
+        /* The receiver that has claimed it has not done with it. */
         while (!bide_handshake_has_ended(&sender->handshake))
             bide_platform.yield();
     }
@@ -322,7 +327,7 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
 
 /* ---- A receive ---- */
 
-/* Is the offer the receive's own select's, and nobody else sends? 9 */
+/* Is the offer the receive's own select's, and no other send waits? 9 */
 static bool is_for_nobody(bide_rendezvous_receiver *receiver, const bide_rendezvous_sender *offer)
 {
     return receiver->choice != NULL && bide_choice_has(receiver->choice, &offer->chosen) &&
@@ -337,7 +342,7 @@ BIDE_COLD static int tell(bide_rendezvous_receiver *receiver)
     if (offer == NULL)
         return -EAGAIN;
     if (is_for_nobody(receiver, offer)) {
-        /* (these calls nest no deeper than the select has receives in line here) */
+        /* These calls nest no deeper than the select has receives in line here. */
         bide_event_count_notify(&rendezvous->offered, 1);
         return -EAGAIN;
     }
@@ -367,7 +372,7 @@ const bide_retry_rules bide_rendezvous_receive_rules_ = {attempt_receive, may_re
 
 /* ---- In a select ---- */
 
-/* A send whose select offers another here already: 10. */
+/* A send of a select that offers another here already: 10. */
 static bide_frame *second_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     (void)awaiter, (void)frame;
@@ -388,7 +393,10 @@ static bool second_withdraw(bide_awaiter *awaiter)
 
 int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice)
 {
-    /* (not ready: it would give to a receiver that waits, while the others of the choice may be carried out) */
+    /*
+     * Not ready: it would give to a receiver that waits, while the others of the choice may be
+     * carried out.
+     */
     static const bide_awaiter_ops ops = {
         .suspend = bide_rendezvous_suspend_,
         .resume = bide_rendezvous_sent_,
@@ -430,7 +438,7 @@ static bool chosen_receive_withdraw(bide_awaiter *awaiter)
     bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
     if (bide_retry_withdraw_(awaiter))
         return true;
-    /* What it was let go for goes to the next. (Who has carried it out is done.) */
+    /* What it was let go for goes to the next. A partner that has carried it out is done. */
     if (bide_choice_taken(receiver->choice) != receiver->number && may_receive(&receiver->retry))
         bide_event_count_notify(&receiver->rendezvous->offered, 1);
     return false;

@@ -9,7 +9,7 @@
 
 static uint64_t next_random(uint64_t *random)
 {
-    /* (splitmix64: any seed will do) */
+    /* splitmix64: any seed will do. */
     uint64_t z = *random += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -65,7 +65,7 @@ static bool has_come(bide_select *select, bide_select_case *c)
     if (c->branch.status == 0 ||
         (c == &select->cases[first - 1] && c->branch.status != select->reason))
         return true;
-    c->awaiter->ops = c->ops; /* (it may be another's, of an operation that was cut short) */
+    c->awaiter->ops = c->ops; /* it may be another's, of an operation that was cut short */
     return false;
 }
 
@@ -192,7 +192,7 @@ static bide_awaiter *wait_for_all(bide_select *select)
 /* All branches have ended. Is a case had, or the select asked to stop? */
 static bool has_ended(bide_select *select, const bide_context *context)
 {
-    /* (read once: it may be asked at this moment) */
+    /* Read once: it may be asked at this moment. */
     select->reason = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
     size_t turn = was_taken(select) ? 0 : try_all(select, true);
     if (turn == select->count) {
@@ -203,7 +203,9 @@ static bool has_ended(bide_select *select, const bide_context *context)
     return true;
 }
 
-/* What a case had is given back, if that is possible. (What a channel's operation has done is done.) */
+/*
+ * What a case had is given back, if that is possible. What a channel's operation has done is done.
+ */
 static void select_give_back(bide_frame *frame)
 {
     bide_select *select = bide_container_of(frame, bide_select, task.frame);

@@ -23,7 +23,7 @@ static bool is_possible(bide_retry *retry)
 
 /* ---- The line: its value is how many may go ---- */
 
-/* The rules, for one use of the line: who has left it is put behind `taken`. */
+/* The rules, for one use of the line: operations that have left it are put behind `taken`. */
 typedef struct line_rules {
     bide_queue_rules rules;
     bide_awaiter_chain *taken;
@@ -73,7 +73,7 @@ static void take_from_line(bide_event_count *event_count, size_t count, bide_awa
     }
 }
 
-/* ---- Taking who waits ---- */
+/* ---- Taking waiting operations ---- */
 
 static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
 {
@@ -81,7 +81,7 @@ static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
     bide_awaiter_chain_append(chain, awaiter, awaiter);
 }
 
-/* Takes up to `count` who wait, to be attempted or woken. False: there was nobody. */
+/* Takes up to `count` waiting operations, to be attempted or woken. False: there was none. */
 static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
 {
     bool found = false;
@@ -110,7 +110,7 @@ static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain
     return found;
 }
 
-/* Nobody waits: S was in vain. */
+/* No operation waits: S was in vain. */
 static void count_unneeded(bide_event_count *event_count, uintptr_t watch,
                            bide_awaiter_chain *taken)
 {
@@ -143,7 +143,7 @@ static void look(bide_event_count *event_count, size_t count, uintptr_t watch,
         bide_atomic_store(&event_count->unneeded, 0, relaxed);
 }
 
-/* As bide_event_count_notify, for one; who is taken is the caller's. */
+/* As bide_event_count_notify, for one; what is taken is the caller's. */
 static void notify_into(bide_event_count *event_count, bide_awaiter_chain *taken)
 {
     uintptr_t watch;
@@ -151,7 +151,7 @@ static void notify_into(bide_event_count *event_count, bide_awaiter_chain *taken
         look(event_count, 1, watch, taken);
 }
 
-/* ---- Standing where one waits ---- */
+/* ---- Standing: in the place, or in the line ---- */
 
 void bide_event_count_watch_(bide_event_count *event_count)
 {
@@ -180,8 +180,9 @@ void bide_event_count_watch_(bide_event_count *event_count)
 }
 
 /*
- * In the place: *waits is whether it does; if not, it is the caller's still, or again. False: the place is not free.
- * `held`: its coroutine does not go on, whoever ends it, before the caller has returned.
+ * In the place: *waits is whether it does; if not, it is the caller's still, or again. False: the
+ * place is not free. `held`: whatever ends it, its coroutine does not go on before the caller has
+ * returned.
  */
 static bool stand_in_place(bide_event_count *event_count, bide_retry *retry, bool held, bool *waits)
 {
@@ -193,7 +194,10 @@ static bool stand_in_place(bide_event_count *event_count, bide_retry *retry, boo
         return false;
     bide_event_count_watch_(event_count);
     if (is_possible(retry) || bide_awaiter_is_canceled(&retry->waiter.awaiter)) { /* B, and 7 */
-        /* acquire: who has had it meanwhile, and put it back; partner: the same as below. 5 */
+        /*
+         * acquire: a taker that has had it meanwhile, and put it back; partner: the same as below.
+         * 5
+         */
         bool taken_back =
             bide_atomic_compare_exchange(&event_count->place, &own, FREE, acquire, relaxed);
         *waits = held && !taken_back;
@@ -220,8 +224,8 @@ static bool stand_in_line(bide_event_count *event_count, bide_retry *retry,
 }
 
 /*
- * Puts it where it waits. True: it does, and is not the caller's any more. False: it is to be attempted, or has been
- * cut short.
+ * Puts it where it waits. True: it does, and is not the caller's any more. False: it is to be
+ * attempted, or has been cut short.
  */
 static bool stand(bide_retry *retry, bool held, bide_awaiter_chain *taken)
 {
@@ -232,15 +236,15 @@ static bool stand(bide_retry *retry, bool held, bide_awaiter_chain *taken)
                : stand_in_line(event_count, retry, taken);
 }
 
-/* ---- Attempting, on behalf of who waits ---- */
+/* ---- Attempting, on the waiter's behalf ---- */
 
-/* Is it one that is attempted, and has not ended? (It has another table if it was cut short.) */
+/* Is it one that is attempted, and has not ended? One that was cut short has another table. */
 static bool is_tried(const bide_awaiter *awaiter)
 {
     return awaiter->ops->suspend == bide_retry_suspend_;
 }
 
-/* Is one of those who were taken to attempt the same, and lets the next go then? */
+/* Is one of those that were taken to attempt the same, and lets the next go then? */
 static bool is_followed(const bide_retry *retry, const bide_awaiter_chain *taken)
 {
     for (bide_awaiter *a = taken->first; a != NULL; a = a->link) {
@@ -271,7 +275,10 @@ static bool try_on(bide_retry *retry, bool held, bide_awaiter_chain *taken)
     return true;
 }
 
-/* Those that were taken are attempted, and those that are taken because of that; who has ended is woken. */
+/*
+ * Those that were taken are attempted, and those that are taken because of that; what has ended is
+ * woken.
+ */
 static void serve(bide_awaiter_chain *taken)
 {
     bide_awaiter_chain ended = {NULL, NULL};
@@ -370,7 +377,7 @@ static bool wait_ready(bide_awaiter *awaiter)
     return is_possible(retry_of(awaiter));
 }
 
-/* (a function of its own, by which it is told from what is tried) */
+/* A function of its own, by which it is told from what is tried. */
 static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     return bide_retry_suspend_(awaiter, frame);
@@ -392,7 +399,10 @@ static bool wait_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-/* Makes of `retry` a wait until somebody notifies, or an attempt may succeed; it attempts nothing. */
+/*
+ * Makes of `retry` a wait until a notification comes, or an attempt may succeed; it attempts
+ * nothing.
+ */
 static bide_awaiter *wait_only(bide_retry *retry)
 {
     static const bide_awaiter_ops ops = {

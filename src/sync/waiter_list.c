@@ -1,5 +1,6 @@
 /*
- * Sifting a list of waiters, and the waits that look again. States, orders and their numbers: waiter_list.h.
+ * Sifting a list of waiters, and the waits that look again. States, orders and their numbers:
+ * waiter_list.h.
  */
 #include "bide/extend/waiter_list.h"
 
@@ -170,15 +171,18 @@ static void take_out(sifting *s, bide_awaiter *awaiter)
 }
 
 /*
- * Takes the waiters; true if there are any. False: there is nobody, or another sifts and has been
- * asked to look again. `word` is what the caller has last seen the list's to be. Lock-free.
+ * Takes the waiters; true if there are any. False: there is none, or another thread sifts and has
+ * been asked to look again. `word` is what the caller has last seen the list's to be. Lock-free.
  */
 static bool begin(sifting *s, uintptr_t word)
 {
     bide_waiter_list *list = s->list;
     for (bool again = false; bide_waiter_list_word_has_waiters(word); again = true) {
         if ((word & BIDE_LIST_SIFTING_) != 0) {
-            /* release: 7. Also where AGAIN is there already, for the sifter must see our reason too. */
+            /*
+             * release: 7. Also where AGAIN is there already, for the sifter must see this reason
+             * too.
+             */
             if (bide_atomic_compare_exchange(&list->word, &word, word | BIDE_LIST_AGAIN_, release,
                                              relaxed))
                 return false;
@@ -194,15 +198,15 @@ static bool begin(sifting *s, uintptr_t word)
 }
 
 /*
- * Takes the waiters, `awaiter` perhaps among them. False: it is not there, or another sifts and has been told to remove
- * it. Lock-free.
+ * Takes the waiters, `awaiter` perhaps among them. False: it is not there, or another thread sifts
+ * and has been told to remove it. Lock-free.
  */
 static bool begin_for(sifting *s, bide_awaiter *awaiter)
 {
     bide_waiter_list *list = s->list;
     bool leaves = false;
     bool again = false;
-    /* relaxed: whoever comes for a waiter sees its push, or something later. */
+    /* relaxed: a canceller of a waiter sees its push, or something later. */
     uintptr_t word = bide_atomic_load(&list->word, relaxed);
     while (bide_waiter_list_word_has_waiters(word)) {
         if ((word & BIDE_LIST_SIFTING_) == 0) {
@@ -210,7 +214,7 @@ static bool begin_for(sifting *s, bide_awaiter *awaiter)
                                              relaxed)) { /* 4 and 6 */
                 hold(s, word);
                 if (leaves)
-                    bide_awaiter_has_left_(awaiter); /* (it stays: cancel has not returned) */
+                    bide_awaiter_has_left_(awaiter); /* it stays: cancel has not returned */
                 return true;
             }
         } else {
@@ -236,8 +240,10 @@ static bool begin_for(sifting *s, bide_awaiter *awaiter)
     return false;
 }
 
-/* Begins in order to remove one that must be there or have been taken to be ended: false. Blocks while another
- * sifts. */
+/*
+ * Begins in order to remove one that must be there. False: it has been taken to be ended. Blocks
+ * while another thread sifts.
+ */
 static bool begin_alone(sifting *s)
 {
     bide_waiter_list *list = s->list;
@@ -286,7 +292,10 @@ static void end_shut(const sifting *s, bide_awaiter *awaiter)
         bide_awaiter_end_closed(awaiter);
 }
 
-/* The same for a chain, newest first. What it is judged by is what was there when the list was shut, or later. */
+/*
+ * The same for a chain, newest first. What it is judged by is what was there when the list was
+ * shut, or later.
+ */
 static void end_all_shut(sifting *s, bide_awaiter *newest)
 {
     if (newest == NULL)
@@ -309,7 +318,7 @@ static void end_canceled(sifting *s, bide_awaiter *awaiter)
     bide_awaiter_chain_append(&s->ended, awaiter, awaiter);
 }
 
-/* Looks at all that are kept, and ends who is to end. */
+/* Looks at all that are kept, and ends those that are to end. */
 static void look_through(sifting *s)
 {
     bide_awaiter_chain these = {NULL, NULL};
@@ -354,8 +363,8 @@ static void take_in(sifting *s, uintptr_t word)
 }
 
 /*
- * Puts back what is kept. True: done, and the list is not touched any more. False: all are to be looked at again.
- * Lock-free, but linear in what has come since.
+ * Puts back what is kept. True: done, and the list is not touched any more. False: all are to be
+ * looked at again. Lock-free, but linear in what has come since.
  */
 static bool put_back(sifting *s)
 {
@@ -405,7 +414,10 @@ static bide_handshake *handshake_of(bide_awaiter *awaiter)
     return &bide_container_of(awaiter, bide_list_waiter, listed.awaiter)->handshake;
 }
 
-/* Wakes those that have ended; if they look again only those that their suspend is done with: 12. */
+/*
+ * Wakes those that have ended. If they look again, wakes only those that their suspend is done
+ * with: 12.
+ */
 static void wake_ended(const sifting *s)
 {
     bide_wake(s->woken);
@@ -475,7 +487,7 @@ void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules
 {
     bide_awaiter *taken = bide_waiter_list_shut_judged_(list, rules, context);
     if (taken == NULL)
-        return; /* the list may be gone by now: see whoever found it shut */
+        return; /* the list may be gone by now: it was found shut */
     sifting s = sifting_of(list, rules, context);
     end_all_shut(&s, taken);
     wake_ended(&s);
@@ -484,9 +496,9 @@ void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules
 /* ---- Biased lists ---- */
 
 /*
- * As begin, by `own`, who has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10. Whatever the word is,
- * it is modified: who enlisted before that is taken, or the one sifting looks at him again; who comes later comes after
- * the fence.
+ * As begin, by `own`, which has enlisted onto EMPTY, passed the heavy fence, and looked: M of 10.
+ * Whatever the word is, it is modified. A waiter that enlisted before that is taken, or the sifter
+ * looks at it again. A later one comes after the fence.
  */
 static bool begin_after_fence(sifting *s, const bide_awaiter *own)
 {
@@ -511,7 +523,7 @@ static bool begin_after_fence(sifting *s, const bide_awaiter *own)
     return false;
 }
 
-/* Enlists a waiter; *onto is the word that he came onto. False: the list is shut. */
+/* Enlists a waiter; *onto is the word that it came onto. False: the list is shut. */
 static bool enlist(bide_waiter_list *list, bide_listed *waiter, uintptr_t *onto)
 {
     uintptr_t word = bide_atomic_load(&list->word, acquire);
@@ -530,8 +542,10 @@ static bool enlist(bide_waiter_list *list, bide_listed *waiter, uintptr_t *onto)
     return false;
 }
 
-/* The list is watched and nobody is there. After long enough it is no longer watched: true, unless somebody has
- * come. */
+/*
+ * The list is watched and has no waiter. After long enough it is no longer watched: true, unless a
+ * waiter has come.
+ */
 static bool watch_for_nothing(bide_biased_list *biased, uintptr_t *word)
 {
     uint32_t unneeded = bide_atomic_load(&biased->unneeded, relaxed) + 1;

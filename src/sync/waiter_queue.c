@@ -1,5 +1,6 @@
 /*
- * Serving a queue. States, orders and their numbers: waiter_queue.h.
+ * Serving a queue. States, orders and their numbers: waiter_queue.h. A request that is left in the
+ * state is a `wish` here: NEW or CANCEL.
  */
 #include "bide/extend/waiter_queue.h"
 
@@ -97,15 +98,14 @@ static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rule
 typedef struct serving {
     bide_waiter_queue *queue;
     const bide_queue_rules *rules;
-    bide_awaiter *own;   /* to be removed, or NULL */
-    bool withdraws;      /* and not ended */
-    bool is_aside;       /* it has stepped out of the line */
-    bool found;          /* it was in line, was removed, and is not any more */
-    bool sweeps;         /* the whole line is to be looked through */
-    uintptr_t taken;     /* from the value, for those that were admitted: 5 */
-    bide_awaiter *named; /* to be removed too; by next_leaving */
-    bide_awaiter_chain
-        leaving; /* not in line any more, unless something comes before the server leaves */
+    bide_awaiter *own;          /* to be removed, or NULL */
+    bool withdraws;             /* and not ended */
+    bool is_aside;              /* it has stepped out of the line */
+    bool found;                 /* it was in line, was removed, and is not any more */
+    bool sweeps;                /* the whole line is to be looked through */
+    uintptr_t taken;            /* from the value, for those that were admitted: 5 */
+    bide_awaiter *named;        /* to be removed too; by next_leaving */
+    bide_awaiter_chain leaving; /* not in line now; stay so if nothing comes before the leaving */
     bide_awaiter_chain ended;
     bide_awaiter *woken; /* were named, but had ended: to be woken as they stand */
 } serving;
@@ -161,7 +161,10 @@ static void take_named(serving *s)
     }
 }
 
-/* Removes from the line those that are to be removed; all of it is looked through if that was asked for. */
+/*
+ * Removes from the line those that are to be removed. All of it is looked through if that was asked
+ * for.
+ */
 static void remove_named(serving *s, uintptr_t *value)
 {
     uintptr_t now = *value;
@@ -190,8 +193,8 @@ static void remove_named(serving *s, uintptr_t *value)
 }
 
 /*
- * The same for those that admit who is canceled, as the last thing before the server leaves: they step out of the line,
- * and step in again if the server does not leave.
+ * The same for rules that admit a cancelled waiter, as the last thing before the server leaves.
+ * Such waiters step out of the line, and step in again if the server does not leave.
  */
 static void step_aside(serving *s, uintptr_t *value)
 {
@@ -225,8 +228,10 @@ static void step_back(serving *s)
         line_step_in(&s->queue->line, a, before_of);
 }
 
-/* They have left with the server. (Its own, if it has not stepped aside, may be in line again by now, of this queue or
- * another: it is not looked at.) */
+/*
+ * They have left with the server. Its own waiter, if it has not stepped aside, may be in line again
+ * by now, of this queue or another: it is not looked at.
+ */
 static void stay_outside(serving *s)
 {
     if (s->is_aside) {
@@ -241,7 +246,7 @@ static void stay_outside(serving *s)
     }
 }
 
-/* Takes from the front of the line all whose time has come; if it is closed, the others too. */
+/* Takes from the front of the line all that are admitted; if it is closed, the others too. */
 static void admit(serving *s, uintptr_t *value, bool closed)
 {
     bide_awaiter *a;
@@ -290,9 +295,9 @@ static uintptr_t left_with(const serving *s, uintptr_t state, uintptr_t value)
 }
 
 /*
- * Serves, and leaves. `state` is what the server has put, with SERVING; `wishes` (NEW, CANCEL) what it has taken out
- * of it. Those that have ended are in `ended`, in the order in which they came, but first those that were asked to
- * stop. The queue is not touched afterwards.
+ * Serves, and leaves. `state` is what the server has put, with SERVING; `wishes` (NEW, CANCEL) what
+ * it has taken out of it. Those that have ended are in `ended`, in the order in which they came,
+ * but first those that were asked to stop. The queue is not touched afterwards.
  */
 static void serve(serving *s, uintptr_t state, uintptr_t wishes)
 {
@@ -306,8 +311,8 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
             take_named(s);
         if ((wishes & NEW) != 0 || s->named != NULL || s->sweeps) /* 10 */
             take_arrivals(queue, s->rules);
-        if (s->rules
-                ->admits_canceled) /* (also of a queue that was closed after something was put) */
+        /* Also of a queue that was closed after something was put. */
+        if (s->rules->admits_canceled)
             admit(s, &value, false);
         if (steps_aside) {
             step_aside(s, &value);
@@ -345,7 +350,7 @@ static bide_handshake *handshake_of(bide_awaiter *awaiter)
     return &waiter_of(awaiter)->handshake;
 }
 
-/* Wakes those that have ended and whose suspend is done with the queue (6), or hands them over. */
+/* Wakes the waiters that have ended and that their suspend is done with (6), or hands them over. */
 static void hand_over(const serving *s)
 {
     bide_awaiter_chain armed = bide_handshake_end_all(s->ended.first, handshake_of);
@@ -356,7 +361,7 @@ static void hand_over(const serving *s)
         s->rules->hand(s->rules, &armed);
 }
 
-/* Serves a queue whose state is `state`, with SERVING, by now; `wishes` as in serve. */
+/* Serves a queue that has the state `state`, with SERVING, by now; `wishes` as in serve. */
 static void serve_and_wake(serving *s, uintptr_t state, uintptr_t wishes)
 {
     serve(s, state, wishes & (NEW | CANCEL));
@@ -369,7 +374,10 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
     uintptr_t found = *state;
     if ((found & (WAITING | SERVING)) == WAITING) {
         uintptr_t served = value | (found & CLOSED) | SERVING;
-        /* acquire: 1, 2 and 3. release: 4, for who reads the value before the server has left. */
+        /*
+         * acquire: 1, 2 and 3. release: 4, for a take that reads the value before the server has
+         * left.
+         */
         if (!bide_atomic_compare_exchange(&queue->state, state, served, acq_rel, relaxed))
             return false;
         serving s = serving_of(queue, rules);
@@ -383,7 +391,7 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
 
 /* ---- Waiting ---- */
 
-/* Says that somebody has arrived: `wishes`. */
+/* Says that a waiter has arrived: `wishes`. */
 static bool announce(bide_waiter_queue *queue, uintptr_t *state, uintptr_t wishes)
 {
     /* release: 2 */
@@ -391,14 +399,14 @@ static bool announce(bide_waiter_queue *queue, uintptr_t *state, uintptr_t wishe
                                         relaxed);
 }
 
-/* The whole line is to be looked through, by whoever finds CANCEL. */
+/* The whole line is to be looked through, by the server that finds CANCEL. */
 static void ask_for_sweep(bide_waiter_queue *queue)
 {
     /* release: 11; partner is the server's acquire. */
     bide_atomic_fetch_or(&queue->leaving, SWEEP, release);
 }
 
-/* Says that one has arrived, or serves. False: the state is another, now in *state. */
+/* Says that a waiter has arrived, or serves. False: the state is another, now in *state. */
 static bool arrive(bide_queue_waiter *waiter, const bide_queue_rules *rules, uintptr_t *state)
 {
     bide_waiter_queue *queue = waiter->queue;
@@ -506,7 +514,7 @@ void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_queue_rules 
                     return;
                 again = false;
             }
-            /* release: the server must see who was named. */
+            /* release: the server must see which waiter was named. */
             if (bide_atomic_compare_exchange(&queue->state, &state, state | CANCEL, release,
                                              relaxed))
                 return;
@@ -533,7 +541,7 @@ void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_queue_rules *r
     while ((state & (WAITING | SERVING)) != 0) {
         if ((state & SERVING) != 0) {
             ask_for_sweep(queue);
-            /* release: the server must see who was asked to stop. */
+            /* release: the server must see what was asked to stop. */
             if (bide_atomic_compare_exchange(&queue->state, &state, state | CANCEL, release,
                                              relaxed))
                 return;
@@ -587,7 +595,7 @@ void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *r
             }
         } else if (bide_atomic_compare_exchange(&queue->state, &state, state | CLOSED, release,
                                                 relaxed)) {
-            return; /* release: partners are all who find CLOSED */
+            return; /* release: partners are all that find CLOSED */
         }
         bide_atomic_retry();
     }

@@ -1,77 +1,99 @@
 /*
- * An event count: waiting for something lock-free to be worth another try, a queue to be no longer empty, say. Who
- * changes that something notifies; while nobody waits that costs no locked instruction. Floor: sync.
+ * An event count: waiting for something lock-free to be worth another try, a queue to be no longer
+ * empty, say. The changer of that something notifies; while nothing waits that costs no locked
+ * instruction. For authors of primitives. Floor: sync.
  *
- *     who waits                                       who changes it
- *     bide_await_status(status,                       bide_mpmc_ring_push(&ring, &job);
- *         bide_event_count_retry(...));               bide_event_count_notify(&not_empty, 1);
+ *     waiter                                      changer
+ *     bide_await_status(status,                   bide_mpmc_ring_push(&ring, &job);
+ *         bide_event_count_retry(...));           bide_event_count_notify(&not_empty, 1);
  *
- * An operation on it is two functions, the user's (bide_retry_rules): `attempt` does the thing, or says -EAGAIN;
- * `is_possible` only looks whether it would. It attempts; if that fails it waits. Who notifies takes it, and attempts
- * on its behalf: if that succeeds it goes on with what it ended with, otherwise it waits on. So nobody is woken in
- * vain, and waiting reserves nothing: an operation that is cut short has done nothing. (bide_own_retry is for what only
- * its own coroutine may attempt: that is woken to do it.) Those who wait are interchangeable: a notification is for
- * any.
+ * An operation on it is two functions, the user's (bide_retry_rules). `attempt` does the thing, or
+ * says -EAGAIN. `is_possible` only looks whether it would. The operation attempts; if that fails it
+ * waits. A notifier takes it, and attempts on its behalf. If that succeeds the operation goes on
+ * with what it ended with, otherwise it waits on. So no coroutine is woken in vain, and waiting
+ * reserves nothing: an operation that is cut short has done nothing.
  *
- *     place     FREE                    nobody waits there
- *               operation, and BEGUN    is about to wait, and is still looked after by who has put it there
+ * What only its own coroutine may attempt is a bide_own_retry: that coroutine is woken to do it.
+ * Waiters are interchangeable: a notification is for any.
+ *
+ * Any thread may wait and notify. It is lock-free, but for the system's barrier. Waiters are served
+ * first come, first served, but one that waits on after a vain attempt comes last.
+ *
+ * Why it is right: these are its states.
+ *
+ *     place     FREE                    no operation waits there
+ *               operation, and BEGUN    is about to wait, and is still looked after by its placer,
+ *                                       the thread that has put it there
  *               operation               waits
- *     line      a waiter queue for those who find somebody in the place, or in the line; its value: how many may go
- *     watch     UNWATCHED    nobody has waited lately: who notifies looks no further
- *               ARMING       somebody is about to wait: who notifies looks closely, who waits has a heavy fence
- *               a thread     as WATCHED, and all who have waited lately did so on that thread: who notifies there
- *                            has no fence
- *               WATCHED      who notifies looks closely, who waits has a full fence
+ *     line      a waiter queue for those that find an operation in the place, or in the line; its
+ *               value: how many may go
+ *     watch     UNWATCHED    nothing has waited lately: a notifier looks no further
+ *               ARMING       an operation is about to wait: a notifier looks closely, a waiter has
+ *                            a heavy fence
+ *               a thread     as WATCHED, and all that have waited lately did so on that thread: a
+ *                            notifier on it has no fence
+ *               WATCHED      a notifier looks closely, a waiter has a full fence
  *
- *     place     FREE --stand--> BEGUN --arm--> waits         BEGUN, waits --take, cancel, withdraw--> FREE
- *     watch     UNWATCHED --somebody stands--> ARMING --the same has passed his heavy fence--> his thread
- *               another's thread --the same--> ARMING --------------------------------------> WATCHED
- *               WATCHED, another's thread --some notifications in a row find nobody--> UNWATCHED
+ *     place     FREE --stand--> BEGUN --arm--> waits
+ *               BEGUN, waits --take, cancel, withdraw--> FREE
+ *     watch     UNWATCHED --a waiter stands--> ARMING --the same has passed its H--> its thread
+ *               another's thread --a waiter stands--> ARMING --the same has passed its H--> WATCHED
+ *               WATCHED, another's thread --some notifications in a row find none--> UNWATCHED
  *
- * ---- Nobody waits for what is possible ----
+ * No operation waits for what is possible:
  *
- *     who changes:  N  change it                who waits:  A   take the place, or enlist in the line
- *                   L  light fence                          H   UNWATCHED, another's thread: ARMING, heavy fence
- *                   D  load watch                               ARMING: heavy fence
- *                   F  neither UNWATCHED nor                F'  WATCHED, own thread: full fence
- *                      own thread: full fence               W   load watch again: after H anything but UNWATCHED,
- *                   S  load place and line; take                after F' the same; otherwise once more
- *                      as many as may go                    B   is it possible? Then not to wait, or to let one go
+ *     changer:  N  change it                    waiter:  A   take the place, or enlist in the line
+ *               L  light fence                           H   UNWATCHED, another's thread: ARMING,
+ *               D  load watch                                heavy fence. ARMING: heavy fence
+ *               F  neither UNWATCHED nor                 F'  WATCHED, own thread: full fence
+ *                  own thread: full fence                W   load watch again: after H anything but
+ *               S  load place and line; take                 UNWATCHED, after F' the same;
+ *                  as many as may go                         otherwise once more
+ *                                                        B   is it possible? Then not to wait, or
+ *                                                            to let one go
  *
- * 1. Who waits has passed H after A. If D finds a value that makes who notifies look, S sees A or B sees N, by L and H.
- *    If D finds an UNWATCHED from before his H, or another's thread likewise, L came before that H (otherwise D, after
- *    it, found ARMING or later), so B sees N.
- * 2. Who waits has found WATCHED, or his thread, twice, before and after F'. If D finds that too, or ARMING: two full
- *    fences, F and F' (or H, which is one too), so S sees A or B sees N; or D was on that very thread, and S sees A
- *    because it comes later. If D finds a value from before: L came, as in 1, before the H of who has put what was
- *    found; that was released after H, and acquired, so B sees N.
- * 3. D finds an UNWATCHED from after all that. Who made it so looks once more, behind a full fence. Either that comes
- *    after F' or H, and he finds who waits, and takes all; or it comes before, and who waits finds UNWATCHED in W, and
- *    begins anew. Or he finds what another has made of it since: as he found before, 2 again; if it is an ARMING after
- *    H, that other, who waits too, has his H and B before him: by 1 he sees N, and lets one go.
- * 4. Who takes an operation attempts it. If it succeeds, and is possible still, another is taken; if it fails it stands
- *    again, as at first. So if something is possible, and somebody waits, somebody is on his way: who has changed it
- *    and not come to S, who has stood and not come to B, or who has taken an operation and not attempted.
+ * 1. The waiter has passed H after A. If D finds a value that makes the notifier look, S sees A or
+ *    B sees N, by L and H. If D finds an UNWATCHED from before the waiter's H, or another's thread
+ *    likewise, L came before that H: otherwise D, which comes after L, would have found ARMING or
+ *    later. So B sees N.
+ * 2. The waiter has found WATCHED, or its own thread, twice, before and after F'. If D finds that
+ *    too, or ARMING, there are two full fences: F, and F' or H, which is one too. So S sees A or B
+ *    sees N. Or D was on that very thread, and S sees A because it comes later. If D finds a value
+ *    from before: L came, as in 1, before the H of the waiter that put there what this waiter has
+ *    found. That was released after its H, and acquired by this waiter, so B sees N.
+ * 3. D finds an UNWATCHED from after all that. The notifier that made it so looks once more, behind
+ *    a full fence. Either that fence comes after F' or H, and this notifier finds the waiter, and
+ *    takes all. Or it comes before, and the waiter finds UNWATCHED in W, and begins anew. Or the
+ *    waiter finds what another waiter has made of it since. If that is what it found before, it is
+ *    2 again. If it is an ARMING after H, the other waiter has its own H and B still before it: by
+ *    1 it sees N, and lets one go.
+ * 4. The taker of an operation attempts it. If it succeeds, and is possible still, another is
+ *    taken. If it fails it stands again, as at first. So if something is possible, and an operation
+ *    waits, some thread is on its way: one that has changed it and not come to S, one that has
+ *    stood and not come to B, or one that has taken an operation and not attempted.
  *
- * ---- The operation ----
+ * The operation:
  *
- * 5. BEGUN is its coroutine's, or whose who has taken it before. Who takes it then only takes it out of the place: the
- *    other finds that it is not there any more as he arms, attempts, and stands again if that fails (so by 1 and 2 he
- *    sees N then, if not before). After arming he touches it no more: that releases it, and who takes it acquires it.
- *    Where the coroutine does not go on before its suspend has returned, whoever ends the operation (its scheduler has
- *    one thread, or its source a gate), BEGUN is not needed: it stands as one that waits, and so B may find that
- *    another has it, or has had it and put it back.
- * 6. The line hands over as every waiter queue does (waiter_queue.h), but to the server, who attempts. What is left of
- *    its value when nobody is in line is forgotten: who comes later looks for himself.
- * 7. Asked to stop while it is taken, an operation is in neither place nor line. Then the request comes before a full
- *    fence in cancel, and that finds nothing; so who has it sees the request as he has stood, behind his fence.
- * 8. The successes of attempts make others possible, perhaps on another event count (`then`). Those who can go
- *    because of that are put behind those that were taken, so all of it is one loop; who has ended is woken at its end.
+ * 5. BEGUN belongs to the operation's coroutine, or to the thread that has taken it before. A taker
+ *    that takes it then only takes it out of the place. The placer finds that it is not there any
+ *    more as it arms, attempts, and stands again if that fails. So by 1 and 2 it sees N then, if
+ *    not before. After arming the placer touches it no more: arming releases it, and a taker
+ *    acquires it. BEGUN is not needed where the coroutine does not go on before its suspend has
+ *    returned, whatever ends the operation: its scheduler has one thread, or its source a gate.
+ *    Such an operation stands as one that waits, and so B may find that another thread has it, or
+ *    has had it and put it back.
+ * 6. The line hands over as every waiter queue does (waiter_queue.h), but to the server, which
+ *    attempts. What is left of its value when the line is empty is forgotten: a later waiter looks
+ *    for itself.
+ * 7. Asked to stop while it is taken, an operation is in neither place nor line. Then the request
+ *    comes before a full fence in cancel, and that finds nothing. So its taker sees the request
+ *    once it has stood, behind the taker's own fence.
+ * 8. The successes of attempts make others possible, perhaps on another event count (`then`). The
+ *    operations that can go because of that are put behind those that were taken, so all of it is
+ *    one loop. Ended operations are woken at its end.
  *
- * Order: first come, first served, but for who waits on after a vain attempt: he comes last.
- *
- * Threads: any. Lock-free, but for the system's barrier. Source: Vyukov's eventcount; folly's EventCount; what is tried
- * on behalf of who waits is Go's; biased to a thread as locks were in HotSpot.
+ * Source: Vyukov's eventcount; folly's EventCount. What is tried on a waiter's behalf is Go's. It
+ * is biased to a thread as locks were in HotSpot.
  */
 #ifndef BIDE_EXTEND_EVENT_COUNT_H
 #define BIDE_EXTEND_EVENT_COUNT_H
@@ -88,7 +110,7 @@ typedef struct bide_event_count {
     bide_atomic(uintptr_t) place;
     bide_atomic(uintptr_t) watch;
     bide_waiter_queue line;
-    bide_atomic(uint32_t) unneeded; /* how many notifications in a row found nobody; a hint */
+    bide_atomic(uint32_t) unneeded; /* how many notifications in a row found none; a hint */
 } bide_event_count;
 
 enum { BIDE_EVENT_COUNT_FREE_ = 0, BIDE_EVENT_COUNT_UNWATCHED_ = 0 };
@@ -97,28 +119,35 @@ typedef struct bide_retry bide_retry;
 
 /* What is tried. Constant. */
 typedef struct bide_retry_rules {
-    /* Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. While the operation waits,
- * by
-     * whoever notifies, one at a time; what it does comes after all that the operation's coroutine has done. Does not
-     * notify. */
+    /*
+     * Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. While
+     * the operation waits the notifiers call it, one at a time. What it does comes after all that
+     * the operation's coroutine has done. Does not notify.
+     */
     int (*attempt)(bide_retry *retry);
 
-    /* Would an attempt, now, do anything but say -EAGAIN? True if in doubt. It sees what was done before a fence that
-     * another has passed. Changes nothing: another may attempt it meanwhile. */
+    /*
+     * Would an attempt, now, do anything but say -EAGAIN? True if in doubt. It sees what was done
+     * before a fence that another thread has passed. Changes nothing: another thread may attempt it
+     * meanwhile.
+     */
     bool (*is_possible)(bide_retry *retry);
 
     /* Where an attempt that has ended with 0 makes another possible. NULL: nowhere. */
     bide_event_count *(*then)(bide_retry *retry);
 } bide_retry_rules;
 
-/* One operation, at the head of its user's. The caller's, for the time of the wait. */
+/* One operation, at the head of its user's. The caller's memory until the wait has ended. */
 struct bide_retry {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
     int status;
     const bide_retry_rules *rules;
 };
 
-/* Makes an event count. Before it is shared. */
+/*
+ * Makes an event count. The memory may go when no operation waits and no call is under way.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 BIDE_INLINE void bide_event_count_init(bide_event_count *event_count)
 {
     bide_atomic_init(&event_count->place, (uintptr_t)BIDE_EVENT_COUNT_FREE_);
@@ -127,7 +156,10 @@ BIDE_INLINE void bide_event_count_init(bide_event_count *event_count)
     bide_atomic_init(&event_count->unneeded, 0);
 }
 
-/* Does nobody wait? For debug builds' checks, by who knows that nobody uses it. */
+/*
+ * Does no operation wait? For debug builds' checks, by a caller that knows that it is not used.
+ * Threads: any. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_event_count_is_idle(bide_event_count *event_count)
 {
     /* relaxed: the caller has seen what was done with it. */
@@ -135,20 +167,20 @@ BIDE_INLINE bool bide_event_count_is_idle(bide_event_count *event_count)
            bide_waiter_queue_is_idle(&event_count->line);
 }
 
-/* Is somebody in line, or on his way out of it, by the line's state? */
+/* Is an operation in line, or on its way out of it, by the line's state? */
 BIDE_INLINE bool bide_event_count_is_line_(uintptr_t state)
 {
     return (state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0;
 }
 
-/* Is somebody in line now? S. */
+/* Is an operation in line now? S. */
 BIDE_INLINE bool bide_event_count_has_line_(bide_event_count *event_count)
 {
-    /* relaxed: what comes of it is ordered by who takes. */
+    /* relaxed: what comes of it is ordered by the taker. */
     return bide_event_count_is_line_(bide_atomic_load(&event_count->line.state, relaxed));
 }
 
-/* Does somebody wait? S. */
+/* Does an operation wait? S. */
 BIDE_INLINE bool bide_event_count_has_waiters_(bide_event_count *event_count)
 {
     /* relaxed: as above. */
@@ -156,7 +188,10 @@ BIDE_INLINE bool bide_event_count_has_waiters_(bide_event_count *event_count)
            bide_event_count_has_line_(event_count);
 }
 
-/* Something was changed: is it to be looked closely for who waits? Then *watch is what was found, for that. */
+/*
+ * Something was changed: is it to be looked closely for waiters? Then *watch is what was found, for
+ * that.
+ */
 BIDE_INLINE bool bide_event_count_must_look_(bide_event_count *event_count, uintptr_t *watch)
 {
     bide_atomic_fence_light(); /* L; partner: H */
@@ -173,9 +208,10 @@ void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr
 void bide_event_count_watch_(bide_event_count *event_count);
 
 /*
- * Says that up to `count` attempts may succeed by now that could not before: the first `count` who wait are attempted.
- * To be called after the change. Any thread; does not suspend, and runs nobody on the caller's stack while a coroutine
- * is running on it; it runs their attempts. Lock-free; wait-free while nobody waits.
+ * Says that up to `count` attempts may succeed by now that could not before: the first `count`
+ * waiting operations are attempted. To be called after the change. It runs their attempts. A woken
+ * coroutine does not run on the caller's stack while a coroutine is running on it.
+ * Threads: any. Suspends: never. Progress: lock-free, wait-free while nothing waits.
  */
 BIDE_INLINE void bide_event_count_notify(bide_event_count *event_count, size_t count)
 {
@@ -184,7 +220,10 @@ BIDE_INLINE void bide_event_count_notify(bide_event_count *event_count, size_t c
         bide_event_count_look_(event_count, count, watch);
 }
 
-/* The same for all who wait. */
+/*
+ * The same for all waiting operations.
+ * Threads: any. Suspends: never. Progress: as bide_event_count_notify.
+ */
 BIDE_INLINE void bide_event_count_notify_all(bide_event_count *event_count)
 {
     bide_event_count_notify(event_count, SIZE_MAX);
@@ -196,7 +235,10 @@ BIDE_INLINE bide_event_count *bide_retry_event_count_(bide_retry *retry)
     return bide_container_of(retry->waiter.queue, bide_event_count, line);
 }
 
-/* Attempts it, and notifies who can go because of that. Returns what it ends with, or -EAGAIN. */
+/*
+ * Attempts it, and notifies the operation that can go because of that. Returns what it ends with,
+ * or -EAGAIN.
+ */
 BIDE_INLINE int bide_retry_attempt_(bide_retry *retry)
 {
     int status = retry->rules->attempt(retry);
@@ -225,7 +267,7 @@ bool bide_retry_withdraw_(bide_awaiter *awaiter);
 /* As a case of a select: waits to be notified, and is attempted by the select alone. */
 int bide_retry_choose_(bide_awaiter *awaiter, bide_choice *choice);
 
-/* For a table of operations of one's own, with a name and an inlined `ready`, which notifies too. */
+/* For a table of one's own operations, with a name and an inlined `ready`, which notifies too. */
 #define BIDE_RETRY_OPS(ready, name)                                           \
     {                                                                         \
         (ready), bide_retry_suspend_, bide_retry_resume_, bide_retry_cancel_, \
@@ -245,10 +287,11 @@ BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter
 }
 
 /*
- * Attempts until that says something else than -EAGAIN, and ends with it; in between it waits to be notified. Cut
- * short, it ends with -ECANCELED or -ETIMEDOUT, its last attempt having failed; a coroutine that is destroyed may have
- * been attempted for just before. `retry` is the caller's until it has ended, in whatever the rules find the rest by.
- * Any thread; suspends if it has to wait; cancel-safe: yes; lock-free.
+ * Attempts until that says something else than -EAGAIN, and ends with it; in between it waits to be
+ * notified. `retry` must stay until the wait has ended, and so must what the rules find the rest
+ * by. For a coroutine that is destroyed an attempt may have succeeded just before.
+ * Threads: any. Errors: those of the rules' `attempt`; -ECANCELED, -ETIMEDOUT. Suspends: if the
+ * attempt fails. Cancel-safe: yes, its last attempt failed. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_count *event_count,
@@ -259,8 +302,9 @@ BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_c
 }
 
 /*
- * Takes an operation that waits to be attempted, if there seems to be one, to be ended by bide_retry_end_ with what was
- * done on its behalf. NULL: none. Who waits to be told only is told.
+ * Takes an operation that waits to be attempted, if there seems to be one. The caller ends it by
+ * bide_retry_end_ with what was done on its behalf. NULL: none. An operation that waits to be told
+ * only is told.
  */
 bide_retry *bide_event_count_take_(bide_event_count *event_count);
 
@@ -272,7 +316,7 @@ BIDE_INLINE void bide_retry_end_(bide_retry *retry, int status)
 
 /* ---- What only its own coroutine may attempt ---- */
 
-/* One operation, at the head of its user's. The caller's, for the time of the wait. */
+/* One operation, at the head of its user's. The caller's memory until the wait has ended. */
 typedef struct bide_own_retry {
     bide_awaiter awaiter;
     bide_frame frame; /* waits in `retry` */
@@ -314,8 +358,11 @@ BIDE_INLINE bide_awaiter *bide_own_retry_init_(bide_own_retry *own, const bide_a
 }
 
 /*
- * As bide_event_count_retry, but attempts and looks are made on the coroutine's own thread alone, or where its
- * scheduler has it go on. Who is woken in vain waits on, behind the others; one that is destroyed has done nothing.
+ * As bide_event_count_retry, but attempts and looks are made on the coroutine's own thread alone,
+ * or where its scheduler has it go on. One that is woken in vain waits on, behind the others. A
+ * coroutine that is destroyed has done nothing.
+ * Threads: any. Errors: as bide_event_count_retry. Suspends: if the attempt fails. Cancel-safe:
+ * yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_count_retry_own(bide_own_retry *own,

@@ -1,29 +1,31 @@
 /*
- * The handshake between an operation's suspend and whoever ends the operation: who of the two has the coroutine go on.
- * For authors of operations. Floor: coroutine.
+ * The handshake between an operation's suspend and its ender: it settles which of the two has the
+ * coroutine go on. For authors of operations. Floor: coroutine.
  *
- *     suspend                                          the ender, perhaps on another thread
+ *     suspend                                       the ender, perhaps on another thread
  *     bide_handshake_init(&own->handshake);
  *     enlist(own);
- *     look at the object once more                     own->result = ...;
- *     return bide_handshake_arm(&own->handshake)       if (bide_handshake_end(&own->handshake))
- *                ? frame : NULL;                           bide_wake_one(&own->awaiter);
+ *     look at the object once more                  own->result = ...;
+ *     return bide_handshake_arm(&own->handshake)    if (bide_handshake_end(&own->handshake))
+ *                ? frame : NULL;                        bide_wake_one(&own->awaiter);
  *
- * An operation may end from the moment when it is enlisted. A suspend that is done then needs no handshake: it enlists
- * as its last act. One that uses the object after that does: otherwise the coroutine might go on, end, and free the
- * object meanwhile. Each of the two calls its function once, at its end; one word in the operation, one exchange each.
+ * An operation may end from the moment when it is enlisted. A suspend that is done then needs no
+ * handshake: it enlists as its last act. A suspend that uses the object after that needs one:
+ * otherwise the coroutine might go on, end, and free the object meanwhile. Each of the two calls
+ * its function once, at its end. It costs one word in the operation, and one exchange each.
  *
- *     BEGUN --arm--> ARMED --end--> ENDED     suspend returns NULL, and the ender wakes the coroutine
- *     BEGUN --end--> ENDED --arm--> ARMED     the ender does nothing more, and suspend returns its frame
+ *     BEGUN --arm--> ARMED --end--> ENDED    suspend returns NULL; the ender wakes the coroutine
+ *     BEGUN --end--> ENDED --arm--> ARMED    the ender does nothing more; suspend returns its frame
  *
  * Why it is right:
- *   1. Both exchange the word, so the second finds what the first has put there, and the first finds BEGUN. The second
- *      has the coroutine go on. So that happens, and once.
- *   2. arm releases, and end acquires. So if the ender is second, all that suspend has done with the operation and the
- *      object comes before the coroutine goes on.
- *   3. end releases, and arm acquires. So if suspend is second, the coroutine sees the results, and all that the ender
- *      has done comes before it goes on.
- *   4. The first touches nothing of the operation after its exchange.
+ *
+ * 1. Both exchange the word, so the second finds what the first has put there, and the first finds
+ *    BEGUN. The second has the coroutine go on. So that happens, and once.
+ * 2. arm releases, and end acquires. So if the ender is second, all that suspend has done with the
+ *    operation and the object comes before the coroutine goes on.
+ * 3. end releases, and arm acquires. So if suspend is second, the coroutine sees the results, and
+ *    all that the ender has done comes before it goes on.
+ * 4. The first touches nothing of the operation after its exchange.
  */
 #ifndef BIDE_EXTEND_HANDSHAKE_H
 #define BIDE_EXTEND_HANDSHAKE_H
@@ -38,14 +40,20 @@ typedef struct bide_handshake {
 
 enum { BIDE_HANDSHAKE_BEGUN_, BIDE_HANDSHAKE_ARMED_, BIDE_HANDSHAKE_ENDED_ };
 
-/* Before the operation is enlisted. */
+/*
+ * Before the operation is enlisted.
+ * Threads: before it is shared. Progress: wait-free.
+ */
 BIDE_INLINE void bide_handshake_init(bide_handshake *handshake)
 {
     bide_atomic_init(&handshake->word, (uint32_t)BIDE_HANDSHAKE_BEGUN_);
 }
 
-/* Suspend is done with the operation. True: that has ended, and its coroutine is to go on now; it is suspend's still.
- * False: it is not touched any more. Of suspend's thread, once; wait-free. */
+/*
+ * Suspend is done with the operation; once. True: that has ended, and its coroutine is to go on
+ * now; it is still suspend's. False: it is not touched any more.
+ * Threads: the suspending coroutine's. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_handshake_arm(bide_handshake *handshake)
 {
     /* release: 2; acquire: 3; partner: end. */
@@ -53,8 +61,11 @@ BIDE_INLINE bool bide_handshake_arm(bide_handshake *handshake)
            BIDE_HANDSHAKE_ENDED_;
 }
 
-/* The operation has ended, and its results are written. True: it is to be woken by the caller. False: it is not touched
- * any more. Of whoever has it to end, once; any thread; wait-free. */
+/*
+ * The operation has ended, and its results are written; once. True: the caller is to wake it.
+ * False: it is not touched any more.
+ * Threads: any, the ender's. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_handshake_end(bide_handshake *handshake)
 {
     /* release: 3; acquire: 2; partner: arm. */
@@ -62,14 +73,20 @@ BIDE_INLINE bool bide_handshake_end(bide_handshake *handshake)
            BIDE_HANDSHAKE_ARMED_;
 }
 
-/* Has it ended, before it was armed? Then the results are seen, as by 3. Of suspend's thread; wait-free. */
+/*
+ * Has it ended, before it was armed? Then the results are seen, as by 3.
+ * Threads: the suspending coroutine's. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_handshake_has_ended(bide_handshake *handshake)
 {
     /* acquire: 3; partner: end. */
     return bide_atomic_load(&handshake->word, acquire) == BIDE_HANDSHAKE_ENDED_;
 }
 
-/* Has it been armed, and not ended by `end` after that? Of its coroutine, once that goes on; wait-free. */
+/*
+ * Has it been armed, and not ended by `end` after that? To be asked once its coroutine goes on.
+ * Threads: the coroutine's. Progress: wait-free.
+ */
 BIDE_INLINE bool bide_handshake_is_armed(bide_handshake *handshake)
 {
     /* relaxed: ARMED is its own. */
@@ -77,15 +94,16 @@ BIDE_INLINE bool bide_handshake_is_armed(bide_handshake *handshake)
 }
 
 /*
- * Ends all of a chain that have ended, from `first`, by `link` to NULL, and keeps those that are to be woken, in their
- * order. `of` gives an operation's handshake.
+ * Ends all of a chain that have ended, from `first`, by `link` to NULL, and keeps those that are to
+ * be woken, in their order. `of` gives an operation's handshake.
+ * Threads: any, the ender's. Progress: wait-free, linear in the chain.
  */
 BIDE_INLINE bide_awaiter_chain bide_handshake_end_all(bide_awaiter *first,
                                                       bide_handshake *(*of)(bide_awaiter *awaiter))
 {
     bide_awaiter_chain armed = {NULL, NULL};
     for (bide_awaiter *a = first, *next; a != NULL; a = next) {
-        next = a->link; /* (before its end: 4) */
+        next = a->link; /* before its end: 4 */
         if (bide_handshake_end(of(a))) {
             a->link = NULL;
             bide_awaiter_chain_append(&armed, a, a);

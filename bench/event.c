@@ -56,8 +56,8 @@ struct player {
     uint64_t left;
     uint64_t turns;
     struct player *other;
-    bide_single_consumer_auto_reset_event turn;
-    bide_single_consumer_auto_reset_event_waiter wait;
+    bide_single_consumer_auto_event turn;
+    bide_single_consumer_auto_event_waiter wait;
     bide_event manual_turn;
     bide_event_waiter manual_wait;
 };
@@ -66,8 +66,8 @@ bide_coroutine(first_body)
 {
     bide_begin(first_body, struct player * self);
     for (; self->left != 0; self->left--) {
-        bide_single_consumer_auto_reset_event_set(&self->other->turn);
-        bide_await(bide_single_consumer_auto_reset_event_wait(&self->wait, &self->turn));
+        bide_single_consumer_auto_event_set(&self->other->turn);
+        bide_await(bide_single_consumer_auto_event_wait(&self->wait, &self->turn));
         self->turns++;
     }
     bide_end();
@@ -77,9 +77,9 @@ bide_coroutine(second_body)
 {
     bide_begin(second_body, struct player * self);
     for (; self->left != 0; self->left--) {
-        bide_await(bide_single_consumer_auto_reset_event_wait(&self->wait, &self->turn));
+        bide_await(bide_single_consumer_auto_event_wait(&self->wait, &self->turn));
         self->turns++;
-        bide_single_consumer_auto_reset_event_set(&self->other->turn);
+        bide_single_consumer_auto_event_set(&self->other->turn);
     }
     bide_end();
 }
@@ -114,7 +114,7 @@ static void init_players(struct player players[2], uint64_t round_trips)
         players[i].left = round_trips;
         players[i].turns = 0;
         players[i].other = &players[1 - i];
-        bide_single_consumer_auto_reset_event_init(&players[i].turn, false);
+        bide_single_consumer_auto_event_init(&players[i].turn, false);
         bide_event_init(&players[i].manual_turn, false);
     }
 }

@@ -287,14 +287,9 @@ BIDE_INLINE void bide_channel_destroy_checked_(bide_channel_ *channel, const cha
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_channel_destroy(channel_) \
-    bide_channel_destroy_checked_(     \
-        &(channel_)->channel,          \
-        BIDE_MISUSE_("a channel is destroyed while it is waited for", #channel_))
-#else
-#define bide_channel_destroy(channel_) ((void)(channel_))
-#endif
+#define bide_channel_destroy(channel_)                                     \
+    BIDE_END_OF_LIFE_(bide_channel_destroy_checked_, &(channel_)->channel, \
+                      "a channel is destroyed while it is waited for", #channel_)
 
 BIDE_EXTERN_C_END
 

@@ -35,7 +35,7 @@
  *    there is nothing to notify.
  * 3. A notified waiter may be asked to stop before it is told. It ends with 0 all the same, so what
  *    was for it goes to no later waiter. A leaving that is not yet in the value is undone when a
- *    notification comes first (admits_canceled): the waiter stands where it stood. A waiter that
+ *    notification comes first (admits_cancelled): the waiter stands where it stood. A waiter that
  *    has left before a notification comes is not counted, and the notification goes to the next.
  * 4. Only when a coroutine is destroyed that was notified, and has not been told, nobody knows any
  *    more which waiters were counted then. What was for it goes to the longest-waiting waiter,

@@ -103,7 +103,7 @@ typedef struct bide_awaiter_ops {
 
     /*
      * The operation was started, and its coroutine is asked to stop: removes the operation from
-     * wherever it is enlisted, has it end with bide_awaiter_end_canceled, and wakes it; or does
+     * wherever it is enlisted, has it end with bide_awaiter_end_cancelled, and wakes it; or does
      * nothing, if it is ending by itself. What it was about to take stays where it is. NULL: it
      * cannot be cut short.
      *

@@ -297,14 +297,9 @@ BIDE_INLINE void bide_rendezvous_destroy_checked_(bide_rendezvous_ *rendezvous, 
  * under way.
  * Threads: any. Progress: wait-free.
  */
-#if BIDE_DEBUG
-#define bide_rendezvous_destroy(rendezvous_) \
-    bide_rendezvous_destroy_checked_(        \
-        &(rendezvous_)->rendezvous,          \
-        BIDE_MISUSE_("a rendezvous is destroyed while it is waited for", #rendezvous_))
-#else
-#define bide_rendezvous_destroy(rendezvous_) ((void)(rendezvous_))
-#endif
+#define bide_rendezvous_destroy(rendezvous_)                                        \
+    BIDE_END_OF_LIFE_(bide_rendezvous_destroy_checked_, &(rendezvous_)->rendezvous, \
+                      "a rendezvous is destroyed while it is waited for", #rendezvous_)
 
 BIDE_EXTERN_C_END
 

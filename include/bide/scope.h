@@ -10,7 +10,7 @@
  *     open --join--> joining --the last one has ended--> joined
  *
  * The owner and the coroutines of the scope may begin more and cancel it; the owner alone joins it,
- * once. The others are asked to stop when the first fails, by bide_scope_cancel, and when the owner
+ * once. The others are asked to stop when the first fails, by bide_scope_stop, and when the owner
  * is asked to stop. Beginning one costs a post to the scheduler and no allocation.
  *
  * A scope that is not joined before its owner ends would leave coroutines with memory that is gone.
@@ -75,7 +75,7 @@ void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_cont
  * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: as
  * bide_stop_request.
  */
-BIDE_INLINE void bide_scope_cancel(bide_scope *scope)
+BIDE_INLINE void bide_scope_stop(bide_scope *scope)
 {
     bide_stop_request(&scope->fork.stop);
 }

@@ -3,7 +3,7 @@
  * a compare-exchange each. Floor: sync.
  *
  *     bide_single_consumer_event               manual reset: a set lasts until the reset
- *     bide_single_consumer_auto_reset_event    a set lets one wait pass: the one under way, or the
+ *     bide_single_consumer_auto_event    a set lets one wait pass: the one under way, or the
  *                                              next
  *
  *     bide_single_consumer_event ready;
@@ -77,9 +77,9 @@ typedef struct bide_single_consumer_event {
     bide_single_consumer_word_ state;
 } bide_single_consumer_event;
 
-typedef struct bide_single_consumer_auto_reset_event {
+typedef struct bide_single_consumer_auto_event {
     bide_single_consumer_word_ state;
-} bide_single_consumer_auto_reset_event;
+} bide_single_consumer_auto_event;
 
 /* One wait. The caller's memory until the wait has ended. */
 typedef struct bide_single_consumer_event_waiter {
@@ -87,7 +87,7 @@ typedef struct bide_single_consumer_event_waiter {
     bide_single_consumer_word_ *state;
 } bide_single_consumer_event_waiter;
 
-typedef bide_single_consumer_event_waiter bide_single_consumer_auto_reset_event_waiter;
+typedef bide_single_consumer_event_waiter bide_single_consumer_auto_event_waiter;
 
 /* ---- What both do ---- */
 
@@ -156,7 +156,7 @@ BIDE_INLINE bool bide_single_consumer_withdraw_(bide_awaiter *awaiter)
 BIDE_INLINE void bide_single_consumer_cancel_(bide_awaiter *awaiter)
 {
     if (bide_single_consumer_withdraw_(awaiter)) {
-        bide_awaiter_end_canceled(awaiter);
+        bide_awaiter_end_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }
@@ -305,8 +305,8 @@ BIDE_INLINE int bide_single_consumer_event_wait_blocking(bide_single_consumer_ev
  * Makes an event, set or not. Its memory may go as that of a bide_single_consumer_event.
  * Threads: before it is shared. Progress: wait-free.
  */
-BIDE_INLINE void
-bide_single_consumer_auto_reset_event_init(bide_single_consumer_auto_reset_event *event, bool set)
+BIDE_INLINE void bide_single_consumer_auto_event_init(bide_single_consumer_auto_event *event,
+                                                      bool set)
 {
     bide_atomic_init(&event->state.word, set ? BIDE_SINGLE_SET_ : BIDE_SINGLE_NOT_SET_);
 }
@@ -318,8 +318,7 @@ bide_single_consumer_auto_reset_event_init(bide_single_consumer_auto_reset_event
  * coroutine is running on it.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
-BIDE_INLINE void
-bide_single_consumer_auto_reset_event_set(bide_single_consumer_auto_reset_event *event)
+BIDE_INLINE void bide_single_consumer_auto_event_set(bide_single_consumer_auto_event *event)
 {
     bide_single_consumer_set_(&event->state, BIDE_SINGLE_NOT_SET_);
 }
@@ -342,8 +341,7 @@ BIDE_INLINE bool bide_single_consumer_take_(bide_single_consumer_word_ *state)
  * Takes the set that is remembered, if one is: true. What was written before it is then visible.
  * Threads: any, but not while another thread waits. Progress: lock-free.
  */
-BIDE_INLINE bool
-bide_single_consumer_auto_reset_event_try_wait(bide_single_consumer_auto_reset_event *event)
+BIDE_INLINE bool bide_single_consumer_auto_event_try_wait(bide_single_consumer_auto_event *event)
 {
     return bide_single_consumer_take_(&event->state);
 }
@@ -354,8 +352,7 @@ bide_single_consumer_auto_reset_event_try_wait(bide_single_consumer_auto_reset_e
  * the caller's stack while a coroutine is running on it.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
-BIDE_INLINE void
-bide_single_consumer_auto_reset_event_close(bide_single_consumer_auto_reset_event *event)
+BIDE_INLINE void bide_single_consumer_auto_event_close(bide_single_consumer_auto_event *event)
 {
     bide_single_consumer_close_(&event->state);
 }
@@ -365,16 +362,15 @@ bide_single_consumer_auto_reset_event_close(bide_single_consumer_auto_reset_even
  * way.
  * Threads: any. Progress: wait-free.
  */
-#define bide_single_consumer_auto_reset_event_destroy(event) \
-    bide_single_consumer_event_destroy(event)
+#define bide_single_consumer_auto_event_destroy(event) bide_single_consumer_event_destroy(event)
 
-BIDE_INLINE bool bide_single_consumer_auto_reset_event_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_single_consumer_auto_event_ready_(bide_awaiter *awaiter)
 {
     return bide_single_consumer_take_(bide_single_consumer_of_(awaiter));
 }
 
-BIDE_INLINE bide_frame *bide_single_consumer_auto_reset_event_suspend_(bide_awaiter *awaiter,
-                                                                       bide_frame *frame)
+BIDE_INLINE bide_frame *bide_single_consumer_auto_event_suspend_(bide_awaiter *awaiter,
+                                                                 bide_frame *frame)
 {
     uintptr_t found;
     /* Once enlisted, neither awaiter, frame nor event is touched. */
@@ -383,13 +379,13 @@ BIDE_INLINE bide_frame *bide_single_consumer_auto_reset_event_suspend_(bide_awai
             bide_awaiter_end_closed(awaiter);
             return frame;
         }
-        if (bide_single_consumer_auto_reset_event_ready_(awaiter))
+        if (bide_single_consumer_auto_event_ready_(awaiter))
             return frame;
     }
     return NULL;
 }
 
-BIDE_INLINE bool bide_single_consumer_auto_reset_event_withdraw_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_single_consumer_auto_event_withdraw_(bide_awaiter *awaiter)
 {
     if (bide_single_consumer_withdraw_(awaiter))
         return true;
@@ -406,16 +402,16 @@ BIDE_INLINE bool bide_single_consumer_auto_reset_event_withdraw_(bide_awaiter *a
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
-bide_single_consumer_auto_reset_event_wait(bide_single_consumer_auto_reset_event_waiter *waiter,
-                                           bide_single_consumer_auto_reset_event *event)
+bide_single_consumer_auto_event_wait(bide_single_consumer_auto_event_waiter *waiter,
+                                     bide_single_consumer_auto_event *event)
 {
     __extension__ static const bide_awaiter_ops ops = {
-        .ready = bide_single_consumer_auto_reset_event_ready_,
-        .suspend = bide_single_consumer_auto_reset_event_suspend_,
+        .ready = bide_single_consumer_auto_event_ready_,
+        .suspend = bide_single_consumer_auto_event_suspend_,
         .resume = bide_single_consumer_resume_,
         .cancel = bide_single_consumer_cancel_,
-        .withdraw = bide_single_consumer_auto_reset_event_withdraw_,
-        .name = "bide_single_consumer_auto_reset_event_wait",
+        .withdraw = bide_single_consumer_auto_event_withdraw_,
+        .name = "bide_single_consumer_auto_event_wait",
         .attempt = NULL,
     };
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
@@ -424,16 +420,15 @@ bide_single_consumer_auto_reset_event_wait(bide_single_consumer_auto_reset_event
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any, one wait at a time. Errors: as bide_single_consumer_auto_reset_event_wait;
+ * Threads: any, one wait at a time. Errors: as bide_single_consumer_auto_event_wait;
  * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int
-bide_single_consumer_auto_reset_event_wait_blocking(bide_single_consumer_auto_reset_event *event,
-                                                    uint64_t deadline)
+bide_single_consumer_auto_event_wait_blocking(bide_single_consumer_auto_event *event,
+                                              uint64_t deadline)
 {
-    bide_single_consumer_auto_reset_event_waiter waiter;
-    return bide_sync_wait_until(bide_single_consumer_auto_reset_event_wait(&waiter, event),
-                                deadline);
+    bide_single_consumer_auto_event_waiter waiter;
+    return bide_sync_wait_until(bide_single_consumer_auto_event_wait(&waiter, event), deadline);
 }
 
 BIDE_EXTERN_C_END

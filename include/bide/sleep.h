@@ -53,7 +53,7 @@ BIDE_INLINE void bide_sleep_cancel_(bide_awaiter *awaiter)
 {
     bide_scheduler *scheduler = awaiter->frame->context->scheduler;
     if (scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter)) {
-        bide_awaiter_end_canceled(awaiter);
+        bide_awaiter_end_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }

@@ -35,29 +35,29 @@
  *
  * A wait that can be cut short is not for the coroutine's frame but for a frame inside the source,
  * the gate. When the operation ends, the scheduler steps the gate, which goes on with the
- * coroutine, or not yet. So the canceler may use the operation for as long as it holds the gate
+ * coroutine, or not yet. So the canceller may use the operation for as long as it holds the gate
  * shut, although the operation may end meanwhile. `word` is REQUESTED (with TIMED_OUT, if that is
  * the reason), and where the wait is:
  *
  *     IDLE (0)     there is none, or it is being started
  *     WAITING      it is started, the gate is open
- *     CANCELING    the canceler, which is the request or the starter, is in `cancel`
- *     ENDED        (beside IDLE and CANCELING) the gate was stepped; starter or canceler goes on
+ *     CANCELLING    the canceller, which is the request or the starter, is in `cancel`
+ *     ENDED        (beside IDLE and CANCELLING) the gate was stepped; starter or canceller goes on
  *     CUT          (beside any) the operation has been told that it ends with the reason
  *     LEAVING      (beside any but WAITING) the operation is named in a list of those to be
  *                  removed; the remover, which takes it from there, has not done with it yet
  *
  *     starter:   IDLE -> WAITING once suspend has returned. REQUESTED meanwhile: it cancels first,
  *                itself. ENDED meanwhile: it takes that off, and the coroutine goes on
- *     request:   + REQUESTED; WAITING -> CANCELING, and after `cancel` -> WAITING, or, if ENDED,
+ *     request:   + REQUESTED; WAITING -> CANCELLING, and after `cancel` -> WAITING, or, if ENDED,
  *                -> IDLE, and the coroutine is woken. If LEAVING: -> LEAVING, and the remover does
  *                that instead
- *     remover:   - LEAVING, and then, unless CANCELING, as the request after `cancel`
+ *     remover:   - LEAVING, and then, unless CANCELLING, as the request after `cancel`
  *     gate:      WAITING -> IDLE, and the coroutine goes on; otherwise + ENDED
  *
  * 1. While the word is not WAITING the coroutine cannot go on, so the operation, the frame and the
  *    source stay. The thread that puts WAITING touches none of them afterwards.
- * 2. WAITING is released with what the starter or the canceler did. It is acquired by the gate,
+ * 2. WAITING is released with what the starter or the canceller did. It is acquired by the gate,
  *    which lets the coroutine use all that again, and by the request, which uses the operation.
  * 3. ENDED is released by the gate with the operation's results, and acquired by the thread that
  *    goes on with the coroutine.
@@ -66,10 +66,10 @@
  * 5. No request is missed: it modifies the word, as IDLE -> WAITING does, so either it finds
  *    WAITING, or the starter finds REQUESTED.
  * 5a. Where another thread holds what the operation is enlisted in, `cancel` names the operation to
- *     that thread, the remover, and returns. The canceler sets LEAVING before, so the gate stays
+ *     that thread, the remover, and returns. The canceller sets LEAVING before, so the gate stays
  *     shut until both are done. Each of the two releases its last use of the operation by taking
  *     off its flag. The second opens the gate, and its modification continues the release sequence
- *     of the first, so the gate acquires both. The starter is CANCELING for that time.
+ *     of the first, so the gate acquires both. The starter is CANCELLING for that time.
  *
  * ---- The tree ----
  *
@@ -97,7 +97,7 @@ enum {
     BIDE_STOP_REQUESTED_ = 1,
     BIDE_STOP_TIMED_OUT_ = 2,
     BIDE_STOP_WAITING_ = 4,
-    BIDE_STOP_CANCELING_ = 8,
+    BIDE_STOP_CANCELLING_ = 8,
     BIDE_STOP_ENDED_ = 16,
     BIDE_STOP_CUT_ = 32,
     BIDE_STOP_LEAVING_ = 64
@@ -113,14 +113,14 @@ struct bide_stop_source {
     bide_stop_source *next;
     bide_stop_source **before; /* what points at it */
 
-    /* of the starter; while CANCELING, of the request */
+    /* of the starter; while CANCELLING, of the request */
     bide_frame
         gate; /* its awaiter's frame is the waiting coroutine, its link what that waits for */
     void (*cancel)(bide_awaiter *awaiter);
 
     union {
-        bide_stop_source *next_canceling; /* of the request, until it calls `cancel` */
-        bide_awaiter *next_leaving;       /* LEAVING: the next that was named, as its list has it */
+        bide_stop_source *next_cancelling; /* of the request, until it calls `cancel` */
+        bide_awaiter *next_leaving; /* LEAVING: the next that was named, as its list has it */
     };
 };
 
@@ -194,15 +194,15 @@ int bide_stop_reason(bide_stop_source *source);
  * ended.
  * Threads: the operation's holder's. Progress: wait-free.
  */
-bool bide_awaiter_is_canceled(bide_awaiter *awaiter);
+bool bide_awaiter_is_cancelled(bide_awaiter *awaiter);
 
 /*
  * Makes an operation end with the reason, instead of what its own `resume` would say; it is then to
- * be woken. From `cancel`, or whenever bide_awaiter_is_canceled. Its own memory is not changed but
+ * be woken. From `cancel`, or whenever bide_awaiter_is_cancelled. Its own memory is not changed but
  * for awaiter->ops.
  * Threads: the operation's holder's. Progress: wait-free.
  */
-void bide_awaiter_end_canceled(bide_awaiter *awaiter);
+void bide_awaiter_end_cancelled(bide_awaiter *awaiter);
 
 /*
  * Makes an operation end with -EPIPE, because what it waits for was closed. As above otherwise.

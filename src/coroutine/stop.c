@@ -24,7 +24,7 @@ static bide_frame *ended_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return frame;
 }
 
-static int canceled_resume(bide_awaiter *awaiter)
+static int cancelled_resume(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return -ECANCELED;
@@ -49,12 +49,12 @@ static bool ended_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-static const bide_awaiter_ops canceled_ops = {
+static const bide_awaiter_ops cancelled_ops = {
     .ready = ended_ready,
     .suspend = ended_suspend,
-    .resume = canceled_resume,
+    .resume = cancelled_resume,
     .withdraw = ended_withdraw,
-    .name = "(canceled)",
+    .name = "(cancelled)",
 };
 static const bide_awaiter_ops timed_out_ops = {
     .ready = ended_ready,
@@ -74,7 +74,7 @@ static const bide_awaiter_ops closed_ops = {
 
 static const bide_awaiter_ops *ops_for(uint32_t word)
 {
-    return (word & BIDE_STOP_TIMED_OUT_) != 0 ? &timed_out_ops : &canceled_ops;
+    return (word & BIDE_STOP_TIMED_OUT_) != 0 ? &timed_out_ops : &cancelled_ops;
 }
 
 int bide_stop_reason(bide_stop_source *source)
@@ -96,7 +96,7 @@ static bide_next gate_step(bide_frame *gate, unsigned depth)
     (void)depth;
     for (;;) {
         if ((word & BIDE_STOP_WAITING_) != 0) {
-            /* acquire: partner is the release of WAITING, by the starter or a canceler; 2. */
+            /* acquire: partner is the release of WAITING, by the starter or a canceller; 2. */
             if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire, relaxed))
                 return bide_next_frame(frame);
         } else {
@@ -123,12 +123,12 @@ static bide_stop_source *source_of(const bide_awaiter *awaiter)
     return bide_stop_holds_(frame) ? bide_container_of(frame, bide_stop_source, gate) : NULL;
 }
 
-bool bide_awaiter_is_canceled(bide_awaiter *awaiter)
+bool bide_awaiter_is_cancelled(bide_awaiter *awaiter)
 {
     return bide_stop_requested(source_of(awaiter));
 }
 
-void bide_awaiter_end_canceled(bide_awaiter *awaiter)
+void bide_awaiter_end_cancelled(bide_awaiter *awaiter)
 {
     bide_stop_source *source = source_of(awaiter);
     /* relaxed: a hint for the thread that is about to cancel it, and nothing else. */
@@ -143,15 +143,15 @@ void bide_awaiter_end_closed(bide_awaiter *awaiter)
 }
 
 /*
- * The starter or the canceler is done with the wait. True: the operation has ended meanwhile, and
+ * The starter or the canceller is done with the wait. True: the operation has ended meanwhile, and
  * the caller goes on with the coroutine. False: the gate is open, or is the remover's to open, and
  * nothing is touched any more.
  */
-static bool end_canceling(bide_stop_source *source)
+static bool end_cancelling(bide_stop_source *source)
 {
     uint32_t word = bide_atomic_load(&source->word, relaxed);
     for (;;) {
-        uint32_t done = word & ~(uint32_t)BIDE_STOP_CANCELING_;
+        uint32_t done = word & ~(uint32_t)BIDE_STOP_CANCELLING_;
         if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_LEAVING_)) == BIDE_STOP_ENDED_) {
             /* acquire: partners are the gate's release, 3, and the remover's, 5a. */
             if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire, relaxed))
@@ -176,10 +176,10 @@ static bide_frame *start_late(bide_stop_source *source, bide_awaiter *awaiter, b
     if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_CUT_)) == 0) {
         /* It was requested. relaxed: it keeps the remover, which comes after it, from opening the
          * gate. */
-        bide_atomic_fetch_or(&source->word, (uint32_t)BIDE_STOP_CANCELING_, relaxed);
+        bide_atomic_fetch_or(&source->word, (uint32_t)BIDE_STOP_CANCELLING_, relaxed);
         source->cancel(awaiter);
     }
-    if (!end_canceling(source))
+    if (!end_cancelling(source))
         return next;
     awaiter->frame = frame;
     if (next == NULL)
@@ -212,9 +212,9 @@ bool bide_awaiter_has_left_(bide_awaiter *awaiter)
     uint32_t word = bide_atomic_load(&source->word, relaxed);
     for (;;) {
         uint32_t left = word & ~(uint32_t)BIDE_STOP_LEAVING_;
-        bool last = (word & BIDE_STOP_CANCELING_) == 0;
+        bool last = (word & BIDE_STOP_CANCELLING_) == 0;
         if (last && (word & BIDE_STOP_ENDED_) != 0) {
-            /* acquire: partners are the gate's release, 3, and the canceler's, 5a. */
+            /* acquire: partners are the gate's release, 3, and the canceller's, 5a. */
             if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire,
                                              relaxed)) {
                 awaiter->frame = frame;
@@ -223,7 +223,7 @@ bool bide_awaiter_has_left_(bide_awaiter *awaiter)
         } else {
             if (last)
                 left |= BIDE_STOP_WAITING_;
-            /* release: 2, partner is the gate's acquire; or 5a, the canceler's. */
+            /* release: 2, partner is the gate's acquire; or 5a, the canceller's. */
             if (bide_atomic_compare_exchange(&source->word, &word, left, release, relaxed))
                 return false;
         }
@@ -278,7 +278,7 @@ void bide_stop_forget_(bide_frame *frame)
         return;
     /* acquire: as the gate's. */
     uint32_t word = bide_atomic_fetch_and(&source->word, (uint32_t)REASON, acquire);
-    if (BIDE_UNLIKELY((word & (BIDE_STOP_CANCELING_ | BIDE_STOP_LEAVING_)) != 0)) {
+    if (BIDE_UNLIKELY((word & (BIDE_STOP_CANCELLING_ | BIDE_STOP_LEAVING_)) != 0)) {
         bide_misused_("a coroutine was destroyed while it is asked to stop",
                       bide_frame_point(frame));
     }
@@ -286,21 +286,21 @@ void bide_stop_forget_(bide_frame *frame)
 
 /* ---- Requests ---- */
 
-/* Cancels the wait in a source that is CANCELING. The source may be gone afterwards. */
+/* Cancels the wait in a source that is CANCELLING. The source may be gone afterwards. */
 static void cancel_wait(bide_stop_source *source)
 {
     bide_awaiter *awaiter = source->gate.awaiter.link;
     bide_frame *frame = source->gate.awaiter.frame;
     if ((bide_atomic_load(&source->word, relaxed) & BIDE_STOP_CUT_) == 0)
         source->cancel(awaiter);
-    if (end_canceling(source)) {
+    if (end_cancelling(source)) {
         awaiter->frame = frame;
         bide_wake_one(awaiter);
     }
 }
 
-/* Asks one source. False if it was asked already. If it waits, it is added to *canceling. */
-static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **canceling)
+/* Asks one source. False if it was asked already. If it waits, it is added to *cancelling. */
+static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **cancelling)
 {
     uint32_t word = bide_atomic_load(&source->word, relaxed);
     uint32_t asked;
@@ -309,12 +309,12 @@ static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **ca
             return false;
         asked = word | reason;
         if ((word & BIDE_STOP_WAITING_) != 0)
-            asked ^= BIDE_STOP_WAITING_ | BIDE_STOP_CANCELING_;
+            asked ^= BIDE_STOP_WAITING_ | BIDE_STOP_CANCELLING_;
         /* release: 4, partners are all acquires of REQUESTED. acquire: 2, of WAITING. */
     } while (!bide_atomic_compare_exchange(&source->word, &word, asked, acq_rel, relaxed));
-    if ((asked & BIDE_STOP_CANCELING_) != 0) {
-        source->next_canceling = *canceling;
-        *canceling = source;
+    if ((asked & BIDE_STOP_CANCELLING_) != 0) {
+        source->next_cancelling = *cancelling;
+        *cancelling = source;
     }
     return true;
 }
@@ -323,12 +323,12 @@ static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **ca
  * Asks all below `top`, which has been asked and is locked; frees its lock. In a loop, because a
  * tree may be of any depth. Only what is on the path from `top` to `at` is locked.
  */
-static void ask_all_below(bide_stop_source *top, uint32_t reason, bide_stop_source **canceling)
+static void ask_all_below(bide_stop_source *top, uint32_t reason, bide_stop_source **cancelling)
 {
     bide_stop_source *at = top;
     bide_stop_source *child = top->first_child;
     for (;;) {
-        while (child != NULL && !ask(child, reason, canceling))
+        while (child != NULL && !ask(child, reason, cancelling))
             child = child->next;
         if (child != NULL) {
             lock_take(&child->lock);
@@ -348,16 +348,16 @@ static void ask_all_below(bide_stop_source *top, uint32_t reason, bide_stop_sour
 
 static void request(bide_stop_source *source, uint32_t reason)
 {
-    bide_stop_source *canceling = NULL;
+    bide_stop_source *cancelling = NULL;
     lock_take(&source->lock);
-    if (ask(source, reason, &canceling))
-        ask_all_below(source, reason, &canceling);
+    if (ask(source, reason, &cancelling))
+        ask_all_below(source, reason, &cancelling);
     else
         lock_free(&source->lock);
-    while (canceling != NULL) {
-        bide_stop_source *next = canceling->next_canceling;
-        cancel_wait(canceling);
-        canceling = next;
+    while (cancelling != NULL) {
+        bide_stop_source *next = cancelling->next_cancelling;
+        cancel_wait(cancelling);
+        cancelling = next;
     }
 }
 

@@ -1,7 +1,7 @@
 /*
  * Stop callbacks. A callback is a frame, written by hand, that waits in a stop source of its own,
  * attached to the given one. What it waits for ends only by being cancelled. So `cancel` takes the
- * gate's part (stop.h), marks the wait as ENDED, and the canceler, which finds that, posts the
+ * gate's part (stop.h), marks the wait as ENDED, and the canceller, which finds that, posts the
  * frame as the last thing that it does.
  *
  *     state   SET       the function has not returned
@@ -58,7 +58,7 @@ static bide_frame *request_suspend(bide_awaiter *awaiter, bide_frame *frame)
 static void request_cancel(bide_awaiter *awaiter)
 {
     bide_stop_callback *callback = bide_container_of(awaiter, bide_stop_callback, request);
-    /* relaxed: the canceler is also the one that finds it. */
+    /* relaxed: the canceller is also the one that finds it. */
     bide_atomic_fetch_or(&callback->source.word, BIDE_STOP_ENDED_, relaxed);
 }
 

@@ -189,7 +189,7 @@ static int offer_resume(bide_awaiter *awaiter)
 static void offer_cancel(bide_awaiter *awaiter)
 {
     if (take_back(of_offer(awaiter))) {
-        bide_awaiter_end_canceled(awaiter);
+        bide_awaiter_end_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }
@@ -381,7 +381,7 @@ static bide_frame *second_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static void second_cancel(bide_awaiter *awaiter)
 {
-    bide_awaiter_end_canceled(awaiter);
+    bide_awaiter_end_cancelled(awaiter);
     bide_wake_one(awaiter);
 }
 

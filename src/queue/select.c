@@ -161,7 +161,7 @@ static bide_frame *nothing_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static void nothing_cancel(bide_awaiter *awaiter)
 {
-    bide_awaiter_end_canceled(awaiter);
+    bide_awaiter_end_cancelled(awaiter);
     bide_wake_one(awaiter);
 }
 

@@ -146,7 +146,7 @@ static void call_cancel(bide_awaiter *awaiter)
 {
     if (!call_withdraw(awaiter))
         return;
-    bide_awaiter_end_canceled(awaiter);
+    bide_awaiter_end_cancelled(awaiter);
     bide_wake_one(awaiter);
 }
 

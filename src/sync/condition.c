@@ -48,7 +48,7 @@ static uintptr_t settle(uintptr_t value)
 }
 
 static const bide_queue_rules rules = {
-    .admit = admit, .leave = leave, .admits_canceled = true, .settle = settle};
+    .admit = admit, .leave = leave, .admits_cancelled = true, .settle = settle};
 
 /* ---- Notifying ---- */
 

@@ -193,7 +193,7 @@ static bool stand_in_place(bide_event_count *event_count, bide_retry *retry, boo
         !bide_atomic_compare_exchange(&event_count->place, &place, own, release, relaxed)) /* A */
         return false;
     bide_event_count_watch_(event_count);
-    if (is_possible(retry) || bide_awaiter_is_canceled(&retry->waiter.awaiter)) { /* B, and 7 */
+    if (is_possible(retry) || bide_awaiter_is_cancelled(&retry->waiter.awaiter)) { /* B, and 7 */
         /*
          * acquire: a taker that has had it meanwhile, and put it back; partner: the same as below.
          * 5
@@ -218,7 +218,7 @@ static bool stand_in_line(bide_event_count *event_count, bide_retry *retry,
     bide_event_count_watch_(event_count);
     if (is_possible(retry)) /* B */
         take(event_count, 1, taken);
-    if (bide_awaiter_is_canceled(&retry->waiter.awaiter)) /* 7 */
+    if (bide_awaiter_is_cancelled(&retry->waiter.awaiter)) /* 7 */
         bide_waiter_queue_sweep(&event_count->line, &rules.rules);
     return !bide_waiter_queue_arm(&retry->waiter);
 }
@@ -267,8 +267,8 @@ static bool try_on(bide_retry *retry, bool held, bide_awaiter_chain *taken)
                 notify_into(retry->rules->then(retry), taken); /* 8 */
             return true;
         }
-        if (bide_awaiter_is_canceled(awaiter))
-            bide_awaiter_end_canceled(awaiter);
+        if (bide_awaiter_is_cancelled(awaiter))
+            bide_awaiter_end_cancelled(awaiter);
         else if (stand(retry, held, taken))
             return false;
     }
@@ -351,7 +351,7 @@ void bide_retry_cancel_(bide_awaiter *awaiter)
         line_rules rules = rules_for(&taken);
         bide_waiter_queue_cancel(&retry->waiter, &rules.rules);
     } else if ((place & BEGUN) == 0) {
-        bide_awaiter_end_canceled(awaiter);
+        bide_awaiter_end_cancelled(awaiter);
         append(&taken, awaiter);
     }
     serve(&taken);

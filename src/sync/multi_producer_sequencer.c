@@ -151,8 +151,8 @@ bide_frame *bide_multi_producer_sequencer_suspend_(bide_awaiter *awaiter, bide_f
 void bide_multi_producer_sequencer_cancel_(bide_awaiter *awaiter)
 {
     bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
-    bide_waiter_list_sift_canceled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
-                                   &multi_rules, NULL);
+    bide_waiter_list_sift_cancelled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+                                    &multi_rules, NULL);
 }
 
 bool bide_multi_producer_sequencer_withdraw_(bide_awaiter *awaiter)

@@ -90,8 +90,8 @@ void bide_sequence_barrier_cancel_(bide_awaiter *awaiter)
 {
     bide_sequence_waiter *waiter = (bide_sequence_waiter *)(void *)awaiter;
     barrier_sifter sifter = {waiter->barrier, 0};
-    bide_waiter_list_sift_canceled(&sifter.barrier->waiters.list, &waiter->waiting.listed,
-                                   &barrier_rules, &sifter);
+    bide_waiter_list_sift_cancelled(&sifter.barrier->waiters.list, &waiter->waiting.listed,
+                                    &barrier_rules, &sifter);
 }
 
 bool bide_sequence_barrier_withdraw_(bide_awaiter *awaiter)

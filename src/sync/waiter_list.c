@@ -307,13 +307,13 @@ static void end_all_shut(sifting *s, bide_awaiter *newest)
 }
 
 /* Takes out one that was asked to stop, and ends it. `look` has looked. */
-static void end_canceled(sifting *s, bide_awaiter *awaiter)
+static void end_cancelled(sifting *s, bide_awaiter *awaiter)
 {
     bool due = is_due(s, awaiter);
     take_out(s, awaiter);
     take_result(s, awaiter);
     if (!due)
-        bide_awaiter_end_canceled(awaiter);
+        bide_awaiter_end_cancelled(awaiter);
     awaiter->link = NULL;
     bide_awaiter_chain_append(&s->ended, awaiter, awaiter);
 }
@@ -327,14 +327,14 @@ static void look_through(sifting *s)
     for (bide_awaiter *a = s->kept, *next; a != NULL; a = next) {
         next = a->link;
         bool due = is_due(s, a);
-        if (!due && !bide_awaiter_is_canceled(a)) {
+        if (!due && !bide_awaiter_is_cancelled(a)) {
             keep(s, a);
             continue;
         }
         take_out(s, a);
         take_result(s, a);
         if (!due)
-            bide_awaiter_end_canceled(a);
+            bide_awaiter_end_cancelled(a);
         bide_awaiter_chain_prepend(&these, a);
     }
     if (these.first != NULL)
@@ -357,7 +357,7 @@ static void take_in(sifting *s, uintptr_t word)
     for (bide_awaiter *a = what.named, *next; a != NULL; a = next) {
         next = *bide_awaiter_next_leaving_(a);
         if (is_kept(a))
-            end_canceled(s, a);
+            end_cancelled(s, a);
         say_has_left(a, &s->woken);
     }
 }
@@ -438,15 +438,15 @@ static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rul
     wake_ended(&s);
 }
 
-void bide_waiter_list_sift_canceled(bide_waiter_list *list, bide_listed *waiter,
-                                    const bide_sift_rules *rules, void *context)
+void bide_waiter_list_sift_cancelled(bide_waiter_list *list, bide_listed *waiter,
+                                     const bide_sift_rules *rules, void *context)
 {
     sifting s = sifting_of(list, rules, context);
     if (!begin_for(&s, &waiter->awaiter))
         return;
     if (is_kept(&waiter->awaiter)) {
         look(&s);
-        end_canceled(&s, &waiter->awaiter);
+        end_cancelled(&s, &waiter->awaiter);
     }
     finish(&s);
     wake_ended(&s);
@@ -599,4 +599,4 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     return bide_handshake_arm(&own->handshake) ? frame : NULL;
 }
 
-const bide_sift_rules bide_sift_canceled = {.looks_again = false};
+const bide_sift_rules bide_sift_cancelled = {.looks_again = false};

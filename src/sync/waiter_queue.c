@@ -185,7 +185,7 @@ static void remove_named(serving *s, uintptr_t *value)
         return;
     for (bide_awaiter *a = s->queue->line, *next; a != NULL; a = next) {
         next = a->link;
-        if (is_due(s, a, now) || bide_awaiter_is_canceled(a)) {
+        if (is_due(s, a, now) || bide_awaiter_is_cancelled(a)) {
             take_out(s->queue, a);
             judge(s, a, now, value);
         }
@@ -278,7 +278,7 @@ static void end_leaving(serving *s)
             a->link = NULL;
             s->found = true;
         } else {
-            bide_awaiter_end_canceled(a);
+            bide_awaiter_end_cancelled(a);
             append(&s->ended, a);
         }
     }
@@ -305,14 +305,14 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
     for (;;) {
         uintptr_t value = BIDE_QUEUE_VALUE(state) - s->taken;
         bool closed = (state & CLOSED) != 0;
-        bool steps_aside = s->rules->admits_canceled && !closed;
+        bool steps_aside = s->rules->admits_cancelled && !closed;
         judge_again(s, &value);
         if ((wishes & CANCEL) != 0)
             take_named(s);
         if ((wishes & NEW) != 0 || s->named != NULL || s->sweeps) /* 10 */
             take_arrivals(queue, s->rules);
         /* Also of a queue that was closed after something was put. */
-        if (s->rules->admits_canceled)
+        if (s->rules->admits_cancelled)
             admit(s, &value, false);
         if (steps_aside) {
             step_aside(s, &value);

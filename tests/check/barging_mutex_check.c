@@ -169,7 +169,7 @@ static void finish_held(void *p)
     finish_free(p);
 }
 
-static void finish_canceled(void *p)
+static void finish_cancelled(void *p)
 {
     finish_one(p, 0, -ECANCELED);
     finish_free(p);
@@ -192,7 +192,7 @@ static const bide_check_scenario lost = {
     .finish = finish_held,
 };
 
-static const bide_check_scenario canceled = {
+static const bide_check_scenario cancelled = {
     .name = "the_first_in_line_is_asked_to_stop_and_the_second_has_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -201,13 +201,13 @@ static const bide_check_scenario canceled = {
     .finish = finish_two_held,
 };
 
-static const bide_check_scenario canceled_after_loss = {
+static const bide_check_scenario cancelled_after_loss = {
     .name = "one_in_line_competes_with_two_and_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
     .threads = {unlock_and_try_again, try_to_lock, stop_first},
-    .finish = finish_canceled,
+    .finish = finish_cancelled,
 };
 
 /* It is left to him, and he has it, or gives up, or asks for it all the same. */
@@ -220,7 +220,7 @@ static const bide_check_scenario left = {
     .finish = finish_held,
 };
 
-static const bide_check_scenario left_and_canceled = {
+static const bide_check_scenario left_and_cancelled = {
     .name = "the_first_in_line_is_passed_and_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -501,19 +501,19 @@ static const bide_check_scenario handed_over = {
     .finish = finish_handed_over,
 };
 
-static void finish_lost_and_canceled(void *p)
+static void finish_lost_and_cancelled(void *p)
 {
     run_all(p);
-    finish_canceled(p);
+    finish_cancelled(p);
 }
 
-static const bide_check_scenario lost_and_canceled = {
+static const bide_check_scenario lost_and_cancelled = {
     .name = "one_that_has_lost_too_often_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_lost,
     .threads = {unlock_it, stop_first},
-    .finish = finish_lost_and_canceled,
+    .finish = finish_lost_and_cancelled,
 };
 
 /* The first is destroyed before it runs: the second goes on. */
@@ -588,14 +588,14 @@ int main(int argc, char **argv)
         &in_order,
         &asked,
         &handed_over,
-        &lost_and_canceled,
+        &lost_and_cancelled,
         &destroyed,
         &destroyed_with_it,
         &lost,
-        &canceled,
-        &canceled_after_loss,
+        &cancelled,
+        &cancelled_after_loss,
         &left,
-        &left_and_canceled,
+        &left_and_cancelled,
         &closed,
         &closed_with_reason,
         &freed,

@@ -194,7 +194,7 @@ static int end_of(state *s, int index)
     return status;
 }
 
-/* One of the two has it; the other was canceled, or has got what was for the first. */
+/* One of the two has it; the other was cancelled, or has got what was for the first. */
 static void finish_one_notified(void *p)
 {
     state *s = p;
@@ -208,7 +208,7 @@ static void finish_one_notified(void *p)
     finish_free(p);
 }
 
-static const bide_check_scenario canceled = {
+static const bide_check_scenario cancelled = {
     .name = "the_first_is_asked_to_stop_or_is_told_and_otherwise_the_second",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -226,7 +226,7 @@ static void finish_two_told(void *p)
     finish_free(p);
 }
 
-static const bide_check_scenario canceled_of_all = {
+static const bide_check_scenario cancelled_of_all = {
     .name = "all_are_told_and_the_first_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -367,7 +367,7 @@ static const bide_check_scenario closed = {
     .finish = finish_closed,
 };
 
-static void finish_canceled_and_closed(void *p)
+static void finish_cancelled_and_closed(void *p)
 {
     state *s = p;
     int first = end_of(s, 0);
@@ -376,13 +376,13 @@ static void finish_canceled_and_closed(void *p)
     finish_free(p);
 }
 
-static const bide_check_scenario canceled_and_closed = {
+static const bide_check_scenario cancelled_and_closed = {
     .name = "the_first_is_asked_to_stop_and_it_is_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
     .threads = {stop_first, close_it},
-    .finish = finish_canceled_and_closed,
+    .finish = finish_cancelled_and_closed,
 };
 
 static void write_and_close(void *p)
@@ -498,7 +498,7 @@ static const bide_check_scenario told_too_late = {
     .cxx20_release_sequences = true,
     .setup = setup_two,
     .threads = {close_and_notify, stop_first},
-    .finish = finish_canceled_and_closed,
+    .finish = finish_cancelled_and_closed,
 };
 
 /* ---- Destroyed when it was told ---- */
@@ -634,14 +634,14 @@ int main(int argc, char **argv)
     static const bide_check_scenario *const all[] = {
         &brought,
         &brought_inside,
-        &canceled,
-        &canceled_of_all,
+        &cancelled,
+        &cancelled_of_all,
         &late,
         &both_leave,
         &first_leaves,
         &second_leaves,
         &closed,
-        &canceled_and_closed,
+        &cancelled_and_closed,
         &closed_with_reason,
         &in_order,
         &twice,

@@ -251,7 +251,7 @@ static const bide_check_scenario refused = {
     .finish = finish_closed,
 };
 
-static const bide_check_scenario closed_and_canceled = {
+static const bide_check_scenario closed_and_cancelled = {
     .name = "it_is_closed_while_a_wait_is_cut_short",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -331,8 +331,8 @@ static const bide_check_scenario freed = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &two_waiters, &asked,   &reset_by_another,    &used_again,   &taken,         &freed,
-        &closed,      &refused, &closed_and_canceled, &freed_closed, &closed_beside, NULL};
+        &two_waiters, &asked,   &reset_by_another,     &used_again,   &taken,         &freed,
+        &closed,      &refused, &closed_and_cancelled, &freed_closed, &closed_beside, NULL};
     static const char *const files[] = {"event.h", "event.c", "waiter_list.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -152,7 +152,7 @@ static const bide_check_scenario two = {
 };
 
 /* One of the two has it: the first, if he is not gone. */
-static void finish_canceled(void *p)
+static void finish_cancelled(void *p)
 {
     state *s = p;
     int first = end_of(s, 0);
@@ -161,17 +161,17 @@ static void finish_canceled(void *p)
     finish_nothing_left(p);
 }
 
-static const bide_check_scenario canceled = {
+static const bide_check_scenario cancelled = {
     .name = "the_first_is_asked_to_stop_as_it_is_notified",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
     .threads = {notify_one, stop_first},
-    .finish = finish_canceled,
+    .finish = finish_cancelled,
 };
 
 /* Nobody else waits: it is remembered. */
-static void finish_canceled_alone(void *p)
+static void finish_cancelled_alone(void *p)
 {
     state *s = p;
     bool is_left = bide_notify_try_wait(&s->notify);
@@ -180,13 +180,13 @@ static void finish_canceled_alone(void *p)
     finish_nothing_left(p);
 }
 
-static const bide_check_scenario canceled_alone = {
+static const bide_check_scenario cancelled_alone = {
     .name = "the_only_one_is_asked_to_stop_as_it_is_notified",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
     .threads = {notify_one, stop_first},
-    .finish = finish_canceled_alone,
+    .finish = finish_cancelled_alone,
 };
 
 /* Two notify, one waits: one is remembered, no more. */
@@ -279,7 +279,7 @@ static void finish_all(void *p)
     finish_nothing_left(p);
 }
 
-static const bide_check_scenario all_canceled = {
+static const bide_check_scenario all_cancelled = {
     .name = "all_are_notified_as_the_first_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -650,13 +650,13 @@ int main(int argc, char **argv)
     static const bide_check_scenario *const scenarios[] = {
         &one,
         &two,
-        &canceled,
-        &canceled_alone,
+        &cancelled,
+        &cancelled_alone,
         &remembered,
         &closed,
         &closed_after,
         &all,
-        &all_canceled,
+        &all_cancelled,
         &late,
         &late_beside,
         &late_and_one,

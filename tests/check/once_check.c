@@ -157,20 +157,20 @@ static void finish_early(state *s, int otherwise)
     bide_check_free(s->early);
 }
 
-static void finish_canceled(void *p)
+static void finish_cancelled(void *p)
 {
     state *s = p;
     finish_early(s, -ECANCELED);
     finish_done_at_second(p);
 }
 
-static const bide_check_scenario canceled = {
+static const bide_check_scenario cancelled = {
     .name = "one_in_line_is_asked_to_stop_and_one_who_comes_runs_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_line,
     .threads = {fail_it, stop_it, begin_or_fail},
-    .finish = finish_canceled,
+    .finish = finish_cancelled,
 };
 
 static void finish_closed(void *p)
@@ -285,7 +285,7 @@ static const bide_check_scenario destroyed = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &done, &failed, &canceled, &closed, &closed_with_reason, &freed, &destroyed, NULL,
+        &done, &failed, &cancelled, &closed, &closed_with_reason, &freed, &destroyed, NULL,
     };
     static const char *const files[] = {"once.h", "once.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

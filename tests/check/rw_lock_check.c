@@ -186,7 +186,7 @@ static void finish_one(state *s, int index, int otherwise)
     bide_check_free(early);
 }
 
-static void finish_canceled(void *p)
+static void finish_cancelled(void *p)
 {
     state *s = p;
     bide_check_assert(s->data == (s->early[0]->status == 0));
@@ -195,13 +195,13 @@ static void finish_canceled(void *p)
     finish_free(p);
 }
 
-static const bide_check_scenario canceled = {
+static const bide_check_scenario cancelled = {
     .name = "the_writer_in_line_is_asked_to_stop_and_the_reader_goes_on",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_line,
     .threads = {unlock_it, stop_first},
-    .finish = finish_canceled,
+    .finish = finish_cancelled,
 };
 
 static void finish_closed(void *p)
@@ -360,7 +360,7 @@ int main(int argc, char **argv)
         &read_by_two,
         &downgraded,
         &downgraded_and_written,
-        &canceled,
+        &cancelled,
         &closed,
         &downgraded_with_line,
         &freed,

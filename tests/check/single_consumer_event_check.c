@@ -11,7 +11,7 @@
 
 typedef struct state {
     bide_single_consumer_event event;
-    bide_single_consumer_auto_reset_event automatic;
+    bide_single_consumer_auto_event automatic;
     bide_stop_source stop;
     bide_context context;
     int data[2];
@@ -26,7 +26,7 @@ static void setup(void *p)
 {
     state *s = p;
     bide_single_consumer_event_init(&s->event, false);
-    bide_single_consumer_auto_reset_event_init(&s->automatic, false);
+    bide_single_consumer_auto_event_init(&s->automatic, false);
     bide_stop_source_init(&s->stop);
     s->context = bide_default_context;
     s->context.stop = &s->stop;
@@ -181,23 +181,23 @@ static void set_automatic(void *p)
 {
     state *s = p;
     s->data[0] = 1;
-    bide_single_consumer_auto_reset_event_set(&s->automatic);
+    bide_single_consumer_auto_event_set(&s->automatic);
 }
 
 static void close_automatic(void *p)
 {
     state *s = p;
     s->data[1] = 1;
-    bide_single_consumer_auto_reset_event_close(&s->automatic);
+    bide_single_consumer_auto_event_close(&s->automatic);
 }
 
 /* A set that a wait did not take, because it was cut short, is there for the next. */
 static void wait_automatic_until_stopped(void *p)
 {
     state *s = p;
-    bide_single_consumer_auto_reset_event_waiter wait;
-    int status = bide_sync_wait_in(
-        &s->context, bide_single_consumer_auto_reset_event_wait(&wait, &s->automatic));
+    bide_single_consumer_auto_event_waiter wait;
+    int status =
+        bide_sync_wait_in(&s->context, bide_single_consumer_auto_event_wait(&wait, &s->automatic));
     check_ended(s, status);
     s->passed += status == 0;
 }
@@ -205,19 +205,19 @@ static void wait_automatic_until_stopped(void *p)
 static void finish_one_set(void *p)
 {
     state *s = p;
-    s->passed += bide_single_consumer_auto_reset_event_try_wait(&s->automatic);
+    s->passed += bide_single_consumer_auto_event_try_wait(&s->automatic);
     bide_check_assert(s->passed == 1);
-    bide_check_assert(!bide_single_consumer_auto_reset_event_try_wait(&s->automatic));
+    bide_check_assert(!bide_single_consumer_auto_event_try_wait(&s->automatic));
 }
 
 static void finish_at_most_one_set(void *p)
 {
     state *s = p;
-    s->passed += bide_single_consumer_auto_reset_event_try_wait(&s->automatic);
+    s->passed += bide_single_consumer_auto_event_try_wait(&s->automatic);
     bide_check_assert(s->passed <= 1);
-    bide_single_consumer_auto_reset_event_set(&s->automatic);
-    bide_check_assert(
-        bide_single_consumer_auto_reset_event_wait_blocking(&s->automatic, BIDE_FOREVER) == -EPIPE);
+    bide_single_consumer_auto_event_set(&s->automatic);
+    bide_check_assert(bide_single_consumer_auto_event_wait_blocking(&s->automatic, BIDE_FOREVER) ==
+                      -EPIPE);
 }
 
 /* Two set it: at least one wait passes, at most two, and the last sees what both have written. */
@@ -225,29 +225,29 @@ static void set_automatic_second(void *p)
 {
     state *s = p;
     s->data[1] = 1;
-    bide_single_consumer_auto_reset_event_set(&s->automatic);
+    bide_single_consumer_auto_event_set(&s->automatic);
 }
 
 static void take_all(void *p)
 {
     state *s = p;
-    bide_single_consumer_auto_reset_event_waiter wait;
+    bide_single_consumer_auto_event_waiter wait;
     bide_check_assert(
-        bide_check_await(bide_single_consumer_auto_reset_event_wait(&wait, &s->automatic)) == 0);
+        bide_check_await(bide_single_consumer_auto_event_wait(&wait, &s->automatic)) == 0);
     s->passed++;
 }
 
 static void finish_two_sets(void *p)
 {
     state *s = p;
-    s->passed += bide_single_consumer_auto_reset_event_try_wait(&s->automatic);
+    s->passed += bide_single_consumer_auto_event_try_wait(&s->automatic);
     bide_check_assert(s->passed == 1 || s->passed == 2);
 }
 
 static void take_one_and_look(void *p)
 {
     state *s = p;
-    if (bide_single_consumer_auto_reset_event_try_wait(&s->automatic))
+    if (bide_single_consumer_auto_event_try_wait(&s->automatic))
         bide_check_assert(s->data[0] == 1);
 }
 
@@ -257,15 +257,15 @@ struct early {
     bide_task task;
     bide_context context;
     state *state;
-    bide_single_consumer_auto_reset_event_waiter wait;
+    bide_single_consumer_auto_event_waiter wait;
     int status;
 };
 
 bide_coroutine(early_body)
 {
     bide_begin(early_body, struct early * self);
-    bide_await_status(self->status, bide_single_consumer_auto_reset_event_wait(
-                                        &self->wait, &self->state->automatic));
+    bide_await_status(self->status,
+                      bide_single_consumer_auto_event_wait(&self->wait, &self->state->automatic));
     bide_end();
 }
 
@@ -288,8 +288,8 @@ static void finish_destroyed(void *p)
     bide_check_assert(s->early->status == 1);
     bide_destroy(&s->early->task.frame);
     bide_check_free(s->early);
-    bide_check_assert(bide_single_consumer_auto_reset_event_try_wait(&s->automatic));
-    bide_check_assert(!bide_single_consumer_auto_reset_event_try_wait(&s->automatic));
+    bide_check_assert(bide_single_consumer_auto_event_try_wait(&s->automatic));
+    bide_check_assert(!bide_single_consumer_auto_event_try_wait(&s->automatic));
 }
 
 #define SCENARIO(name_of, setup_with, finish_with, ...)                          \

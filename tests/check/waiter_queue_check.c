@@ -167,7 +167,7 @@ static void finish_one(state *s, int index, int otherwise)
     bide_check_free(early);
 }
 
-static void finish_canceled(void *p)
+static void finish_cancelled(void *p)
 {
     state *s = p;
     bide_check_assert(s->data == 1 + (s->early[0]->status == 0));
@@ -175,16 +175,16 @@ static void finish_canceled(void *p)
     finish_free(p);
 }
 
-static const bide_check_scenario canceled = {
+static const bide_check_scenario cancelled = {
     .name = "it_is_handed_over_to_who_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
     .threads = {unlock_it, stop_first},
-    .finish = finish_canceled,
+    .finish = finish_cancelled,
 };
 
-static void finish_canceled_and_come(void *p)
+static void finish_cancelled_and_come(void *p)
 {
     state *s = p;
     bide_check_assert(s->data == 2 + (s->early[0]->status == 0));
@@ -192,7 +192,7 @@ static void finish_canceled_and_come(void *p)
     finish_free(p);
 }
 
-static void finish_two_canceled(void *p)
+static void finish_two_cancelled(void *p)
 {
     state *s = p;
     bide_check_assert(s->data == 2 + (s->early[0]->status == 0));
@@ -201,22 +201,22 @@ static void finish_two_canceled(void *p)
     finish_free(p);
 }
 
-static const bide_check_scenario first_canceled = {
+static const bide_check_scenario first_cancelled = {
     .name = "the_first_in_line_is_asked_to_stop_and_the_second_has_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_held,
     .threads = {unlock_it, stop_first},
-    .finish = finish_two_canceled,
+    .finish = finish_two_cancelled,
 };
 
-static const bide_check_scenario canceled_while_another_comes = {
+static const bide_check_scenario cancelled_while_another_comes = {
     .name = "one_is_asked_to_stop_while_another_comes",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
     .threads = {unlock_it, stop_first, lock_and_unlock},
-    .finish = finish_canceled_and_come,
+    .finish = finish_cancelled_and_come,
 };
 
 static void stop_second(void *p)
@@ -224,7 +224,7 @@ static void stop_second(void *p)
     bide_stop_request(&((state *)p)->early[1]->stop);
 }
 
-static void finish_both_canceled(void *p)
+static void finish_both_cancelled(void *p)
 {
     state *s = p;
     bide_check_assert(s->data == 1 + (s->early[0]->status == 0) + (s->early[1]->status == 0));
@@ -233,16 +233,16 @@ static void finish_both_canceled(void *p)
     finish_free(p);
 }
 
-static const bide_check_scenario both_canceled = {
+static const bide_check_scenario both_cancelled = {
     .name = "both_in_line_are_asked_to_stop_while_it_is_unlocked",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_held,
     .threads = {unlock_it, stop_first, stop_second},
-    .finish = finish_both_canceled,
+    .finish = finish_both_cancelled,
 };
 
-/* Removes the second; meanwhile the first may be named, and its canceler serve for that name. Then a third comes and is
+/* Removes the second; meanwhile the first may be named, and its canceller serve for that name. Then a third comes and is
  * named too: it may be among those that have arrived still. */
 static void stop_second_and_who_comes(void *p)
 {
@@ -252,7 +252,7 @@ static void stop_second_and_who_comes(void *p)
     bide_stop_request(&s->early[2]->stop);
 }
 
-static void finish_all_canceled(void *p)
+static void finish_all_cancelled(void *p)
 {
     for (int i = 0; i < 3; i++) {
         bide_check_assert(((state *)p)->early[i]->status == -ECANCELED);
@@ -266,7 +266,7 @@ static const bide_check_scenario named_as_it_comes = {
     .cxx20_release_sequences = true,
     .setup = setup_two_held,
     .threads = {stop_first, stop_second_and_who_comes},
-    .finish = finish_all_canceled,
+    .finish = finish_all_cancelled,
 };
 
 static const bide_check_scenario three_lock = {
@@ -296,7 +296,7 @@ static const bide_check_scenario closed = {
     .finish = finish_closed,
 };
 
-static void finish_canceled_and_closed(void *p)
+static void finish_cancelled_and_closed(void *p)
 {
     state *s = p;
     bide_check_assert(s->early[0]->status == -ECANCELED || s->early[0]->status == -EPIPE);
@@ -305,13 +305,13 @@ static void finish_canceled_and_closed(void *p)
     finish_one(s, 1, -EPIPE);
 }
 
-static const bide_check_scenario canceled_and_closed = {
+static const bide_check_scenario cancelled_and_closed = {
     .name = "one_in_line_is_asked_to_stop_and_it_is_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_held,
     .threads = {stop_first, close_it},
-    .finish = finish_canceled_and_closed,
+    .finish = finish_cancelled_and_closed,
 };
 
 static void lock_or_not(void *p)
@@ -615,8 +615,8 @@ int main(int argc, char **argv)
         &two_lock,
         &three_lock,
         &tried,
-        &canceled,
-        &first_canceled,
+        &cancelled,
+        &first_cancelled,
         &closed,
         &closed_by_third,
         &closed_with_reason,
@@ -624,11 +624,11 @@ int main(int argc, char **argv)
         &freed,
         &freed_semaphore,
         &freed_elsewhere,
-        &canceled_and_closed,
+        &cancelled_and_closed,
         &two_sizes,
         &tried_semaphore,
-        &canceled_while_another_comes,
-        &both_canceled,
+        &cancelled_while_another_comes,
+        &both_cancelled,
         &named_as_it_comes,
         &two_sizes_closed,
         &late,

@@ -284,13 +284,13 @@ static void sending_and_receiving_allocate_nothing(void **state)
     (void)state;
     int_channel channel;
     int_slot memory[2];
-    struct passing sender, receiver, canceled, destroyed;
+    struct passing sender, receiver, cancelled, destroyed;
     int value;
     allocations = 0;
     forbidden = true;
     bide_channel_init(&channel, memory, 2);
-    begin_passing(&canceled, &channel, false);
-    bide_stop_request(&canceled.stop);
+    begin_passing(&cancelled, &channel, false);
+    bide_stop_request(&cancelled.stop);
     begin_passing(&sender, &channel, true);
     begin_passing(&receiver, &channel, false);
     begin_passing(&destroyed, &channel, false);
@@ -298,7 +298,7 @@ static void sending_and_receiving_allocate_nothing(void **state)
     bide_destroy(&destroyed.task.frame);
     bide_channel_close(&channel);
     forbidden = false;
-    assert_int_equal(canceled.status, -ECANCELED);
+    assert_int_equal(cancelled.status, -ECANCELED);
     assert_int_equal(late, -ETIMEDOUT);
     assert_int_equal(sender.status, 0);
     assert_int_equal(sender.i, TIMES);

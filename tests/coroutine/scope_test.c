@@ -63,7 +63,7 @@ bide_coroutine(owner_body)
             part(&self->parts[self->i], &self->events[self->i], self->statuses[self->i]));
     bide_await(bide_event_wait(&self->wait, &self->go));
     if (self->cancel)
-        bide_scope_cancel(&self->scope);
+        bide_scope_stop(&self->scope);
     self->joining = true;
     bide_await_status(self->status, bide_scope_join(&self->scope));
     self->joined = true;
@@ -124,7 +124,7 @@ static void an_error_stops_the_others_and_is_what_join_ends_with(void **state)
     assert_int_equal(bide_task_error(&self.task), -EDOM);
 }
 
-static void canceled_all_of_them_end(void **state)
+static void cancelled_all_of_them_end(void **state)
 {
     (void)state;
     struct owner self = {.cancel = true};
@@ -347,7 +347,7 @@ int main(void)
         cmocka_unit_test(join_waits_for_all_that_was_begun),
         cmocka_unit_test(join_does_not_wait_if_all_have_ended),
         cmocka_unit_test(an_error_stops_the_others_and_is_what_join_ends_with),
-        cmocka_unit_test(canceled_all_of_them_end),
+        cmocka_unit_test(cancelled_all_of_them_end),
         cmocka_unit_test(what_asks_the_owner_asks_all_of_them),
         cmocka_unit_test(destroyed_while_it_joins_all_of_them_are_destroyed),
         cmocka_unit_test(what_runs_in_a_scope_may_begin_more_and_free_itself),

@@ -351,7 +351,7 @@ static bool offer_withdraw(bide_awaiter *awaiter)
 static void offer_cancel(bide_awaiter *awaiter)
 {
     if (offer_withdraw(awaiter)) {
-        bide_awaiter_end_canceled(awaiter);
+        bide_awaiter_end_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }

@@ -5,8 +5,8 @@
 #ifndef BIDE_TESTS_STEPPED_SOURCES_H
 #define BIDE_TESTS_STEPPED_SOURCES_H
 
-#include "../src/queue/hazard.c" /* NOLINT(bugprone-suspicious-include) */
-#include "../src/queue/node_pool.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../src/queue/hazard.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "../src/queue/node_pool.c"     /* NOLINT(bugprone-suspicious-include) */
 #include "../src/queue/counted_queue.c" /* NOLINT(bugprone-suspicious-include) */
 #include "../src/queue/segment_queue.c" /* NOLINT(bugprone-suspicious-include) */
 

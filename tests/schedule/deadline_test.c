@@ -451,7 +451,7 @@ struct racer {
     uint64_t until, time;
     unsigned round;
     int status;
-    unsigned slept, timed_out, canceled, wrong;
+    unsigned slept, timed_out, cancelled, wrong;
 };
 
 bide_coroutine(racer_body)
@@ -470,7 +470,7 @@ bide_coroutine(racer_body)
         else if (self->status == -ETIMEDOUT)
             self->timed_out++, self->wrong += now < self->time;
         else
-            self->canceled++, self->wrong += self->status != -ECANCELED;
+            self->cancelled++, self->wrong += self->status != -ECANCELED;
         memset(&self->operation, 0xff, sizeof self->operation);
         memset(&self->sleep, 0xff, sizeof self->sleep);
     }
@@ -498,9 +498,9 @@ static void race(const bide_context *context, uint64_t seed, bool ask)
         bide_event_waiter wait;
         bide_sync_wait(bide_event_wait(&wait, &racers[i].spawned.ended));
         assert_int_equal(racers[i].wrong, 0);
-        assert_int_equal(racers[i].slept + racers[i].timed_out + racers[i].canceled, ROUNDS);
+        assert_int_equal(racers[i].slept + racers[i].timed_out + racers[i].cancelled, ROUNDS);
         if (!ask)
-            assert_int_equal(racers[i].canceled, 0);
+            assert_int_equal(racers[i].cancelled, 0);
     }
 }
 

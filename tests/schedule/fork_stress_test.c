@@ -120,7 +120,7 @@ bide_coroutine(node_body)
                 bide_await(bide_schedule(&self->schedule, self->round->scheduler));
         }
         if (pick(self, 4) == 0)
-            bide_scope_cancel(&self->scope);
+            bide_scope_stop(&self->scope);
         bide_await_status(self->status, bide_scope_join(&self->scope));
     }
     expect(self->round, is_status(self->status));

@@ -87,7 +87,7 @@ static void what_has_ended_at_once_is_readable_at_once(void **state)
     bide_pollable_destroy(&pollable);
 }
 
-static void it_may_be_canceled(void **state)
+static void it_may_be_cancelled(void **state)
 {
     (void)state;
     bide_pollable pollable;
@@ -307,14 +307,14 @@ static void misuse_is_told(void **state)
 
 /*
  * A loop with epoll and several pollables, each waiting for an event of its own, which threads set in random order;
- * some are canceled or have deadlines. Each ends once, and what was set is not lost.
+ * some are cancelled or have deadlines. Each ends once, and what was set is not lost.
  */
 enum { POLLABLES = 8, SETTERS = 3, ENDS = 20000 };
 
 struct source {
-    bide_single_consumer_auto_reset_event event;
+    bide_single_consumer_auto_event event;
     bide_atomic(uint32_t) made;
-    bide_single_consumer_auto_reset_event_waiter wait;
+    bide_single_consumer_auto_event_waiter wait;
     bide_pollable pollable;
     uint32_t taken;
 };
@@ -343,7 +343,7 @@ static void *make_and_set(void *argument)
         } while (!bide_atomic_compare_exchange(&loop->left, &left, left - 1, relaxed, relaxed));
         struct source *source = &loop->sources[testing_random(&random) % POLLABLES];
         bide_atomic_fetch_add(&source->made, 1, relaxed);
-        bide_single_consumer_auto_reset_event_set(&source->event);
+        bide_single_consumer_auto_event_set(&source->event);
         schedule_jitter(&random);
     }
 }
@@ -352,7 +352,7 @@ static void start_wait(struct source *source, const bide_context *context, uint6
 {
     uint64_t number = testing_random(random);
     bide_pollable_start(&source->pollable, context,
-                        bide_single_consumer_auto_reset_event_wait(&source->wait, &source->event));
+                        bide_single_consumer_auto_event_wait(&source->wait, &source->event));
     if (number % 8 == 0)
         bide_pollable_cancel(&source->pollable, -ECANCELED);
     else if (number % 8 == 1)
@@ -360,7 +360,7 @@ static void start_wait(struct source *source, const bide_context *context, uint6
 }
 
 struct outcome {
-    uint32_t taken, canceled, late, wrong;
+    uint32_t taken, cancelled, late, wrong;
 };
 
 /* True: it has ended, and the next has been started. */
@@ -378,7 +378,7 @@ static bool finish_wait(struct source *source, struct outcome *outcome, const bi
         source->taken += made;
         outcome->taken += made;
     }
-    outcome->canceled += status == -ECANCELED;
+    outcome->cancelled += status == -ECANCELED;
     outcome->late += status == -ETIMEDOUT;
     outcome->wrong += status != 0 && status != -ECANCELED && status != -ETIMEDOUT;
     start_wait(source, context, random);
@@ -399,7 +399,7 @@ static void run_loop_of_all(const bide_context *context)
     for (unsigned i = 0; i < POLLABLES; i++) {
         struct source *source = &loop.sources[i];
         struct epoll_event wanted = {.events = EPOLLIN, .data.u32 = i};
-        bide_single_consumer_auto_reset_event_init(&source->event, false);
+        bide_single_consumer_auto_event_init(&source->event, false);
         bide_atomic_init(&source->made, 0);
         init(&source->pollable);
         assert_int_equal(
@@ -430,7 +430,7 @@ static void run_loop_of_all(const bide_context *context)
         pthread_join(threads[i], NULL);
     for (unsigned i = 0; i < POLLABLES; i++) {
         struct source *source = &loop.sources[i];
-        bide_single_consumer_auto_reset_event_close(&source->event);
+        bide_single_consumer_auto_event_close(&source->event);
         int status = poll_until_ended(&source->pollable);
         outcome.wrong +=
             status != 0 && status != -EPIPE && status != -ECANCELED && status != -ETIMEDOUT;
@@ -439,7 +439,7 @@ static void run_loop_of_all(const bide_context *context)
         source->taken = 0;
     }
     close(epoll);
-    printf("# %u canceled, %u too late\n", outcome.canceled, outcome.late);
+    printf("# %u cancelled, %u too late\n", outcome.cancelled, outcome.late);
     assert_int_equal(outcome.wrong, 0);
     assert_int_equal(outcome.taken, ENDS);
 }
@@ -513,7 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_end_makes_it_readable_and_finishing_unreadable),
         cmocka_unit_test(what_has_ended_at_once_is_readable_at_once),
-        cmocka_unit_test(it_may_be_canceled),
+        cmocka_unit_test(it_may_be_cancelled),
         cmocka_unit_test(it_may_have_a_deadline),
         cmocka_unit_test(the_stop_source_of_the_context_reaches_it),
         cmocka_unit_test(it_runs_where_its_context_says),

@@ -88,7 +88,7 @@ static void fixture_assert_empty(struct fixture *self)
     assert_true(bide_atomic_load(&self->barrier.waiters.list.word, relaxed) <= BIDE_LIST_WATCHED_);
 }
 
-static void a_canceled_wait_ends_and_the_others_keep_their_order(void **state)
+static void a_cancelled_wait_ends_and_the_others_keep_their_order(void **state)
 {
     (void)state;
     for (int on_barrier = 0; on_barrier < 2; on_barrier++) {
@@ -132,7 +132,7 @@ static void a_request_on_the_parent_ends_all_in_order_of_arrival(void **state)
     }
 }
 
-static void a_wait_that_has_ended_is_not_canceled(void **state)
+static void a_wait_that_has_ended_is_not_cancelled(void **state)
 {
     (void)state;
     for (int on_barrier = 0; on_barrier < 2; on_barrier++) {
@@ -350,7 +350,7 @@ static void each_wait_ends_once_whoever_ends_it(void **state)
     static void *(*const threads[3])(void *) = {storm_end, storm_ask_one, storm_ask_any};
     pthread_t ids[3];
     uint64_t random = s.seed;
-    uint32_t wrong = 0, canceled = 0;
+    uint32_t wrong = 0, cancelled = 0;
     meeting_init(&s.meeting, 4);
     for (int i = 0; i < 3; i++)
         start_thread(&ids[i], threads[i], &s);
@@ -376,7 +376,7 @@ static void each_wait_ends_once_whoever_ends_it(void **state)
             struct storm_waiter *w = &s.waiters[i];
             wrong += bide_atomic_load(&w->ends, acquire) != 1 ||
                      (w->status != 0 && !bide_stop_requested(&w->stop));
-            canceled += w->status != 0;
+            cancelled += w->status != 0;
             bide_stop_source_detach(&w->stop);
         }
         wrong += bide_atomic_load(&s.event.waiters.word, relaxed) != BIDE_LIST_SHUT;
@@ -384,18 +384,18 @@ static void each_wait_ends_once_whoever_ends_it(void **state)
     }
     for (int i = 0; i < 3; i++)
         join_thread(ids[i]);
-    printf("# %u of %u waits were cut short\n", canceled, s.rounds * WAITERS);
+    printf("# %u of %u waits were cut short\n", cancelled, s.rounds * WAITERS);
     assert_int_equal(wrong, 0);
-    assert_true(canceled > 0 && canceled < s.rounds * WAITERS);
+    assert_true(cancelled > 0 && cancelled < s.rounds * WAITERS);
 }
 #endif
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_canceled_wait_ends_and_the_others_keep_their_order),
+        cmocka_unit_test(a_cancelled_wait_ends_and_the_others_keep_their_order),
         cmocka_unit_test(a_request_on_the_parent_ends_all_in_order_of_arrival),
-        cmocka_unit_test(a_wait_that_has_ended_is_not_canceled),
+        cmocka_unit_test(a_wait_that_has_ended_is_not_cancelled),
         cmocka_unit_test(a_wait_after_the_request_ends_at_once_unless_it_is_ready),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_list_and_its_source),
 #if TESTING_HOSTED

@@ -18,7 +18,7 @@
 enum { ROUNDS = 250, STEPS = 8, WAITS = 6, REPEATS = 3, WAITING_THREADS = 2 };
 
 /* With what a wait ended. */
-enum { ENDED_WELL, ENDED_CANCELED, ENDED_LATE, ENDED_CLOSED, WAYS };
+enum { ENDED_WELL, ENDED_CANCELLED, ENDED_LATE, ENDED_CLOSED, WAYS };
 
 /* Who closes an object. */
 enum { NOBODY, THE_WAKER, THE_ASKER };
@@ -111,7 +111,7 @@ static void use_and_hand_on(struct storm *s, struct step *step, void *waiter, ui
 /* `cut` says whether it may have been cut short with `status`. Counts it. */
 static void count_end(struct storm *s, struct step *step, int status, bool cut)
 {
-    int way = status == -ECANCELED   ? ENDED_CANCELED
+    int way = status == -ECANCELED   ? ENDED_CANCELLED
               : status == -ETIMEDOUT ? ENDED_LATE
               : status == -EPIPE     ? ENDED_CLOSED
                                      : ENDED_WELL;
@@ -446,10 +446,10 @@ static void at_random_each_wait_ends_once_and_nothing_is_lost(void **state)
     join_thread(others[0]);
     join_thread(others[1]);
     printf("# %u had it, %u were asked to stop, %u were late, %u were closed\n",
-           s.ended[ENDED_WELL], s.ended[ENDED_CANCELED], s.ended[ENDED_LATE],
+           s.ended[ENDED_WELL], s.ended[ENDED_CANCELLED], s.ended[ENDED_LATE],
            s.ended[ENDED_CLOSED]);
     assert_int_equal(s.wrong, 0);
-    assert_true(s.ended[ENDED_WELL] > 0 && s.ended[ENDED_CANCELED] > 0 && s.ended[ENDED_LATE] > 0);
+    assert_true(s.ended[ENDED_WELL] > 0 && s.ended[ENDED_CANCELLED] > 0 && s.ended[ENDED_LATE] > 0);
     assert_true(s.primitive->close == NULL || s.ended[ENDED_CLOSED] > 0);
 }
 

@@ -506,7 +506,7 @@ static void CASE_(_no_wait_ends_early_when_a_batch_is_put_back)(void **state)
     }
 }
 
-static void CASE_(_a_canceled_wait_ends_and_the_others_stay)(void **state)
+static void CASE_(_a_cancelled_wait_ends_and_the_others_stay)(void **state)
 {
     (void)state;
     for (int which = 0; which < 3; which++) {
@@ -977,7 +977,7 @@ static int CASE_(_run)(void)
         TESTING_CASE(CASE_(_what_is_published_in_any_order_is_seen_in_order)),
         TESTING_CASE(CASE_(_a_wait_ends_with_all_that_is_published_then)),
         TESTING_CASE(CASE_(_no_wait_ends_early_when_a_batch_is_put_back)),
-        TESTING_CASE(CASE_(_a_canceled_wait_ends_and_the_others_stay)),
+        TESTING_CASE(CASE_(_a_cancelled_wait_ends_and_the_others_stay)),
         TESTING_CASE(CASE_(_abandoned_slots_are_gone_past)),
         TESTING_CASE(CASE_(_who_joins_gets_what_is_claimed_later_and_nothing_before)),
         TESTING_CASE(CASE_(_who_joins_what_is_closed_finds_that_nothing_comes)),

@@ -111,7 +111,7 @@ static void who_comes_first_is_served_first_however_much_he_wants(void **state)
     assert_int_equal(bide_semaphore_available(&semaphore), 7);
 }
 
-static void a_canceled_wait_takes_nothing_and_lets_the_next_go_on(void **state)
+static void a_cancelled_wait_takes_nothing_and_lets_the_next_go_on(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -331,7 +331,7 @@ int main(void)
         cmocka_unit_test(it_has_the_permits_that_it_was_made_with),
         cmocka_unit_test(more_permits_than_there_can_be_are_never_free),
         cmocka_unit_test(who_comes_first_is_served_first_however_much_he_wants),
-        cmocka_unit_test(a_canceled_wait_takes_nothing_and_lets_the_next_go_on),
+        cmocka_unit_test(a_cancelled_wait_takes_nothing_and_lets_the_next_go_on),
         cmocka_unit_test(permits_that_were_handed_over_are_not_lost_to_a_request),
         cmocka_unit_test(closing_ends_all_who_wait_and_all_who_come),
         cmocka_unit_test(permits_that_were_handed_over_to_a_destroyed_coroutine_go_to_the_next),

@@ -32,14 +32,14 @@ static void step(void);
                                                      BIDE_ORDER_(order_if_failed)))
 
 /* The list of waiters too is made once more. */
-#define bide_waiter_list_cut_          stepped_cut
-#define bide_waiter_list_make_plain_   stepped_make_plain
-#define bide_waiter_list_suspend       stepped_suspend
-#define bide_waiter_list_announce      stepped_announce
-#define bide_waiter_list_sift_canceled stepped_sift_canceled
-#define bide_waiter_list_sift_out      stepped_sift_out
-#define bide_waiter_list_close         stepped_close
-#define bide_sift_canceled             stepped_sift_rules
+#define bide_waiter_list_cut_           stepped_cut
+#define bide_waiter_list_make_plain_    stepped_make_plain
+#define bide_waiter_list_suspend        stepped_suspend
+#define bide_waiter_list_announce       stepped_announce
+#define bide_waiter_list_sift_cancelled stepped_sift_cancelled
+#define bide_waiter_list_sift_out       stepped_sift_out
+#define bide_waiter_list_close          stepped_close
+#define bide_sift_cancelled             stepped_sift_rules
 
 #include "sync/meeting.h"
 

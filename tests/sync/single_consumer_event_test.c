@@ -11,7 +11,7 @@
 #include "misuse.h"
 
 typedef bide_single_consumer_event manual;
-typedef bide_single_consumer_auto_reset_event automatic;
+typedef bide_single_consumer_auto_event automatic;
 
 /* A task that waits for either kind, `waits` times or until a wait fails. */
 struct waiter {
@@ -33,8 +33,8 @@ bide_coroutine(waiter_body)
             bide_await_status(self->status,
                               bide_single_consumer_event_wait(&self->wait, self->manual));
         else
-            bide_await_status(self->status, bide_single_consumer_auto_reset_event_wait(
-                                                &self->wait, self->automatic));
+            bide_await_status(self->status,
+                              bide_single_consumer_auto_event_wait(&self->wait, self->automatic));
         by_hand_note(self->by_hand, self->status == 0 ? 'w' : 'e');
         if (self->status != 0)
             break;
@@ -102,13 +102,13 @@ static void a_wait_that_is_overtaken_by_the_set_ends_at_once(void **state)
     assert_true(probe_suspend(&probe, awaiter));
     assert_int_equal(probe_result(awaiter), 0);
 
-    bide_single_consumer_auto_reset_event_init(&other, false);
-    awaiter = bide_single_consumer_auto_reset_event_wait(&wait, &other);
+    bide_single_consumer_auto_event_init(&other, false);
+    awaiter = bide_single_consumer_auto_event_wait(&wait, &other);
     assert_false(awaiter->ops->ready(awaiter));
-    bide_single_consumer_auto_reset_event_set(&other);
+    bide_single_consumer_auto_event_set(&other);
     assert_true(probe_suspend(&probe, awaiter));
     assert_int_equal(probe_result(awaiter), 0);
-    assert_false(bide_single_consumer_auto_reset_event_try_wait(&other));
+    assert_false(bide_single_consumer_auto_event_try_wait(&other));
     assert_int_equal(probe_ended(&probe), 0);
 }
 
@@ -121,17 +121,17 @@ static void each_set_lets_one_wait_pass(void **state)
     automatic event;
     struct waiter waiter;
     by_hand_init(&by_hand);
-    bide_single_consumer_auto_reset_event_init(&event, false);
+    bide_single_consumer_auto_event_init(&event, false);
     begin_waiter(&waiter, &by_hand, NULL, &event, 3);
     for (int i = 0; i < 3; i++) {
         by_hand_assert_trace(&by_hand, "");
-        bide_single_consumer_auto_reset_event_set(&event);
+        bide_single_consumer_auto_event_set(&event);
         assert_int_equal(by_hand_run(&by_hand), 1);
         by_hand_assert_trace(&by_hand, "w");
     }
     assert_true(bide_done(&waiter.task.frame));
-    assert_false(bide_single_consumer_auto_reset_event_try_wait(&event));
-    bide_single_consumer_auto_reset_event_destroy(&event);
+    assert_false(bide_single_consumer_auto_event_try_wait(&event));
+    bide_single_consumer_auto_event_destroy(&event);
 }
 
 static void a_set_that_nobody_waits_for_is_remembered_once(void **state)
@@ -141,18 +141,18 @@ static void a_set_that_nobody_waits_for_is_remembered_once(void **state)
     automatic event;
     struct waiter waiter;
     by_hand_init(&by_hand);
-    bide_single_consumer_auto_reset_event_init(&event, true);
-    bide_single_consumer_auto_reset_event_set(&event);
-    bide_single_consumer_auto_reset_event_set(&event);
+    bide_single_consumer_auto_event_init(&event, true);
+    bide_single_consumer_auto_event_set(&event);
+    bide_single_consumer_auto_event_set(&event);
     begin_waiter(&waiter, &by_hand, NULL, &event, 2);
     by_hand_assert_trace(&by_hand, "w");
     /* Woken, it has had the set: the next one is remembered. */
-    bide_single_consumer_auto_reset_event_set(&event);
-    bide_single_consumer_auto_reset_event_set(&event);
+    bide_single_consumer_auto_event_set(&event);
+    bide_single_consumer_auto_event_set(&event);
     assert_int_equal(by_hand_run(&by_hand), 1);
     by_hand_assert_trace(&by_hand, "w");
-    assert_true(bide_single_consumer_auto_reset_event_try_wait(&event));
-    assert_false(bide_single_consumer_auto_reset_event_try_wait(&event));
+    assert_true(bide_single_consumer_auto_event_try_wait(&event));
+    assert_false(bide_single_consumer_auto_event_try_wait(&event));
 }
 
 /* ---- Both: cut short, closed, destroyed ---- */
@@ -170,21 +170,21 @@ static void a_wait_that_is_cut_short_takes_nothing(void **state)
         bide_stop_source_init(&stop);
         by_hand.context.stop = &stop;
         bide_single_consumer_event_init(&event, false);
-        bide_single_consumer_auto_reset_event_init(&other, false);
+        bide_single_consumer_auto_event_init(&other, false);
         begin_waiter(&waiter, &by_hand, kind == 0 ? &event : NULL, &other, 1);
         bide_stop_request_with(&stop, -ETIMEDOUT);
         bide_single_consumer_event_set(&event);
-        bide_single_consumer_auto_reset_event_set(&other);
+        bide_single_consumer_auto_event_set(&other);
         assert_int_equal(by_hand_run(&by_hand), 1);
         assert_int_equal(waiter.status, -ETIMEDOUT);
         assert_true(bide_single_consumer_event_is_set(&event));
-        assert_true(bide_single_consumer_auto_reset_event_try_wait(&other));
+        assert_true(bide_single_consumer_auto_event_try_wait(&other));
         /* The word is free for the next wait. */
         by_hand.context.stop = NULL;
         bide_single_consumer_event_reset(&event);
         begin_waiter(&waiter, &by_hand, kind == 0 ? &event : NULL, &other, 1);
         bide_single_consumer_event_set(&event);
-        bide_single_consumer_auto_reset_event_set(&other);
+        bide_single_consumer_auto_event_set(&other);
         assert_int_equal(by_hand_run(&by_hand), 1);
         assert_int_equal(waiter.status, 0);
     }
@@ -200,14 +200,14 @@ static void a_waiter_may_be_destroyed(void **state)
         struct waiter waiter;
         by_hand_init(&by_hand);
         bide_single_consumer_event_init(&event, false);
-        bide_single_consumer_auto_reset_event_init(&other, false);
+        bide_single_consumer_auto_event_init(&other, false);
         begin_waiter(&waiter, &by_hand, kind == 0 ? &event : NULL, &other, 1);
         bide_destroy(&waiter.task.frame);
         bide_single_consumer_event_set(&event);
-        bide_single_consumer_auto_reset_event_set(&other);
+        bide_single_consumer_auto_event_set(&other);
         assert_int_equal(by_hand_run(&by_hand), 0);
         assert_true(bide_single_consumer_event_is_set(&event));
-        assert_true(bide_single_consumer_auto_reset_event_try_wait(&other));
+        assert_true(bide_single_consumer_auto_event_try_wait(&other));
     }
 }
 
@@ -221,16 +221,16 @@ static void who_waits_for_a_closed_one_ends_with_epipe(void **state)
         struct waiter waiter;
         by_hand_init(&by_hand);
         bide_single_consumer_event_init(&event, false);
-        bide_single_consumer_auto_reset_event_init(&other, false);
+        bide_single_consumer_auto_event_init(&other, false);
         begin_waiter(&waiter, &by_hand, kind == 0 ? &event : NULL, &other, 1);
         for (int again = 0; again < 2; again++) {
             bide_single_consumer_event_close(&event);
-            bide_single_consumer_auto_reset_event_close(&other);
+            bide_single_consumer_auto_event_close(&other);
         }
         assert_int_equal(by_hand_run(&by_hand), 1);
         assert_int_equal(waiter.status, -EPIPE);
         bide_single_consumer_event_set(&event);
-        bide_single_consumer_auto_reset_event_set(&other);
+        bide_single_consumer_auto_event_set(&other);
         begin_waiter(&waiter, &by_hand, kind == 0 ? &event : NULL, &other, 1);
         assert_true(bide_done(&waiter.task.frame));
         assert_int_equal(waiter.status, -EPIPE);
@@ -255,9 +255,9 @@ static void what_was_set_when_it_was_closed_is_still_had(void **state)
     by_hand_assert_trace(&by_hand, "www");
     assert_int_equal(waiter.status, 0);
 
-    bide_single_consumer_auto_reset_event_init(&other, true);
-    bide_single_consumer_auto_reset_event_close(&other);
-    bide_single_consumer_auto_reset_event_close(&other);
+    bide_single_consumer_auto_event_init(&other, true);
+    bide_single_consumer_auto_event_close(&other);
+    bide_single_consumer_auto_event_close(&other);
     begin_waiter(&waiter, &by_hand, NULL, &other, 3);
     by_hand_assert_trace(&by_hand, "we");
     assert_int_equal(waiter.status, -EPIPE);
@@ -273,15 +273,15 @@ static void a_thread_waits_until_a_deadline(void **state)
     manual event;
     automatic other;
     bide_single_consumer_event_init(&event, false);
-    bide_single_consumer_auto_reset_event_init(&other, false);
+    bide_single_consumer_auto_event_init(&other, false);
     uint64_t soon = bide_platform.now() + SHORT;
     assert_int_equal(bide_single_consumer_event_wait_blocking(&event, soon), -ETIMEDOUT);
-    assert_int_equal(bide_single_consumer_auto_reset_event_wait_blocking(&other, soon), -ETIMEDOUT);
+    assert_int_equal(bide_single_consumer_auto_event_wait_blocking(&other, soon), -ETIMEDOUT);
     bide_single_consumer_event_set(&event);
-    bide_single_consumer_auto_reset_event_set(&other);
+    bide_single_consumer_auto_event_set(&other);
     assert_int_equal(bide_single_consumer_event_wait_blocking(&event, 0), 0);
-    assert_int_equal(bide_single_consumer_auto_reset_event_wait_blocking(&other, 0), 0);
-    assert_int_equal(bide_single_consumer_auto_reset_event_wait_blocking(&other, 0), -ETIMEDOUT);
+    assert_int_equal(bide_single_consumer_auto_event_wait_blocking(&other, 0), 0);
+    assert_int_equal(bide_single_consumer_auto_event_wait_blocking(&other, 0), -ETIMEDOUT);
 }
 
 static void wait_by_two(void)
@@ -308,9 +308,9 @@ static void destroy_it_while_it_is_awaited(void)
     automatic precious;
     struct waiter waiter;
     by_hand_init(&by_hand);
-    bide_single_consumer_auto_reset_event_init(&precious, false);
+    bide_single_consumer_auto_event_init(&precious, false);
     begin_waiter(&waiter, &by_hand, NULL, &precious, 1);
-    bide_single_consumer_auto_reset_event_destroy(&precious);
+    bide_single_consumer_auto_event_destroy(&precious);
 }
 
 static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
@@ -354,7 +354,7 @@ static void *stress_set(void *argument)
         if (stress->is_manual)
             bide_single_consumer_event_set(&stress->manual_event);
         else
-            bide_single_consumer_auto_reset_event_set(&stress->event);
+            bide_single_consumer_auto_event_set(&stress->event);
     }
     return NULL;
 }
@@ -365,7 +365,7 @@ static int wait_once(struct stress *stress, uint64_t *random)
     bide_single_consumer_event_waiter wait;
     bide_awaiter *awaiter = stress->is_manual
                                 ? bide_single_consumer_event_wait(&wait, &stress->manual_event)
-                                : bide_single_consumer_auto_reset_event_wait(&wait, &stress->event);
+                                : bide_single_consumer_auto_event_wait(&wait, &stress->event);
     uint64_t deadline = number % 4 == 0
                             ? BIDE_FOREVER
                             : (number % 4 == 1 ? 0 : bide_platform.now() + number / 4 % 5000);
@@ -383,7 +383,7 @@ static void run_stress(bool is_manual)
     uint32_t taken = 0, late = 0, wrong = 0;
     stress.is_manual = is_manual;
     bide_single_consumer_event_init(&stress.manual_event, false);
-    bide_single_consumer_auto_reset_event_init(&stress.event, false);
+    bide_single_consumer_auto_event_init(&stress.event, false);
     bide_atomic_init(&stress.sum, 0);
     for (uint32_t i = 0; i < SETTERS; i++) {
         setters[i].stress = &stress;
@@ -400,7 +400,7 @@ static void run_stress(bool is_manual)
     for (uint32_t i = 0; i < SETTERS; i++)
         join_thread(setters[i].thread);
     bide_single_consumer_event_close(&stress.manual_event);
-    bide_single_consumer_auto_reset_event_close(&stress.event);
+    bide_single_consumer_auto_event_close(&stress.event);
     printf("# %u waits were cut short\n", late);
     assert_int_equal(wrong, 0);
     assert_int_equal(taken, SETTERS * stress.rounds);
@@ -434,8 +434,8 @@ static void *close_each(void *argument)
         meet(&self->meeting);
         random_moment(&random, 100);
         if (testing_random(&random) % 2 == 0)
-            bide_single_consumer_auto_reset_event_set(&self->event);
-        bide_single_consumer_auto_reset_event_close(&self->event);
+            bide_single_consumer_auto_event_set(&self->event);
+        bide_single_consumer_auto_event_close(&self->event);
         meet(&self->meeting);
     }
     return NULL;
@@ -451,7 +451,7 @@ static void a_wait_and_a_close_at_once_end_the_wait_once(void **state)
     meeting_init(&self.meeting, 2);
     start_thread(&thread, close_each, &self);
     for (uint32_t round = 0; round < self.rounds; round++) {
-        bide_single_consumer_auto_reset_event_init(&self.event, false);
+        bide_single_consumer_auto_event_init(&self.event, false);
         meet(&self.meeting);
         random_moment(&random, 100);
         int passed = 0;
@@ -460,7 +460,7 @@ static void a_wait_and_a_close_at_once_end_the_wait_once(void **state)
             uint64_t deadline = testing_random(&random) % 2 == 0
                                     ? BIDE_FOREVER
                                     : bide_platform.now() + testing_random(&random) % 2000;
-            status = bide_single_consumer_auto_reset_event_wait_blocking(&self.event, deadline);
+            status = bide_single_consumer_auto_event_wait_blocking(&self.event, deadline);
             passed += status == 0;
         } while (status != -EPIPE);
         meet(&self.meeting);

@@ -323,7 +323,7 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_link_(uintptr_t word)
 typedef struct bide_sift_rules bide_sift_rules;
 
 /* The rules where waiters are judged by nothing: for what is cancelled. */
-extern const bide_sift_rules bide_sift_canceled;
+extern const bide_sift_rules bide_sift_cancelled;
 
 /*
  * For a shutting that finds a sifter: what was pushed while that one sifts, cut off from REOPENED.
@@ -436,7 +436,7 @@ struct bide_sift_rules {
  */
 BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
 {
-    return bide_waiter_list_shut_judged_(list, &bide_sift_canceled, NULL);
+    return bide_waiter_list_shut_judged_(list, &bide_sift_cancelled, NULL);
 }
 
 /*
@@ -453,7 +453,7 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
             bide_platform.yield();
             word = bide_atomic_load(&list->word, relaxed);
         } else if (BIDE_UNLIKELY(bide_waiter_list_word_is_linked_(word))) {
-            word = bide_waiter_list_make_plain_(list, word, &bide_sift_canceled, NULL);
+            word = bide_waiter_list_make_plain_(list, word, &bide_sift_cancelled, NULL);
         } else if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD) {
             return NULL;
         } else {
@@ -506,12 +506,12 @@ void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
  * last one, but for those that another thread sifts meanwhile.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
-void bide_waiter_list_sift_canceled(bide_waiter_list *list, bide_listed *waiter,
-                                    const bide_sift_rules *rules, void *context);
+void bide_waiter_list_sift_cancelled(bide_waiter_list *list, bide_listed *waiter,
+                                     const bide_sift_rules *rules, void *context);
 
 /*
  * For `withdraw`: removes `waiter`; false if it is not there: it has been taken to be ended. Costs
- * what bide_waiter_list_sift_canceled does.
+ * what bide_waiter_list_sift_cancelled does.
  * Threads: any. Suspends: never. Progress: blocks while another thread sifts.
  */
 bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
@@ -526,17 +526,17 @@ void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules
 
 /*
  * `cancel` and `withdraw` where waiters are judged by nothing.
- * Threads: any. Suspends: never. Progress: as bide_waiter_list_sift_canceled and
+ * Threads: any. Suspends: never. Progress: as bide_waiter_list_sift_cancelled and
  * bide_waiter_list_sift_out.
  */
 BIDE_INLINE void bide_waiter_list_cancel(bide_waiter_list *list, bide_listed *waiter)
 {
-    bide_waiter_list_sift_canceled(list, waiter, &bide_sift_canceled, NULL);
+    bide_waiter_list_sift_cancelled(list, waiter, &bide_sift_cancelled, NULL);
 }
 
 BIDE_INLINE bool bide_waiter_list_withdraw(bide_waiter_list *list, bide_listed *waiter)
 {
-    return bide_waiter_list_sift_out(list, waiter, &bide_sift_canceled, NULL);
+    return bide_waiter_list_sift_out(list, waiter, &bide_sift_cancelled, NULL);
 }
 
 /*

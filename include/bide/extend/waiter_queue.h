@@ -224,7 +224,7 @@ struct bide_queue_rules {
      * the time that it is seen. And a waiter leaves when the server does: if something was put
      * meanwhile, it is there again, where it stood. When it is closed nothing may be put.
      */
-    bool admits_canceled;
+    bool admits_cancelled;
 
     /*
      * Is given those that have ended, in that order, instead of their being woken. The server has

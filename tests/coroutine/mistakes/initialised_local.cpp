@@ -16,7 +16,7 @@ struct x {
 
 bide_coroutine(body)
 {
-    bide_begin(body, x *self);
+    bide_begin(body, x * self);
     int i = self->i;
     bide_await(bide_event_wait(&self->wait, self->event)); // HERE
     self->i = i;

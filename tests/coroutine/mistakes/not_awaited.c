@@ -73,7 +73,7 @@ void awaits_nothing(void)
     bide_semaphore_acquire(0, 0);                                       // HERE
     bide_semaphore_acquire_many(0, 0, 1);                               // HERE
     bide_shared_task_wait(0, 0);                                        // HERE
-    bide_single_consumer_auto_reset_event_wait(0, 0);                   // HERE
+    bide_single_consumer_auto_event_wait(0, 0);                         // HERE
     bide_single_consumer_event_wait(0, 0);                              // HERE
     bide_sleep_for(0, 0);                                               // HERE
     bide_sleep_until(0, 0);                                             // HERE

@@ -114,50 +114,50 @@ const primitive primitive_single_consumer_event = {
 
 static void single_auto_init(void *object)
 {
-    bide_single_consumer_auto_reset_event_init(object, false);
+    bide_single_consumer_auto_event_init(object, false);
 }
 
 static bide_awaiter *single_auto_begin(void *waiter, void *object)
 {
-    return bide_single_consumer_auto_reset_event_wait(waiter, object);
+    return bide_single_consumer_auto_event_wait(waiter, object);
 }
 
 static int single_auto_wait_blocking(void *waiter, void *object, uint64_t deadline)
 {
     (void)waiter;
-    return bide_single_consumer_auto_reset_event_wait_blocking(object, deadline);
+    return bide_single_consumer_auto_event_wait_blocking(object, deadline);
 }
 
 static void single_auto_wake(void *object)
 {
-    bide_single_consumer_auto_reset_event_set(object);
+    bide_single_consumer_auto_event_set(object);
 }
 
 static void single_auto_hand_on(void *object, void *waiter)
 {
     (void)waiter;
-    bide_single_consumer_auto_reset_event_set(object);
+    bide_single_consumer_auto_event_set(object);
 }
 
 static void single_auto_close(void *object)
 {
-    bide_single_consumer_auto_reset_event_close(object);
+    bide_single_consumer_auto_event_close(object);
 }
 
 static unsigned single_auto_free_tokens(void *object)
 {
-    return bide_single_consumer_auto_reset_event_try_wait(object);
+    return bide_single_consumer_auto_event_try_wait(object);
 }
 
 static void single_auto_destroy(void *object)
 {
-    bide_single_consumer_auto_reset_event_destroy((bide_single_consumer_auto_reset_event *)object);
+    bide_single_consumer_auto_event_destroy((bide_single_consumer_auto_event *)object);
 }
 
 const primitive primitive_single_consumer_auto_reset_event = {
     .name = "single consumer auto-reset event",
-    .object_size = sizeof(bide_single_consumer_auto_reset_event),
-    .waiter_size = sizeof(bide_single_consumer_auto_reset_event_waiter),
+    .object_size = sizeof(bide_single_consumer_auto_event),
+    .waiter_size = sizeof(bide_single_consumer_auto_event_waiter),
     .traits = IN_ORDER | HANDED | STAYS_HAD,
     .tokens = 1,
     .most_waiting = 1,

@@ -229,7 +229,7 @@ BIDE_INLINE void bide_barging_mutex_unlock_(bide_barging_mutex_waiter *waiter)
 {
     bide_barging_mutex *mutex = waiter->mutex;
     uintptr_t state = BIDE_BARGING_LOCKED_;
-    /* release: partners are the acquires of whoever locks it next. */
+    /* release: partners are the acquires of the next holder. */
     if (BIDE_UNLIKELY(
             !bide_atomic_compare_exchange(&mutex->queue.state, &state, 0, release, relaxed)))
         bide_barging_mutex_unlock_slow_(mutex, state);
@@ -262,7 +262,7 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
 #endif
 
 /*
- * Closes it: waiters end with -EPIPE, and so does whoever locks it later. The holder unlocks it as
+ * Closes it: waiters end with -EPIPE, and so do later lockings. The holder unlocks it as
  * ever. More than once is once.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */

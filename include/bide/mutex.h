@@ -154,7 +154,7 @@ BIDE_INLINE void bide_mutex_unlock_(bide_mutex_waiter *waiter)
     /* The first guess is that nobody waits; a look at a word that was just modified costs more than
      * it saves. */
     uintptr_t state = BIDE_QUEUE_ONE;
-    /* release: partners are the acquires of whoever locks it next. */
+    /* release: partners are the acquires of the next holder. */
     if (BIDE_UNLIKELY(
             !bide_atomic_compare_exchange(&mutex->queue.state, &state, 0, release, relaxed)))
         bide_mutex_unlock_slow_(mutex, state);
@@ -185,7 +185,7 @@ BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const cha
 #endif
 
 /*
- * Closes the mutex: waiters end with -EPIPE, and so does whoever locks it later. The holder unlocks
+ * Closes the mutex: waiters end with -EPIPE, and so do later lockings. The holder unlocks
  * it as ever. More than once is once.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */

@@ -244,7 +244,7 @@ BIDE_INLINE void bide_rw_lock_unlock_(bide_rw_lock_waiter *waiter)
         state = bide_atomic_load(&queue->state, relaxed);
     }
     waiter->holds = BIDE_RW_LOCK_NONE_;
-    /* release: partners are the acquires of whoever locks it next. */
+    /* release: partners are the acquires of the next holder. */
     if (BIDE_UNLIKELY(
             (state & (BIDE_QUEUE_ONE - 1)) != 0 ||
             !bide_atomic_compare_exchange(&queue->state, &state, state - held, release, relaxed)))
@@ -300,7 +300,7 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
 #endif
 
 /*
- * Closes it: waiters end with -EPIPE, and so does whoever locks it later. Holders unlock it as
+ * Closes it: waiters end with -EPIPE, and so do later lockings. Holders unlock it as
  * ever. More than once is once.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */

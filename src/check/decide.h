@@ -27,8 +27,10 @@ typedef enum option_kind {
     OPTION_READ,   /* a load: from `other` */
     OPTION_PLACE,  /* a store: at `position` */
     OPTION_CHOOSE, /* a choice: `position` */
-    OPTION_REVISIT, /* a store: `other`, a load that was there before, reads it; in a graph of its own */
-    OPTION_REVISITED /* there: the store stands at `position`, and `other` reads it */
+    /* A store: `other`, a load that was there before, reads it; in a graph of its own. */
+    OPTION_REVISIT,
+    /* There: the store stands at `position`, and `other` reads it. */
+    OPTION_REVISITED
 } option_kind;
 
 typedef struct option {

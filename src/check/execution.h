@@ -1,6 +1,6 @@
 /*
  * The execution that is running: which thread takes a step, what it has seen, in which order steps
- * were run, and what was found. machine.c runs it; whoever stands below asks here.
+ * were run, and what was found. machine.c runs it; files below it ask here.
  */
 #ifndef BIDE_CHECK_EXECUTION_H
 #define BIDE_CHECK_EXECUTION_H

@@ -64,7 +64,7 @@ void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
         if ((state & PENDING) != 0) {
             uintptr_t reserved = passed < BIDE_BARGING_PASSES ? (uintptr_t)0 : RESERVED;
             uintptr_t unlocked = (state & ~LOCKED) | reserved;
-            /* release: partners are the acquires of whoever locks it next. */
+            /* release: partners are the acquires of the next holder. */
             if (bide_atomic_compare_exchange(word, &state, unlocked, release, relaxed))
                 return;
         } else if (bide_waiter_queue_put(&mutex->queue, &rules, &state, value)) {

@@ -4,12 +4,14 @@
  *     first --link--> ... --link--> last --link--> NULL
  *     `before` leads the other way, and from the first to the last; NULL: not in line
  *
- * A line belongs to whoever holds it, one thread at a time: who hands it over releases, who takes it acquires. So its
- * links need no order of their own, and whether an operation is in line is read in the operation, by the holder.
- * Where `before` stands in an operation its kind says, by a function that compilers inline.
+ * A line belongs to its holder, one thread at a time: handing it over releases, taking it acquires.
+ * So its links need no order of their own, and whether an operation is in line is read in the
+ * operation, by the holder. Where `before` stands in an operation its kind says, by a function that
+ * compilers inline.
  *
- * A holder need not have seen an operation in line to let it leave: another thread names it (bide_awaiter_leaves_), and
- * leaves the name where the holder finds it; waiter_list.h and waiter_queue.h say where.
+ * A holder need not have seen an operation in line to let it leave: another thread names it
+ * (bide_awaiter_leaves_), and leaves the name where the holder finds it; waiter_list.h and
+ * waiter_queue.h say where.
  */
 #ifndef BIDE_SYNC_LINE_H
 #define BIDE_SYNC_LINE_H
@@ -52,8 +54,10 @@ BIDE_INLINE void line_take_out(bide_awaiter **first, bide_awaiter *awaiter, line
     *before_of(awaiter) = NULL;
 }
 
-/* Done with an operation that was named, and is in no line any more: it was removed, or was not there. If it has ended it
- * is put in front of those to be woken. */
+/*
+ * Done with an operation that was named, and is in no line any more: it was removed, or was not
+ * there. If it has ended it is put in front of those to be woken.
+ */
 BIDE_INLINE void say_has_left(bide_awaiter *awaiter, bide_awaiter **woken)
 {
     if (bide_awaiter_has_left_(awaiter)) {

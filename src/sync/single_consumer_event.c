@@ -7,7 +7,8 @@ void bide_single_consumer_close_(bide_single_consumer_word_ *state)
 {
     uintptr_t word = BIDE_SINGLE_NOT_SET_;
     uintptr_t closed = BIDE_SINGLE_CLOSED_;
-    /* release: 2, partners are the acquires of who finds it closed. acquire: 3, partner is enlist's release. */
+    /* release: 2, partners are the acquires that find it closed. acquire: 3, partner is enlist's
+     * release. */
     while (!bide_atomic_compare_exchange(&state->word, &word, closed, acq_rel, relaxed)) {
         if (word == BIDE_SINGLE_CLOSED_ || word == BIDE_SINGLE_SET_FOR_GOOD_)
             return;

@@ -54,7 +54,7 @@ enum { BIDE_SHORT_LOOKS_ = BIDE_CHECK ? 1 : 64 };
  */
 #define BIDE_SPIN_PAUSES 64
 
-/* ---- Being watched: who pays for the fence ---- */
+/* ---- Being watched: which side pays for the fence ---- */
 
 /*
  * How often in a row an announcer, or a notifier, may pay a full fence for nothing before waiters

@@ -65,8 +65,8 @@
  *    NULL in `first` that it, or a later holder of the lock, stored there. That store releases, and
  *    H acquires.
  * 3. No wait is forgotten. After it has waited for one member, a wait looks at all again, so it
- *    does not matter which members came and went meanwhile. It waits for no member that has left, because to
- *    leave closes the barrier, which ends that wait.
+ *    does not matter which members came and went meanwhile. It waits for no member that has left,
+ *    because to leave closes the barrier, which ends that wait.
  *
  * Nothing of a member is touched after it has left.
  *

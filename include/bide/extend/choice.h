@@ -1,6 +1,6 @@
 /*
- * Choices: how an operation is a case of a select (select.h). For authors of operations. Floor:
- * coroutine.
+ * Choices: how an operation is a case of a select (select.h). For authors of operations.
+ * Floor: coroutine.
  *
  *     static int take_attempt(bide_awaiter *awaiter, bide_choice *choice)
  *     {

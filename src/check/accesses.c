@@ -128,7 +128,7 @@ static void make_room(shadow *s)
     static record *chunk;
     static unsigned left;
     unsigned larger = s->capacity != 0 ? 2 * s->capacity : 2;
-    if (left < larger) {
+    if (left < larger || chunk == NULL) {
         chunk = memory_mapped(CHUNK * sizeof *chunk);
         left = CHUNK;
     }

@@ -27,6 +27,7 @@ static int order_if_failed(int order)
 
 #define SITE site_of_code(__builtin_return_address(0))
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types do not stand in parentheses */
 #define FETCH(type, bits, name, sign)                                                     \
     type __tsan_atomic##bits##_fetch_##name(volatile type *p, type value, int order);     \
     type __tsan_atomic##bits##_fetch_##name(volatile type *p, type value, int order)      \
@@ -91,6 +92,8 @@ static int order_if_failed(int order)
     FETCH(type, bits, and, '&')                                                                   \
     FETCH(type, bits, xor, '^')                                                                   \
     FETCH(type, bits, nand, '~')
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 ATOMICS(uint8_t, 8)
 ATOMICS(uint16_t, 16)

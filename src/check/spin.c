@@ -74,6 +74,7 @@ static void go_on(thread_record *t)
         if (tried[i] == site)
             execution_block();
     }
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): they are pointers */
     tried = grown(tried, &tried_capacity, tried_count + 1, sizeof *tried);
     tried[tried_count++] = site;
     t->next = t->period;

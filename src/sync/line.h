@@ -42,6 +42,7 @@ BIDE_INLINE void line_step_in(bide_awaiter **first, bide_awaiter *awaiter, line_
     if (*first == after)
         *first = awaiter; /* it was the first; its `before` is the last, or itself */
     else
+        /* (in line, so `before` is not NULL) NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         (*before_of(awaiter))->link = awaiter;
     if (at != NULL)
         *before_of(at) = awaiter;

@@ -279,6 +279,7 @@ bide_coroutine(receiver_body)
                               : pause_for(&self->pause, self->statuses[self->received]));
     self->after_the_loop = 1;
     do {
+        /* NOLINTNEXTLINE(bugprone-terminating-continue): to break is what is tried */
         bide_try_or_break(pause_briefly(&self->pause, -EPIPE));
         self->after_the_loop = 2;
     } while (0);

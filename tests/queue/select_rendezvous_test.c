@@ -380,9 +380,9 @@ static void begin_meeting(meeting_select *self, const char *kinds, uint64_t numb
 /* Resumes what was woken, until nothing is; but not for ever. */
 static bool comes_to_rest(by_hand *by_hand)
 {
-    bide_awaiter *awaiter;
     for (int i = 0; i < 1000; i++) {
-        if ((awaiter = bide_awaiter_chain_take(&by_hand->queue)) == NULL)
+        bide_awaiter *awaiter = bide_awaiter_chain_take(&by_hand->queue);
+        if (awaiter == NULL)
             return true;
         bide_resume(awaiter->frame);
     }

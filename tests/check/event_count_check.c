@@ -2,19 +2,15 @@
  * The event count: items that one takes, or waits for, while others bring them; watched or not. Nobody waits for what
  * is there, and none is lost with one who is asked to stop or destroyed.
  */
+#include "taking.h"
+
 #include "bide/check.h"
 #include "bide/coroutine.h"
-#include "bide/extend/event_count.h"
 #include "bide/handle.h"
 #include "bide/stop.h"
 #include "bide/task.h"
 
 enum { WATCHED = 2 };
-
-typedef struct taking {
-    bide_retry retry;
-    bide_atomic(uint32_t) * items;
-} taking;
 
 struct state;
 
@@ -42,30 +38,9 @@ typedef struct state {
     struct early early[5];
 } state;
 
-static int attempt(bide_retry *retry)
-{
-    taking *taking = bide_container_of(retry, struct taking, retry);
-    uint32_t items = bide_atomic_load(taking->items, relaxed);
-    while (items != 0) {
-        /* acquire: what was brought with it. */
-        if (bide_atomic_compare_exchange(taking->items, &items, items - 1, acquire, relaxed))
-            return 0;
-        bide_atomic_retry();
-    }
-    return -EAGAIN;
-}
-
-static bool is_possible(bide_retry *retry)
-{
-    return bide_atomic_load(bide_container_of(retry, taking, retry)->items, relaxed) != 0;
-}
-
-static const bide_retry_rules rules = {attempt, is_possible, NULL};
-
 static bide_awaiter *take(state *s, unsigned i)
 {
-    s->takings[i].items = &s->items;
-    return bide_event_count_retry(&s->takings[i].retry, &s->event_count, &rules);
+    return taking_begin(&s->takings[i], &s->items, &s->event_count);
 }
 
 static void bring(state *s, uint32_t count)
@@ -304,7 +279,7 @@ static void take_now(void *p)
 {
     state *s = p;
     s->takings[0].items = &s->items;
-    s->statuses[0] = attempt(&s->takings[0].retry);
+    s->statuses[0] = taking_attempt(&s->takings[0].retry);
 }
 
 static void finish_snatched(void *p)
@@ -417,10 +392,10 @@ static bool bring_as_one_comes(bide_awaiter *awaiter)
 static bool is_possible_and_stands(bide_retry *retry)
 {
     bide_atomic_store(&bide_container_of(retry, state, takings[COMES].retry)->waits, 1, relaxed);
-    return is_possible(retry);
+    return taking_is_possible(retry);
 }
 
-static const bide_retry_rules coming_rules = {attempt, is_possible_and_stands, NULL};
+static const bide_retry_rules coming_rules = {taking_attempt, is_possible_and_stands, NULL};
 
 static bide_awaiter *come_behind(state *s)
 {
@@ -551,7 +526,7 @@ SCENARIO(elsewhere_unwatched, "it_is_unwatched_where_only_one_has_waited",
 static int attempt_to_pass(bide_retry *retry)
 {
     state *s = bide_container_of(retry, state, takings[1].retry);
-    if (attempt(retry) != 0)
+    if (taking_attempt(retry) != 0)
         return -EAGAIN;
     bide_atomic_fetch_add(&s->more, 1, release); /* as in `bring` */
     return 0;
@@ -562,7 +537,7 @@ static bide_event_count *more_come(bide_retry *retry)
     return &bide_container_of(retry, state, takings[1].retry)->event_count_of_more;
 }
 
-static const bide_retry_rules passing_rules = {attempt_to_pass, is_possible, more_come};
+static const bide_retry_rules passing_rules = {attempt_to_pass, taking_is_possible, more_come};
 
 static bide_awaiter *passing(state *s)
 {
@@ -590,9 +565,8 @@ static void setup_one_passing(void *p)
 static void take_one_more(void *p)
 {
     state *s = p;
-    s->takings[0].items = &s->more;
-    s->statuses[0] = bide_check_await(
-        bide_event_count_retry(&s->takings[0].retry, &s->event_count_of_more, &rules));
+    s->statuses[0] =
+        bide_check_await(taking_begin(&s->takings[0], &s->more, &s->event_count_of_more));
 }
 
 static void finish_passed(void *p)

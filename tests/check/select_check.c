@@ -2,17 +2,13 @@
  * A select of what one brings and an event, beside another who waits for what is brought: exactly one of the two has it,
  * also if the select was let go for it and has the event, or is destroyed.
  */
+#include "taking.h"
+
 #include "bide/check.h"
 #include "bide/coroutine.h"
 #include "bide/event.h"
-#include "bide/extend/event_count.h"
 #include "bide/handle.h"
 #include "bide/select.h"
-
-typedef struct taking {
-    bide_retry retry;
-    bide_atomic(uint32_t) * items;
-} taking;
 
 struct state;
 
@@ -43,28 +39,9 @@ typedef struct state {
     struct taker taker;
 } state;
 
-static int attempt(bide_retry *retry)
-{
-    taking *taking = bide_container_of(retry, struct taking, retry);
-    uint32_t items = bide_atomic_load(taking->items, relaxed);
-    while (items != 0) {
-        if (bide_atomic_compare_exchange(taking->items, &items, items - 1, acquire, relaxed))
-            return 0;
-        bide_atomic_retry();
-    }
-    return -EAGAIN;
-}
-
-static bool is_possible(bide_retry *retry)
-{
-    return bide_atomic_load(bide_container_of(retry, taking, retry)->items, relaxed) != 0;
-}
-
 static bide_awaiter *take(state *s, taking *taking)
 {
-    static const bide_retry_rules rules = {attempt, is_possible, NULL};
-    taking->items = &s->items;
-    return bide_event_count_retry(&taking->retry, &s->event_count, &rules);
+    return taking_begin(taking, &s->items, &s->event_count);
 }
 
 bide_coroutine(chooser_body)

@@ -1,0 +1,39 @@
+/* Items that are taken one by one, waited for at an event count: what is attempted, for scenarios. */
+#ifndef BIDE_TEST_TAKING_H
+#define BIDE_TEST_TAKING_H
+
+#include "bide/extend/event_count.h"
+
+typedef struct taking {
+    bide_retry retry;
+    bide_atomic(uint32_t) * items;
+} taking;
+
+static int taking_attempt(bide_retry *retry)
+{
+    taking *taking = bide_container_of(retry, struct taking, retry);
+    uint32_t items = bide_atomic_load(taking->items, relaxed);
+    while (items != 0) {
+        /* acquire: what was brought with it. */
+        if (bide_atomic_compare_exchange(taking->items, &items, items - 1, acquire, relaxed))
+            return 0;
+        bide_atomic_retry();
+    }
+    return -EAGAIN;
+}
+
+static bool taking_is_possible(bide_retry *retry)
+{
+    return bide_atomic_load(bide_container_of(retry, taking, retry)->items, relaxed) != 0;
+}
+
+/* Makes the operation that takes one of the items, which `event_count` tells of. */
+static bide_awaiter *taking_begin(taking *taking, bide_atomic(uint32_t) * items,
+                                  bide_event_count *event_count)
+{
+    static const bide_retry_rules rules = {taking_attempt, taking_is_possible, NULL};
+    taking->items = items;
+    return bide_event_count_retry(&taking->retry, event_count, &rules);
+}
+
+#endif

@@ -249,10 +249,9 @@ BIDE_INLINE int bide_oneshot_receive_blocking_(bide_oneshot_ *oneshot, const voi
  * way.
  * Threads: any. Progress: wait-free.
  */
-#define bide_oneshot_destroy(oneshot)  \
-    bide_single_consumer_destroy_(     \
-        &(oneshot)->state.event.state, \
-        BIDE_MISUSE_("a oneshot is destroyed while it is waited for", #oneshot))
+#define bide_oneshot_destroy(oneshot)                                                       \
+    BIDE_END_OF_LIFE_(bide_single_consumer_destroy_checked_, &(oneshot)->state.event.state, \
+                      "a oneshot is destroyed while it is waited for", #oneshot)
 
 BIDE_EXTERN_C_END
 

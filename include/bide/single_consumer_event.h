@@ -171,15 +171,12 @@ BIDE_INLINE bide_awaiter *bide_single_consumer_wait_(bide_single_consumer_event_
     return &waiter->awaiter;
 }
 
-BIDE_INLINE void bide_single_consumer_destroy_(bide_single_consumer_word_ *state, const char *what,
-                                               const char *where, const char *file, unsigned line)
+BIDE_INLINE void bide_single_consumer_destroy_checked_(bide_single_consumer_word_ *state,
+                                                       const char *what, const char *function,
+                                                       const char *file, unsigned line)
 {
-#if BIDE_DEBUG
     if (bide_single_consumer_is_waiter_(bide_atomic_load(&state->word, relaxed)))
-        bide_misuse_(what, where, file, line);
-#else
-    (void)state, (void)what, (void)where, (void)file, (void)line;
-#endif
+        bide_misuse_(what, function, file, line);
 }
 
 /* ---- Manual reset ---- */
@@ -243,9 +240,9 @@ BIDE_INLINE void bide_single_consumer_event_close(bide_single_consumer_event *ev
  * way.
  * Threads: any. Progress: wait-free.
  */
-#define bide_single_consumer_event_destroy(event) \
-    bide_single_consumer_destroy_(                \
-        &(event)->state, BIDE_MISUSE_("an event is destroyed while it is waited for", #event))
+#define bide_single_consumer_event_destroy(event)                             \
+    BIDE_END_OF_LIFE_(bide_single_consumer_destroy_checked_, &(event)->state, \
+                      "an event is destroyed while it is waited for", #event)
 
 BIDE_INLINE bool bide_single_consumer_event_ready_(bide_awaiter *awaiter)
 {

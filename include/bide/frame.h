@@ -116,7 +116,7 @@ typedef struct bide_awaiter_ops {
     /*
      * The waiting coroutine is destroyed, and no other thread ends the operation at the same time:
      * removes the operation from wherever it is enlisted. On a thread of the coroutine's scheduler.
-     * NULL: it cannot be withdrawn.
+     * NULL: it cannot be withdrawn; if it is ready it is not written to, and may be a constant.
      *
      * True: nothing refers to it any more. False: it has ended, and has been handed to its
      * scheduler. What it took will have no taker, so it has given that back, or to the next waiter.
@@ -369,7 +369,7 @@ BIDE_INLINE bool bide_awaiter_had(bide_awaiter *awaiter)
 {
     if (awaiter->ops->ready == NULL || !awaiter->ops->ready(awaiter))
         return false;
-    if (awaiter->frame != NULL) /* some are constants */
+    if (awaiter->ops->withdraw != NULL) /* what cannot be withdrawn may be a constant */
         awaiter->frame = NULL;
     return true;
 }

@@ -224,15 +224,20 @@ static bide_rendezvous_sender *of_retry(bide_retry *retry)
     return bide_container_of(retry, bide_rendezvous_sender, retry);
 }
 
-static int make_offer(bide_retry *retry)
+static int make_offer(bide_rendezvous_sender *sender)
 {
-    bide_rendezvous_sender *sender = of_retry(retry), *found = NULL;
+    bide_rendezvous_sender *found = NULL;
     if (sender->choice != NULL && bide_choice_taken(sender->choice) != 0)
         return -ECANCELED; /* one that comes too late is not carried out either: 7 */
     /* release: 2; partners: the claiming receiver, and the close. */
     if (bide_atomic_compare_exchange(&sender->rendezvous->offer, &found, sender, release, relaxed))
         return 0;
     return found == &closed_offer ? end_closed(sender->rendezvous) : -EAGAIN;
+}
+
+static int retry_offer(bide_retry *retry)
+{
+    return make_offer(of_retry(retry));
 }
 
 static bool may_offer(bide_retry *retry)
@@ -250,12 +255,21 @@ static bide_event_count *offered(bide_retry *retry)
     return &of_retry(retry)->rendezvous->offered;
 }
 
-static const bide_retry_rules send_rules = {make_offer, may_offer, offered};
+static const bide_retry_rules send_rules = {retry_offer, may_offer, offered};
 
 static bide_next step(bide_frame *frame, unsigned depth);
 
 static const bide_coroutine_code code = {step, "bide_rendezvous_send", __FILE__, NULL, NULL};
 static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
+
+/* Nearly always it may offer at once, and this is all. False: it has to wait in `free`, or to end. */
+static bool offer_at_once(bide_rendezvous_sender *sender)
+{
+    if (make_offer(sender) != 0)
+        return false;
+    bide_event_count_notify(&sender->rendezvous->offered, 1); /* 5 */
+    return true;
+}
 
 static bide_frame *await_offer(bide_rendezvous_sender *sender, uint32_t stage)
 {
@@ -304,8 +318,11 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
     own->awaiter.ops = &at_await.ops;
     own->awaiter.frame = frame;
     own->context = frame->context;
-    bide_frame *next = bide_frame_await(
-        own, bide_event_count_retry(&sender->retry, &sender->rendezvous->free, &send_rules));
+    bide_frame *next =
+        offer_at_once(sender)
+            ? await_offer(sender, OFFERED)
+            : bide_frame_await(own, bide_event_count_retry(&sender->retry,
+                                                           &sender->rendezvous->free, &send_rules));
     return next == own ? step(own, 0).frame : next;
 }
 

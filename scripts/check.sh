@@ -206,7 +206,7 @@ valgrind_tests() { # NAME FOLDER
         return 0
     fi
     again "$1" "$2" '' --no-suite long --no-suite once --no-suite examples \
-        --no-suite check \
+        --no-suite check --no-suite process \
         --timeout-multiplier 10 \
         --wrapper="valgrind -q --error-exitcode=99 --leak-check=full --suppressions=$PWD/scripts/valgrind.supp"
 }

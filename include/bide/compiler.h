@@ -48,12 +48,14 @@
 #define BIDE_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define BIDE_INLINE              static inline __attribute__((always_inline))
 #define BIDE_COLD                __attribute__((cold, noinline))
+#define BIDE_NO_RETURN           __attribute__((noreturn))
 #define BIDE_NOINLINE            __attribute__((noinline))
 #else
 #define BIDE_LIKELY(condition)   (condition)
 #define BIDE_UNLIKELY(condition) (condition)
 #define BIDE_INLINE              static inline
 #define BIDE_COLD
+#define BIDE_NO_RETURN
 #define BIDE_NOINLINE
 #endif
 

@@ -53,10 +53,10 @@ extern const bide_platform_table bide_platform;
 
 /*
  * bide_platform.misuse, for a place that knows the C function it is in: where that is a step, which
- * the user has not written, the body that it is of is named.
+ * the user has not written, the body that it is of is named. Does not return either.
  */
-BIDE_COLD void bide_misuse_(const char *what, const char *function, const char *file,
-                            unsigned line);
+BIDE_COLD BIDE_NO_RETURN void bide_misuse_(const char *what, const char *function, const char *file,
+                                           unsigned line);
 
 /*
  * The arguments of bide_misuse_, for a macro that knows its caller: what was done, to which object

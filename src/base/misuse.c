@@ -40,4 +40,6 @@ void bide_misuse_(const char *what, const char *function, const char *file, unsi
         function = body;
     }
     bide_platform.misuse(what, function, file, line);
+    for (;;) /* it does not return; the compiler is not told that of a pointer */
+        bide_platform.yield();
 }

@@ -151,6 +151,7 @@ static ptrdiff_t pop_if_nobody_is_there(locked_queue *q, uint64_t *value)
 {
     if (pthread_mutex_trylock(&q->mutex) != 0)
         return -EAGAIN;
+    bide_platform.yield(); /* on one processor too somebody is there, for another to meet */
     int answer = locked_queue_take(q, value);
     pthread_mutex_unlock(&q->mutex);
     return answer == 0 ? 1 : answer;

@@ -473,10 +473,9 @@ BIDE_INLINE int bide_broadcast_receive_blocking_(bide_broadcast_cursor_ *cursor,
  * way.
  * Threads: any. Progress: wait-free.
  */
-#define bide_broadcast_destroy(broadcast_) \
-    bide_sequence_barrier_destroy_(        \
-        &(broadcast_)->broadcast.barrier,  \
-        BIDE_MISUSE_("a broadcast is destroyed while it is waited for", #broadcast_))
+#define bide_broadcast_destroy(broadcast_)                                                      \
+    BIDE_END_OF_LIFE_(bide_sequence_barrier_destroy_checked_, &(broadcast_)->broadcast.barrier, \
+                      "a broadcast is destroyed while it is waited for", #broadcast_)
 
 BIDE_EXTERN_C_END
 

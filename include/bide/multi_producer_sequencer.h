@@ -698,27 +698,26 @@ BIDE_INLINE int bide_multi_producer_sequencer_drain_blocking(
     return bide_sync_wait_until(bide_multi_producer_sequencer_drain(waiter, sequencer), deadline);
 }
 
-/* Behind the macro of the same name. */
-BIDE_INLINE void bide_multi_producer_sequencer_destroy_(bide_multi_producer_sequencer *sequencer,
-                                                        const char *what, const char *function,
-                                                        const char *file, unsigned line)
+BIDE_INLINE void
+bide_multi_producer_sequencer_destroy_checked_(bide_multi_producer_sequencer *sequencer,
+                                               const char *what, const char *function,
+                                               const char *file, unsigned line)
 {
-    if (BIDE_DEBUG && (bide_atomic_load(&sequencer->turn.lined, relaxed) != 0 ||
-                       bide_waiter_list_word_has_waiters(
-                           bide_atomic_load(&sequencer->readers.list.word, relaxed))))
+    if (bide_atomic_load(&sequencer->turn.lined, relaxed) != 0 ||
+        bide_waiter_list_word_has_waiters(bide_atomic_load(&sequencer->readers.list.word, relaxed)))
         bide_misuse_(what, function, file, line);
 }
 
-#define BIDE_MULTI_DESTROYED_(sequencer) \
-    BIDE_MISUSE_("a sequencer is destroyed that is in use", #sequencer)
+#define BIDE_MULTI_DESTROYED_ "a sequencer is destroyed while it is waited for"
 
 /*
- * bide_multi_producer_sequencer_destroy(sequencer): the end of its life. Does nothing, but where
- * misuse is looked for (BIDE_DEBUG) tells if somebody waits.
+ * bide_multi_producer_sequencer_destroy(sequencer): the end of its life. Does nothing; where
+ * BIDE_DEBUG is 1 it tells of misuse if a claim or a consumer waits.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
-#define bide_multi_producer_sequencer_destroy(sequencer) \
-    bide_multi_producer_sequencer_destroy_((sequencer), BIDE_MULTI_DESTROYED_(sequencer))
+#define bide_multi_producer_sequencer_destroy(sequencer)                           \
+    BIDE_END_OF_LIFE_(bide_multi_producer_sequencer_destroy_checked_, (sequencer), \
+                      BIDE_MULTI_DESTROYED_, #sequencer)
 
 BIDE_EXTERN_C_END
 

@@ -34,10 +34,12 @@ typedef uintptr_t bide_sequence16_counter_;
  * The end of a barrier, and of a group.
  * Threads: as bide_sequence_barrier_destroy. Suspends: never. Progress: wait-free.
  */
-#define bide_sequence_barrier16_destroy(barrier) \
-    bide_sequence_barrier16_destroy_((barrier), BIDE_BARRIER_DESTROYED_(barrier))
-#define bide_sequence_group16_destroy(group) \
-    bide_sequence_group16_destroy_((group), BIDE_GROUP_DESTROYED_(group))
+#define bide_sequence_barrier16_destroy(barrier)                           \
+    BIDE_END_OF_LIFE_(bide_sequence_barrier16_destroy_checked_, (barrier), \
+                      BIDE_BARRIER_DESTROYED_, #barrier)
+#define bide_sequence_group16_destroy(group)                                                  \
+    BIDE_END_OF_LIFE_(bide_sequence_group16_destroy_checked_, (group), BIDE_GROUP_DESTROYED_, \
+                      #group)
 
 /*
  * Publishing by a single producer, and giving back.
@@ -61,8 +63,9 @@ typedef uintptr_t bide_sequence16_counter_;
  * The end of a single-producer sequencer.
  * Threads: as bide_single_producer_sequencer_destroy. Suspends: never. Progress: wait-free.
  */
-#define bide_single_producer_sequencer16_destroy(sequencer) \
-    bide_single_producer_sequencer16_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))
+#define bide_single_producer_sequencer16_destroy(sequencer)                           \
+    BIDE_END_OF_LIFE_(bide_single_producer_sequencer16_destroy_checked_, (sequencer), \
+                      BIDE_SINGLE_DESTROYED_, #sequencer)
 
 /*
  * Publishing by any of many producers.
@@ -83,7 +86,8 @@ typedef uintptr_t bide_sequence16_counter_;
  * The end of a multi-producer sequencer.
  * Threads: as bide_multi_producer_sequencer_destroy. Suspends: never. Progress: wait-free.
  */
-#define bide_multi_producer_sequencer16_destroy(sequencer) \
-    bide_multi_producer_sequencer16_destroy_((sequencer), BIDE_MULTI_DESTROYED_(sequencer))
+#define bide_multi_producer_sequencer16_destroy(sequencer)                           \
+    BIDE_END_OF_LIFE_(bide_multi_producer_sequencer16_destroy_checked_, (sequencer), \
+                      BIDE_MULTI_DESTROYED_, #sequencer)
 
 #endif

@@ -270,28 +270,24 @@ BIDE_INLINE int bide_sequence_barrier_wait_until_published_blocking(bide_sequenc
     return status;
 }
 
-/* Behind the macro of the same name. */
-BIDE_INLINE void bide_sequence_barrier_destroy_(bide_sequence_barrier *barrier, const char *what,
-                                                const char *where, const char *file, unsigned line)
+BIDE_INLINE void bide_sequence_barrier_destroy_checked_(bide_sequence_barrier *barrier,
+                                                        const char *what, const char *function,
+                                                        const char *file, unsigned line)
 {
-#if BIDE_DEBUG
     if (!bide_waiter_list_word_is_idle(bide_atomic_load(&barrier->waiters.list.word, relaxed)))
-        bide_misuse_(what, where, file, line);
-#else
-    (void)barrier, (void)what, (void)where, (void)file, (void)line;
-#endif
+        bide_misuse_(what, function, file, line);
 }
 
-#define BIDE_BARRIER_DESTROYED_(barrier) \
-    BIDE_MISUSE_("a sequence barrier is destroyed that is waited on", #barrier)
+#define BIDE_BARRIER_DESTROYED_ "a sequence barrier is destroyed while it is waited for"
 
 /*
- * bide_sequence_barrier_destroy(barrier): the end of a barrier's life. Does nothing, but where
- * misuse is looked for (BIDE_DEBUG) tells if somebody waits.
+ * bide_sequence_barrier_destroy(barrier): the end of its life. Does nothing; where BIDE_DEBUG is 1
+ * it tells of misuse if a wait is under way.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
-#define bide_sequence_barrier_destroy(barrier) \
-    bide_sequence_barrier_destroy_((barrier), BIDE_BARRIER_DESTROYED_(barrier))
+#define bide_sequence_barrier_destroy(barrier)                                                    \
+    BIDE_END_OF_LIFE_(bide_sequence_barrier_destroy_checked_, (barrier), BIDE_BARRIER_DESTROYED_, \
+                      #barrier)
 
 BIDE_EXTERN_C_END
 

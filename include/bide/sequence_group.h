@@ -147,14 +147,6 @@ BIDE_INLINE void bide_sequence_group_init(bide_sequence_group *group,
     bide_atomic_init(&group->lock, 0);
 }
 
-/* Behind the macro of the same name. */
-BIDE_INLINE void bide_sequence_group_destroy_(bide_sequence_group *group, const char *what,
-                                              const char *where, const char *file, unsigned line)
-{
-    if (BIDE_DEBUG && bide_atomic_load(&group->first, relaxed) != NULL)
-        bide_misuse_(what, where, file, line);
-}
-
 /*
  * Makes `barrier` a member, and returns what it has published from the beginning: what `after` has.
  * From then on all that go by the group wait for the joiner at everything that comes later. So if
@@ -341,16 +333,23 @@ bide_awaiter *bide_sequence_group_follow_(bide_sequence_group_waiter *waiter,
                                           bide_atomic(bide_sequence_counter_) * counter,
                                           bide_sequence behind);
 
-#define BIDE_GROUP_DESTROYED_(group) \
-    BIDE_MISUSE_("a sequence group is destroyed that has members", #group)
+BIDE_INLINE void bide_sequence_group_destroy_checked_(bide_sequence_group *group, const char *what,
+                                                      const char *function, const char *file,
+                                                      unsigned line)
+{
+    if (bide_atomic_load(&group->first, relaxed) != NULL)
+        bide_misuse_(what, function, file, line);
+}
+
+#define BIDE_GROUP_DESTROYED_ "a sequence group is destroyed while it has members"
 
 /*
- * bide_sequence_group_destroy(group): the end of a group's life. Does nothing, but where misuse is
- * looked for (BIDE_DEBUG) tells if somebody that has joined has not left.
+ * bide_sequence_group_destroy(group): the end of its life. Does nothing; where BIDE_DEBUG is 1 it
+ * tells of misuse if a member that has joined has not left.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_sequence_group_destroy(group) \
-    bide_sequence_group_destroy_((group), BIDE_GROUP_DESTROYED_(group))
+    BIDE_END_OF_LIFE_(bide_sequence_group_destroy_checked_, (group), BIDE_GROUP_DESTROYED_, #group)
 
 BIDE_EXTERN_C_END
 

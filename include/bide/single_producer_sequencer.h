@@ -461,26 +461,26 @@ bide_single_producer_sequencer_drain_blocking(bide_sequence_group_waiter *waiter
     return bide_sync_wait_until(bide_single_producer_sequencer_drain(waiter, sequencer), deadline);
 }
 
-/* Behind the macro of the same name. */
-BIDE_INLINE void bide_single_producer_sequencer_destroy_(bide_single_producer_sequencer *sequencer,
-                                                         const char *what, const char *function,
-                                                         const char *file, unsigned line)
+BIDE_INLINE void
+bide_single_producer_sequencer_destroy_checked_(bide_single_producer_sequencer *sequencer,
+                                                const char *what, const char *function,
+                                                const char *file, unsigned line)
 {
-    if (BIDE_DEBUG && bide_waiter_list_word_has_waiters(
-                          bide_atomic_load(&sequencer->cursor->waiters.list.word, relaxed)))
+    if (bide_waiter_list_word_has_waiters(
+            bide_atomic_load(&sequencer->cursor->waiters.list.word, relaxed)))
         bide_misuse_(what, function, file, line);
 }
 
-#define BIDE_SINGLE_DESTROYED_(sequencer) \
-    BIDE_MISUSE_("a sequencer is destroyed that is waited for", #sequencer)
+#define BIDE_SINGLE_DESTROYED_ "a sequencer is destroyed while it is waited for"
 
 /*
- * bide_single_producer_sequencer_destroy(sequencer): the end of its life. Does nothing, but where
- * misuse is looked for (BIDE_DEBUG) tells if a consumer waits for what it would publish.
+ * bide_single_producer_sequencer_destroy(sequencer): the end of its life. Does nothing; where
+ * BIDE_DEBUG is 1 it tells of misuse if a consumer waits for what it would publish.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
-#define bide_single_producer_sequencer_destroy(sequencer) \
-    bide_single_producer_sequencer_destroy_((sequencer), BIDE_SINGLE_DESTROYED_(sequencer))
+#define bide_single_producer_sequencer_destroy(sequencer)                           \
+    BIDE_END_OF_LIFE_(bide_single_producer_sequencer_destroy_checked_, (sequencer), \
+                      BIDE_SINGLE_DESTROYED_, #sequencer)
 
 BIDE_EXTERN_C_END
 

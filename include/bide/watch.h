@@ -368,10 +368,9 @@ BIDE_INLINE int bide_watch_changed_blocking_(bide_watch_receiver_ *receiver, voi
  * way.
  * Threads: any. Progress: wait-free.
  */
-#define bide_watch_destroy(watch_)  \
-    bide_sequence_barrier_destroy_( \
-        &(watch_)->watch.barrier,   \
-        BIDE_MISUSE_("a watch is destroyed while it is waited for", #watch_))
+#define bide_watch_destroy(watch_)                                                      \
+    BIDE_END_OF_LIFE_(bide_sequence_barrier_destroy_checked_, &(watch_)->watch.barrier, \
+                      "a watch is destroyed while it is waited for", #watch_)
 
 BIDE_EXTERN_C_END
 

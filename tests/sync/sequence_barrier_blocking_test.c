@@ -63,7 +63,7 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(destroy_it_while_it_is_awaited,
-                                     "a sequence barrier is destroyed that is waited on: &precious",
+                                     "a sequence barrier is destroyed while it is waited for: &precious",
                                      "destroy_it_while_it_is_awaited"));
 }
 #endif

@@ -74,7 +74,7 @@ static const bide_check_scenario two_lock = {
 };
 
 static const bide_check_scenario tried = {
-    .name = "one_locks_it_and_two_try",
+    .name = "a_holder_and_two_that_try",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -184,7 +184,7 @@ static void finish_two_held(void *p)
 
 /* Who was woken loses, twice at most, and is then handed it. */
 static const bide_check_scenario lost = {
-    .name = "one_in_line_competes_with_two_who_come",
+    .name = "a_waiter_in_line_competes_with_two_that_come",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
@@ -202,7 +202,7 @@ static const bide_check_scenario cancelled = {
 };
 
 static const bide_check_scenario cancelled_after_loss = {
-    .name = "one_in_line_competes_with_two_and_is_asked_to_stop",
+    .name = "a_waiter_in_line_competes_with_two_and_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
@@ -212,7 +212,7 @@ static const bide_check_scenario cancelled_after_loss = {
 
 /* It is left to him, and he has it, or gives up, or asks for it all the same. */
 static const bide_check_scenario left = {
-    .name = "one_in_line_is_passed_and_it_is_left_to_him",
+    .name = "a_waiter_in_line_is_passed_and_then_has_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
@@ -263,7 +263,7 @@ static void lock_or_see_why(void *p)
 }
 
 static const bide_check_scenario closed_with_reason = {
-    .name = "who_finds_it_closed_sees_what_came_before",
+    .name = "finding_it_closed_shows_what_came_before",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -354,7 +354,7 @@ static void finish_one_woken(void *p)
 }
 
 static const bide_check_scenario one_woken = {
-    .name = "while_one_is_on_its_way_no_other_is_woken",
+    .name = "while_a_waiter_is_on_its_way_no_other_is_woken",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_three_later,
@@ -382,7 +382,7 @@ static void finish_passed(void *p)
 }
 
 static const bide_check_scenario passed = {
-    .name = "one_that_was_woken_is_passed_so_often_and_no_more",
+    .name = "a_woken_waiter_is_passed_so_often_and_no_more",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_later,
@@ -415,7 +415,7 @@ static void finish_in_order(void *p)
 }
 
 static const bide_check_scenario in_order = {
-    .name = "one_that_loses_is_first_in_line_again",
+    .name = "a_waiter_that_loses_is_first_in_line_again",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_barged_in,
@@ -454,7 +454,7 @@ static void finish_asked(void *p)
 }
 
 static const bide_check_scenario asked = {
-    .name = "one_that_has_asked_for_it_is_passed_by_nobody",
+    .name = "a_waiter_that_has_asked_for_it_is_not_passed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_about_to_lose,
@@ -493,7 +493,7 @@ static void finish_handed_over(void *p)
 }
 
 static const bide_check_scenario handed_over = {
-    .name = "one_that_has_lost_too_often_is_handed_it",
+    .name = "a_waiter_that_has_lost_too_often_is_handed_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_lost,
@@ -508,7 +508,7 @@ static void finish_lost_and_cancelled(void *p)
 }
 
 static const bide_check_scenario lost_and_cancelled = {
-    .name = "one_that_has_lost_too_often_is_asked_to_stop",
+    .name = "a_waiter_that_has_lost_too_often_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_lost,
@@ -531,7 +531,7 @@ static void finish_destroyed(void *p)
 }
 
 static const bide_check_scenario destroyed = {
-    .name = "one_is_destroyed_that_was_woken",
+    .name = "a_woken_waiter_is_destroyed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_later,
@@ -540,7 +540,7 @@ static const bide_check_scenario destroyed = {
 };
 
 static const bide_check_scenario destroyed_with_it = {
-    .name = "one_is_destroyed_that_was_handed_it",
+    .name = "the_new_holder_is_destroyed_before_it_runs",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_lost,

@@ -252,7 +252,7 @@ static void it_has_left_the_source(void *p)
 }
 
 static const bide_check_scenario decided = {
-    .name = "any_of_two_of_which_one_ends_by_itself",
+    .name = "any_of_two_ends_as_a_branch_ends_by_itself",
     .size = sizeof(struct whole),
     .cxx20_release_sequences = true,
     .setup = begin_stopped,
@@ -261,7 +261,7 @@ static const bide_check_scenario decided = {
 };
 
 static const bide_check_scenario stopped = {
-    .name = "any_of_two_is_asked_to_stop_as_one_ends",
+    .name = "any_of_two_is_asked_to_stop_as_a_branch_ends",
     .size = sizeof(struct whole),
     .cxx20_release_sequences = true,
     .setup = begin_stopped,

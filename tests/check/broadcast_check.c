@@ -271,16 +271,18 @@ static void finish_subscribed(void *p)
                                                 .never_spurious = true,          \
                                                 .threads = {__VA_ARGS__}}
 
-SCENARIO(one_takes_while_three_are_sent, setup, finish_of_three, send_three, try_once);
-SCENARIO(one_takes_twice_while_three_are_sent, setup, finish_of_three, send_three, try_twice);
-SCENARIO(one_takes_twice_of_two_kept, setup_of_two, finish_of_four, send_four, try_twice);
-SCENARIO(one_takes_two_at_once, setup_of_two, finish_of_four, send_four, take_two);
-SCENARIO(one_waits_for_the_next, setup_waited_for, finish_of_two, send_two, wait_for_one);
-SCENARIO(one_subscribes_while_four_are_sent, setup_of_two, NULL, send_four, subscribe_and_try);
+SCENARIO(a_subscriber_takes_while_three_are_sent, setup, finish_of_three, send_three, try_once);
+SCENARIO(a_subscriber_takes_twice_while_three_are_sent, setup, finish_of_three, send_three,
+         try_twice);
+SCENARIO(a_subscriber_takes_both_of_two_kept, setup_of_two, finish_of_four, send_four, try_twice);
+SCENARIO(a_subscriber_takes_two_at_once, setup_of_two, finish_of_four, send_four, take_two);
+SCENARIO(a_subscriber_waits_for_the_next, setup_waited_for, finish_of_two, send_two, wait_for_one);
+SCENARIO(a_subscriber_comes_while_four_are_sent, setup_of_two, NULL, send_four, subscribe_and_try);
 SCENARIO(it_is_closed, setup_waited_for, finish_of_two, send_and_close, wait_until_closed);
-SCENARIO(one_looks_while_it_is_closed, setup, finish_of_two, send_and_close, try_three_times);
+SCENARIO(a_receiver_looks_while_it_is_closed, setup, finish_of_two, send_and_close,
+         try_three_times);
 
-SCENARIO(one_subscribes_after_half_of_all_positions, setup_after_half_of_all, finish_subscribed,
+SCENARIO(a_subscriber_comes_after_half_of_all_positions, setup_after_half_of_all, finish_subscribed,
          send_two, try_twice);
 
 /* (The barrier's own argument about being cut short has its own scenarios.) */
@@ -296,17 +298,18 @@ static const bide_check_scenario a_wait_is_cut_short = {
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&one_takes_while_three_are_sent,
-                                                     &one_takes_twice_while_three_are_sent,
-                                                     &one_takes_twice_of_two_kept,
-                                                     &one_takes_two_at_once,
-                                                     &one_waits_for_the_next,
-                                                     &one_subscribes_while_four_are_sent,
-                                                     &it_is_closed,
-                                                     &one_looks_while_it_is_closed,
-                                                     &a_wait_is_cut_short,
-                                                     &one_subscribes_after_half_of_all_positions,
-                                                     NULL};
+    static const bide_check_scenario *const all[] = {
+        &a_subscriber_takes_while_three_are_sent,
+        &a_subscriber_takes_twice_while_three_are_sent,
+        &a_subscriber_takes_both_of_two_kept,
+        &a_subscriber_takes_two_at_once,
+        &a_subscriber_waits_for_the_next,
+        &a_subscriber_comes_while_four_are_sent,
+        &it_is_closed,
+        &a_receiver_looks_while_it_is_closed,
+        &a_wait_is_cut_short,
+        &a_subscriber_comes_after_half_of_all_positions,
+        NULL};
     static const char *const files[] = {"broadcast.h", "shared_words.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

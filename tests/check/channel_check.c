@@ -272,17 +272,17 @@ static void finish_snatched(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(meet, "one_sends_to_one", .setup = setup_two, .threads = {send_1, receive_one},
+SCENARIO(meet, "a_sender_and_a_receiver", .setup = setup_two, .threads = {send_1, receive_one},
          .finish = finish_empty);
-SCENARIO(full, "both_wait_where_there_is_room_for_one", .setup = setup_one,
+SCENARIO(full, "both_senders_wait_where_there_is_room_for_one_element", .setup = setup_one,
          .threads = {send_1_and_2, receive_two}, .finish = finish_empty, .preemptions = 2);
-SCENARIO(two_send, "two_send_to_two_who_wait", .setup = setup_receivers,
+SCENARIO(two_send, "two_send_to_two_waiting_receivers", .setup = setup_receivers,
          .threads = {send_5_now, send_6_now}, .finish = finish_served, .preemptions = 2);
-SCENARIO(two_receive, "two_receive_from_two_who_wait", .setup = setup_senders,
+SCENARIO(two_receive, "two_receive_from_two_waiting_senders", .setup = setup_senders,
          .threads = {receive_one_now, receive_one_now}, .finish = finish_served, .preemptions = 2);
-SCENARIO(snatch, "one_receives_while_one_waits", .setup = setup_receiver,
+SCENARIO(snatch, "a_receiver_takes_while_another_waits", .setup = setup_receiver,
          .threads = {send_5_now, receive_one_now}, .finish = finish_snatched);
-SCENARIO(joins, "one_comes_while_one_waits_and_two_are_sent", .setup = setup_receiver,
+SCENARIO(joins, "a_receiver_comes_behind_another_while_two_are_sent", .setup = setup_receiver,
          .threads = {send_5_and_6_now, receive_one}, .finish = finish_served, .preemptions = 3);
 
 /* Two are sent, one of them is taken at once, or none: who waits has the other. */
@@ -307,8 +307,9 @@ static void finish_exchanged(void *p)
     finish_served(p);
 }
 
-SCENARIO(exchange, "another_sends_where_there_is_room_for_one_and_one_waits", .setup = setup_sender,
-         .threads = {receive_one_now, send_5_now}, .finish = finish_exchanged);
+SCENARIO(exchange, "a_second_sender_comes_where_there_is_room_for_one_element",
+         .setup = setup_sender, .threads = {receive_one_now, send_5_now},
+         .finish = finish_exchanged);
 
 /* ---- Closed ---- */
 
@@ -328,8 +329,9 @@ static void finish_closed(void *p)
     nothing_is_lost(s);
 }
 
-SCENARIO(closed, "it_is_closed_while_one_sends_and_two_wait", .setup = setup_receivers,
-         .threads = {send_5_now, close_it}, .finish = finish_closed, .preemptions = 2);
+SCENARIO(closed, "it_is_closed_while_a_sender_sends_and_two_receivers_wait",
+         .setup = setup_receivers, .threads = {send_5_now, close_it}, .finish = finish_closed,
+         .preemptions = 2);
 
 static void finish_drained(void *p)
 {
@@ -338,7 +340,7 @@ static void finish_drained(void *p)
     nothing_is_lost(s);
 }
 
-SCENARIO(closed_early, "it_is_closed_as_one_comes", .setup = setup_two,
+SCENARIO(closed_early, "it_is_closed_as_a_receiver_comes", .setup = setup_two,
          .threads = {close_it, receive_one}, .finish = finish_drained);
 SCENARIO(closed_behind, "it_is_closed_behind_an_element", .setup = setup_two,
          .threads = {send_5_and_close, receive_until_closed}, .finish = finish_drained,
@@ -353,7 +355,7 @@ static void finish_closed_to_sender(void *p)
     nothing_is_lost(s);
 }
 
-SCENARIO(closed_full, "it_is_closed_while_one_receives_and_one_waits_to_send",
+SCENARIO(closed_full, "it_is_closed_while_a_receiver_takes_and_a_sender_waits",
          .setup = setup_sender, .threads = {receive_one_now, close_it},
          .finish = finish_closed_to_sender);
 
@@ -373,10 +375,11 @@ static void finish_stopped(void *p)
     nothing_is_lost(s);
 }
 
-SCENARIO(stopped, "the_first_is_asked_to_stop_as_one_sends", .setup = setup_receivers,
-         .threads = {send_5_now, stop_first}, .finish = finish_stopped);
-SCENARIO(stopped_full, "the_first_is_asked_to_stop_as_one_receives", .setup = setup_senders,
-         .threads = {receive_one_now, stop_first}, .finish = finish_stopped);
+SCENARIO(stopped, "the_first_receiver_is_asked_to_stop_as_an_element_is_sent",
+         .setup = setup_receivers, .threads = {send_5_now, stop_first}, .finish = finish_stopped);
+SCENARIO(stopped_full, "the_first_sender_is_asked_to_stop_as_an_element_is_received",
+         .setup = setup_senders, .threads = {receive_one_now, stop_first},
+         .finish = finish_stopped);
 
 int main(int argc, char **argv)
 {

@@ -102,7 +102,7 @@ static void take(void *p)
 }
 
 static const bide_check_scenario brought = {
-    .name = "one_takes_what_another_brings",
+    .name = "a_consumer_takes_what_a_producer_brings",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -111,7 +111,7 @@ static const bide_check_scenario brought = {
 };
 
 static const bide_check_scenario brought_inside = {
-    .name = "one_takes_what_another_brings_and_tells_with_the_mutex",
+    .name = "a_consumer_takes_what_a_producer_notifies_with_the_mutex",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -209,7 +209,7 @@ static void finish_one_notified(void *p)
 }
 
 static const bide_check_scenario cancelled = {
-    .name = "the_first_is_asked_to_stop_or_is_told_and_otherwise_the_second",
+    .name = "the_first_is_asked_to_stop_or_is_notified_and_otherwise_the_second",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -255,7 +255,7 @@ static void finish_late(void *p)
 }
 
 static const bide_check_scenario late = {
-    .name = "who_notifies_and_waits_is_not_woken_by_himself",
+    .name = "a_waiter_is_not_woken_by_its_own_notification",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -302,7 +302,7 @@ static void finish_both_left(void *p)
 }
 
 static const bide_check_scenario both_leave = {
-    .name = "two_are_asked_to_stop_and_one_is_told_but_not_who_comes_later",
+    .name = "two_are_asked_to_stop_and_a_notification_is_not_for_a_later_waiter",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -341,7 +341,7 @@ static void finish_first_left(void *p)
 }
 
 static const bide_check_scenario first_leaves = {
-    .name = "the_first_is_asked_to_stop_and_the_second_is_told_but_not_who_comes_later",
+    .name = "the_first_is_asked_to_stop_and_the_second_notified_but_not_a_later_waiter",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -359,7 +359,7 @@ static void finish_closed(void *p)
 }
 
 static const bide_check_scenario closed = {
-    .name = "one_is_told_and_it_is_closed",
+    .name = "a_waiter_is_notified_and_it_is_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -404,7 +404,7 @@ static void wait_and_see_why(void *p)
 }
 
 static const bide_check_scenario closed_with_reason = {
-    .name = "who_finds_it_closed_sees_what_came_before",
+    .name = "finding_it_closed_shows_what_came_before",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -436,7 +436,7 @@ static void finish_in_order(void *p)
 }
 
 static const bide_check_scenario in_order = {
-    .name = "one_waits_and_another_tells_it_and_waits",
+    .name = "a_waiter_is_notified_by_one_that_waits_then",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -453,7 +453,7 @@ static void notify_twice_and_wait(void *p)
 }
 
 static const bide_check_scenario twice = {
-    .name = "one_is_told_twice_but_not_who_comes_later",
+    .name = "two_notifications_pass_over_a_later_waiter",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -478,7 +478,7 @@ static void finish_told_and_closed(void *p)
 }
 
 static const bide_check_scenario told_and_closed = {
-    .name = "nothing_is_left_when_one_is_asked_to_stop_and_told_and_it_is_closed",
+    .name = "nothing_is_left_of_a_notified_waiter_that_is_asked_to_stop_and_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -493,7 +493,7 @@ static void close_and_notify(void *p)
 }
 
 static const bide_check_scenario told_too_late = {
-    .name = "nobody_is_told_when_it_is_closed",
+    .name = "a_close_is_not_a_notification",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -526,7 +526,7 @@ static void finish_destroyed(void *p)
 }
 
 static const bide_check_scenario destroyed = {
-    .name = "one_is_destroyed_that_was_told",
+    .name = "a_notified_waiter_is_destroyed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_kept,
@@ -551,7 +551,7 @@ static void finish_destroyed_in_line(void *p)
 }
 
 static const bide_check_scenario destroyed_in_line = {
-    .name = "one_is_destroyed_that_was_told_and_waits_for_the_mutex",
+    .name = "a_notified_waiter_is_destroyed_in_line_for_the_mutex",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_and_lock,
@@ -595,7 +595,7 @@ static void finish_destroyed_with_mutex(void *p)
 }
 
 static const bide_check_scenario destroyed_with_mutex = {
-    .name = "one_is_destroyed_that_was_told_and_has_the_mutex",
+    .name = "a_notified_waiter_is_destroyed_with_the_mutex",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_double,
@@ -620,7 +620,7 @@ static void finish_late_and_closed(void *p)
 }
 
 static const bide_check_scenario late_and_closed = {
-    .name = "who_comes_after_a_notification_is_not_told_by_it_when_it_is_closed",
+    .name = "a_notification_is_not_for_a_later_waiter_when_it_is_closed",
     .preemptions = 2,
     .size = sizeof(state),
     .cxx20_release_sequences = true,

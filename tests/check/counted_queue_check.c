@@ -118,18 +118,18 @@ static void pop_two(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(push_pop, "one_pushes_while_one_pops", .setup = setup, .threads = {push_1, pop_one},
-         .finish = finish_one);
+SCENARIO(push_pop, "a_producer_pushes_while_a_consumer_pops", .setup = setup,
+         .threads = {push_1, pop_one}, .finish = finish_one);
 SCENARIO(push_push, "two_push", .setup = setup, .threads = {push_1, push_2}, .finish = finish_two);
 SCENARIO(pop_pop, "two_pop", .setup = setup_two, .threads = {pop_one, pop_one},
          .finish = finish_two);
 SCENARIO(pop_last, "two_pop_the_last", .setup = setup_one, .threads = {pop_one, pop_one},
          .finish = finish_one);
-SCENARIO(pop_pushed, "two_pop_what_one_pushes", .setup = setup,
+SCENARIO(pop_pushed, "two_pop_what_a_producer_pushes", .setup = setup,
          .threads = {push_1, pop_one, pop_one}, .finish = finish_one);
-SCENARIO(push_pop_pop, "one_pushes_while_two_pop", .setup = setup_two,
+SCENARIO(push_pop_pop, "a_producer_pushes_while_two_pop", .setup = setup_two,
          .threads = {push_3, pop_one, pop_one}, .finish = finish_three);
-SCENARIO(push_push_pop, "two_push_while_one_pops", .setup = setup_one,
+SCENARIO(push_push_pop, "two_push_while_a_consumer_pops", .setup = setup_one,
          .threads = {push_2, push_3, pop_one}, .finish = finish_three);
 
 /* ---- In order ---- */
@@ -163,12 +163,12 @@ static void pop_and_push_4_and_finish(void *p)
     finish_with(p, 4);
 }
 
-SCENARIO(in_order, "what_one_pushes_comes_in_its_order", .setup = setup,
+SCENARIO(in_order, "what_a_producer_pushes_comes_in_its_order", .setup = setup,
          .threads = {push_1_2, pop_two}, .finish = finish_in_order);
 SCENARIO(many, "a_batch_comes_in_its_order", .setup = setup, .threads = {push_both, pop_two},
          .finish = finish_in_order);
-SCENARIO(many_push, "a_batch_and_one_are_pushed", .setup = setup, .threads = {push_both, push_3},
-         .finish = pop_and_push_4_and_finish);
+SCENARIO(many_push, "a_batch_and_an_element_are_pushed", .setup = setup,
+         .threads = {push_both, push_3}, .finish = pop_and_push_4_and_finish);
 
 /* ---- Nodes that are used again ---- */
 
@@ -184,7 +184,7 @@ static void pop_and_push_3(void *p)
     push(p, 3);
 }
 
-SCENARIO(again, "a_node_is_used_again_while_one_pops", .setup = setup_one,
+SCENARIO(again, "a_node_is_used_again_while_a_consumer_pops", .setup = setup_one,
          .threads = {pop_and_push, pop_one}, .finish = finish_two);
 static void push_pop_push(void *p)
 {
@@ -196,7 +196,7 @@ static void push_pop_push(void *p)
 SCENARIO(again_both, "nodes_are_used_again_on_both_sides", .setup = setup_one,
          .threads = {pop_and_push, pop_and_push_3}, .finish = finish_three);
 
-SCENARIO(again_empty, "a_node_is_used_again_in_which_one_found_nothing", .setup = setup,
+SCENARIO(again_empty, "a_node_is_used_again_in_which_a_consumer_found_nothing", .setup = setup,
          .threads = {push_pop_push, pop_one}, .finish = finish_two);
 
 /* ---- Closing ---- */
@@ -228,9 +228,9 @@ static void finish_closed(void *p)
     finish_with(s, s->pushed[2] == 0 ? 1 : 0);
 }
 
-SCENARIO(closed_push, "one_closes_while_one_pushes", .setup = setup,
+SCENARIO(closed_push, "it_is_closed_while_a_producer_pushes", .setup = setup,
          .threads = {close_it, push_or_not}, .finish = finish_closed);
-SCENARIO(closed_pop, "one_closes_while_one_pushes_and_one_pops", .setup = setup,
+SCENARIO(closed_pop, "it_is_closed_while_a_producer_pushes_and_a_consumer_pops", .setup = setup,
          .threads = {close_it, push_or_not, pop_and_learn}, .finish = finish_closed);
 
 /* What was pushed before it was closed is there for who knows that it is closed. */

@@ -107,7 +107,7 @@ static void finish_met(void *p)
 }
 
 static const bide_check_scenario met = {
-    .name = "two_meet_and_one_is_the_last",
+    .name = "two_meet_and_the_second_is_the_last",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -130,7 +130,7 @@ static void arrive_and_wait_with_token(void *p)
 }
 
 static const bide_check_scenario token = {
-    .name = "one_arrives_with_a_token",
+    .name = "a_party_arrives_with_a_token",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -206,7 +206,7 @@ static void meet_and_be_alone(void *p)
 }
 
 static const bide_check_scenario dropped = {
-    .name = "one_drops_out",
+    .name = "a_party_drops_out",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -317,7 +317,7 @@ static void finish_arrived(void *p)
 }
 
 static const bide_check_scenario arrived = {
-    .name = "one_that_waits_by_its_token_is_asked_to_stop_and_has_arrived",
+    .name = "a_wait_by_token_is_asked_to_stop_and_has_arrived",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_arrived,
@@ -425,7 +425,7 @@ static void meet_or_not(void *p)
 }
 
 static const bide_check_scenario closed_and_stopped = {
-    .name = "it_is_closed_while_one_meets_another",
+    .name = "it_is_closed_while_two_meet",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_waits,
@@ -454,7 +454,7 @@ static void meet_and_free(void *p)
 }
 
 static const bide_check_scenario freed = {
-    .name = "whose_wait_ends_last_frees_it",
+    .name = "the_last_waiter_frees_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_allocated,
@@ -476,7 +476,7 @@ static void meet_and_free_at_once(void *p)
 }
 
 static const bide_check_scenario freed_at_once = {
-    .name = "the_only_one_who_waits_frees_it",
+    .name = "the_only_waiter_frees_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_allocated,

@@ -280,7 +280,7 @@ static const bide_check_scenario freed_closed = {
 };
 
 static const bide_check_scenario two_waiters = {
-    .name = "two_wait_for_one_set",
+    .name = "two_wait_for_a_set",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -288,7 +288,7 @@ static const bide_check_scenario two_waiters = {
 };
 
 static const bide_check_scenario asked = {
-    .name = "who_sees_it_set_sees_what_it_announces",
+    .name = "seeing_it_set_shows_what_it_announces",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -304,7 +304,7 @@ static const bide_check_scenario reset_by_another = {
 };
 
 static const bide_check_scenario used_again = {
-    .name = "who_has_waited_resets_it_and_uses_its_data",
+    .name = "a_waiter_resets_it_and_uses_its_data",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -312,7 +312,7 @@ static const bide_check_scenario used_again = {
 };
 
 static const bide_check_scenario taken = {
-    .name = "who_has_waited_resets_it_and_takes_all",
+    .name = "a_waiter_resets_it_and_takes_all",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,

@@ -128,10 +128,11 @@ static void finish_all(void *p)
         __VA_ARGS__,                              \
     }
 
-SCENARIO(one, "one_suspends_and_another_ends_it", .finish = finish_one,
+SCENARIO(one, "a_waiter_suspends_and_an_ender_ends_it", .finish = finish_one,
          .threads = {suspend_one, end_one});
-SCENARIO(looks, "one_looks_before_it_is_armed", .finish = finish_one, .threads = {look, end_one});
-SCENARIO(all_of_them, "one_ends_three_of_two_threads", .finish = finish_all,
+SCENARIO(looks, "the_waiter_looks_before_it_is_armed", .finish = finish_one,
+         .threads = {look, end_one});
+SCENARIO(all_of_them, "an_ender_ends_three_waits_of_two_threads", .finish = finish_all,
          .threads = {suspend_two, suspend_last, end_all});
 
 int main(int argc, char **argv)

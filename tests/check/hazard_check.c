@@ -86,7 +86,7 @@ static void replace_it(void *p)
 }
 
 static const bide_check_scenario replaced = {
-    .name = "one_reads_what_another_retires",
+    .name = "a_reader_reads_what_another_thread_retires",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -245,7 +245,7 @@ static void finish_counted(void *p)
 }
 
 static const bide_check_scenario counted = {
-    .name = "one_scans_as_another_retires",
+    .name = "a_scan_as_another_thread_retires",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_retired,
@@ -271,7 +271,7 @@ static void scan_what_there_is(void *p)
 }
 
 static const bide_check_scenario scanned = {
-    .name = "one_reads_what_another_retires_and_a_third_scans",
+    .name = "a_reader_reads_what_another_thread_retires_and_a_third_scans",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_shared,

@@ -44,7 +44,7 @@ static void wait_and_free(void *p)
 }
 
 static const bide_check_scenario waited = {
-    .name = "who_has_waited_sees_everything_and_frees_it",
+    .name = "the_waiter_sees_everything_and_frees_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -66,7 +66,7 @@ static void finish_free(void *p)
 }
 
 static const bide_check_scenario tried = {
-    .name = "who_finds_it_zero_sees_everything",
+    .name = "finding_it_zero_shows_everything",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -92,7 +92,7 @@ static void finish_freed(void *p)
 }
 
 static const bide_check_scenario tried_and_freed = {
-    .name = "who_finds_it_zero_frees_it",
+    .name = "finding_it_zero_lets_the_finder_free_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,

@@ -188,7 +188,7 @@ SCENARIO(one_slot_two_push, "two_push_into_one_slot", setup_one, push_twice, pus
 SCENARIO(one_slot_two_pop, "two_pop_from_one_slot", setup_one, push_twice, pop_once, pop_once);
 SCENARIO(two_slots, "two_push_into_two_slots", setup_second, push_for_sure, push_for_sure,
          pop_twice);
-SCENARIO(two_pop, "two_pop_from_a_full_one", setup_full, pop_for_sure, pop_for_sure, push_once);
+SCENARIO(two_pop, "two_pop_from_a_full_ring", setup_full, pop_for_sure, pop_for_sure, push_once);
 SCENARIO(four_one, "two_push_and_two_pop_by_one_slot", setup_one, push_twice, push_once, pop_twice,
          pop_once);
 SCENARIO(four_two, "two_push_and_two_pop_by_two_slots", setup_second, push_twice, push_once,
@@ -209,9 +209,10 @@ static void pop_batch(void *p)
 SCENARIO(batch, "a_batch_is_pushed_and_popped", setup_second, push_batch, pop_batch);
 SCENARIO(two_batches, "two_push_a_batch", setup_two, push_batch, push_batch, pop_batch);
 SCENARIO(batches_popped, "two_pop_a_batch", setup_full, pop_batch, pop_batch, push_once);
-SCENARIO(batch_and_one, "a_batch_and_single_ones", setup_second, push_batch, push_once, pop_twice);
-SCENARIO(four_batches, "two_push_a_batch_and_two_pop_one", setup_second, push_batch, push_batch,
-         pop_batch, pop_batch);
+SCENARIO(batch_and_one, "a_batch_and_single_elements", setup_second, push_batch, push_once,
+         pop_twice);
+SCENARIO(four_batches, "two_push_a_batch_and_two_pop_single_elements", setup_second, push_batch,
+         push_batch, pop_batch, pop_batch);
 
 /* Beside a single one there is something for a batch, whoever is first. */
 static void push_batch_for_sure(void *p)
@@ -224,9 +225,9 @@ static void pop_batch_for_sure(void *p)
     bide_check_assert(pop_two(p, false) > 0);
 }
 
-SCENARIO(batch_beside_one, "a_batch_is_pushed_beside_a_single_one", setup_two, push_once,
+SCENARIO(batch_beside_one, "a_batch_is_pushed_beside_a_single_element", setup_two, push_once,
          push_batch_for_sure);
-SCENARIO(popped_beside_one, "a_batch_is_popped_beside_a_single_one", setup_full, pop_once,
+SCENARIO(popped_beside_one, "a_batch_is_popped_beside_a_single_element", setup_full, pop_once,
          pop_batch_for_sure);
 
 /* ---- A single consumer ---- */
@@ -362,9 +363,9 @@ CLOSED_SCENARIO(closed_batch, "it_is_closed_while_another_pushes_a_batch", setup
                 push_batch_until_closed, pop_once_until_closed);
 CLOSED_SCENARIO(closed_pop, "it_is_closed_while_another_pops", setup_with_one, close_it,
                 pop_until_closed);
-CLOSED_SCENARIO(closed_all, "it_is_closed_while_one_pushes_and_one_pops", setup_two, close_it,
+CLOSED_SCENARIO(closed_all, "it_is_closed_while_there_are_a_push_and_a_pop", setup_two, close_it,
                 push_until_closed, pop_until_closed);
-CLOSED_SCENARIO(closed_twice, "two_close_it_while_one_pushes_and_one_pops", setup_two,
+CLOSED_SCENARIO(closed_twice, "two_close_it_while_there_are_a_push_and_a_pop", setup_two,
                 just_close_it, just_close_it, push_once_until_closed, pop_to_the_end);
 
 int main(int argc, char **argv)

@@ -190,7 +190,7 @@ static void reader_has_read(void *p)
 /* ---- Publishing in any order ---- */
 
 static const bide_check_scenario any_order = {
-    .name = "two_publish_and_one_waits_for_both",
+    .name = "two_publish_and_a_reader_waits_for_both",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_reader_of_second,
@@ -200,7 +200,7 @@ static const bide_check_scenario any_order = {
 };
 
 static const bide_check_scenario any_order_and_come = {
-    .name = "two_publish_while_one_comes_to_wait_for_both",
+    .name = "two_publish_while_a_reader_comes_to_wait_for_both",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -209,7 +209,7 @@ static const bide_check_scenario any_order_and_come = {
 };
 
 static const bide_check_scenario range = {
-    .name = "one_publishes_two_at_once_and_another_waits_for_the_second",
+    .name = "two_are_published_at_once_and_a_reader_waits_for_the_second",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -235,7 +235,7 @@ static void look_at_second(void *p)
 }
 
 static const bide_check_scenario inside_range = {
-    .name = "who_asks_for_one_inside_a_range_may_read_it",
+    .name = "a_wait_for_a_number_inside_a_range_lets_it_be_read",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -306,7 +306,7 @@ static void all_was_read(void *p)
 }
 
 static const bide_check_scenario closed = {
-    .name = "one_closes_while_another_claims_and_publishes",
+    .name = "it_is_closed_while_a_producer_claims_and_publishes",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_reader_of_all,
@@ -349,7 +349,7 @@ static void read_second_in_vain(void *p)
 }
 
 static const bide_check_scenario closed_after = {
-    .name = "one_publishes_and_closes_while_another_waits",
+    .name = "a_producer_publishes_and_closes_while_a_reader_waits",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_claimed,
@@ -358,7 +358,7 @@ static const bide_check_scenario closed_after = {
 };
 
 static const bide_check_scenario closed_before = {
-    .name = "one_closes_and_publishes_while_another_waits",
+    .name = "a_producer_closes_and_publishes_while_a_reader_waits",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_claimed,
@@ -379,7 +379,7 @@ static void produce_in_vain(void *p)
 }
 
 static const bide_check_scenario closed_at_gate = {
-    .name = "one_closes_while_two_wait_for_a_slot",
+    .name = "it_is_closed_while_two_wait_for_a_slot",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_full_one,
@@ -404,7 +404,7 @@ static void produce_or_know_why_not(void *p)
 }
 
 static const bide_check_scenario closed_while_freed = {
-    .name = "one_closes_while_a_slot_becomes_free",
+    .name = "it_is_closed_while_a_slot_becomes_free",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_full_one,
@@ -458,7 +458,7 @@ static void wait_for_third(void *p)
 }
 
 static const bide_check_scenario open_while_moving = {
-    .name = "who_looks_while_another_claims_finds_it_open",
+    .name = "a_look_beside_a_claim_finds_it_open",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_moving,
@@ -466,7 +466,7 @@ static const bide_check_scenario open_while_moving = {
 };
 
 static const bide_check_scenario closed_while_moving = {
-    .name = "who_closes_while_another_claims_finds_it_closed",
+    .name = "the_closer_finds_it_closed_beside_a_claim",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_moving,
@@ -487,7 +487,7 @@ static void consume_third_and_claim(void *p)
 }
 
 static const bide_check_scenario waiting_while_moving = {
-    .name = "who_waits_while_another_claims_is_not_told_that_it_is_closed",
+    .name = "a_wait_beside_a_claim_does_not_find_it_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_moving,
@@ -573,7 +573,7 @@ static void early_has_produced(void *p)
 }
 
 static const bide_check_scenario one_slot = {
-    .name = "two_claim_the_one_slot_and_its_reader_gives_it_back",
+    .name = "two_claim_the_only_slot_and_its_reader_gives_it_back",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_early_producer,
@@ -583,7 +583,7 @@ static const bide_check_scenario one_slot = {
 };
 
 static const bide_check_scenario at_gate = {
-    .name = "one_claims_the_one_slot_while_its_reader_gives_it_back",
+    .name = "the_only_slot_is_claimed_while_its_reader_gives_it_back",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_full_one,
@@ -620,7 +620,7 @@ static void both_end_in_vain(void *p)
 }
 
 static const bide_check_scenario closed_while_asked = {
-    .name = "one_closes_while_another_asks_the_first_in_line_to_stop",
+    .name = "it_is_closed_while_the_first_in_line_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_early,
@@ -676,7 +676,7 @@ static void produce_past_the_line(void *p)
     s->claimed = count;
 }
 
-static void the_early_one_has_his(void *p)
+static void the_early_claim_has_its_slot(void *p)
 {
     state *s = p;
     nobody_is_in_line(s);
@@ -686,12 +686,12 @@ static void the_early_one_has_his(void *p)
 }
 
 static const bide_check_scenario past_the_line = {
-    .name = "who_does_not_wait_leaves_a_slot_to_the_one_who_does",
+    .name = "a_claim_that_does_not_wait_leaves_a_slot_to_the_waiting_one",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_early,
     .threads = {read_both, produce_past_the_line},
-    .finish = the_early_one_has_his,
+    .finish = the_early_claim_has_its_slot,
 };
 
 /* ---- Joining ----
@@ -727,7 +727,7 @@ static void join_and_read(void *p)
 }
 
 static const bide_check_scenario joins = {
-    .name = "what_comes_after_the_start_of_who_joins_is_not_written_over",
+    .name = "what_comes_after_a_joiners_start_is_not_written_over",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -794,7 +794,7 @@ static void third_is_published(void *p)
 }
 
 static const bide_check_scenario range_used_again = {
-    .name = "one_publishes_two_at_once_and_the_first_slot_is_used_again",
+    .name = "two_are_published_at_once_and_the_first_slot_is_used_again",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,
@@ -839,7 +839,7 @@ static void claim_some(void *p)
 }
 
 static const bide_check_scenario always_free = {
-    .name = "who_claims_while_another_claims_and_consumes_has_what_is_free",
+    .name = "a_claim_beside_a_claim_and_a_consumer_has_what_is_free",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_moving_of_four,
@@ -893,7 +893,7 @@ static void publish_later(void *p)
 }
 
 static const bide_check_scenario waiting_for_later = {
-    .name = "who_waits_for_the_one_after_next_is_not_told_that_it_is_closed",
+    .name = "a_wait_for_the_number_after_next_does_not_find_it_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_unwatched,

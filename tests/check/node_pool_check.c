@@ -91,8 +91,9 @@ static void setup_two(void *p)
     share(p, 3);
 }
 
-SCENARIO(handed, "what_one_gives_back_another_gets", .setup = setup_none, .threads = {flush, get});
-SCENARIO(both_put, "two_give_back_and_one_gets", .setup = setup_none,
+SCENARIO(handed, "what_a_thread_gives_back_another_gets", .setup = setup_none,
+         .threads = {flush, get});
+SCENARIO(both_put, "two_give_back_and_a_third_gets", .setup = setup_none,
          .threads = {flush, flush, get});
 SCENARIO(both_get, "two_get", .setup = setup_two, .threads = {get, get});
 SCENARIO(last, "two_get_the_last", .setup = setup_one, .threads = {get, get});
@@ -122,7 +123,7 @@ static void get_two(void *p)
     use(s, s->got[3]);
 }
 
-SCENARIO(aba, "a_batch_comes_back_while_one_looks_at_it", .setup = setup_two,
+SCENARIO(aba, "a_batch_comes_back_while_a_thread_looks_at_it", .setup = setup_two,
          .threads = {get_two, get_two_and_give_the_first_back});
 
 /* ---- Growing ---- */
@@ -232,14 +233,15 @@ static void finish_trimmed(void *p)
                                            .finish = finish_trimmed,        \
                                            __VA_ARGS__}
 
-TRIMMED(trim_get, "one_trims_while_one_gets", .setup = setup_all_free, .threads = {trim_all, get});
-TRIMMED(trim_half, "one_trims_what_is_half_fresh_while_one_gets", .setup = setup_half_is_fresh,
+TRIMMED(trim_get, "a_trim_beside_a_get", .setup = setup_all_free, .threads = {trim_all, get});
+TRIMMED(trim_half, "a_trim_of_a_half_fresh_chunk_beside_a_get", .setup = setup_half_is_fresh,
         .threads = {trim, get});
-TRIMMED(trim_fresh, "one_trims_what_is_fresh_while_one_gets", .setup = setup_reserved,
+TRIMMED(trim_fresh, "a_trim_of_fresh_chunks_beside_a_get", .setup = setup_reserved,
         .threads = {trim, get});
-TRIMMED(trim_regrow, "one_trims_while_one_gets_and_gets_again", .setup = setup_all_free,
+TRIMMED(trim_regrow, "a_trim_beside_two_gets", .setup = setup_all_free,
         .threads = {trim, get_and_get_again}, .preemptions = 1);
-TRIMMED(trim_made, "one_trims_as_one_makes_a_chunk", .setup = setup_empty, .threads = {trim, get});
+TRIMMED(trim_made, "a_trim_beside_the_making_of_a_chunk", .setup = setup_empty,
+        .threads = {trim, get});
 TRIMMED(trim_trim, "two_trim", .setup = setup_all_free, .threads = {trim, trim});
 
 /* One has a node of it, and gives it back. */
@@ -250,7 +252,7 @@ static void setup_one_is_used(void *p)
     s->early[2] = bide_node_get(&s->nodes.caches[2]);
 }
 
-TRIMMED(trim_put, "one_trims_while_one_gives_back", .setup = setup_one_is_used,
+TRIMMED(trim_put, "a_trim_beside_a_give_back", .setup = setup_one_is_used,
         .threads = {trim, flush});
 
 /* ---- None is lost ---- */
@@ -319,7 +321,8 @@ static void finish_reserved(void *p)
     finish(p);
 }
 
-static const bide_check_scenario luck = {.name = "one_has_no_memory_as_another_makes_the_chunk",
+static const bide_check_scenario luck = {.name =
+                                             "a_thread_has_no_memory_as_another_makes_the_chunk",
                                          .size = sizeof(state),
                                          .cxx20_release_sequences = true,
                                          .setup = setup_second_has_none,
@@ -352,7 +355,7 @@ static void finish_got_first(void *p)
     finish(p);
 }
 
-static const bide_check_scenario behind = {.name = "one_trims_and_what_is_behind_is_found",
+static const bide_check_scenario behind = {.name = "a_trim_leaves_what_is_behind_to_be_found",
                                            .size = sizeof(state),
                                            .cxx20_release_sequences = true,
                                            .setup = setup_half_of_second_and_no_memory,
@@ -376,7 +379,7 @@ static void trim_and_get(void *p)
 }
 
 static const bide_check_scenario given_back = {
-    .name = "one_gives_the_first_chunk_back_and_uses_the_second_up",
+    .name = "a_thread_gives_the_first_chunk_back_and_uses_the_second_up",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .preemptions = 1,

@@ -128,7 +128,7 @@ static void finish_nothing_left(void *p)
 }
 
 static const bide_check_scenario one = {
-    .name = "one_waits_and_one_is_notified",
+    .name = "a_waiter_and_a_notifier",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -181,7 +181,7 @@ static void finish_cancelled_alone(void *p)
 }
 
 static const bide_check_scenario cancelled_alone = {
-    .name = "the_only_one_is_asked_to_stop_as_it_is_notified",
+    .name = "the_only_waiter_is_asked_to_stop_as_it_is_notified",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -199,7 +199,7 @@ static void finish_remembered(void *p)
 }
 
 static const bide_check_scenario remembered = {
-    .name = "three_are_notified_where_one_waits",
+    .name = "three_notifications_for_one_waiter",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -216,7 +216,7 @@ static void finish_closed(void *p)
 }
 
 static const bide_check_scenario closed = {
-    .name = "it_is_closed_as_one_is_notified",
+    .name = "it_is_closed_as_a_waiter_is_notified",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -231,7 +231,7 @@ static void notify_one_and_close(void *p)
 }
 
 static const bide_check_scenario closed_after = {
-    .name = "what_came_before_the_close_lets_one_pass",
+    .name = "a_notification_before_the_close_lets_a_waiter_pass",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -262,7 +262,7 @@ static void look_and_wait(void *p)
 }
 
 static const bide_check_scenario all = {
-    .name = "who_looks_after_the_wait_has_begun_misses_nothing",
+    .name = "a_look_after_the_wait_has_begun_misses_nothing",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -313,7 +313,7 @@ static void notify_one_once_begun_has_passed(void *p)
 }
 
 static const bide_check_scenario late = {
-    .name = "who_is_late_in_line_is_notified_with_all",
+    .name = "a_waiter_late_in_line_is_notified_with_all",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_begun,
@@ -352,7 +352,7 @@ static void finish_late_beside(void *p)
 }
 
 static const bide_check_scenario late_beside = {
-    .name = "who_is_late_in_line_has_been_notified_while_another_leaves",
+    .name = "a_waiter_late_in_line_has_been_notified_while_another_leaves",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_late,
@@ -367,7 +367,7 @@ static void finish_late_and_one(void *p)
 }
 
 static const bide_check_scenario late_and_one = {
-    .name = "who_is_late_in_line_takes_nothing_from_who_waits",
+    .name = "a_waiter_late_in_line_takes_nothing_from_those_in_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_late,
@@ -381,7 +381,7 @@ static void finish_late_and_closed(void *p)
 }
 
 static const bide_check_scenario late_and_closed = {
-    .name = "who_is_late_in_line_has_been_notified_before_it_is_closed",
+    .name = "a_waiter_late_in_line_has_been_notified_before_it_is_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_late,
@@ -474,7 +474,7 @@ static const bide_check_scenario not_passed_on = {
 };
 
 static const bide_check_scenario passed_on = {
-    .name = "what_one_is_notified_for_as_all_are_is_left_when_they_are_destroyed",
+    .name = "a_notification_of_one_is_left_when_those_are_destroyed_that_were_notified_as_all_were",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_kept,
@@ -513,7 +513,7 @@ static void finish_lock(void *p)
 }
 
 static const bide_check_scenario lock = {
-    .name = "an_event_that_is_set_again_by_who_has_waited_is_a_lock",
+    .name = "an_event_that_its_waiters_set_again_is_a_lock",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_set,
@@ -539,7 +539,7 @@ static void reset_look_and_wait(void *p)
 }
 
 static const bide_check_scenario reset = {
-    .name = "who_resets_it_sees_what_was_announced",
+    .name = "a_reset_shows_what_was_announced",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -606,7 +606,7 @@ static void finish_reset_beside(void *p)
 }
 
 static const bide_check_scenario reset_beside = {
-    .name = "it_is_reset_while_one_waits",
+    .name = "it_is_reset_while_a_waiter_waits",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -638,7 +638,7 @@ static void wait_and_free(void *p)
 }
 
 static const bide_check_scenario freed = {
-    .name = "who_has_waited_frees_it",
+    .name = "the_waiter_frees_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_allocated,

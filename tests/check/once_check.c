@@ -93,7 +93,7 @@ static const bide_check_scenario done = {
 };
 
 static const bide_check_scenario failed = {
-    .name = "if_one_fails_the_other_runs_it",
+    .name = "if_the_first_fails_the_second_runs_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -165,7 +165,7 @@ static void finish_cancelled(void *p)
 }
 
 static const bide_check_scenario cancelled = {
-    .name = "one_in_line_is_asked_to_stop_and_one_who_comes_runs_it",
+    .name = "the_first_in_line_is_asked_to_stop_and_a_comer_runs_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_line,
@@ -210,7 +210,7 @@ static void write_and_close(void *p)
 }
 
 static const bide_check_scenario closed_with_reason = {
-    .name = "who_finds_it_closed_sees_what_came_before",
+    .name = "finding_it_closed_shows_what_came_before",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -274,7 +274,7 @@ static void finish_destroyed(void *p)
 }
 
 static const bide_check_scenario destroyed = {
-    .name = "the_turn_of_one_that_is_destroyed_goes_to_the_next",
+    .name = "the_turn_of_a_destroyed_waiter_goes_to_the_next",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_kept,

@@ -523,75 +523,77 @@ static void finish_told(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(one, "one_sends_while_one_receives", .setup = setup, .threads = {receive, send_first},
-         .finish = finish_one);
-SCENARIO(one_tries, "one_sends_while_one_tries_to_receive", .setup = setup,
+SCENARIO(one, "a_sender_comes_while_a_receiver_comes", .setup = setup,
+         .threads = {receive, send_first}, .finish = finish_one);
+SCENARIO(one_tries, "a_sender_comes_while_a_receive_is_tried", .setup = setup,
          .threads = {try_receive, send_first, close_it}, .finish = finish_one, .preemptions = 3);
-SCENARIO(two_receive, "two_receive_from_two_who_wait", .setup = setup_one_offered_one_waits,
+SCENARIO(two_receive, "two_receive_from_two_waiting_senders", .setup = setup_one_offered_one_waits,
          .threads = {receive, receive}, .finish = finish_two);
-SCENARIO(two_try, "two_try_to_receive_one_offer", .setup = setup_one_offered,
+SCENARIO(two_try, "two_try_to_receive_the_same_offer", .setup = setup_one_offered,
          .threads = {try_receive, try_receive}, .finish = finish_one);
-SCENARIO(two_send, "one_sends_behind_an_offer_while_one_receives", .setup = setup_one_offered,
-         .threads = {receive, send_second}, .finish = finish_one_of_two);
+SCENARIO(two_send, "a_sender_comes_behind_an_offer_while_a_receiver_takes_it",
+         .setup = setup_one_offered, .threads = {receive, send_second},
+         .finish = finish_one_of_two);
 
 /* ---- Asked to stop ---- */
 
-SCENARIO(stopped, "an_offer_is_asked_to_stop_while_one_receives", .setup = setup_one_offered,
+SCENARIO(stopped, "an_offer_is_asked_to_stop_while_a_receiver_comes", .setup = setup_one_offered,
          .threads = {try_receive, stop_first}, .finish = finish_one);
-SCENARIO(stopped_early, "one_is_asked_to_stop_as_he_sends", .setup = setup,
+SCENARIO(stopped_early, "a_sender_is_asked_to_stop_as_it_sends", .setup = setup,
          .threads = {try_receive, send_first, stop_first}, .finish = finish_one, .preemptions = 3);
-SCENARIO(next, "the_next_offers_when_one_is_asked_to_stop", .setup = setup_one_offered_one_waits,
-         .threads = {receive, stop_first}, .finish = finish_next);
+SCENARIO(next, "the_next_offers_when_an_offer_is_asked_to_stop",
+         .setup = setup_one_offered_one_waits, .threads = {receive, stop_first},
+         .finish = finish_next);
 
 /* ---- Closed ---- */
 
-SCENARIO(closed, "it_is_closed_while_one_sends_and_one_receives", .setup = setup,
+SCENARIO(closed, "it_is_closed_while_a_sender_and_a_receiver_come", .setup = setup,
          .threads = {receive, send_first, close_it}, .finish = finish_one, .preemptions = 1);
-SCENARIO(receiver_closed, "it_is_closed_while_one_receives", .setup = setup,
+SCENARIO(receiver_closed, "it_is_closed_while_a_receiver_comes", .setup = setup,
          .threads = {receive, close_it}, .finish = finish_none);
 SCENARIO(offer_closed, "it_is_closed_while_an_offer_is_received", .setup = setup_one_offered,
          .threads = {try_receive, close_it}, .finish = finish_one);
-SCENARIO(sender_closed, "it_is_closed_while_one_sends", .setup = setup,
+SCENARIO(sender_closed, "it_is_closed_while_a_sender_comes", .setup = setup,
          .threads = {send_first, close_it}, .finish = finish_one);
-SCENARIO(waiting_closed, "it_is_closed_while_one_offers_and_one_waits_for_that",
+SCENARIO(waiting_closed, "it_is_closed_while_a_sender_offers_and_another_waits_behind_it",
          .setup = setup_one_offered_one_waits, .threads = {try_receive, close_it},
          .finish = finish_two, .preemptions = 3);
 
 /* ---- A choice ---- */
 
-SCENARIO(met, "a_choice_meets_one_of_two", .setup = setup_choice_waits,
+SCENARIO(met, "a_choice_meets_either_of_two", .setup = setup_choice_waits,
          .threads = {try_send, try_receive}, .finish = finish_met_by_one);
 SCENARIO(met_or_stopped, "a_choice_is_met_as_it_is_asked_to_stop", .setup = setup_choice_waits,
          .threads = {try_send, stop_choice}, .finish = finish_met_or_stopped);
-SCENARIO(chosen, "one_receives_as_a_choice_begins", .setup = setup_choice,
+SCENARIO(chosen, "a_receiver_comes_as_a_choice_begins", .setup = setup_choice,
          .threads = {receive, choose_send_first}, .finish = finish_received);
-SCENARIO(passed_on, "one_receives_as_a_choice_begins_to_receive", .setup = setup_choice,
+SCENARIO(passed_on, "a_receiver_comes_as_a_choice_begins_to_receive", .setup = setup_choice,
          .threads = {receive, choose_receive_first}, .finish = finish_received, .preemptions = 3);
-SCENARIO(sent, "one_sends_as_a_choice_begins", .setup = setup_choice,
+SCENARIO(sent, "a_sender_comes_as_a_choice_begins", .setup = setup_choice,
          .threads = {send_first, choose_send_first}, .finish = finish_sent);
 
-SCENARIO(sent_late, "one_sends_as_a_choice_begins_to_receive", .setup = setup_choice,
+SCENARIO(sent_late, "a_sender_comes_as_a_choice_begins_to_receive", .setup = setup_choice,
          .threads = {send_first, choose_receive_first}, .finish = finish_sent);
 
 /* ---- One that is left behind ---- */
 
-SCENARIO(try_next, "the_next_offers_when_one_tried_to_receive",
+SCENARIO(try_next, "the_next_offers_when_an_offer_was_taken_by_a_try",
          .setup = setup_one_offered_one_waits, .threads = {try_receive, try_receive},
          .finish = finish_both_in_the_end);
 SCENARIO(behind_choice, "the_next_offers_behind_a_choice_of_something_else",
          .setup = setup_one_waits_behind_choice, .threads = {receive, choose_elsewhere},
          .finish = finish_behind_choice);
-SCENARIO(given_behind, "one_is_given_behind_a_choice_of_something_else",
+SCENARIO(given_behind, "a_receiver_is_given_an_element_behind_a_choice_of_something_else",
          .setup = setup_one_receives_behind_choice, .threads = {try_send, choose_elsewhere_only},
          .finish = finish_given_to_one);
-SCENARIO(try_closed, "it_is_closed_while_one_tries_to_send", .setup = setup_to_try,
+SCENARIO(try_closed, "it_is_closed_while_a_send_is_tried", .setup = setup_to_try,
          .threads = {try_send_and_see, close_it}, .finish = finish_tried_at_close);
 SCENARIO(not_itself, "a_choice_does_not_meet_itself", .setup = setup_choice,
          .threads = {try_send, choose_send_first}, .finish = finish_not_with_itself);
 
 /* ---- Destroyed ---- */
 
-SCENARIO(destroyed, "one_is_destroyed_that_was_offered_on_its_behalf",
+SCENARIO(destroyed, "a_sender_whose_offer_was_made_for_it_is_destroyed",
          .setup = setup_offered_on_behalf, .threads = {try_receive, destroy_second},
          .finish = finish_destroyed);
 

@@ -77,7 +77,7 @@ static const bide_check_scenario left = {
 };
 
 static const bide_check_scenario begun_and_ended = {
-    .name = "one_begins_and_ends_while_another_ends",
+    .name = "a_root_begins_and_ends_while_another_ends",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,

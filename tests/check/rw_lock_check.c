@@ -82,7 +82,7 @@ static void write_and_read(void *p)
 }
 
 static const bide_check_scenario written_and_read = {
-    .name = "one_writes_and_one_reads",
+    .name = "a_writer_and_a_reader",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -91,7 +91,7 @@ static const bide_check_scenario written_and_read = {
 };
 
 static const bide_check_scenario read_by_two = {
-    .name = "one_writes_and_two_try_to_read",
+    .name = "a_writer_and_two_that_try_to_read",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -100,7 +100,7 @@ static const bide_check_scenario read_by_two = {
 };
 
 static const bide_check_scenario downgraded = {
-    .name = "who_has_written_reads_on",
+    .name = "a_downgraded_writer_reads_on",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -109,7 +109,7 @@ static const bide_check_scenario downgraded = {
 };
 
 static const bide_check_scenario downgraded_and_written = {
-    .name = "who_has_written_reads_on_before_another_writes",
+    .name = "a_downgraded_writer_reads_on_before_another_writes",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -251,7 +251,7 @@ static void finish_readers(void *p)
 }
 
 static const bide_check_scenario downgraded_with_line = {
-    .name = "the_readers_in_line_go_on_with_who_has_written",
+    .name = "readers_in_line_go_on_with_a_downgraded_writer",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_readers,
@@ -274,7 +274,7 @@ static void finish_reading(void *p)
 }
 
 static const bide_check_scenario read_together = {
-    .name = "the_readers_in_line_do_not_wait_until_who_has_written_unlocks_it",
+    .name = "readers_in_line_do_not_wait_until_a_downgraded_writer_unlocks_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_readers,

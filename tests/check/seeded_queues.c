@@ -325,9 +325,9 @@ static void finish_stopped_and_2(void *p)
 SETUP(stopped_spins, COUNTED, stop_in_push(s))
 SETUP(stopped_helps, HELPING, stop_in_push(s))
 
-SCENARIO(stopped_bug, "push_behind_a_stopped_one_that_spins", LIVELOCK, .setup = stopped_spins,
+SCENARIO(stopped_bug, "push_behind_a_stopped_push_that_spins", LIVELOCK, .setup = stopped_spins,
          .threads = {push_2}, .finish = finish_stopped_and_2, .most_steps = 500);
-SCENARIO(stopped_mended, "push_behind_a_stopped_one_that_helps", NOTHING, .setup = stopped_helps,
+SCENARIO(stopped_mended, "push_behind_a_stopped_push_that_helps", NOTHING, .setup = stopped_helps,
          .threads = {push_2}, .finish = finish_stopped_and_2, .most_steps = 500);
 
 /* ---- 7.21: new throws while a reference is held ---- */

@@ -70,7 +70,7 @@ static void free_it_if_second(void *p)
 
 SCENARIO(leak, "leak_if_one_is_first", LEAK, .setup = allocate,
          .threads = {free_it_if_second, come});
-SCENARIO(leak_mended, "no_leak_whoever_is_first", NOTHING, .setup = allocate,
+SCENARIO(leak_mended, "no_leak_whichever_is_first", NOTHING, .setup = allocate,
          .threads = {free_it_if_second, free_it_if_second});
 
 /* ---- Waiting ---- */
@@ -95,7 +95,7 @@ static void store_1_and_wake(void *p)
 
 SCENARIO(parked, "sleep_and_no_wake", DEADLOCK, .threads = {store_1, sleep_while_0});
 SCENARIO(parked_mended, "sleep_and_wake", NOTHING, .threads = {store_1_and_wake, sleep_while_0});
-SCENARIO(parked_two, "two_sleep_and_one_is_woken", DEADLOCK,
+SCENARIO(parked_two, "two_sleepers_of_which_one_is_woken", DEADLOCK,
          .threads = {store_1_and_wake, sleep_while_0, sleep_while_0}, .never_spurious = true);
 
 static void spin_while_0(void *p)
@@ -104,7 +104,7 @@ static void spin_while_0(void *p)
         bide_cpu_relax();
 }
 
-SCENARIO(spin, "spin_that_nobody_ends", LIVELOCK, .threads = {spin_while_0});
+SCENARIO(spin, "spin_that_never_ends", LIVELOCK, .threads = {spin_while_0});
 SCENARIO(spin_mended, "spin_that_a_store_ends", NOTHING, .threads = {spin_while_0, store_1});
 
 /* A spin that looks at no atomic object: no other thread can end it. */
@@ -145,7 +145,7 @@ static void make_event(void *p)
     bide_event_init(&((state *)p)->event, false);
 }
 
-SCENARIO(await_lost, "await_of_an_event_that_nobody_sets", DEADLOCK, .setup = make_event,
+SCENARIO(await_lost, "await_of_an_event_that_is_never_set", DEADLOCK, .setup = make_event,
          .threads = {await_event, come});
 SCENARIO(await_set, "await_of_an_event_that_is_set", NOTHING, .setup = make_event,
          .threads = {await_event, set_event});

@@ -266,7 +266,7 @@ SCENARIO(deadline_bug, "deadline_that_must_not_pass", ASSERTION,
 SCENARIO(deadline_mended, "deadline_that_may_pass", NOTHING,
          .threads = {wake_it, sleep_with_a_known_deadline});
 /* With a deadline nobody need come. */
-SCENARIO(deadline_alone, "deadline_and_nobody_comes", NOTHING,
+SCENARIO(deadline_alone, "deadline_and_no_other_comes", NOTHING,
          .threads = {sleep_with_a_known_deadline});
 
 const bide_check_scenario *const seeded_structures[] = {&ring_bug,       &ring_look_bug,

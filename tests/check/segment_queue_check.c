@@ -203,8 +203,8 @@ static void pop_two_single(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(push_pop, "one_pushes_while_one_pops", .setup = setup, .threads = {push_1, pop_one},
-         .finish = finish_one);
+SCENARIO(push_pop, "a_producer_pushes_while_a_consumer_pops", .setup = setup,
+         .threads = {push_1, pop_one}, .finish = finish_one);
 SCENARIO(push_push, "two_push", .setup = setup, .threads = {push_1, push_2}, .finish = finish_two);
 SCENARIO(push_crowded, "two_push_where_it_is_crowded", .setup = setup_crowded,
          .threads = {push_1, push_2}, .finish = finish_two);
@@ -242,7 +242,7 @@ static void pop_both(void *p)
         keep(s, (int)count, 0);
 }
 
-SCENARIO(in_order, "what_one_pushes_comes_in_its_order", .setup = setup_one_cell,
+SCENARIO(in_order, "what_a_producer_pushes_comes_in_its_order", .setup = setup_one_cell,
          .threads = {push_1_2, pop_two}, .finish = finish_in_order);
 SCENARIO(in_order_single, "a_single_consumer_gets_it_in_order", .setup = setup_one_cell,
          .threads = {push_1_2, pop_two_single}, .finish = finish_in_order);
@@ -274,7 +274,7 @@ static void push_1_and_pop(void *p)
     bide_check_assert(pop(p) == 0);
 }
 
-SCENARIO(never_empty, "who_has_pushed_does_not_find_it_empty", .setup = setup,
+SCENARIO(never_empty, "a_thread_that_has_pushed_does_not_find_it_empty", .setup = setup,
          .threads = {push_1_and_pop, push_2_and_pop}, .finish = finish_two);
 SCENARIO(never_empty_linked, "nor_where_a_segment_ends", .setup = setup_full,
          .threads = {push_2_and_pop, push_3_and_pop}, .finish = finish_three, .preemptions = 3);
@@ -289,7 +289,7 @@ static void pop_two_and_scan(void *p)
     bide_hazard_scan(&s->domain, seat_of(s));
 }
 
-SCENARIO(reclaimed_push, "a_segment_is_reclaimed_while_one_pushes", .setup = setup_full,
+SCENARIO(reclaimed_push, "a_segment_is_reclaimed_while_a_producer_pushes", .setup = setup_full,
          .threads = {push_2_3, pop_two_and_scan}, .finish = finish_three, .preemptions = 3);
 
 /* The one who has linked a segment protects the one before no longer; so what another finds in tail must not be that. */
@@ -304,7 +304,7 @@ static void setup_full_three(void *p)
     push_and_let_go(p, 1);
 }
 
-SCENARIO(reclaimed_behind, "a_segment_is_reclaimed_behind_who_has_linked_the_next",
+SCENARIO(reclaimed_behind, "a_segment_is_reclaimed_behind_the_producer_that_has_linked_the_next",
          .setup = setup_full_three, .threads = {push_2_and_let_go, pop_two_and_scan, push_3},
          .finish = finish_three, .preemptions = 1);
 
@@ -314,10 +314,10 @@ static void setup_two_segments(void *p)
     push_and_let_go(p, 2);
 }
 
-SCENARIO(reclaimed_pop, "a_segment_is_reclaimed_while_one_pops", .setup = setup_two_segments,
+SCENARIO(reclaimed_pop, "a_segment_is_reclaimed_while_a_consumer_pops", .setup = setup_two_segments,
          .threads = {pop_one, pop_two_and_scan}, .finish = finish_two);
 
-SCENARIO(pop_linked, "two_pop_what_one_has_linked", .setup = setup_full_three,
+SCENARIO(pop_linked, "two_pop_what_a_producer_has_linked", .setup = setup_full_three,
          .threads = {push_2, pop_two, pop_one}, .finish = finish_two, .preemptions = 2);
 
 /* ---- Closing ---- */
@@ -374,15 +374,15 @@ static void finish_closed_full(void *p)
     finish_with(s, s->pushed[2] == 0 ? 2 : 1);
 }
 
-SCENARIO(closed_push, "one_closes_while_one_pushes", .setup = setup,
+SCENARIO(closed_push, "it_is_closed_while_a_producer_pushes", .setup = setup,
          .threads = {close_it, push_or_not}, .finish = finish_closed);
-SCENARIO(closed_crowded, "one_closes_while_one_pushes_where_it_is_crowded", .setup = setup_crowded,
-         .threads = {close_it, push_or_not}, .finish = finish_closed);
-SCENARIO(closed_link, "one_closes_while_one_links_a_segment", .setup = setup_full,
+SCENARIO(closed_crowded, "it_is_closed_while_a_producer_pushes_where_it_is_crowded",
+         .setup = setup_crowded, .threads = {close_it, push_or_not}, .finish = finish_closed);
+SCENARIO(closed_link, "it_is_closed_while_a_producer_links_a_segment", .setup = setup_full,
          .threads = {close_it, push_2_or_not}, .finish = finish_closed_full);
-SCENARIO(closed_pop, "one_closes_while_one_pushes_and_one_pops", .setup = setup_three,
-         .threads = {close_it, push_or_not, pop_and_learn}, .finish = finish_closed,
-         .preemptions = 2);
+SCENARIO(closed_pop, "it_is_closed_while_a_producer_pushes_and_a_consumer_pops",
+         .setup = setup_three, .threads = {close_it, push_or_not, pop_and_learn},
+         .finish = finish_closed, .preemptions = 2);
 
 /* What was pushed before it was closed is there for who knows that it is closed. */
 static void push_and_close(void *p)

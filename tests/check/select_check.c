@@ -125,9 +125,9 @@ static void finish_two(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(one, "one_is_brought_as_the_event_is_set", .setup = setup, .threads = {bring, set},
+SCENARIO(one, "an_item_is_brought_as_the_event_is_set", .setup = setup, .threads = {bring, set},
          .finish = finish);
-SCENARIO(one_by_one, "the_event_is_set_and_one_is_brought", .setup = setup,
+SCENARIO(one_by_one, "the_event_is_set_and_an_item_is_brought", .setup = setup,
          .threads = {set_and_bring}, .finish = finish);
 SCENARIO(two, "two_are_brought_as_the_event_is_set", .setup = setup,
          .threads = {bring, set_and_bring}, .preemptions = 2, .finish = finish_two);

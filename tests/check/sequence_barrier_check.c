@@ -117,7 +117,7 @@ static void wait_in_vain(void *p)
 }
 
 static const bide_check_scenario one_waiter = {
-    .name = "one_waits_for_the_second_of_two",
+    .name = "a_waiter_waits_for_the_second_of_two",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -125,7 +125,7 @@ static const bide_check_scenario one_waiter = {
 };
 
 static const bide_check_scenario two_for_one = {
-    .name = "two_wait_for_one",
+    .name = "two_wait_for_one_number",
     .never_spurious = true,
     .size = sizeof(state),
     .cxx20_release_sequences = true,
@@ -134,7 +134,7 @@ static const bide_check_scenario two_for_one = {
 };
 
 static const bide_check_scenario closed = {
-    .name = "the_publisher_closes_before_one_of_two_is_reached",
+    .name = "the_publisher_closes_before_the_second_of_two_is_reached",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -142,7 +142,7 @@ static const bide_check_scenario closed = {
 };
 
 static const bide_check_scenario closed_by_another = {
-    .name = "another_closes_while_one_waits",
+    .name = "it_is_closed_while_a_waiter_waits",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -267,7 +267,7 @@ static void ask_to_stop(void *p)
 }
 
 static const bide_check_scenario closed_while_sifted = {
-    .name = "another_publishes_and_a_third_closes_while_one_sifts",
+    .name = "a_second_publishes_and_a_third_closes_while_the_first_sifts",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_early,
@@ -316,7 +316,7 @@ static const bide_check_scenario around = {
 };
 
 static const bide_check_scenario watched = {
-    .name = "one_waits_again_where_somebody_has_waited",
+    .name = "a_waiter_waits_where_another_has_waited",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_watched,
@@ -385,7 +385,7 @@ static void finish_further_away(void *p)
 }
 
 static const bide_check_scenario nearer = {
-    .name = "one_comes_whose_number_is_nearer",
+    .name = "a_waiter_comes_for_a_nearer_number",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_far_kept,
@@ -394,7 +394,7 @@ static const bide_check_scenario nearer = {
 };
 
 static const bide_check_scenario further_away = {
-    .name = "one_comes_whose_number_is_further_away",
+    .name = "a_waiter_comes_for_a_number_further_away",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_near_kept,
@@ -436,7 +436,7 @@ static void finish_far(void *p)
 }
 
 static const bide_check_scenario far_apart = {
-    .name = "who_waits_for_a_far_number_is_not_judged_by_an_old_one",
+    .name = "a_wait_for_a_far_number_is_not_judged_by_an_old_one",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_far,

@@ -164,7 +164,7 @@ static void visit_and_leave(void *p)
 }
 
 static const bide_check_scenario joins_beside_fixed = {
-    .name = "who_joins_is_seen_or_begins_after_what_the_look_saw",
+    .name = "a_joiner_is_seen_or_begins_after_what_the_look_saw",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_fixed,
@@ -173,7 +173,7 @@ static const bide_check_scenario joins_beside_fixed = {
 
 /* What he read is seen to be read by whoever does not find him any more. */
 static const bide_check_scenario leaves_beside_fixed = {
-    .name = "who_has_left_has_done_with_what_it_read",
+    .name = "a_member_that_has_left_has_done_with_what_it_read",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_fixed,
@@ -182,7 +182,7 @@ static const bide_check_scenario leaves_beside_fixed = {
 
 /* A third looks, who has not published himself. */
 static const bide_check_scenario third_looks = {
-    .name = "a_third_looks_while_one_joins",
+    .name = "a_third_looks_while_a_member_joins",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_fixed,
@@ -235,7 +235,7 @@ static void setup_fixed_and_early(void *p)
 }
 
 static const bide_check_scenario early_waits = {
-    .name = "one_who_waits_already_looks_again_while_one_joins",
+    .name = "a_wait_under_way_looks_again_while_a_member_joins",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_fixed_and_early,
@@ -266,7 +266,7 @@ static void follow_fixed(void *p)
 }
 
 static const bide_check_scenario fourth_looks = {
-    .name = "who_joins_is_seen_by_who_looks_at_who_follows",
+    .name = "a_joiner_is_seen_by_a_look_at_its_followers",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_fixed,
@@ -316,7 +316,7 @@ static void finish_two_fixed(void *p)
 }
 
 static const bide_check_scenario early_turns = {
-    .name = "who_joins_is_seen_by_who_waits_for_who_follows",
+    .name = "a_joiner_is_seen_by_a_wait_for_its_followers",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_fixed_and_early,
@@ -383,7 +383,7 @@ static void publish_fixed(void *p)
 }
 
 static const bide_check_scenario leaves_while_waited_for = {
-    .name = "a_wait_ends_when_the_one_member_leaves_and_is_freed",
+    .name = "a_wait_ends_when_the_only_member_leaves_and_is_freed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -400,7 +400,7 @@ static const bide_check_scenario publishes_and_leaves = {
 };
 
 static const bide_check_scenario two_wait = {
-    .name = "two_wait_for_the_one_who_leaves",
+    .name = "two_wait_for_the_leaving_member",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_and_early,
@@ -410,7 +410,7 @@ static const bide_check_scenario two_wait = {
 };
 
 static const bide_check_scenario both_leave = {
-    .name = "both_members_leave_while_one_waits",
+    .name = "both_members_leave_under_a_wait",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_and_early,
@@ -420,7 +420,7 @@ static const bide_check_scenario both_leave = {
 };
 
 static const bide_check_scenario turns = {
-    .name = "a_wait_turns_from_who_leaves_to_who_publishes",
+    .name = "a_wait_turns_from_the_leaving_member_to_the_publishing_one",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_fixed_one_and_early,
@@ -496,7 +496,7 @@ static void leave_twice(void *p)
 }
 
 static const bide_check_scenario leaves_twice = {
-    .name = "one_joins_between_two_tries_of_another_to_leave",
+    .name = "a_member_joins_between_two_tries_of_another_to_leave",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one,
@@ -530,7 +530,7 @@ static void finish_stopped(void *p)
 }
 
 static const bide_check_scenario leaves_as_stopped = {
-    .name = "a_wait_is_cut_short_as_the_one_it_waits_for_leaves_and_is_freed",
+    .name = "a_wait_is_cut_short_as_its_member_leaves_and_is_freed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_and_early_stopped,
@@ -572,7 +572,7 @@ static void follow_counter(void *p)
 }
 
 static const bide_check_scenario follows = {
-    .name = "who_follows_is_not_told_of_a_close_by_a_number_of_another_lap",
+    .name = "a_follower_does_not_find_it_closed_by_a_number_of_another_lap",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_followed,

@@ -115,7 +115,7 @@ static const bide_check_scenario suspended = {
 };
 
 static const bide_check_scenario asked = {
-    .name = "who_sees_that_it_has_ended_sees_its_result",
+    .name = "seeing_that_it_has_ended_shows_its_result",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -142,7 +142,8 @@ int main(int argc, char **argv)
         {"bide_shared_task_start_", "compare_exchange", "&(&shared->waiters)->word",
          "if failed relaxed", NOT_SHUT},
         {"bide_shared_task_start_", "compare_exchange", "&(&shared->waiters)->word", "relaxed",
-         "the task starts after it, so its end has it; who takes the list otherwise has not"},
+         "the task starts after it, so its end has it; threads that take the list otherwise have "
+         "not"},
         {NULL, NULL, NULL, NULL, NULL},
     };
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});

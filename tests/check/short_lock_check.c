@@ -66,7 +66,7 @@ static const bide_check_scenario locked_by_two = {
 };
 
 static const bide_check_scenario locked_again = {
-    .name = "one_takes_the_lock_again_before_another_that_sleeps",
+    .name = "a_thread_takes_the_lock_again_before_a_sleeper",
     .size = sizeof(locked),
     .cxx20_release_sequences = true,
     .never_spurious = true,

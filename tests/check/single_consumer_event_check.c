@@ -302,11 +302,11 @@ static void finish_destroyed(void *p)
                                                 .threads = {__VA_ARGS__}}
 
 SCENARIO(it_is_set, setup, NULL, set_it, wait_for_it);
-SCENARIO(who_sees_it_set_sees_what_it_announces, setup, NULL, set_it, ask, ask);
+SCENARIO(seeing_it_set_shows_what_it_announces, setup, NULL, set_it, ask, ask);
 SCENARIO(another_resets_it_and_sets_it_again, setup, NULL, set_it, set_again, wait_only);
 SCENARIO(two_set_it, setup, NULL, set_it, set_second, wait_only);
-SCENARIO(who_has_waited_resets_it_and_takes_all, setup, finish_all_taken, make_and_set,
-         make_and_set, wait_reset_and_take);
+SCENARIO(a_waiter_resets_it_and_takes_all, setup, finish_all_taken, make_and_set, make_and_set,
+         wait_reset_and_take);
 SCENARIO(it_is_closed_while_it_is_set, setup, finish_closed, set_it, close_it, wait_for_it);
 SCENARIO(it_is_closed, setup, finish_closed, close_it, wait_for_it);
 SCENARIO(it_is_closed_when_it_was_set, setup, finish_set_for_good, set_and_close, wait_only);
@@ -321,16 +321,16 @@ SCENARIO(a_set_is_left_by_the_close, setup, finish_at_most_one_set, set_automati
          wait_automatic_until_stopped);
 SCENARIO(two_sets_let_one_or_two_waits_pass, setup, finish_two_sets, set_automatic,
          set_automatic_second, take_all);
-SCENARIO(who_takes_a_set_sees_what_it_announces, setup, NULL, set_automatic, take_one_and_look);
-SCENARIO(a_set_is_left_by_one_that_is_destroyed, setup_early, finish_destroyed, set_automatic);
+SCENARIO(taking_a_set_shows_what_it_announces, setup, NULL, set_automatic, take_one_and_look);
+SCENARIO(a_set_is_left_by_a_destroyed_waiter, setup_early, finish_destroyed, set_automatic);
 
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&it_is_set,
-                                                     &who_sees_it_set_sees_what_it_announces,
+                                                     &seeing_it_set_shows_what_it_announces,
                                                      &another_resets_it_and_sets_it_again,
                                                      &two_set_it,
-                                                     &who_has_waited_resets_it_and_takes_all,
+                                                     &a_waiter_resets_it_and_takes_all,
                                                      &it_is_closed_while_it_is_set,
                                                      &it_is_closed,
                                                      &it_is_closed_when_it_was_set,
@@ -340,8 +340,8 @@ int main(int argc, char **argv)
                                                      &a_set_is_taken_once,
                                                      &a_set_is_left_by_the_close,
                                                      &two_sets_let_one_or_two_waits_pass,
-                                                     &who_takes_a_set_sees_what_it_announces,
-                                                     &a_set_is_left_by_one_that_is_destroyed,
+                                                     &taking_a_set_shows_what_it_announces,
+                                                     &a_set_is_left_by_a_destroyed_waiter,
                                                      NULL};
     static const char *const files[] = {"single_consumer_event.h", "single_consumer_event.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

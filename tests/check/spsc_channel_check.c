@@ -170,11 +170,11 @@ static void finish_sender_stopped(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(meet, "one_sends_to_one", .setup = setup, .threads = {begin_sender, begin_receiver},
+SCENARIO(meet, "a_sender_and_a_receiver", .setup = setup, .threads = {begin_sender, begin_receiver},
          .finish = finish, .preemptions = 2);
-SCENARIO(meet_watched, "one_sends_to_one_where_both_have_waited", .setup = setup_watched,
+SCENARIO(meet_watched, "a_sender_and_a_receiver_that_have_waited", .setup = setup_watched,
          .threads = {begin_sender, begin_receiver}, .finish = finish, .preemptions = 2);
-SCENARIO(held, "one_sends_to_one_in_sources", .setup = setup_watched,
+SCENARIO(held, "a_sender_and_a_receiver_in_sources", .setup = setup_watched,
          .threads = {begin_sender_in_source, begin_receiver_in_source}, .finish = finish,
          .preemptions = 2);
 SCENARIO(receiver_stopped, "the_receiver_is_asked_to_stop", .setup = setup_receiver,

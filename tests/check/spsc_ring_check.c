@@ -190,7 +190,7 @@ static void finish_closed(void *p)
 }
 
 static const bide_check_scenario closed = {
-    .name = "who_finds_it_closed_has_had_everything",
+    .name = "a_consumer_that_finds_it_closed_has_had_everything",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two,

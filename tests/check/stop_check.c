@@ -239,9 +239,9 @@ SCENARIO(two_ask_for_different_reasons, setup, NULL, request_and_look, request_f
 
 /* ---- Others in the list ---- */
 
-SCENARIO(another_waits_beside_the_one_that_is_cut_short, setup_beside, finish_beside, request_first,
+SCENARIO(another_waits_beside_a_wait_that_is_cut_short, setup_beside, finish_beside, request_first,
          set_event, wait_first);
-SCENARIO(another_waits_on_the_barrier_beside_the_one_that_is_cut_short, setup_beside_on_barrier,
+SCENARIO(another_waits_on_the_barrier_beside_a_wait_that_is_cut_short, setup_beside_on_barrier,
          finish_beside, request_first, publish, wait_on_barrier);
 SCENARIO(a_request_reaches_two_children, setup, NULL, request, wait_first, wait_second);
 SCENARIO(a_request_reaches_two_children_on_a_barrier, setup, NULL, request, wait_on_barrier,
@@ -301,12 +301,12 @@ static void request_and_attach(void *p)
     bide_stop_source_detach(&child);
 }
 
-SCENARIO(who_is_asked_sees_why, setup, NULL, request, look_whether_asked);
+SCENARIO(a_stopped_wait_sees_why, setup, NULL, request, look_whether_asked);
 SCENARIO(two_attach_and_detach, setup_one_source, finish_all_detached, attach_and_detach,
          attach_and_detach);
-SCENARIO(one_attaches_and_detaches_while_another_asks, setup_one_source, finish_all_detached,
+SCENARIO(a_source_attaches_and_detaches_during_a_request, setup_one_source, finish_all_detached,
          request_and_attach, attach_and_detach);
-SCENARIO(one_attaches_below_while_another_asks, setup, NULL, request, attach_and_detach_below);
+SCENARIO(a_source_attaches_below_during_a_request, setup, NULL, request, attach_and_detach_below);
 
 /* What only looking again needs, and not asking to stop. */
 #define BIASED "the biased list's, and found by its own scenarios"
@@ -318,10 +318,10 @@ int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
         &a_wait_is_cut_short,
-        &who_is_asked_sees_why,
+        &a_stopped_wait_sees_why,
         &two_attach_and_detach,
-        &one_attaches_and_detaches_while_another_asks,
-        &one_attaches_below_while_another_asks,
+        &a_source_attaches_and_detaches_during_a_request,
+        &a_source_attaches_below_during_a_request,
         &a_barriers_wait_is_cut_short,
         &a_wait_is_cut_short_or_ends,
         &two_waits_in_turn_are_cut_short_or_end,
@@ -329,8 +329,8 @@ int main(int argc, char **argv)
         &two_ask_for_different_reasons,
         &a_request_reaches_two_children,
         &a_request_reaches_two_children_on_a_barrier,
-        &another_waits_beside_the_one_that_is_cut_short,
-        &another_waits_on_the_barrier_beside_the_one_that_is_cut_short,
+        &another_waits_beside_a_wait_that_is_cut_short,
+        &another_waits_on_the_barrier_beside_a_wait_that_is_cut_short,
         NULL,
     };
     static const bide_check_reason reasons[] = {

@@ -112,14 +112,14 @@ static void finish_closed(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(one, "one_waits_for_what_one_sends", .setup = setup, .threads = {receive, send_one},
-         .finish = finish_one, .preemptions = 4);
-SCENARIO(watched, "one_waits_where_somebody_has_waited", .setup = setup_watched,
+SCENARIO(one, "a_receiver_waits_for_what_a_sender_sends", .setup = setup,
          .threads = {receive, send_one}, .finish = finish_one, .preemptions = 4);
-SCENARIO(at_an_end, "one_waits_where_a_segment_ends", .setup = setup_at_an_end,
+SCENARIO(watched, "a_thread_waits_where_another_has_waited", .setup = setup_watched,
+         .threads = {receive, send_one}, .finish = finish_one, .preemptions = 4);
+SCENARIO(at_an_end, "a_receiver_waits_where_a_segment_ends", .setup = setup_at_an_end,
          .threads = {receive, send_one}, .finish = finish_one, .preemptions = 3);
-SCENARIO(closed, "one_waits_while_it_is_closed", .setup = setup, .threads = {receive, close_it},
-         .finish = finish_closed, .preemptions = 4);
+SCENARIO(closed, "a_receiver_waits_while_it_is_closed", .setup = setup,
+         .threads = {receive, close_it}, .finish = finish_closed, .preemptions = 4);
 SCENARIO(closed_at_an_end, "it_is_closed_where_a_segment_ends", .setup = setup_at_an_end,
          .threads = {receive, close_it}, .finish = finish_closed, .preemptions = 4);
 

@@ -85,7 +85,7 @@ static void wait_and_look(void *p)
 }
 
 static const bide_check_scenario waited = {
-    .name = "who_has_waited_sees_what_was_done",
+    .name = "the_waiter_sees_what_was_done",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -100,7 +100,7 @@ static void try_and_look(void *p)
 }
 
 static const bide_check_scenario tried = {
-    .name = "who_finds_it_zero_sees_what_was_done",
+    .name = "finding_it_zero_shows_what_was_done",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -145,7 +145,7 @@ static void finish_zero_seen(void *p)
 }
 
 static const bide_check_scenario again = {
-    .name = "no_zero_is_missed_while_another_leaves_and_one_adds_again",
+    .name = "no_zero_is_missed_while_a_waiter_leaves_and_another_thread_adds_again",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_wait,
@@ -177,7 +177,7 @@ static void finish_one(void *p)
 }
 
 static const bide_check_scenario twice = {
-    .name = "one_waits_while_it_is_zero_twice",
+    .name = "a_waiter_waits_while_it_is_zero_twice",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_waits,
@@ -245,7 +245,7 @@ static void wait_and_free(void *p)
 }
 
 static const bide_check_scenario freed = {
-    .name = "who_has_waited_frees_it",
+    .name = "the_waiter_frees_it",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_allocated,
@@ -283,7 +283,7 @@ static void finish_late(void *p)
 }
 
 static const bide_check_scenario late = {
-    .name = "a_wait_for_what_was_done_comes_behind_one_for_what_is_not",
+    .name = "a_wait_for_what_is_done_comes_behind_a_wait_for_what_is_not",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_late,

@@ -204,13 +204,13 @@ static void finish_had_one(void *p)
                                                 .never_spurious = true,          \
                                                 .threads = {__VA_ARGS__}}
 
-SCENARIO(one_reads_while_two_are_sent, setup, NULL, send_two, read_once);
-SCENARIO(one_reads_twice_while_three_are_sent, setup, NULL, send_three, read_twice);
+SCENARIO(a_receiver_reads_while_two_are_sent, setup, NULL, send_two, read_once);
+SCENARIO(a_receiver_reads_twice_while_three_are_sent, setup, NULL, send_three, read_twice);
 SCENARIO(two_read_while_two_are_sent, setup, NULL, send_two, read_once, read_once);
-SCENARIO(one_waits_for_a_change, setup_seen, NULL, send_two, wait_for_change);
-SCENARIO(one_begins_to_receive, setup, NULL, send_two, try_from_anywhere);
+SCENARIO(a_receiver_waits_for_a_change, setup_seen, NULL, send_two, wait_for_change);
+SCENARIO(a_receiver_begins, setup, NULL, send_two, try_from_anywhere);
 SCENARIO(it_is_closed, setup_seen, NULL, send_and_close, wait_until_closed);
-SCENARIO(one_looks_while_it_is_closed, setup_seen, NULL, send_and_close, try_three_times);
+SCENARIO(a_receiver_looks_while_it_is_closed, setup_seen, NULL, send_and_close, try_three_times);
 
 /* (The barrier's own argument about being cut short has its own scenarios.) */
 static const bide_check_scenario a_wait_is_cut_short = {
@@ -241,8 +241,8 @@ static void finish_told(void *p)
     bide_check_assert(s->last == 2);
 }
 
-static const bide_check_scenario one_looks_while_two_are_sent = {
-    .name = "one_looks_while_two_are_sent",
+static const bide_check_scenario a_receiver_looks_while_two_are_sent = {
+    .name = "a_receiver_looks_while_two_are_sent",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_seen,
@@ -266,20 +266,20 @@ static void see_one_and_wait(void *p)
     had(s, &v);
 }
 
-SCENARIO(one_sees_more_before_it_waits, setup_seen, NULL, send_two, see_one_and_wait);
+SCENARIO(a_receiver_sees_more_before_it_waits, setup_seen, NULL, send_two, see_one_and_wait);
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&one_reads_while_two_are_sent,
-                                                     &one_reads_twice_while_three_are_sent,
+    static const bide_check_scenario *const all[] = {&a_receiver_reads_while_two_are_sent,
+                                                     &a_receiver_reads_twice_while_three_are_sent,
                                                      &two_read_while_two_are_sent,
-                                                     &one_waits_for_a_change,
-                                                     &one_begins_to_receive,
+                                                     &a_receiver_waits_for_a_change,
+                                                     &a_receiver_begins,
                                                      &it_is_closed,
-                                                     &one_looks_while_it_is_closed,
+                                                     &a_receiver_looks_while_it_is_closed,
                                                      &a_wait_is_cut_short,
-                                                     &one_looks_while_two_are_sent,
-                                                     &one_sees_more_before_it_waits,
+                                                     &a_receiver_looks_while_two_are_sent,
+                                                     &a_receiver_sees_more_before_it_waits,
                                                      NULL};
     static const char *const files[] = {"/watch.h", "shared_words.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

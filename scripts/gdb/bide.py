@@ -6,7 +6,7 @@ Commands for gdb that show bide's coroutines, in a program that runs or in a cor
     (gdb) bide bt                     from the coroutine that runs on this thread to who awaits it, and so on
     (gdb) bide bt &self->child.task   ... from any coroutine: an expression for a pointer to its frame
     (gdb) print event                 frames, events, mutexes, semaphores, channels and run loops say how they stand,
-                                      and who waits for them, in `print`, `info locals` and `bt full`
+                                      and which coroutines wait for them; queues what they hold; in `print`, `info locals` and `bt full`
     (gdb) print /r event              as gdb would print it otherwise
     (gdb) bide help
 
@@ -362,6 +362,9 @@ def linked(layout, awaiter, tags=0):
 
 LARGEST_TAG = 64  # of words that hold an address or something else
 MOST_SHOWN = 200
+MOST_ELEMENTS = 4  # of a queue are shown
+MOST_COUNTED = 100000
+CELL_FULL, CELL_CONSUMERS = 1, 2  # as in segment_queue.h
 LIST_TAGS, LIST_SIFTING = 7, 2  # as BIDE_LIST_... in extend/waiter_list.h
 QUEUE_CLOSED, QUEUE_ONE = 16, 32  # as BIDE_QUEUE_... in extend/waiter_queue.h
 
@@ -481,6 +484,119 @@ class PrintedChannel(Printer):
         self.waiting += waiting_for_count(self.layout, value["not_full"])
 
 
+class PrintedElements(Printer):
+    """A queue: how many elements it holds, of how many, and the next few as its children."""
+
+    def to_string(self):
+        return self.summary
+
+    def children(self):
+        for number, element in enumerate(self.waiting):
+            yield "[%d]" % number, element
+
+    def holds(self, count, capacity, closed):
+        self.summary = "%d" % count if capacity is None else "%d of %d" % (count, capacity)
+        if count >= MOST_COUNTED:
+            self.summary += " or more"
+        self.summary += ", closed" if closed else ""
+
+
+class PrintedSpscRing(PrintedElements):
+    def look(self, value):
+        capacity = member(value, "capacity")
+        head, tail = member(value, "ends", "head"), member(value, "ends", "tail")
+        words = 1 << 8 * self.layout.word
+        count = min((tail - head) % words // 2, capacity)
+        self.holds(count, capacity, tail & 1)
+        place = member(value, "ends", "head_place")
+        self.waiting = [
+            value["slots"][(place + i) % capacity] for i in range(min(count, MOST_ELEMENTS))
+        ]
+
+
+class PrintedMpmcRing(PrintedElements):
+    def look(self, value):
+        lap, end = member(value, "shape", "lap"), member(value, "shape", "end")
+        head, tail = member(value, "ends", "head"), member(value, "ends", "tail")
+        capacity = end // 2
+        head_place, tail_place = ((word & (lap - 1)) // 2 + word // lap * capacity for word in (head, tail))
+        count = max(0, min(tail_place - head_place, capacity))
+        self.holds(count, capacity, member(value, "closed"))
+        self.waiting = [
+            value["slots"][(head_place + i) % capacity]["value"] for i in range(min(count, MOST_ELEMENTS))
+        ]
+
+
+class PrintedSegmentQueue(PrintedElements):
+    def look(self, value):
+        queue, count, closed = value["queue"], 0, False
+        cells = member(queue, "cells")
+        closed_flag = 1 << 8 * self.layout.word - 1
+        segment_type = gdb.lookup_type("bide_segment_")
+        at, seen = member(queue, "head"), set()
+        while at != 0 and at not in seen and count < MOST_COUNTED:
+            seen.add(at)
+            segment = gdb.Value(at).cast(segment_type.pointer()).dereference()
+            pushed = member(segment, "pushed")
+            closed = pushed & closed_flag != 0
+            popped = min(member(segment, "popped"), cells)
+            end = max(popped, min(pushed & ~closed_flag, cells))
+            first = gdb.Value(at + segment_type.sizeof).cast(value["typed_"].type)
+            for i in range(popped, min(end, popped + MOST_ELEMENTS - len(self.waiting))):
+                if member(first[i], "state_") == CELL_FULL and member(first[i], "claim_") != CELL_CONSUMERS:
+                    self.waiting.append(first[i]["element_"])
+            count += end - popped
+            at = 0 if closed else member(segment, "next")  # (behind the closed one stands none)
+        self.holds(count, None, closed)
+
+
+class PrintedNodes(PrintedElements):
+    """A queue of nodes from a pool, which lead to each other by index."""
+
+    def node(self, queue, index):
+        pool = queue["pool"].dereference()
+        shift = member(pool, "shift")
+        nodes = member(pool["chunks"][index >> shift], "nodes")
+        return nodes + (index & ((1 << shift) - 1)) * member(pool, "node_size")
+
+    def element(self, value, node):
+        return gdb.Value(node + int(gdb.parse_and_eval(self.ELEMENT))).cast(value["typed_"].type).dereference()
+
+
+class PrintedCountedQueue(PrintedNodes):
+    ELEMENT = "BIDE_COUNTED_ELEMENT_"
+
+    def look(self, value):
+        queue, count, closed = value["queue"], 0, False
+        behind = offset("bide_counted_node_", "next", 8)  # (a program need not know that type)
+        node = self.node(queue, member(queue, "head") & 0xFFFFFFFF)
+        while count < MOST_COUNTED:
+            index = self.layout.read(node + behind, 4)
+            closed = index == 0xFFFFFFFF
+            if index == 0 or closed:
+                break
+            node = self.node(queue, index)  # (the first of all holds no element any more)
+            if count < MOST_ELEMENTS:
+                self.waiting.append(self.element(value, node))
+            count += 1
+        self.holds(count, None, closed)
+
+
+class PrintedLinkedQueue(PrintedNodes):
+    ELEMENT = "BIDE_LINKED_ELEMENT_"
+
+    def look(self, value):
+        queue, count = value["queue"], 0
+        index, tail = member(queue, "head"), member(queue, "tail")
+        while index not in (0, tail) and count < MOST_COUNTED:
+            node = self.node(queue, index)
+            if count < MOST_ELEMENTS:
+                self.waiting.append(self.element(value, node))
+            index = self.layout.read(node, 4)
+            count += 1
+        self.holds(count, None, member(queue, "closed"))
+
+
 class PrintedLoop(Printer):
     def look(self, value):
         ready = list(linked(self.layout, member(value, "ready", "first")))
@@ -502,12 +618,34 @@ PRINTERS = {
 }
 
 
+# Types that are declared where they are used are known by a member of theirs and its type.
+MEMBERS = {
+    ("ends", "bide_spsc_ring_ends_"): PrintedSpscRing,
+    ("ends", "bide_mpmc_ring_ends_"): PrintedMpmcRing,
+    ("queue", "bide_segment_queue_"): PrintedSegmentQueue,
+    ("queue", "bide_counted_queue_"): PrintedCountedQueue,
+    ("queue", "bide_linked_queue_"): PrintedLinkedQueue,
+}
+MARKS = {"bide_spsc_ring_ends_": "slots", "bide_mpmc_ring_ends_": "slots"}  # a member beside it; or `typed_`
+
+
+def printer_by_members(kind):
+    kind = kind.strip_typedefs()
+    if kind.code != gdb.TYPE_CODE_STRUCT:
+        return None
+    fields = {field.name: field.type for field in kind.fields()}
+    for (name, type_name), printer in MEMBERS.items():
+        if name in fields and fields[name].unqualified().name == type_name:
+            return printer if MARKS.get(type_name, "typed_") in fields else None
+    return None
+
+
 def printer_of(value):
     """The printer for a value of one of bide's types, or None."""
     kind = value.type.unqualified()
     while kind.name not in PRINTERS and kind.code == gdb.TYPE_CODE_TYPEDEF:
         kind = kind.target().unqualified()
-    printer = PRINTERS.get(kind.name or "")
+    printer = PRINTERS.get(kind.name or "") or printer_by_members(value.type)
     return printer(value) if printer else None
 
 

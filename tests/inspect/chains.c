@@ -3,12 +3,17 @@
  * runs; then breakpoint() is called by the one that runs.
  */
 #include "bide/channel.h"
+#include "bide/counted_queue.h"
 #include "bide/create.h"
 #include "bide/event.h"
+#include "bide/linked_queue.h"
+#include "bide/mpmc_ring.h"
 #include "bide/mutex.h"
 #include "bide/run_loop.h"
+#include "bide/segment_queue.h"
 #include "bide/semaphore.h"
 #include "bide/spawn.h"
+#include "bide/spsc_ring.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
@@ -93,6 +98,16 @@ bide_mutex mutex, idle_mutex;
 bide_semaphore semaphore;
 typedef bide_channel(int) int_channel;
 int_channel channel, half_full;
+typedef bide_spsc_ring(int) int_spsc_ring;
+typedef bide_mpmc_ring(int) int_mpmc_ring;
+typedef bide_segment_queue(int) int_segment_queue;
+typedef bide_counted_queue(int) int_counted_queue;
+typedef bide_linked_queue(int) int_linked_queue;
+int_spsc_ring spsc;
+int_mpmc_ring mpmc;
+int_segment_queue segments, no_segments;
+int_counted_queue counted;
+int_linked_queue linked;
 
 struct locker {
     bide_task task;
@@ -132,6 +147,44 @@ bide_coroutine(receiver_body)
     bide_end();
 }
 
+/* Six elements go through each queue, of which five stay; some are closed. */
+static bool fill_queues(void)
+{
+    static bide_hazard_domain domain;
+    static bide_hazard_seat seats[1];
+    static bide_node_pool pool;
+    static bide_node_cache cache;
+    static int spsc_slots[8], taken;
+    static bide_mpmc_ring_slot(int) mpmc_slots[6];
+    bide_hazard_init(&domain, seats, 1);
+    bide_hazard_seat *seat = bide_hazard_join(&domain);
+    bide_spsc_ring_init(&spsc, spsc_slots, 8);
+    bide_mpmc_ring_init(&mpmc, mpmc_slots, 6);
+    if (bide_segment_queue_init(&segments, &domain, &bide_heap, 4) != 0 ||
+        bide_segment_queue_init(&no_segments, &domain, &bide_heap, 4) != 0 ||
+        bide_node_pool_init(&pool, &bide_heap, bide_counted_queue_node_size(int), 64, 1000) != 0)
+        return false;
+    bide_node_cache_init(&cache, &pool);
+    if (bide_counted_queue_init(&counted, &cache) != 0 ||
+        bide_linked_queue_init(&linked, &cache) != 0)
+        return false;
+    for (int i = 11; i <= 16; i++)
+        if (bide_spsc_ring_push(&spsc, &i) != 0 || bide_mpmc_ring_push(&mpmc, &i) != 0 ||
+            bide_segment_queue_push(&segments, seat, &i) != 0 ||
+            bide_counted_queue_push(&counted, &cache, &i) != 0 ||
+            bide_linked_queue_push(&linked, &cache, &i) != 0)
+            return false;
+    if (bide_spsc_ring_pop(&spsc, &taken) != 0 || bide_mpmc_ring_pop(&mpmc, &taken) != 0 ||
+        bide_segment_queue_pop(&segments, seat, &taken) != 0 ||
+        bide_counted_queue_pop(&counted, &cache, &taken) != 0 ||
+        bide_linked_queue_pop(&linked, &cache, &taken) != 0)
+        return false;
+    bide_spsc_ring_close(&spsc);
+    bide_segment_queue_close(&segments, seat);
+    bide_counted_queue_close(&counted, &cache);
+    return true;
+}
+
 int main(void)
 {
     static bide_spawned waiting, not_started, locking, taking, receiving;
@@ -151,7 +204,8 @@ int main(void)
     bide_semaphore_init(&semaphore, 1);
     bide_channel_init(&channel, slots, 4);
     bide_channel_init(&half_full, other_slots, 2);
-    if (!bide_mutex_try_lock(&key, &mutex) || bide_channel_try_send(&half_full, &value) != 0)
+    if (!bide_mutex_try_lock(&key, &mutex) || bide_channel_try_send(&half_full, &value) != 0 ||
+        !fill_queues())
         return EXIT_FAILURE;
     bide_channel_close(&half_full);
     bide_run_loop_init(&loop);

@@ -76,6 +76,12 @@ idle_mutex: free
 semaphore: 1 permit, 1 waiting = {[0] = taker_body at chains.c:$(line taker)}
 channel: 0 of 4, 1 waiting = {[0] = receiver_body at chains.c:$(line receiver)}
 half_full: 1 of 2, closed
+spsc: 5 of 8, closed = {[0] = 12, [1] = 13, [2] = 14, [3] = 15}
+mpmc: 5 of 6 = {[0] = 12, [1] = 13, [2] = 14, [3] = 15}
+segments: 5, closed = {[0] = 12, [1] = 13, [2] = 14, [3] = 15}
+no_segments: 0
+counted: 5, closed = {[0] = 12, [1] = 13, [2] = 14, [3] = 15}
+linked: 5 = {[0] = 12, [1] = 13, [2] = 14, [3] = 15}
 loop: 1 ready
 trunk: trunk_body at chains.c:$(line trunk), waiting for branch_body
 leaf: leaf_body at chains.c:$(line leaf), waiting for bide_event_wait
@@ -93,7 +99,11 @@ commands() { # NAME GDB-ARGUMENT...
         -ex 'printf "event: "' -ex 'output event' -ex 'printf "\nfinished: "' -ex 'output finished' \
         -ex 'printf "\nmutex: "' -ex 'output mutex' -ex 'printf "\nidle_mutex: "' -ex 'output idle_mutex' \
         -ex 'printf "\nsemaphore: "' -ex 'output semaphore' -ex 'printf "\nchannel: "' -ex 'output channel.channel' \
-        -ex 'printf "\nhalf_full: "' -ex 'output half_full.channel' -ex 'printf "\nloop: "' -ex 'output loop' \
+        -ex 'printf "\nhalf_full: "' -ex 'output half_full.channel' \
+        -ex 'printf "\nspsc: "' -ex 'output spsc' -ex 'printf "\nmpmc: "' -ex 'output mpmc' \
+        -ex 'printf "\nsegments: "' -ex 'output segments' -ex 'printf "\nno_segments: "' -ex 'output no_segments' \
+        -ex 'printf "\ncounted: "' -ex 'output counted' -ex 'printf "\nlinked: "' -ex 'output linked' \
+        -ex 'printf "\nloop: "' -ex 'output loop' \
         -ex 'printf "\ntrunk: "' -ex 'output trunk.task.frame' \
         -ex 'printf "\nleaf: "' -ex 'output trunk.branch.leaf->task.frame' \
         -ex 'echo \n@end\n' >"$folder/printed" 2>&1

@@ -316,7 +316,7 @@ static int read_a_byte(void *argument)
     return status;
 }
 
-static void who_survives_and_who_does_not_is_seen(void **state)
+static void a_survivor_is_told_from_a_casualty(void **state)
 {
     (void)state;
     bool patient = true;
@@ -338,7 +338,7 @@ int main(void)
         cmocka_unit_test(a_scenario_is_run_until_it_meets_no_fault),
         cmocka_unit_test(what_a_scenario_leaves_is_seen),
         cmocka_unit_test(a_fault_that_is_not_reported_is_seen),
-        cmocka_unit_test(who_survives_and_who_does_not_is_seen),
+        cmocka_unit_test(a_survivor_is_told_from_a_casualty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static void it_may_await_between_two_values(void **state)
     assert_int_equal(consumer.values, 3);
 }
 
-static void it_runs_in_the_context_of_who_asks(void **state)
+static void it_runs_in_the_context_of_its_consumer(void **state)
 {
     (void)state;
     const bide_context context = {.scheduler = &bide_inline_scheduler, .name = "mine"};
@@ -261,7 +261,7 @@ bide_coroutine(destroyed_body)
     bide_end();
 }
 
-static void who_is_destroyed_while_it_asks_takes_the_generator_along(void **state)
+static void a_consumer_destroyed_while_it_asks_takes_the_generator_along(void **state)
 {
     (void)state;
     struct destroyed frame = {.finals = 0};
@@ -281,12 +281,12 @@ int main(void)
         cmocka_unit_test(values_come_one_at_a_time_and_the_end_stays),
         cmocka_unit_test(an_error_is_the_status_of_the_end),
         cmocka_unit_test(it_may_await_between_two_values),
-        cmocka_unit_test(it_runs_in_the_context_of_who_asks),
+        cmocka_unit_test(it_runs_in_the_context_of_its_consumer),
         cmocka_unit_test(a_loop_takes_all_values_and_may_await),
         cmocka_unit_test(break_ends_the_generator),
         cmocka_unit_test(a_loop_tells_of_an_error_afterwards),
         cmocka_unit_test(end_runs_finally_once),
-        cmocka_unit_test(who_is_destroyed_while_it_asks_takes_the_generator_along),
+        cmocka_unit_test(a_consumer_destroyed_while_it_asks_takes_the_generator_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

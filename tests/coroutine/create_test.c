@@ -175,7 +175,7 @@ static void destroying_the_outermost_frees_all_of_them(void **state)
 }
 
 /* A child that was destroyed by itself is still its owner's. */
-static void a_destroyed_child_is_freed_with_who_awaits_it(void **state)
+static void a_destroyed_child_is_freed_with_its_parent(void **state)
 {
     (void)state;
     const struct node stop = {NULL, NULL, -1};
@@ -264,7 +264,7 @@ int main(void)
 #endif
         cmocka_unit_test(without_memory_the_await_ends_with_enomem_and_nothing_is_lost),
         cmocka_unit_test(destroying_the_outermost_frees_all_of_them),
-        cmocka_unit_test(a_destroyed_child_is_freed_with_who_awaits_it),
+        cmocka_unit_test(a_destroyed_child_is_freed_with_its_parent),
         cmocka_unit_test(a_created_frame_is_aligned_and_the_users),
         cmocka_unit_test(an_arena_gives_what_it_has_and_is_reset),
         cmocka_unit_test(a_pool_gives_each_piece_once_and_again_when_it_is_back),

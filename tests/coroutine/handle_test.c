@@ -162,7 +162,7 @@ static void children_are_destroyed_innermost_first(void **state)
     assert_int_equal(inner.after + middle.after + outer.after, 0);
 }
 
-static void a_child_can_be_destroyed_without_who_awaits_it(void **state)
+static void a_child_can_be_destroyed_without_its_parent(void **state)
 {
     (void)state;
     struct link inner = {.name = "inner "};
@@ -313,7 +313,7 @@ static const bide_context watched = {
     .unhandled = note_failure,
 };
 
-static void a_failure_that_nobody_awaits_is_reported_once(void **state)
+static void a_failure_that_is_not_awaited_is_reported_once(void **state)
 {
     (void)state;
     struct failing self = {.gate.ended = false};
@@ -467,10 +467,10 @@ int main(void)
         cmocka_unit_test(destroyed_before_its_start_it_runs_nothing),
         cmocka_unit_test(destroyed_while_it_waits_it_withdraws_the_wait_and_runs_finally),
         cmocka_unit_test(children_are_destroyed_innermost_first),
-        cmocka_unit_test(a_child_can_be_destroyed_without_who_awaits_it),
+        cmocka_unit_test(a_child_can_be_destroyed_without_its_parent),
         cmocka_unit_test(what_is_about_to_be_resumed_is_taken_back),
         cmocka_unit_test(what_finally_wakes_runs_when_all_are_destroyed),
-        cmocka_unit_test(a_failure_that_nobody_awaits_is_reported_once),
+        cmocka_unit_test(a_failure_that_is_not_awaited_is_reported_once),
         cmocka_unit_test(a_failure_that_is_awaited_is_not),
         cmocka_unit_test(destroyed_coroutines_have_not_failed),
 #if TESTING_HOSTED

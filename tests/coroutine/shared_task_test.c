@@ -93,7 +93,7 @@ static void it_starts_with_the_first_wait_and_runs_once(void **state)
     }
 }
 
-static void all_who_wait_go_on_in_the_order_in_which_they_came(void **state)
+static void all_waiters_go_on_in_order_of_arrival(void **state)
 {
     (void)state;
     struct work work;
@@ -180,7 +180,7 @@ static void it_may_be_used_again_after_its_end(void **state)
     }
 }
 
-static void one_that_is_cancelled_does_not_end_it_for_the_others(void **state)
+static void a_cancelled_waiter_does_not_end_it_for_the_others(void **state)
 {
     (void)state;
     struct work work;
@@ -205,7 +205,7 @@ static void one_that_is_cancelled_does_not_end_it_for_the_others(void **state)
     assert_int_equal(work.runs, 1);
 }
 
-static void one_that_is_destroyed_is_not_woken(void **state)
+static void a_destroyed_waiter_is_not_woken(void **state)
 {
     (void)state;
     struct work work;
@@ -286,13 +286,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_starts_with_the_first_wait_and_runs_once),
-        cmocka_unit_test(all_who_wait_go_on_in_the_order_in_which_they_came),
+        cmocka_unit_test(all_waiters_go_on_in_order_of_arrival),
         cmocka_unit_test(its_error_is_everybodys),
         cmocka_unit_test(a_failure_is_not_unhandled),
         cmocka_unit_test(it_runs_in_the_context_that_it_was_given),
         cmocka_unit_test(it_may_be_used_again_after_its_end),
-        cmocka_unit_test(one_that_is_cancelled_does_not_end_it_for_the_others),
-        cmocka_unit_test(one_that_is_destroyed_is_not_woken),
+        cmocka_unit_test(a_cancelled_waiter_does_not_end_it_for_the_others),
+        cmocka_unit_test(a_destroyed_waiter_is_not_woken),
         cmocka_unit_test(four_threads_wait_for_one_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,7 +159,7 @@ static void without_a_source_it_is_never_called(void **state)
     assert_int_equal(counter.calls, 0);
 }
 
-static void who_removes_too_late_waits_until_the_function_has_run(void **state)
+static void a_remove_that_is_too_late_waits_until_the_function_has_run(void **state)
 {
     (void)state;
     by_hand scheduler, waiters;
@@ -206,7 +206,7 @@ static void the_function_may_remove_its_callback(void **state)
     assert_null(stop.first_child);
 }
 
-static void who_waits_can_be_destroyed(void **state)
+static void a_waiting_remove_can_be_destroyed(void **state)
 {
     (void)state;
     by_hand scheduler;
@@ -291,9 +291,9 @@ int main(void)
         cmocka_unit_test(what_was_removed_in_time_is_not_called),
         cmocka_unit_test(remove_says_the_same_again),
         cmocka_unit_test(without_a_source_it_is_never_called),
-        cmocka_unit_test(who_removes_too_late_waits_until_the_function_has_run),
+        cmocka_unit_test(a_remove_that_is_too_late_waits_until_the_function_has_run),
         cmocka_unit_test(the_function_may_remove_its_callback),
-        cmocka_unit_test(who_waits_can_be_destroyed),
+        cmocka_unit_test(a_waiting_remove_can_be_destroyed),
         cmocka_unit_test(inline_it_has_run_when_the_request_returns),
         cmocka_unit_test(inside_a_coroutine_it_runs_when_that_has_suspended),
     };

@@ -8,7 +8,7 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
-static void a_request_reaches_all_below_and_nobody_above(void **state)
+static void a_request_reaches_all_below_and_none_above(void **state)
 {
     (void)state;
     bide_stop_source sources[4]; /* 0 -> 1 -> 2, and 0 -> 3 */
@@ -30,7 +30,7 @@ static void a_request_reaches_all_below_and_nobody_above(void **state)
         bide_stop_source_detach(&sources[i]);
 }
 
-static void who_is_attached_to_what_was_asked_is_asked(void **state)
+static void a_source_attached_to_a_stopped_one_is_stopped(void **state)
 {
     (void)state;
     bide_stop_source parent, child, grandchild;
@@ -125,8 +125,8 @@ static void a_tree_may_be_very_deep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_reaches_all_below_and_nobody_above),
-        cmocka_unit_test(who_is_attached_to_what_was_asked_is_asked),
+        cmocka_unit_test(a_request_reaches_all_below_and_none_above),
+        cmocka_unit_test(a_source_attached_to_a_stopped_one_is_stopped),
         cmocka_unit_test(a_detached_source_is_not_reached),
         cmocka_unit_test(a_root_runs_in_a_source_of_its_own),
 #if TESTING_HOSTED

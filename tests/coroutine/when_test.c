@@ -148,7 +148,7 @@ static void an_error_stops_the_others_and_is_the_result_of_all(void **state)
     }
 }
 
-static void all_ready_stops_nobody(void **state)
+static void all_ready_stops_no_branch(void **state)
 {
     (void)state;
     struct whole self;
@@ -181,7 +181,7 @@ static void any_ends_with_the_first_and_when_the_others_have_ended(void **state)
     }
 }
 
-static void who_is_asked_to_stop_asks_all_of_them(void **state)
+static void a_request_to_the_parent_reaches_all_branches(void **state)
 {
     (void)state;
     bide_awaiter *(*const each[])(bide_when *, bide_branch *,
@@ -202,7 +202,7 @@ static void who_is_asked_to_stop_asks_all_of_them(void **state)
     }
 }
 
-static void who_was_asked_to_stop_before_has_them_end_at_their_first_wait(void **state)
+static void after_an_earlier_request_branches_end_at_their_first_wait(void **state)
 {
     (void)state;
     bide_stop_source stop;
@@ -321,10 +321,10 @@ int main(void)
         cmocka_unit_test(what_is_ready_at_once_ends_at_once),
         cmocka_unit_test(none_of_them_end_at_once),
         cmocka_unit_test(an_error_stops_the_others_and_is_the_result_of_all),
-        cmocka_unit_test(all_ready_stops_nobody),
+        cmocka_unit_test(all_ready_stops_no_branch),
         cmocka_unit_test(any_ends_with_the_first_and_when_the_others_have_ended),
-        cmocka_unit_test(who_is_asked_to_stop_asks_all_of_them),
-        cmocka_unit_test(who_was_asked_to_stop_before_has_them_end_at_their_first_wait),
+        cmocka_unit_test(a_request_to_the_parent_reaches_all_branches),
+        cmocka_unit_test(after_an_earlier_request_branches_end_at_their_first_wait),
         cmocka_unit_test(destroyed_all_of_them_are_destroyed),
         cmocka_unit_test(they_nest),
         cmocka_unit_test(a_few_are_given_where_they_are_waited_for),

@@ -144,7 +144,7 @@ static void each_subscriber_has_every_element(void **state)
     bide_broadcast_destroy(&broadcast);
 }
 
-static void who_is_too_slow_is_told_how_many_were_missed(void **state)
+static void a_slow_subscriber_is_told_how_many_were_missed(void **state)
 {
     (void)state;
     for (uint32_t capacity = 1; capacity <= MOST_CAPACITY; capacity++) {
@@ -203,7 +203,7 @@ static void batches_are_received_in_order(void **state)
     }
 }
 
-static void who_waits_is_woken_in_order_and_may_be_overtaken(void **state)
+static void subscribers_are_woken_in_order_and_may_be_overtaken(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -306,7 +306,7 @@ static void stop_in_the_middle_of_sending(elements *broadcast, uint32_t number, 
     bide_shared_words_store_(bide_broadcast_at_(inner, inner->place, sizeof e), &e, size);
 }
 
-static void a_producer_that_stops_in_the_middle_stops_nobody(void **state)
+static void a_sender_that_stops_in_the_middle_holds_up_no_thread(void **state)
 {
     (void)state;
     for (uint32_t capacity = 1; capacity <= 4; capacity++) {
@@ -384,7 +384,7 @@ static void a_subscriber_begins_right_with_any_origin(void **state)
 }
 
 /* Who was overtaken again and again skips some of what is kept, but not all of it. */
-static void who_skips_further_leaves_something(void **state)
+static void a_subscriber_that_skips_leaves_something(void **state)
 {
     (void)state;
     for (size_t capacity = 1; capacity <= 40; capacity++) {
@@ -698,15 +698,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_subscriber_has_every_element),
-        cmocka_unit_test(who_is_too_slow_is_told_how_many_were_missed),
+        cmocka_unit_test(a_slow_subscriber_is_told_how_many_were_missed),
         cmocka_unit_test(batches_are_received_in_order),
-        cmocka_unit_test(who_waits_is_woken_in_order_and_may_be_overtaken),
+        cmocka_unit_test(subscribers_are_woken_in_order_and_may_be_overtaken),
         cmocka_unit_test(a_wait_that_is_cut_short_or_destroyed_takes_nothing),
         cmocka_unit_test(once_closed_what_is_kept_is_received),
-        cmocka_unit_test(a_producer_that_stops_in_the_middle_stops_nobody),
+        cmocka_unit_test(a_sender_that_stops_in_the_middle_holds_up_no_thread),
         cmocka_unit_test(positions_wrap_around),
         cmocka_unit_test(a_subscriber_begins_right_with_any_origin),
-        cmocka_unit_test(who_skips_further_leaves_something),
+        cmocka_unit_test(a_subscriber_that_skips_leaves_something),
         cmocka_unit_test(it_holds_elements_of_any_size),
 #if TESTING_HOSTED
 #if BIDE_DEBUG

@@ -233,7 +233,7 @@ static void a_sender_that_waits_is_let_in_by_a_receiver_that_comes(void **state)
 
 /* ---- Closed ---- */
 
-static void closing_ends_all_who_wait_to_receive(void **state)
+static void closing_ends_all_waiting_receivers(void **state)
 {
     (void)state;
     struct fixture f;
@@ -252,7 +252,7 @@ static void closing_ends_all_who_wait_to_receive(void **state)
     bide_channel_destroy(&f.channel);
 }
 
-static void closing_ends_all_who_wait_to_send_and_leaves_what_is_in_it(void **state)
+static void closing_ends_all_waiting_senders_and_leaves_what_is_in_it(void **state)
 {
     (void)state;
     struct fixture f;
@@ -296,7 +296,7 @@ static void what_is_asked_to_stop_has_sent_and_received_nothing(void **state)
 }
 
 /* Who has received is destroyed on `context` before it runs: it has the element. */
-static void destroy_who_has_received(struct fixture *f, const bide_context *context)
+static void destroy_a_receiver_that_has_received(struct fixture *f, const bide_context *context)
 {
     assert_int_equal(begin_in(f, 0, false, 0, context)->status, WAITS);
     assert_int_equal(begin_in(f, 1, false, 0, context)->status, WAITS);
@@ -308,7 +308,7 @@ static void destroy_who_has_received(struct fixture *f, const bide_context *cont
     assert_int_equal(send_now(f, 6), 0);
 }
 
-static void destroy_who_has_sent(struct fixture *f, const bide_context *context)
+static void destroy_a_sender_that_has_sent(struct fixture *f, const bide_context *context)
 {
     assert_int_equal(send_now(f, 7), 0);
     assert_int_equal(begin_in(f, 2, true, 8, context)->status, WAITS);
@@ -320,22 +320,22 @@ static void destroy_who_has_sent(struct fixture *f, const bide_context *context)
     assert_int_equal(receive_now(f), 8);
 }
 
-static void who_is_destroyed_before_it_runs_has_sent_or_received(void **state)
+static void a_coroutine_destroyed_before_it_runs_has_sent_or_received(void **state)
 {
     (void)state;
     struct fixture f;
     fixture_init(&f, 1);
-    destroy_who_has_received(&f, &f.by_hand.context);
+    destroy_a_receiver_that_has_received(&f, &f.by_hand.context);
     by_hand_run(&f.by_hand);
     assert_int_equal(f.users[1].number, 6);
-    destroy_who_has_sent(&f, &f.by_hand.context);
+    destroy_a_sender_that_has_sent(&f, &f.by_hand.context);
     by_hand_run(&f.by_hand);
     assert_int_equal(f.users[3].status, 0);
     assert_int_equal(receive_now(&f), 9);
     bide_channel_destroy(&f.channel);
 }
 
-static void who_is_destroyed_as_it_waits_leaves(void **state)
+static void a_destroyed_waiter_leaves_the_line(void **state)
 {
     (void)state;
     struct fixture f;
@@ -352,17 +352,18 @@ static void who_is_destroyed_as_it_waits_leaves(void **state)
 }
 
 #if TESTING_HOSTED
-static void on_a_run_loop_too_who_is_destroyed_before_it_runs_has_sent_or_received(void **state)
+static void
+on_a_run_loop_too_a_coroutine_destroyed_before_it_runs_has_sent_or_received(void **state)
 {
     (void)state;
     struct fixture f;
     bide_run_loop loop;
     fixture_init(&f, 1);
     bide_run_loop_init(&loop);
-    destroy_who_has_received(&f, &loop.context);
+    destroy_a_receiver_that_has_received(&f, &loop.context);
     bide_run_loop_run_ready(&loop);
     assert_int_equal(f.users[1].number, 6);
-    destroy_who_has_sent(&f, &loop.context);
+    destroy_a_sender_that_has_sent(&f, &loop.context);
     bide_run_loop_run_ready(&loop);
     assert_int_equal(f.users[3].status, 0);
     assert_int_equal(receive_now(&f), 9);
@@ -864,13 +865,14 @@ int main(void)
         cmocka_unit_test(senders_wait_while_it_is_full_and_send_in_their_order),
         cmocka_unit_test(receivers_wait_while_it_is_empty_and_each_has_one_in_order),
         cmocka_unit_test(a_sender_that_waits_is_let_in_by_a_receiver_that_comes),
-        cmocka_unit_test(closing_ends_all_who_wait_to_receive),
-        cmocka_unit_test(closing_ends_all_who_wait_to_send_and_leaves_what_is_in_it),
+        cmocka_unit_test(closing_ends_all_waiting_receivers),
+        cmocka_unit_test(closing_ends_all_waiting_senders_and_leaves_what_is_in_it),
         cmocka_unit_test(what_is_asked_to_stop_has_sent_and_received_nothing),
-        cmocka_unit_test(who_is_destroyed_before_it_runs_has_sent_or_received),
-        cmocka_unit_test(who_is_destroyed_as_it_waits_leaves),
+        cmocka_unit_test(a_coroutine_destroyed_before_it_runs_has_sent_or_received),
+        cmocka_unit_test(a_destroyed_waiter_leaves_the_line),
 #if TESTING_HOSTED
-        cmocka_unit_test(on_a_run_loop_too_who_is_destroyed_before_it_runs_has_sent_or_received),
+        cmocka_unit_test(
+            on_a_run_loop_too_a_coroutine_destroyed_before_it_runs_has_sent_or_received),
         cmocka_unit_test(whatever_is_cut_short_or_destroyed_no_element_is_lost),
         cmocka_unit_test(a_million_pass_between_two_tasks_on_a_loop),
         cmocka_unit_test(ten_thousand_wait_and_waking_does_not_nest),

@@ -147,7 +147,7 @@ static ptrdiff_t pop_in_two_steps(locked_queue *q, uint64_t *value)
     return !empty ? 1 : closed ? -EPIPE : -EAGAIN;
 }
 
-static ptrdiff_t pop_if_nobody_is_there(locked_queue *q, uint64_t *value)
+static ptrdiff_t pop_if_no_other_is_there(locked_queue *q, uint64_t *value)
 {
     if (pthread_mutex_trylock(&q->mutex) != 0)
         return -EAGAIN;
@@ -177,7 +177,7 @@ static ptrdiff_t broken_pop_many(void *queue, void *seat, uint64_t *values, size
     if (fault == POPS_TWICE)
         return pop_in_two_steps(q->whole, values);
     if (fault == GIVES_UP)
-        return pop_if_nobody_is_there(q->whole, values);
+        return pop_if_no_other_is_there(q->whole, values);
     if (fault == ENDS_EARLY && is_closed(q->whole))
         return -EPIPE;
     if (fault == OVERTAKES && bide_atomic_fetch_add(&q->next, 1, relaxed) % 16 == 15)

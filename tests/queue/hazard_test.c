@@ -138,7 +138,7 @@ static void garbage_grows_with_the_domain_and_not_with_its_square(void **state)
 }
 
 /* One has retired, and rests; another reclaims it. */
-static void what_one_has_retired_another_reclaims(void **state)
+static void what_a_thread_has_retired_another_reclaims(void **state)
 {
     (void)state;
     fixture f;
@@ -172,7 +172,7 @@ static void what_weighs_more_is_scanned_sooner(void **state)
     }
 }
 
-static void who_leaves_leaves_what_others_protect_to_whoever_scans_next(void **state)
+static void a_thread_that_leaves_leaves_what_others_protect_to_the_next_scan(void **state)
 {
     (void)state;
     fixture f;
@@ -346,9 +346,9 @@ int main(void)
         cmocka_unit_test(what_is_protected_stays_until_it_is_cleared),
         cmocka_unit_test(there_is_never_more_garbage_than_is_promised),
         cmocka_unit_test(garbage_grows_with_the_domain_and_not_with_its_square),
-        cmocka_unit_test(what_one_has_retired_another_reclaims),
+        cmocka_unit_test(what_a_thread_has_retired_another_reclaims),
         cmocka_unit_test(what_weighs_more_is_scanned_sooner),
-        cmocka_unit_test(who_leaves_leaves_what_others_protect_to_whoever_scans_next),
+        cmocka_unit_test(a_thread_that_leaves_leaves_what_others_protect_to_the_next_scan),
         cmocka_unit_test(a_long_chain_is_reclaimed_in_a_small_stack),
         cmocka_unit_test(nothing_that_is_read_is_reclaimed),
     };

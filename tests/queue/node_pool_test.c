@@ -311,7 +311,7 @@ static void *get_some(void *argument)
 }
 
 /* Nearly all are free: nobody is told that there is none, because another has not done yet with making the chunk. */
-static void who_gets_as_another_makes_the_last_chunk_has_a_node(void **state)
+static void a_get_as_another_makes_the_last_chunk_has_a_node(void **state)
 {
     (void)state;
     uint32_t rounds = rounds_of(200), missed = 0;
@@ -375,7 +375,7 @@ int main(void)
         cmocka_unit_test(what_a_trim_leaves_is_given_out_again),
         cmocka_unit_test(a_call_that_fails_loses_nothing),
         cmocka_unit_test(a_node_is_one_threads_at_a_time),
-        cmocka_unit_test(who_gets_as_another_makes_the_last_chunk_has_a_node),
+        cmocka_unit_test(a_get_as_another_makes_the_last_chunk_has_a_node),
         cmocka_unit_test(what_was_reserved_and_not_used_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

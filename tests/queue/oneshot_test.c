@@ -90,7 +90,7 @@ static void what_is_sent_is_received_once(void **state)
     bide_oneshot_destroy(&oneshot);
 }
 
-static void who_waits_is_woken_with_the_value(void **state)
+static void the_receiver_is_woken_with_the_value(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -377,7 +377,7 @@ static int receive_by_and_by(struct race *race, uint64_t *random, answer *got, u
     }
 }
 
-static void of_all_who_send_and_close_one_wins(void **state)
+static void of_all_sends_and_closes_one_wins(void **state)
 {
     (void)state;
     struct race race = {.rounds = rounds_of(5000), .seed = testing_seed()};
@@ -467,7 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_sent_is_received_once),
-        cmocka_unit_test(who_waits_is_woken_with_the_value),
+        cmocka_unit_test(the_receiver_is_woken_with_the_value),
         cmocka_unit_test(once_it_is_closed_the_value_stays_the_senders),
         cmocka_unit_test(what_was_sent_before_the_close_is_received),
         cmocka_unit_test(a_receive_that_was_cut_short_can_be_begun_again),
@@ -480,7 +480,7 @@ int main(void)
         cmocka_unit_test(a_thread_receives_until_a_deadline),
         cmocka_unit_test(a_descriptor_is_readable_when_it_is_sent),
         cmocka_unit_test(an_answer_is_had_in_a_run_loop),
-        cmocka_unit_test(of_all_who_send_and_close_one_wins),
+        cmocka_unit_test(of_all_sends_and_closes_one_wins),
         cmocka_unit_test(its_memory_may_go_right_after_the_receive),
 #endif
     };

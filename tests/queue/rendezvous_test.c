@@ -176,7 +176,7 @@ static void a_send_that_was_received_ends_so_although_it_is_asked_to_stop(void *
     bide_rendezvous_destroy(&channel);
 }
 
-static void who_was_asked_before_offers_nothing_for_long(void **state)
+static void a_sender_asked_to_stop_before_offers_nothing_for_long(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -244,7 +244,7 @@ static void a_receiver_that_is_destroyed_before_it_runs_has_the_element(void **s
     bide_rendezvous_destroy(&channel);
 }
 
-static void closing_ends_who_waits_and_who_comes(void **state)
+static void closing_ends_all_waits_now_and_later(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -375,10 +375,10 @@ int main(void)
         cmocka_unit_test(receivers_go_on_in_the_order_in_which_they_came),
         cmocka_unit_test(an_offer_that_is_cut_short_was_not_received_and_the_next_is_made),
         cmocka_unit_test(a_send_that_was_received_ends_so_although_it_is_asked_to_stop),
-        cmocka_unit_test(who_was_asked_before_offers_nothing_for_long),
+        cmocka_unit_test(a_sender_asked_to_stop_before_offers_nothing_for_long),
         cmocka_unit_test(a_destroyed_sender_takes_its_offer_along),
         cmocka_unit_test(a_receiver_that_is_destroyed_before_it_runs_has_the_element),
-        cmocka_unit_test(closing_ends_who_waits_and_who_comes),
+        cmocka_unit_test(closing_ends_all_waits_now_and_later),
         cmocka_unit_test(an_offer_is_ended_by_the_close),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),

@@ -275,7 +275,7 @@ static void play(uint64_t seed)
     bide_event_destroy(&the.event);
 }
 
-static void nobody_waits_for_what_can_be_had_and_nothing_is_lost(void **state)
+static void no_wait_remains_for_what_can_be_had_and_nothing_is_lost(void **state)
 {
     (void)state;
     uint64_t seed = testing_seed();
@@ -286,7 +286,7 @@ static void nobody_waits_for_what_can_be_had_and_nothing_is_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_waits_for_what_can_be_had_and_nothing_is_lost),
+        cmocka_unit_test(no_wait_remains_for_what_can_be_had_and_nothing_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,7 +311,7 @@ typedef struct meet {
 } meet;
 
 /* Carries out the meeting that is offered at a place. False: nobody is there, or has something else. */
-static bool meet_who_waits(place *at)
+static bool meet_the_waiting_one(place *at)
 {
     meet *other = at->offered;
     if (other == NULL)
@@ -366,7 +366,7 @@ static int meet_attempt(bide_awaiter *awaiter, bide_choice *choice)
         .name = "meet",
     };
     meet *self = (meet *)(void *)awaiter;
-    if (meet_who_waits(self->at))
+    if (meet_the_waiting_one(self->at))
         return 0;
     assert_false(bide_choice_offers_to(choice, self->at));
     self->choice = choice;
@@ -436,8 +436,8 @@ static void of_all_that_is_offered_one_is_carried_out(void **state)
         assert_int_equal(m.ended, 0);
         assert_non_null(places[0].offered);
         assert_non_null(places[1].offered);
-        assert_true(meet_who_waits(&places[i]));
-        assert_false(meet_who_waits(&places[1 - i]));
+        assert_true(meet_the_waiting_one(&places[i]));
+        assert_false(meet_the_waiting_one(&places[1 - i]));
         bide_run_loop_run_ready(&the.loop);
         assert_int_equal(m.ended, 1);
         assert_int_equal(m.status, 0);
@@ -446,7 +446,7 @@ static void of_all_that_is_offered_one_is_carried_out(void **state)
     }
 }
 
-static void two_who_select_meet_once(void **state)
+static void two_selects_meet_once(void **state)
 {
     (void)state;
     place places[2] = {{NULL}, {NULL}};
@@ -474,7 +474,7 @@ int main(void)
         TEST(a_destroyed_select_lets_the_next_go),
         TEST(what_it_had_is_given_back),
         TEST(of_all_that_is_offered_one_is_carried_out),
-        TEST(two_who_select_meet_once),
+        TEST(two_selects_meet_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

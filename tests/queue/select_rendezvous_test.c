@@ -135,7 +135,7 @@ static void it_stands_while_the_select_waits(void **state)
     assert_int_equal(receive_now(), 0);
 }
 
-static void when_another_case_has_come_nobody_receives_it(void **state)
+static void when_another_case_has_come_its_offer_is_not_received(void **state)
 {
     (void)state;
     selecting s;
@@ -175,7 +175,7 @@ static void two_selects_meet(void **state)
     }
 }
 
-static void who_is_asked_to_stop_or_destroyed_has_sent_nothing(void **state)
+static void a_select_asked_to_stop_or_destroyed_has_sent_nothing(void **state)
 {
     (void)state;
     selecting s;
@@ -418,7 +418,7 @@ static void a_select_that_sends_and_receives_on_one_waits_for_another(void **sta
     }
 }
 
-static void beside_a_select_that_meets_nobody_timers_run(void **state)
+static void beside_a_select_that_meets_no_other_timers_run(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -436,7 +436,7 @@ static void beside_a_select_that_meets_nobody_timers_run(void **state)
 }
 
 /* Its offer stands, and its receive does not yet, when somebody comes who sends. */
-static void who_sends_behind_its_own_offer_is_met(void **state)
+static void a_send_behind_its_own_offer_is_met(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -764,18 +764,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_receiver_that_waits_has_it_at_once),
         TEST(it_stands_while_the_select_waits),
-        TEST(when_another_case_has_come_nobody_receives_it),
+        TEST(when_another_case_has_come_its_offer_is_not_received),
         TEST(when_it_was_taken_it_wins_whatever_else_has_come),
         TEST(two_selects_meet),
-        TEST(who_is_asked_to_stop_or_destroyed_has_sent_nothing),
+        TEST(a_select_asked_to_stop_or_destroyed_has_sent_nothing),
         TEST(closed_it_ends_so),
         TEST(a_select_that_receives_is_served_before_the_receiver_behind_it),
         TEST(a_select_has_its_share_beside_a_receiver),
         TEST(to_send_at_once_a_select_may_wait),
         TEST(a_select_that_sends_and_receives_on_one_waits_for_another),
         TEST(two_that_send_and_receive_on_one_meet),
-        TEST(who_sends_behind_its_own_offer_is_met),
-        TEST(beside_a_select_that_meets_nobody_timers_run),
+        TEST(a_send_behind_its_own_offer_is_met),
+        TEST(beside_a_select_that_meets_no_other_timers_run),
         TEST(of_several_sends_one_is_received),
         TEST(an_offer_of_one_that_was_met_makes_way),
         TEST(of_several_receives_one_is_given),

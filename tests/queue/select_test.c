@@ -205,7 +205,7 @@ static void a_closed_channel_is_a_case_that_can_be_had(void **state)
     assert_int_equal(s.status, -EPIPE);
 }
 
-static void who_is_asked_to_stop_has_nothing(void **state)
+static void a_select_asked_to_stop_has_nothing(void **state)
 {
     (void)state;
     selecting s;
@@ -220,7 +220,7 @@ static void who_is_asked_to_stop_has_nothing(void **state)
     assert_int_equal(count_of_all(), 3);
 }
 
-static void who_is_destroyed_has_nothing(void **state)
+static void a_destroyed_select_has_nothing(void **state)
 {
     (void)state;
     selecting s;
@@ -534,8 +534,8 @@ int main(void)
         TEST(each_case_ends_a_wait),
         TEST(a_time_ends_a_wait),
         TEST(a_closed_channel_is_a_case_that_can_be_had),
-        TEST(who_is_asked_to_stop_has_nothing),
-        TEST(who_is_destroyed_has_nothing),
+        TEST(a_select_asked_to_stop_has_nothing),
+        TEST(a_destroyed_select_has_nothing),
         TEST(what_was_meant_for_a_loser_goes_to_the_next),
         TEST(a_destroyed_select_lets_the_next_go),
         TEST(each_case_has_its_chance),

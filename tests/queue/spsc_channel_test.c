@@ -68,7 +68,7 @@ static void what_was_sent_before_the_close_is_received(void **state)
     bide_spsc_channel_destroy(&channel);
 }
 
-static void who_finds_it_empty_waits_for_an_element(void **state)
+static void a_receiver_that_finds_it_empty_waits_for_an_element(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -89,7 +89,7 @@ static void who_finds_it_empty_waits_for_an_element(void **state)
     bide_spsc_channel_destroy(&channel);
 }
 
-static void who_finds_it_full_waits_for_a_slot(void **state)
+static void a_sender_that_finds_it_full_waits_for_a_slot(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -109,7 +109,7 @@ static void who_finds_it_full_waits_for_a_slot(void **state)
     bide_spsc_channel_destroy(&channel);
 }
 
-static void who_is_ready_does_not_suspend(void **state)
+static void a_ready_operation_does_not_suspend(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -125,7 +125,7 @@ static void who_is_ready_does_not_suspend(void **state)
     assert_int_equal(receiver.value, 7);
 }
 
-static void closing_ends_who_waits(void **state)
+static void closing_ends_a_wait(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -319,10 +319,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_sent_comes_in_order_until_it_is_full),
         cmocka_unit_test(what_was_sent_before_the_close_is_received),
-        cmocka_unit_test(who_finds_it_empty_waits_for_an_element),
-        cmocka_unit_test(who_finds_it_full_waits_for_a_slot),
-        cmocka_unit_test(who_is_ready_does_not_suspend),
-        cmocka_unit_test(closing_ends_who_waits),
+        cmocka_unit_test(a_receiver_that_finds_it_empty_waits_for_an_element),
+        cmocka_unit_test(a_sender_that_finds_it_full_waits_for_a_slot),
+        cmocka_unit_test(a_ready_operation_does_not_suspend),
+        cmocka_unit_test(closing_ends_a_wait),
         cmocka_unit_test(a_wait_that_is_cut_short_neither_sends_nor_receives),
         cmocka_unit_test(a_receiver_that_is_destroyed_before_it_runs_has_the_element),
         cmocka_unit_test(elements_of_all_sizes_come_whole),

@@ -12,14 +12,14 @@ static void of_lock_free_queues_everything_goes_on(void **state)
     assert_int_equal(play_all(&stepped_bag), PARKED);
 }
 
-static void who_waits_for_a_lock_is_found(void **state)
+static void a_wait_for_a_lock_is_found(void **state)
 {
     (void)state;
     assert_int_equal(play_all(&stepped_spinning), HELD_UP);
 }
 
 /* There is no lock: but nobody finishes what the victim has begun. */
-static void who_waits_for_the_others_next_step_is_found(void **state)
+static void a_wait_for_the_others_next_step_is_found(void **state)
 {
     (void)state;
     assert_int_equal(play_all(&stepped_unhelped), HELD_UP);
@@ -36,8 +36,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_lock_free_queues_everything_goes_on),
-        cmocka_unit_test(who_waits_for_a_lock_is_found),
-        cmocka_unit_test(who_waits_for_the_others_next_step_is_found),
+        cmocka_unit_test(a_wait_for_a_lock_is_found),
+        cmocka_unit_test(a_wait_for_the_others_next_step_is_found),
         cmocka_unit_test(what_is_lost_in_between_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

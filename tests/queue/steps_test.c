@@ -10,7 +10,7 @@
 #include "queue/steps_scenes.h"
 
 /* (Under a mutex there are no steps: nobody parks there.) */
-static void a_thread_that_stops_stops_nobody(void **state)
+static void a_thread_that_stops_holds_up_no_other(void **state)
 {
     bool is_reference = *state == &locked || *state == &locked_unbounded;
     assert_int_equal(play_all(*state), is_reference ? ENDED : PARKED);
@@ -19,7 +19,7 @@ static void a_thread_that_stops_stops_nobody(void **state)
 int main(void)
 {
     static const queue_case cases[] = {
-        {"a_thread_that_stops_stops_nobody", a_thread_that_stops_stops_nobody, 0},
+        {"a_thread_that_stops_holds_up_no_other", a_thread_that_stops_holds_up_no_other, 0},
     };
     return queue_cases_run("steps", cases, 1);
 }

@@ -145,7 +145,7 @@ static void without_memory_nothing_is_sent(void **state)
                      -ENOMEM);
 }
 
-static void who_finds_it_empty_waits_and_each_element_wakes_one(void **state)
+static void receivers_of_an_empty_one_wait_and_each_element_wakes_one(void **state)
 {
     (void)state;
     fixture f;
@@ -169,7 +169,7 @@ static void who_finds_it_empty_waits_and_each_element_wakes_one(void **state)
     teardown(&f);
 }
 
-static void who_was_notified_in_vain_waits_on(void **state)
+static void a_receiver_notified_in_vain_waits_on(void **state)
 {
     (void)state;
     fixture f;
@@ -226,7 +226,7 @@ static void what_was_announced_to_a_destroyed_receiver_goes_to_the_next(void **s
     teardown(&f);
 }
 
-static void closing_ends_all_who_wait_and_all_who_come(void **state)
+static void closing_ends_all_waits_now_and_later(void **state)
 {
     (void)state;
     fixture f;
@@ -315,11 +315,11 @@ int main(void)
         cmocka_unit_test(what_is_sent_comes_in_order),
         cmocka_unit_test(what_was_sent_before_the_close_is_received),
         cmocka_unit_test(without_memory_nothing_is_sent),
-        cmocka_unit_test(who_finds_it_empty_waits_and_each_element_wakes_one),
-        cmocka_unit_test(who_was_notified_in_vain_waits_on),
+        cmocka_unit_test(receivers_of_an_empty_one_wait_and_each_element_wakes_one),
+        cmocka_unit_test(a_receiver_notified_in_vain_waits_on),
         cmocka_unit_test(a_receive_that_is_cut_short_takes_nothing),
         cmocka_unit_test(what_was_announced_to_a_destroyed_receiver_goes_to_the_next),
-        cmocka_unit_test(closing_ends_all_who_wait_and_all_who_come),
+        cmocka_unit_test(closing_ends_all_waits_now_and_later),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(each_element_comes_once_and_in_its_senders_order),

@@ -396,7 +396,8 @@ static void destroy_at_its_end(struct timed_by_hand *self, struct locks *locks)
 }
 
 static void
-what_was_taken_is_given_back_by_who_is_destroyed_before_his_deadline_has_ended(void **state)
+what_was_taken_is_given_back_if_the_coroutine_is_destroyed_before_its_deadline_has_ended(
+    void **state)
 {
     (void)state;
     struct timed_by_hand timed;
@@ -552,7 +553,7 @@ int main(void)
         cmocka_unit_test(a_deadline_can_be_ended_before_and_after_its_time_and_twice),
         cmocka_unit_test(a_coroutine_under_a_deadline_can_be_destroyed),
         cmocka_unit_test(
-            what_was_taken_is_given_back_by_who_is_destroyed_before_his_deadline_has_ended),
+            what_was_taken_is_given_back_if_the_coroutine_is_destroyed_before_its_deadline_has_ended),
         cmocka_unit_test(sleeps_and_deadlines_of_a_pool_race),
         cmocka_unit_test(sleeps_and_deadlines_of_a_loop_race),
     };

@@ -300,7 +300,7 @@ static uint64_t cpu_time_of(pthread_t thread)
  * One that lets others run instead would do so without end, and if it has a greater priority, as SCHED_FIFO has it, and
  * the holder's processor, in vain. How much it runs is what tells the two: a thread that sleeps does not run any more.
  */
-static void who_finds_the_list_held_sleeps_and_is_woken(void **state)
+static void a_thread_that_finds_the_list_held_sleeps_and_is_woken(void **state)
 {
     (void)state;
     enum { ALIKE = 1000 };
@@ -335,7 +335,7 @@ int main(void)
         cmocka_unit_test(a_child_begins_and_ends_though_other_threads_were_about_to),
         cmocka_unit_test(a_child_does_not_touch_what_other_threads_had_begun),
         cmocka_unit_test(what_goes_on_in_the_child_of_several_threads_ends_there),
-        cmocka_unit_test(who_finds_the_list_held_sleeps_and_is_woken),
+        cmocka_unit_test(a_thread_that_finds_the_list_held_sleeps_and_is_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

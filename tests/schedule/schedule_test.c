@@ -108,7 +108,7 @@ bide_coroutine(outer_body)
     bide_end();
 }
 
-static void schedule_moves_the_coroutine_and_nobody_else(void **state)
+static void schedule_moves_the_coroutine_and_no_other(void **state)
 {
     (void)state;
     bide_run_loop loop;
@@ -334,28 +334,28 @@ bide_coroutine(on_the_way_body)
     bide_end();
 }
 
-struct waits_for_who_moved {
+struct parent_of_moved {
     bide_task task;
     struct on_the_way child;
     bool finally;
 };
 
-bide_coroutine(waits_for_who_moved_body)
+bide_coroutine(parent_of_moved_body)
 {
-    bide_begin(waits_for_who_moved_body, struct waits_for_who_moved * self);
+    bide_begin(parent_of_moved_body, struct parent_of_moved * self);
     bide_await(bide_task_init(&self->child.task, &on_the_way_body));
     bide_finally();
     self->finally = true;
     bide_end();
 }
 
-static void who_waits_for_who_went_elsewhere_is_destroyed_with_it(void **state)
+static void the_parent_of_a_coroutine_that_went_elsewhere_is_destroyed_with_it(void **state)
 {
     (void)state;
     bide_run_loop loop;
     bide_run_loop_init(&loop);
-    struct waits_for_who_moved self = {.child = {.to = &loop.scheduler, .which = 0}};
-    bide_start(&self.task.frame, &waits_for_who_moved_body, &bide_default_context);
+    struct parent_of_moved self = {.child = {.to = &loop.scheduler, .which = 0}};
+    bide_start(&self.task.frame, &parent_of_moved_body, &bide_default_context);
     bide_resume(&self.task.frame);
     bide_destroy(&self.task.frame);
     assert_true(self.child.finally && self.finally);
@@ -425,7 +425,7 @@ bide_coroutine(goes_body)
 
 enum how { AS_A_FRAME, OWNED, OWNED_IN_THEN, OWNED_ELSEWHERE, OWNED_IN_WHEN, OWNED_WITH_DEADLINE };
 
-struct waits_for_who_goes {
+struct parent_of_leaver {
     bide_task task;
     bide_allocator *allocator;
     bide_scheduler *to;
@@ -446,7 +446,7 @@ static int same(void *argument, int status)
     return status;
 }
 
-static bide_awaiter *owned_goes(struct waits_for_who_goes *parent)
+static bide_awaiter *owned_goes(struct parent_of_leaver *parent)
 {
     struct goes *self = bide_create(sizeof *self, &goes_body, parent->allocator);
     if (self != NULL)
@@ -454,7 +454,7 @@ static bide_awaiter *owned_goes(struct waits_for_who_goes *parent)
     return bide_owned(self, &goes_body);
 }
 
-static bide_awaiter *child_of(struct waits_for_who_goes *self)
+static bide_awaiter *child_of(struct parent_of_leaver *self)
 {
     self->child.to = self->to;
     switch (self->how) {
@@ -476,9 +476,9 @@ static bide_awaiter *child_of(struct waits_for_who_goes *self)
     }
 }
 
-bide_coroutine(waits_for_who_goes_body)
+bide_coroutine(parent_of_leaver_body)
 {
-    bide_begin(waits_for_who_goes_body, struct waits_for_who_goes * self);
+    bide_begin(parent_of_leaver_body, struct parent_of_leaver * self);
     bide_await_status(self->status, child_of(self));
     self->after = true;
     bide_finally();
@@ -497,9 +497,9 @@ static void destroyed_with_the_way_back_posted_it_is_taken_back(void **state)
         bide_run_loop_init(&loop);
         bide_run_loop_init(&elsewhere);
         one_frame_init(&memory);
-        struct waits_for_who_goes self = {
+        struct parent_of_leaver self = {
             .allocator = &memory.allocator, .to = &elsewhere.scheduler, .how = how};
-        bide_start(&self.task.frame, &waits_for_who_goes_body, &loop.context);
+        bide_start(&self.task.frame, &parent_of_leaver_body, &loop.context);
         bide_resume(&self.task.frame);
         assert_int_equal(bide_run_loop_run_ready(&elsewhere), 1);
         assert_int_equal(memory.held, how != AS_A_FRAME);
@@ -517,9 +517,9 @@ static void what_was_to_start_elsewhere_is_freed_when_destroyed(void **state)
     struct one_frame memory;
     bide_run_loop_init(&elsewhere);
     one_frame_init(&memory);
-    struct waits_for_who_goes self = {
+    struct parent_of_leaver self = {
         .allocator = &memory.allocator, .to = &elsewhere.scheduler, .how = OWNED_ELSEWHERE};
-    bide_start(&self.task.frame, &waits_for_who_goes_body, &bide_default_context);
+    bide_start(&self.task.frame, &parent_of_leaver_body, &bide_default_context);
     bide_resume(&self.task.frame);
     assert_int_equal(memory.held, 1);
     bide_destroy(&self.task.frame);
@@ -536,9 +536,9 @@ static void a_branch_that_was_not_started_is_freed_when_destroyed(void **state)
     bide_run_loop_init(&loop);
     bide_run_loop_init(&elsewhere);
     one_frame_init(&memory);
-    struct waits_for_who_goes self = {
+    struct parent_of_leaver self = {
         .allocator = &memory.allocator, .to = &elsewhere.scheduler, .how = OWNED_IN_WHEN};
-    bide_start(&self.task.frame, &waits_for_who_goes_body, &loop.context);
+    bide_start(&self.task.frame, &parent_of_leaver_body, &loop.context);
     bide_resume(&self.task.frame);
     assert_int_equal(memory.held, 1);
     bide_destroy(&self.task.frame);
@@ -553,8 +553,8 @@ static void what_is_not_begun_for_want_of_a_timer_is_freed(void **state)
     (void)state;
     struct one_frame memory;
     one_frame_init(&memory);
-    struct waits_for_who_goes self = {.allocator = &memory.allocator, .how = OWNED_WITH_DEADLINE};
-    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &waits_for_who_goes_body)), 0);
+    struct parent_of_leaver self = {.allocator = &memory.allocator, .how = OWNED_WITH_DEADLINE};
+    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &parent_of_leaver_body)), 0);
     assert_int_equal(self.status, -ENOTSUP);
     assert_int_equal(memory.held, 0);
 }
@@ -700,12 +700,12 @@ static void destroyed_with_its_scope_joined_but_not_resumed_it_leaves_nothing(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schedule_moves_the_coroutine_and_nobody_else),
+        cmocka_unit_test(schedule_moves_the_coroutine_and_no_other),
         cmocka_unit_test(schedule_may_be_used_again_with_another_operation),
         cmocka_unit_test(schedule_on_comes_back_and_resume_on_goes),
         cmocka_unit_test(with_its_own_scheduler_a_coroutine_lets_others_run),
         cmocka_unit_test(then_makes_its_own_of_what_something_ends_with),
-        cmocka_unit_test(who_waits_for_who_went_elsewhere_is_destroyed_with_it),
+        cmocka_unit_test(the_parent_of_a_coroutine_that_went_elsewhere_is_destroyed_with_it),
         cmocka_unit_test(what_is_posted_is_taken_back_when_destroyed),
         cmocka_unit_test(two_operations_may_take_turns),
         cmocka_unit_test(destroyed_with_the_way_back_posted_it_is_taken_back),

@@ -27,7 +27,7 @@ static void a_condition_that_holds_is_looked_at_once(void **state)
     assert_int_equal(looks, 100);
 }
 
-static void who_spins_in_vain_does_so_ever_more_rarely(void **state)
+static void spinning_in_vain_becomes_ever_rarer(void **state)
 {
     (void)state;
     enum { WAITS = 64 * 20 };
@@ -127,7 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_condition_that_holds_is_looked_at_once),
-        cmocka_unit_test(who_spins_in_vain_does_so_ever_more_rarely),
+        cmocka_unit_test(spinning_in_vain_becomes_ever_rarer),
         cmocka_unit_test(once_it_has_paid_it_is_done_each_time),
         cmocka_unit_test(a_consumer_that_spins_misses_nothing),
     };

@@ -82,7 +82,7 @@ static void reset_forgets_the_set(void **state)
     assert_int_equal(user.status, 0);
 }
 
-static void who_is_cut_short_takes_no_set(void **state)
+static void a_wait_cut_short_takes_no_set(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -142,7 +142,7 @@ static void a_set_that_a_destroyed_coroutine_was_handed_goes_to_the_next(void **
     assert_false(bide_auto_event_try_wait(&event));
 }
 
-static void closing_ends_who_waits_but_a_set_that_is_left_lets_one_pass(void **state)
+static void closing_ends_waits_but_a_set_that_is_left_lets_one_pass(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -343,10 +343,10 @@ int main(void)
         cmocka_unit_test(it_may_be_made_set),
         cmocka_unit_test(each_set_lets_the_first_in_line_pass),
         cmocka_unit_test(reset_forgets_the_set),
-        cmocka_unit_test(who_is_cut_short_takes_no_set),
+        cmocka_unit_test(a_wait_cut_short_takes_no_set),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_line),
         cmocka_unit_test(a_set_that_a_destroyed_coroutine_was_handed_goes_to_the_next),
-        cmocka_unit_test(closing_ends_who_waits_but_a_set_that_is_left_lets_one_pass),
+        cmocka_unit_test(closing_ends_waits_but_a_set_that_is_left_lets_one_pass),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
 #if BIDE_DEBUG

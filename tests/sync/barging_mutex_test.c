@@ -94,7 +94,7 @@ static void unlocking_frees_it_and_wakes_the_first_alone(void **state)
     by_hand_assert_trace(&f.by_hand, "bc");
 }
 
-static void who_comes_takes_it_before_who_was_woken(void **state)
+static void a_comer_takes_it_before_the_woken_waiter(void **state)
 {
     (void)state;
     struct fixture f;
@@ -114,7 +114,7 @@ static void who_comes_takes_it_before_who_was_woken(void **state)
     fixture_end(&f, 0);
 }
 
-static void who_has_lost_often_enough_is_handed_it(void **state)
+static void a_waiter_that_has_lost_often_enough_is_handed_it(void **state)
 {
     (void)state;
     struct fixture f;
@@ -144,7 +144,7 @@ static void pass(struct fixture *self, int count)
     }
 }
 
-static void who_was_woken_is_passed_so_often_and_then_it_is_left_to_him(void **state)
+static void a_woken_waiter_is_passed_so_often_and_then_handed_it(void **state)
 {
     (void)state;
     struct fixture f;
@@ -163,7 +163,7 @@ static void who_was_woken_is_passed_so_often_and_then_it_is_left_to_him(void **s
     by_hand_assert_trace(&f.by_hand, "c");
 }
 
-static void who_comes_when_it_is_left_to_another_gets_in_line(void **state)
+static void a_comer_gets_in_line_when_it_is_handed_to_another(void **state)
 {
     (void)state;
     struct fixture f;
@@ -182,7 +182,7 @@ static void who_comes_when_it_is_left_to_another_gets_in_line(void **state)
     bide_barging_mutex_destroy(&f.mutex);
 }
 
-static void to_whom_it_is_left_has_it_although_asked_to_stop(void **state)
+static void a_waiter_handed_it_has_it_although_asked_to_stop(void **state)
 {
     (void)state;
     struct fixture f;
@@ -195,7 +195,7 @@ static void to_whom_it_is_left_has_it_although_asked_to_stop(void **state)
     fixture_end(&f, 0);
 }
 
-static void it_is_left_to_nobody_when_who_was_woken_is_destroyed(void **state)
+static void destroying_the_woken_waiter_takes_back_a_hand_over(void **state)
 {
     (void)state;
     struct fixture f;
@@ -211,7 +211,7 @@ static void it_is_left_to_nobody_when_who_was_woken_is_destroyed(void **state)
     fixture_end(&f, 1);
 }
 
-static void it_is_left_to_nobody_when_it_is_closed(void **state)
+static void a_close_takes_back_a_hand_over(void **state)
 {
     (void)state;
     struct fixture f;
@@ -247,7 +247,7 @@ bide_coroutine(barger_body)
     bide_end();
 }
 
-static void who_never_suspends_in_between_suspends_at_last(void **state)
+static void a_holder_that_never_suspends_in_between_suspends_at_last(void **state)
 {
     (void)state;
     struct fixture f;
@@ -265,7 +265,7 @@ static void who_never_suspends_in_between_suspends_at_last(void **state)
     assert_int_equal(barger.count, BIDE_BARGING_PASSES + 1);
 }
 
-static void who_is_asked_to_stop_on_its_way_wakes_the_next(void **state)
+static void a_waiter_asked_to_stop_on_its_way_wakes_the_next(void **state)
 {
     (void)state;
     struct fixture f;
@@ -282,7 +282,7 @@ static void who_is_asked_to_stop_on_its_way_wakes_the_next(void **state)
     fixture_end(&f, 1);
 }
 
-static void who_is_asked_to_stop_and_finds_it_free_has_it(void **state)
+static void a_waiter_asked_to_stop_that_finds_it_free_has_it(void **state)
 {
     (void)state;
     struct fixture f;
@@ -294,7 +294,7 @@ static void who_is_asked_to_stop_and_finds_it_free_has_it(void **state)
     fixture_end(&f, 0);
 }
 
-static void who_leaves_the_line_takes_its_hand_over_along(void **state)
+static void a_waiter_that_leaves_the_line_takes_its_hand_over_along(void **state)
 {
     (void)state;
     struct fixture f;
@@ -515,17 +515,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unlocking_frees_it_and_wakes_the_first_alone),
-        cmocka_unit_test(who_comes_takes_it_before_who_was_woken),
-        cmocka_unit_test(who_has_lost_often_enough_is_handed_it),
-        cmocka_unit_test(who_was_woken_is_passed_so_often_and_then_it_is_left_to_him),
-        cmocka_unit_test(who_comes_when_it_is_left_to_another_gets_in_line),
-        cmocka_unit_test(to_whom_it_is_left_has_it_although_asked_to_stop),
-        cmocka_unit_test(it_is_left_to_nobody_when_who_was_woken_is_destroyed),
-        cmocka_unit_test(it_is_left_to_nobody_when_it_is_closed),
-        cmocka_unit_test(who_never_suspends_in_between_suspends_at_last),
-        cmocka_unit_test(who_is_asked_to_stop_on_its_way_wakes_the_next),
-        cmocka_unit_test(who_is_asked_to_stop_and_finds_it_free_has_it),
-        cmocka_unit_test(who_leaves_the_line_takes_its_hand_over_along),
+        cmocka_unit_test(a_comer_takes_it_before_the_woken_waiter),
+        cmocka_unit_test(a_waiter_that_has_lost_often_enough_is_handed_it),
+        cmocka_unit_test(a_woken_waiter_is_passed_so_often_and_then_handed_it),
+        cmocka_unit_test(a_comer_gets_in_line_when_it_is_handed_to_another),
+        cmocka_unit_test(a_waiter_handed_it_has_it_although_asked_to_stop),
+        cmocka_unit_test(destroying_the_woken_waiter_takes_back_a_hand_over),
+        cmocka_unit_test(a_close_takes_back_a_hand_over),
+        cmocka_unit_test(a_holder_that_never_suspends_in_between_suspends_at_last),
+        cmocka_unit_test(a_waiter_asked_to_stop_on_its_way_wakes_the_next),
+        cmocka_unit_test(a_waiter_asked_to_stop_that_finds_it_free_has_it),
+        cmocka_unit_test(a_waiter_that_leaves_the_line_takes_its_hand_over_along),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_line_wherever_it_is),
         cmocka_unit_test(closing_ends_those_in_line_and_on_their_way),
 #if BIDE_DEBUG && TESTING_HOSTED

@@ -343,7 +343,7 @@ static void storm_begin_waits(struct storm *s, uint64_t *random)
     }
 }
 
-static void each_wait_ends_once_whoever_ends_it(void **state)
+static void each_wait_ends_once_whatever_ends_it(void **state)
 {
     (void)state;
     struct storm s = {.rounds = rounds_of(4000), .seed = testing_seed()};
@@ -400,7 +400,7 @@ int main(void)
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_list_and_its_source),
 #if TESTING_HOSTED
         cmocka_unit_test(a_million_waits_are_cut_short_in_linear_time),
-        cmocka_unit_test(each_wait_ends_once_whoever_ends_it),
+        cmocka_unit_test(each_wait_ends_once_whatever_ends_it),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

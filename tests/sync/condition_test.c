@@ -111,7 +111,7 @@ static void fixture_end(struct fixture *self)
     bide_mutex_destroy(&self->mutex);
 }
 
-static void notify_one_wakes_who_has_waited_longest(void **state)
+static void notify_one_wakes_the_longest_waiting(void **state)
 {
     (void)state;
     struct fixture f;
@@ -124,7 +124,7 @@ static void notify_one_wakes_who_has_waited_longest(void **state)
     fixture_end(&f);
 }
 
-static void notify_all_wakes_those_who_wait_in_order(void **state)
+static void notify_all_wakes_waiters_in_order(void **state)
 {
     (void)state;
     struct fixture f;
@@ -136,7 +136,7 @@ static void notify_all_wakes_those_who_wait_in_order(void **state)
     by_hand_assert_trace(&f.by_hand, "e");
 }
 
-static void who_waits_later_is_not_woken_by_what_came_before(void **state)
+static void a_later_waiter_is_not_woken_by_an_earlier_notification(void **state)
 {
     (void)state;
     struct fixture f;
@@ -201,7 +201,7 @@ static void locking_again_is_not_cut_short(void **state)
     fixture_end(&f);
 }
 
-static void who_was_asked_to_stop_before_keeps_the_mutex(void **state)
+static void a_waiter_asked_to_stop_before_keeps_the_mutex(void **state)
 {
     (void)state;
     struct fixture f;
@@ -215,7 +215,7 @@ static void who_was_asked_to_stop_before_keeps_the_mutex(void **state)
     fixture_end(&f);
 }
 
-static void closing_ends_those_who_wait_and_those_who_come_with_the_mutex(void **state)
+static void closing_ends_waits_now_and_later_with_the_mutex(void **state)
 {
     (void)state;
     struct fixture f;
@@ -476,14 +476,14 @@ static void no_notification_is_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(notify_one_wakes_who_has_waited_longest),
-        cmocka_unit_test(notify_all_wakes_those_who_wait_in_order),
-        cmocka_unit_test(who_waits_later_is_not_woken_by_what_came_before),
+        cmocka_unit_test(notify_one_wakes_the_longest_waiting),
+        cmocka_unit_test(notify_all_wakes_waiters_in_order),
+        cmocka_unit_test(a_later_waiter_is_not_woken_by_an_earlier_notification),
         cmocka_unit_test(it_is_notified_with_the_mutex_too_and_goes_on_when_that_is_free),
         cmocka_unit_test(a_wait_that_is_cut_short_has_the_mutex_and_no_notification),
         cmocka_unit_test(locking_again_is_not_cut_short),
-        cmocka_unit_test(who_was_asked_to_stop_before_keeps_the_mutex),
-        cmocka_unit_test(closing_ends_those_who_wait_and_those_who_come_with_the_mutex),
+        cmocka_unit_test(a_waiter_asked_to_stop_before_keeps_the_mutex),
+        cmocka_unit_test(closing_ends_waits_now_and_later_with_the_mutex),
         cmocka_unit_test(if_the_mutex_is_closed_it_says_that_it_is_not_locked),
         cmocka_unit_test(a_destroyed_coroutine_passes_on_what_it_was_given),
 #if BIDE_DEBUG && TESTING_HOSTED

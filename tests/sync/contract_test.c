@@ -923,7 +923,7 @@ static void *wake_a_chain(void *argument)
 }
 
 /* Of one object, where what one has is handed to the next; else each wakes the object of the next. */
-static void a_crowd_of_whom_each_wakes_the_next(void **state)
+static void a_crowd_of_which_each_wakes_the_next(void **state)
 {
     const primitive *p = *state;
     size_t objects = p->hand_on != NULL && p->most_waiting == 0 ? 1 : crowd_size();
@@ -1036,7 +1036,7 @@ static const struct {
     CASE(a_descriptor_is_readable_when_it_is_woken_or_closed, ANY),
     CASE(a_descriptor_is_readable_when_it_is_cut_short, ANY),
     CASE(a_descriptor_is_readable_at_once_when_it_is_ready, ANY),
-    CASE(a_crowd_of_whom_each_wakes_the_next, ANY),
+    CASE(a_crowd_of_which_each_wakes_the_next, ANY),
     CASE(a_crowd_whose_members_are_woken_at_once, MANY | ALL),
     CASE(a_crowd_whose_members_are_closed_at_once, MANY | CLOSES),
     CASE(a_crowd_whose_members_are_asked_to_stop_at_once, MANY),

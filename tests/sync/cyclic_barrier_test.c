@@ -84,7 +84,7 @@ static void a_token_is_waited_with_for_its_phase(void **state)
     by_hand_assert_trace(&by_hand, "ab");
 }
 
-static void who_drops_out_is_missed_in_no_later_phase(void **state)
+static void a_party_that_drops_out_is_missed_in_no_later_phase(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -126,7 +126,7 @@ static void a_wait_that_is_cut_short_takes_its_arrival_back(void **state)
     by_hand_assert_trace(&by_hand, "adbc");
 }
 
-static void who_was_asked_to_stop_before_has_not_arrived_unless_as_the_last(void **state)
+static void a_party_asked_to_stop_before_has_not_arrived_unless_as_the_last(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -486,9 +486,9 @@ int main(void)
         cmocka_unit_test(all_go_on_when_the_last_has_arrived),
         cmocka_unit_test(one_party_alone_is_always_the_last),
         cmocka_unit_test(a_token_is_waited_with_for_its_phase),
-        cmocka_unit_test(who_drops_out_is_missed_in_no_later_phase),
+        cmocka_unit_test(a_party_that_drops_out_is_missed_in_no_later_phase),
         cmocka_unit_test(a_wait_that_is_cut_short_takes_its_arrival_back),
-        cmocka_unit_test(who_was_asked_to_stop_before_has_not_arrived_unless_as_the_last),
+        cmocka_unit_test(a_party_asked_to_stop_before_has_not_arrived_unless_as_the_last),
         cmocka_unit_test(a_phase_that_is_complete_is_not_taken_back),
         cmocka_unit_test(an_arrival_with_a_token_is_for_good),
         cmocka_unit_test(the_arrival_of_a_destroyed_coroutine_is_taken_back),

@@ -38,7 +38,7 @@ static void begin_waiter(struct waiter *self, by_hand *by_hand, bide_event *even
     by_hand_begin(by_hand, &self->task);
 }
 
-static void who_waits_ends_with_epipe_in_order_of_arrival(void **state)
+static void waits_end_with_epipe_in_order_of_arrival(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -58,7 +58,7 @@ static void who_waits_ends_with_epipe_in_order_of_arrival(void **state)
     bide_event_destroy(&event);
 }
 
-static void who_comes_later_ends_with_epipe_at_once(void **state)
+static void a_later_wait_ends_with_epipe_at_once(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -97,7 +97,7 @@ static void set_and_reset_do_nothing_to_a_closed_event(void **state)
     }
 }
 
-static void who_was_woken_by_the_set_is_not_ended_by_the_close(void **state)
+static void a_wait_ended_by_the_set_is_not_ended_by_the_close(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -282,10 +282,10 @@ static void each_wait_ends_once_however_it_is_set_and_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_ends_with_epipe_in_order_of_arrival),
-        cmocka_unit_test(who_comes_later_ends_with_epipe_at_once),
+        cmocka_unit_test(waits_end_with_epipe_in_order_of_arrival),
+        cmocka_unit_test(a_later_wait_ends_with_epipe_at_once),
         cmocka_unit_test(set_and_reset_do_nothing_to_a_closed_event),
-        cmocka_unit_test(who_was_woken_by_the_set_is_not_ended_by_the_close),
+        cmocka_unit_test(a_wait_ended_by_the_set_is_not_ended_by_the_close),
         cmocka_unit_test(a_closed_wait_is_not_cut_short),
         cmocka_unit_test(a_waiter_of_a_closed_event_may_be_destroyed),
 #if TESTING_HOSTED

@@ -189,7 +189,7 @@ static void so_many_are_notified_so_many_try(void **state)
     fixture_end(&f);
 }
 
-static void who_came_first_is_let_go_first(void **state)
+static void waiters_are_let_go_in_order_of_arrival(void **state)
 {
     (void)state;
     struct fixture f;
@@ -203,7 +203,7 @@ static void who_came_first_is_let_go_first(void **state)
     fixture_end(&f);
 }
 
-static void who_is_tried_for_in_vain_waits_on(void **state)
+static void a_waiter_tried_for_in_vain_waits_on(void **state)
 {
     (void)state;
     struct fixture f;
@@ -221,7 +221,7 @@ static void who_is_tried_for_in_vain_waits_on(void **state)
     fixture_end(&f);
 }
 
-static void who_comes_does_not_overtake_who_waits(void **state)
+static void a_comer_does_not_overtake_a_waiter(void **state)
 {
     (void)state;
     struct fixture f;
@@ -235,7 +235,7 @@ static void who_comes_does_not_overtake_who_waits(void **state)
     fixture_end(&f);
 }
 
-static void who_is_woken_in_vain_waits_on(void **state)
+static void a_waiter_woken_in_vain_waits_on(void **state)
 {
     (void)state;
     struct fixture f;
@@ -253,7 +253,7 @@ static void who_is_woken_in_vain_waits_on(void **state)
     fixture_end(&f);
 }
 
-static void who_succeeds_and_finds_more_lets_the_next_go(void **state)
+static void a_waiter_that_succeeds_and_finds_more_lets_the_next_go(void **state)
 {
     (void)state;
     struct fixture f;
@@ -269,7 +269,7 @@ static void who_succeeds_and_finds_more_lets_the_next_go(void **state)
 
 /* ---- Cut short, destroyed ---- */
 
-static void a_request_ends_who_was_tried_for_in_vain(void **state)
+static void a_request_ends_a_waiter_tried_for_in_vain(void **state)
 {
     (void)state;
     for (int stopped = 0; stopped < USERS; stopped++) {
@@ -287,7 +287,7 @@ static void a_request_ends_who_was_tried_for_in_vain(void **state)
     }
 }
 
-static void a_request_ends_who_was_woken_in_vain(void **state)
+static void a_request_ends_a_waiter_woken_in_vain(void **state)
 {
     (void)state;
     struct fixture f;
@@ -306,7 +306,7 @@ static void a_request_ends_who_was_woken_in_vain(void **state)
     fixture_end(&f);
 }
 
-static void a_request_takes_nothing_from_who_may_have_it(void **state)
+static void a_request_takes_nothing_from_a_waiter_that_may_have_it(void **state)
 {
     (void)state;
     struct fixture f;
@@ -319,7 +319,7 @@ static void a_request_takes_nothing_from_who_may_have_it(void **state)
     fixture_end(&f);
 }
 
-static void who_is_destroyed_as_it_waits_leaves(void **state)
+static void a_destroyed_waiter_leaves_the_line(void **state)
 {
     (void)state;
     for (int destroyed = 0; destroyed < USERS; destroyed++) {
@@ -336,7 +336,7 @@ static void who_is_destroyed_as_it_waits_leaves(void **state)
     }
 }
 
-static void who_is_destroyed_after_it_was_tried_for_has_done_it(void **state)
+static void a_waiter_destroyed_after_it_was_tried_for_has_done_it(void **state)
 {
     (void)state;
     struct fixture f;
@@ -353,7 +353,7 @@ static void who_is_destroyed_after_it_was_tried_for_has_done_it(void **state)
     fixture_end(&f);
 }
 
-static void the_turn_of_who_is_destroyed_goes_to_the_next(void **state)
+static void the_turn_of_a_destroyed_waiter_goes_to_the_next(void **state)
 {
     (void)state;
     struct fixture f;
@@ -423,17 +423,17 @@ int main(void)
         cmocka_unit_test(what_succeeds_at_once_does_not_wait),
         cmocka_unit_test(any_other_answer_ends_it),
         cmocka_unit_test(so_many_are_notified_so_many_try),
-        cmocka_unit_test(who_came_first_is_let_go_first),
-        cmocka_unit_test(who_is_tried_for_in_vain_waits_on),
-        cmocka_unit_test(who_comes_does_not_overtake_who_waits),
-        cmocka_unit_test(who_is_woken_in_vain_waits_on),
-        cmocka_unit_test(who_succeeds_and_finds_more_lets_the_next_go),
-        cmocka_unit_test(a_request_ends_who_was_tried_for_in_vain),
-        cmocka_unit_test(a_request_ends_who_was_woken_in_vain),
-        cmocka_unit_test(a_request_takes_nothing_from_who_may_have_it),
-        cmocka_unit_test(who_is_destroyed_as_it_waits_leaves),
-        cmocka_unit_test(who_is_destroyed_after_it_was_tried_for_has_done_it),
-        cmocka_unit_test(the_turn_of_who_is_destroyed_goes_to_the_next),
+        cmocka_unit_test(waiters_are_let_go_in_order_of_arrival),
+        cmocka_unit_test(a_waiter_tried_for_in_vain_waits_on),
+        cmocka_unit_test(a_comer_does_not_overtake_a_waiter),
+        cmocka_unit_test(a_waiter_woken_in_vain_waits_on),
+        cmocka_unit_test(a_waiter_that_succeeds_and_finds_more_lets_the_next_go),
+        cmocka_unit_test(a_request_ends_a_waiter_tried_for_in_vain),
+        cmocka_unit_test(a_request_ends_a_waiter_woken_in_vain),
+        cmocka_unit_test(a_request_takes_nothing_from_a_waiter_that_may_have_it),
+        cmocka_unit_test(a_destroyed_waiter_leaves_the_line),
+        cmocka_unit_test(a_waiter_destroyed_after_it_was_tried_for_has_done_it),
+        cmocka_unit_test(the_turn_of_a_destroyed_waiter_goes_to_the_next),
         cmocka_unit_test(it_stays_watched_where_all_wait_and_notify_on_one_thread),
         cmocka_unit_test(it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while),
     };

@@ -183,7 +183,7 @@ static void a_wait_after_reset_waits_for_the_next_set(void **state)
     }
 }
 
-static void who_was_woken_stays_woken_by_a_reset(void **state)
+static void a_woken_waiter_stays_woken_after_a_reset(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -283,7 +283,7 @@ bide_coroutine(setter_body)
     bide_end();
 }
 
-static void who_was_woken_first_runs_before_those_it_wakes(void **state)
+static void the_first_woken_runs_before_those_it_wakes(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -556,10 +556,10 @@ int main(void)
         cmocka_unit_test(each_waiter_is_woken_on_its_own_scheduler),
         cmocka_unit_test(set_twice_is_set_once),
         cmocka_unit_test(a_wait_after_reset_waits_for_the_next_set),
-        cmocka_unit_test(who_was_woken_stays_woken_by_a_reset),
+        cmocka_unit_test(a_woken_waiter_stays_woken_after_a_reset),
         cmocka_unit_test(reset_of_an_event_that_is_not_set_keeps_its_waiters),
         cmocka_unit_test(a_set_inside_a_resumed_waiter_does_not_nest),
-        cmocka_unit_test(who_was_woken_first_runs_before_those_it_wakes),
+        cmocka_unit_test(the_first_woken_runs_before_those_it_wakes),
 #if TESTING_HOSTED
         cmocka_unit_test(the_event_may_be_destroyed_by_its_waiter),
         cmocka_unit_test(the_event_may_be_destroyed_by_its_waiter_while_set_runs_in_another_thread),

@@ -50,7 +50,7 @@ static void one_of_none_is_zero_at_once(void **state)
     assert_true(bide_latch_try_wait(&latch));
 }
 
-static void who_arrives_and_waits_is_counted_and_waits(void **state)
+static void an_arrival_that_waits_is_counted_and_waits(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -101,7 +101,7 @@ static void a_destroyed_coroutine_waits_no_longer(void **state)
     bide_latch_destroy(&latch);
 }
 
-static void closing_ends_who_waits_for_a_zero_that_has_not_come(void **state)
+static void closing_ends_waits_for_a_zero_that_has_not_come(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -267,7 +267,7 @@ static void *count_down(void *argument)
     return NULL;
 }
 
-static void who_has_waited_sees_all_and_frees_it(void **state)
+static void a_waiter_sees_all_and_frees_it(void **state)
 {
     (void)state;
     struct rounds rounds = {.rounds = rounds_of(5000), .seed = testing_seed()};
@@ -312,15 +312,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_go_on_at_zero_in_order_of_arrival),
         cmocka_unit_test(one_of_none_is_zero_at_once),
-        cmocka_unit_test(who_arrives_and_waits_is_counted_and_waits),
+        cmocka_unit_test(an_arrival_that_waits_is_counted_and_waits),
         cmocka_unit_test(a_wait_that_is_cut_short_leaves_the_count_as_it_is),
         cmocka_unit_test(a_destroyed_coroutine_waits_no_longer),
-        cmocka_unit_test(closing_ends_who_waits_for_a_zero_that_has_not_come),
+        cmocka_unit_test(closing_ends_waits_for_a_zero_that_has_not_come),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
         cmocka_unit_test(a_million_meet_on_a_small_stack),
-        cmocka_unit_test(who_has_waited_sees_all_and_frees_it),
+        cmocka_unit_test(a_waiter_sees_all_and_frees_it),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

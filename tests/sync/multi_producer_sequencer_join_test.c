@@ -191,7 +191,7 @@ static void run_flow(uint8_t size, uint32_t visits, uint64_t seed)
     bide_sequence_group8_destroy(&flow.gate);
 }
 
-static void who_comes_and_goes_gets_all_that_is_claimed_meanwhile(void **state)
+static void a_consumer_that_comes_and_goes_gets_all_that_is_claimed_meanwhile(void **state)
 {
     (void)state;
     const uint8_t sizes[] = {1, 4, MOST_SIZE};
@@ -203,7 +203,7 @@ static void who_comes_and_goes_gets_all_that_is_claimed_meanwhile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_comes_and_goes_gets_all_that_is_claimed_meanwhile),
+        cmocka_unit_test(a_consumer_that_comes_and_goes_gets_all_that_is_claimed_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

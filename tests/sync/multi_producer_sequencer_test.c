@@ -204,7 +204,7 @@ static uint32_t storm_look(struct storm *s, uint32_t ended[3])
     return wrong;
 }
 
-static void each_claim_and_wait_ends_once_whoever_ends_it(void **state)
+static void each_claim_and_wait_ends_once_whatever_ends_it(void **state)
 {
     (void)state;
     struct storm s = {.rounds = rounds_of(4000), .seed = testing_seed()};
@@ -324,7 +324,7 @@ int main(void)
 #endif
     failed += multi_run();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_claim_and_wait_ends_once_whoever_ends_it),
+        cmocka_unit_test(each_claim_and_wait_ends_once_whatever_ends_it),
 #if BIDE_DEBUG
         cmocka_unit_test(misuse_is_told),
 #endif

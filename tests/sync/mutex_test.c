@@ -88,7 +88,7 @@ static void it_is_handed_over_in_the_order_of_arrival(void **state)
     bide_mutex_destroy(&mutex);
 }
 
-static void closing_ends_those_in_line_and_those_who_come(void **state)
+static void closing_ends_those_in_line_and_those_that_come(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -319,7 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_free_at_first_and_after_unlocking),
         cmocka_unit_test(it_is_handed_over_in_the_order_of_arrival),
-        cmocka_unit_test(closing_ends_those_in_line_and_those_who_come),
+        cmocka_unit_test(closing_ends_those_in_line_and_those_that_come),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_line),
         cmocka_unit_test(what_was_handed_over_to_a_destroyed_coroutine_goes_to_the_next),
 #if BIDE_DEBUG && TESTING_HOSTED

@@ -111,7 +111,7 @@ static void phases_wrap_around(void **state)
     assert_int_equal(probe_ended(&probe), 2);
 }
 
-static void who_is_cut_short_takes_nothing(void **state)
+static void a_wait_cut_short_takes_nothing(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -157,7 +157,7 @@ static void a_destroyed_coroutine_leaves_the_line(void **state)
 }
 
 /* The first was notified alone and the second with all the others, before either runs. */
-static void what_one_was_notified_for_goes_to_the_next_though_all_were_notified_since(void **state)
+static void a_notification_of_one_goes_to_the_next_though_all_were_notified_since(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -198,7 +198,7 @@ static void what_a_wait_has_found_goes_to_the_next_though_all_were_notified_sinc
     bide_notify_destroy(&notify);
 }
 
-static void closing_ends_who_waits_but_what_is_remembered_lets_one_pass(void **state)
+static void closing_ends_waits_but_what_is_remembered_lets_one_pass(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -378,7 +378,7 @@ static void *take_items(void *argument)
     return NULL;
 }
 
-static void nobody_waits_beside_what_he_waits_for(void **state)
+static void no_wait_remains_beside_what_it_waits_for(void **state)
 {
     (void)state;
     struct market market = {.rounds = rounds_of(3000)};
@@ -431,18 +431,18 @@ int main(void)
         cmocka_unit_test(all_takes_nothing_of_what_is_remembered),
         cmocka_unit_test(a_wait_begins_when_it_is_made_not_when_it_is_awaited),
         cmocka_unit_test(phases_wrap_around),
-        cmocka_unit_test(who_is_cut_short_takes_nothing),
+        cmocka_unit_test(a_wait_cut_short_takes_nothing),
         cmocka_unit_test(a_destroyed_coroutine_leaves_the_line),
-        cmocka_unit_test(what_one_was_notified_for_goes_to_the_next_though_all_were_notified_since),
+        cmocka_unit_test(a_notification_of_one_goes_to_the_next_though_all_were_notified_since),
         cmocka_unit_test(what_a_wait_has_found_goes_to_the_next_though_all_were_notified_since),
-        cmocka_unit_test(closing_ends_who_waits_but_what_is_remembered_lets_one_pass),
+        cmocka_unit_test(closing_ends_waits_but_what_is_remembered_lets_one_pass),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
 #if BIDE_DEBUG
         cmocka_unit_test(to_destroy_it_while_it_is_awaited_is_misuse),
 #endif
         cmocka_unit_test(a_million_are_notified_on_a_small_stack),
-        cmocka_unit_test(nobody_waits_beside_what_he_waits_for),
+        cmocka_unit_test(no_wait_remains_beside_what_it_waits_for),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

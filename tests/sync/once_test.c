@@ -181,7 +181,7 @@ static void a_wait_is_cut_short_and_the_others_go_on(void **state)
     bide_once_destroy(&f.once);
 }
 
-static void the_turn_of_one_who_is_destroyed_goes_to_the_next(void **state)
+static void the_turn_of_a_destroyed_waiter_goes_to_the_next(void **state)
 {
     (void)state;
     struct fixture f;
@@ -196,7 +196,7 @@ static void the_turn_of_one_who_is_destroyed_goes_to_the_next(void **state)
     bide_once_destroy(&f.once);
 }
 
-static void closing_ends_those_who_wait_unless_it_is_done(void **state)
+static void closing_ends_waits_unless_it_is_done(void **state)
 {
     (void)state;
     struct fixture f;
@@ -214,7 +214,7 @@ static void closing_ends_those_who_wait_unless_it_is_done(void **state)
     bide_once_destroy(&f.once);
 }
 
-static void closing_after_the_end_disturbs_nobody(void **state)
+static void closing_after_the_end_disturbs_no_wait(void **state)
 {
     (void)state;
     struct fixture f;
@@ -502,9 +502,9 @@ int main(void)
         cmocka_unit_test(the_first_runs_it_and_the_others_wait_until_it_is_done),
         cmocka_unit_test(if_it_was_not_done_the_next_in_line_runs_it),
         cmocka_unit_test(a_wait_is_cut_short_and_the_others_go_on),
-        cmocka_unit_test(the_turn_of_one_who_is_destroyed_goes_to_the_next),
-        cmocka_unit_test(closing_ends_those_who_wait_unless_it_is_done),
-        cmocka_unit_test(closing_after_the_end_disturbs_nobody),
+        cmocka_unit_test(the_turn_of_a_destroyed_waiter_goes_to_the_next),
+        cmocka_unit_test(closing_ends_waits_unless_it_is_done),
+        cmocka_unit_test(closing_after_the_end_disturbs_no_wait),
         cmocka_unit_test(an_operation_is_run_once_and_a_failure_is_only_the_runners),
         cmocka_unit_test(if_the_runner_is_asked_to_stop_the_next_runs_it),
         cmocka_unit_test(if_the_runner_is_destroyed_so_is_its_operation_and_the_next_runs_it),

@@ -134,7 +134,7 @@ static void readers_side_by_side_go_on_together_and_writers_one_by_one(void **st
     bide_rw_lock_destroy(&f.rw);
 }
 
-static void who_downgrades_reads_on_with_the_next_readers_and_no_writer_between(void **state)
+static void a_downgraded_writer_reads_on_with_the_next_readers_and_no_writer_between(void **state)
 {
     (void)state;
     struct fixture f;
@@ -207,7 +207,7 @@ static void what_was_handed_over_is_not_lost_to_a_request(void **state)
     bide_rw_lock_destroy(&f.rw);
 }
 
-static void closing_ends_those_in_line_and_those_who_come(void **state)
+static void closing_ends_those_in_line_and_those_that_come(void **state)
 {
     (void)state;
     struct fixture f;
@@ -420,11 +420,11 @@ int main(void)
         cmocka_unit_test(many_read_and_one_writes),
         cmocka_unit_test(a_writer_that_waits_holds_off_later_readers),
         cmocka_unit_test(readers_side_by_side_go_on_together_and_writers_one_by_one),
-        cmocka_unit_test(who_downgrades_reads_on_with_the_next_readers_and_no_writer_between),
+        cmocka_unit_test(a_downgraded_writer_reads_on_with_the_next_readers_and_no_writer_between),
         cmocka_unit_test(a_writer_that_gives_up_lets_the_readers_behind_it_pass),
         cmocka_unit_test(what_was_handed_over_to_a_destroyed_coroutine_goes_to_the_next),
         cmocka_unit_test(what_was_handed_over_is_not_lost_to_a_request),
-        cmocka_unit_test(closing_ends_those_in_line_and_those_who_come),
+        cmocka_unit_test(closing_ends_those_in_line_and_those_that_come),
 #if BIDE_DEBUG && TESTING_HOSTED
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
 #endif

@@ -82,7 +82,7 @@ static void more_permits_than_there_can_be_are_never_free(void **state)
     bide_semaphore_destroy(&semaphore);
 }
 
-static void who_comes_first_is_served_first_however_much_he_wants(void **state)
+static void waiters_are_served_in_order_of_arrival_whatever_they_want(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -149,7 +149,7 @@ static void permits_that_were_handed_over_are_not_lost_to_a_request(void **state
     assert_int_equal(bide_semaphore_available(&semaphore), 0);
 }
 
-static void closing_ends_all_who_wait_and_all_who_come(void **state)
+static void closing_ends_all_waits_now_and_later(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -330,10 +330,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_has_the_permits_that_it_was_made_with),
         cmocka_unit_test(more_permits_than_there_can_be_are_never_free),
-        cmocka_unit_test(who_comes_first_is_served_first_however_much_he_wants),
+        cmocka_unit_test(waiters_are_served_in_order_of_arrival_whatever_they_want),
         cmocka_unit_test(a_cancelled_wait_takes_nothing_and_lets_the_next_go_on),
         cmocka_unit_test(permits_that_were_handed_over_are_not_lost_to_a_request),
-        cmocka_unit_test(closing_ends_all_who_wait_and_all_who_come),
+        cmocka_unit_test(closing_ends_all_waits_now_and_later),
         cmocka_unit_test(permits_that_were_handed_over_to_a_destroyed_coroutine_go_to_the_next),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_acquires_until_a_deadline),

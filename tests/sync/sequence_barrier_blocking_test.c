@@ -62,9 +62,10 @@ static void destroy_it_while_it_is_awaited(void)
 static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
 {
     (void)state;
-    assert_true(misuse_aborts_naming(destroy_it_while_it_is_awaited,
-                                     "a sequence barrier is destroyed while it is waited for: &precious",
-                                     "destroy_it_while_it_is_awaited"));
+    assert_true(
+        misuse_aborts_naming(destroy_it_while_it_is_awaited,
+                             "a sequence barrier is destroyed while it is waited for: &precious",
+                             "destroy_it_while_it_is_awaited"));
 }
 #endif
 
@@ -115,7 +116,7 @@ static void *follow(void *argument)
     }
 }
 
-static void nothing_that_is_published_is_missed_by_who_gives_up(void **state)
+static void nothing_published_is_missed_by_a_wait_that_gives_up(void **state)
 {
     (void)state;
     struct stress stress = {.count = rounds_of(20000), .seed = testing_seed()};
@@ -154,7 +155,7 @@ int main(void)
 #if BIDE_DEBUG
         cmocka_unit_test(to_destroy_it_while_it_is_awaited_is_misuse),
 #endif
-        cmocka_unit_test(nothing_that_is_published_is_missed_by_who_gives_up),
+        cmocka_unit_test(nothing_published_is_missed_by_a_wait_that_gives_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void each_set_lets_one_wait_pass(void **state)
     bide_single_consumer_auto_event_destroy(&event);
 }
 
-static void a_set_that_nobody_waits_for_is_remembered_once(void **state)
+static void a_set_without_a_waiter_is_remembered_once(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -211,7 +211,7 @@ static void a_waiter_may_be_destroyed(void **state)
     }
 }
 
-static void who_waits_for_a_closed_one_ends_with_epipe(void **state)
+static void a_wait_for_a_closed_event_ends_with_epipe(void **state)
 {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
@@ -412,7 +412,7 @@ static void no_set_is_lost_when_waits_are_cut_short(void **state)
     run_stress(false);
 }
 
-static void no_set_is_lost_when_who_has_waited_resets(void **state)
+static void no_set_is_lost_when_the_waiter_resets(void **state)
 {
     (void)state;
     run_stress(true);
@@ -477,10 +477,10 @@ int main(void)
         cmocka_unit_test(once_set_it_lets_every_wait_pass_until_it_is_reset),
         cmocka_unit_test(a_wait_that_is_overtaken_by_the_set_ends_at_once),
         cmocka_unit_test(each_set_lets_one_wait_pass),
-        cmocka_unit_test(a_set_that_nobody_waits_for_is_remembered_once),
+        cmocka_unit_test(a_set_without_a_waiter_is_remembered_once),
         cmocka_unit_test(a_wait_that_is_cut_short_takes_nothing),
         cmocka_unit_test(a_waiter_may_be_destroyed),
-        cmocka_unit_test(who_waits_for_a_closed_one_ends_with_epipe),
+        cmocka_unit_test(a_wait_for_a_closed_event_ends_with_epipe),
         cmocka_unit_test(what_was_set_when_it_was_closed_is_still_had),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
@@ -489,7 +489,7 @@ int main(void)
         cmocka_unit_test(to_destroy_it_while_it_is_awaited_is_misuse),
 #endif
         cmocka_unit_test(no_set_is_lost_when_waits_are_cut_short),
-        cmocka_unit_test(no_set_is_lost_when_who_has_waited_resets),
+        cmocka_unit_test(no_set_is_lost_when_the_waiter_resets),
         cmocka_unit_test(a_wait_and_a_close_at_once_end_the_wait_once),
 #endif
     };

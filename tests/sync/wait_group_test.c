@@ -10,7 +10,7 @@ static bide_awaiter *wait_for(user *self)
     return bide_wait_group_wait(&self->waiter.wait_group, self->object);
 }
 
-static void who_waits_goes_on_when_all_are_done(void **state)
+static void a_waiter_goes_on_when_all_are_done(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -45,7 +45,7 @@ static void of_none_there_is_nothing_to_wait_for(void **state)
     assert_int_equal(user.status, 0);
 }
 
-static void it_is_used_again_before_who_has_waited_has_noticed(void **state)
+static void it_is_used_again_before_its_waiter_has_noticed(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -152,7 +152,7 @@ static void a_destroyed_coroutine_waits_no_longer(void **state)
     bide_wait_group_destroy(&group);
 }
 
-static void closing_ends_who_waits_for_a_zero_that_has_not_come(void **state)
+static void closing_ends_waits_for_a_zero_that_has_not_come(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -406,14 +406,14 @@ static void no_zero_is_missed_and_none_is_made_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_goes_on_when_all_are_done),
+        cmocka_unit_test(a_waiter_goes_on_when_all_are_done),
         cmocka_unit_test(of_none_there_is_nothing_to_wait_for),
-        cmocka_unit_test(it_is_used_again_before_who_has_waited_has_noticed),
+        cmocka_unit_test(it_is_used_again_before_its_waiter_has_noticed),
         cmocka_unit_test(a_wait_begins_when_it_is_made_not_when_it_is_awaited),
         cmocka_unit_test(phases_wrap_around),
         cmocka_unit_test(a_wait_that_is_cut_short_leaves_the_others),
         cmocka_unit_test(a_destroyed_coroutine_waits_no_longer),
-        cmocka_unit_test(closing_ends_who_waits_for_a_zero_that_has_not_come),
+        cmocka_unit_test(closing_ends_waits_for_a_zero_that_has_not_come),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(misuse_is_told_with_object_and_caller),

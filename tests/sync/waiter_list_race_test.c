@@ -85,25 +85,25 @@ static void race_assert_ended(struct race *race)
 #undef BIDE_SEQUENCE
 #undef BIDE_SEQUENCE_BITS
 
-static void one_consumer_with_8_bits_leaves_nobody_waiting(void **state)
+static void one_consumer_with_8_bits_leaves_no_waiter(void **state)
 {
     (void)state;
     race8_run(1, rounds_of(600), 1);
 }
 
-static void two_consumers_with_8_bits_leave_nobody_waiting(void **state)
+static void two_consumers_with_8_bits_leave_no_waiter(void **state)
 {
     (void)state;
     race8_run(2, rounds_of(600), 1);
 }
 
-static void one_consumer_with_16_bits_leaves_nobody_waiting(void **state)
+static void one_consumer_with_16_bits_leaves_no_waiter(void **state)
 {
     (void)state;
     race16_run(1, rounds_of(600), 400);
 }
 
-static void two_consumers_with_16_bits_leave_nobody_waiting(void **state)
+static void two_consumers_with_16_bits_leave_no_waiter(void **state)
 {
     (void)state;
     race16_run(2, rounds_of(600), 400);
@@ -112,10 +112,10 @@ static void two_consumers_with_16_bits_leave_nobody_waiting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_consumer_with_8_bits_leaves_nobody_waiting),
-        cmocka_unit_test(two_consumers_with_8_bits_leave_nobody_waiting),
-        cmocka_unit_test(one_consumer_with_16_bits_leaves_nobody_waiting),
-        cmocka_unit_test(two_consumers_with_16_bits_leave_nobody_waiting),
+        cmocka_unit_test(one_consumer_with_8_bits_leaves_no_waiter),
+        cmocka_unit_test(two_consumers_with_8_bits_leave_no_waiter),
+        cmocka_unit_test(one_consumer_with_16_bits_leaves_no_waiter),
+        cmocka_unit_test(two_consumers_with_16_bits_leave_no_waiter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

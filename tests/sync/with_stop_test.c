@@ -98,7 +98,7 @@ static void a_request_on_the_context_does_not_reach_it(void **state)
     }
 }
 
-static void destroying_who_waits_leaves_nothing(void **state)
+static void destroying_a_waiter_leaves_nothing(void **state)
 {
     (void)state;
     struct fixture f;
@@ -116,7 +116,7 @@ int main(void)
         cmocka_unit_test(a_request_on_the_token_cuts_it_short),
         cmocka_unit_test(a_token_that_was_asked_already_cuts_it_short_at_once),
         cmocka_unit_test(a_request_on_the_context_does_not_reach_it),
-        cmocka_unit_test(destroying_who_waits_leaves_nothing),
+        cmocka_unit_test(destroying_a_waiter_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

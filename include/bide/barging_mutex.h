@@ -278,7 +278,7 @@ BIDE_INLINE void bide_barging_mutex_destroy_checked_(bide_barging_mutex *mutex, 
 }
 
 /*
- * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the mutex is
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the mutex is
  * locked or waited for.
  * Threads: any. Progress: wait-free.
  */

@@ -5,20 +5,20 @@
  *     bide_broadcast_slot(struct event) memory[100];
  *     bide_broadcast(struct event) broadcast;
  *     bide_broadcast_init(&broadcast, memory, 100);       it keeps the last 100; at least 1
- *     bide_broadcast_send(&broadcast, &event);            the producer: 0, or -EPIPE (closed)
+ *     bide_broadcast_send(&broadcast, &event);            the sender: 0, or -EPIPE (closed)
  *
  *     bide_broadcast_subscriber(struct event) subscriber;
  *     bide_broadcast_subscribe(&subscriber, &broadcast);  from now on
  *     while (bide_broadcast_receive_blocking(&subscriber, &event, BIDE_FOREVER) == 0)
  *         if (subscriber.missed != 0) ...                 so many were lost just before this one
  *
- * One thread at a time is the producer: it sends and closes. The role is handed on by something
- * that orders the two threads, as a mutex does. A subscriber is a position and what belongs to it.
- * It is one thread's at a time; there may be any number of them, they come and go, and nobody keeps
- * a list of them. A copy of one is another that goes on from there.
+ * One thread at a time is the sender: it sends and closes. The role is handed on by something that
+ * orders the two threads, as a mutex does. A subscriber is a position and what belongs to it. It is
+ * one thread's at a time. There may be any number of them; they come and go, and no list of them is
+ * kept. A copy of a subscriber is another that goes on from there.
  *
- * A producer that stops in the middle of sending stops nobody, and takes nothing away. What is
- * found to be published can be had, or something later.
+ * A sender that stops in the middle of sending holds up no other thread, and takes nothing away.
+ * What is found to be published can be had, or something later.
  *
  * Sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters that
  * it wakes. Receiving is lock-free: it begins again only when the element was overwritten
@@ -44,9 +44,9 @@
  * What is being written is none of what is kept, since there is one place more. A receive whose
  * place was overwritten skips to the oldest element that is kept, and counts what it has skipped.
  * If that is overwritten too while it is read, it skips further, because a subscriber that stayed
- * just in front of a quick producer would never have an element.
+ * just in front of a quick sender would never have an element.
  *
- * 1. `published` is changed by the producer alone, so it reads it relaxed.
+ * 1. `published` is changed by the sender alone, so it reads it relaxed.
  * 2. Publishing releases the words of that element, and what was written before the send. A
  *    subscriber reads the place of a position only if it is not beyond `seen`, which it has loaded
  *    from `published` with acquire. So no word is older than the element that is read.
@@ -58,7 +58,7 @@
  *    batch, of those behind it. If not, n is none of the last `capacity`, and lost in any case.
  *    Words are atomics, so nothing of this is a data race, and relaxed, so they cost what plain
  *    ones do.
- * 4. Closing is the producer's, so all that was sent comes before it. A subscriber that finds the
+ * 4. Closing is the sender's, so all that was sent comes before it. A subscriber that finds the
  *    barrier shut (acquire; partner is the close) and then has had all that is published has had
  *    the last. Waiters are ended by the barrier, by the same rule.
  * 5. An element is taken when the coroutine goes on, and until then the subscriber stays where it
@@ -89,7 +89,7 @@ typedef struct bide_broadcast_ {
     size_t capacity;
     bide_shared_word_ *slots; /* places 0 to capacity - 1 */
     bide_shared_word_ *spare; /* place `capacity` */
-    /* the producer's */
+    /* the sender's */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) size_t place; /* of what is sent next */
     bool closed;
     bide_atomic(size_t) origin; /* the position that was last in place 0 */
@@ -147,15 +147,15 @@ typedef struct bide_broadcast_waiter {
 #define BIDE_BROADCAST_SIZE_(typed)             (sizeof(typed)->typed_->value)
 
 /*
- * Makes `broadcast_` an empty one over the array `memory` of `count` slots, 1 to SIZE_MAX / 4,
- * which stay the caller's and must outlive it: it keeps the last `count` elements. The memory of
- * both may go when the producer's last call has returned and nobody subscribes, receives or waits.
+ * Makes `broadcast_` an empty one over the array `memory` of `capacity` slots, 1 to SIZE_MAX / 4,
+ * which stay the caller's and must outlive it: it keeps the last `capacity` elements. The memory of
+ * both may go when the sender's last call has returned and nobody subscribes, receives or waits.
  * Threads: before it is shared.
  */
-#define bide_broadcast_init(broadcast_, memory, count)                                             \
-    ((void)sizeof(*(1 ? &(memory)->words : &(broadcast_)->spare)),                                 \
-     bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, (count), \
-                          BIDE_BROADCAST_SIZE_(broadcast_)))
+#define bide_broadcast_init(broadcast_, memory, capacity)                                 \
+    ((void)sizeof(*(1 ? &(memory)->words : &(broadcast_)->spare)),                        \
+     bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, \
+                          (capacity), BIDE_BROADCAST_SIZE_(broadcast_)))
 
 BIDE_INLINE void bide_broadcast_init_(bide_broadcast_ *broadcast, bide_shared_word_ *slots,
                                       bide_shared_word_ *spare, size_t capacity, size_t size)
@@ -186,13 +186,13 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
     return after <= broadcast->capacity ? after : after - broadcast->capacity - 1;
 }
 
-/* ---- The producer ---- */
+/* ---- The sender ---- */
 
 /*
  * Sends a copy of the element at `from` to all subscribers, in place of the oldest, and wakes the
  * waiters, each on its own scheduler, but not on the caller's stack while a coroutine is running on
  * it.
- * Threads: the producer's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
+ * Threads: the sender's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
  * wait-free while nobody waits, otherwise lock-free and linear in the waiters.
  */
 #define bide_broadcast_send(broadcast_, from)                                                     \
@@ -217,8 +217,8 @@ BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *fro
 /*
  * Closes it: what is kept is still received, and after that receives end with -EPIPE, now and
  * later. Sends answer -EPIPE. More than once is once.
- * Threads: the producer's. Suspends: never. Progress: wait-free,
- * except for waking the waiters, linear in them.
+ * Threads: the sender's. Suspends: never. Progress: wait-free, except for waking the waiters, linear
+ * in them.
  */
 #define bide_broadcast_close(broadcast_) bide_broadcast_close_(&(broadcast_)->broadcast)
 
@@ -337,7 +337,7 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
     }
 }
 
-/* Was it closed? Then the producer's last position is seen. */
+/* Was it closed? Then the sender's last position is seen. */
 BIDE_INLINE bool bide_broadcast_is_closed_(const bide_broadcast_cursor_ *cursor)
 {
     /* acquire: 4, partner is the close. */
@@ -363,8 +363,7 @@ BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, s
 }
 
 /*
- * Takes the next element, if there is one, and copies it to `to`; `missed` says how many were lost
- * before it.
+ * Receives at once, or not at all; `missed` says how many were lost before the element.
  * Threads: the subscriber's. Errors: -EAGAIN (there is none yet), -EPIPE (closed, and all was
  * seen). Progress: lock-free.
  */
@@ -381,7 +380,7 @@ BIDE_INLINE int bide_broadcast_try_receive_(bide_broadcast_cursor_ *cursor, size
 }
 
 /*
- * Takes elements, as many of `count` as there are, and copies them to the array `to`, in order;
+ * Receives elements, as many of `count` as there are, to the array `to`, in order;
  * `missed` says how many were lost before the first, and none were after that. Returns how many, at
  * least 1, or an error; 0 only if count is 0. The rest of the array may have been written to.
  * Threads: the subscriber's. Errors: -EAGAIN (there is none yet), -EPIPE (closed, and all was
@@ -437,9 +436,9 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
 }
 
 /*
- * Waits for the next element, and copies it to `to`; `missed` says how many were lost before it.
- * What was written before the element was sent is visible. `waiter` (a bide_broadcast_waiter), the
- * subscriber and `to` must stay until the wait has ended.
+ * Receives the next element, to where `to` points; waits while there is none. `missed` says how many
+ * were lost before it. What was written before the element was sent is visible. `waiter` (a
+ * bide_broadcast_waiter), the subscriber and `to` must stay until the wait has ended.
  * Threads: the subscriber's. Errors: -EPIPE (closed, and all was seen), -ECANCELED, -ETIMEDOUT.
  * Suspends: if there is none yet. Cancel-safe: yes. Progress: lock-free, except for the system call
  * of a heavy fence (fence.h) if nobody has waited for some time.

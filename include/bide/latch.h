@@ -150,7 +150,7 @@ BIDE_INLINE void bide_latch_close(bide_latch *latch)
 }
 
 /*
- * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

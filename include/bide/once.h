@@ -179,7 +179,7 @@ BIDE_INLINE void bide_once_destroy_checked_(bide_once *once, const char *what, c
 }
 
 /*
- * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if it is run or
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if it is run or
  * waited for.
  * Threads: any. Progress: wait-free.
  */

@@ -165,7 +165,7 @@ BIDE_INLINE int bide_oneshot_take_(bide_oneshot_ *oneshot, const void *value, vo
 }
 
 /*
- * Takes the value, if it is there, and copies it to `to`.
+ * Receives at once, or not at all.
  * Threads: the receiver's. Errors: -EAGAIN (not sent yet), -EPIPE (closed before anything was sent,
  * or the value has been received already). Progress: wait-free.
  */
@@ -215,7 +215,7 @@ BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bid
 }
 
 /*
- * Waits for the value, and copies it to `to`. `waiter` (a bide_oneshot_waiter) and `to` must stay
+ * Receives the value, to where `to` points; waits until it is sent. `waiter` and `to` must stay
  * until the wait has ended. The value is taken when the receiver goes on, and stays for another
  * receive if it does not.
  * Threads: the receiver's. Errors: -EPIPE (closed before anything was sent, or the value has been

@@ -293,7 +293,7 @@ BIDE_INLINE void bide_rendezvous_destroy_checked_(bide_rendezvous_ *rendezvous, 
 }
 
 /*
- * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

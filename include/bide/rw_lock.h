@@ -315,7 +315,7 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
 }
 
 /*
- * Its memory is about to go. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the lock is
+ * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the lock is
  * held or waited for.
  * Threads: any. Progress: wait-free.
  */

@@ -202,8 +202,8 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
 }
 
 /*
- * Gives the segments back, with the elements that are in them. Nobody uses the channel any more.
- * Where BIDE_DEBUG is 1 it tells of misuse if a wait is under way.
+ * The end of its life: gives the segments back, with the elements that are in them. Where BIDE_DEBUG
+ * is 1 it tells of misuse if a wait is under way.
  * Threads: one at a time.
  */
 #define bide_unbounded_channel_destroy(channel_) \

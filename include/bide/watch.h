@@ -4,19 +4,19 @@
  *
  *     bide_watch(struct config) watch;
  *     bide_watch_init(&watch, &config);               there is a value from the beginning
- *     bide_watch_send(&watch, &config);               the producer: 0, or -EPIPE (closed)
- *     bide_watch_read(&watch, &config);               anybody: the latest
+ *     bide_watch_send(&watch, &config);               the sender: 0, or -EPIPE (closed)
+ *     bide_watch_read(&watch, &config);               any thread: the latest
  *
  *     bide_watch_receiver(struct config) receiver;
  *     bide_watch_receiver_init(&receiver, &watch);    it has seen nothing yet
- *     while (bide_watch_changed_blocking(&receiver, &config, BIDE_FOREVER) == 0)
+ *     while (bide_watch_receive_blocking(&receiver, &config, BIDE_FOREVER) == 0)
  *         apply(&config);                             the first, and each that is new by then
  *
- * One thread at a time is the producer: it sends and closes. The role is handed on by something
- * that orders the two threads, as a mutex does. Any number of threads may read. A receiver is one
- * thread's at a time; there may be any number of them, they come and go, and nobody keeps a list of
- * them. A producer that stops in the middle of sending stops nobody: the latest complete value is
- * in another buffer.
+ * One thread at a time is the sender: it sends and closes. The role is handed on by something that
+ * orders the two threads, as a mutex does. Any number of threads may read. A receiver is one
+ * thread's at a time. There may be any number of them; they come and go, and no list of them is
+ * kept. A sender that stops in the middle of sending holds up no other thread, because the latest
+ * complete value is in another buffer.
  *
  * Sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters that
  * it wakes. Reading is lock-free: it begins again only if three values were sent meanwhile.
@@ -35,12 +35,12 @@
  *
  *     send        write the buffer of version n + 1, then publish that
  *     read        read the buffer of what is published; if that was published too long ago, again
- *     changed     wait until something else is published than this receiver has seen; read
+ *     receive     wait until something else is published than this receiver has seen; read
  *     close       close the barrier: a receiver that has seen the last version ends with -EPIPE
  *
  * A buffer is overwritten when BUFFERS - 1 newer ones have been published.
  *
- * 1. `published` is changed by the producer alone, so it reads it relaxed.
+ * 1. `published` is changed by the sender alone, so it reads it relaxed.
  * 2. Publishing releases the words of that version, and what was written before the send. A reader
  *    acquires them with `published`. So no word is older than the version that is read.
  * 3. Nor is one newer. Words of version n + BUFFERS are written to the buffer of version n after n
@@ -50,7 +50,7 @@
  *    finds n + BUFFERS - 1 at least. So if it finds less, all words were of version n. If not, it
  *    has found a later version, and reads that: it acquires. Words are atomics, so nothing of this
  *    is a data race, and relaxed, so they cost what plain ones do.
- * 4. Closing is the producer's, so all that was sent comes before it. A receiver that finds the
+ * 4. Closing is the sender's, so all that was sent comes before it. A receiver that finds the
  *    barrier shut (acquire; partner is the close) and then nothing new in `published` has seen the
  *    last. Waiters are ended by the barrier, by the same rule.
  * 5. Between a wait's end and its coroutine more may be sent: the coroutine takes the latest there
@@ -90,7 +90,7 @@ enum { BIDE_WATCH_BUFFERS_ = 4 };
 typedef struct bide_watch_ {
     bide_sequence_barrier barrier;
     bide_shared_word_ *words; /* constant */
-    bool closed;              /* the producer's */
+    bool closed;              /* the sender's */
 } bide_watch_;
 
 /*
@@ -98,12 +98,12 @@ typedef struct bide_watch_ {
  * a name by a typedef, or declare one where it is used. It has BIDE_WATCH_BUFFERS_ copies of the
  * value inside.
  */
-#define bide_watch(type)                                                       \
-    struct {                                                                   \
-        bide_watch_ watch;                                                     \
-        BIDE_ALIGNAS(BIDE_CACHE_LINE)                                          \
-        bide_shared_word_ words[BIDE_WATCH_WORDS_(type)]; /* the producer's */ \
-        BIDE_SHARED_TYPE_(type) * typed_;                                      \
+#define bide_watch(type)                                                     \
+    struct {                                                                 \
+        bide_watch_ watch;                                                   \
+        BIDE_ALIGNAS(BIDE_CACHE_LINE)                                        \
+        bide_shared_word_ words[BIDE_WATCH_WORDS_(type)]; /* the sender's */ \
+        BIDE_SHARED_TYPE_(type) * typed_;                                    \
     }
 
 typedef struct bide_watch_receiver_ {
@@ -139,7 +139,7 @@ BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t ver
 }
 
 /*
- * Makes a watch that has the value at `from`. The memory may go when the producer's last call has
+ * Makes a watch that has the value at `from`. The memory may go when the sender's last call has
  * returned and nobody reads, receives or waits.
  * Threads: before it is shared.
  */
@@ -157,12 +157,12 @@ BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, 
     bide_shared_words_store_(bide_watch_buffer_(watch, 0, size), from, size);
 }
 
-/* ---- The producer ---- */
+/* ---- The sender ---- */
 
 /*
  * Makes a copy of the value at `from` the latest, and wakes the waiters, each on its own scheduler,
  * but not on the caller's stack while a coroutine is running on it.
- * Threads: the producer's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
+ * Threads: the sender's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
  * wait-free while nobody waits, otherwise lock-free and linear in the waiters.
  */
 #define bide_watch_send(watch_, from)                                       \
@@ -184,8 +184,8 @@ BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t si
  * Closes it: the latest value can still be read, and received once by each receiver that has not
  * seen it; after that waits end with -EPIPE, now and later. Sends answer -EPIPE. More than once is
  * once.
- * Threads: the producer's. Suspends: never. Progress: wait-free,
- * except for waking the waiters, linear in them.
+ * Threads: the sender's. Suspends: never. Progress: wait-free, except for waking the waiters, linear
+ * in them.
  */
 #define bide_watch_close(watch_) bide_watch_close_(&(watch_)->watch)
 
@@ -265,15 +265,15 @@ BIDE_INLINE bool bide_watch_is_new_(const bide_watch_receiver_ *receiver)
 }
 
 /*
- * Copies the latest value to `to`, if this receiver has not seen it.
+ * Receives at once, or not at all: not if this receiver has seen the latest value.
  * Threads: the receiver's. Errors: -EAGAIN (there is nothing new), -EPIPE (closed, and there will
  * not be). Progress: lock-free.
  */
-#define bide_watch_try_changed(receiver_, to)                                             \
-    bide_watch_try_changed_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+#define bide_watch_try_receive(receiver_, to)                                             \
+    bide_watch_try_receive_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                             BIDE_WATCH_SIZE_(receiver_))
 
-/* Was it closed? Then the producer's last version is seen. */
+/* Was it closed? Then the sender's last version is seen. */
 BIDE_INLINE bool bide_watch_is_closed_(const bide_watch_receiver_ *receiver)
 {
     /* acquire: 4, partner is the close. */
@@ -281,7 +281,7 @@ BIDE_INLINE bool bide_watch_is_closed_(const bide_watch_receiver_ *receiver)
     return bide_waiter_list_word_is_shut(word);
 }
 
-BIDE_INLINE int bide_watch_try_changed_(bide_watch_receiver_ *receiver, void *to, size_t size)
+BIDE_INLINE int bide_watch_try_receive_(bide_watch_receiver_ *receiver, void *to, size_t size)
 {
     if (!bide_watch_is_new_(receiver)) {
         if (BIDE_LIKELY(!bide_watch_is_closed_(receiver)))
@@ -309,11 +309,11 @@ BIDE_INLINE bide_frame *bide_watch_suspend_(bide_awaiter *awaiter, bide_frame *f
 BIDE_INLINE int bide_watch_resume_(bide_awaiter *awaiter)
 {
     bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
-    return bide_watch_try_changed_(waiter->receiver, waiter->to, waiter->size); /* 5 */
+    return bide_watch_try_receive_(waiter->receiver, waiter->to, waiter->size); /* 5 */
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
+BIDE_INLINE bide_awaiter *bide_watch_receive_(bide_watch_waiter *waiter,
                                               bide_watch_receiver_ *receiver, void *to, size_t size)
 {
     __extension__ static const bide_awaiter_ops ops = {
@@ -322,7 +322,7 @@ BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
         .resume = bide_watch_resume_,
         .cancel = bide_sequence_barrier_cancel_,
         .withdraw = bide_sequence_barrier_withdraw_,
-        .name = "bide_watch_changed",
+        .name = "bide_watch_receive",
         .attempt = NULL,
     };
     waiter->receiver = receiver;
@@ -335,32 +335,32 @@ BIDE_INLINE bide_awaiter *bide_watch_changed_(bide_watch_waiter *waiter,
 }
 
 /*
- * Waits until there is a version that this receiver has not seen, and copies the latest to `to`.
- * What was written before the value was sent is visible. `waiter` (a bide_watch_waiter), the
- * receiver and `to` must stay until the wait has ended.
+ * Receives the latest value, to where `to` points, and takes it as seen; waits while this receiver
+ * has seen it. What was written before the value was sent is visible. `waiter` (a
+ * bide_watch_waiter), the receiver and `to` must stay until the wait has ended.
  * Threads: the receiver's. Errors: -EPIPE (closed, and the last version was seen), -ECANCELED,
  * -ETIMEDOUT. Suspends: if there is nothing new. Cancel-safe: yes. Progress: lock-free, except for
  * the system call of a heavy fence (fence.h) if nobody has waited for some time.
  */
-#define bide_watch_changed(waiter, receiver_, to)                                               \
-    bide_watch_changed_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+#define bide_watch_receive(waiter, receiver_, to)                                               \
+    bide_watch_receive_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                         BIDE_WATCH_SIZE_(receiver_))
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the receiver's. Errors: as bide_watch_changed; -ETIMEDOUT (the deadline has come).
+ * Threads: the receiver's. Errors: as bide_watch_receive; -ETIMEDOUT (the deadline has come).
  * Progress: blocks.
  */
-#define bide_watch_changed_blocking(receiver_, to, deadline)                                   \
-    bide_watch_changed_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+#define bide_watch_receive_blocking(receiver_, to, deadline)                                   \
+    bide_watch_receive_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                                  BIDE_WATCH_SIZE_(receiver_), (deadline))
 
-BIDE_INLINE int bide_watch_changed_blocking_(bide_watch_receiver_ *receiver, void *to, size_t size,
+BIDE_INLINE int bide_watch_receive_blocking_(bide_watch_receiver_ *receiver, void *to, size_t size,
                                              uint64_t deadline)
 {
     bide_watch_waiter waiter;
-    return bide_sync_wait_until(bide_watch_changed_(&waiter, receiver, to, size), deadline);
+    return bide_sync_wait_until(bide_watch_receive_(&waiter, receiver, to, size), deadline);
 }
 
 /*

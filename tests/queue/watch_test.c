@@ -63,7 +63,7 @@ static void assert_read(values *watch, uint32_t number)
 static void assert_changed(values_receiver *receiver, uint32_t number)
 {
     value v = value_of(98);
-    assert_int_equal(bide_watch_try_changed(receiver, &v), 0);
+    assert_int_equal(bide_watch_try_receive(receiver, &v), 0);
     assert_int_equal(v.number, number);
     assert_true(is_whole(&v));
 }
@@ -71,7 +71,7 @@ static void assert_changed(values_receiver *receiver, uint32_t number)
 static void assert_nothing(values_receiver *receiver, int status)
 {
     value v = value_of(99);
-    assert_int_equal(bide_watch_try_changed(receiver, &v), status);
+    assert_int_equal(bide_watch_try_receive(receiver, &v), status);
     assert_int_equal(v.number, 99);
 }
 
@@ -94,7 +94,7 @@ bide_coroutine(waiting_body)
     bide_begin(waiting_body, struct waiting * self);
     while (self->waits-- > 0) {
         bide_await_status(self->status,
-                          bide_watch_changed(&self->wait, self->receiver, &self->got));
+                          bide_watch_receive(&self->wait, self->receiver, &self->got));
         if (self->status != 0)
             break;
         by_hand_note(self->by_hand, self->name);
@@ -155,7 +155,7 @@ static void each_receiver_has_the_latest_that_it_has_not_seen(void **state)
     assert_changed(&seldom, 20);
 }
 
-static void who_waits_is_woken_in_order_with_the_latest(void **state)
+static void receivers_are_woken_in_order_with_the_latest(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -212,7 +212,7 @@ static void a_wait_that_is_cut_short_or_destroyed_has_seen_nothing(void **state)
     by_hand_assert_trace(&by_hand, "");
 }
 
-static void once_closed_the_last_is_had_by_who_has_not_seen_it(void **state)
+static void once_closed_the_last_is_had_by_receivers_that_have_not_seen_it(void **state)
 {
     (void)state;
     by_hand by_hand;
@@ -235,10 +235,10 @@ static void once_closed_the_last_is_had_by_who_has_not_seen_it(void **state)
     assert_nothing(&receivers[0], -EPIPE);
     assert_changed(&receivers[1], 1);
     assert_nothing(&receivers[1], -EPIPE);
-    assert_int_equal(bide_watch_changed_blocking(&receivers[2], &v, 0), 0);
+    assert_int_equal(bide_watch_receive_blocking(&receivers[2], &v, 0), 0);
     assert_int_equal(v.number, 1);
-    assert_int_equal(bide_watch_changed_blocking(&receivers[2], &v, 0), -EPIPE);
-    assert_int_equal(bide_watch_changed_blocking(&receivers[2], &v, BIDE_FOREVER), -EPIPE);
+    assert_int_equal(bide_watch_receive_blocking(&receivers[2], &v, 0), -EPIPE);
+    assert_int_equal(bide_watch_receive_blocking(&receivers[2], &v, BIDE_FOREVER), -EPIPE);
     assert_read(&watch, 1);
     bide_watch_receiver_init(&receivers[2], &watch);
     assert_changed(&receivers[2], 1);
@@ -254,7 +254,7 @@ static void stop_in_the_middle_of_sending(values *watch, uint32_t number, size_t
     bide_shared_words_store_(bide_watch_buffer_(&watch->watch, next, sizeof v), &v, size);
 }
 
-static void a_producer_that_stops_in_the_middle_stops_nobody(void **state)
+static void a_sender_that_stops_in_the_middle_holds_up_no_thread(void **state)
 {
     (void)state;
     values watch;
@@ -285,7 +285,7 @@ static void versions_wrap_around(void **state)
         values_receiver late;
         assert_changed(&receiver, i);
         assert_nothing(&receiver, -EAGAIN);
-        assert_int_equal(bide_watch_changed_blocking(&receiver, &v, 0), -ETIMEDOUT);
+        assert_int_equal(bide_watch_receive_blocking(&receiver, &v, 0), -ETIMEDOUT);
         bide_watch_receiver_init(&late, &watch);
         assert_changed(&late, i);
         assert_nothing(&late, -EAGAIN);
@@ -313,7 +313,7 @@ static void versions_wrap_around(void **state)
             memset(&at.in, 'A' + round, sizeof at.in);                       \
             assert_int_equal(bide_watch_send(&watch, &at.in), 0);            \
             memset(&at.in, 'z', sizeof at.in);                               \
-            assert_int_equal(bide_watch_try_changed(&receiver, &at.out), 0); \
+            assert_int_equal(bide_watch_try_receive(&receiver, &at.out), 0); \
             for (size_t i = 0; i < sizeof at.out; i++)                       \
                 assert_int_equal(at.out.bytes[i], 'A' + round);              \
         }                                                                    \
@@ -365,12 +365,12 @@ static void a_thread_waits_until_a_deadline(void **state)
     value v;
     init(&watch, 0);
     bide_watch_receiver_init(&receiver, &watch);
-    assert_int_equal(bide_watch_changed_blocking(&receiver, &v, 0), 0);
+    assert_int_equal(bide_watch_receive_blocking(&receiver, &v, 0), 0);
     uint64_t soon = bide_platform.now() + SHORT;
-    assert_int_equal(bide_watch_changed_blocking(&receiver, &v, soon), -ETIMEDOUT);
+    assert_int_equal(bide_watch_receive_blocking(&receiver, &v, soon), -ETIMEDOUT);
     assert_true(bide_platform.now() >= soon);
     assert_int_equal(send(&watch, 1), 0);
-    assert_int_equal(bide_watch_changed_blocking(&receiver, &v, soon), 0);
+    assert_int_equal(bide_watch_receive_blocking(&receiver, &v, soon), 0);
     assert_int_equal(v.number, 1);
 }
 
@@ -387,7 +387,7 @@ static void a_descriptor_is_readable_when_there_is_another(void **state)
     bide_watch_receiver_init(&receiver, &watch);
     bide_watch_mark_seen(&receiver);
     assert_int_equal(bide_pollable_init(&pollable), 0);
-    bide_pollable_start(&pollable, NULL, bide_watch_changed(&wait, &receiver, &v));
+    bide_pollable_start(&pollable, NULL, bide_watch_receive(&wait, &receiver, &v));
     struct pollfd polled = {.fd = bide_pollable_fd(&pollable), .events = POLLIN};
     assert_int_equal(poll(&polled, 1, 0), 0);
     assert_int_equal(send(&watch, 5), 0);
@@ -444,9 +444,9 @@ static void receive_until_closed(struct reader *self, uint64_t *random)
         value v;
         uint64_t number = testing_random(random);
         if (number % 4 == 0)
-            status = bide_watch_try_changed(&self->receiver, &v);
+            status = bide_watch_try_receive(&self->receiver, &v);
         else
-            status = bide_watch_changed_blocking(
+            status = bide_watch_receive_blocking(
                 &self->receiver, &v,
                 number % 4 == 1 ? BIDE_FOREVER : bide_platform.now() + number / 4 % 3000);
         if (status == 0)
@@ -470,7 +470,7 @@ bide_coroutine(looping_body)
     bide_begin(looping_body, struct looping * self);
     for (;;) {
         bide_await_status(self->status,
-                          bide_watch_changed(&self->wait, &self->reader->receiver, &self->got));
+                          bide_watch_receive(&self->wait, &self->reader->receiver, &self->got));
         if (self->status != 0)
             break;
         had(self->reader, &self->got, true);
@@ -542,10 +542,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_is_a_value_from_the_beginning),
         cmocka_unit_test(each_receiver_has_the_latest_that_it_has_not_seen),
-        cmocka_unit_test(who_waits_is_woken_in_order_with_the_latest),
+        cmocka_unit_test(receivers_are_woken_in_order_with_the_latest),
         cmocka_unit_test(a_wait_that_is_cut_short_or_destroyed_has_seen_nothing),
-        cmocka_unit_test(once_closed_the_last_is_had_by_who_has_not_seen_it),
-        cmocka_unit_test(a_producer_that_stops_in_the_middle_stops_nobody),
+        cmocka_unit_test(once_closed_the_last_is_had_by_receivers_that_have_not_seen_it),
+        cmocka_unit_test(a_sender_that_stops_in_the_middle_holds_up_no_thread),
         cmocka_unit_test(versions_wrap_around),
         cmocka_unit_test(it_holds_values_of_any_size),
 #if TESTING_HOSTED

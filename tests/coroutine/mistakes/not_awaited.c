@@ -88,7 +88,7 @@ void awaits_nothing(void)
     bide_then(0, 0, 0, 0);                                              // HERE
     bide_unbounded_channel_receive(0, &unbounded_channel, 0, &element); // HERE
     bide_wait_group_wait(0, 0);                                         // HERE
-    bide_watch_changed(0, &receiver, &element);                         // HERE
+    bide_watch_receive(0, &receiver, &element);                         // HERE
     bide_when_all(0, 0, 0);                                             // HERE
     bide_when_all_ready(0, 0, 0);                                       // HERE
     bide_when_any(0, 0, 0);                                             // HERE

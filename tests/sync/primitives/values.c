@@ -125,14 +125,14 @@ static bide_awaiter *watch_begin(void *waiter, void *object)
 {
     PRIMITIVE_WAITER(watched_waiter, self);
     watch_receive(self, object);
-    return bide_watch_changed(&self->waiter, &self->receiver, &self->value);
+    return bide_watch_receive(&self->waiter, &self->receiver, &self->value);
 }
 
 static int watch_wait_blocking(void *waiter, void *object, uint64_t deadline)
 {
     PRIMITIVE_WAITER(watched_waiter, self);
     watch_receive(self, object);
-    return bide_watch_changed_blocking(&self->receiver, &self->value, deadline);
+    return bide_watch_receive_blocking(&self->receiver, &self->value, deadline);
 }
 
 static void watch_wake(void *object)

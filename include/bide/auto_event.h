@@ -9,15 +9,16 @@
  *     not set, no waiters     --set->   set        --wait->  not set
  *     not set, waiters        --set->   not set, and the first has passed
  *
- * Any thread may do any of this. So n sets while n wait let all n pass. Set twice while nobody
- * waits is set once. But sets that come while another thread hands one to a waiter are counted
- * until that is done, and if two waits begin in that moment, both may pass.
+ * Any thread may do any of this. While there are n waiters, n sets let all of them pass. While
+ * there are none, two sets are remembered as one. With one exception: sets that come while another
+ * thread hands one to a waiter are counted until that is done, so of waits that begin in that
+ * moment more than one may pass.
  *
  * Where there is only ever one waiter, single_consumer_event.h has a smaller one.
  *
  * Why it is right: it is a notify (notify.h) that never notifies all.
  *
- * Source: cppcoro's async_auto_reset_event; the word is Windows'.
+ * Source: cppcoro's async_auto_reset_event; the name comes from Windows.
  */
 #ifndef BIDE_AUTO_EVENT_H
 #define BIDE_AUTO_EVENT_H
@@ -36,9 +37,9 @@ typedef struct bide_auto_event_waiter {
 } bide_auto_event_waiter;
 
 /*
- * Makes an event, set or not. The memory may go when nobody waits and nobody will use it. It may go
- * at once after a wait, whoever has set the event, because setting touches nothing once that wait
- * can have ended, unless there are more waiters.
+ * Makes an event, set or not. The memory may go when there is no waiter and no call will come. The
+ * last waiter may let it go at once when its wait has ended, though the call that set it has not
+ * returned: setting touches nothing once that wait can have ended.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_auto_event_init(bide_auto_event *event, bool set)
@@ -59,7 +60,8 @@ BIDE_INLINE void bide_auto_event_set(bide_auto_event *event)
 /*
  * Forgets a set that is remembered. What was written before that set is then visible. Does nothing
  * if the event is not set, or closed.
- * Threads: any, but not in what interrupts a user of the event (a signal handler, an interrupt).
+ * Threads: any, but not in a signal handler or an interrupt that may have cut into another call on
+ * the event.
  * Progress: blocks while another thread hands out a set, for what is left of that.
  */
 void bide_auto_event_reset(bide_auto_event *event);

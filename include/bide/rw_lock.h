@@ -10,14 +10,15 @@
  *     free --read--> read by 1 --read--> read by 2 ...     free --write--> written
  *     written --downgrade--> read by 1                     each --unlock--> back, or handed over
  *
- * Any thread may lock. A holder is known by its waiter, as with the mutex: `lock` above is the key,
- * and stays in its place meanwhile. Neither readers nor writers starve: between two writers come
- * only the readers that stood between them in the line. A holder that locks it again, to read too,
- * waits for itself if a writer stands between.
+ * Any thread may lock. A holder is known by its waiter, as with the mutex: the waiter, `self->lock`
+ * above, is the key, and must stay in its place until the unlock. Neither readers nor writers
+ * starve: between two writers come only the readers that stood between them in the line. A holder
+ * must not lock it again, not even a reader to read: if a writer waits by then, the holder waits
+ * for itself.
  *
- * A reader without company locks and unlocks with one read-modify-write each, of one word. Many
- * readers on many cores share that word's line: such a lock is for what is read for longer than a
- * line takes from core to core.
+ * Without others about, a reader locks and unlocks with one read-modify-write each, of one word.
+ * Readers on many cores share that word's cache line, so the lock pays only where reading takes
+ * longer than a cache line takes from core to core.
  *
  * Why it is right: it is a waiter queue whose value is a bit for the writer, and above it the
  * number of readers; waiter_queue.h has the argument. Unlocking and downgrading only ever make more
@@ -55,9 +56,9 @@ typedef struct bide_rw_lock_waiter {
 extern const bide_queue_rules bide_rw_lock_rules_;
 
 /*
- * Makes a free lock. The memory may go when it is free and has no waiters. The next to have it
- * alone may also free it at once after an unlock, because unlocking touches nothing once another
- * can have it.
+ * Makes a free lock. The memory may go when it is free and has no waiters. Its last holder may let
+ * the memory go at once after its own unlock, though the unlock that let it in has not returned:
+ * unlocking touches nothing once another can have the lock.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_rw_lock_init(bide_rw_lock *lock)
@@ -300,8 +301,8 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
 #endif
 
 /*
- * Closes it: waiters end with -EPIPE, and so do later lockings. Holders unlock it as
- * ever. More than once is once.
+ * Closes it: waiters end with -EPIPE, and so do later lockings. Holders unlock it as ever. More
+ * than once is once.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_rw_lock_close(bide_rw_lock *lock);

@@ -9,12 +9,13 @@
  *
  *     open --join--> joining --the last one has ended--> joined
  *
- * The owner and the coroutines of the scope may begin more and cancel it; the owner alone joins it,
- * once. The others are asked to stop when the first fails, by bide_scope_stop, and when the owner
- * is asked to stop. Beginning one costs a post to the scheduler and no allocation.
+ * The owner and the coroutines of the scope may begin more coroutines in it, and stop it; the owner
+ * alone joins it, once. All coroutines of the scope are asked to stop when one of them fails, by
+ * bide_scope_stop, and when the owner is asked to stop. Beginning one costs a post to the scheduler
+ * and no allocation.
  *
- * A scope that is not joined before its owner ends would leave coroutines with memory that is gone.
- * It is caught as misuse where BIDE_DEBUG is 1.
+ * If the owner ended without joining, the coroutines would go on in memory that is gone. That is
+ * misuse, which is caught where BIDE_DEBUG is 1.
  *
  * Why it is right: it is a fork that counts its owner too; extend/branch.h has the argument.
  *

@@ -13,8 +13,8 @@
  *     precedes(a, b)    does b lie ahead of a: distance(a, b) > 0
  *     difference(a, b)  a - b as a signed number; positive exactly if precedes(b, a)
  *
- * What lies more than half the range ahead counts as lying behind.
- * Any thread; each is wait-free, cannot fail, does not suspend, and has no side effect.
+ * What lies more than half the range ahead counts as lying behind. Any thread may call them; they
+ * are functions of their arguments alone, and cannot fail.
  *
  * Sequences of other widths are there where they are needed: one line, #include
  * "bide/sequence8.h" (or 16, 32, 64), declares this and all that is built on it for that width. So
@@ -25,11 +25,12 @@
  *
  * 1. At exactly half the range each of two sequences precedes the other. The signed type of the
  *    same width cannot hold that distance, so difference then is its greatest value, one less than
- *    the true distance. Thus its sign agrees with precedes at every distance. (A plain cast would
- *    be negative there: a waiter for that sequence would be taken for one whose sequence has come.)
+ *    the true distance. Thus its sign agrees with precedes at every distance. A plain cast would be
+ *    negative there, and a wait for that sequence would end at once.
  * 2. distance and precedes are exact everywhere. What is built on sequences uses no other.
  *
- * Source: the traits of the seed article on sequence barriers, with difference mended.
+ * Source: the traits of the seed article on sequence barriers, whose difference is wrong at half
+ * the range.
  */
 #ifndef BIDE_SEQUENCE_H
 #define BIDE_SEQUENCE_H

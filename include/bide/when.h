@@ -4,18 +4,20 @@
  *     bide_when_of(2) both;           // a member of the frame
  *     ...
  *     bide_try(bide_when_all_of(&self->both, fetch(&self->a, url), fetch(&self->b, other_url)));
+ *     ...
+ *     int first = self->both.branches[0].status;
  *
- *     bide_when_all         ends when all have: with 0, or the first error; an error asks the
- *                           others to stop
- *     bide_when_all_ready   ends when all have, whatever with: with 0
- *     bide_when_any         the first that ends asks the others to stop; ends, with its status,
- *                           when all have
+ *     bide_when_all         the first that fails asks the others to stop; ends with its error,
+ *                           or with 0
+ *     bide_when_all_ready   none asks the others to stop; ends with 0
+ *     bide_when_any         the first that ends asks the others to stop; ends with its status
+ *
+ * Each of the three ends when all its operations have ended, so none of them outlives the wait.
  *
  * With `_of` they take the operations, up to nine; without it an array of branches, of any number,
- * each made by bide_branch_init. Each operation's own status is in its branch. None of them
- * outlives the wait. They begin in the order of the branches. The first runs on this thread next;
- * the others are posted to the context's scheduler, so that on a thread pool they run beside each
- * other.
+ * each made by bide_branch_init. Each operation's own status is in its branch. The operations begin
+ * in the order of the branches. The first runs on this thread next; the others are posted to the
+ * context's scheduler, so that on a thread pool they run beside each other.
  *
  * Why it is right: extend/branch.h has the argument.
  *
@@ -38,8 +40,8 @@ typedef struct bide_when {
 } bide_when;
 
 /*
- * Waits for what `count` branches, an array of the caller's, wait for. If one ends with a negative
- * errno, the others are asked to stop; it ends when all have ended, with the first error, or 0.
+ * Runs the operations of `count` branches, an array of the caller's, and waits for all. If one ends
+ * with a negative errno, the others are asked to stop; it ends with the first error, or 0.
  * With no branches it ends at once. `when` and the branches are the caller's until the wait has
  * ended. Cancelled, it cancels each branch, and ends when they have.
  * Threads: any. Errors: those of the branches, the first. Suspends: if there are branches.
@@ -91,8 +93,8 @@ BIDE_INLINE size_t bide_when_winner(bide_when *when)
     }
 
 /*
- * The three waits for these operations, nine at most, in a bide_when_of with room for them, which
- * is evaluated once for each.
+ * The three waits for these operations, nine at most. `of` points to a bide_when_of with room for
+ * them, and is evaluated once for each operation.
  * Threads: any. Errors: as bide_when_all, and so on. Suspends: always. Cancel-safe: as
  * bide_when_all. Progress: as bide_when_all.
  */

@@ -243,27 +243,27 @@ static void enlist_for_second(void *p)
         __VA_ARGS__,                              \
     }
 
-SCENARIO(one, "one_waits_and_one_sets", .setup = setup, .threads = {set_first, wait_for_first});
+SCENARIO(one, "a_waiter_and_a_setter", .setup = setup, .threads = {set_first, wait_for_first});
 SCENARIO(freed, "the_list_is_freed_once_the_wait_has_ended", .setup = setup_allocated,
          .threads = {set_and_free, wait_and_tell});
-SCENARIO(one_of_two, "one_waits_for_the_second_flag", .setup = setup,
+SCENARIO(one_of_two, "a_wait_for_the_second_flag", .setup = setup,
          .threads = {set_both, wait_for_second});
-SCENARIO(twice, "one_waits_twice", .setup = setup, .threads = {set_both, wait_for_both});
-SCENARIO(watched, "one_waits_while_the_list_is_watched", .setup = setup_watched,
+SCENARIO(twice, "a_waiter_waits_twice", .setup = setup, .threads = {set_both, wait_for_both});
+SCENARIO(watched, "a_waiter_comes_while_the_list_is_watched", .setup = setup_watched,
          .threads = {set_both, wait_for_second});
 SCENARIO(behind, "another_enlists_behind_the_first", .setup = setup,
          .threads = {set_first, wait_for_first, wait_for_first});
 SCENARIO(two_watched, "two_wait_while_the_list_is_watched", .setup = setup_watched,
          .threads = {set_first, wait_for_first, wait_for_first});
-SCENARIO(closed, "one_waits_while_another_sets_and_a_third_closes", .setup = setup,
+SCENARIO(closed, "a_waiter_a_setter_and_a_closer", .setup = setup,
          .threads = {set_first, wait_for_first, close_it});
-SCENARIO(let_go, "one_who_stays_is_let_go_by_another_who_closes", .setup = setup,
+SCENARIO(let_go, "a_waiter_that_stays_is_ended_by_the_close", .setup = setup,
          .threads = {set_first, wait_for_second, close_it});
-SCENARIO(two_setters, "two_set_and_one_waits_for_both", .setup = setup,
+SCENARIO(two_setters, "two_set_and_a_waiter_waits_for_both", .setup = setup,
          .threads = {set_first, set_second, wait_for_both});
-SCENARIO(two_setters_watched, "two_set_and_one_waits_while_the_list_is_watched",
+SCENARIO(two_setters_watched, "two_set_and_a_waiter_comes_while_the_list_is_watched",
          .setup = setup_watched, .threads = {set_first, set_second, wait_for_second});
-SCENARIO(behind_other, "another_enlists_behind_one_who_waits_for_something_else", .setup = setup,
+SCENARIO(behind_other, "a_waiter_enlists_behind_one_for_something_else", .setup = setup,
          .threads = {set_first, enlist_for_second, wait_for_first}, .finish = set_second);
 SCENARIO(in_time, "what_is_set_before_the_list_is_shut_ends_the_wait", .setup = setup,
          .threads = {set_first_and_close, wait_for_first_in_time});

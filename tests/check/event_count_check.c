@@ -90,9 +90,9 @@ static void finish(void *p)
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
-SCENARIO(one, "one_waits_for_what_one_brings", .setup = setup, .threads = {take_one, bring_one},
+SCENARIO(one, "a_waiter_and_a_bringer", .setup = setup, .threads = {take_one, bring_one},
          .finish = finish);
-SCENARIO(one_watched, "one_waits_where_somebody_has_waited", .setup = setup_watched,
+SCENARIO(one_watched, "a_thread_waits_where_another_has_waited", .setup = setup_watched,
          .threads = {take_one, bring_one}, .finish = finish);
 /* ---- It ceases to be watched ---- */
 
@@ -104,7 +104,7 @@ static void bring_nothing_and_one(void *p)
     bring(s, 1);
 }
 
-SCENARIO(unwatched, "it_is_unwatched_while_one_comes", .setup = setup_watched,
+SCENARIO(unwatched, "it_is_unwatched_while_a_waiter_comes", .setup = setup_watched,
          .threads = {take_one, bring_nothing_and_one}, .finish = finish);
 
 static void notify_in_vain(void *p)
@@ -149,7 +149,7 @@ static void finish_seen(void *p)
     bide_check_assert(s->statuses[0] || s->statuses[1]);
 }
 
-SCENARIO(fences, "who_comes_sees_it_or_is_seen", .setup = setup,
+SCENARIO(fences, "a_comer_sees_it_or_is_seen", .setup = setup,
          .threads = {arm_it, come, bring_and_look}, .finish = finish_seen);
 
 /* A fourth makes it unwatched in between; and looks whether somebody waits. */
@@ -166,7 +166,7 @@ static void finish_seen_by_any(void *p)
     bide_check_assert(s->statuses[0] || s->statuses[1] || s->unwatched_and_seen);
 }
 
-SCENARIO(fences_again, "or_is_seen_by_who_makes_it_unwatched", .setup = setup_watched,
+SCENARIO(fences_again, "or_the_unwatching_thread_sees_it", .setup = setup_watched,
          .threads = {arm_it, come, bring_and_look, unwatch_and_look}, .finish = finish_seen_by_any);
 
 /* The same where nobody has waited, so that it becomes unwatched again as soon as it is armed. */
@@ -177,7 +177,7 @@ static void notify_and_look(void *p)
     s->unwatched_and_seen = bide_atomic_load(&s->waits, relaxed) != 0;
 }
 
-SCENARIO(fences_armed, "or_is_seen_by_who_makes_it_unwatched_at_once", .setup = setup,
+SCENARIO(fences_armed, "or_the_unwatching_thread_sees_it_at_once", .setup = setup,
          .threads = {arm_it, come, bring_and_look, notify_and_look}, .finish = finish_seen_by_any);
 SCENARIO(unwatched_armed, "another_makes_it_unwatched_as_it_is_armed", .setup = setup,
          .threads = {take_one, notify_in_vain, bring_one}, .finish = finish);
@@ -267,11 +267,11 @@ static void finish_with_one_early(void *p)
     bide_check_assert(s->statuses[0] == 0 && bide_atomic_load(&s->items, relaxed) == 0);
 }
 
-SCENARIO(two, "two_bring_to_two_who_wait", .setup = setup_early, .threads = {bring_one, bring_one},
+SCENARIO(two, "two_bring_to_two_waiters", .setup = setup_early, .threads = {bring_one, bring_one},
          .finish = finish_both);
 SCENARIO(two_at_once, "two_are_brought_at_once", .setup = setup_early, .threads = {bring_two},
          .finish = finish_both);
-SCENARIO(joined, "one_comes_while_two_are_brought_and_one_waits", .setup = setup_one_early,
+SCENARIO(joined, "a_waiter_comes_behind_another_while_two_are_brought", .setup = setup_one_early,
          .threads = {take_one, bring_two}, .finish = finish_with_one_early, .preemptions = 3);
 
 /* He takes it before who was let go attempts, who then waits on. */
@@ -292,7 +292,7 @@ static void finish_snatched(void *p)
     bide_check_assert(s->early[1].ended == 1);
 }
 
-SCENARIO(snatched, "another_takes_it_before_who_was_let_go", .setup = setup_one_early,
+SCENARIO(snatched, "an_item_is_taken_before_the_woken_waiter_has_it", .setup = setup_one_early,
          .threads = {bring_one, take_now}, .finish = finish_snatched);
 
 /* ---- Asked to stop ---- */
@@ -316,7 +316,7 @@ static void finish_stopped(void *p)
     bide_check_assert(bide_atomic_load(&s->items, relaxed) + taken == 3);
 }
 
-SCENARIO(stopped, "the_first_is_asked_to_stop_as_one_is_brought", .setup = setup_early,
+SCENARIO(stopped, "the_first_is_asked_to_stop_as_an_item_is_brought", .setup = setup_early,
          .threads = {bring_one, stop_first}, .finish = finish_stopped);
 
 /* Somebody has it meanwhile, attempts in vain, and puts it back. */
@@ -332,7 +332,7 @@ static void stop_second(void *p)
     bide_stop_request(&((state *)p)->early[1].stop);
 }
 
-SCENARIO(stopped_in_vain, "one_is_asked_to_stop_as_it_is_attempted_in_vain",
+SCENARIO(stopped_in_vain, "a_waiter_is_asked_to_stop_as_it_is_attempted_in_vain",
          .setup = setup_one_early, .threads = {notify_in_vain, stop_second},
          .finish = finish_stopped_alone);
 
@@ -448,7 +448,7 @@ static void finish_all_let_go(void *p)
     bide_check_assert(bide_event_count_is_idle(&s->event_count));
 }
 
-SCENARIO(stopped_behind, "one_comes_behind_three_and_is_asked_to_stop_with_the_last",
+SCENARIO(stopped_behind, "a_waiter_comes_behind_three_and_is_asked_to_stop_with_the_last",
          .setup = setup_three_in_line, .threads = {begin_coming, stop_both},
          .finish = finish_all_let_go, .never_spurious = true, .preemptions = 1);
 
@@ -476,11 +476,12 @@ static void finish_second_and_bring(void *p)
     finish_second(p);
 }
 
-SCENARIO(held, "one_in_a_source_waits_for_what_one_brings", .setup = setup,
+SCENARIO(held, "a_waiter_in_a_source_and_a_bringer", .setup = setup,
          .threads = {begin_second, bring_one}, .finish = finish_second);
-SCENARIO(held_in_vain, "one_in_a_source_comes_and_is_attempted_in_vain", .setup = setup_watched,
-         .threads = {begin_second, notify_in_vain}, .finish = finish_second_and_bring);
-SCENARIO(held_twice, "one_in_a_source_comes_while_two_notify", .setup = setup_watched,
+SCENARIO(held_in_vain, "a_waiter_in_a_source_comes_and_is_attempted_in_vain",
+         .setup = setup_watched, .threads = {begin_second, notify_in_vain},
+         .finish = finish_second_and_bring);
+SCENARIO(held_twice, "a_waiter_in_a_source_comes_while_two_notify", .setup = setup_watched,
          .threads = {begin_second, notify_in_vain, bring_one}, .finish = finish_second,
          .preemptions = 3);
 
@@ -502,9 +503,9 @@ static void setup_where_one_takes(void *p)
     bide_atomic_init(&s->event_count.watch, (uintptr_t)(1 + 1) * 4);
 }
 
-SCENARIO(one_elsewhere, "one_waits_where_only_the_other_has_waited",
+SCENARIO(one_elsewhere, "a_thread_waits_where_only_the_other_has_waited",
          .setup = setup_where_one_brings, .threads = {take_one, bring_one}, .finish = finish);
-SCENARIO(one_again, "one_waits_where_only_he_has_waited", .setup = setup_where_one_takes,
+SCENARIO(one_again, "a_thread_waits_where_only_it_has_waited", .setup = setup_where_one_takes,
          .threads = {take_one, bring_one}, .finish = finish);
 
 /* Who comes third finds what the first is changing. */
@@ -513,10 +514,10 @@ static void come_as_well(void *p)
     bide_event_count_watch_(&((state *)p)->event_count);
 }
 
-SCENARIO(one_behind_another, "one_waits_where_another_comes_from_elsewhere",
+SCENARIO(one_behind_another, "a_waiter_stands_where_another_comes_from_elsewhere",
          .setup = setup_where_one_brings, .threads = {take_one, bring_one, come_as_well},
          .finish = finish, .preemptions = 4);
-SCENARIO(elsewhere_unwatched, "it_is_unwatched_where_only_one_has_waited",
+SCENARIO(elsewhere_unwatched, "it_is_unwatched_where_only_one_thread_has_waited",
          .setup = setup_where_one_takes, .threads = {take_one, bring_nothing_and_one},
          .finish = finish);
 
@@ -576,7 +577,7 @@ static void finish_passed(void *p)
     bide_check_assert(bide_event_count_is_idle(&s->event_count_of_more));
 }
 
-SCENARIO(passed_on, "what_is_taken_for_one_makes_another_possible", .setup = setup_one_passing,
+SCENARIO(passed_on, "what_is_taken_for_a_waiter_makes_another_possible", .setup = setup_one_passing,
          .threads = {take_one_more, bring_one}, .finish = finish_passed);
 
 int main(int argc, char **argv)

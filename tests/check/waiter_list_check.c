@@ -252,31 +252,32 @@ static void finish_closed(void *p)
 SCENARIO(two_of_two_are_cut_short, setup_two, finish_both_asked, stop_first, stop_second);
 SCENARIO(two_of_three_are_cut_short, setup_three, finish_both_asked_third_stays, stop_first,
          stop_second);
-SCENARIO(two_linked_ones_are_cut_short, setup_two_linked, finish_both_asked, stop_first,
+SCENARIO(two_linked_waits_are_cut_short, setup_two_linked, finish_both_asked, stop_first,
          stop_second);
-SCENARIO(one_of_two_is_cut_short_while_it_is_set, setup_two, finish_one_asked, stop_first, set_it);
-SCENARIO(one_of_two_linked_ones_is_cut_short_while_it_is_set, setup_two_linked, finish_one_asked,
+SCENARIO(one_of_two_waits_is_cut_short_while_it_is_set, setup_two, finish_one_asked, stop_first,
+         set_it);
+SCENARIO(one_of_two_linked_waits_is_cut_short_while_it_is_set, setup_two_linked, finish_one_asked,
          stop_first, set_it);
-SCENARIO(a_linked_one_is_cut_short_while_it_is_set_and_reset, setup_one_linked,
+SCENARIO(a_linked_wait_is_cut_short_while_it_is_set_and_reset, setup_one_linked,
          finish_one_asked_third_stays, stop_first, set_reset_and_wait);
-SCENARIO(one_is_cut_short_while_it_is_set_and_reset, setup_two, finish_one_asked_third_stays,
+SCENARIO(a_wait_is_cut_short_while_it_is_set_and_reset, setup_two, finish_one_asked_third_stays,
          stop_first, set_reset_and_wait);
-SCENARIO(one_of_whom_one_is_linked_is_cut_short_while_it_is_set, setup_one_linked, finish_one_asked,
-         stop_first, set_it);
+SCENARIO(one_of_two_waits_of_which_one_is_linked_is_cut_short_while_it_is_set, setup_one_linked,
+         finish_one_asked, stop_first, set_it);
 SCENARIO(two_are_cut_short_while_it_is_set, setup_two_linked, finish_two, stop_first, stop_second,
          set_it);
-SCENARIO(two_set_linked_ones, setup_two_linked_written, finish_set, set_it_or_find_it_set,
+SCENARIO(two_set_linked_waits, setup_two_linked_written, finish_set, set_it_or_find_it_set,
          set_it_or_find_it_set);
 SCENARIO(two_are_cut_short_while_it_is_set_and_reset, setup_two, finish_two_third_stays, stop_first,
          stop_second, set_reset_and_wait);
-SCENARIO(one_is_cut_short_while_linked_ones_are_closed, setup_two_linked, finish_closed, stop_first,
-         close_it);
-SCENARIO(one_comes_while_one_is_cut_short_and_it_is_set, setup_two, finish_third_too, stop_first,
-         set_it, come);
-SCENARIO(one_comes_and_is_cut_short_while_another_is, setup_two, finish_second_stays, stop_first,
+SCENARIO(a_wait_is_cut_short_while_linked_ones_are_closed, setup_two_linked, finish_closed,
+         stop_first, close_it);
+SCENARIO(a_wait_comes_while_another_is_cut_short_and_it_is_set, setup_two, finish_third_too,
+         stop_first, set_it, come);
+SCENARIO(a_wait_comes_and_is_cut_short_while_another_is, setup_two, finish_second_stays, stop_first,
          come_and_stop);
-static const bide_check_scenario two_come_while_linked_ones_are_set_and_one_is_cut_short = {
-    .name = "two_come_while_linked_ones_are_set_and_one_is_cut_short",
+static const bide_check_scenario two_waits_come_while_linked_ones_are_set_and_one_is_cut_short = {
+    .name = "two_waits_come_while_linked_ones_are_set_and_one_is_cut_short",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_linked_written,
@@ -294,19 +295,19 @@ int main(int argc, char **argv)
     static const bide_check_scenario *const all[] = {
         &two_of_two_are_cut_short,
         &two_of_three_are_cut_short,
-        &two_linked_ones_are_cut_short,
-        &one_of_two_is_cut_short_while_it_is_set,
-        &one_of_two_linked_ones_is_cut_short_while_it_is_set,
-        &a_linked_one_is_cut_short_while_it_is_set_and_reset,
-        &one_is_cut_short_while_it_is_set_and_reset,
-        &one_of_whom_one_is_linked_is_cut_short_while_it_is_set,
-        &two_set_linked_ones,
-        &one_is_cut_short_while_linked_ones_are_closed,
+        &two_linked_waits_are_cut_short,
+        &one_of_two_waits_is_cut_short_while_it_is_set,
+        &one_of_two_linked_waits_is_cut_short_while_it_is_set,
+        &a_linked_wait_is_cut_short_while_it_is_set_and_reset,
+        &a_wait_is_cut_short_while_it_is_set_and_reset,
+        &one_of_two_waits_of_which_one_is_linked_is_cut_short_while_it_is_set,
+        &two_set_linked_waits,
+        &a_wait_is_cut_short_while_linked_ones_are_closed,
         &two_are_cut_short_while_it_is_set,
         &two_are_cut_short_while_it_is_set_and_reset,
-        &one_comes_while_one_is_cut_short_and_it_is_set,
-        &one_comes_and_is_cut_short_while_another_is,
-        &two_come_while_linked_ones_are_set_and_one_is_cut_short,
+        &a_wait_comes_while_another_is_cut_short_and_it_is_set,
+        &a_wait_comes_and_is_cut_short_while_another_is,
+        &two_waits_come_while_linked_ones_are_set_and_one_is_cut_short,
         NULL,
     };
     static const bide_check_reason reasons[] = {

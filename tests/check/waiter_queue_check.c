@@ -82,7 +82,7 @@ static const bide_check_scenario two_lock = {
 };
 
 static const bide_check_scenario tried = {
-    .name = "one_locks_it_and_two_try",
+    .name = "a_holder_and_two_that_try",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -176,7 +176,7 @@ static void finish_cancelled(void *p)
 }
 
 static const bide_check_scenario cancelled = {
-    .name = "it_is_handed_over_to_who_is_asked_to_stop",
+    .name = "it_is_handed_over_to_a_waiter_that_is_asked_to_stop",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
@@ -211,7 +211,7 @@ static const bide_check_scenario first_cancelled = {
 };
 
 static const bide_check_scenario cancelled_while_another_comes = {
-    .name = "one_is_asked_to_stop_while_another_comes",
+    .name = "a_waiter_is_asked_to_stop_while_another_comes",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
@@ -261,7 +261,7 @@ static void finish_all_cancelled(void *p)
 }
 
 static const bide_check_scenario named_as_it_comes = {
-    .name = "one_comes_and_is_asked_to_stop_while_another_serves_for_who_was_named",
+    .name = "a_waiter_comes_and_is_asked_to_stop_while_another_is_removed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_held,
@@ -306,7 +306,7 @@ static void finish_cancelled_and_closed(void *p)
 }
 
 static const bide_check_scenario cancelled_and_closed = {
-    .name = "one_in_line_is_asked_to_stop_and_it_is_closed",
+    .name = "a_waiter_in_line_is_asked_to_stop_and_it_is_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_held,
@@ -352,7 +352,7 @@ static const bide_check_scenario closed_by_third = {
 };
 
 static const bide_check_scenario closed_with_reason = {
-    .name = "who_finds_it_closed_sees_what_came_before",
+    .name = "finding_it_closed_shows_what_came_before",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -366,7 +366,7 @@ static void finish_closed_held(void *p)
 }
 
 static const bide_check_scenario closed_held_with_reason = {
-    .name = "who_finds_it_being_closed_sees_what_came_before",
+    .name = "finding_it_being_closed_shows_what_came_before",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_held,
@@ -425,7 +425,7 @@ static void acquire_two_and_free(void *p)
 }
 
 static const bide_check_scenario freed_semaphore = {
-    .name = "who_has_acquired_all_frees_the_semaphore",
+    .name = "acquiring_all_lets_the_holder_free_the_semaphore",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_allocated_semaphore,
@@ -504,7 +504,7 @@ static void finish_two_sizes(void *p)
 }
 
 static const bide_check_scenario two_sizes = {
-    .name = "who_wants_less_goes_on_when_who_wants_more_has_gone",
+    .name = "a_smaller_wish_goes_on_when_a_larger_one_has_gone",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_sizes,
@@ -528,7 +528,7 @@ static void finish_two_sizes_closed(void *p)
 }
 
 static const bide_check_scenario two_sizes_closed = {
-    .name = "who_wants_less_does_not_go_before_who_wants_more_where_it_is_closed",
+    .name = "a_smaller_wish_does_not_pass_a_larger_one_where_it_is_closed",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_two_sizes,
@@ -551,7 +551,7 @@ static void acquire_one(void *p)
 }
 
 static const bide_check_scenario tried_semaphore = {
-    .name = "one_waits_and_one_tries",
+    .name = "a_waiter_and_a_try",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup,
@@ -600,7 +600,7 @@ static void finish_late(void *p)
 }
 
 static const bide_check_scenario late = {
-    .name = "one_that_is_due_comes_behind_one_that_is_not_while_another_serves",
+    .name = "a_due_waiter_comes_behind_one_that_is_not_while_another_serves",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
     .setup = setup_one_late,
@@ -641,16 +641,16 @@ int main(int argc, char **argv)
          "the push, which comes before it, would have to read from the exchange that comes after: "
          "C11 allows it, the checker's model does not"},
         {"ask_for_sweep", "fetch_or", "&queue->leaving", "relaxed",
-         "the same for the push, which comes before it; for who was asked to stop (event_count) "
-         "NOT "
-         "SHOWN: it takes a server that finds SWEEP before CANCEL is said, and leaves, and another "
-         "that comes in the same state"},
+         "the same for the push, which comes before it; for a waiter that was asked to stop "
+         "(event_count) NOT SHOWN: it takes a server that finds SWEEP before CANCEL is said, and "
+         "leaves, and another that comes in the same state"},
         {"bide_waiter_queue_cancel", "compare_exchange", "&queue->state", "release to relaxed",
          "the same for the name, which comes before it"},
         {"serve", "fetch_and", "&queue->state", "relaxed",
          "the same for the exchanges that take arrivals and names, which come after it"},
         {"bide_waiter_queue_put", "compare_exchange", "&queue->state", "acquire",
-         "no mutex and no semaphore looks at the value beside a server; for who does, see notify"},
+         "no mutex and no semaphore looks at the value beside a server; for those that do, see "
+         "notify"},
         {NULL, NULL, NULL, NULL, NULL},
     };
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});

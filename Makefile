@@ -18,7 +18,7 @@ demo: ## install what the demo needs, build, and run the pipeline on FILE
 		meson compile -C build pipeline; } >&2
 	@build/examples/pipeline "$(FILE)"
 
-check: ## build and test with gcc and clang, plain and under sanitizers
+check: ## build and test with gcc, and with gcc and clang under sanitizers
 	@scripts/install.sh check
 	@scripts/check.sh
 

@@ -111,8 +111,9 @@ skip() { # NAME REASON
 }
 
 # One configuration, from setup to count, without the long tests. In make check it leaves out the suites that
-# $leave_out names, and stress tests do $share of their rounds (of 1 or a fraction, tests/testing.h).
-leave_out='' share=1
+# $leave_out names, and stress tests do $share of their rounds (of 1 or a fraction, tests/testing.h). In check-long it
+# leaves out those that $leave_out_long names.
+leave_out='' share=1 leave_out_long=''
 configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     local name=$1 folder=$2 cc=$3 begun=$SECONDS wrap=
     local tests=(--no-suite long) program suite only_for=()
@@ -135,6 +136,12 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
         done
         local -x BIDE_ROUNDS=$share
         only_for=("${tests[@]}")
+    else
+        for suite in $leave_out_long; do
+            tests+=(--no-suite "$suite")
+        done
+        # (the first two build the benchmarks as well)
+        [ -z "$leave_out_long" ] || [ "$folder" = build ] || only_for=("${tests[@]}")
     fi
     case $* in
     *b_sanitize*)
@@ -254,42 +261,50 @@ lines='-Dc_args=-g1 -Dcpp_args=-g1'
 light=(-Ddebug=true -Doptimization=1 '-Dc_args=-g1 -Wno-maybe-uninitialized'
     '-Dcpp_args=-g1 -Wno-maybe-uninitialized')
 
-# The folder of the first holds those of all the others. It alone runs everything that is not long; the others run what
-# may differ: clang compiles the library its own way; ThreadSanitizer sees threads; the others see memory and
-# arithmetic, which are the same in both variants of the bodies.
-configuration 'gcc' build gcc g++ $optimised $benchmarks
-leave_out='check examples storm' share=1/8 \
-    configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
-leave_out='check single' share=1/8 \
+# The folder of the first holds those of all the others. It alone runs everything that is not long; the others run
+# what may differ: ThreadSanitizer sees threads; the others see memory and arithmetic, and each body as clang compiles
+# it. That is not optimised, so that clang leaves in what the sanitizers look for, and compiles in half the time. (In
+# check-long the scenarios are among the long tests.)
+share=1/4 leave_out_long=model configuration 'gcc' build gcc g++ $optimised $benchmarks
+leave_out='check single widths' share=1/16 \
     configuration 'gcc TSan' build/gcc-tsan gcc g++ "${light[@]}" $thread
-leave_out='check standard' share=1/8 \
-    configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ "${light[@]}" $address
+leave_out='check widths pipeline' share=1/16 \
+    configuration 'clang ASan+UBSan -O0' build/clang-asan-o0 clang clang++ -Ddebug=true -Doptimization=0 \
+    $lines $address $lundef
 
+# What no other finds comes first, and the long tests last, since who runs this may have a limit: what each sees is
+# written in CONTRIBUTING.md. Where only the compiler differs, what the checker explores and what scripts drive is left
+# out (the suites check and examples), and threads at random as well.
+compiler='check examples storm'
 if [ $long = yes ]; then
-    configuration 'clang TSan' build/clang-tsan clang clang++ $optimised $thread $lundef
-    configuration 'clang ASan+UBSan' build/clang-asan clang clang++ $optimised $address $lundef
-    configuration 'gcc -O0' build/gcc-o0 gcc g++ -Ddebug=true -Doptimization=0
-    configuration 'gcc -O3' build/gcc-o3 gcc g++ -Ddebug=true -Doptimization=3
-    configuration 'clang -O3' build/clang-o3 clang clang++ -Ddebug=true -Doptimization=3
-    configuration 'gcc LTO' build/gcc-lto gcc g++ $optimised $lto
-    # clang leaves code to the linker that only lld reads.
-    CC_LD=lld CXX_LD=lld configuration 'clang LTO' build/clang-lto clang clang++ $optimised $lto
-    configuration 'clang-19' build/clang-19 clang-19 clang++-19 $optimised
+    configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
+    configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ "${light[@]}" $address
+    cross 'i686' build/i686 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2
     # clang 19 looks at arguments where they are passed, so what cmocka passes, which is not
     # instrumented, is never taken for uninitialised.
     configuration 'clang-19 MSan' build/clang-19-msan clang-19 clang++-19 $optimised $memory \
         $lundef -Dc_args="$origins" -Dcpp_args="$origins"
-    valgrind_tests 'gcc, Valgrind' build
-    cross 'i686' build/i686 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2
+    leave_out_long=$compiler cross 's390x' build/s390x s390x-linux-gnu qemu-s390x
     tests_on=$one_processor
-    cross 'aarch64' build/aarch64 aarch64-linux-gnu qemu-aarch64
+    leave_out_long=$compiler cross 'aarch64' build/aarch64 aarch64-linux-gnu qemu-aarch64
     tests_on=
-    cross 'riscv64' build/riscv64 riscv64-linux-gnu qemu-riscv64
-    cross 's390x' build/s390x s390x-linux-gnu qemu-s390x
+    leave_out_long=$compiler configuration 'gcc -O3' build/gcc-o3 gcc g++ -Ddebug=true -Doptimization=3 $lines
+    leave_out_long=$compiler configuration 'clang-19' build/clang-19 clang-19 clang++-19 $optimised $lines
+    # clang leaves code to the linker that only lld reads.
+    CC_LD=lld CXX_LD=lld leave_out_long=$compiler \
+        configuration 'clang LTO' build/clang-lto clang clang++ $optimised $lines $lto
+    leave_out_long=$compiler configuration 'gcc LTO' build/gcc-lto gcc g++ $optimised $lines $lto
+    leave_out_long=$compiler configuration 'gcc -O0' build/gcc-o0 gcc g++ -Ddebug=true -Doptimization=0 $lines
+    leave_out_long=$compiler configuration 'clang -O3' build/clang-o3 clang clang++ -Ddebug=true -Doptimization=3 $lines
+    leave_out_long=$compiler cross 'riscv64' build/riscv64 riscv64-linux-gnu qemu-riscv64
+    valgrind_tests 'gcc, Valgrind' build
+    configuration 'clang TSan' build/clang-tsan clang clang++ $optimised $lines $thread $lundef
+    leave_out_long=check configuration 'clang ASan+UBSan' build/clang-asan clang clang++ $optimised $lines \
+        $address $lundef
+    coverage build/coverage
     again 'gcc, long tests' build '' --suite long
     again 'gcc TSan, long tests' build/gcc-tsan "$fixed" --suite long --no-suite once \
         --timeout-multiplier 4
-    coverage build/coverage
 fi
 
 cat "$failures"

@@ -2,7 +2,7 @@
 # The core needs a compiler and six functions of a platform table, nothing else: freestanding_test.sh ROOT.
 #
 #   1. Its sources compile without a hosted C library, by each compiler that is here, in both variants of
-#      the bodies, without a warning. (With BIDE_COMPILERS by those only, at -O1, and where no body is in one variant.)
+#      the bodies, without a warning. (With BIDE_COMPILERS by those only, at -O0, and where no body is in one variant.)
 #   2. All objects together leave nothing undefined but the platform table and what every compiler may
 #      call in freestanding code.
 #   3. Its sources and headers include no header of an operating system, and none of a higher floor.
@@ -51,7 +51,7 @@ done
 with_bodies=$(grep -lE "$bodies" $sources)
 
 level=-O2
-[ -z "${BIDE_COMPILERS-}" ] || level=-O1
+[ -z "${BIDE_COMPILERS-}" ] || level=-O0
 
 # 1 and 2 for one compiler and one variant.
 build_and_link_nothing() { # COMPILER BIDE_STANDARD_C

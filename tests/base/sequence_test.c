@@ -12,6 +12,7 @@
 #define BIDE_SEQUENCE_TEMPLATE "base/sequence_cases.h"
 #include "each_sequence.h"
 
+#if TESTING_8_BITS
 static void eight_bits_as_seen_from_0_and_from_128(void **state)
 {
     (void)state;
@@ -65,21 +66,19 @@ static void they_are_the_walk_around_the_circle_on_every_pair_of_8_bits(void **s
     }
 }
 
+#endif
+
 int main(void)
 {
+    int failed = RUN_EACH_SEQUENCE(sequence);
+#if TESTING_8_BITS
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_bits_as_seen_from_0_and_from_128),
         cmocka_unit_test(eight_bits_as_seen_from_255_and_from_127),
         cmocka_unit_test(the_three_agree_on_every_pair_of_8_bits),
         cmocka_unit_test(they_are_the_walk_around_the_circle_on_every_pair_of_8_bits),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    failed += sequence8_run();
-    failed += sequence16_run();
-    failed += sequence32_run();
-#if BIDE_SEQUENCE_ATOMIC_64
-    failed += sequence64_run();
+    failed += cmocka_run_group_tests(tests, NULL, NULL);
 #endif
-    failed += sequence_run();
     return failed;
 }

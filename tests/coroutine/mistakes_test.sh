@@ -12,8 +12,8 @@
 # What the compiler refuses in C it refuses in C++ too, with the same words; a program *.cpp is in C++ alone.
 #
 # The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
-# never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2, with the
-# library BIDE_LIBRARY if that is given, and what is told when it runs in one variant.
+# never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2, a program in
+# C not in C++ too, with the library BIDE_LIBRARY if that is given, and what is told when it runs in one variant.
 set -u
 include=$1
 shift
@@ -96,7 +96,10 @@ for file in "$@"; do
             if [ "$how" = error ]; then
                 levels=-O0
                 ! "$cc" -x c++ -fsyntax-only /dev/null 2>/dev/null || levels="-O0 c++"
-                [ "$file" = "${file%.cpp}" ] || levels=${levels#-O0}
+                case $file in
+                *.cpp) levels=${levels#-O0} ;;
+                *) [ -z "${BIDE_COMPILERS-}" ] || levels=-O0 ;;
+                esac
             fi
             for optimised in $levels; do
                 ran=$((ran + 1))

@@ -22,6 +22,7 @@ enum { MOST_SLOTS = 4096, PRODUCERS = 3 };
 #define BIDE_SEQUENCE_TEMPLATE "sync/multi_producer_sequencer_cases.h"
 #include "each_sequence.h"
 
+#if TESTING_8_BITS
 /* ---- At random, with threads ----
  *
  * One thread begins claims and waits, one consumes, one asks some to stop, one closes, in half of the rounds. */
@@ -252,28 +253,28 @@ static void publish_the_unclaimed(void)
 
 static void publish_past_the_claimed(void)
 {
-    multi_fixture f;
-    multi_init(&f, 255, 4);
-    multi_try(&f, 2);
-    bide_multi_producer_sequencer_publish_range(&f.sequencer, 256, 3);
+    multi8_fixture f;
+    multi8_init(&f, 255, 4);
+    multi8_try(&f, 2);
+    bide_multi_producer_sequencer8_publish_range(&f.sequencer, 0, 3);
 }
 
 static void publish_twice(void)
 {
-    multi16_fixture f;
-    multi16_init(&f, 255, 4);
-    multi16_try(&f, 2);
-    bide_multi_producer_sequencer16_publish(&f.sequencer, 257);
-    bide_multi_producer_sequencer16_publish_range(&f.sequencer, 256, 2);
+    multi8_fixture f;
+    multi8_init(&f, 255, 4);
+    multi8_try(&f, 2);
+    bide_multi_producer_sequencer8_publish(&f.sequencer, 1);
+    bide_multi_producer_sequencer8_publish_range(&f.sequencer, 0, 2);
 }
 
 static void abandon_the_published(void)
 {
-    multi32_fixture f;
-    multi32_init(&f, 255, 4);
-    multi32_try(&f, 2);
-    bide_multi_producer_sequencer32_publish(&f.sequencer, 257);
-    bide_multi_producer_sequencer32_abandon(&f.sequencer, 257, 1);
+    multi8_fixture f;
+    multi8_init(&f, 255, 4);
+    multi8_try(&f, 2);
+    bide_multi_producer_sequencer8_publish(&f.sequencer, 1);
+    bide_multi_producer_sequencer8_abandon(&f.sequencer, 1, 1);
 }
 
 static void destroy_what_is_waited_for(void)
@@ -313,16 +314,12 @@ static void misuse_is_told(void **state)
         assert_true(misuse_aborts_naming(all[i].misuse, "&f.sequencer", all[i].caller));
 }
 #endif
+#endif
 
 int main(void)
 {
-    int failed = multi8_run();
-    failed += multi16_run();
-    failed += multi32_run();
-#if BIDE_SEQUENCE_ATOMIC_64
-    failed += multi64_run();
-#endif
-    failed += multi_run();
+    int failed = RUN_EACH_SEQUENCE(multi);
+#if TESTING_8_BITS
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_claim_and_wait_ends_once_whatever_ends_it),
 #if BIDE_DEBUG
@@ -330,5 +327,6 @@ int main(void)
 #endif
     };
     failed += cmocka_run_group_tests(tests, NULL, NULL);
+#endif
     return failed;
 }

@@ -18,12 +18,6 @@
 
 int main(void)
 {
-    int failed = barrier8_run();
-    failed += barrier16_run();
-    failed += barrier32_run();
-#if BIDE_SEQUENCE_ATOMIC_64
-    failed += barrier64_run();
-#endif
-    failed += barrier_run();
+    int failed = RUN_EACH_SEQUENCE(barrier);
     return failed;
 }

@@ -18,7 +18,7 @@
 #define BIDE_SEQUENCE_TEMPLATE "sync/sequence_group_members_cases.h"
 #include "each_sequence.h"
 
-#if TESTING_HOSTED && BIDE_DEBUG
+#if TESTING_HOSTED && BIDE_DEBUG && TESTING_8_BITS
 static void destroy_a_group_with_a_member(void)
 {
     bide_sequence_group rope;
@@ -43,14 +43,8 @@ static void a_group_that_is_destroyed_with_members_is_misused(void **state)
 
 int main(void)
 {
-    int failed = members8_run();
-    failed += members16_run();
-    failed += members32_run();
-#if BIDE_SEQUENCE_ATOMIC_64
-    failed += members64_run();
-#endif
-    failed += members_run();
-#if TESTING_HOSTED && BIDE_DEBUG
+    int failed = RUN_EACH_SEQUENCE(members);
+#if TESTING_HOSTED && BIDE_DEBUG && TESTING_8_BITS
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_that_is_destroyed_with_members_is_misused),
     };

@@ -20,12 +20,6 @@
 
 int main(void)
 {
-    int failed = stress8_run();
-    failed += stress16_run();
-    failed += stress32_run();
-#if BIDE_SEQUENCE_ATOMIC_64
-    failed += stress64_run();
-#endif
-    failed += stress_run();
+    int failed = RUN_EACH_SEQUENCE(stress);
     return failed;
 }

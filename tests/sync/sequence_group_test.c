@@ -18,12 +18,6 @@
 
 int main(void)
 {
-    int failed = group8_run();
-    failed += group16_run();
-    failed += group32_run();
-#if BIDE_SEQUENCE_ATOMIC_64
-    failed += group64_run();
-#endif
-    failed += group_run();
+    int failed = RUN_EACH_SEQUENCE(group);
     return failed;
 }

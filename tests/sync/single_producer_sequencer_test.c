@@ -20,7 +20,7 @@
 #define BIDE_SEQUENCE_TEMPLATE "sync/single_producer_sequencer_cases.h"
 #include "each_sequence.h"
 
-#if BIDE_DEBUG
+#if BIDE_DEBUG && TESTING_8_BITS
 /* ---- Misuse: one line names the object, as it is written there, and who has called ---- */
 
 static void begin(sequencer8_fixture *f, uint8_t *markers)
@@ -111,14 +111,8 @@ static void misuse_is_told(void **state)
 
 int main(void)
 {
-    int failed = sequencer8_run();
-    failed += sequencer16_run();
-    failed += sequencer32_run();
-#if BIDE_SEQUENCE_ATOMIC_64
-    failed += sequencer64_run();
-#endif
-    failed += sequencer_run();
-#if BIDE_DEBUG
+    int failed = RUN_EACH_SEQUENCE(sequencer);
+#if BIDE_DEBUG && TESTING_8_BITS
     const struct CMUnitTest tests[] = {cmocka_unit_test(misuse_is_told)};
     failed += cmocka_run_group_tests(tests, NULL, NULL);
 #endif

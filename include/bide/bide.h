@@ -9,9 +9,10 @@
 /* What needs no operating system, by what one wants to do: most of it is there */
 #include "bide/core.h"
 
-/* Schedulers: one thread, several, and threads for calls that block */
+/* Schedulers: one thread, several, one at a time on either, and threads for calls that block */
 #include "bide/blocking.h"
 #include "bide/run_loop.h"
+#include "bide/strand.h"
 #include "bide/thread_pool.h"
 
 /* Beginning coroutines beside others; waiting in somebody else's event loop */

@@ -259,8 +259,8 @@ struct bide_scheduler {
     void (*post)(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last);
 
     /*
-     * Do all of its coroutines run on one thread? Then when one suspends, nothing resumes it before
-     * its suspend has returned, from whichever thread it is posted.
+     * Does one of its coroutines run at a time, as on one thread? Then when one suspends, nothing
+     * resumes it before its suspend has returned, from whichever thread it is posted.
      */
     bool one_thread;
 

@@ -237,6 +237,12 @@ void bide_resume(bide_frame *frame)
     run(frame, &queue);
 }
 
+void bide_run_on_(bide_frame *frame)
+{
+    while (frame != NULL && may_be_resumed(frame))
+        frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
+}
+
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
 {
     if (innermost != NULL) {

@@ -31,6 +31,12 @@ BIDE_INLINE bide_frame *bide_continuation_(const bide_frame *frame)
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);
 
 /*
+ * Inside a step: resumes `frame`, and what it transfers to, until that suspends. What is woken
+ * inline is left to the resume loop that runs the step.
+ */
+void bide_run_on_(bide_frame *frame);
+
+/*
  * Takes an operation that was posted back out of the queue of a scheduler; of the one of the frame
  * that is to go on.
  */

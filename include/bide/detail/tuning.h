@@ -36,6 +36,12 @@ enum {
 enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 1 : 1024 };
 
 /*
+ * How many coroutines a strand resumes before it goes to the end of its scheduler's queue: so many
+ * that the post which that costs, a few hundred nanoseconds on a pool, is little beside them.
+ */
+enum { BIDE_STRAND_TURN_ = BIDE_CHECK ? 2 : 64 };
+
+/*
  * How often a plain thread looks whether its wait has ended before it sleeps; it adapts between
  * these, and one sleep in so many is a trial of the most. `event`, two threads; `channel`,
  * `_blocking`.

@@ -1,0 +1,82 @@
+/*
+ * A strand: a scheduler that stands on another one and runs one of its coroutines at a time, in
+ * order. So what only they touch needs no lock, on a pool too. Floor: schedule.
+ *
+ *     bide_strand strand;
+ *     bide_strand_init(&strand, bide_thread_pool_scheduler(pool));
+ *     bide_spawn(&spawned, &strand.context, serve(&server));    // any number of these
+ *     ...
+ *     bide_strand_destroy(&strand);                             // once they have ended
+ *
+ * Any thread may wake coroutines that belong to the strand. They run where the underlying scheduler
+ * runs what is its own, and no thread of that waits for another: of a pool the strand has one
+ * thread at a time, and none while it has nothing to run. If one wake happened before another, in
+ * the sense of C11, its coroutine runs first. After some tens of resumptions in a row a strand goes
+ * to the end of the underlying scheduler's queue, so that others run. As on a run loop, one of its
+ * coroutines may run while another waits.
+ *
+ * It costs one locked instruction to post to a strand that is busy, and none from inside it; the
+ * first post to an idle one also posts to the underlying scheduler. No allocation: the memory is
+ * the caller's.
+ *
+ * The underlying scheduler may be any, also a strand. Under bide_inline_scheduler a strand runs on
+ * the thread that wakes it while it is idle. Its coroutines can wait for times if those of the
+ * underlying scheduler can.
+ *
+ * Why it is right: src/schedule/strand.c.
+ */
+#ifndef BIDE_STRAND_H
+#define BIDE_STRAND_H
+
+#include "bide/extend/timer.h"
+
+#include <pthread.h>
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_strand {
+    bide_scheduler scheduler;
+    /* {&scheduler, NULL, NULL}. The user may add a stop source and a name before anything runs in
+     * it, or copy it. */
+    bide_context context;
+    bide_scheduler *under; /* constant */
+    bide_scheduler *base;  /* constant: below all strands */
+    bide_context there;    /* constant: of the two frames below, {under, NULL, NULL} */
+
+    /* of the runner, which is one at a time */
+    bide_awaiter_chain ready;  /* what it has taken and is to resume, the oldest first */
+    struct bide_strand *outer; /* the strand that this thread runs besides */
+    bide_frame runner;         /* what is posted to `under` */
+
+    /* of the holder of the lock */
+    pthread_mutex_t timers_lock;
+    pthread_cond_t rang;
+    bide_timers timers;
+    uint32_t alarm_state;
+    bide_timer alarm; /* in `under`: for the earliest of `timers`, or earlier */
+    bide_frame alarm_frame;
+
+    /* of all threads: IDLE, BUSY, AWAITED, or what was posted, newest first */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uintptr_t) posted;
+} bide_strand;
+
+/*
+ * Makes a strand on `under`, which outlives it, with nothing to run. A strand is aligned to
+ * BIDE_CACHE_LINE, and so is what contains one.
+ * Threads: before it is shared. Progress: wait-free.
+ */
+void bide_strand_init(bide_strand *strand, bide_scheduler *under);
+
+/*
+ * Ends a strand. Nothing that belongs to it may wait any more, or be about to be woken: a timer
+ * that is still set, or something that was begun on it and has not ended, is told as misuse, with
+ * the coroutine's name. So is a call from inside one of its coroutines. On a pool it waits until
+ * the thread that has run its last coroutine has left it. After it the memory may go.
+ * Threads: any, if the underlying scheduler is a pool; otherwise the one that runs that scheduler,
+ * or any while none does. Progress: blocks.
+ */
+void bide_strand_destroy(bide_strand *strand);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -31,6 +31,7 @@ typedef struct bide_run_loop {
     uint32_t spins; /* how long to look before it sleeps next time */
     bool may_look;  /* may it look for a while before a coroutine suspends? */
     bool stopping;
+    int fd;                      /* for a foreign loop to poll; -1: none */
     struct bide_run_loop *outer; /* what this thread ran before, and goes on with afterwards */
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
@@ -43,7 +44,7 @@ typedef struct bide_run_loop {
     bool hint_posted;
     bide_frame hint; /* posted by another thread: there is an earlier timer */
 
-    /* of all threads: EMPTY, PARKED, or what was posted, newest first */
+    /* of all threads: EMPTY, PARKED, POLLED, or what was posted, newest first */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(uintptr_t) posted;
 } bide_run_loop;
 
@@ -76,20 +77,45 @@ void bide_run_loop_stop(bide_run_loop *loop);
  */
 int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter);
 
+/* ---- In a foreign loop: run_ready when fd is readable or next_deadline has come ---- */
+
 /*
- * Drives the loop from another one: resumes what is ready, what waits for a time that has come by
- * now, and what becomes ready by that, and never sleeps. Returns how many resumptions it did. Not
- * from inside one of its coroutines.
+ * Resumes what is ready, what waits for a time that has come by now, and what becomes ready by
+ * that, and never sleeps. Returns how many resumptions it did. Of a loop that has a descriptor it
+ * resumes some thousand at most, so that the foreign loop comes to the rest of its work; the
+ * descriptor is then still readable. Not from inside one of its coroutines.
  * Threads: one at a time. Progress: blocks for a moment at most, for the lock of the timers.
  */
 size_t bide_run_loop_run_ready(bide_run_loop *loop);
 
 /*
  * When bide_run_loop_run_ready is to be called again although nothing was posted: the time of the
- * earliest timer, in nanoseconds of bide_platform.now(), or BIDE_FOREVER.
+ * earliest timer, in nanoseconds of bide_platform.now(), or BIDE_FOREVER. A timer that is set after
+ * this call, by whomever, makes the descriptor readable.
  * Threads: any. Progress: blocks for a moment at most.
  */
 uint64_t bide_run_loop_next_deadline(bide_run_loop *loop);
+
+/*
+ * A descriptor that is readable while bide_run_loop_run_ready has something to do that is not a
+ * matter of time: because another thread has woken a coroutine of the loop, or the foreign loop's
+ * own callbacks have, and from the beginning. No wake-up is lost between bide_run_loop_run_ready
+ * and the poll. To be polled for reading, level-triggered or edge-triggered, and for nothing else:
+ * the loop reads it. The first call opens it, later ones return the same, until
+ * bide_run_loop_close_fd. It costs each call of bide_run_loop_run_ready one system call, and the
+ * first post after one, another. It is closed on exec; a child of fork that goes on without exec
+ * may not use it.
+ * Threads: the one that runs the loop. Errors: -EMFILE, -ENFILE, -ENODEV, -ENOMEM.
+ */
+int bide_run_loop_fd(bide_run_loop *loop);
+
+/*
+ * Gives the descriptor up, if there is one: take it out of the foreign loop before. It stays open
+ * in the process, for the next run loop that wants one, because another thread may be about to
+ * write to it.
+ * Threads: the one that runs the loop.
+ */
+void bide_run_loop_close_fd(bide_run_loop *loop);
 
 void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const char *function,
                                     const char *file, unsigned line);
@@ -97,8 +123,8 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
 /*
  * Its memory is about to go; nobody runs it, and no thread is about to wake anything of it. Does
  * nothing; where BIDE_DEBUG is 1 it tells of misuse if something is left. That is: the loop runs,
- * something is queued, a timer is set, or something that was begun on it has not ended. Of the last
- * two it tells the coroutine's name.
+ * something is queued, its descriptor is open, a timer is set, or something that was begun on it has
+ * not ended. Of the last two it tells the coroutine's name.
  * Threads: one at a time.
  */
 #define bide_run_loop_destroy(loop)                           \

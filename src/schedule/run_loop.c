@@ -4,9 +4,14 @@
  *     posted   EMPTY (0)    nothing was posted since the loop last took everything
  *              pointer      what was posted, newest first, by `link`
  *              PARKED (1)   nothing was posted, and the loop's thread sleeps, or is about to
+ *              POLLED (3)   nothing was posted, and a foreign loop polls the descriptor, whose
+ *                           number stands above these two bits
  *
  *     post, other threads:  EMPTY, pointer -> pointer    PARKED -> pointer, and wake the thread
+ *                           POLLED -> pointer, and make the descriptor readable
  *     the loop's thread:    EMPTY -> PARKED before it sleeps; pointer -> EMPTY to take everything
+ *                           EMPTY -> POLLED when it has run what there was, POLLED -> EMPTY when it
+ *                           runs again
  *
  * The loop's own thread, while it runs, posts to the plain chain `ready` without an atomic.
  *
@@ -18,12 +23,20 @@
  *    is needed.
  * 3. The poster that pushes onto PARKED wakes, and no other: one wake for many posts.
  * 4. Once the push is done the loop may run, end and be freed. So after it post uses the address of
- *    the word only. The thread sleeps on the word itself, on the half that holds its low 32 bits:
- *    PARKED is odd and no pointer is, so the half differs when the word does.
+ *    the word only, or the number of the descriptor, which stood in the word. That one is never
+ *    closed, so the number is not another file's by then (descriptors.h). The thread sleeps on the
+ *    word itself, on the half that holds its low 32 bits (low_half.h).
  * 5. What is posted runs in the order of the posts, where one happened before the other. Among the
  *    pushes that is the order of the word's modifications, which a take keeps. A post of the loop's
  *    own thread comes behind all that was taken. What was pushed before it, as far as that thread
  *    knows, it takes first: the load in take_posted cannot overlook a push that happened before it.
+ *
+ * 5a. A foreign loop misses nothing either. While the loop has a descriptor and does not run, the
+ *    word is POLLED, or the descriptor is readable, or about to be. For each run ends by EMPTY ->
+ *    POLLED; where something is left, or was posted meanwhile, it raises the descriptor instead. A
+ *    poster that finds POLLED raises it after its push. Lowering it is the first that the next run
+ *    does, before it takes what was posted. A poster that is late with raising it costs one run
+ *    for nothing.
  *
  * Timers stand under a lock, since any thread may clear one and has to know at once whether it came
  * in time. The loop's thread takes the lock to set one and when one is due. Otherwise it only
@@ -41,6 +54,8 @@
 #include "bide/run_loop.h"
 
 #include "left.h"
+#include "low_half.h"
+#include "../system/descriptors.h"
 #include "../system/processors.h"
 
 #include "../coroutine/inside.h"
@@ -50,6 +65,9 @@
 
 #define EMPTY  ((uintptr_t)0)
 #define PARKED ((uintptr_t)1)
+#define POLLED ((uintptr_t)3)
+
+enum { NUMBER_SHIFT = 2 };
 
 /* How many resumptions may pass before a loop that has timers looks at the clock. */
 enum { TURNS = 32 };
@@ -57,13 +75,15 @@ enum { TURNS = 32 };
 /* The loop that runs on this thread. */
 static BIDE_THREAD_LOCAL bide_run_loop *running;
 
-static bide_atomic(uint32_t) * parked_half(bide_run_loop *loop)
+/* What stands in the word while the loop's descriptor is polled. */
+static uintptr_t polled(const bide_run_loop *loop)
 {
-    bide_atomic(uint32_t) *half = (bide_atomic(uint32_t) *)(void *)&loop->posted;
-#if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    half += sizeof loop->posted / sizeof *half - 1;
-#endif
-    return half;
+    return (uintptr_t)(unsigned)loop->fd << NUMBER_SHIFT | POLLED;
+}
+
+static bool is_posted(uintptr_t word)
+{
+    return word != EMPTY && (word & PARKED) == 0;
 }
 
 /* Moves what other threads have posted behind the plain chain. */
@@ -71,7 +91,7 @@ BIDE_INLINE void take_posted(bide_run_loop *loop)
 {
     /* relaxed: a look. Of what was posted before anything the caller has seen, it sees that
      * something is there. */
-    if (BIDE_LIKELY(bide_atomic_load(&loop->posted, relaxed) <= PARKED))
+    if (BIDE_LIKELY(!is_posted(bide_atomic_load(&loop->posted, relaxed))))
         return;
     /* acquire: 1. Only this thread takes, so what was seen to be there still is. */
     bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&loop->posted, EMPTY, acquire);
@@ -90,14 +110,16 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
     bide_awaiter *oldest = first;
     if (first != last)
         first = bide_awaiter_reverse(first);
-    bide_atomic(uint32_t) *half = parked_half(loop);
+    bide_atomic(uint32_t) *half = bide_low_half_(&loop->posted);
     uintptr_t head = bide_atomic_load(&loop->posted, relaxed);
     do {
-        oldest->link = head == PARKED ? NULL : (bide_awaiter *)head;
+        oldest->link = is_posted(head) ? (bide_awaiter *)head : NULL;
     } while (!bide_atomic_compare_exchange_weak(&loop->posted, &head, (uintptr_t)first, release,
                                                 relaxed)); /* 1: partner is take's acquire */
     if (head == PARKED)
         bide_platform.wake(half, 1);
+    else if (!is_posted(head) && head != EMPTY)
+        bide_descriptor_raise_((int)(head >> NUMBER_SHIFT)); /* 4 */
 }
 
 /* Called on the loop's thread, like `take`. */
@@ -233,7 +255,8 @@ static void await_work(bide_run_loop *loop)
     if (!bide_atomic_compare_exchange(&loop->posted, &empty, PARKED, relaxed, relaxed))
         return;
     while (bide_atomic_load(&loop->posted, relaxed) == PARKED) {
-        if (bide_platform.wait(parked_half(loop), (uint32_t)PARKED, loop->deadline) == 0)
+        if (bide_platform.wait(bide_low_half_(&loop->posted), (uint32_t)PARKED, loop->deadline) ==
+            0)
             continue;
         uintptr_t parked = PARKED;
         /* relaxed: as above; if it fails, something was posted. */
@@ -259,11 +282,28 @@ static void enter(bide_run_loop *loop)
 {
     loop->outer = running;
     running = loop;
+    if (loop->fd >= 0) {
+        uintptr_t word = polled(loop);
+        /* relaxed: nothing is read on the strength of it. */
+        bide_atomic_compare_exchange(&loop->posted, &word, EMPTY, relaxed, relaxed);
+        bide_descriptor_lower_(loop->fd); /* 5a */
+    }
+}
+
+/* Lets the descriptor be polled, if nothing was posted. */
+static bool try_polled(bide_run_loop *loop)
+{
+    uintptr_t empty = EMPTY;
+    /* relaxed: as above. */
+    return loop->ready.first == NULL &&
+           bide_atomic_compare_exchange(&loop->posted, &empty, polled(loop), relaxed, relaxed);
 }
 
 static void leave(bide_run_loop *loop)
 {
     running = loop->outer;
+    if (loop->fd >= 0 && !try_polled(loop))
+        bide_descriptor_raise_(loop->fd); /* 5a */
 }
 
 void bide_run_loop_init(bide_run_loop *loop)
@@ -285,6 +325,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->spins = several ? BIDE_LOOP_LOOKS_MOST_ / 2 : 0;
     loop->may_look = true;
     loop->stopping = false;
+    loop->fd = -1;
     bide_atomic_init(&loop->stop_posted, 0);
     loop->deadline = BIDE_FOREVER;
     loop->turns = TURNS;
@@ -363,7 +404,7 @@ size_t bide_run_loop_run_ready(bide_run_loop *loop)
     loop->may_look = false;
     if (loop->deadline != BIDE_FOREVER)
         take_due(loop, bide_platform.now());
-    for (; take(loop); count++)
+    for (; take(loop) && (loop->fd < 0 || count < BIDE_LOOP_TURN_); count++)
         run_one(loop);
     loop->may_look = true;
     leave(loop);
@@ -376,6 +417,30 @@ uint64_t bide_run_loop_next_deadline(bide_run_loop *loop)
     uint64_t next = bide_timers_next(&loop->timers);
     pthread_mutex_unlock(&loop->timers_lock);
     return next;
+}
+
+int bide_run_loop_fd(bide_run_loop *loop)
+{
+    if (loop->fd >= 0)
+        return loop->fd;
+    int fd = bide_descriptor_take_();
+    if (fd < 0)
+        return fd;
+    loop->fd = fd;
+    bide_descriptor_raise_(fd); /* for a first run: the word is EMPTY, whatever was posted */
+    return fd;
+}
+
+void bide_run_loop_close_fd(bide_run_loop *loop)
+{
+    uintptr_t word = polled(loop);
+    if (loop->fd < 0)
+        return;
+    /* relaxed: as above. If it fails, something was posted. */
+    bide_atomic_compare_exchange(&loop->posted, &word, EMPTY, relaxed, relaxed);
+    bide_descriptor_lower_(loop->fd);
+    bide_descriptor_give_(loop->fd);
+    loop->fd = -1;
 }
 
 /* Is anything queued but what the loop posts to itself? */
@@ -393,6 +458,9 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
 {
     if (runs_here_only(&loop->scheduler))
         bide_platform.misuse(what, function, file, line);
+    if (loop->fd >= 0)
+        bide_platform.misuse("a run loop is destroyed while its descriptor is open", function, file,
+                             line);
     bide_tell_what_is_left_(&loop->scheduler, &loop->timers,
                             "a run loop is destroyed while a timer of it is set",
                             "a run loop is destroyed while a task of it waits");

@@ -5,6 +5,7 @@
  * the child. What is the user's, a pool or a mutex, is in the child as the fork found it.
  */
 #define _GNU_SOURCE
+#include "descriptors.h"
 #include "fork.h"
 
 #include "../coroutine/lock.h"
@@ -57,6 +58,7 @@ static void after_in_child(void)
 {
     bide_open_scopes_in_child_(was_alone);
     bide_roots_in_child_(was_alone);
+    bide_descriptors_in_child_();
     bide_atomic_init(&delayed, LOCK_FREE);
 }
 

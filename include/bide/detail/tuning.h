@@ -36,6 +36,12 @@ enum {
 enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 1 : 1024 };
 
 /*
+ * How many coroutines a run loop resumes before it returns to the foreign loop that it is driven
+ * by: so many that the system calls in between cost little beside them.
+ */
+enum { BIDE_LOOP_TURN_ = 1024 };
+
+/*
  * How many coroutines a strand resumes before it goes to the end of its scheduler's queue: so many
  * that the post which that costs, a few hundred nanoseconds on a pool, is little beside them.
  */

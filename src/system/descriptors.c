@@ -1,0 +1,65 @@
+/*
+ * What is kept stands in a few places, each of which is taken and filled by an exchange. The
+ * number goes from one owner to the next, and nothing else: so the orders are relaxed.
+ */
+#define _GNU_SOURCE
+#include "descriptors.h"
+
+#include "bide/atomic.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { PLACES = 64 };
+
+/* 0: none; otherwise the number and 1. What finds no place is left open, and forgotten. */
+static bide_atomic(int) kept[PLACES];
+
+int bide_descriptor_take_(void)
+{
+    for (int i = 0; i < PLACES; i++) {
+        int fd = bide_atomic_load(&kept[i], relaxed);
+        if (fd != 0 && (fd = bide_atomic_exchange(&kept[i], 0, relaxed)) != 0)
+            return fd - 1;
+    }
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return fd >= 0 ? fd : -errno;
+}
+
+void bide_descriptor_give_(int fd)
+{
+    for (int i = 0; i < PLACES; i++) {
+        int none = 0;
+        if (bide_atomic_compare_exchange(&kept[i], &none, fd + 1, relaxed, relaxed))
+            return;
+    }
+}
+
+void bide_descriptor_raise_(int fd)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    ssize_t written;
+    do {
+        written = write(fd, &one, sizeof one); /* if the counter is full, it is readable */
+    } while (written < 0 && errno == EINTR);
+    errno = saved;
+}
+
+void bide_descriptor_lower_(int fd)
+{
+    int saved = errno;
+    uint64_t count;
+    ssize_t got;
+    do {
+        got = read(fd, &count, sizeof count);
+    } while (got < 0 && errno == EINTR);
+    errno = saved;
+}
+
+void bide_descriptors_in_child_(void)
+{
+    for (int i = 0; i < PLACES; i++)
+        bide_atomic_init(&kept[i], 0);
+}

@@ -2,13 +2,24 @@
  * Calls that block, such as reading a file, made on threads of their own so that no loop stalls.
  * The coroutine that awaits one resumes on its own scheduler. Floor: schedule.
  *
- *     bide_blocking *blocking;
- *     if (bide_blocking_create(&blocking, 4) == 0) ...
+ *     bide_blocking *files, *names;
+ *     bide_blocking_create_with(&files, &(bide_blocking_options){.name = "files", .threads = 8});
+ *     bide_blocking_create_with(&names, &(bide_blocking_options){.name = "names", .threads = 2});
  *
- *     bide_try(bide_blocking_read(&self->read, blocking, fd, self->buffer, sizeof self->buffer));
- *     bide_try(bide_blocking_run(&self->call, blocking, compress, &self->job));
+ *     bide_try(bide_blocking_read(&self->read, files, fd, self->buffer, sizeof self->buffer));
+ *     bide_try(bide_blocking_run(&self->call, names, look_up, &self->name));
  *
- * A call costs a lock, the waking of a thread, and a post back.
+ * Calls of one pool wait for each other, those of different pools do not: names that are looked up
+ * slowly delay no file if they have a pool of their own. The program makes the pools, and gives
+ * each call its own; there is none that is not made. A pool has a bound on its threads. They are
+ * started when a call finds none idle, and those that were idle for long end. A call that finds all
+ * busy waits, in the order of the calls, in its caller's memory; so the queue needs no bound, and a
+ * caller that will not wait for long sets a deadline.
+ *
+ * Any thread may have a call made. It costs a lock, the waking of a thread, and a post back.
+ *
+ * A call can be cut short until a thread has begun it. After that it can be interrupted, if its
+ * caller says so (bide_blocking_run_interruptible) and the pool has a signal for it.
  *
  * Why it is right: src/schedule/blocking.c.
  */
@@ -21,14 +32,53 @@ BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_blocking bide_blocking;
 
+/* For how long a thread stays without a call, if the options do not say: 10 s. */
+#define BIDE_BLOCKING_IDLE UINT64_C(10000000000)
+
+/* What a pool is to be. All zero but for `threads` is a good beginning. */
+typedef struct bide_blocking_options {
+    const char *name; /* of its threads, for the system's tools: up to 15 characters; or NULL */
+    unsigned threads; /* at most: 1 to 65536 */
+    unsigned least;   /* of these, from the beginning to the end; the others come and go */
+    uint64_t idle;    /* nanoseconds: how long those stay without a call. 0: BIDE_BLOCKING_IDLE */
+
+    /*
+     * The signal that interrupts calls, such as SIGURG, or 0: none does. It gets a handler that
+     * does nothing, for the whole process, and for good. Several pools may have the same.
+     */
+    int interrupt_signal;
+} bide_blocking_options;
+
 /*
- * Starts `threads` (1 to 65536) threads for blocking calls, and puts the set in *blocking. It needs
- * one descriptor, the lowest that is free. Signals are blocked on the threads as on a thread
- * pool's.
+ * Makes a pool of threads for blocking calls, and puts it in *blocking. It needs one descriptor,
+ * the lowest that is free, and one thread more if it has an interrupt_signal. Signals are blocked
+ * on the threads as on a thread pool's; the interrupt_signal reaches calls that may be interrupted.
+ * `options` is copied.
+ * Threads: any. Errors: -EINVAL (the number of threads, or no such signal), -EBUSY (the signal has
+ * a handler), -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors).
+ * Progress: blocks.
+ */
+int bide_blocking_create_with(bide_blocking **blocking, const bide_blocking_options *options);
+
+/*
+ * The same with so many threads, 1 to 65536, from the beginning to the end, and nothing else.
  * Threads: any. Errors: -EINVAL, -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more
  * descriptors). Progress: blocks.
  */
 int bide_blocking_create(bide_blocking **blocking, unsigned threads);
+
+/* How a pool does. */
+typedef struct bide_blocking_counts {
+    unsigned threads; /* that there are */
+    unsigned idle;    /* of those */
+    size_t queued;    /* calls that no thread has begun */
+} bide_blocking_counts;
+
+/*
+ * Counts, as they are at some time during this call.
+ * Threads: any. Progress: blocks for a moment, for the lock of the queue.
+ */
+void bide_blocking_count(bide_blocking *blocking, bide_blocking_counts *counts);
 
 /*
  * Ends the threads, once what is queued has been done, and frees the set. No call may be under way
@@ -50,7 +100,13 @@ typedef struct bide_blocking_call {
     bide_awaiter awaiter;
     bide_blocking *blocking;
     void (*function)(void *argument);
+    int (*interruptible)(void *argument); /* one of these two; the other is NULL */
     void *argument;
+    int status;
+
+    /* of the holder of the pool's lock */
+    struct bide_blocking_thread_ *thread; /* that has begun it, if it may be interrupted */
+    bool interrupted;
 } bide_blocking_call;
 
 /*
@@ -58,13 +114,39 @@ typedef struct bide_blocking_call {
  * travel in what `argument` points at. Calls begin in the order in which they were awaited. A call
  * that is cut short (stop.h) before a thread has begun it is not made; after that it is not
  * interrupted. A coroutine that waits for a call that has begun cannot be destroyed. To cut a call
- * short is linear in the calls that are queued.
- * Threads: any. Errors: -ECANCELED, -ETIMEDOUT. Suspends: always. Cancel-safe: yes, the call is not
- * made. Progress: blocks for a moment, for the lock of the queue.
+ * short is linear in the calls that are queued. If no thread is idle and none can be started, it
+ * waits for those that there are; if there are none, it ends with the error.
+ * Threads: any. Errors: -EAGAIN (there are no threads, and the system has none to give),
+ * -ECANCELED, -ETIMEDOUT. Suspends: unless no thread can be had. Cancel-safe: yes, the call is not
+ * made. Progress: blocks for a moment, for the lock of the queue, and while a thread is started.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
                                 void (*function)(void *argument), void *argument);
+
+/*
+ * The same for a call that may be interrupted after it has begun. `function` returns 0 or a
+ * negative errno, with which the wait ends. If the coroutine is asked to stop meanwhile, the thread
+ * of the call gets the pool's signal, at once and then again at least every 16 ms, until the call
+ * has returned. So a system call that waits returns EINTR, also one that begins just after the
+ * signal; a computation goes on, and may ask bide_blocking_is_interrupted now and then. A call that
+ * returns -EINTR then ends with the reason, -ECANCELED or -ETIMEDOUT: so `function` returns that
+ * only if nothing was done. With anything else it has come to its end in spite of the request, and
+ * the wait ends with that. The signal reaches no other call. In a pool without a signal the call
+ * goes on to its end.
+ * Threads: any. Errors: those of `function`; -EAGAIN (as bide_blocking_run), -ECANCELED,
+ * -ETIMEDOUT. Suspends: unless no thread can be had. Cancel-safe: yes, if `function` keeps to the
+ * above. Progress: as bide_blocking_run.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_blocking_run_interruptible(bide_blocking_call *call, bide_blocking *blocking,
+                                              int (*function)(void *argument), void *argument);
+
+/*
+ * Inside a call that may be interrupted: was its coroutine asked to stop? Elsewhere: no.
+ * Threads: any. Progress: blocks for a moment, for the lock of the queue.
+ */
+bool bide_blocking_is_interrupted(void);
 
 /*
  * One read. The caller's memory until it has ended; then `result` is the number of bytes, or a
@@ -82,11 +164,13 @@ typedef struct bide_blocking_reader {
  * Reads up to `size` bytes, 1 or more, from `fd`, where its offset is, into `buffer`, which must
  * stay until it has ended. Waits for at least one byte; result 0 is the end of the file. An
  * interrupted system call is begun again, and a descriptor in non-blocking mode is waited for. It
- * is cut short as bide_blocking_run is, with -ECANCELED in `result`; a read that waits for data is
- * ended by bide_blocking_interrupt only. One reader at a time on a descriptor: between the wait for
+ * is cut short as bide_blocking_run is, with -ECANCELED in `result`. A read that waits for data is
+ * ended by bide_blocking_interrupt; in a pool with a signal it may also be interrupted, as by
+ * bide_blocking_run_interruptible. One reader at a time on a descriptor: between the wait for
  * data and the read, another might take the data away, and then nothing interrupts the read.
- * Threads: any. Errors: those of read(2), also in `result`; -ECANCELED (also after
- * bide_blocking_interrupt), -ETIMEDOUT. Suspends: always. Cancel-safe: yes, nothing was read.
+ * Threads: any. Errors: those of read(2), also in `result`; -EAGAIN (as bide_blocking_run),
+ * -ECANCELED (also after bide_blocking_interrupt), -ETIMEDOUT. Suspends: unless no thread can be
+ * had. Cancel-safe: yes, nothing was read.
  * Progress: as bide_blocking_run.
  */
 BIDE_MUST_AWAIT

@@ -7,6 +7,7 @@
 #include "schedule_testing.h"
 
 #include "bide/blocking.h"
+#include "bide/deadline.h"
 #include "bide/run_loop.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
@@ -576,6 +577,329 @@ static void other_calls_are_not_interrupted(void **state)
     bide_blocking_destroy(blocking);
 }
 
+/* ---- Pools that grow, and do not hold up each other ---- */
+
+static bide_blocking *create_with(const bide_blocking_options *options)
+{
+    bide_blocking *blocking;
+    assert_int_equal(bide_blocking_create_with(&blocking, options), 0);
+    return blocking;
+}
+
+static bide_blocking_counts counts_of(bide_blocking *blocking)
+{
+    bide_blocking_counts counts;
+    bide_blocking_count(blocking, &counts);
+    return counts;
+}
+
+/* Runs what it is to end with, on its thread. */
+static int wait_on(bide_run_loop *loop, bide_spawned *spawned)
+{
+    bide_event_waiter wait;
+    bide_run_loop_wait(loop, bide_event_wait(&wait, &spawned->ended));
+    return spawned->root.status;
+}
+
+static void threads_are_started_when_none_is_idle_and_end_when_they_are(void **state)
+{
+    (void)state;
+    enum { MOST = 3, CALLS = 5 };
+    for (unsigned least = 0; least < MOST; least++) {
+        bide_blocking_options options = {.threads = MOST, .least = least, .idle = 1};
+        bide_blocking *blocking = create_with(&options);
+        bide_run_loop loop;
+        bide_run_loop_init(&loop);
+        assert_int_equal(counts_of(blocking).threads, least);
+        for (unsigned round = rounds_of(100); round > 0; round--) {
+            struct gate gate = {false, false};
+            bide_blocking_call calls[CALLS];
+            bide_spawned spawned[CALLS];
+            for (unsigned i = 0; i < CALLS; i++) {
+                bide_spawn(&spawned[i], &loop.context,
+                           bide_blocking_run(&calls[i], blocking, pass, &gate));
+                bide_run_loop_run_ready(&loop);
+                assert_in_range(counts_of(blocking).threads, i + 1 < MOST ? i + 1 : MOST, MOST);
+            }
+            schedule_until(counts_of(blocking).queued == CALLS - MOST);
+            bide_atomic_store(&gate.open, true, release);
+            for (int i = 0; i < CALLS; i++)
+                assert_int_equal(wait_on(&loop, &spawned[i]), 0);
+            if (round % 2 == 0)
+                schedule_until(counts_of(blocking).threads == least);
+        }
+        bide_blocking_destroy(blocking);
+        bide_run_loop_destroy(&loop);
+    }
+}
+
+struct name {
+    char name[16];
+};
+
+static void read_name(void *argument)
+{
+    struct name *name = argument;
+    pthread_getname_np(pthread_self(), name->name, sizeof name->name);
+}
+
+static void threads_have_the_name_of_their_pool(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"files", "names that are looked up"};
+    for (int i = 0; i < 2; i++) {
+        bide_blocking_options options = {.threads = 1, .name = names[i]};
+        bide_blocking *blocking = create_with(&options);
+        bide_blocking_call call;
+        struct name name;
+        assert_int_equal(bide_sync_wait(bide_blocking_run(&call, blocking, read_name, &name)), 0);
+        assert_true(strncmp(name.name, names[i], 15) == 0);
+        bide_blocking_destroy(blocking);
+    }
+}
+
+static void a_pool_that_is_full_does_not_hold_up_another(void **state)
+{
+    (void)state;
+    enum { CALLS = 4 };
+    bide_blocking_options options = {.threads = 1};
+    bide_blocking *names = create_with(&options), *files = create_with(&options);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct gate gate = {false, false};
+    int made = 0;
+    bide_blocking_call calls[CALLS];
+    bide_spawned spawned[CALLS];
+    bide_spawn(&spawned[0], &loop.context, bide_blocking_run(&calls[0], names, pass, &gate));
+    for (int i = 1; i < CALLS; i++)
+        bide_spawn(&spawned[i], &loop.context, bide_blocking_run(&calls[i], names, count, &made));
+    bide_run_loop_run_ready(&loop);
+    schedule_until(bide_atomic_load(&gate.begun, acquire));
+    assert_int_equal(counts_of(names).queued, CALLS - 1);
+
+    int other = 0;
+    bide_blocking_call call;
+    assert_int_equal(bide_run_loop_wait(&loop, bide_blocking_run(&call, files, count, &other)), 0);
+    assert_int_equal(other, 1);
+    bide_with_deadline_operation deadline;
+    assert_int_equal(bide_run_loop_wait(
+                         &loop, bide_with_deadline(&deadline, bide_platform.now() + 1,
+                                                   bide_blocking_run(&call, names, count, &other))),
+                     -ETIMEDOUT);
+    assert_int_equal(other, 1);
+
+    bide_atomic_store(&gate.open, true, release);
+    for (int i = 0; i < CALLS; i++)
+        assert_int_equal(wait_on(&loop, &spawned[i]), 0);
+    assert_int_equal(made, CALLS - 1);
+    bide_blocking_destroy(files);
+    bide_blocking_destroy(names);
+    bide_run_loop_destroy(&loop);
+}
+
+static void options_that_make_no_sense_are_EINVAL(void **state)
+{
+    (void)state;
+    static const bide_blocking_options wrong[] = {{.threads = 0},
+                                                  {.threads = 65537},
+                                                  {.threads = 2, .least = 3},
+                                                  {.threads = 1, .interrupt_signal = -1},
+                                                  {.threads = 1, .interrupt_signal = SIGKILL}};
+    bide_blocking *blocking;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(bide_blocking_create_with(&blocking, &wrong[i]), -EINVAL);
+}
+
+/* ---- Calls that are interrupted ---- */
+
+enum { SIGNAL = SIGURG };
+
+static const bide_blocking_options with_signal = {.threads = 1, .interrupt_signal = SIGNAL};
+
+static void a_signal_of_the_users_is_EBUSY(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = interrupt_on_signal}, before;
+    bide_blocking_options options = {.threads = 1, .interrupt_signal = SIGUSR2};
+    bide_blocking *blocking;
+    sigaction(SIGUSR2, &action, &before);
+    assert_int_equal(bide_blocking_create_with(&blocking, &options), -EBUSY);
+    sigaction(SIGUSR2, &before, NULL);
+    assert_int_equal(bide_blocking_create_with(&blocking, &options), 0);
+    bide_blocking_destroy(blocking);
+}
+
+/* One system call, begun some time after the call has. */
+struct waiting_read {
+    int fd;
+    uint64_t random;
+    char byte;
+    bide_atomic(bool) begun;
+};
+
+static int wait_for_byte(void *argument)
+{
+    struct waiting_read *self = argument;
+    bide_atomic_store(&self->begun, true, release);
+    schedule_jitter(&self->random);
+    return read(self->fd, &self->byte, 1) == 1 ? 0 : -errno;
+}
+
+static void no_signal_waits(void *argument)
+{
+    sigset_t set, blocked;
+    sigpending(&set);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    *(bool *)argument = sigismember(&set, SIGNAL) == 0 && sigismember(&blocked, SIGNAL) == 1;
+}
+
+/*
+ * A request comes before the system call begins, while it waits, or when it has ended. The byte has been read, or it
+ * has not and the wait was cut short. And the next call on the thread knows nothing of it.
+ */
+static void a_call_that_waits_in_the_system_is_interrupted_wherever_it_is(void **state)
+{
+    (void)state;
+    uint64_t random = testing_seed();
+    bide_blocking *blocking = create_with(&with_signal);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct tube pipe = make_pipe(0);
+    for (unsigned round = rounds_of(500); round > 0; round--) {
+        struct waiting_read read = {.fd = pipe.out, .random = testing_random(&random)};
+        bool writes = testing_random(&random) % 2 == 0, quiet = false;
+        bide_blocking_call calls[2];
+        bide_spawned spawned;
+        bide_stop_source stop;
+        bide_context context = loop.context;
+        bide_stop_source_init(&stop);
+        context.stop = &stop;
+        bide_spawn(&spawned, &context,
+                   bide_blocking_run_interruptible(&calls[0], blocking, wait_for_byte, &read));
+        bide_run_loop_run_ready(&loop);
+        schedule_until(bide_atomic_load(&read.begun, acquire));
+        schedule_jitter(&random);
+        if (writes)
+            assert_int_equal(write(pipe.in, "a", 1), 1);
+        schedule_jitter(&random);
+        bide_stop_request_with(&stop, round % 3 == 0 ? -ETIMEDOUT : -ECANCELED);
+        int status = wait_on(&loop, &spawned);
+        if (status == 0) {
+            assert_true(writes);
+            assert_int_equal(read.byte, 'a');
+        } else {
+            assert_int_equal(status, round % 3 == 0 ? -ETIMEDOUT : -ECANCELED);
+            if (writes)
+                assert_int_equal(read_now(blocking, pipe.out, &read.byte, 1), 1);
+        }
+        assert_int_equal(bide_run_loop_wait(&loop, bide_blocking_run(&calls[1], blocking,
+                                                                     no_signal_waits, &quiet)),
+                         0);
+        assert_true(quiet);
+    }
+    close_pipe(pipe);
+    bide_blocking_destroy(blocking);
+    bide_run_loop_destroy(&loop);
+}
+
+static int compute_until_interrupted(void *argument)
+{
+    bide_atomic_store((bide_atomic(bool) *)argument, true, release);
+    schedule_until(bide_blocking_is_interrupted());
+    return -EDOM;
+}
+
+static void a_computation_may_ask_whether_it_is_interrupted(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create_with(&with_signal);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    bide_atomic(bool) begun;
+    bide_atomic_init(&begun, false);
+    bide_blocking_call call;
+    bide_spawned spawned;
+    bide_stop_source stop;
+    bide_context context = loop.context;
+    bide_stop_source_init(&stop);
+    context.stop = &stop;
+    assert_false(bide_blocking_is_interrupted());
+    bide_spawn(&spawned, &context,
+               bide_blocking_run_interruptible(&call, blocking, compute_until_interrupted, &begun));
+    bide_run_loop_run_ready(&loop);
+    schedule_until(bide_atomic_load(&begun, acquire));
+    bide_stop_request(&stop);
+    assert_int_equal(wait_on(&loop, &spawned), -EDOM); /* what it returns is what it ends with */
+    bide_blocking_destroy(blocking);
+    bide_run_loop_destroy(&loop);
+}
+
+static void a_read_that_waits_is_interrupted_alone(void **state)
+{
+    (void)state;
+    bide_blocking_options options = {.threads = 2, .interrupt_signal = SIGNAL};
+    bide_blocking *blocking = create_with(&options);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    for (unsigned round = rounds_of(200); round > 0; round--) {
+        struct tube pipes[2];
+        bide_blocking_reader readers[2];
+        bide_spawned spawned[2];
+        bide_stop_source stop;
+        char bytes[2];
+        bide_stop_source_init(&stop);
+        bide_context context = loop.context;
+        for (int i = 0; i < 2; i++) {
+            pipes[i] = make_pipe(0);
+            context.stop = i == 0 ? &stop : NULL;
+            bide_spawn(&spawned[i], &context,
+                       bide_blocking_read(&readers[i], blocking, pipes[i].out, &bytes[i], 1));
+        }
+        bide_run_loop_run_ready(&loop);
+        if (round % 2 == 0)
+            schedule_until(counts_of(blocking).queued == 0);
+        bide_stop_request(&stop);
+        assert_int_equal(wait_on(&loop, &spawned[0]), -ECANCELED);
+        assert_int_equal(readers[0].result, -ECANCELED);
+        assert_false(bide_event_is_set(&spawned[1].ended));
+        assert_int_equal(write(pipes[1].in, "b", 1), 1);
+        assert_int_equal(wait_on(&loop, &spawned[1]), 0);
+        assert_int_equal(readers[1].result, 1);
+        for (int i = 0; i < 2; i++)
+            close_pipe(pipes[i]);
+    }
+    bide_blocking_destroy(blocking);
+    bide_run_loop_destroy(&loop);
+}
+
+static void without_a_signal_a_call_goes_on_to_its_end(void **state)
+{
+    (void)state;
+    bide_blocking *blocking = create(1);
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    struct tube pipe = make_pipe(0);
+    struct waiting_read read = {.fd = pipe.out};
+    bide_blocking_call call;
+    bide_spawned spawned;
+    bide_stop_source stop;
+    bide_context context = loop.context;
+    bide_stop_source_init(&stop);
+    context.stop = &stop;
+    bide_spawn(&spawned, &context,
+               bide_blocking_run_interruptible(&call, blocking, wait_for_byte, &read));
+    bide_run_loop_run_ready(&loop);
+    schedule_until(bide_atomic_load(&read.begun, acquire));
+    bide_stop_request(&stop);
+    bide_run_loop_run_ready(&loop);
+    assert_false(bide_event_is_set(&spawned.ended));
+    assert_int_equal(write(pipe.in, "a", 1), 1);
+    assert_int_equal(wait_on(&loop, &spawned), 0);
+    close_pipe(pipe);
+    bide_blocking_destroy(blocking);
+    bide_run_loop_destroy(&loop);
+}
+
 /* ---- Misuse ---- */
 
 /* Without a scheduler of its own the coroutine goes on where the call was made. */
@@ -627,6 +951,15 @@ int main(void)
         cmocka_unit_test(interrupt_ends_reads_that_wait_and_later_ones),
         cmocka_unit_test(interrupt_works_from_a_signal_handler),
         cmocka_unit_test(other_calls_are_not_interrupted),
+        cmocka_unit_test(threads_are_started_when_none_is_idle_and_end_when_they_are),
+        cmocka_unit_test(threads_have_the_name_of_their_pool),
+        cmocka_unit_test(a_pool_that_is_full_does_not_hold_up_another),
+        cmocka_unit_test(options_that_make_no_sense_are_EINVAL),
+        cmocka_unit_test(a_signal_of_the_users_is_EBUSY),
+        cmocka_unit_test(a_call_that_waits_in_the_system_is_interrupted_wherever_it_is),
+        cmocka_unit_test(a_computation_may_ask_whether_it_is_interrupted),
+        cmocka_unit_test(a_read_that_waits_is_interrupted_alone),
+        cmocka_unit_test(without_a_signal_a_call_goes_on_to_its_end),
         cmocka_unit_test(to_destroy_it_on_one_of_its_threads_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

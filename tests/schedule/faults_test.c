@@ -9,6 +9,7 @@
 
 #include "bide/blocking.h"
 #include "bide/run_loop.h"
+#include "bide/spawn.h"
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
 
@@ -90,6 +91,81 @@ static void what_is_made_holds_what_is_counted(void **state)
     assert_int_equal(faults_threads(), threads + THREADS);
     assert_int_equal(faults_descriptors(), descriptors + 1);
     bide_blocking_destroy(blocking);
+}
+
+/* ---- Growing ---- */
+
+static void pass_by(void *argument)
+{
+    bide_atomic_fetch_add((bide_atomic(unsigned) *)argument, 1, relaxed);
+}
+
+static int make_growing(void *argument)
+{
+    bide_blocking_options options = {.threads = THREADS, .interrupt_signal = SIGURG};
+    bide_blocking *blocking;
+    bide_blocking_call call;
+    int status = bide_blocking_create_with(&blocking, &options);
+    if (status != 0)
+        return status;
+    status = bide_sync_wait(bide_blocking_run(&call, blocking, pass_by, argument));
+    bide_blocking_destroy(blocking);
+    return status;
+}
+
+/* The interrupter is one, the thread of the call the other. */
+static void a_call_for_which_no_thread_can_be_had_is_told(void **state)
+{
+    (void)state;
+    bide_atomic(unsigned) made;
+    bide_atomic_init(&made, 0);
+    assert_int_equal(faults_for_each_n(FAULT_PTHREAD_CREATE, EAGAIN, make_growing, &made), 2);
+    assert_int_equal(bide_atomic_load(&made, relaxed), 1);
+}
+
+struct held {
+    bide_atomic(bool) begun, open;
+};
+
+static void hold(void *argument)
+{
+    struct held *held = argument;
+    bide_atomic_store(&held->begun, true, release);
+    schedule_until(bide_atomic_load(&held->open, acquire));
+}
+
+static void where_there_is_a_thread_a_call_waits_for_it(void **state)
+{
+    (void)state;
+    bide_blocking_options options = {.threads = THREADS};
+    bide_blocking *blocking;
+    bide_run_loop loop;
+    struct held held = {false, false};
+    bide_atomic(unsigned) made;
+    bide_blocking_call calls[2];
+    bide_spawned spawned[2];
+    bide_event_waiter wait;
+    bide_atomic_init(&made, 0);
+    bide_run_loop_init(&loop);
+    faults_clear();
+    assert_int_equal(bide_blocking_create_with(&blocking, &options), 0);
+    bide_spawn(&spawned[0], &loop.context, bide_blocking_run(&calls[0], blocking, hold, &held));
+    bide_run_loop_run_ready(&loop);
+    schedule_until(bide_atomic_load(&held.begun, acquire));
+    faults_fail(FAULT_PTHREAD_CREATE, 2, FAULTS_ALWAYS, EAGAIN);
+    bide_spawn(&spawned[1], &loop.context, bide_blocking_run(&calls[1], blocking, pass_by, &made));
+    bide_run_loop_run_ready(&loop);
+    assert_int_equal(faults_hits(FAULT_PTHREAD_CREATE), 1);
+    assert_false(bide_event_is_set(&spawned[1].ended));
+    bide_atomic_store(&held.open, true, release);
+    for (int i = 0; i < 2; i++) {
+        bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned[i].ended));
+        assert_int_equal(spawned[i].root.status, 0);
+    }
+    assert_int_equal(bide_atomic_load(&made, relaxed), 1);
+    bide_blocking_destroy(blocking);
+    faults_clear();
+    bide_run_loop_destroy(&loop);
 }
 
 /* ---- Reading ---- */
@@ -334,6 +410,8 @@ int main(void)
         cmocka_unit_test(threads_for_blocking_calls_that_cannot_be_made_leave_nothing),
         cmocka_unit_test(an_error_of_close_goes_unnoticed),
         cmocka_unit_test(what_is_made_holds_what_is_counted),
+        cmocka_unit_test(a_call_for_which_no_thread_can_be_had_is_told),
+        cmocka_unit_test(where_there_is_a_thread_a_call_waits_for_it),
         cmocka_unit_test(an_interrupted_read_is_begun_again),
         cmocka_unit_test(an_interrupted_wait_is_begun_again),
         cmocka_unit_test(a_read_that_finds_nothing_waits_again),

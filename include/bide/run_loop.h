@@ -105,7 +105,7 @@ uint64_t bide_run_loop_next_deadline(bide_run_loop *loop);
  * bide_run_loop_close_fd. It costs each call of bide_run_loop_run_ready one system call, and the
  * first post after one, another. It is closed on exec; a child of fork that goes on without exec
  * may not use it.
- * Threads: the one that runs the loop. Errors: -EMFILE, -ENFILE, -ENODEV, -ENOMEM.
+ * Threads: one at a time. Errors: -EMFILE, -ENFILE, -ENODEV, -ENOMEM.
  */
 int bide_run_loop_fd(bide_run_loop *loop);
 
@@ -113,7 +113,7 @@ int bide_run_loop_fd(bide_run_loop *loop);
  * Gives the descriptor up, if there is one: take it out of the foreign loop before. It stays open
  * in the process, for the next run loop that wants one, because another thread may be about to
  * write to it.
- * Threads: the one that runs the loop.
+ * Threads: one at a time.
  */
 void bide_run_loop_close_fd(bide_run_loop *loop);
 

@@ -7,6 +7,8 @@
 #ifndef BIDE_SYSTEM_DESCRIPTORS_H
 #define BIDE_SYSTEM_DESCRIPTORS_H
 
+#include "bide/atomic.h"
+
 /* An eventfd that is kept, or a new one; or a negative errno. Any thread. */
 int bide_descriptor_take_(void);
 
@@ -18,6 +20,11 @@ void bide_descriptor_raise_(int fd);
 
 /* Makes it unreadable. Its owner; keeps errno. */
 void bide_descriptor_lower_(int fd);
+
+#if BIDE_CHECK
+/* To the model checker there is one, and it is a word: 1 while it is readable. */
+extern bide_atomic(uint32_t) bide_descriptor_word_;
+#endif
 
 /* In the child of a fork: those that are kept are the parent's. */
 void bide_descriptors_in_child_(void);

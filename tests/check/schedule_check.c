@@ -12,6 +12,8 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
+#include "../../src/system/descriptors.h"
+
 typedef struct state {
     bide_run_loop loop;
     bide_event event;
@@ -519,6 +521,40 @@ static const bide_check_scenario cleared = {
     .finish = free_two,
 };
 
+/* ---- A foreign loop: it polls a descriptor, which is a word here (src/system/descriptors.h) ---- */
+
+static void setup_polled(void *p)
+{
+    setup(p);
+    bide_atomic_init(&bide_descriptor_word_, 0);
+}
+
+static void poll_and_run(void *p)
+{
+    state *s = p;
+    struct worker worker = {.state = s};
+    bide_spawned spawned;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    bide_spawn(&spawned, &loop.context, bide_task_init(&worker.task, &worker_body));
+    bide_check_assert(bide_run_loop_fd(&loop) == 0);
+    while (!bide_event_is_set(&spawned.ended)) {
+        while (bide_atomic_load(&bide_descriptor_word_, relaxed) == 0)
+            bide_platform.wait(&bide_descriptor_word_, 0, BIDE_FOREVER);
+        bide_run_loop_run_ready(&loop);
+    }
+    bide_run_loop_close_fd(&loop);
+}
+
+static const bide_check_scenario polled = {
+    .name = "a_foreign_loop_that_polls_misses_no_wake",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_polled,
+    .threads = {poll_and_run, set_event},
+    .never_spurious = true,
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&sync_wait,         &loop_woken,
@@ -527,7 +563,8 @@ int main(int argc, char **argv)
                                                      &loop_woken_by_two, &looked,
                                                      &in_order,          &loop_slept,
                                                      &alarmed,           &cleared,
-                                                     &both_in_order,     NULL};
+                                                     &both_in_order,     &polled,
+                                                     NULL};
     static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -1,0 +1,29 @@
+/* One tree of timers (timer_tree.h) with a head: what firmware keeps its timers in. */
+#include "timer_tree.h"
+
+bool bide_timer_heap_insert(bide_timer_heap *heap, bide_timer *timer)
+{
+    timer->number = heap->inserted++;
+    timer->child = NULL;
+    return tree_add(&heap->first, timer);
+}
+
+bool bide_timer_heap_remove(bide_timer_heap *heap, bide_timer *timer)
+{
+    (void)heap; /* it is in this one, so its place leads to it */
+    if (timer->place == NULL)
+        return false;
+    tree_remove(timer);
+    return true;
+}
+
+void bide_timer_heap_take_due(bide_timer_heap *heap, uint64_t now, bide_awaiter_chain *due)
+{
+    bide_awaiter *first;
+    while ((first = heap->first) != NULL && bide_timer_time_(first) <= now &&
+           bide_timer_time_(first) != BIDE_FOREVER) {
+        tree_remove(timer_of(first));
+        first->link = NULL;
+        bide_awaiter_chain_append(due, first, first);
+    }
+}

@@ -10,10 +10,10 @@
  * A time before `base` counts as `base`. Times of one slot differ as they like below its digit, and
  * its tree has them in their exact order.
  *
- * 1. A slot comes before another of its level if its digit is less, and before all of higher levels:
- *    up to digit k - 1 those of level k agree with nothing, but in digit k they are greater than
- *    `base`, with which all lower levels agree there. So the earliest timer is the root of the lowest
- *    slot of the lowest level that has any. `first` is that root.
+ * 1. A slot comes before another of its level if its digit is less, and before all of higher
+ *    levels: up to digit k - 1 those of level k agree with nothing, but in digit k they are greater
+ *    than `base`, with which all lower levels agree there. So the earliest timer is the root of the
+ *    lowest slot of the lowest level that has any. `first` is that root.
  * 2. The base moves forward only, to a time T before which nothing is left. Those that are to be
  *    elsewhere then are in one slot: the one of T, at the level of T. Lower levels are empty by
  *    that, for what was there was before T. Slots of higher levels, and the others of this level,
@@ -36,7 +36,7 @@ enum { DIGIT = BIDE_TIMERS_DIGIT_, SLOTS = BIDE_TIMERS_SLOTS_, FINEST = BIDE_TIM
 
 BIDE_STATIC_ASSERT(SLOTS <= 64 && BIDE_TIMERS_LEVELS_ <= 32, "their bits are in one word each");
 
-/* Of a number that is not 0. By halves where a register is one: no helper of the compiler's then. */
+/* Of numbers that are not 0. By halves where a register is one: without the compiler's helpers. */
 static unsigned lowest_bit(uint64_t bits)
 {
 #if UINTPTR_MAX > UINT32_MAX

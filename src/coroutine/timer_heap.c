@@ -19,11 +19,5 @@ bool bide_timer_heap_remove(bide_timer_heap *heap, bide_timer *timer)
 
 void bide_timer_heap_take_due(bide_timer_heap *heap, uint64_t now, bide_awaiter_chain *due)
 {
-    bide_awaiter *first;
-    while ((first = heap->first) != NULL && bide_timer_time_(first) <= now &&
-           bide_timer_time_(first) != BIDE_FOREVER) {
-        tree_remove(timer_of(first));
-        first->link = NULL;
-        bide_awaiter_chain_append(due, first, first);
-    }
+    tree_take_due(&heap->first, now, due);
 }

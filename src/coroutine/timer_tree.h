@@ -105,4 +105,16 @@ BIDE_INLINE void tree_remove(bide_timer *timer)
     put(place, next);
 }
 
+/* Removes those whose time is `now` or earlier, and appends them to `due`, the earliest first. */
+static inline void tree_take_due(bide_awaiter **root, uint64_t now, bide_awaiter_chain *due)
+{
+    bide_awaiter *first;
+    uint64_t time;
+    while ((time = bide_timer_time_(first = *root)) <= now && time != BIDE_FOREVER) {
+        tree_remove(timer_of(first));
+        first->link = NULL;
+        bide_awaiter_chain_append(due, first, first);
+    }
+}
+
 #endif

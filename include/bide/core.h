@@ -34,6 +34,7 @@
 #include "bide/with_stop.h"
 
 /* Where and when: other schedulers, time, plain threads */
+#include "bide/interval.h" /* regular times */
 #include "bide/schedule.h"
 #include "bide/sleep.h"
 #include "bide/sync_wait.h"

@@ -11,7 +11,7 @@
  *     no deadline --init--> SET --time--> fires --> ENDED
  *                             +-------end-----------^
  *
- * The scheduler has to have timers. Setting and ending a deadline costs a timer set and cleared.
+ * The scheduler has to have timers; of the inline scheduler's see sleep.h. Setting and ending a deadline costs a timer set and cleared.
  *
  * Why it is right: src/coroutine/deadline.c.
  *
@@ -51,8 +51,8 @@ typedef struct bide_deadline_waiter {
  * source in place of its own, to which it is attached: a request on that one reaches it too, with
  * its reason. One chain of coroutines may run in it (stop.h). `context` and its source outlive the
  * deadline.
- * Threads: any. Errors: -ENOTSUP (the scheduler has no timers; nothing is set). Suspends: never.
- * Progress: blocks for a moment at most.
+ * Threads: any. Errors: -ENOTSUP (the scheduler has no timers; nothing is set), -EAGAIN (inline, and
+ * no thread could be started; nothing is set). Suspends: never. Progress: blocks for a moment at most.
  */
 int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time);
 

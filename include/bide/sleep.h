@@ -3,9 +3,13 @@
  *
  *     bide_await(bide_sleep_for(&self->sleep, 20 * 1000000));      // 20 ms
  *
- * Times are nanoseconds of bide_platform.now(). To do something at regular times, add to the time
- * that was slept until: then delays do not add up, as they would with bide_sleep_for. The scheduler
- * has to have timers; the inline scheduler has none.
+ * Times are nanoseconds of bide_platform.now(). To do something at regular times there is
+ * interval.h: delays do not add up there, as they would with bide_sleep_for.
+ *
+ * The coroutine's scheduler keeps the time: run loops and thread pools do. For coroutines of the
+ * inline scheduler the thread does that is inside bide_sync_wait where they go to sleep, and they
+ * go on there. If it is in none, a thread of the library's own does, which is started when it is
+ * first needed, and they go on there. Where there are no threads, only bide_sync_wait does.
  *
  * Why it is right: a sleep is a timer of the coroutine's scheduler, whose lock orders its setting,
  * clearing and end.
@@ -69,7 +73,8 @@ BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
  * Waits until `time`; never less, but more if the thread has other things to do. A time that has
  * passed is waited for too: what else is ready gets its turn. BIDE_FOREVER never comes. `sleep`
  * must stay until the wait has ended.
- * Threads: any. Errors: -ENOTSUP (at once: the scheduler has no timers), -ECANCELED, -ETIMEDOUT.
+ * Threads: any. Errors: -ENOTSUP (at once: the scheduler has no timers), -EAGAIN (at once: inline, and no
+ * thread could be started), -ECANCELED, -ETIMEDOUT.
  * Suspends: always. Cancel-safe: yes. Progress: blocks for a moment, for the lock of the
  * scheduler's timers.
  */

@@ -8,6 +8,11 @@
  * adapts, for the whole process, to whether that pays: to wake a thread that sleeps, on another
  * core, costs tens of microseconds.
  *
+ * Meanwhile the thread keeps time for coroutines of the inline scheduler that go to sleep on it
+ * (sleep.h), and runs them when it is time. What of them is left when the wait has ended is handed
+ * to a thread of the library's own. If none can be started, the wait ends only when one can be, or
+ * when nothing is left.
+ *
  * Why it is right: src/coroutine/sync_wait.c.
  */
 #ifndef BIDE_SYNC_WAIT_H

@@ -273,6 +273,15 @@ bool bide_run_queued_(void)
     return true;
 }
 
+void bide_run_chain_(const bide_awaiter_chain *chain)
+{
+    inline_queue queue = {*chain, innermost};
+    if (chain->first == NULL)
+        return;
+    innermost = &queue;
+    run(NULL, &queue);
+}
+
 static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     (void)scheduler;
@@ -295,7 +304,19 @@ static bool inline_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
     return false;
 }
 
-bide_scheduler bide_inline_scheduler = {.post = inline_post, .take_back = inline_take_back};
+/*
+ * Its timers (inline_timers.c) are there where something is linked that can keep time for them:
+ * bide_sync_wait, or a system with threads. Elsewhere these are NULL.
+ */
+__attribute__((weak)) int bide_inline_set_timer_(bide_scheduler *scheduler, bide_timer *timer);
+__attribute__((weak)) bool bide_inline_clear_timer_(bide_scheduler *scheduler, bide_timer *timer);
+
+bide_scheduler bide_inline_scheduler = {
+    .post = inline_post,
+    .take_back = inline_take_back,
+    .set_timer = bide_inline_set_timer_,
+    .clear_timer = bide_inline_clear_timer_,
+};
 
 const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL};
 

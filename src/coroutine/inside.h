@@ -50,6 +50,12 @@ bool bide_take_back_(bide_awaiter *awaiter);
 bool bide_run_queued_(void);
 
 /*
+ * Runs what a chain holds, and what is woken inline by that, on this thread, at once. Meanwhile it
+ * is in a queue, as what was posted is.
+ */
+void bide_run_chain_(const bide_awaiter_chain *chain);
+
+/*
  * The coroutine that runs behind what a suspended frame waits for, also behind wrappers; NULL if
  * none does.
  */

@@ -22,9 +22,16 @@
  *   5. So is what that resume loop has in its queue already, before the thread waits. Nobody else
  *      runs that, and it may be what ends the operation, as where a mutex was handed to a coroutine
  *      that is queued here.
+ *
+ * Meanwhile the thread keeps time for coroutines of the inline scheduler (inline_timers.c):
+ *   6. What is due runs here, at once, as in 4; also for a wait further out on this thread, which
+ *      cannot come to it before this one has ended, and this one may depend on it.
+ *   7. So the thread may be woken because there is an earlier timer. PARKED is RUNNING again then;
+ *      it is put anew before each sleep.
  */
 #include "bide/sync_wait.h"
 
+#include "inline_timers.h"
 #include "inside.h"
 
 #include "bide/coroutine.h"
@@ -32,7 +39,7 @@
 #include "bide/errors.h"
 #include "bide/extend/root.h"
 
-enum { RUNNING, PARKED, ENDED };
+enum { RUNNING = BIDE_KEEPER_AWAKE_, PARKED = BIDE_KEEPER_PARKED_, ENDED };
 
 typedef struct thread_waiter {
     bide_root root;
@@ -120,15 +127,21 @@ static void ask_to_stop(thread_waiter *waiter)
 
 static void sleep_until(thread_waiter *waiter, uint64_t deadline)
 {
-    uint32_t word = RUNNING;
-    /* relaxed: nothing is handed over; has_ended acquires. */
-    bide_atomic_compare_exchange(&waiter->word, &word, PARKED, relaxed, relaxed);
-    while (!has_ended(waiter)) {
-        if (bide_platform.wait(&waiter->word, PARKED, deadline) == -ETIMEDOUT) {
+    for (;;) {
+        uint64_t next = bide_keeper_park_(&waiter->word);
+        if (has_ended(waiter))
+            break;
+        uint64_t until = next < deadline ? next : deadline;
+        if (bide_platform.wait(&waiter->word, PARKED, until) != -ETIMEDOUT)
+            continue;
+        if (until == deadline) {
             deadline = BIDE_FOREVER;
             ask_to_stop(waiter);
         }
+        if (until == next)
+            bide_keeper_run_due_(next); /* 6 */
     }
+    bide_keeper_unpark_();
 }
 
 /* Starts what was prepared, and waits for its end. */
@@ -163,6 +176,7 @@ BIDE_COLD static void tell_misuse(bide_awaiter *awaiter)
 int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, uint64_t deadline)
 {
     thread_waiter waiter;
+    bide_timer_keeper_ keeper;
     bide_scheduler *scheduler = context->scheduler;
     bool has_deadline = deadline != BIDE_FOREVER;
 #if BIDE_DEBUG
@@ -178,7 +192,10 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
         bide_stop_request_with(&waiter.root.stop, -ETIMEDOUT);
         deadline = BIDE_FOREVER;
     }
+    bool keeps_time = bide_keep_time_(&keeper);
     start_and_wait(&waiter, deadline);
+    if (keeps_time)
+        bide_stop_keeping_time_(&keeper);
     return waiter.root.status;
 }
 

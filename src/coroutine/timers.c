@@ -1,81 +1,104 @@
 /*
- * The heap of timers.
+ * The wheel of timers: levels of slots, each slot a tree (timer_tree.h).
  *
- *     timers.first --> 3 --child--> 5 --link--> 4 --link--> 9
- *                                               |
- *                                             child--> 8 --link--> 4
+ *     a time   ...0110 | 101100 | 000111 | 110101 | the finest bits, which choose no slot
+ *                        digit 2  digit 1  digit 0
  *
- * `place` is the address of the pointer that leads to a timer: timers.first, the child of its
- * parent, or the link of the sibling before it. So all are taken out of the lists alike. A root has
- * no sibling. Nothing here is recursive, because a heap may be as deep as it has timers.
+ *     level 0   times that differ from `base` in digit 0 at most: a slot for each digit 0
+ *     level k   the highest digit in which they differ from `base` is k: a slot for each digit k
+ *
+ * A time before `base` counts as `base`. Times of one slot differ as they like below its digit, and
+ * its tree has them in their exact order.
+ *
+ * 1. A slot comes before another of its level if its digit is less, and before all of higher
+ *    levels: up to digit k - 1 those of level k agree with nothing, but in digit k they are greater
+ *    than `base`, with which all lower levels agree there. So the earliest timer is the root of the
+ *    lowest slot of the lowest level that has any. `first` is that root.
+ * 2. The base moves forward only, to a time T before which nothing is left. Those that are to be
+ *    elsewhere then are in one slot: the one of T, at the level of T. Lower levels are empty by
+ *    that, for what was there was before T. Slots of higher levels, and the others of this level,
+ *    are the same by T as by `base`. So that slot is spread: each of its timers is inserted by T,
+ *    which is at a lower level, because all agree with T in the digit of the slot.
+ * 3. So a timer moves once a level at most, and only where its level's turn has come. What is
+ *    removed before was moved seldom or never.
+ * 4. What is before `base` when it is inserted is in the slot of `base` at level 0, and first
+ *    there, so the next look takes it. The base does not move while it is there, by 2.
+ *
+ * Trees that are only added to are flat, for the most part: most of their timers have no child and
+ * are removed in constant time. Only those of level 0 lose their roots one by one.
+ *
+ * Source: Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987; with the pairing heap
+ * in place of their lists, whose times are rounded.
  */
-#include "bide/extend/timer.h"
+#include "timer_tree.h"
 
-static bide_timer *timer_of(bide_awaiter *awaiter)
+enum { DIGIT = BIDE_TIMERS_DIGIT_, SLOTS = BIDE_TIMERS_SLOTS_, FINEST = BIDE_TIMERS_FINEST_ };
+
+BIDE_STATIC_ASSERT(SLOTS <= 64 && BIDE_TIMERS_LEVELS_ <= 32, "their bits are in one word each");
+
+/* Of numbers that are not 0. By halves where a register is one: without the compiler's helpers. */
+static unsigned lowest_bit(uint64_t bits)
 {
-    return bide_container_of(awaiter, bide_timer, awaiter);
+#if UINTPTR_MAX > UINT32_MAX
+    return (unsigned)__builtin_ctzll(bits);
+#else
+    uint32_t low = (uint32_t)bits;
+    return low != 0 ? (unsigned)__builtin_ctzl(low)
+                    : 32u + (unsigned)__builtin_ctzl((uint32_t)(bits >> 32));
+#endif
 }
 
-static bool comes_before(const bide_timer *a, const bide_timer *b)
+static unsigned highest_bit(uint64_t bits)
 {
-    return a->time != b->time ? a->time < b->time : a->number < b->number;
+#if UINTPTR_MAX > UINT32_MAX
+    return 63u - (unsigned)__builtin_clzll(bits);
+#else
+    uint32_t high = (uint32_t)(bits >> 32);
+    return high != 0 ? 63u - (unsigned)__builtin_clzl(high)
+                     : 31u - (unsigned)__builtin_clzl((uint32_t)bits);
+#endif
 }
 
-static void put(bide_awaiter **place, bide_awaiter *awaiter)
+static unsigned level_of(uint64_t base, uint64_t time)
 {
-    *place = awaiter;
-    if (awaiter != NULL)
-        timer_of(awaiter)->place = place;
+    uint64_t differ = (base ^ time) >> FINEST;
+    return differ != 0 ? highest_bit(differ) / DIGIT : 0;
 }
 
-/*
- * Makes the later of two roots the first child of the earlier, which is returned; its link and
- * place are as they were.
- */
-static bide_timer *meld(bide_timer *a, bide_timer *b)
+static unsigned digit_of(uint64_t time, unsigned level)
 {
-    bool swapped = comes_before(b, a);
-    bide_timer *earlier = swapped ? b : a;
-    bide_timer *later = swapped ? a : b;
-    put(&later->awaiter.link, earlier->child);
-    put(&earlier->child, &later->awaiter);
-    return earlier;
+    return (unsigned)(time >> (FINEST + level * DIGIT)) % SLOTS;
 }
 
-/*
- * Melds siblings into one heap: by pairs from the first to the last, and the pairs from the last to
- * the first. Returns its root, or NULL if there is none.
- */
-static bide_timer *meld_all(bide_awaiter *first)
+/* Puts a timer that has no children where it belongs. */
+static void add(bide_timers *timers, bide_timer *timer)
 {
-    bide_awaiter *pairs = NULL; /* linked, the last first */
-    while (first != NULL) {
-        bide_timer *pair = timer_of(first);
-        bide_awaiter *second = first->link;
-        first = NULL;
-        if (second != NULL) {
-            first = second->link;
-            pair = meld(pair, timer_of(second));
-        }
-        pair->awaiter.link = pairs;
-        pairs = &pair->awaiter;
+    uint64_t time = timer->time > timers->base ? timer->time : timers->base;
+    unsigned level = level_of(timers->base, time);
+    unsigned digit = digit_of(time, level);
+    uint64_t bit = UINT64_C(1) << digit;
+    bide_awaiter **slot = &timers->slots[level][digit];
+    if ((timers->slots_used[level] & bit) == 0) {
+        timers->slots_used[level] |= bit;
+        timers->levels |= UINT32_C(1) << level;
+        *slot = NULL;
     }
-    bide_timer *root = NULL;
-    while (pairs != NULL) {
-        bide_timer *pair = timer_of(pairs);
-        pairs = pairs->link;
-        root = root != NULL ? meld(root, pair) : pair;
-    }
-    return root;
+    tree_add(slot, timer);
 }
 
-/* Makes what is left, which is no heap's, part of the heap. */
-static void add(bide_timers *timers, bide_timer *root)
+static void mark_empty(bide_timers *timers, unsigned level, unsigned digit)
 {
-    if (timers->first != NULL)
-        root = meld(timer_of(timers->first), root);
-    root->awaiter.link = NULL;
-    put(&timers->first, &root->awaiter);
+    timers->slots_used[level] &= ~(UINT64_C(1) << digit);
+    if (timers->slots_used[level] == 0)
+        timers->levels &= ~(UINT32_C(1) << level);
+}
+
+static bide_awaiter *find_first(const bide_timers *timers)
+{
+    if (timers->levels == 0)
+        return NULL;
+    unsigned level = lowest_bit(timers->levels);
+    return timers->slots[level][lowest_bit(timers->slots_used[level])]; /* 1 */
 }
 
 bool bide_timers_insert(bide_timers *timers, bide_timer *timer)
@@ -83,29 +106,74 @@ bool bide_timers_insert(bide_timers *timers, bide_timer *timer)
     timer->number = timers->inserted++;
     timer->child = NULL;
     add(timers, timer);
-    return timers->first == &timer->awaiter;
+    bool is_first = timers->first == NULL || timer->time < bide_timer_time_(timers->first);
+    if (is_first)
+        timers->first = &timer->awaiter;
+    return is_first;
+}
+
+static void remove_set(bide_timers *timers, bide_timer *timer)
+{
+    bide_awaiter **place = timer->place;
+    tree_remove(timer);
+    size_t slot = ((uintptr_t)place - (uintptr_t)timers->slots) / sizeof *place;
+    if (slot < sizeof timers->slots / sizeof *place && *place == NULL)
+        mark_empty(timers, (unsigned)slot / SLOTS, (unsigned)slot % SLOTS);
+    if (timers->first == &timer->awaiter)
+        timers->first = find_first(timers);
 }
 
 bool bide_timers_remove(bide_timers *timers, bide_timer *timer)
 {
     if (timer->place == NULL)
         return false;
-    put(timer->place, timer->awaiter.link);
-    timer->place = NULL;
-    bide_timer *rest = meld_all(timer->child);
-    if (rest != NULL)
-        add(timers, rest);
+    remove_set(timers, timer);
     return true;
+}
+
+/*
+ * Adds each of a tree's anew. A timer that has children stays in front until all of those are, one
+ * by one, in front of it and then gone.
+ */
+static void spread(bide_timers *timers, bide_awaiter *front)
+{
+    while (front != NULL) {
+        bide_timer *timer = timer_of(front);
+        bide_awaiter *child = timer->child;
+        if (child != NULL) {
+            timer->child = child->link;
+            child->link = front;
+            front = child;
+        } else {
+            front = front->link;
+            add(timers, timer);
+        }
+    }
+}
+
+/* Moves the base forward to `time`, before which there is nothing. */
+static void move_base(bide_timers *timers, uint64_t time)
+{
+    unsigned level = level_of(timers->base, time);
+    unsigned digit = digit_of(time, level);
+    timers->base = time;
+    if (level == 0 || (timers->slots_used[level] >> digit & 1) == 0)
+        return;
+    mark_empty(timers, level, digit);
+    spread(timers, timers->slots[level][digit]); /* 2 */
 }
 
 void bide_timers_take_due(bide_timers *timers, uint64_t now, bide_awaiter_chain *due)
 {
-    while (timers->first != NULL && timer_of(timers->first)->time <= now) {
-        bide_awaiter *awaiter = timers->first;
-        if (timer_of(awaiter)->time == BIDE_FOREVER)
-            return;
-        bide_timers_remove(timers, timer_of(awaiter));
-        awaiter->link = NULL;
-        bide_awaiter_chain_append(due, awaiter, awaiter);
+    bide_awaiter *first;
+    uint64_t time;
+    while ((time = bide_timer_time_(first = timers->first)) <= now && time != BIDE_FOREVER) {
+        if (time > timers->base)
+            move_base(timers, time);
+        remove_set(timers, timer_of(first));
+        first->link = NULL;
+        bide_awaiter_chain_append(due, first, first);
     }
+    if (now > timers->base)
+        move_base(timers, now);
 }

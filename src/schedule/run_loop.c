@@ -331,6 +331,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->turns = TURNS;
     pthread_mutex_init(&loop->timers_lock, NULL);
     bide_timers_init(&loop->timers);
+    bide_timers_take_due(&loop->timers, bide_platform.now(), &loop->ready); /* it knows the time */
     loop->hint_posted = false;
     bide_atomic_init(&loop->posted, EMPTY);
 }

@@ -1,13 +1,15 @@
 /*
  * Forks. A child has one thread, and of all others whatever they were in the middle of. The live
- * roots and the open scopes are known to the whole process, and locked for moments by any thread;
- * so the thread that forks takes those locks before, and frees them after it, in the parent and in
- * the child. What is the user's, a pool or a mutex, is in the child as the fork found it.
+ * roots, the open scopes and the inline scheduler's timers are known to the whole process, and
+ * locked for moments by any thread; so the thread that forks takes those locks before, and frees
+ * them after it, in the parent and in the child. What is the user's, a pool or a mutex, is in the
+ * child as the fork found it.
  */
 #define _GNU_SOURCE
 #include "descriptors.h"
 #include "fork.h"
 
+#include "../coroutine/inline_timers.h"
 #include "../coroutine/lock.h"
 #include "../coroutine/open_scopes.h"
 #include "../coroutine/roots.h"
@@ -44,11 +46,13 @@ static void before(void)
     lock_take(&delayed);
     bide_roots_before_fork_();
     bide_open_scopes_before_fork_();
+    bide_inline_timers_before_fork_();
     was_alone = IS_ALONE;
 }
 
 static void after(void)
 {
+    bide_inline_timers_after_fork_();
     bide_open_scopes_after_fork_();
     bide_roots_after_fork_();
     lock_free(&delayed);
@@ -56,6 +60,7 @@ static void after(void)
 
 static void after_in_child(void)
 {
+    bide_inline_timers_in_child_();
     bide_open_scopes_in_child_(was_alone);
     bide_roots_in_child_(was_alone);
     bide_descriptors_in_child_();

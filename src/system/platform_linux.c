@@ -6,6 +6,7 @@
 #include "bide/platform.h"
 
 #include "fork.h"
+#include "../schedule/timer_service.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -112,6 +113,7 @@ __attribute__((constructor)) static void begin(void)
 {
     bide_atomic_fence_heavy();
     bide_survive_forks_();
+    bide_offer_timer_service_();
 }
 
 const bide_platform_table bide_platform = {linux_wait,  linux_wake,   linux_now,

@@ -551,10 +551,14 @@ static void a_branch_that_was_not_started_is_freed_when_destroyed(void **state)
 static void what_is_not_begun_for_want_of_a_timer_is_freed(void **state)
 {
     (void)state;
+    bide_scheduler untimed = {.post = bide_inline_scheduler.post,
+                              .take_back = bide_inline_scheduler.take_back};
+    const bide_context context = {.scheduler = &untimed};
     struct one_frame memory;
     one_frame_init(&memory);
     struct parent_of_leaver self = {.allocator = &memory.allocator, .how = OWNED_WITH_DEADLINE};
-    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &parent_of_leaver_body)), 0);
+    assert_int_equal(
+        bide_sync_wait_in(&context, bide_task_init(&self.task, &parent_of_leaver_body)), 0);
     assert_int_equal(self.status, -ENOTSUP);
     assert_int_equal(memory.held, 0);
 }

@@ -66,6 +66,17 @@ enum { BIDE_SHORT_LOOKS_ = BIDE_CHECK ? 1 : 64 };
  */
 #define BIDE_SPIN_PAUSES 64
 
+/* ---- Timers ---- */
+
+/*
+ * The wheel of timers: how many of a time's lowest bits choose no slot, so that a finest slot is
+ * 2^FINEST nanoseconds (4 ms); and how many bits a digit has, which chooses among a level's slots.
+ * Finer slots, or smaller digits, have a timer moved through more levels before it is due; coarser
+ * slots have larger heaps. `timer`. It stands in the layout of bide_timers, so it is the same in
+ * the library and in a program.
+ */
+enum { BIDE_TIMERS_FINEST_ = 22, BIDE_TIMERS_DIGIT_ = 6 };
+
 /* ---- Being watched: which side pays for the fence ---- */
 
 /*

@@ -1,30 +1,36 @@
 /*
- * Timers: operations that end when a time has come, and the heap in which a scheduler keeps them.
+ * Timers: operations that end when a time has come, and what a scheduler keeps them in.
  * Floor: coroutine.
  *
- *     bide_timers_insert(&timers, &sleep->timer);             // the scheduler's set_timer
+ *     bide_timers timers;                                     // in the scheduler
+ *     bide_timers_init(&timers);
+ *     bide_timers_insert(&timers, &sleep->timer);             // its set_timer
+ *     bide_timers_remove(&timers, &sleep->timer);             // its clear_timer
  *     bide_timers_take_due(&timers, bide_platform.now(), &ready);
  *
- *     in no heap --insert--> in the heap --remove, or take_due--> in no heap
+ *     set nowhere --insert--> set --remove, or take_due--> set nowhere
  *
  * Times are nanoseconds of bide_platform.now(). Coroutines wait by what is made of it (sleep.h,
  * deadline.h). This is for authors of such operations, which give their timer to
  * bide_scheduler.set_timer, and for authors of schedulers.
  *
- * One thread at a time has a heap and all that is in it; a scheduler sees to that. A timer is the
- * waiter's memory, so the heap allocates nothing.
+ * One thread at a time has the timers of a scheduler; the scheduler sees to that. A timer is the
+ * waiter's memory, so nothing here allocates. There are two ways to keep timers, with the same
+ * functions. Both are exact: nothing is rounded, and equal times come in the order in which they
+ * were inserted.
  *
- * Why it is right: it is a pairing heap. Each timer has a list of those that come after it, itself
- * heaps, so to insert is one comparison. Times that are equal come in the order in which they were
- * inserted, by a number that each timer gets.
+ *     bide_timers       a wheel of heaps: some 4 KB. To insert or remove one takes as long beside a
+ *                       million others as beside ten.
+ *     bide_timer_heap   one heap: two words and a count, for firmware. The more timers, the longer
+ *                       it takes to remove one.
  *
- * Source: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting
- * heap", 1986.
+ * Why it is right: src/coroutine/timers.c and src/coroutine/timer_tree.h.
  */
 #ifndef BIDE_EXTEND_TIMER_H
 #define BIDE_EXTEND_TIMER_H
 
 #include "bide/frame.h"
+#include "bide/detail/tuning.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -33,17 +39,12 @@ struct bide_timer {
     uint64_t time;        /* constant while it is set; BIDE_FOREVER never comes */
     uint64_t number;      /* of its insertion */
     bide_awaiter *child;  /* the first of those that come after it */
-    bide_awaiter **place; /* the pointer that leads here; NULL: in no heap */
+    bide_awaiter **place; /* the pointer that leads here; NULL: set nowhere */
 };
 
-typedef struct bide_timers {
-    bide_awaiter *first; /* the earliest timer, or NULL */
-    uint64_t inserted;
-} bide_timers;
-
 /*
- * Makes a timer for `time`, in no heap. The awaiter's ops and frame are for the operation that it
- * is part of. The memory may go while it is in no heap.
+ * Makes a timer for `time`, set nowhere. The awaiter's ops and frame are for the operation that it
+ * is part of. The memory may go while it is set nowhere.
  * Threads: one at a time. Progress: wait-free.
  */
 BIDE_INLINE void bide_timer_init(bide_timer *timer, uint64_t time)
@@ -52,14 +53,40 @@ BIDE_INLINE void bide_timer_init(bide_timer *timer, uint64_t time)
     timer->place = NULL;
 }
 
+/* When the timer of this awaiter comes; BIDE_FOREVER of NULL. */
+BIDE_INLINE uint64_t bide_timer_time_(const bide_awaiter *awaiter)
+{
+    return awaiter != NULL ? bide_container_of(awaiter, bide_timer, awaiter)->time : BIDE_FOREVER;
+}
+
+/* ---- Many: a wheel ---- */
+
+enum {
+    BIDE_TIMERS_SLOTS_ = 1 << BIDE_TIMERS_DIGIT_,
+    BIDE_TIMERS_LEVELS_ = (64 - BIDE_TIMERS_FINEST_ + BIDE_TIMERS_DIGIT_ - 1) / BIDE_TIMERS_DIGIT_,
+};
+
+typedef struct bide_timers {
+    bide_awaiter *first; /* the earliest timer, or NULL */
+    uint64_t inserted;
+    uint64_t base;   /* the latest time at which it was asked what is due */
+    uint32_t levels; /* a bit for each level: is anything in it? */
+    uint64_t slots_used[BIDE_TIMERS_LEVELS_]; /* of each level, a bit for each slot */
+    bide_awaiter *slots[BIDE_TIMERS_LEVELS_][BIDE_TIMERS_SLOTS_]; /* heaps, where the bit is set */
+} bide_timers;
+
 /*
- * Makes a heap without timers. It stays where it is while there are any.
+ * Makes a wheel without timers. It stays where it is while there are any.
  * Threads: one at a time. Progress: wait-free.
  */
 BIDE_INLINE void bide_timers_init(bide_timers *timers)
 {
     timers->first = NULL;
     timers->inserted = 0;
+    timers->base = 0;
+    timers->levels = 0;
+    for (unsigned level = 0; level < BIDE_TIMERS_LEVELS_; level++)
+        timers->slots_used[level] = 0;
 }
 
 /*
@@ -68,28 +95,74 @@ BIDE_INLINE void bide_timers_init(bide_timers *timers)
  */
 BIDE_INLINE uint64_t bide_timers_next(const bide_timers *timers)
 {
-    return timers->first != NULL ? bide_container_of(timers->first, bide_timer, awaiter)->time
-                                 : BIDE_FOREVER;
+    return bide_timer_time_(timers->first);
 }
 
 /*
- * Inserts a timer that is in no heap. Returns whether it is the earliest now. Constant time.
+ * Inserts a timer that is set nowhere. Returns whether it is the earliest now. Constant time.
  * Threads: one at a time. Progress: wait-free.
  */
 bool bide_timers_insert(bide_timers *timers, bide_timer *timer);
 
 /*
- * Removes `timer`; false, and nothing is done, if it is in no heap. Amortised logarithmic time.
+ * Removes `timer`, which is set here or nowhere; false, and nothing is done, if nowhere. Amortised
+ * time that is logarithmic in those of the same slot; constant for all but a few of them.
  * Threads: one at a time. Progress: wait-free.
  */
 bool bide_timers_remove(bide_timers *timers, bide_timer *timer);
 
 /*
  * Removes those whose time is `now` or earlier, and appends them to `due`, the earliest first.
- * Amortised logarithmic time for each.
+ * Amortised time for each: once for each level that it has been in, and logarithmic in those of a
+ * finest slot. The wheel learns the time from this: the scheduler calls it when the earliest may be
+ * due, and may at any other time.
  * Threads: one at a time. Progress: wait-free.
  */
 void bide_timers_take_due(bide_timers *timers, uint64_t now, bide_awaiter_chain *due);
+
+/* ---- A few: a heap ---- */
+
+typedef struct bide_timer_heap {
+    bide_awaiter *first; /* the earliest timer, or NULL */
+    uint64_t inserted;
+} bide_timer_heap;
+
+/*
+ * Makes a heap without timers. It stays where it is while there are any.
+ * Threads: one at a time. Progress: wait-free.
+ */
+BIDE_INLINE void bide_timer_heap_init(bide_timer_heap *heap)
+{
+    heap->first = NULL;
+    heap->inserted = 0;
+}
+
+/*
+ * As bide_timers_next.
+ * Threads: one at a time. Progress: wait-free.
+ */
+BIDE_INLINE uint64_t bide_timer_heap_next(const bide_timer_heap *heap)
+{
+    return bide_timer_time_(heap->first);
+}
+
+/*
+ * As bide_timers_insert. Constant time.
+ * Threads: one at a time. Progress: wait-free.
+ */
+bool bide_timer_heap_insert(bide_timer_heap *heap, bide_timer *timer);
+
+/*
+ * As bide_timers_remove. Amortised logarithmic time.
+ * Threads: one at a time. Progress: wait-free.
+ */
+bool bide_timer_heap_remove(bide_timer_heap *heap, bide_timer *timer);
+
+/*
+ * As bide_timers_take_due. Amortised logarithmic time for each.
+ * Threads: one at a time. Progress: wait-free.
+ */
+void bide_timer_heap_take_due(bide_timer_heap *heap, uint64_t now, bide_awaiter_chain *due);
 
 BIDE_EXTERN_C_END
 

@@ -265,11 +265,6 @@ static bool is_by_hand(const cell *c)
     return c->setting->home->kind == PLACE_HAND;
 }
 
-static bool has_place(const cell *c, place_kind kind)
-{
-    return c->setting->home->kind == kind || c->setting->away->kind == kind;
-}
-
 /* NULL: it exists. */
 static const char *excluded(const cell *c)
 {
@@ -281,8 +276,6 @@ static const char *excluded(const cell *c)
         return "there is no token";
     if (e->destroys == DESTROYS_STEPPED && !is_by_hand(c))
         return "its scheduler is not stepped";
-    if ((c->row.flags & ROW_NEEDS_TIMERS) != 0 && has_place(c, PLACE_INLINE))
-        return "inline there are no timers";
     if ((c->row.flags & ROW_NEEDS_TIMERS) != 0 && !is_by_hand(c) && !by_itself)
         return "time passes there by itself";
     if (c->setting->home->kind == PLACE_INLINE &&
@@ -404,7 +397,7 @@ static void cell_spawn(cell *c)
 static void set_deadline(cell *c)
 {
     place *home = c->setting->home;
-    if (c->end->act != ACT_DEADLINE || has_layer(c, WRAP_WITH_DEADLINE) || !place_has_timers(home))
+    if (c->end->act != ACT_DEADLINE || has_layer(c, WRAP_WITH_DEADLINE))
         return;
     c->has_deadline = true;
     cell_check(c, bide_deadline_init(c->deadline, c->context, cell_time(c, home)) == 0,

@@ -25,17 +25,6 @@ static int reason(const cell *c)
     return c->end->act == ACT_DEADLINE ? -ETIMEDOUT : -ECANCELED;
 }
 
-/* Is layer `index` ready when it is awaited, so that what it is in need not begin? */
-static bool is_ready(const cell *c, size_t index)
-{
-    if (index == c->depth)
-        return c->end->moment == MOMENT_BEFORE &&
-               (c->end->act == ACT_WAKE || c->end->act == ACT_CLOSE) &&
-               (c->row.flags & (ROW_IS_FRAME | ROW_BY_ITSELF)) == 0;
-    wrapper_kind kind = c->layers[index]->kind;
-    return (kind == WRAP_THEN || kind == WRAP_WITH_DEADLINE) && is_ready(c, index + 1);
-}
-
 static outcome of_row(cell *c, place *at, bool reached)
 {
     bool before = c->end->moment == MOMENT_BEFORE;
@@ -112,12 +101,6 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
         reached = false;
         break;
     case WRAP_WITH_DEADLINE:
-        if (!place_has_timers(at) && is_ready(c, index + 1) && c->end->act == ACT_CLOSE)
-            c->open = "whether what is closed is ready is its own affair";
-        if (!place_has_timers(at) && !is_ready(c, index + 1)) {
-            walk(c, index + 1, at, false); /* it is made, and not begun */
-            return (outcome){.at_begin = true, .ends = true, .status = -ENOTSUP, .goes_on = at};
-        }
         reached |= c->end->act == ACT_DEADLINE;
         break;
     case WRAP_SCOPE_MOVES:

@@ -236,6 +236,85 @@ static void pool_open(place *p, pool *self)
     p->scheduler->set_timer = pool_set_timer;
 }
 
+/* ---- Inline ---- */
+
+/*
+ * The driver is in no wait, so a thread of the library's own keeps the time. `until` is when all timers have come that
+ * come soon: once a timer that is set after that has come too, and another after that one, what these made ready inline
+ * has run.
+ */
+static struct {
+    bide_scheduler own; /* the functions of the scheduler, which now go through this here */
+    pthread_mutex_t lock;
+    uint64_t until; /* 0: none comes soon */
+} inlined = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+typedef struct bell {
+    bide_timer timer;
+    bide_frame frame;
+    bide_atomic(uint32_t) rung;
+} bell;
+
+static bide_next bell_step(bide_frame *frame, unsigned depth)
+{
+    (void)depth;
+    bide_atomic_store(&bide_container_of(frame, bell, frame)->rung, 1, release);
+    return bide_next_none();
+}
+
+static const bide_coroutine_code bell_code = {bell_step, "(bell)", __FILE__, NULL, NULL};
+static const bide_point bell_point = BIDE_POINT_START(&bell_code);
+
+static int inline_set_timer(bide_scheduler *scheduler, bide_timer *timer)
+{
+    static const uint64_t second = UINT64_C(1000000000);
+    pthread_mutex_lock(&inlined.lock);
+    if (timer->time > inlined.until && timer->time < bide_platform.now() + second)
+        inlined.until = timer->time;
+    pthread_mutex_unlock(&inlined.lock);
+    return inlined.own.set_timer(scheduler, timer);
+}
+
+static void inline_open(place *p)
+{
+    if (inlined.own.set_timer != NULL)
+        return;
+    inlined.own.set_timer = p->scheduler->set_timer;
+    p->scheduler->set_timer = inline_set_timer;
+}
+
+static void await_bell(void)
+{
+    bell self;
+    uint32_t spins = 0;
+    bide_timer_init(&self.timer, 0);
+    self.timer.time = bide_platform.now();
+    self.timer.awaiter.ops = NULL;
+    self.timer.awaiter.frame = &self.frame;
+    self.frame.awaiter.ops = &bell_point.ops;
+    self.frame.context = &bide_default_context;
+    bide_atomic_init(&self.rung, 0);
+    if (inlined.own.set_timer(&bide_inline_scheduler, &self.timer) != 0)
+        abort();
+    while (bide_atomic_load(&self.rung, acquire) == 0)
+        wait_a_moment(&spins);
+}
+
+static bool drain_inline(void)
+{
+    pthread_mutex_lock(&inlined.lock);
+    uint64_t until = inlined.until;
+    bool all = until != 0 && bide_platform.now() >= until;
+    if (all)
+        inlined.until = 0;
+    pthread_mutex_unlock(&inlined.lock);
+    if (all) {
+        await_bell();
+        await_bell();
+    }
+    return all;
+}
+
 /* ---- A thread that belongs to nobody ---- */
 
 static struct {
@@ -292,6 +371,8 @@ static place *const all[] = {&place_hand,     &place_hand_too, &place_inline,  &
 
 void place_open(place *p)
 {
+    if (p->kind == PLACE_INLINE)
+        inline_open(p);
     if (p->scheduler != NULL)
         return;
     if (p->kind == PLACE_HAND) {
@@ -318,11 +399,6 @@ place *place_of(const bide_scheduler *scheduler)
 bool place_is_here(const place *p)
 {
     return p->kind == PLACE_INLINE || here == p;
-}
-
-bool place_has_timers(const place *p)
-{
-    return p->kind != PLACE_INLINE;
 }
 
 void place_hold(place *p)
@@ -421,6 +497,7 @@ bool place_drain(place *p)
     case PLACE_POOL:
         return drain_pool(p);
     case PLACE_INLINE:
+        return drain_inline();
     default:
         return false;
     }

@@ -3,7 +3,7 @@
  * at a moment at which nothing else runs. One thread, the driver, calls all of this.
  *
  *     hand    queues what is posted until the driver steps it; its time is the driver's to say
- *     inline  bide_inline_scheduler
+ *     inline  bide_inline_scheduler; the library's own thread keeps its time
  *     loop    a run loop, which the driver runs while there is something to run
  *     pool    a thread pool, whose threads the driver holds, all of them, where it must know what they do
  *
@@ -37,9 +37,6 @@ place *place_of(const bide_scheduler *scheduler);
 
 /* Is the calling thread one that runs the coroutines of `p` now? Of the inline scheduler any thread may be. */
 bool place_is_here(const place *p);
-
-/* Can coroutines of `p` wait for times? */
-bool place_has_timers(const place *p);
 
 typedef void place_function(void *argument);
 

@@ -1,0 +1,109 @@
+/*
+ * Intervals: a coroutine does something at regular times. Floor: coroutine.
+ *
+ *     bide_interval_init(&self->every, bide_platform.now(), 20 * 1000000, BIDE_MISSED_SKIP);
+ *     for (;;) {
+ *         bide_try(bide_interval_tick(&self->every));     // each 20 ms, the first at once
+ *         ...
+ *     }
+ *
+ * One coroutine at a time waits for the ticks. A tick comes never early, and delays do not add up:
+ * each tick's time is reckoned from the one before, not from when that was had. A tick is missed if
+ * the coroutine comes for one when the next one's time has come already. What becomes of missed
+ * ticks is the interval's policy. Where a tick is due each 10, and what is done after the first
+ * takes 35:
+ *
+ *     due                  0    10    20    30    40    50    60    70
+ *     BIDE_MISSED_BURST    0                   35,35,35 40    50    60    70
+ *     BIDE_MISSED_DELAY    0                   35    45    55    65    75
+ *     BIDE_MISSED_SKIP     0                   35    40    50    60    70
+ *
+ * A tick costs a sleep (sleep.h), and one look at the clock.
+ *
+ * Why it is right: it is a sleep, which only its coroutine touches when it has ended. The time of
+ * the next tick changes when a tick is had; if the wait was cut short, that tick is still to come.
+ */
+#ifndef BIDE_INTERVAL_H
+#define BIDE_INTERVAL_H
+
+#include "bide/sleep.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* What becomes of ticks that were missed. */
+typedef enum bide_missed_ticks {
+    BIDE_MISSED_BURST, /* they come at once, one after the other, until the interval has caught up */
+    BIDE_MISSED_DELAY, /* they are left out; the next comes a period from now, and so on from there */
+    BIDE_MISSED_SKIP, /* they are left out; the next comes when it would have */
+} bide_missed_ticks;
+
+/* The coroutine's memory. Its fields may be read, and changed while no tick is awaited. */
+typedef struct bide_interval {
+    bide_sleep sleep;
+    uint64_t next;   /* when the next tick comes, in nanoseconds of bide_platform.now() */
+    uint64_t period; /* nanoseconds, more than 0 */
+    bide_missed_ticks missed;
+} bide_interval;
+
+/*
+ * Makes an interval whose first tick comes at `first`, and the others each `period` nanoseconds; 0
+ * counts as 1. A time after which there is none, BIDE_FOREVER, never comes.
+ * Threads: one at a time. Progress: wait-free.
+ */
+BIDE_INLINE void bide_interval_init(bide_interval *interval, uint64_t first, uint64_t period,
+                                    bide_missed_ticks missed)
+{
+    interval->next = first;
+    interval->period = period != 0 ? period : 1;
+    interval->missed = missed;
+}
+
+BIDE_INLINE uint64_t bide_interval_after_(const bide_interval *interval, uint64_t time)
+{
+    return interval->period < BIDE_FOREVER - time ? time + interval->period : BIDE_FOREVER;
+}
+
+/* When the tick comes that follows the one of interval->next, which is had `now`. */
+BIDE_INLINE uint64_t bide_interval_following_(const bide_interval *interval, uint64_t now)
+{
+    uint64_t following = bide_interval_after_(interval, interval->next);
+    if (BIDE_LIKELY(now < following) || interval->missed == BIDE_MISSED_BURST)
+        return following;
+    if (interval->missed == BIDE_MISSED_DELAY)
+        return bide_interval_after_(interval, now);
+    return bide_interval_after_(interval, now - (now - following) % interval->period);
+}
+
+BIDE_INLINE int bide_interval_resume_(bide_awaiter *awaiter)
+{
+    bide_interval *interval = (bide_interval *)(void *)awaiter;
+    if (interval->sleep.status == 0)
+        interval->next = bide_interval_following_(interval, bide_platform.now());
+    return interval->sleep.status;
+}
+
+/*
+ * Waits for the next tick, also if its time has come already: what else is ready gets its turn.
+ * Threads: one at a time. Errors: as bide_sleep_until. Suspends: always. Cancel-safe: yes, the tick
+ * is still to come. Progress: as bide_sleep_until.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_interval_tick(bide_interval *interval)
+{
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = NULL,
+        .suspend = bide_sleep_suspend_,
+        .resume = bide_interval_resume_,
+        .cancel = bide_sleep_cancel_,
+        .withdraw = bide_sleep_withdraw_,
+        .name = "bide_interval",
+        .attempt = NULL,
+    };
+    bide_timer_init(&interval->sleep.timer, interval->next);
+    interval->sleep.timer.awaiter.ops = &ops;
+    return &interval->sleep.timer.awaiter;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * Trees of timers: pairing heaps without a head. Floor: coroutine.
+ *
+ *     root --> 3 --child--> 5 --link--> 4 --link--> 9
+ *                                       |
+ *                                     child--> 8 --link--> 4
+ *
+ * Each timer has a list of those that come after it, themselves trees. `place` is the address of
+ * the pointer that leads to a timer: the root, the child of its parent, or the link of the sibling
+ * before it. A root has no sibling.
+ *
+ * 1. The root comes first, because each timer comes before its children.
+ * 2. To add one is one comparison with the root.
+ * 3. To remove one, its children are melded into one tree, which takes its place. That comes after
+ *    the parent, as its parts did. So to remove needs no root, and what has no child is unlinked
+ *    only.
+ * 4. Nothing here is recursive, because a tree may be as deep as it has timers.
+ *
+ * Source: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting
+ * heap", 1986.
+ */
+#ifndef BIDE_COROUTINE_TIMER_TREE_H
+#define BIDE_COROUTINE_TIMER_TREE_H
+
+#include "bide/extend/timer.h"
+
+BIDE_INLINE bide_timer *timer_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_timer, awaiter);
+}
+
+BIDE_INLINE bool comes_before(const bide_timer *a, const bide_timer *b)
+{
+    return a->time != b->time ? a->time < b->time : a->number < b->number;
+}
+
+BIDE_INLINE void put(bide_awaiter **place, bide_awaiter *awaiter)
+{
+    *place = awaiter;
+    if (awaiter != NULL)
+        timer_of(awaiter)->place = place;
+}
+
+/*
+ * Makes the later of two roots the first child of the earlier, which is returned; its link and
+ * place are as they were.
+ */
+BIDE_INLINE bide_timer *meld(bide_timer *a, bide_timer *b)
+{
+    bool swapped = comes_before(b, a);
+    bide_timer *earlier = swapped ? b : a;
+    bide_timer *later = swapped ? a : b;
+    put(&later->awaiter.link, earlier->child);
+    put(&earlier->child, &later->awaiter);
+    return earlier;
+}
+
+/*
+ * Melds siblings, one at least, into one tree: by pairs from the first to the last, and the pairs
+ * from the last to the first. Returns its root, whose link and place mean nothing.
+ */
+static inline bide_timer *meld_all(bide_awaiter *first)
+{
+    bide_awaiter *pairs = NULL; /* linked, the last first */
+    while (first != NULL) {
+        bide_timer *pair = timer_of(first);
+        bide_awaiter *second = first->link;
+        first = NULL;
+        if (second != NULL) {
+            first = second->link;
+            pair = meld(pair, timer_of(second));
+        }
+        pair->awaiter.link = pairs;
+        pairs = &pair->awaiter;
+    }
+    bide_timer *root = timer_of(pairs);
+    for (pairs = pairs->link; pairs != NULL;) {
+        bide_timer *pair = timer_of(pairs);
+        pairs = pairs->link;
+        root = meld(root, pair);
+    }
+    return root;
+}
+
+/* Adds a tree that is no other's part. Is its root the first now? */
+BIDE_INLINE bool tree_add(bide_awaiter **root, bide_timer *timer)
+{
+    bide_timer *first = *root != NULL ? meld(timer_of(*root), timer) : timer;
+    first->awaiter.link = NULL;
+    put(root, &first->awaiter);
+    return first == timer;
+}
+
+/* Removes a timer from the tree that it is in. */
+BIDE_INLINE void tree_remove(bide_timer *timer)
+{
+    bide_awaiter **place = timer->place;
+    bide_awaiter *next = timer->awaiter.link;
+    timer->place = NULL;
+    if (timer->child != NULL) {
+        bide_timer *rest = meld_all(timer->child);
+        put(place, &rest->awaiter);
+        place = &rest->awaiter.link;
+    }
+    put(place, next);
+}
+
+/* Removes those whose time is `now` or earlier, and appends them to `due`, the earliest first. */
+static inline void tree_take_due(bide_awaiter **root, uint64_t now, bide_awaiter_chain *due)
+{
+    bide_awaiter *first;
+    uint64_t time;
+    while ((time = bide_timer_time_(first = *root)) <= now && time != BIDE_FOREVER) {
+        tree_remove(timer_of(first));
+        first->link = NULL;
+        bide_awaiter_chain_append(due, first, first);
+    }
+}
+
+#endif

@@ -1,5 +1,6 @@
 /*
- * A static thread pool: a scheduler of n threads that share one queue. Floor: schedule.
+ * A thread pool: a scheduler of n threads, the workers, that steal work from each other. Floor:
+ * schedule.
  *
  *     bide_thread_pool *pool;
  *     if (bide_thread_pool_create(&pool, 0) == 0) {                // a thread for each processor
@@ -9,10 +10,22 @@
  *     }
  *
  * A coroutine that belongs to the pool resumes on any of its threads, one at a time; coroutines
- * that are ready at once run side by side. It costs a lock to post a coroutine to the pool, and one
- * to take it.
+ * that are ready at once run side by side.
  *
- * Why it is right: src/schedule/thread_pool.c.
+ * A coroutine that one of the pool's wakes stays on the waker's worker. It runs next there, when
+ * the waker suspends, up to three times in a row; a worker that has nothing to do takes it if the
+ * waker goes on running. So two that hand things to each other stay on one processor. What is woken
+ * beside it, and what lets others run first (bide_schedule), goes behind what waits there, and
+ * workers that have nothing to do take half of that at once. To post from a worker, and to take
+ * there, costs some nanoseconds and no lock; from outside the pool it costs a lock. A coroutine
+ * that is ready always comes to run, whatever others do, as long as one worker is not kept by a
+ * coroutine that never suspends. In which order those run that are ready is not said; no worker
+ * keeps to any for long.
+ *
+ * Workers that have nothing to do look for a while, and then sleep. While all do, the pool takes no
+ * processor time.
+ *
+ * Why it is right: src/schedule/pool/worker.c, and run_queue.h beside it.
  */
 #ifndef BIDE_THREAD_POOL_H
 #define BIDE_THREAD_POOL_H
@@ -22,6 +35,41 @@
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_thread_pool bide_thread_pool;
+
+/*
+ * What the threads call, each on itself, with the worker's number from 0 on; or NULL. They may not
+ * use coroutines of the pool.
+ */
+typedef struct bide_thread_pool_hooks {
+    void (*start)(void *argument, unsigned worker); /* before all else */
+    void (*end)(void *argument, unsigned worker);   /* after all else */
+    void (*before_sleep)(void *argument, unsigned worker);
+    void (*after_wake)(void *argument, unsigned worker);
+    void *argument;
+} bide_thread_pool_hooks;
+
+/* How a pool is made. All zero is a good beginning. */
+typedef struct bide_thread_pool_options {
+    unsigned threads; /* 0: one for each processor */
+    const char *name; /* of the threads, with a number behind it, as far as the system has
+                             room (15 characters); NULL: the program's */
+    bide_thread_pool_hooks hooks;
+
+    /* Thread i stays on processors[i]; as many as there are threads. NULL: they go where the system
+     * puts them. */
+    const unsigned *processors;
+
+    /* Find out how long the longest turn was: it costs a look at the clock or two each turn. */
+    bool times_turns;
+} bide_thread_pool_options;
+
+/* What the workers have done since the pool began. Each number may be a moment old. */
+typedef struct bide_thread_pool_counts {
+    uint64_t runs;         /* how often a coroutine was resumed */
+    uint64_t steals;       /* how often a worker took from another */
+    uint64_t sleeps;       /* how often one fell asleep */
+    uint64_t longest_turn; /* nanoseconds until a coroutine suspended; 0 if nobody asked for it */
+} bide_thread_pool_counts;
 
 /*
  * Starts a pool of `threads` threads, or of one for each processor if `threads` is 0, and puts it

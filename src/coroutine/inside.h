@@ -61,6 +61,17 @@ void bide_run_chain_(const bide_awaiter_chain *chain);
  */
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
 
+/*
+ * Is it that of a coroutine that goes to another scheduler, or lets others of its own run first
+ * (bide_schedule), rather than one that was woken?
+ */
+extern const bide_awaiter_ops bide_schedule_ops_;
+
+BIDE_INLINE bool bide_is_schedule_(const bide_awaiter *awaiter)
+{
+    return awaiter->ops == &bide_schedule_ops_;
+}
+
 /* The table of bide_owned (create.h). */
 extern const bide_wrapper_ops bide_owned_ops_;
 

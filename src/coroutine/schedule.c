@@ -91,16 +91,17 @@ static int schedule_resume(bide_awaiter *awaiter)
     return 0;
 }
 
+const bide_awaiter_ops bide_schedule_ops_ = {
+    .ready = never,
+    .suspend = schedule_suspend,
+    .resume = schedule_resume,
+    .withdraw = is_posted,
+    .name = "bide_schedule",
+};
+
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler)
 {
-    static const bide_awaiter_ops ops = {
-        .ready = never,
-        .suspend = schedule_suspend,
-        .resume = schedule_resume,
-        .withdraw = is_posted,
-        .name = "bide_schedule",
-    };
-    operation->awaiter.ops = &ops;
+    operation->awaiter.ops = &bide_schedule_ops_;
     operation->scheduler = scheduler;
     return &operation->awaiter;
 }

@@ -263,6 +263,7 @@ int main(int argc, char **argv)
     static const bide_check_scenario *const all[] = {&created,     &one_one,        &one_two,
                                                      &two_one,     &sleeper_of_one, &sleeper_of_two,
                                                      &set_outside, &woken_at_once,  NULL};
-    static const char *const files[] = {"thread_pool.c", "threads.c", NULL};
+    static const char *const files[] = {"thread_pool.c", "worker.c", "run_queue.h", "threads.c",
+                                        NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -32,7 +32,7 @@ enum {
     BIDE_LOOP_LOOKS_MOST_ = BIDE_CHECK ? 2 : 2048,
 };
 
-/* The same of a pool's thread; it does not adapt. `event`, `idle`. */
+/* The same of a pool's thread; it does not adapt. `event`, `idle`, `pool`. */
 enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 1 : 1024 };
 
 /*
@@ -46,6 +46,13 @@ enum { BIDE_LOOP_TURN_ = 1024 };
  * that the post which that costs, a few hundred nanoseconds on a pool, is little beside them.
  */
 enum { BIDE_STRAND_TURN_ = BIDE_CHECK ? 2 : 64 };
+
+/*
+ * A coroutine that was handed over to the worker that runs is another's to take if that one has not
+ * suspended meanwhile: for so many pauses, where a worker searches; for so many nanoseconds, where
+ * all others sleep. `channel`, of a pool.
+ */
+enum { BIDE_POOL_STILL_PAUSES_ = BIDE_CHECK ? 1 : 64, BIDE_POOL_WATCH_ = 1000000 };
 
 /*
  * How often a plain thread looks whether its wait has ended before it sleeps; it adapts between

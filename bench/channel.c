@@ -1,14 +1,17 @@
 /*
- * 64-bit numbers through a channel, from one coroutine to another: nanoseconds each. On one thread, and on two.
+ * 64-bit numbers through a channel, from one coroutine to another: nanoseconds each. On one thread,
+ * and on two.
  *
  * bide          bide_channel, for any number of senders and receivers, of some capacities
  * bide-spsc     bide_spsc_channel, for one and one
  * bide-rendezvous  without a buffer
+ * bide-pool     bide_channel, or, of capacity 0, bide_rendezvous, on a thread pool; the others are
+ *               on a run loop, or each party on one of its own
  *
  * (peers/channel.sh adds those of Go, buffered and not, and of tokio.) The sums are checked.
  */
 #include "bench.h"
-#include "loops.h"
+#include "pools.h"
 
 #include "bide/channel.h"
 #include "bide/coroutine.h"
@@ -24,6 +27,7 @@ struct setting {
     uint64_t items;
     size_t capacity;
     unsigned threads;
+    bool is_pool;
 };
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): types take none */
@@ -75,7 +79,10 @@ struct setting {
             {.awaiter = bide_task_init(&receiver.task, &name##_receiver_body),             \
              .loop = setting->threads - 1},                                                \
         };                                                                                 \
-        bench_loops_run(parties, 2, BENCH_LOOKS);                                          \
+        if (setting->is_pool)                                                              \
+            bench_pool_run(parties, 2, setting->threads);                                  \
+        else                                                                               \
+            bench_loops_run(parties, 2, BENCH_LOOKS);                                      \
         if (receiver.sum != setting->items * (setting->items - 1) / 2)                     \
             bench_fail("channel", "the receiver's sum is wrong");                          \
         return setting->items;                                                             \
@@ -101,11 +108,19 @@ KIND(none, number_rendezvous, bide_rendezvous_sender, bide_rendezvous_receiver,
      bide_rendezvous_send, bide_rendezvous_receive, bide_rendezvous_close,
      bide_rendezvous_init(&channel))
 
-#define SUBJECT(name, run, threads, capacity, items)                            \
-    {                                                                           \
-        name, run, &(const struct setting){(items)*1000ULL, capacity, threads}, \
-            "{\"threads\": " #threads ", \"capacity\": " #capacity "}"          \
+#define SUBJECT_ON(name, run, threads, capacity, items, is_pool)                         \
+    {                                                                                    \
+        name, run, &(const struct setting){(items)*1000ULL, capacity, threads, is_pool}, \
+            "{\"threads\": " #threads ", \"capacity\": " #capacity "}"                   \
     }
+#define SUBJECT(name, run, threads, capacity, items) \
+    SUBJECT_ON(name, run, threads, capacity, items, false)
+#define SUBJECTS_OF_POOL(threads)                                    \
+    SUBJECT_ON("bide-pool", none_run, threads, 0, 300, true),        \
+        SUBJECT_ON("bide-pool", many_run, threads, 1, 300, true),    \
+        SUBJECT_ON("bide-pool", many_run, threads, 16, 1000, true),  \
+        SUBJECT_ON("bide-pool", many_run, threads, 128, 1000, true), \
+        SUBJECT_ON("bide-pool", many_run, threads, 1024, 1000, true)
 #define SUBJECTS(threads, few, many)                                                              \
     SUBJECT("bide-rendezvous", none_run, threads, 0, few),                                        \
         SUBJECT("bide", many_run, threads, 1, few), SUBJECT("bide", many_run, threads, 16, many), \
@@ -116,7 +131,8 @@ KIND(none, number_rendezvous, bide_rendezvous_sender, bide_rendezvous_receiver,
         SUBJECT("bide-spsc", one_run, threads, 128, many),                                        \
         SUBJECT("bide-spsc", one_run, threads, 1024, many)
 
-static const bench_subject subjects[] = {SUBJECTS(1, 300, 2000), SUBJECTS(2, 50, 1000)};
+static const bench_subject subjects[] = {SUBJECTS_OF_POOL(1), SUBJECTS_OF_POOL(2),
+                                         SUBJECTS(1, 300, 2000), SUBJECTS(2, 50, 1000)};
 
 int main(void)
 {

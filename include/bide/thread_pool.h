@@ -81,6 +81,14 @@ typedef struct bide_thread_pool_counts {
 int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
 
 /*
+ * The same with more to say. What `options` points to is not used after it has returned, but for
+ * the functions and their argument.
+ * Threads: any. Errors: as bide_thread_pool_create, and -EINVAL (a processor that the process may
+ * not use). Progress: blocks.
+ */
+int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool_options *options);
+
+/*
  * Ends the threads, once what is queued has run, and frees the pool. Nothing that belongs to the
  * pool may be waiting any more: a timer that is still set, or something that was begun on the pool
  * and has not ended, is told as misuse, with the coroutine's name. On one of the pool's own threads
@@ -100,6 +108,13 @@ bide_scheduler *bide_thread_pool_scheduler(bide_thread_pool *pool);
  * Threads: any. Progress: wait-free.
  */
 unsigned bide_thread_pool_threads(const bide_thread_pool *pool);
+
+/*
+ * Puts into *counts what the workers have done since the pool began. The counts are a size_t a
+ * worker, and go round.
+ * Threads: any. Progress: wait-free.
+ */
+void bide_thread_pool_stats(bide_thread_pool *pool, bide_thread_pool_counts *counts);
 
 BIDE_EXTERN_C_END
 

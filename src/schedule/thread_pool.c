@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* With other threads it would depend on what those do. */
 static bool runs_here_only(bide_scheduler *scheduler)
@@ -24,7 +25,16 @@ static void *begin_worker(void *argument)
 {
     bide_thread_pool *pool = argument;
     unsigned index = bide_atomic_fetch_add(&pool->begun, 1, relaxed);
-    bide_pool_work_(&pool->workers[index]);
+    bide_pool_worker *worker = &pool->workers[index];
+    if (pool->name[0] != '\0')
+        bide_threads_name_this_(pool->name, index);
+    if (pool->are_placed)
+        bide_threads_keep_this_on_(worker->processor);
+    if (pool->hooks.start != NULL)
+        pool->hooks.start(pool->hooks.argument, index);
+    bide_pool_work_(worker);
+    if (pool->hooks.end != NULL)
+        pool->hooks.end(pool->hooks.argument, index);
     return NULL;
 }
 
@@ -85,13 +95,25 @@ static bide_thread_pool *allocate(unsigned threads)
     return pool;
 }
 
+static void take_options(bide_thread_pool *pool, const bide_thread_pool_options *options)
+{
+    pool->are_turns_timed = options->times_turns;
+    pool->hooks = options->hooks;
+    pool->name[0] = '\0';
+    if (options->name != NULL) {
+        strncpy(pool->name, options->name, sizeof pool->name - 1);
+        pool->name[sizeof pool->name - 1] = '\0';
+    }
+    pool->are_placed = options->processors != NULL;
+    for (unsigned i = 0; i < pool->count; i++)
+        pool->workers[i].processor = pool->are_placed ? options->processors[i] : 0;
+}
+
 static void init(bide_thread_pool *pool)
 {
     bool may_look = bide_processors_() > 1;
     init_scheduler(&pool->scheduler, may_look);
     pool->may_look = may_look;
-    pool->are_turns_timed = false;
-    pool->hooks = (bide_thread_pool_hooks){NULL, NULL, NULL, NULL, NULL};
     bide_atomic_init(&pool->extra, NULL);
     bide_atomic_init(&pool->begun, 0);
     bide_atomic_init(&pool->idle, 0);
@@ -116,16 +138,26 @@ static void free_pool(bide_thread_pool *pool)
     free(pool->memory);
 }
 
-int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
+static bool are_there(const unsigned *processors, unsigned count)
 {
-    if (threads == 0)
-        threads = bide_processors_();
-    if (threads > BIDE_THREADS_MOST_)
+    for (unsigned i = 0; processors != NULL && i < count; i++) {
+        if (!bide_threads_may_use_(processors[i]))
+            return false;
+    }
+    return true;
+}
+
+int bide_thread_pool_create_with(bide_thread_pool **created,
+                                 const bide_thread_pool_options *options)
+{
+    unsigned threads = options->threads != 0 ? options->threads : bide_processors_();
+    if (threads > BIDE_THREADS_MOST_ || !are_there(options->processors, threads))
         return -EINVAL;
     bide_thread_pool *pool = allocate(threads);
     if (pool == NULL)
         return -ENOMEM;
     init(pool);
+    take_options(pool, options);
     int error = bide_threads_start_(pool->threads, threads, begin_worker, pool, end);
     if (error != 0) {
         free_pool(pool);
@@ -133,6 +165,12 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
     }
     *created = pool;
     return 0;
+}
+
+int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
+{
+    const bide_thread_pool_options options = {.threads = threads};
+    return bide_thread_pool_create_with(created, &options);
 }
 
 void bide_thread_pool_destroy(bide_thread_pool *pool)
@@ -157,4 +195,21 @@ bide_scheduler *bide_thread_pool_scheduler(bide_thread_pool *pool)
 unsigned bide_thread_pool_threads(const bide_thread_pool *pool)
 {
     return pool->count;
+}
+
+void bide_thread_pool_stats(bide_thread_pool *pool, bide_thread_pool_counts *counts)
+{
+    counts->runs = 0;
+    counts->steals = 0;
+    counts->sleeps = 0;
+    counts->longest_turn = 0;
+    for (unsigned i = 0; i < pool->count; i++) {
+        bide_pool_worker *worker = &pool->workers[i];
+        counts->runs += bide_atomic_load(&worker->turns, relaxed);
+        counts->steals += bide_atomic_load(&worker->steals, relaxed);
+        counts->sleeps += bide_atomic_load(&worker->sleeps, relaxed);
+        uint64_t longest = bide_atomic_load(&worker->longest, relaxed);
+        if (longest > counts->longest_turn)
+            counts->longest_turn = longest;
+    }
 }

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 
 bool bide_threads_have_this_(const pthread_t *threads, unsigned count)
 {
@@ -52,4 +54,30 @@ int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(vo
         bide_threads_join_(threads, started);
     }
     return -error;
+}
+
+void bide_threads_name_this_(const char *name, unsigned number)
+{
+    enum { MOST = 16 }; /* with the 0 at the end: Linux */
+    char whole[2 * MOST];
+    int length = MOST - 1 - 2; /* of `name`, so that the dash and a digit follow */
+    for (unsigned rest = number; rest >= 10; rest /= 10)
+        length--;
+    (void)snprintf(whole, sizeof whole, "%.*s-%u", length, name, number);
+    (void)pthread_setname_np(pthread_self(), whole);
+}
+
+bool bide_threads_may_use_(unsigned processor)
+{
+    cpu_set_t set;
+    return processor < CPU_SETSIZE && sched_getaffinity(0, sizeof set, &set) == 0 &&
+           CPU_ISSET(processor, &set);
+}
+
+void bide_threads_keep_this_on_(unsigned processor)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }

@@ -23,4 +23,13 @@ bool bide_threads_have_this_(const pthread_t *threads, unsigned count);
 
 void bide_threads_join_(pthread_t *threads, unsigned count);
 
+/* Names the calling thread: `name`, a dash and the number, cut to what the system takes. */
+void bide_threads_name_this_(const char *name, unsigned number);
+
+/* May this process use the processor of this number? */
+bool bide_threads_may_use_(unsigned processor);
+
+/* Has the calling thread stay on it. */
+void bide_threads_keep_this_on_(unsigned processor);
+
 #endif

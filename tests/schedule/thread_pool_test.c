@@ -5,7 +5,10 @@
 #include "misuse.h"
 #include "schedule_testing.h"
 
+#include "bide/channel.h"
+#include "bide/handle.h"
 #include "bide/run_loop.h"
+#include "bide/schedule.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
@@ -337,6 +340,562 @@ static void no_wake_of_many_threads_is_lost_or_doubled(void **state)
     bide_thread_pool_destroy(pool);
 }
 
+/* ---- Nobody starves ---- */
+
+/* Sets the partner's event and waits for its own, until `enough`. */
+struct partner {
+    bide_task task;
+    bide_spawned spawned;
+    struct partner *other;
+    bide_event event;
+    bide_event_waiter wait;
+    bide_atomic(bool) * enough;
+};
+
+bide_coroutine(partner_body)
+{
+    bide_begin(partner_body, struct partner * self);
+    while (!bide_atomic_load(self->enough, relaxed)) {
+        bide_event_set(&self->other->event);
+        bide_await(bide_event_wait(&self->wait, &self->event));
+        bide_event_reset(&self->event);
+    }
+    bide_event_set(&self->other->event);
+    bide_end();
+}
+
+/* Lets others run `rounds` times, and has enough then. */
+struct third {
+    bide_task task;
+    bide_spawned spawned;
+    bide_schedule_operation move;
+    unsigned rounds;
+    bide_atomic(bool) * enough;
+};
+
+bide_coroutine(third_body)
+{
+    bide_begin(third_body, struct third * self);
+    while (self->rounds-- != 0)
+        bide_await(bide_schedule(&self->move, bide_this_context()->scheduler));
+    bide_atomic_store(self->enough, true, relaxed);
+    bide_end();
+}
+
+struct family {
+    bide_task task;
+    struct partner partners[2];
+    struct third third;
+    bide_event_waiter wait;
+    bide_atomic(bool) enough;
+    bool is_third_here; /* begun by this coroutine, or by another thread */
+    bide_event begun;
+    unsigned next;
+};
+
+bide_coroutine(family_body)
+{
+    bide_begin(family_body, struct family * self);
+    if (self->is_third_here)
+        bide_spawn(&self->third.spawned, bide_this_context(),
+                   bide_task_init(&self->third.task, &third_body));
+    for (self->next = 0; self->next < 2; self->next++)
+        bide_spawn(&self->partners[self->next].spawned, bide_this_context(),
+                   bide_task_init(&self->partners[self->next].task, &partner_body));
+    bide_event_set(&self->begun);
+    for (self->next = 0; self->next < 2; self->next++)
+        bide_await(bide_event_wait(&self->wait, &self->partners[self->next].spawned.ended));
+    bide_end();
+}
+
+static void run_family(unsigned threads, bool is_third_here)
+{
+    bide_thread_pool *pool = create(threads);
+    bide_context context = context_of(pool);
+    struct family family = {.is_third_here = is_third_here};
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    bide_atomic_init(&family.enough, false);
+    bide_event_init(&family.begun, false);
+    for (unsigned i = 0; i < 2; i++) {
+        family.partners[i].other = &family.partners[1 - i];
+        family.partners[i].enough = &family.enough;
+        bide_event_init(&family.partners[i].event, false);
+    }
+    family.third.rounds = 100;
+    family.third.enough = &family.enough;
+    bide_spawn(&spawned, &context, bide_task_init(&family.task, &family_body));
+    if (!is_third_here) {
+        bide_sync_wait(bide_event_wait(&wait, &family.begun));
+        bide_spawn(&family.third.spawned, &context,
+                   bide_task_init(&family.third.task, &third_body));
+    }
+    assert_int_equal(wait_for(&spawned), 0);
+    assert_int_equal(wait_for(&family.third.spawned), 0);
+    bide_thread_pool_destroy(pool);
+}
+
+static void two_that_wake_each_other_for_ever_do_not_starve_a_third(void **state)
+{
+    (void)state;
+    run_family(1, true);
+    run_family(2, true);
+}
+
+static void two_that_wake_each_other_for_ever_do_not_starve_one_from_outside(void **state)
+{
+    (void)state;
+    run_family(1, false);
+    run_family(2, false);
+}
+
+/* Two coroutines that let others run, for ever, leave their turn to a timer, too. */
+struct timed {
+    bide_task task;
+    bide_spawned spawned;
+    bide_sleep sleep;
+    bide_atomic(bool) * enough;
+};
+
+bide_coroutine(timed_body)
+{
+    bide_begin(timed_body, struct timed * self);
+    bide_try(bide_sleep_until(&self->sleep, bide_platform.now() + 1000));
+    bide_atomic_store(self->enough, true, relaxed);
+    bide_end();
+}
+
+static void two_that_wake_each_other_for_ever_do_not_starve_a_timer(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool = create(1);
+    bide_context context = context_of(pool);
+    struct partner partners[2];
+    struct timed timed;
+    bide_atomic(bool) enough;
+    bide_atomic_init(&enough, false);
+    timed.enough = &enough;
+    for (unsigned i = 0; i < 2; i++) {
+        partners[i].other = &partners[1 - i];
+        partners[i].enough = &enough;
+        bide_event_init(&partners[i].event, false);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        bide_spawn(&partners[i].spawned, &context,
+                   bide_task_init(&partners[i].task, &partner_body));
+    bide_spawn(&timed.spawned, &context, bide_task_init(&timed.task, &timed_body));
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(wait_for(&partners[i].spawned), 0);
+    assert_int_equal(wait_for(&timed.spawned), 0);
+    bide_thread_pool_destroy(pool);
+}
+
+/* Wakes some, and then keeps its thread until they have run. */
+struct hog {
+    bide_task task;
+    unsigned count;
+    witness woken[40];
+    bide_spawned spawned[40];
+};
+
+bide_coroutine(hog_body)
+{
+    bide_begin(hog_body, struct hog * self);
+    for (unsigned i = 0; i < self->count; i++)
+        bide_spawn(&self->spawned[i], bide_this_context(), witness_run(&self->woken[i], NULL, 0));
+    for (unsigned i = 0; i < self->count; i++)
+        schedule_until(witness_ends(&self->woken[i]) == 1);
+    bide_end();
+}
+
+static void others_serve_the_wakes_of_one_that_keeps_its_thread(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {1, 2, 3, 40};
+    for (unsigned threads = 2; threads <= 4; threads++) {
+        bide_thread_pool *pool = create(threads);
+        bide_context context = context_of(pool);
+        struct hog hog;
+        for (unsigned round = 0; round < 40; round++) {
+            hog.count = counts[round % 4];
+            bide_sync_wait_in(&context, bide_task_init(&hog.task, &hog_body));
+            for (unsigned i = 0; i < hog.count; i++)
+                assert_int_equal(wait_for(&hog.spawned[i]), 0);
+        }
+        bide_thread_pool_destroy(pool);
+    }
+}
+
+/* ---- Rings that overflow ---- */
+
+struct crowd {
+    bide_task task;
+    struct counted *members;
+    unsigned count;
+};
+
+bide_coroutine(crowd_body)
+{
+    bide_begin(crowd_body, struct crowd * self);
+    for (unsigned i = 0; i < self->count; i++)
+        bide_spawn(&self->members[i].spawned, bide_this_context(),
+                   witness_run(&self->members[i].task, NULL, 0));
+    bide_end();
+}
+
+static void what_one_worker_makes_beyond_its_ring_ends_once(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 5000 };
+    struct counted *members = malloc(MEMBERS * sizeof *members);
+    assert_non_null(members);
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        bide_thread_pool *pool = create(threads);
+        bide_context context = context_of(pool);
+        struct crowd crowd = {.members = members, .count = MEMBERS};
+        bide_sync_wait_in(&context, bide_task_init(&crowd.task, &crowd_body));
+        for (unsigned i = 0; i < MEMBERS; i++)
+            assert_int_equal(wait_for(&members[i].spawned), 0);
+        bide_thread_pool_destroy(pool);
+        for (unsigned i = 0; i < MEMBERS; i++)
+            assert_int_equal(witness_ends(&members[i].task), 1);
+    }
+    free(members);
+}
+
+/* ---- Tokens that go round at random ---- */
+
+enum { STATIONS = 24, TOKENS = 12 };
+
+struct mesh;
+
+struct station {
+    bide_task task;
+    bide_spawned spawned;
+    struct mesh *mesh;
+    uint64_t random;
+    bide_channel_waiter receive;
+    bide_channel_waiter send;
+    bide_schedule_operation yield;
+    bide_sleep sleep;
+    uint64_t whim;
+    uint32_t hops; /* of the token that is here */
+    uint32_t number;
+};
+
+typedef bide_channel_slot(uint32_t) token_slot;
+typedef bide_channel(uint32_t) token_channel;
+
+struct mesh {
+    struct station stations[STATIONS];
+    token_slot slots[STATIONS][TOKENS + 4]; /* a power of two */
+    token_channel channels[STATIONS];
+    bide_atomic(uint32_t) hops; /* of all tokens */
+    bide_atomic(uint32_t) left; /* tokens that still go round */
+};
+
+bide_coroutine(station_body)
+{
+    bide_begin(station_body, struct station * self);
+    for (;;) {
+        bide_try_or_break(
+            bide_channel_receive(&self->receive, &self->mesh->channels[self->number], &self->hops));
+        bide_atomic_fetch_add(&self->mesh->hops, 1, relaxed);
+        self->whim = testing_random(&self->random) % 8;
+        if (self->whim == 0)
+            bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+        else if (self->whim == 1)
+            bide_try(bide_sleep_until(&self->sleep, bide_platform.now() + 2000));
+        else if (self->whim == 2)
+            schedule_jitter(&self->random);
+        if (self->hops-- == 1) {
+            if (bide_atomic_fetch_sub(&self->mesh->left, 1, acq_rel) == 1) {
+                for (unsigned i = 0; i < STATIONS; i++)
+                    bide_channel_close(&self->mesh->channels[i]);
+            }
+            continue;
+        }
+        bide_try(bide_channel_send(&self->send,
+                                   &self->mesh->channels[testing_random(&self->random) % STATIONS],
+                                   &self->hops));
+    }
+    bide_end();
+}
+
+static void tokens_that_go_round_at_random_all_arrive(void **state)
+{
+    (void)state;
+    uint64_t seed = testing_seed();
+    uint32_t hops = rounds_of(400);
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        static struct mesh mesh;
+        bide_thread_pool *pool = create(threads);
+        bide_context context = context_of(pool);
+        bide_atomic_init(&mesh.hops, 0);
+        bide_atomic_init(&mesh.left, TOKENS);
+        for (unsigned i = 0; i < STATIONS; i++) {
+            struct station *station = &mesh.stations[i];
+            bide_channel_init(&mesh.channels[i], mesh.slots[i], TOKENS + 4);
+            station->mesh = &mesh;
+            station->number = i;
+            station->random = seed + threads * STATIONS + i;
+            bide_spawn(&station->spawned, &context, bide_task_init(&station->task, &station_body));
+        }
+        for (unsigned i = 0; i < TOKENS; i++) {
+            bide_channel_waiter send;
+            assert_int_equal(bide_sync_wait(bide_channel_send(&send, &mesh.channels[i], &hops)), 0);
+        }
+        for (unsigned i = 0; i < STATIONS; i++)
+            assert_int_equal(wait_for(&mesh.stations[i].spawned), 0);
+        assert_int_equal(bide_atomic_load(&mesh.hops, relaxed), TOKENS * hops);
+        bide_thread_pool_destroy(pool);
+    }
+}
+
+/* ---- What is posted is taken back ---- */
+
+/*
+ * Spawns, in a pool of one thread, and destroys the one of the given number before it has begun:
+ * from the slot, the ring, or what did not fit there.
+ */
+struct regret {
+    bide_task task;
+    struct counted *members;
+    unsigned count, regretted;
+    unsigned ran_before;
+};
+
+bide_coroutine(regret_body)
+{
+    bide_begin(regret_body, struct regret * self);
+    for (unsigned i = 0; i < self->count; i++)
+        bide_spawn(&self->members[i].spawned, bide_this_context(),
+                   witness_run(&self->members[i].task, NULL, 0));
+    bide_destroy(&self->members[self->regretted].spawned.root.frame);
+    bide_end();
+}
+
+static void what_waits_to_run_in_a_pool_can_be_destroyed(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 600 };
+    static const unsigned which[] = {0, 1, 127, 128, 300, 597, 598, 599};
+    struct counted *members = malloc(MEMBERS * sizeof *members);
+    assert_non_null(members);
+    for (unsigned i = 0; i < sizeof which / sizeof which[0]; i++) {
+        bide_thread_pool *pool = create(1);
+        bide_context context = context_of(pool);
+        struct regret regret = {.members = members, .count = MEMBERS, .regretted = which[i]};
+        bide_sync_wait_in(&context, bide_task_init(&regret.task, &regret_body));
+        bide_thread_pool_destroy(pool);
+        for (unsigned j = 0; j < MEMBERS; j++)
+            assert_int_equal(witness_ends(&members[j].task), j != which[i]);
+    }
+    free(members);
+}
+
+/* The same where it stands in the ring or the slot of a worker that is kept busy. */
+struct keeper {
+    bide_task task;
+    bide_spawned spawned;
+    struct counted *members;
+    unsigned count;
+    bide_atomic(uint32_t) made;
+    bide_atomic(uint32_t) free;
+};
+
+bide_coroutine(keeper_body)
+{
+    bide_begin(keeper_body, struct keeper * self);
+    for (unsigned i = 0; i < self->count; i++)
+        bide_spawn(&self->members[i].spawned, bide_this_context(),
+                   witness_run(&self->members[i].task, NULL, 0));
+    bide_atomic_store(&self->made, 1, release);
+    schedule_until(bide_atomic_load(&self->free, acquire) != 0);
+    bide_end();
+}
+
+/* Holds the other thread before the first has made anything. */
+struct taker {
+    bide_task task;
+    bide_spawned spawned;
+    struct keeper *keeper;
+    unsigned regretted;
+    bide_atomic(uint32_t) begun;
+};
+
+bide_coroutine(taker_body)
+{
+    bide_begin(taker_body, struct taker * self);
+    bide_atomic_store(&self->begun, 1, relaxed);
+    schedule_until(bide_atomic_load(&self->keeper->made, acquire) != 0);
+    bide_destroy(&self->keeper->members[self->regretted].spawned.root.frame);
+    bide_atomic_store(&self->keeper->free, 1, release);
+    bide_end();
+}
+
+static void what_waits_on_a_busy_worker_can_be_destroyed_on_another(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 300 };
+    static const unsigned which[] = {0, 1, 100, 298, 299};
+    struct counted *members = malloc(MEMBERS * sizeof *members);
+    assert_non_null(members);
+    for (unsigned i = 0; i < sizeof which / sizeof which[0]; i++) {
+        bide_thread_pool *pool = create(2);
+        bide_context context = context_of(pool);
+        struct keeper keeper = {.members = members, .count = MEMBERS};
+        struct taker taker = {.keeper = &keeper, .regretted = which[i]};
+        bide_atomic_init(&keeper.made, 0);
+        bide_atomic_init(&keeper.free, 0);
+        bide_atomic_init(&taker.begun, 0);
+        bide_spawn(&taker.spawned, &context, bide_task_init(&taker.task, &taker_body));
+        schedule_until(bide_atomic_load(&taker.begun, relaxed) != 0);
+        bide_spawn(&keeper.spawned, &context, bide_task_init(&keeper.task, &keeper_body));
+        assert_int_equal(wait_for(&taker.spawned), 0);
+        bide_thread_pool_destroy(pool);
+        for (unsigned j = 0; j < MEMBERS; j++)
+            assert_int_equal(witness_ends(&members[j].task), j != which[i]);
+    }
+    free(members);
+}
+
+/* ---- What can be said of the workers ---- */
+
+struct hooked {
+    bide_atomic(uint32_t) starts[2], ends[2], sleeps[2], wakes[2];
+};
+
+static void note_start(void *argument, unsigned worker)
+{
+    bide_atomic_fetch_add(&((struct hooked *)argument)->starts[worker], 1, relaxed);
+}
+
+static void note_end(void *argument, unsigned worker)
+{
+    bide_atomic_fetch_add(&((struct hooked *)argument)->ends[worker], 1, relaxed);
+}
+
+static void note_sleep(void *argument, unsigned worker)
+{
+    bide_atomic_fetch_add(&((struct hooked *)argument)->sleeps[worker], 1, relaxed);
+}
+
+static void note_wake(void *argument, unsigned worker)
+{
+    bide_atomic_fetch_add(&((struct hooked *)argument)->wakes[worker], 1, relaxed);
+}
+
+static void hooks_are_called_on_each_thread(void **state)
+{
+    (void)state;
+    struct hooked hooked;
+    for (unsigned i = 0; i < 2; i++) {
+        bide_atomic_init(&hooked.starts[i], 0);
+        bide_atomic_init(&hooked.ends[i], 0);
+        bide_atomic_init(&hooked.sleeps[i], 0);
+        bide_atomic_init(&hooked.wakes[i], 0);
+    }
+    bide_thread_pool *pool;
+    const bide_thread_pool_options options = {
+        .threads = 2,
+        .hooks = {note_start, note_end, note_sleep, note_wake, &hooked},
+    };
+    assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+    bide_context context = context_of(pool);
+    witness task;
+    for (unsigned i = 0; i < 2; i++)
+        schedule_until(bide_atomic_load(&hooked.sleeps[i], relaxed) == 1);
+    bide_sync_wait_in(&context, witness_run(&task, NULL, 0));
+    bide_thread_pool_destroy(pool);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(bide_atomic_load(&hooked.starts[i], relaxed), 1);
+        assert_int_equal(bide_atomic_load(&hooked.ends[i], relaxed), 1);
+        assert_int_equal(bide_atomic_load(&hooked.wakes[i], relaxed),
+                         bide_atomic_load(&hooked.sleeps[i], relaxed));
+    }
+}
+
+struct named {
+    bide_task task;
+    char name[16];
+    cpu_set_t set;
+};
+
+bide_coroutine(named_body)
+{
+    bide_begin(named_body, struct named * self);
+    pthread_getname_np(pthread_self(), self->name, sizeof self->name);
+    pthread_getaffinity_np(pthread_self(), sizeof self->set, &self->set);
+    bide_end();
+}
+
+static unsigned first_processor(void)
+{
+    cpu_set_t set;
+    unsigned i = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    while (!CPU_ISSET(i, &set))
+        i++;
+    return i;
+}
+
+static void threads_have_a_name_and_a_processor(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"work", "work-0"},
+                                           {"a name far too long", "a name far to-0"}};
+    const unsigned processor = first_processor();
+    for (unsigned i = 0; i < 2; i++) {
+        bide_thread_pool *pool;
+        const bide_thread_pool_options options = {
+            .threads = 1, .name = names[i][0], .processors = &processor};
+        assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+        bide_context context = context_of(pool);
+        struct named named;
+        bide_sync_wait_in(&context, bide_task_init(&named.task, &named_body));
+        assert_string_equal(named.name, names[i][1]);
+        assert_int_equal(CPU_COUNT(&named.set), 1);
+        assert_true(CPU_ISSET(processor, &named.set));
+        bide_thread_pool_destroy(pool);
+    }
+}
+
+static void a_processor_that_is_not_there_is_EINVAL(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool;
+    const unsigned processors[] = {first_processor(), UINT_MAX};
+    const bide_thread_pool_options options = {.threads = 2, .processors = processors};
+    assert_int_equal(bide_thread_pool_create_with(&pool, &options), -EINVAL);
+}
+
+static void stats_count_what_the_workers_do(void **state)
+{
+    (void)state;
+    enum { TASKS = 100 };
+    bide_thread_pool *pool;
+    const bide_thread_pool_options options = {.threads = 2, .times_turns = true};
+    bide_thread_pool_counts before, after;
+    assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+    bide_context context = context_of(pool);
+    do
+        bide_thread_pool_stats(pool, &before);
+    while (before.sleeps < 2);
+    assert_int_equal(before.runs, 0);
+    assert_int_equal(before.steals, 0);
+    assert_int_equal(before.longest_turn, 0);
+    struct hog hog = {.count = 3};
+    bide_sync_wait_in(&context, bide_task_init(&hog.task, &hog_body));
+    for (unsigned i = 0; i < hog.count; i++)
+        assert_int_equal(wait_for(&hog.spawned[i]), 0);
+    bide_thread_pool_stats(pool, &after);
+    assert_in_range(after.runs, 4, 5); /* with the one that waits for the hog */
+    assert_in_range(after.steals, 1, 4);
+    assert_true(after.longest_turn > 0);
+    bide_thread_pool_destroy(pool);
+}
+
 /* ---- The end of the pool ---- */
 
 struct gated {
@@ -579,6 +1138,18 @@ int main(void)
         cmocka_unit_test(tasks_woken_at_once_run_side_by_side),
         cmocka_unit_test(each_of_100000_tasks_ends_once),
         cmocka_unit_test(no_wake_of_many_threads_is_lost_or_doubled),
+        cmocka_unit_test(two_that_wake_each_other_for_ever_do_not_starve_a_third),
+        cmocka_unit_test(two_that_wake_each_other_for_ever_do_not_starve_one_from_outside),
+        cmocka_unit_test(two_that_wake_each_other_for_ever_do_not_starve_a_timer),
+        cmocka_unit_test(others_serve_the_wakes_of_one_that_keeps_its_thread),
+        cmocka_unit_test(what_one_worker_makes_beyond_its_ring_ends_once),
+        cmocka_unit_test(tokens_that_go_round_at_random_all_arrive),
+        cmocka_unit_test(what_waits_to_run_in_a_pool_can_be_destroyed),
+        cmocka_unit_test(what_waits_on_a_busy_worker_can_be_destroyed_on_another),
+        cmocka_unit_test(hooks_are_called_on_each_thread),
+        cmocka_unit_test(threads_have_a_name_and_a_processor),
+        cmocka_unit_test(a_processor_that_is_not_there_is_EINVAL),
+        cmocka_unit_test(stats_count_what_the_workers_do),
         cmocka_unit_test(destroy_first_runs_what_is_queued),
         cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(the_pool_may_go_while_its_waker_is_still_at_it),

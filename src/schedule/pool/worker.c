@@ -495,7 +495,7 @@ static bool run_what_stands_still(bide_pool_worker *worker)
         bide_pool_worker *victim = &pool->workers[i];
         if (victim == worker || bide_atomic_load(&victim->slot, relaxed) == NULL)
             continue;
-        uint32_t turns = bide_atomic_load(&victim->turns, relaxed);
+        size_t turns = bide_atomic_load(&victim->turns, relaxed);
         for (unsigned j = 0; j < BIDE_POOL_STILL_PAUSES_; j++)
             bide_cpu_relax();
         if (bide_atomic_load(&victim->turns, relaxed) != turns)
@@ -569,7 +569,7 @@ static bool watch(bide_pool_worker *keeper)
     bool is_needed = false;
     for (unsigned i = 0; i < pool->count; i++) {
         bide_pool_worker *victim = &pool->workers[i];
-        uint32_t turns = bide_atomic_load(&victim->turns, relaxed);
+        size_t turns = bide_atomic_load(&victim->turns, relaxed);
         bool is_filled = bide_atomic_load(&victim->slot, relaxed) != NULL;
         bool stands_still = turns == victim->seen_turns;
         victim->seen_turns = turns;

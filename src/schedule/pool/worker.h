@@ -49,12 +49,13 @@ struct bide_pool_worker {
     /* The hand-off slot: the coroutine that was woken last by the one that runs; NULL: empty.
      * Filled by the owner alone; emptied by whoever takes it. */
     BIDE_ALIGNAS(128) bide_atomic(bide_awaiter *) slot;
-    bide_atomic(uint32_t) turns;  /* writer: the owner; how often it has taken something to run */
+    bide_atomic(size_t) turns;    /* writer: the owner; how often it has taken something to run */
     bide_atomic(uint32_t) parked; /* PARKED while it is in the set of the idle */
 
     /* The owner's alone. */
     bide_thread_pool *pool; /* constant */
     unsigned index;         /* constant: the place in bide_thread_pool.workers */
+    unsigned processor;     /* constant: where it stays, if workers are placed */
     unsigned until_look;    /* turns until it looks around */
     unsigned streak;        /* how often in a row the slot was taken */
     bool is_searching;      /* is it counted among those who search? */
@@ -70,7 +71,7 @@ struct bide_pool_worker {
     bide_atomic(size_t) longest; /* nanoseconds */
 
     /* The keeper's, whoever that is: handed on under the lock. What `turns` was. */
-    uint32_t seen_turns;
+    size_t seen_turns;
 };
 
 struct bide_thread_pool {
@@ -84,6 +85,8 @@ struct bide_thread_pool {
     pthread_t *threads;
     void *memory; /* of the workers, unaligned */
     bide_thread_pool_hooks hooks;
+    char name[16]; /* of the threads; empty: none */
+    bool are_placed;
 
     bide_atomic(const bide_pool_extra *) extra; /* or NULL: none yet */
     bide_atomic(uint32_t) begun;                /* how many threads have an index */

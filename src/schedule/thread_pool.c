@@ -47,7 +47,7 @@ static void init_worker(bide_thread_pool *pool, unsigned index)
 {
     bide_pool_worker *worker = &pool->workers[index];
     bide_run_queue_init_(&worker->queue);
-    bide_atomic_init(&worker->slot, NULL);
+    bide_pool_slot_init_(&worker->slot);
     bide_atomic_init(&worker->turns, 0);
     bide_atomic_init(&worker->parked, 0);
     worker->pool = pool;

@@ -32,8 +32,8 @@ enum {
     BIDE_LOOP_LOOKS_MOST_ = BIDE_CHECK ? 2 : 2048,
 };
 
-/* The same of a pool's thread; it does not adapt. `event`, `idle`, `pool`. */
-enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 1 : 1024 };
+/* The same of a pool's thread, after a first look; it does not adapt. `event`, `idle`, `pool`. */
+enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 0 : 1024 };
 
 /*
  * How many coroutines a run loop resumes before it returns to the foreign loop that it is driven

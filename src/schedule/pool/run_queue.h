@@ -30,7 +30,7 @@
 #include "bide/frame.h"
 
 /* How many a ring holds: a power of two. The model checker sees it overflow. */
-enum { BIDE_RUN_QUEUE_SIZE_ = BIDE_CHECK ? 2 : 256 };
+enum { BIDE_RUN_QUEUE_SIZE_ = BIDE_CHECK ? 4 : 256 };
 
 typedef struct bide_run_queue_ {
     bide_atomic(uint32_t) head; /* writers: all who take */

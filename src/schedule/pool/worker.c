@@ -55,11 +55,12 @@
  * Timers have a lock of their own. Of the workers that sleep one at most is the keeper: it sleeps
  * until the earliest timer is due.
  *
- * 6. No timer is missed. The thread that sets the earliest has put it among the timers before it
- *    takes the lock and looks for a keeper. If there is one, it tells it to look at the timers
- *    again. If not, and some sleep, it wakes one, or one searches. That one falls asleep as the
- *    keeper, and reads the timers after that; or it finds something to run, sees `has_timers` under
- *    the lock, and wakes another. If none sleeps the workers look at the clock, some turns apart.
+ * 6. No timer is missed. The thread that sets the earliest has put it among the timers, and said
+ *    so in `has_timers`, before it takes the lock and looks for a keeper. If there is one, it pokes
+ *    it, by a store that releases: the keeper's next look at its word acquires that. If not, and
+ *    some sleep, it wakes one, or one searches. That one falls asleep as the keeper, under the lock
+ *    and so after that; or it finds something to run, sees `has_timers` under the lock, and wakes
+ *    another. If none sleeps the workers look at the clock, some turns apart.
  * 7. A post from outside may be the last thing that keeps the pool: what is posted may run at once,
  *    and somebody may destroy the pool then. So a poster uses nothing of it once it has freed the
  *    lock, but the address that a worker sleeps on.
@@ -137,7 +138,8 @@ static bide_pool_worker *poke_keeper(bide_thread_pool *pool)
     if (keeper == NULL)
         return take_sleeper_if_needed(pool);
     uint32_t parked = bide_atomic_load(&keeper->parked, relaxed);
-    bide_atomic_store(&keeper->parked, parked + POKE, relaxed);
+    /* release: 6; partner is the keeper's load */
+    bide_atomic_store(&keeper->parked, parked + POKE, release);
     return keeper;
 }
 
@@ -201,19 +203,15 @@ void bide_pool_push_(bide_pool_worker *worker, bide_awaiter *first, bide_awaiter
 static void put_into_slot(bide_pool_worker *worker, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = worker->pool;
-    if (BIDE_LIKELY(bide_atomic_load(&worker->slot, relaxed) == NULL)) {
-        /* Others only empty it. release: partner is the thief's exchange. */
-        bide_atomic_store(&worker->slot, awaiter, release);
-        bide_atomic_fence_light(); /* 5; partner: the heavy fence of who sleeps or stops watching */
-        if (BIDE_UNLIKELY(bide_atomic_load(&pool->watched, relaxed) == 0 &&
-                          bide_pool_sleeping_(bide_atomic_load(&pool->idle, relaxed)) != 0))
-            call_watcher(pool);
+    bide_awaiter *before = bide_pool_slot_put_(&worker->slot, awaiter);
+    if (BIDE_UNLIKELY(before != NULL)) {
+        bide_pool_push_(worker, before, before);
         return;
     }
-    /* release: as above */
-    bide_awaiter *before = bide_atomic_exchange(&worker->slot, awaiter, release);
-    if (before != NULL)
-        bide_pool_push_(worker, before, before);
+    bide_atomic_fence_light(); /* 5; partner: the heavy fence of who sleeps or stops watching */
+    if (BIDE_UNLIKELY(bide_atomic_load(&pool->watched, relaxed) == 0 &&
+                      bide_pool_sleeping_(bide_atomic_load(&pool->idle, relaxed)) != 0))
+        call_watcher(pool);
 }
 
 void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
@@ -328,20 +326,12 @@ static BIDE_NOINLINE void look_around(bide_pool_worker *worker)
     }
 }
 
-/* relaxed: what the owner takes out it has put there itself */
-static bide_awaiter *take_from_slot(bide_pool_worker *worker)
-{
-    if (bide_atomic_load(&worker->slot, relaxed) == NULL)
-        return NULL;
-    return bide_atomic_exchange(&worker->slot, NULL, relaxed);
-}
-
 /* From its own places; NULL: there is nothing. */
 static bide_awaiter *take_own(bide_pool_worker *worker)
 {
     if (BIDE_UNLIKELY(--worker->until_look == 0))
         look_around(worker);
-    bide_awaiter *awaiter = take_from_slot(worker);
+    bide_awaiter *awaiter = bide_pool_slot_take_(&worker->slot);
     if (awaiter != NULL) {
         if (worker->streak < SLOT_TURNS || bide_run_queue_is_empty_(&worker->queue)) {
             worker->streak++;
@@ -376,8 +366,7 @@ static bide_awaiter *steal(bide_pool_worker *worker)
 /* From another's slot. */
 static bide_awaiter *steal_slot(bide_pool_worker *worker, bide_pool_worker *victim)
 {
-    /* acquire: partner is the release that filled it */
-    bide_awaiter *awaiter = bide_atomic_exchange(&victim->slot, NULL, acquire);
+    bide_awaiter *awaiter = bide_pool_slot_steal_(&victim->slot);
     if (awaiter != NULL)
         bide_atomic_store(&worker->steals, bide_atomic_load(&worker->steals, relaxed) + 1, relaxed);
     return awaiter;
@@ -446,7 +435,7 @@ static bool is_work_in_rings(bide_thread_pool *pool)
 static bool is_anything_in_slots(bide_thread_pool *pool)
 {
     for (unsigned i = 0; i < pool->count; i++) {
-        if (bide_atomic_load(&pool->workers[i].slot, relaxed) != NULL)
+        if (!bide_pool_slot_is_empty_(&pool->workers[i].slot))
             return true;
     }
     return false;
@@ -493,7 +482,7 @@ static bool run_what_stands_still(bide_pool_worker *worker)
     bide_thread_pool *pool = worker->pool;
     for (unsigned i = 0; i < pool->count; i++) {
         bide_pool_worker *victim = &pool->workers[i];
-        if (victim == worker || bide_atomic_load(&victim->slot, relaxed) == NULL)
+        if (victim == worker || bide_pool_slot_is_empty_(&victim->slot))
             continue;
         size_t turns = bide_atomic_load(&victim->turns, relaxed);
         for (unsigned j = 0; j < BIDE_POOL_STILL_PAUSES_; j++)
@@ -518,7 +507,7 @@ static bool search(bide_pool_worker *worker)
     uint64_t deadline = BIDE_FOREVER;
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
         deadline = next_timer(pool);
-    int looks = pool->may_look ? BIDE_POOL_LOOKS_ : 1;
+    int looks = pool->may_look ? BIDE_POOL_LOOKS_ : 0;
     for (int i = 0; i < looks; i++) {
         if (bide_pool_run_one_(worker))
             return true;
@@ -537,7 +526,9 @@ static bool search(bide_pool_worker *worker)
 /* The keeper sleeps until then. */
 static uint64_t keepers_deadline(bide_thread_pool *pool)
 {
-    uint64_t deadline = next_timer(pool);
+    uint64_t deadline = BIDE_FOREVER;
+    if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
+        deadline = next_timer(pool);
     if (bide_atomic_load(&pool->watched, relaxed) != 0) {
         uint64_t watch = bide_platform.now() + BIDE_POOL_WATCH_;
         if (watch < deadline)
@@ -570,7 +561,7 @@ static bool watch(bide_pool_worker *keeper)
     for (unsigned i = 0; i < pool->count; i++) {
         bide_pool_worker *victim = &pool->workers[i];
         size_t turns = bide_atomic_load(&victim->turns, relaxed);
-        bool is_filled = bide_atomic_load(&victim->slot, relaxed) != NULL;
+        bool is_filled = !bide_pool_slot_is_empty_(&victim->slot);
         bool stands_still = turns == victim->seen_turns;
         victim->seen_turns = turns;
         is_needed |= is_filled || !stands_still;
@@ -607,8 +598,8 @@ static bool keep(bide_pool_worker *keeper, uint64_t deadline)
 static void wait_to_be_woken(bide_pool_worker *worker, bool is_keeper)
 {
     for (;;) {
-        /* relaxed: what it is woken for is taken by other words, or under the lock */
-        uint32_t parked = bide_atomic_load(&worker->parked, relaxed);
+        /* acquire: 6; partner is the poke's release */
+        uint32_t parked = bide_atomic_load(&worker->parked, acquire);
         if ((parked & PARKED) == 0)
             return;
         uint64_t deadline = is_keeper ? keepers_deadline(worker->pool) : BIDE_FOREVER;
@@ -695,8 +686,8 @@ bool bide_pool_is_idle_(bide_scheduler *scheduler)
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
     bide_pool_worker *worker = worker_of(pool);
     return bide_atomic_load(&pool->is_injected, relaxed) == 0 &&
-           (worker == NULL || (bide_atomic_load(&worker->slot, relaxed) == NULL &&
-                               bide_run_queue_is_empty_(&worker->queue)));
+           (worker == NULL ||
+            (bide_pool_slot_is_empty_(&worker->slot) && bide_run_queue_is_empty_(&worker->queue)));
 }
 
 /*
@@ -760,9 +751,7 @@ bool bide_pool_take_back_(bide_scheduler *scheduler, bide_awaiter *awaiter)
     bide_pool_worker *own = worker_of(pool);
     for (unsigned i = 0; i < pool->count; i++) {
         bide_pool_worker *worker = &pool->workers[i];
-        bide_awaiter *expected = awaiter;
-        /* acquire: as steal_slot; relaxed, if it is another */
-        if (bide_atomic_compare_exchange(&worker->slot, &expected, NULL, acquire, relaxed))
+        if (bide_pool_slot_remove_(&worker->slot, awaiter))
             return true;
         if (worker == own ? take_back_from_own(worker, awaiter)
                           : take_back_from_other(worker, awaiter))

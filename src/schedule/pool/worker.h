@@ -15,6 +15,7 @@
 #define BIDE_SCHEDULE_POOL_WORKER_H
 
 #include "run_queue.h"
+#include "slot.h"
 
 #include "bide/extend/fence.h"
 #include "bide/extend/timer.h"
@@ -47,8 +48,8 @@ struct bide_pool_worker {
     BIDE_ALIGNAS(128) bide_run_queue_ queue;
 
     /* The hand-off slot: the coroutine that was woken last by the one that runs; NULL: empty.
-     * Filled by the owner alone; emptied by whoever takes it. */
-    BIDE_ALIGNAS(128) bide_atomic(bide_awaiter *) slot;
+     */
+    BIDE_ALIGNAS(128) bide_pool_slot_ slot;
     bide_atomic(size_t) turns;    /* writer: the owner; how often it has taken something to run */
     bide_atomic(uint32_t) parked; /* PARKED while it is in the set of the idle */
 

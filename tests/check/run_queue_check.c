@@ -2,8 +2,8 @@
  * A worker's run queue and its hand-off slot: owner and thieves. Each coroutine that is made is
  * taken once, by a thread that sees it. The queue holds four here.
  */
-#include "../../src/schedule/pool/run_queue.h"
-#include "../../src/schedule/pool/slot.h"
+#include "../src/schedule/pool/run_queue.h"
+#include "../src/schedule/pool/slot.h"
 
 #include "bide/check.h"
 
@@ -132,6 +132,15 @@ static void push_beyond(void *p)
     took(made);
 }
 
+/* What does not fit is refused, and had here. */
+static void push_one_too_many(void *p)
+{
+    state *s = p;
+    bide_awaiter *made = make(s);
+    if (!bide_run_queue_push_(&s->owner, made))
+        took(made);
+}
+
 static void steal(void *p)
 {
     state *s = p;
@@ -207,6 +216,8 @@ static void remove_from_slot(void *p)
 SCENARIO(pushed, "an_owner_and_a_thief", empty_queue, push_and_take, steal);
 SCENARIO(one_each, "an_owner_takes_and_a_thief_steals", queue_of_two, take_two, steal);
 SCENARIO(anew, "a_place_is_written_anew_while_a_thief_reads_it", full_queue, take_and_push, steal);
+SCENARIO(refused, "a_push_is_refused_unless_a_thief_has_made_room", full_queue, push_one_too_many,
+         steal);
 SCENARIO(beyond, "a_full_ring_overflows_while_a_thief_steals", full_queue, push_beyond, steal);
 SCENARIO(two_thieves, "two_thieves", full_queue, take, steal, steal_too);
 SCENARIO(thieves_thief, "a_thief_is_stolen_from", full_queue, steal_and_take, steal_from_thief);
@@ -220,10 +231,18 @@ SCENARIO(removed, "one_is_taken_back_from_a_slot", empty_queue, put_and_take, re
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &pushed,     &one_each, &anew, &beyond,  &two_thieves, &thieves_thief,
-        &thief_anew, &alone,    &slot, &removed, NULL};
+        &pushed,        &one_each,   &anew,  &refused, &beyond,  &two_thieves,
+        &thieves_thief, &thief_anew, &alone, &slot,    &removed, NULL};
     static const char *const files[] = {"run_queue.h", "slot.h", NULL};
     static const bide_check_reason reasons[] = {
+        {"bide_run_queue_push_", "load", "&queue->head", "relaxed",
+         "the taker would have to read what is written after its exchange: RC11 has no such loads"},
+        {"bide_run_queue_steal_", "load", "&thief->head", "relaxed",
+         "the taker would have to read what is written after its exchange: RC11 has no such loads"},
+        {"bide_run_queue_steal_", "compare_exchange", "&victim->head", "relaxed",
+         "the taker would have to read what is written after its exchange: RC11 has no such loads"},
+        {"bide_run_queue_steal_one_", "compare_exchange", "&victim->head", "relaxed",
+         "the taker would have to read what is written after its exchange: RC11 has no such loads"},
         {NULL, NULL, NULL, NULL, NULL},
     };
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});

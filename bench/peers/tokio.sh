@@ -23,7 +23,7 @@ version = "0.0.0"
 edition = "2021"
 
 [dependencies]
-tokio = { version = "1", default-features = false, features = ["macros", "rt", "sync", "time"] }
+tokio = { version = "1", default-features = false, features = ["macros", "rt", "rt-multi-thread", "sync", "time"] }
 
 [profile.release]
 opt-level = 3

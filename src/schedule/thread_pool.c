@@ -60,7 +60,7 @@ static void init_worker(bide_thread_pool *pool, unsigned index)
     bide_atomic_init(&worker->steals, 0);
     bide_atomic_init(&worker->sleeps, 0);
     bide_atomic_init(&worker->longest, 0);
-    worker->seen_turns = 0;
+    bide_atomic_init(&worker->seen_turns, 0);
 }
 
 static void init_scheduler(bide_scheduler *scheduler, bool may_look)
@@ -99,7 +99,6 @@ static void take_options(bide_thread_pool *pool, const bide_thread_pool_options 
 {
     pool->are_turns_timed = options->times_turns;
     pool->hooks = options->hooks;
-    pool->name[0] = '\0';
     if (options->name != NULL) {
         strncpy(pool->name, options->name, sizeof pool->name - 1);
         pool->name[sizeof pool->name - 1] = '\0';
@@ -114,6 +113,10 @@ static void init(bide_thread_pool *pool)
     bool may_look = bide_processors_() > 1;
     init_scheduler(&pool->scheduler, may_look);
     pool->may_look = may_look;
+    pool->are_turns_timed = false;
+    pool->hooks = (bide_thread_pool_hooks){NULL, NULL, NULL, NULL, NULL};
+    pool->name[0] = '\0';
+    pool->are_placed = false;
     bide_atomic_init(&pool->extra, NULL);
     bide_atomic_init(&pool->begun, 0);
     bide_atomic_init(&pool->idle, 0);
@@ -131,7 +134,15 @@ static void init(bide_thread_pool *pool)
         init_worker(pool, i);
 }
 
-static void free_pool(bide_thread_pool *pool)
+bide_thread_pool *bide_pool_make_(unsigned threads)
+{
+    bide_thread_pool *pool = allocate(threads);
+    if (pool != NULL)
+        init(pool);
+    return pool;
+}
+
+void bide_pool_free_(bide_thread_pool *pool)
 {
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->timers_lock);
@@ -153,14 +164,13 @@ int bide_thread_pool_create_with(bide_thread_pool **created,
     unsigned threads = options->threads != 0 ? options->threads : bide_processors_();
     if (threads > BIDE_THREADS_MOST_ || !are_there(options->processors, threads))
         return -EINVAL;
-    bide_thread_pool *pool = allocate(threads);
+    bide_thread_pool *pool = bide_pool_make_(threads);
     if (pool == NULL)
         return -ENOMEM;
-    init(pool);
     take_options(pool, options);
     int error = bide_threads_start_(pool->threads, threads, begin_worker, pool, end);
     if (error != 0) {
-        free_pool(pool);
+        bide_pool_free_(pool);
         return error;
     }
     *created = pool;
@@ -184,7 +194,7 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
     bide_tell_what_is_left_(&pool->scheduler, &pool->timers,
                             "a thread pool is destroyed while a timer of it is set",
                             "a thread pool is destroyed while a task of it waits");
-    free_pool(pool);
+    bide_pool_free_(pool);
 }
 
 bide_scheduler *bide_thread_pool_scheduler(bide_thread_pool *pool)

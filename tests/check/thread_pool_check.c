@@ -1,94 +1,231 @@
 /*
- * The thread pool: its queue, how its threads sleep and are woken, its timers, and its end.
+ * The thread pool: how its workers fall asleep and are woken, its timers, and its end. (What a ring
+ * and a slot do is in run_queue_check.c.)
+ *
+ * Most scenarios have a pool whose workers they run themselves. Worker 0 is not run: the first
+ * thread is in its place, as a coroutine that has made something and does not suspend.
  */
+#include "../src/schedule/pool/worker.h"
+
 #include "bide/check.h"
 #include "bide/coroutine.h"
 #include "bide/event.h"
 #include "bide/handle.h"
 #include "bide/sleep.h"
-#include "bide/spawn.h"
 #include "bide/task.h"
-#include "bide/thread_pool.h"
+
+enum { JOBS = 2, LATER = 5 };
+
+typedef struct job {
+    bide_frame frame;
+    int data;                   /* what its maker has written */
+    bide_atomic(uint32_t) done; /* how often it has run */
+    struct state *meets;        /* waits in it until all jobs have begun, or NULL */
+} job;
 
 typedef struct state {
     bide_thread_pool *pool;
     bide_context context;
+    job jobs[JOBS];
+    bide_timer timer;
+    bide_atomic(uint32_t) begun;
     bide_event event;
-    bide_event met;
-    int data;
-    bide_atomic(uint32_t) ran;
 } state;
 
-struct worker {
-    bide_task task;
-    state *state;
-    bide_event_waiter wait;
-    bide_sleep sleep;
-};
-
-bide_coroutine(worker_body)
+static void await_word(bide_atomic(uint32_t) * word, uint32_t value)
 {
-    bide_begin(worker_body, struct worker * self);
-    bide_await(bide_event_wait(&self->wait, &self->state->event));
-    bide_check_assert(self->state->data == 1);
-    bide_atomic_fetch_add(&self->state->ran, 1, relaxed);
-    bide_end();
+    uint32_t found;
+    while ((found = bide_atomic_load(word, acquire)) != value)
+        bide_platform.wait(word, found, BIDE_FOREVER);
 }
 
-static void setup(void *p)
+static bide_next job_step(bide_frame *frame, unsigned depth)
 {
-    bide_event_init(&((state *)p)->event, false);
-    bide_event_init(&((state *)p)->met, false);
-}
-
-static void create(state *s, unsigned threads)
-{
-    bide_check_assert(bide_thread_pool_create(&s->pool, threads) == 0);
-    s->context = (bide_context){.scheduler = bide_thread_pool_scheduler(s->pool)};
-}
-
-static void spawn_and_wait(state *s, unsigned threads, unsigned workers)
-{
-    struct worker worker[2];
-    bide_spawned spawned[2];
-    bide_event_waiter wait;
-    create(s, threads);
-    for (unsigned i = 0; i < workers; i++) {
-        worker[i].state = s;
-        bide_spawn(&spawned[i], &s->context, bide_task_init(&worker[i].task, &worker_body));
+    job *self = bide_container_of(frame, job, frame);
+    (void)depth;
+    bide_check_assert(bide_plain_load(&self->data) == 42);
+    if (self->meets != NULL) {
+        bide_atomic_fetch_add(&self->meets->begun, 1, release);
+        bide_platform.wake(&self->meets->begun, JOBS);
+        await_word(&self->meets->begun, JOBS);
     }
-    for (unsigned i = 0; i < workers; i++)
-        bide_check_await(bide_event_wait(&wait, &spawned[i].ended));
-    bide_thread_pool_destroy(s->pool);
-    bide_check_assert(bide_atomic_load(&s->ran, relaxed) == workers);
+    bide_check_assert(bide_atomic_fetch_add(&self->done, 1, release) == 0);
+    bide_platform.wake(&self->done, 1);
+    return bide_next_none();
 }
 
-static void one_thread_one_worker(void *p)
+static const bide_coroutine_code job_code = {job_step, "job", __FILE__, NULL, NULL};
+static const bide_point job_point = BIDE_POINT_START(&job_code);
+
+static bide_awaiter *make(state *s, unsigned index)
 {
-    spawn_and_wait(p, 1, 1);
+    job *self = &s->jobs[index];
+    bide_frame_init_in(&self->frame, &job_point, &s->context);
+    self->frame.awaiter.frame = &self->frame;
+    bide_plain_store(&self->data, 42);
+    return &self->frame.awaiter;
 }
 
-static void one_thread_two_workers(void *p)
+static void set_up(state *s, unsigned workers)
 {
-    spawn_and_wait(p, 1, 2);
+    s->pool = bide_pool_make_(workers);
+    s->context = (bide_context){.scheduler = &s->pool->scheduler};
+    for (unsigned i = 0; i < JOBS; i++)
+        bide_atomic_init(&s->jobs[i].done, 0);
+    bide_atomic_init(&s->begun, 0);
 }
 
-static void two_threads_one_worker(void *p)
+static void one_worker(void *p)
 {
-    spawn_and_wait(p, 2, 1);
+    set_up(p, 1);
 }
 
-static void set_event(void *p)
+static void two_workers(void *p)
+{
+    set_up(p, 2);
+}
+
+static void three_workers(void *p)
+{
+    set_up(p, 3);
+}
+
+static void finish(void *p)
+{
+    bide_pool_free_(((state *)p)->pool);
+}
+
+static void work_0(void *p)
+{
+    bide_pool_work_(&((state *)p)->pool->workers[0]);
+}
+
+static void work_1(void *p)
+{
+    bide_pool_work_(&((state *)p)->pool->workers[1]);
+}
+
+static void work_2(void *p)
+{
+    bide_pool_work_(&((state *)p)->pool->workers[2]);
+}
+
+static void await_and_end(state *s, unsigned jobs)
+{
+    for (unsigned i = 0; i < jobs; i++)
+        await_word(&s->jobs[i].done, 1);
+    bide_pool_end_(s->pool);
+}
+
+static void end(void *p)
+{
+    bide_pool_end_(((state *)p)->pool);
+}
+
+static void post(state *s, unsigned index)
+{
+    bide_awaiter *awaiter = make(s, index);
+    awaiter->link = NULL;
+    s->pool->scheduler.post(&s->pool->scheduler, awaiter, awaiter);
+}
+
+static void post_one(void *p)
+{
+    post(p, 0);
+    await_and_end(p, 1);
+}
+
+static void post_two(void *p)
+{
+    post(p, 0);
+    post(p, 1);
+    await_and_end(p, 2);
+}
+
+/* They run at once, each on a worker. */
+static void post_two_that_meet(void *p)
 {
     state *s = p;
-    s->data = 1;
-    bide_event_set(&s->event);
+    s->jobs[0].meets = s;
+    s->jobs[1].meets = s;
+    bide_awaiter *first = make(s, 0), *second = make(s, 1);
+    first->link = second;
+    second->link = NULL;
+    s->pool->scheduler.post(&s->pool->scheduler, first, second);
+    await_and_end(s, 2);
 }
+
+static void push_one(void *p)
+{
+    state *s = p;
+    bide_awaiter *awaiter = make(s, 0);
+    bide_pool_push_(&s->pool->workers[0], awaiter, awaiter);
+    await_and_end(s, 1);
+}
+
+static void push_two_that_meet(void *p)
+{
+    state *s = p;
+    s->jobs[0].meets = s;
+    s->jobs[1].meets = s;
+    for (unsigned i = 0; i < 2; i++) {
+        bide_awaiter *awaiter = make(s, i);
+        bide_pool_push_(&s->pool->workers[0], awaiter, awaiter);
+    }
+    await_and_end(s, 2);
+}
+
+static void hand_over_one(void *p)
+{
+    state *s = p;
+    bide_pool_hand_over_(&s->pool->workers[0], make(s, 0));
+    await_and_end(s, 1);
+}
+
+static void set_a_timer(void *p)
+{
+    state *s = p;
+    make(s, 0);
+    bide_timer_init(&s->timer, LATER);
+    s->timer.awaiter.ops = &job_point.ops;
+    s->timer.awaiter.frame = &s->jobs[0].frame;
+    bide_check_assert(bide_pool_set_timer_(&s->pool->scheduler, &s->timer) == 0);
+    await_and_end(s, 1);
+}
+
+#define SCENARIO(variable, text, before, ...)     \
+    static const bide_check_scenario variable = { \
+        .name = text,                             \
+        .size = sizeof(state),                    \
+        .cxx20_release_sequences = true,          \
+        .setup = before,                          \
+        .threads = {__VA_ARGS__},                 \
+        .finish = finish,                         \
+        .never_spurious = true,                   \
+    }
+
+SCENARIO(ended, "a_worker_ends", one_worker, work_0, end);
+SCENARIO(posted, "what_is_posted_from_outside_runs", one_worker, post_one, work_0);
+SCENARIO(both, "two_that_are_posted_run", one_worker, post_two, work_0);
+SCENARIO(posted_to_two, "one_of_two_workers_runs_what_is_posted", two_workers, post_one, work_0,
+         work_1);
+SCENARIO(posted_to_meet, "two_that_are_posted_at_once_have_two_workers", two_workers,
+         post_two_that_meet, work_0, work_1);
+SCENARIO(pushed, "what_a_busy_worker_has_pushed_is_stolen", two_workers, push_one, work_1);
+SCENARIO(pushed_to_meet, "two_that_a_busy_worker_has_pushed_have_two_workers", three_workers,
+         push_two_that_meet, work_1, work_2);
+SCENARIO(handed_over, "what_stands_in_the_slot_of_a_busy_worker_is_taken", two_workers,
+         hand_over_one, work_1);
+SCENARIO(timed, "a_worker_sleeps_until_a_timer_is_due", one_worker, set_a_timer, work_0);
+SCENARIO(timed_by_one, "one_of_two_workers_keeps_the_time", two_workers, set_a_timer, work_0,
+         work_1);
+
+/* ---- A pool with its threads ---- */
 
 static void create_and_destroy(void *p)
 {
     state *s = p;
-    create(s, 2);
+    bide_check_assert(bide_thread_pool_create(&s->pool, 2) == 0);
     bide_thread_pool_destroy(s->pool);
 }
 
@@ -96,111 +233,35 @@ static const bide_check_scenario created = {
     .name = "a_pool_of_two_ends",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup,
     .threads = {create_and_destroy},
-};
-
-static const bide_check_scenario one_one = {
-    .name = "a_pool_of_one_runs_what_another_thread_wakes",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup,
-    .threads = {one_thread_one_worker, set_event},
-};
-
-static const bide_check_scenario one_two = {
-    .name = "a_pool_of_one_runs_two",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup,
-    .threads = {one_thread_two_workers, set_event},
     .never_spurious = true,
 };
 
-static const bide_check_scenario two_one = {
-    .name = "a_pool_of_two_runs_one",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup,
-    .threads = {two_threads_one_worker, set_event},
-    .never_spurious = true,
-};
-
-/* ---- Timers. The clock stands at 1: what is due later comes when a thread has slept until then ---- */
-
-enum { LATER = 5 };
-
+/* A timer that no thread of the pool sets. */
 struct sleeper {
     bide_task task;
     state *state;
     bide_sleep sleep;
 };
 
-bide_coroutine(sleeper_body)
-{
-    bide_begin(sleeper_body, struct sleeper * self);
-    bide_try(bide_sleep_until(&self->sleep, LATER));
-    bide_atomic_fetch_add(&self->state->ran, 1, relaxed);
-    bide_end();
-}
-
-static void sleep_and_wait(state *s, unsigned threads)
-{
-    struct sleeper sleeper = {.state = s};
-    bide_spawned spawned;
-    bide_event_waiter wait;
-    create(s, threads);
-    bide_spawn(&spawned, &s->context, bide_task_init(&sleeper.task, &sleeper_body));
-    bide_check_await(bide_event_wait(&wait, &spawned.ended));
-    bide_check_assert(spawned.root.status == 0);
-    bide_thread_pool_destroy(s->pool);
-    bide_check_assert(bide_atomic_load(&s->ran, relaxed) == 1);
-}
-
 bide_coroutine(sleep_and_set_body)
 {
-    bide_begin(sleep_and_set_body, struct worker * self);
+    bide_begin(sleep_and_set_body, struct sleeper * self);
     bide_try(bide_sleep_until(&self->sleep, LATER));
     bide_event_set(&self->state->event);
     bide_end();
 }
 
-static void one_thread_sleeps(void *p)
-{
-    sleep_and_wait(p, 1);
-}
-
-static void one_of_two_threads_sleeps(void *p)
-{
-    sleep_and_wait(p, 2);
-}
-
-static const bide_check_scenario sleeper_of_one = {
-    .name = "a_pool_of_one_sleeps_until_its_timer_is_due",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup,
-    .threads = {one_thread_sleeps},
-};
-
-static const bide_check_scenario sleeper_of_two = {
-    .name = "one_thread_of_a_pool_of_two_keeps_the_time",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup,
-    .threads = {one_of_two_threads_sleeps},
-    .never_spurious = true,
-};
-
-/* A timer that no thread of the pool sets. */
 static void begin_outside_and_wait(void *p)
 {
     state *s = p;
-    struct worker worker = {.state = s};
+    struct sleeper sleeper = {.state = s};
     bide_event_waiter wait;
-    create(s, 1);
-    bide_start(&worker.task.frame, &sleep_and_set_body, &s->context);
-    bide_resume(&worker.task.frame);
+    bide_event_init(&s->event, false);
+    bide_check_assert(bide_thread_pool_create(&s->pool, 1) == 0);
+    s->context = (bide_context){.scheduler = bide_thread_pool_scheduler(s->pool)};
+    bide_start(&sleeper.task.frame, &sleep_and_set_body, &s->context);
+    bide_resume(&sleeper.task.frame);
     bide_check_await(bide_event_wait(&wait, &s->event));
     bide_thread_pool_destroy(s->pool);
 }
@@ -209,61 +270,16 @@ static const bide_check_scenario set_outside = {
     .name = "a_timer_that_is_set_outside_the_pool_is_kept",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .setup = setup,
     .threads = {begin_outside_and_wait},
-    .never_spurious = true,
-};
-
-/* ---- Two that need two threads, since each blocks its own until the other has come ---- */
-
-static void meet(state *s)
-{
-    bide_event_waiter wait;
-    if (bide_atomic_fetch_add(&s->ran, 1, acq_rel) == 1)
-        bide_event_set(&s->met);
-    bide_check_await(bide_event_wait(&wait, &s->met));
-}
-
-bide_coroutine(meeting_body)
-{
-    bide_begin(meeting_body, struct worker * self);
-    bide_await(bide_event_wait(&self->wait, &self->state->event));
-    meet(self->state);
-    bide_end();
-}
-
-/* They are begun here, so that nothing but the event brings them to the pool. */
-static void two_woken_at_once_meet(void *p)
-{
-    state *s = p;
-    struct worker worker[2];
-    bide_event_waiter wait;
-    create(s, 2);
-    for (unsigned i = 0; i < 2; i++) {
-        worker[i].state = s;
-        bide_start(&worker[i].task.frame, &meeting_body, &s->context);
-        bide_resume(&worker[i].task.frame);
-    }
-    bide_event_set(&s->event);
-    bide_check_await(bide_event_wait(&wait, &s->met));
-    bide_thread_pool_destroy(s->pool);
-}
-
-static const bide_check_scenario woken_at_once = {
-    .name = "two_that_are_woken_at_once_have_two_threads",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup,
-    .threads = {two_woken_at_once_meet},
     .never_spurious = true,
 };
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&created,     &one_one,        &one_two,
-                                                     &two_one,     &sleeper_of_one, &sleeper_of_two,
-                                                     &set_outside, &woken_at_once,  NULL};
-    static const char *const files[] = {"thread_pool.c", "worker.c", "run_queue.h", "threads.c",
-                                        NULL};
+    static const bide_check_scenario *const all[] = {
+        &ended,   &posted,         &both,        &posted_to_two, &posted_to_meet,
+        &pushed,  &pushed_to_meet, &handed_over, &timed,         &timed_by_one,
+        &created, &set_outside,    NULL};
+    static const char *const files[] = {"thread_pool.c", "worker.c", "worker.h", "threads.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

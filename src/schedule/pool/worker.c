@@ -199,8 +199,7 @@ void bide_pool_push_(bide_pool_worker *worker, bide_awaiter *first, bide_awaiter
     bide_pool_tell_(worker->pool);
 }
 
-/* What stood there goes to the ring. */
-static void put_into_slot(bide_pool_worker *worker, bide_awaiter *awaiter)
+void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = worker->pool;
     bide_awaiter *before = bide_pool_slot_put_(&worker->slot, awaiter);
@@ -227,7 +226,7 @@ void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaite
         return;
     }
     if (first == last && !bide_is_schedule_(first))
-        put_into_slot(worker, first);
+        bide_pool_hand_over_(worker, first);
     else
         bide_pool_push_(worker, first, last);
 }
@@ -562,8 +561,8 @@ static bool watch(bide_pool_worker *keeper)
         bide_pool_worker *victim = &pool->workers[i];
         size_t turns = bide_atomic_load(&victim->turns, relaxed);
         bool is_filled = !bide_pool_slot_is_empty_(&victim->slot);
-        bool stands_still = turns == victim->seen_turns;
-        victim->seen_turns = turns;
+        bool stands_still = turns == bide_atomic_load(&victim->seen_turns, relaxed);
+        bide_atomic_store(&victim->seen_turns, turns, relaxed);
         is_needed |= is_filled || !stands_still;
         if (!is_filled || !stands_still)
             continue;
@@ -579,7 +578,7 @@ static bool watch(bide_pool_worker *keeper)
     bide_atomic_store(&pool->watched, 0, relaxed);
     bide_atomic_fence_heavy(); /* 5; partner: the light fence of who fills a slot */
     if (is_anything_in_slots(pool))
-        bide_atomic_store(&pool->watched, 1, relaxed);
+        call_watcher(pool); /* which may be another by now */
     return false;
 }
 
@@ -632,7 +631,7 @@ static bool sleep_until_woken(bide_pool_worker *worker)
         relaxed);
     pthread_mutex_unlock(&pool->lock);
     worker->is_searching = false;
-    bide_atomic_fence_heavy(); /* 1, 5; partners: the light fences of tell and put_into_slot */
+    bide_atomic_fence_heavy(); /* 1, 5; partners: the light fences of tell and hand_over */
     if (is_work_in_rings(pool)) {
         leave_by_itself(worker);
         return true;

@@ -71,8 +71,9 @@ struct bide_pool_worker {
     bide_atomic(size_t) sleeps;
     bide_atomic(size_t) longest; /* nanoseconds */
 
-    /* The keeper's, whoever that is: handed on under the lock. What `turns` was. */
-    size_t seen_turns;
+    /* What `turns` was when a keeper looked last; a hint. One that has just been woken may still
+     * be at it beside the next. */
+    bide_atomic(size_t) seen_turns;
 };
 
 struct bide_thread_pool {
@@ -180,6 +181,13 @@ void bide_pool_push_(bide_pool_worker *worker, bide_awaiter *first, bide_awaiter
 void bide_pool_set_extra_(bide_thread_pool *pool, const bide_pool_extra *extra);
 
 /* ---- Between thread_pool.c and worker.c ---- */
+
+/* A pool of `threads` workers whose threads have not begun; NULL: no memory. And its end. */
+bide_thread_pool *bide_pool_make_(unsigned threads);
+void bide_pool_free_(bide_thread_pool *pool);
+
+/* Puts one into the worker's slot; what stood there goes to the ring. The worker's. */
+void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter);
 
 /* What a worker's thread runs, until the pool ends. */
 void bide_pool_work_(bide_pool_worker *worker);

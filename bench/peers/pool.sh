@@ -13,8 +13,8 @@ done
 
 src=bench/peers/pool_asio.cpp
 out=build/bench/peers-asio
-if ! command -v g++ >/dev/null 2>&1 || [ ! -f /usr/include/asio.hpp ]; then
-    echo "pool.sh: asio is skipped: g++ or libasio-dev is missing" >&2
+if ! command -v g++ >/dev/null 2>&1 || { [ ! -f /usr/include/asio.hpp ] && [ ! -f /usr/include/boost/asio.hpp ]; }; then
+    echo "pool.sh: asio is skipped: g++ or Asio (libasio-dev, libboost-dev) is missing" >&2
     exit 0
 fi
 if [ ! -f "$out/pool" ] || [ "$src" -nt "$out/pool" ]; then

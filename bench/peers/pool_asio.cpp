@@ -1,6 +1,5 @@
 // What Asio's handlers cost: nanoseconds each. hop: a handler posts itself again; spawn: one posts a thousand and counts.
 #include <algorithm>
-#include <asio.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -9,7 +8,15 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#if __has_include(<asio.hpp>)
+#include <asio.hpp>
+#else
+#include <boost/asio.hpp>
+namespace asio = boost::asio;
+#endif
 
 namespace
 {

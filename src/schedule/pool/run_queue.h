@@ -95,6 +95,16 @@ BIDE_INLINE bide_awaiter *bide_run_queue_take_(bide_run_queue_ *queue)
     return NULL;
 }
 
+/* The same where there are no thieves. */
+BIDE_INLINE bide_awaiter *bide_run_queue_take_alone_(bide_run_queue_ *queue)
+{
+    uint32_t head = bide_atomic_load(&queue->head, relaxed);
+    if (head == bide_atomic_load(&queue->tail, relaxed))
+        return NULL;
+    bide_atomic_store(&queue->head, head + 1, relaxed);
+    return bide_atomic_load(bide_run_queue_slot_(queue, head), relaxed);
+}
+
 /*
  * The owner's, of a queue that is full: takes the older half and appends it to `chain`. False: it
  * is full no more.

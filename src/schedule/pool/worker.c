@@ -339,7 +339,8 @@ static bide_awaiter *take_own(bide_pool_worker *worker)
         bide_pool_push_(worker, awaiter, awaiter);
     }
     worker->streak = 0;
-    return bide_run_queue_take_(&worker->queue);
+    return worker->pool->count == 1 ? bide_run_queue_take_alone_(&worker->queue)
+                                    : bide_run_queue_take_(&worker->queue);
 }
 
 /* From another's ring. */

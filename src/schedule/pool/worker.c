@@ -10,7 +10,8 @@
  *     `injected`          was posted from outside, or found a ring full; under the lock
  *
  * A worker takes from its slot, its ring, `injected`, and the other workers' rings, in that order.
- * Once in BIDE_POOL_LOOK_TURNS_ turns it moves what is injected to the end of its ring, and looks at the clock.
+ * Once in BIDE_POOL_LOOK_TURNS_ turns it moves what is injected to the end of its ring, and looks at
+ * the clock.
  *
  *     runs --nothing of its own--> searches --nothing anywhere--> sleeps --woken--> searches
  *       ^                              |

@@ -43,6 +43,7 @@ void awaits_nothing(void)
     bide_barging_mutex_lock(0, 0);                                      // HERE
     bide_blocking_read(0, 0, 0, 0, 0);                                  // HERE
     bide_blocking_run(0, 0, 0, 0);                                      // HERE
+    bide_blocking_run_interruptible(0, 0, 0, 0);                        // HERE
     bide_broadcast_receive(0, &subscriber, &element);                   // HERE
     bide_channel_receive(0, &channel, &element);                        // HERE
     bide_channel_send(0, &channel, &element);                           // HERE
@@ -53,6 +54,7 @@ void awaits_nothing(void)
     bide_event_count_retry(0, 0, 0);                                    // HERE
     bide_event_count_retry_own(0, 0, 0);                                // HERE
     bide_event_wait(0, 0);                                              // HERE
+    bide_interval_tick(0);                                              // HERE
     bide_latch_arrive_and_wait(0, 0);                                   // HERE
     bide_latch_wait(0, 0);                                              // HERE
     bide_mutex_lock(0, 0);                                              // HERE

@@ -62,7 +62,7 @@ BIDE_INLINE bide_timer *meld(bide_timer *a, bide_timer *b)
 static inline bide_timer *meld_all(bide_awaiter *first)
 {
     bide_awaiter *pairs = NULL; /* linked, the last first */
-    while (first != NULL) {
+    do {
         bide_timer *pair = timer_of(first);
         bide_awaiter *second = first->link;
         first = NULL;
@@ -72,7 +72,7 @@ static inline bide_timer *meld_all(bide_awaiter *first)
         }
         pair->awaiter.link = pairs;
         pairs = &pair->awaiter;
-    }
+    } while (first != NULL);
     bide_timer *root = timer_of(pairs);
     for (pairs = pairs->link; pairs != NULL;) {
         bide_timer *pair = timer_of(pairs);

@@ -531,9 +531,9 @@ static uint64_t keepers_deadline(bide_thread_pool *pool)
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
         deadline = next_timer(pool);
     if (bide_atomic_load(&pool->watched, relaxed) != 0) {
-        uint64_t watch = bide_platform.now() + BIDE_POOL_WATCH_;
-        if (watch < deadline)
-            deadline = watch;
+        uint64_t next_look = bide_platform.now() + BIDE_POOL_WATCH_;
+        if (next_look < deadline)
+            deadline = next_look;
     }
     return deadline;
 }
@@ -695,7 +695,7 @@ bool bide_pool_is_idle_(bide_scheduler *scheduler)
  * Looks for it in the ring of another worker, as a thief: what else is there is injected. Those
  * that could run what is taken out here are busy, or it would be wrong to want it back.
  */
-static bool take_back_from_other(bide_pool_worker *victim, bide_awaiter *awaiter)
+static bool take_back_from_other(bide_pool_worker *victim, const bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = victim->pool;
     bide_awaiter_chain others = {NULL, NULL};
@@ -720,7 +720,7 @@ static bool take_back_from_other(bide_pool_worker *victim, bide_awaiter *awaiter
 }
 
 /* The same in the caller's own ring, whose order stays. */
-static bool take_back_from_own(bide_pool_worker *worker, bide_awaiter *awaiter)
+static bool take_back_from_own(bide_pool_worker *worker, const bide_awaiter *awaiter)
 {
     bide_awaiter_chain others = {NULL, NULL};
     bool found = false;

@@ -464,6 +464,10 @@ static void a_child_sleeps_by_a_thread_of_its_own(void **state)
     print_message("# TSan: no threads in a child of a program that has threads\n");
     skip();
 #endif
+    if (getenv("MESON_EXE_WRAPPER") != NULL) {
+        print_message("# QEMU ends by itself where such a child begins a thread\n");
+        skip();
+    }
     begin_sleeper(&old[0], HOUR);
     begin_sleeper(&old[1], 2 * HOUR);
     assert_int_equal(in_a_child(sleep_in_the_child, old), 0);

@@ -445,6 +445,15 @@ static int find_thread(bide_blocking *blocking)
     return blocking->alive == 0 ? error : 0;
 }
 
+/* With the lock held: takes a call that no thread has begun out of the queue; false otherwise. */
+static bool take_out(bide_blocking *blocking, bide_awaiter *awaiter)
+{
+    bool found = bide_awaiter_chain_remove(&blocking->calls, awaiter);
+    if (found)
+        blocking->queued--;
+    return found;
+}
+
 static bide_frame *call_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
@@ -455,21 +464,11 @@ static bide_frame *call_suspend(bide_awaiter *awaiter, bide_frame *frame)
     blocking->queued++;
     int error = find_thread(blocking);
     if (error != 0) {
-        bide_awaiter_chain_remove(&blocking->calls, awaiter);
-        blocking->queued--;
+        take_out(blocking, awaiter);
         call->status = error;
     }
     pthread_mutex_unlock(&blocking->lock);
     return error != 0 ? frame : NULL;
-}
-
-/* With the lock held: takes a call that no thread has begun out of the queue; false otherwise. */
-static bool take_out(bide_blocking *blocking, bide_awaiter *awaiter)
-{
-    bool found = bide_awaiter_chain_remove(&blocking->calls, awaiter);
-    if (found)
-        blocking->queued--;
-    return found;
 }
 
 static bool call_withdraw(bide_awaiter *awaiter)
@@ -504,6 +503,13 @@ static int call_resume(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_blocking_call, awaiter)->status;
 }
 
+/* The table of an operation that is a call. */
+#define CALL_OPS(resume_, name_)                                                                  \
+    {                                                                                             \
+        .ready = call_ready, .suspend = call_suspend, .resume = (resume_), .cancel = call_cancel, \
+        .withdraw = call_withdraw, .name = (name_),                                               \
+    }
+
 static void call_init(bide_blocking_call *call, const bide_awaiter_ops *ops,
                       bide_blocking *blocking, void *argument)
 {
@@ -520,14 +526,7 @@ static void call_init(bide_blocking_call *call, const bide_awaiter_ops *ops,
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
                                 void (*function)(void *argument), void *argument)
 {
-    static const bide_awaiter_ops ops = {
-        .ready = call_ready,
-        .suspend = call_suspend,
-        .resume = call_resume,
-        .cancel = call_cancel,
-        .withdraw = call_withdraw,
-        .name = "bide_blocking_run",
-    };
+    static const bide_awaiter_ops ops = CALL_OPS(call_resume, "bide_blocking_run");
     call_init(call, &ops, blocking, argument);
     call->function = function;
     return &call->awaiter;
@@ -536,14 +535,7 @@ bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blockin
 bide_awaiter *bide_blocking_run_interruptible(bide_blocking_call *call, bide_blocking *blocking,
                                               int (*function)(void *argument), void *argument)
 {
-    static const bide_awaiter_ops ops = {
-        .ready = call_ready,
-        .suspend = call_suspend,
-        .resume = call_resume,
-        .cancel = call_cancel,
-        .withdraw = call_withdraw,
-        .name = "bide_blocking_run_interruptible",
-    };
+    static const bide_awaiter_ops ops = CALL_OPS(call_resume, "bide_blocking_run_interruptible");
     call_init(call, &ops, blocking, argument);
     call->interruptible = function;
     return &call->awaiter;
@@ -609,14 +601,7 @@ static int read_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_blocking_read(bide_blocking_reader *reader, bide_blocking *blocking, int fd,
                                  void *buffer, size_t size)
 {
-    static const bide_awaiter_ops ops = {
-        .ready = call_ready,
-        .suspend = call_suspend,
-        .resume = read_resume,
-        .cancel = call_cancel,
-        .withdraw = call_withdraw,
-        .name = "bide_blocking_read",
-    };
+    static const bide_awaiter_ops ops = CALL_OPS(read_resume, "bide_blocking_read");
     call_init(&reader->call, &ops, blocking, reader);
     reader->call.interruptible = read_function;
     reader->fd = fd;

@@ -107,23 +107,13 @@ if [ "$ran" -eq 0 ]; then
 fi
 
 for file in $(grep -rl 'bide_begin(' "$root/examples" --include=*.c); do
-    package=
-    case $file in
-    */foreign-libuv/*) package=libuv ;;
-    */foreign-glib/*) package=glib-2.0 ;;
-    */foreign-libevent/*) package=libevent ;;
-    esac
-    flags=
-    if [ -n "$package" ]; then
-        flags=$(pkg-config --cflags "$package" 2>/dev/null) || continue # as when it is built
-    fi
     for way in 'gcc -O2 -Wall' 'gcc -O1 -Wall -fno-tree-ccp -fno-tree-fre -fno-tree-dominator-opts' \
         'clang-19 -Wall -Wconditional-uninitialized'; do
         case " ${BIDE_COMPILERS-${way%% *}} " in *" ${way%% *} "*) ;; *) continue ;; esac
         command -v "${way%% *}" >/dev/null || continue
         ran=$((ran + 1))
         # shellcheck disable=SC2086 # a command and its options
-        if ! $way -std=c11 -D_GNU_SOURCE $flags -I"$include" -I"$(dirname "$file")" -c "$file" -o "$folder/x.o" \
+        if ! $way -std=c11 -D_GNU_SOURCE -I"$include" -I"$(dirname "$file")" -c "$file" -o "$folder/x.o" \
             >"$folder/messages" 2>&1 || grep -q 'uninitialized' "$folder/messages"; then
             echo "# FAILED: $file, $way"
             head -n 12 "$folder/messages"

@@ -4,95 +4,10 @@
  * sleep, and one is woken by another thread; a timer of the foreign loop goes on meanwhile.
  */
 #define _GNU_SOURCE /* for <uv.h> */
-#include <bide/bide.h>
-#include <errno.h>
-#include <pthread.h>
+#include "program.h"
+
 #include <stdio.h>
 #include <uv.h>
-
-/* ---- The program: two coroutines that sleep by turns with each other, and one that a thread wakes ---- */
-
-struct sleeper {
-    bide_task task;
-    bide_spawned spawned;
-    const char *name;
-    unsigned milliseconds;
-    int naps;
-    bide_sleep sleep;
-};
-
-bide_coroutine(sleeper_body)
-{
-    bide_begin(sleeper_body, struct sleeper * self);
-    for (self->naps = 0; self->naps < 3; self->naps++)
-        bide_try(bide_sleep_for(&self->sleep, self->milliseconds * UINT64_C(1000000)));
-    printf("%s slept three times\n", self->name);
-    bide_end();
-}
-
-struct listener {
-    bide_task task;
-    bide_spawned spawned;
-    bide_event asked;
-    bide_event_waiter wait;
-    bide_event answered;
-};
-
-bide_coroutine(listener_body)
-{
-    bide_begin(listener_body, struct listener * self);
-    bide_try(bide_event_wait(&self->wait, &self->asked));
-    bide_event_set(&self->answered);
-    bide_end();
-}
-
-/* A thread that knows neither loop: it wakes the coroutine, and blocks until that has answered. */
-static void *ask(void *argument)
-{
-    struct listener *listener = argument;
-    bide_event_set(&listener->asked);
-    bide_event_wait_blocking(&listener->answered, BIDE_FOREVER);
-    return NULL;
-}
-
-struct main_task {
-    bide_task task;
-    bide_spawned spawned;
-    struct sleeper sleepers[2];
-    struct listener listener;
-    pthread_t thread;
-    bide_event_waiter wait;
-    int i;
-    bool ended;
-};
-
-bide_coroutine(main_body)
-{
-    static const char *const names[] = {"one", "the other"};
-    bide_begin(main_body, struct main_task * self);
-    for (self->i = 0; self->i < 2; self->i++) {
-        struct sleeper *sleeper = &self->sleepers[self->i];
-        sleeper->name = names[self->i];
-        sleeper->milliseconds = self->i == 0 ? 2 : 7;
-        bide_spawn(&sleeper->spawned, bide_this_context(),
-                   bide_task_init(&sleeper->task, &sleeper_body));
-    }
-    bide_event_init(&self->listener.asked, false);
-    bide_event_init(&self->listener.answered, false);
-    bide_spawn(&self->listener.spawned, bide_this_context(),
-               bide_task_init(&self->listener.task, &listener_body));
-    if (pthread_create(&self->thread, NULL, ask, &self->listener) != 0)
-        bide_return(-EAGAIN);
-    bide_try(bide_event_wait(&self->wait, &self->listener.spawned.ended));
-    pthread_join(self->thread, NULL);
-    for (self->i = 0; self->i < 2; self->i++)
-        bide_try(bide_event_wait(&self->wait, &self->sleepers[self->i].spawned.ended));
-    puts("a thread was answered");
-    self->ended = true;
-    bide_end();
-}
-
-/* ---- The run loop in libuv's ---- */
 
 struct driver {
     bide_run_loop loop;
@@ -160,8 +75,7 @@ int main(void)
     driver.poll.data = driver.timer.data = driver.ticker.data = &driver;
     uv_poll_start(&driver.poll, UV_READABLE, on_readable);
     uv_timer_start(&driver.ticker, on_tick, 1, 1);
-    bide_spawn(&main_task.spawned, &driver.loop.context,
-               bide_task_init(&main_task.task, &main_body));
+    program_begin(&main_task, &driver.loop.context);
 
     uv_run(loop, UV_RUN_DEFAULT);
     printf("libuv's own timer went on: %s\n", driver.ticks >= 3 ? "yes" : "no");

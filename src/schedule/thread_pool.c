@@ -17,8 +17,7 @@
 static bool runs_here_only(bide_scheduler *scheduler)
 {
     const bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    const bide_pool_worker *worker = bide_pool_this_worker_();
-    return worker != NULL && worker->pool == pool && pool->count == 1;
+    return bide_pool_worker_of_(pool) != NULL && pool->count == 1;
 }
 
 static void *begin_worker(void *argument)
@@ -185,8 +184,7 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
 
 void bide_thread_pool_destroy(bide_thread_pool *pool)
 {
-    const bide_pool_worker *worker = bide_pool_this_worker_();
-    if (worker != NULL && worker->pool == pool)
+    if (bide_pool_worker_of_(pool) != NULL)
         bide_platform.misuse("a thread pool is destroyed on one of its threads", __func__, __FILE__,
                              __LINE__);
     bide_pool_end_(pool);

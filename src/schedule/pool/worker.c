@@ -84,8 +84,7 @@ bide_pool_worker *bide_pool_this_worker_(void)
     return this_worker;
 }
 
-/* The calling thread's worker, if it is of this pool. */
-static bide_pool_worker *worker_of(const bide_thread_pool *pool)
+bide_pool_worker *bide_pool_worker_of_(const bide_thread_pool *pool)
 {
     bide_pool_worker *worker = this_worker;
     return worker != NULL && worker->pool == pool ? worker : NULL;
@@ -217,7 +216,7 @@ void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter)
 void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *worker = worker_of(pool);
+    bide_pool_worker *worker = bide_pool_worker_of_(pool);
     if (worker == NULL) {
         pthread_mutex_lock(&pool->lock);
         inject(pool, first, last);
@@ -685,7 +684,7 @@ void bide_pool_end_(bide_thread_pool *pool)
 bool bide_pool_is_idle_(bide_scheduler *scheduler)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *worker = worker_of(pool);
+    bide_pool_worker *worker = bide_pool_worker_of_(pool);
     return bide_atomic_load(&pool->is_injected, relaxed) == 0 &&
            (worker == NULL ||
             (bide_pool_slot_is_empty_(&worker->slot) && bide_run_queue_is_empty_(&worker->queue)));
@@ -749,7 +748,7 @@ static bool take_back_injected(bide_thread_pool *pool, bide_awaiter *awaiter)
 bool bide_pool_take_back_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *own = worker_of(pool);
+    bide_pool_worker *own = bide_pool_worker_of_(pool);
     for (unsigned i = 0; i < pool->count; i++) {
         bide_pool_worker *worker = &pool->workers[i];
         if (bide_pool_slot_remove_(&worker->slot, awaiter))

@@ -118,6 +118,12 @@ struct bide_thread_pool {
  */
 bide_pool_worker *bide_pool_this_worker_(void);
 
+/*
+ * The same if it is of this pool; NULL otherwise.
+ * Threads: any. Progress: wait-free.
+ */
+bide_pool_worker *bide_pool_worker_of_(const bide_thread_pool *pool);
+
 /* How many workers search or sleep, by the word `idle`. */
 enum { BIDE_POOL_SEARCHES_ = 1, BIDE_POOL_SLEEPS_ = 1 << 14 };
 

@@ -34,6 +34,7 @@
 #define _GNU_SOURCE
 #include "bide/blocking.h"
 
+#include "../system/descriptors.h"
 #include "../system/threads.h"
 
 #include "bide/stop.h"
@@ -95,36 +96,40 @@ static BIDE_THREAD_LOCAL bide_blocking_call *own_call;
 /* Waits, with the lock held, for so long at most. False: it has passed. */
 static bool wait_for(bide_blocking *blocking, pthread_cond_t *condition, uint64_t nanoseconds)
 {
-    uint64_t now = bide_platform.now();
-    uint64_t seconds = (nanoseconds < BIDE_FOREVER - now ? now + nanoseconds : BIDE_FOREVER);
-    long rest = (long)(seconds % 1000000000u);
-    uint64_t most = sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX;
-    seconds /= 1000000000u;
     if (nanoseconds == BIDE_FOREVER) {
         pthread_cond_wait(condition, &blocking->lock);
         return true;
     }
-    struct timespec time = {(time_t)(seconds < most ? seconds : most), rest};
+    uint64_t now = bide_platform.now();
+    uint64_t until = nanoseconds < BIDE_FOREVER - now ? now + nanoseconds : BIDE_FOREVER;
+    uint64_t seconds = until / 1000000000u;
+    uint64_t most = sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX;
+    struct timespec time = {(time_t)(seconds < most ? seconds : most), (long)(until % 1000000000u)};
     return pthread_cond_timedwait(condition, &blocking->lock, &time) != ETIMEDOUT;
 }
 
 /* ---- Making calls ---- */
 
-/* Lets the signal in, or keeps it out. */
-static void mask(const bide_blocking *blocking, int how)
+/* The signal that interrupts, and no other. */
+static sigset_t signals(const bide_blocking *blocking)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, blocking->interrupt_signal);
+    return set;
+}
+
+/* Lets the signal in, or keeps it out. */
+static void mask(const bide_blocking *blocking, int how)
+{
+    sigset_t set = signals(blocking);
     pthread_sigmask(how, &set, NULL);
 }
 
 static void take_pending(const bide_blocking *blocking)
 {
     static const struct timespec none = {0, 0};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, blocking->interrupt_signal);
+    sigset_t set = signals(blocking);
     while (sigtimedwait(&set, NULL, &none) >= 0)
         ;
 }
@@ -420,12 +425,7 @@ void bide_blocking_count(bide_blocking *blocking, bide_blocking_counts *counts)
 
 void bide_blocking_interrupt(bide_blocking *blocking)
 {
-    int saved = errno;
-    uint64_t one = 1;
-    /* It can only fail when the count is full, and then it is readable. */
-    ssize_t written = write(blocking->interrupt_fd, &one, sizeof one);
-    (void)written;
-    errno = saved;
+    bide_descriptor_raise_(blocking->interrupt_fd);
 }
 
 static bool call_ready(bide_awaiter *awaiter)

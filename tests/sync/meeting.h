@@ -61,6 +61,17 @@ static inline void meet(meeting *meeting)
         wait_a_moment(&spins);
 }
 
+/*
+ * Whether a round is a storm's last: the usual number is done, and all ends that the storm is about were seen in the
+ * rounds before it. Which thread comes first is up to the processors, so a round more is done for what is missing; what
+ * a hundred times as many do not show is missing for good. The first thread decides before the round begins, the others
+ * read it in the round.
+ */
+static inline bool is_last_round(uint32_t round, uint32_t usual, bool all_seen)
+{
+    return round + 1 >= usual && (all_seen || round + 1 >= (uint64_t)usual * 100);
+}
+
 #endif
 
 /* A frame made by hand that awaits one operation. It has no code: it must never be resumed. */

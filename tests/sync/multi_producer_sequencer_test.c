@@ -32,6 +32,7 @@ enum { STORM_SLOTS = 2, STORM_CLAIMS = 6, STORM_READERS = 3 };
 struct storm {
     meeting meeting;
     uint32_t rounds;
+    bool is_last;
     uint64_t seed;
     bide_sequence_barrier8 consumed;
     bide_sequence_barrier8 *members[1];
@@ -91,8 +92,9 @@ static void *storm_consume(void *argument)
 {
     struct storm *s = argument;
     uint64_t random = s->seed + 1;
-    for (uint32_t round = 0; round < s->rounds; round++) {
+    for (bool over = false; !over;) {
         meet(&s->meeting);
+        over = s->is_last;
         for (uint64_t i = testing_random(&random) % 3; i != 0; i--) {
             random_moment(&random, 200);
             uint8_t done = bide_sequence_barrier8_last_published(&s->consumed);
@@ -109,8 +111,9 @@ static void *storm_ask(void *argument)
 {
     struct storm *s = argument;
     uint64_t random = s->seed + 2;
-    for (uint32_t round = 0; round < s->rounds; round++) {
+    for (bool over = false; !over;) {
         meet(&s->meeting);
+        over = s->is_last;
         for (uint64_t i = testing_random(&random) % 4; i != 0; i--) {
             random_moment(&random, 100);
             bide_stop_request(&s->claims[testing_random(&random) % STORM_CLAIMS].stop);
@@ -126,8 +129,9 @@ static void *storm_close(void *argument)
 {
     struct storm *s = argument;
     uint64_t random = s->seed + 3;
-    for (uint32_t round = 0; round < s->rounds; round++) {
+    for (bool over = false; !over;) {
         meet(&s->meeting);
+        over = s->is_last;
         random_moment(&random, 300);
         if (testing_random(&random) % 2 == 0)
             bide_multi_producer_sequencer8_close(&s->sequencer);
@@ -216,7 +220,8 @@ static void each_claim_and_wait_ends_once_whatever_ends_it(void **state)
     meeting_init(&s.meeting, 4);
     for (int i = 0; i < 3; i++)
         start_thread(&ids[i], threads[i], &s);
-    for (uint32_t round = 0; round < s.rounds; round++) {
+    for (uint32_t round = 0; !s.is_last; round++) {
+        s.is_last = is_last_round(round, s.rounds, ended[0] > 0 && ended[1] > 0 && ended[2] > 0);
         storm_begin(&s, &random);
         meet(&s.meeting);
         for (int i = 0; i < STORM_CLAIMS; i++) {

@@ -235,6 +235,7 @@ enum { CASE_(_waits) = 4, CASE_(_goal) = 3 };
 typedef struct CASE_(_storm) {
     meeting meeting;
     uint32_t rounds;
+    bool is_last;
     uint64_t seed;
     GROUP_ group;
     BARRIER_ head;
@@ -284,10 +285,12 @@ static void *CASE_(_storm_member)(void *argument)
     CASE_(_storm_thread) *self = argument;
     CASE_(_storm) *storm = self->storm;
     uint64_t random = storm->seed + 10 + self->which;
-    for (uint32_t round = 0; round < storm->rounds; round++) {
+    bool over = false;
+    for (uint32_t round = 0; !over; round++) {
         MEMBER_ member;
         BARRIER_ own;
         meet(&storm->meeting);
+        over = storm->is_last;
         BIDE_SEQUENCE at = F_(_join)(&storm->group, &member, &own, &storm->head);
         meet(&storm->meeting);
         if (round % 4 == 0)
@@ -319,8 +322,9 @@ static void *CASE_(_storm_ask)(void *argument)
     CASE_(_storm_thread) *self = argument;
     CASE_(_storm) *storm = self->storm;
     uint64_t random = storm->seed + 20;
-    for (uint32_t round = 0; round < storm->rounds; round++) {
+    for (bool over = false; !over;) {
         meet(&storm->meeting);
+        over = storm->is_last;
         meet(&storm->meeting);
         random_moment(&random, 200);
         bide_stop_request(&storm->waits[testing_random(&random) % CASE_(_waits)].stop);
@@ -349,7 +353,9 @@ static void CASE_(_each_wait_ends_once_while_members_come_and_go)(void **state)
         start_thread(&threads[i].thread, i < 2 ? CASE_(_storm_member) : CASE_(_storm_ask),
                      &threads[i]);
     }
-    for (uint32_t round = 0; round < storm.rounds; round++) {
+    for (uint32_t round = 0; !storm.is_last; round++) {
+        storm.is_last =
+            is_last_round(round, storm.rounds, counts[0] > 0 && counts[1] > 0 && counts[2] > 0);
         BARRIER_F_(_init)(&storm.head, (BIDE_SEQUENCE)-2);
         storm.closes = round % 2 == 1;
         storm.stays = false;

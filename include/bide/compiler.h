@@ -43,6 +43,13 @@
 #define BIDE_EXTERN_C_END
 #endif
 
+/* Begins to fetch the memory at an address, a number; it need not be anybody's. */
+#if defined __GNUC__ && __SIZEOF_POINTER__ >= 8
+#define BIDE_PREFETCH(address) __builtin_prefetch((const void *)(address))
+#else
+#define BIDE_PREFETCH(address) ((void)(address)) /* firmware: few have a cache, and code is dear */
+#endif
+
 #if defined __GNUC__
 #define BIDE_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define BIDE_UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -516,6 +516,20 @@ typedef struct bide_awaiter_chain {
 } bide_awaiter_chain;
 
 /*
+ * Begins to fetch the memory in which `awaiter` lies, and its neighbourhood: a waiter is a member
+ * of its frame, as a rule, close behind the frame's header. Processors foresee a walk over memory
+ * by themselves, but not where each stop is at a multiple of two cache lines. NULL is allowed.
+ * Threads: any; nothing is accessed. Progress: wait-free.
+ */
+BIDE_INLINE void bide_awaiter_prefetch(const bide_awaiter *awaiter)
+{
+    uintptr_t address = (uintptr_t)awaiter;
+    BIDE_PREFETCH(address - BIDE_CACHE_LINE);
+    BIDE_PREFETCH(address);
+    BIDE_PREFETCH(address + BIDE_CACHE_LINE);
+}
+
+/*
  * Appends those from `first` to `last`, which are linked; last->link is NULL.
  * Threads: one at a time. Progress: wait-free.
  */

@@ -225,6 +225,8 @@ static void run(bide_frame *frame, inline_queue *queue)
         bide_awaiter *awaiter = bide_awaiter_chain_take(&queue->ready);
         if (awaiter == NULL)
             break;
+        if (queue->ready.first != NULL)
+            bide_awaiter_prefetch(queue->ready.first); /* while this one runs */
         frame = awaiter->frame;
     }
     innermost = queue->outer;
@@ -359,6 +361,7 @@ void bide_wake_reversed(bide_awaiter *newest)
     bide_awaiter *first = NULL;
     for (bide_awaiter *awaiter = newest; awaiter != NULL;) {
         bide_awaiter *older = awaiter->link;
+        bide_awaiter_prefetch(older);
         alike = alike && awaiter->frame->context->scheduler == scheduler;
         awaiter->link = first;
         first = awaiter;

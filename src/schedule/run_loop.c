@@ -223,7 +223,10 @@ static bool clear_timer(bide_scheduler *scheduler, bide_timer *timer)
 
 static void run_one(bide_run_loop *loop)
 {
-    bide_resume(bide_awaiter_chain_take(&loop->ready)->frame);
+    bide_awaiter *awaiter = bide_awaiter_chain_take(&loop->ready);
+    if (loop->ready.first != NULL)
+        bide_awaiter_prefetch(loop->ready.first); /* while this one runs */
+    bide_resume(awaiter->frame);
 }
 
 static bool is_deadline_past(const bide_run_loop *loop)

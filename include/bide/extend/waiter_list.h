@@ -548,6 +548,7 @@ BIDE_INLINE bide_awaiter *bide_awaiter_reverse(bide_awaiter *first)
     bide_awaiter *reversed = NULL;
     while (first != NULL) {
         bide_awaiter *next = first->link;
+        bide_awaiter_prefetch(next);
         first->link = reversed;
         reversed = first;
         first = next;

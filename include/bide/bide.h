@@ -15,6 +15,10 @@
 #include "bide/strand.h"
 #include "bide/thread_pool.h"
 
+/* Plain functions side by side, on a pool's threads */
+#include "bide/join.h"
+#include "bide/parallel.h"
+
 /* Beginning coroutines beside others; waiting in somebody else's event loop */
 #include "bide/pollable.h"
 #include "bide/spawn.h"

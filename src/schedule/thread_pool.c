@@ -55,7 +55,7 @@ static void init_worker(bide_thread_pool *pool, unsigned index)
     worker->streak = 0;
     worker->is_searching = false;
     worker->random = index;
-    worker->extra = NULL;
+    bide_join_deque_init_(&worker->join, BIDE_JOIN_POOL_);
     bide_atomic_init(&worker->steals, 0);
     bide_atomic_init(&worker->sleeps, 0);
     bide_atomic_init(&worker->longest, 0);
@@ -118,6 +118,7 @@ static void init(bide_thread_pool *pool)
     pool->are_placed = false;
     bide_atomic_init(&pool->extra, NULL);
     bide_atomic_init(&pool->begun, 0);
+    bide_atomic_init(&pool->calls, 0);
     bide_atomic_init(&pool->idle, 0);
     bide_atomic_init(&pool->watched, 0);
     bide_atomic_init(&pool->has_timers, 0);
@@ -187,6 +188,9 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
     if (bide_pool_worker_of_(pool) != NULL)
         bide_platform.misuse("a thread pool is destroyed on one of its threads", __func__, __FILE__,
                              __LINE__);
+    if (bide_atomic_load(&pool->calls, relaxed) != 0)
+        bide_platform.misuse("a thread pool is destroyed while a call runs in it", __func__,
+                             __FILE__, __LINE__);
     bide_pool_end_(pool);
     bide_threads_join_(pool->threads, pool->count);
     bide_tell_what_is_left_(&pool->scheduler, &pool->timers,

@@ -48,6 +48,12 @@ enum { BIDE_LOOP_TURN_ = 1024 };
 enum { BIDE_STRAND_TURN_ = BIDE_CHECK ? 2 : 64 };
 
 /*
+ * How many halves of joins wait on a worker's deque, a power of two; and how often a joiner looks at
+ * a half that was stolen before it sleeps. `fork`.
+ */
+enum { BIDE_JOIN_SLOTS_ = BIDE_CHECK ? 2 : 256, BIDE_JOIN_LOOKS_ = BIDE_CHECK ? 0 : 1024 };
+
+/*
  * A coroutine that was handed over to the worker that runs is another's to take if that one has not
  * suspended meanwhile: for so many pauses, where a worker searches; for so many nanoseconds, where
  * all others sleep. `channel`, of a pool.

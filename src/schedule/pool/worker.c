@@ -399,14 +399,15 @@ bool bide_pool_run_one_(bide_pool_worker *worker)
             if (!worker->is_searching && !bide_run_queue_is_empty_(&worker->queue))
                 bide_pool_tell_(pool);
         }
-        /* acquire: partner is the release of bide_pool_set_extra_ */
-        const bide_pool_extra *extra = bide_atomic_load(&pool->extra, acquire);
-        if (awaiter == NULL && extra != NULL && extra->run(worker))
-            return true;
         if (awaiter == NULL)
             awaiter = steal(worker);
-        if (awaiter == NULL)
-            return false;
+        if (awaiter == NULL) {
+            /* Last, because what is there runs in time without this worker, and coroutines in the
+             * ring of a worker that is busy with it do not.
+             * acquire: partner is the release of bide_pool_set_extra_ */
+            const bide_pool_extra *extra = bide_atomic_load(&pool->extra, acquire);
+            return extra != NULL && extra->run(worker);
+        }
     }
     run(worker, awaiter);
     return true;
@@ -652,6 +653,7 @@ static bool sleep_until_woken(bide_pool_worker *worker)
 void bide_pool_work_(bide_pool_worker *worker)
 {
     this_worker = worker;
+    bide_join_here_ = &worker->join;
     for (;;) {
         if (bide_pool_run_one_(worker) || search(worker))
             continue;
@@ -659,6 +661,7 @@ void bide_pool_work_(bide_pool_worker *worker)
             break;
     }
     this_worker = NULL;
+    bide_join_here_ = NULL;
 }
 
 void bide_pool_end_(bide_thread_pool *pool)

@@ -17,6 +17,7 @@
 #include "run_queue.h"
 #include "slot.h"
 
+#include "bide/detail/join_deque.h"
 #include "bide/extend/fence.h"
 #include "bide/extend/timer.h"
 #include "bide/thread_pool.h"
@@ -61,7 +62,9 @@ struct bide_pool_worker {
     unsigned streak;        /* how often in a row the slot was taken */
     bool is_searching;      /* is it counted among those who search? */
     uint32_t random;        /* where it begins to steal */
-    void *extra;            /* of the other kind of work's: what it keeps for this worker */
+
+    /* The second halves of its joins (bide/detail/join_deque.h). */
+    bide_join_deque_ join;
 
     /* Under the pool's lock. */
     bide_pool_worker *next_idle;
@@ -92,6 +95,7 @@ struct bide_thread_pool {
 
     bide_atomic(const bide_pool_extra *) extra; /* or NULL: none yet */
     bide_atomic(uint32_t) begun;                /* how many threads have an index */
+    bide_atomic(uint32_t) calls;                /* how many are in bide_call_in */
 
     /* Written when a worker falls idle or stops to be, read by all who make work. Two counts: how
      * many search, and how many sleep. */

@@ -1,0 +1,70 @@
+/*
+ * Loops over a range of numbers that a thread pool's workers share. Floor: schedule.
+ *
+ *     static void scale(void *argument, size_t begin, size_t end)
+ *     {
+ *         float *values = argument;
+ *         for (size_t i = begin; i < end; i++)
+ *             values[i] *= 2;
+ *     }
+ *
+ *     bide_parallel_for(0, count, 1024, scale, values);    // on a worker: bide_call_in, or a task
+ *
+ * The body gets parts of the range, of at most `grain` numbers each; every number is in one part.
+ * Take a grain whose part takes some microseconds.
+ *
+ * A worker forks half of what is left to it when its deque is empty, because then whoever was idle
+ * has taken what was there. Otherwise it goes on with the next grain. So a loop that nobody helps
+ * with forks about once, and one that is helped with as often as it is stolen from.
+ *
+ * On a thread that is no pool's worker the parts run one after the other. What join.h says of
+ * halves holds for bodies.
+ *
+ * Why it is right: it is nothing but joins, of two parts that have no number in common.
+ */
+#ifndef BIDE_PARALLEL_H
+#define BIDE_PARALLEL_H
+
+#include "bide/join.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/*
+ * Calls body(argument, first, last) for parts of [begin, end), perhaps at once, until each number
+ * was in one; last is the number after the part's last. No part has more than `grain` numbers (0
+ * is taken for 1). Returns when all have ended.
+ * Threads: any. Progress: blocks, while other workers run parts.
+ */
+void bide_parallel_for(size_t begin, size_t end, size_t grain,
+                       void (*body)(void *argument, size_t begin, size_t end), void *argument);
+
+/* How large an accumulator may be, in bytes. */
+enum { BIDE_PARALLEL_ACCUMULATOR_MOST = 256 };
+
+/* How parts of a range are made into one value, whose bytes are an accumulator. */
+typedef struct bide_reduction {
+    size_t size;          /* of an accumulator */
+    const void *identity; /* what one begins with; combined with another it changes nothing */
+
+    /* Adds a part of the range to an accumulator that holds what stands left of the part. */
+    void (*body)(void *argument, size_t begin, size_t end, void *accumulator);
+
+    /* Adds to `left` what `right` holds, of the numbers right behind. Needs to be associative, and
+     * need not be commutative. */
+    void (*combine)(void *argument, void *left, const void *right);
+} bide_reduction;
+
+/*
+ * Makes the numbers of [begin, end) into one value, in *result, which has the accumulator's size
+ * and alignment; that of an empty range is the identity. The parts' values are combined in the
+ * order of the range. Where parts begin and end differs from run to run, so a sum of floating-point
+ * numbers may, in its last digits. Accumulators lie on the stack, aligned as for any type.
+ * Threads: any. Errors: -EINVAL (an accumulator is larger than BIDE_PARALLEL_ACCUMULATOR_MOST).
+ * Progress: blocks, while other workers run parts.
+ */
+int bide_parallel_reduce(size_t begin, size_t end, size_t grain, const bide_reduction *reduction,
+                         void *argument, void *result);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,213 @@
+/*
+ * Joins on the workers of a pool: how a half is stolen, and how its joiner waits. The deque, the
+ * numbered argument, and what a joiner may run are in bide/detail/join_deque.h.
+ *
+ * To the pool the halves are its other kind of work (worker.h). A push does not look whether workers
+ * sleep, as posting a coroutine does. It looks at `alert` of its own deque. Why some worker wakes
+ * for a half, if any sleeps:
+ *
+ * A. A worker that is about to sleep, and one that has found something and leaves others asleep,
+ *    asks is_there: it sets POOL in the `alert` of all deques, passes a heavy fence if that was new,
+ *    and looks at the deques. So either it sees the half, or the owner sees POOL, by 8. If POOL was
+ *    set already the pool's own heavy fence stands before the look at `alert`: an owner that takes
+ *    it out later sees that the worker sleeps.
+ * B. Who takes POOL out tells the pool, as if it had posted (bide_pool_tell_). It acquires `alert`,
+ *    so it sees who sleeps. Where it leaves the waking to a worker that searches, that one comes to
+ *    A again before POOL is missed.
+ * C. A deque begins with POOL set. So the first push of each tells the pool that there is this other
+ *    kind of work at all.
+ */
+#include "bide/join.h"
+
+#include "worker.h"
+
+#include "bide/coroutine.h"
+#include "bide/sync_wait.h"
+#include "bide/task.h"
+
+BIDE_THREAD_LOCAL bide_join_deque_ *bide_join_here_;
+
+/* ---- The deque ---- */
+
+bool bide_join_pop_last_(bide_join_deque_ *deque, size_t bottom)
+{
+    size_t top = bottom;
+    /* relaxed: what the owner takes it has pushed itself */
+    bool is_own = bide_atomic_compare_exchange(&deque->top, &top, bottom + 1, relaxed, relaxed);
+    /* relaxed: nothing is left below it */
+    bide_atomic_store(&deque->bottom, bottom + 1, relaxed);
+    return is_own;
+}
+
+bide_join_half_ *bide_join_steal_(bide_join_deque_ *victim, const bide_join_half_ *awaited)
+{
+    if (bide_join_deque_is_empty_(victim))
+        return NULL;
+    size_t top = bide_atomic_load(&victim->top, relaxed);
+    bide_atomic_fence_heavy(); /* 2; partner: the light fence in pop */
+    /* acquire: partner is the release in push and pop; the slot and the half are written (3) */
+    size_t bottom = bide_atomic_load(&victim->bottom, acquire);
+    if ((ptrdiff_t)(bottom - top) <= 0)
+        return NULL;
+    bide_join_half_ *half = bide_atomic_load(&victim->slots[top % BIDE_JOIN_SLOTS_], relaxed);
+    if (awaited != NULL && bide_atomic_load(&awaited->state, relaxed) == BIDE_JOIN_DONE_)
+        return NULL; /* 5 */
+    /* release: partner is the owner's acquire in push; the slot has been read */
+    if (!bide_atomic_compare_exchange(&victim->top, &top, top + 1, release, relaxed))
+        return NULL;
+    return half;
+}
+
+void bide_join_in_turn_(void (*first)(void *argument), void *first_argument,
+                        void (*second)(void *argument), void *second_argument)
+{
+    first(first_argument);
+    second(second_argument);
+}
+
+/* ---- Stealing, and waiting for what was stolen ---- */
+
+void bide_join_run_(bide_join_deque_ *own, bide_join_deque_ *victim, bide_join_half_ *half)
+{
+    bide_atomic_store(&half->state, (uintptr_t)own, relaxed);
+    bide_join_tell_(victim);
+    half->function(half->argument);
+    /* release: partner is the joiner's load in wait; what the half has written */
+    bide_atomic_store(&half->state, BIDE_JOIN_DONE_, release);
+    bide_join_tell_(own); /* the half may be gone */
+}
+
+/* Sleeps until there is news on the deque; `state` is what the half's was. */
+static void sleep_on(bide_join_deque_ *deque, const bide_join_half_ *half, uintptr_t state)
+{
+    uint32_t signal = bide_atomic_load(&deque->signal, relaxed);
+    /* release: partner is the exchange in alerted; it counts on what was read here (8) */
+    bide_atomic_fetch_or(&deque->alert, BIDE_JOIN_SLEEPERS_, release);
+    bide_atomic_fence_heavy(); /* 8; partner: the light fence in tell */
+    if (bide_atomic_load(&half->state, relaxed) == state && bide_join_deque_is_empty_(deque))
+        bide_platform.wait(&deque->signal, signal, BIDE_FOREVER);
+}
+
+void bide_join_wait_(bide_join_deque_ *own, bide_join_half_ *half)
+{
+    for (int looks = 0;;) {
+        /* acquire: partner is the release in run */
+        uintptr_t state = bide_atomic_load(&half->state, acquire);
+        if (state == BIDE_JOIN_DONE_)
+            return;
+        bide_join_deque_ *thief = state == BIDE_JOIN_WAITS_ ? NULL : (bide_join_deque_ *)state;
+        bide_join_half_ *inside = thief != NULL ? bide_join_steal_(thief, half) : NULL;
+        if (inside != NULL) {
+            bide_join_run_(own, thief, inside);
+            looks = 0;
+        } else if (looks++ < BIDE_JOIN_LOOKS_) {
+            bide_cpu_relax();
+        } else {
+            sleep_on(thief != NULL ? thief : own, half, state);
+        }
+    }
+}
+
+/* ---- The pool ---- */
+
+/* Steals from another worker, and runs that. */
+static bool run(bide_pool_worker *worker)
+{
+    bide_thread_pool *pool = worker->pool;
+    if (!bide_join_deque_is_empty_(&worker->join))
+        return false; /* 5: a half that runs coroutines while it waits */
+    unsigned at = (worker->random >> 8) % pool->count;
+    for (unsigned i = 0; i < pool->count; i++, at = at + 1 == pool->count ? 0 : at + 1) {
+        bide_pool_worker *victim = &pool->workers[at];
+        bide_join_half_ *half = victim != worker ? bide_join_steal_(&victim->join, NULL) : NULL;
+        if (half == NULL)
+            continue;
+        bide_atomic_store(&worker->steals, bide_atomic_load(&worker->steals, relaxed) + 1, relaxed);
+        bide_pool_found_(worker);
+        bide_join_run_(&worker->join, &victim->join, half);
+        return true;
+    }
+    return false;
+}
+
+static bool is_there(bide_thread_pool *pool)
+{
+    bool is_new = false;
+    for (unsigned i = 0; i < pool->count; i++) {
+        bide_join_deque_ *deque = &pool->workers[i].join;
+        if ((bide_atomic_load(&deque->alert, relaxed) & BIDE_JOIN_POOL_) != 0)
+            continue;
+        /* release: partner is the exchange in alerted; who sleeps (B) */
+        bide_atomic_fetch_or(&deque->alert, BIDE_JOIN_POOL_, release);
+        is_new = true;
+    }
+    if (is_new)
+        bide_atomic_fence_heavy(); /* A; partner: the light fence in tell */
+    for (unsigned i = 0; i < pool->count; i++) {
+        if (!bide_join_deque_is_empty_(&pool->workers[i].join))
+            return true;
+    }
+    return false;
+}
+
+void bide_join_alerted_(bide_join_deque_ *deque)
+{
+    static const bide_pool_extra halves = {run, is_there};
+    /* acquire: partners are the releases in sleep_on and is_there */
+    uint32_t alert = bide_atomic_exchange(&deque->alert, 0, acquire);
+    if ((alert & BIDE_JOIN_SLEEPERS_) != 0) {
+        bide_atomic_fetch_add(&deque->signal, 1, relaxed);
+        bide_platform.wake(&deque->signal, UINT32_MAX);
+    }
+    if ((alert & BIDE_JOIN_POOL_) != 0) {
+        bide_thread_pool *pool = bide_container_of(deque, bide_pool_worker, join)->pool;
+        bide_pool_set_extra_(pool, &halves);
+        bide_pool_tell_(pool);
+    }
+}
+
+/* ---- From outside ---- */
+
+struct call {
+    bide_task task;
+    void (*function)(void *argument);
+    void *argument;
+};
+
+bide_coroutine(call_body)
+{
+    bide_begin(call_body, struct call * self);
+    self->function(self->argument);
+    bide_end();
+}
+
+void bide_call_in(bide_thread_pool *pool, void (*function)(void *argument), void *argument)
+{
+    if (bide_pool_worker_of_(pool) != NULL) {
+        function(argument);
+        return;
+    }
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    struct call call = {.function = function, .argument = argument};
+    bide_atomic_fetch_add(&pool->calls, 1, relaxed);
+    bide_sync_wait_in(&context, bide_task_init(&call.task, &call_body));
+    bide_atomic_fetch_sub(&pool->calls, 1, relaxed);
+}
+
+struct join {
+    void (*functions[2])(void *argument);
+    void *arguments[2];
+};
+
+static void join(void *argument)
+{
+    struct join *self = argument;
+    bide_join(self->functions[0], self->arguments[0], self->functions[1], self->arguments[1]);
+}
+
+void bide_join_in(bide_thread_pool *pool, void (*first)(void *argument), void *first_argument,
+                  void (*second)(void *argument), void *second_argument)
+{
+    struct join both = {{first, second}, {first_argument, second_argument}};
+    bide_call_in(pool, join, &both);
+}

@@ -1,0 +1,223 @@
+/*
+ * The deque of joins: halves that are popped, stolen, waited for and helped with at once. Each runs
+ * once, its joiner sees what it has written, and a joiner runs nothing foreign while it waits.
+ */
+#include "bide/check.h"
+#include "bide/join.h"
+
+#include "../../src/schedule/pool/worker.h"
+
+enum { HALVES = 4, OWNER = 1 }; /* the first thread */
+
+struct half {
+    bide_join_half_ half;
+    struct state *state;
+    void (*function)(void *argument);
+    int runs;
+    int result;
+};
+
+typedef struct state {
+    bide_join_deque_ deques[BIDE_CHECK_THREADS + 1];
+    struct half halves[HALVES];
+    bool waits[BIDE_CHECK_THREADS + 1]; /* each thread's own */
+} state;
+
+static bide_join_deque_ *own_deque(state *s)
+{
+    return &s->deques[bide_check_thread()];
+}
+
+static void leaf(void *argument)
+{
+    struct half *self = argument;
+    self->runs++;
+    self->result = 1;
+}
+
+/* What does not come from inside the half that a joiner waits for. */
+static void foreign(void *argument)
+{
+    struct half *self = argument;
+    bide_check_assert(!self->state->waits[bide_check_thread()]);
+    leaf(self);
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    for (unsigned i = 0; i <= BIDE_CHECK_THREADS; i++)
+        bide_join_deque_init_(&s->deques[i], 0);
+    for (unsigned i = 0; i < HALVES; i++) {
+        s->halves[i].function = leaf;
+        s->halves[i].state = s;
+        bide_atomic_init(&s->halves[i].half.state, BIDE_JOIN_DONE_); /* of another, before */
+    }
+}
+
+static bool push(state *s, unsigned index)
+{
+    bide_join_deque_ *deque = own_deque(s);
+    s->halves[index].half.function = s->halves[index].function;
+    s->halves[index].half.argument = &s->halves[index];
+    return bide_join_push_(deque, bide_atomic_load(&deque->bottom, relaxed),
+                           &s->halves[index].half);
+}
+
+/* The second part of bide_join: when it returns, the half has run, and may be pushed again. */
+static void pop(state *s, unsigned index)
+{
+    struct half *half = &s->halves[index];
+    bide_join_deque_ *deque = own_deque(s);
+    if (bide_join_pop_(deque, bide_atomic_load(&deque->bottom, relaxed) - 1)) {
+        half->half.function(half);
+    } else {
+        s->waits[bide_check_thread()] = true;
+        bide_join_wait_(deque, &half->half);
+        s->waits[bide_check_thread()] = false;
+    }
+    bide_check_assert(half->runs == 1 && half->result == 1);
+    half->runs = 0;
+    half->result = 0;
+}
+
+static void steal_from(state *s, unsigned victim)
+{
+    bide_join_half_ *half = bide_join_steal_(&s->deques[victim], NULL);
+    if (half != NULL)
+        bide_join_run_(own_deque(s), &s->deques[victim], half);
+}
+
+static void thief(void *p)
+{
+    steal_from(p, OWNER);
+}
+
+static void twice_thief(void *p)
+{
+    steal_from(p, OWNER);
+    steal_from(p, OWNER);
+}
+
+static void finish(void *p)
+{
+    state *s = p;
+    for (unsigned i = 0; i < HALVES; i++)
+        bide_check_assert(s->halves[i].runs == 0);
+    for (unsigned i = 0; i <= BIDE_CHECK_THREADS; i++)
+        bide_check_assert(bide_join_deque_is_empty_(&s->deques[i]));
+}
+
+#define SCENARIO(variable, text, ...)                                             \
+    static const bide_check_scenario variable = {.name = text,                    \
+                                                 .size = sizeof(state),           \
+                                                 .cxx20_release_sequences = true, \
+                                                 .finish = finish,                \
+                                                 .never_spurious = true,          \
+                                                 __VA_ARGS__}
+
+/* ---- One owner ---- */
+
+static void join_one(void *p)
+{
+    bide_check_assert(push(p, 0));
+    pop(p, 0);
+}
+
+static void join_two(void *p)
+{
+    bide_check_assert(push(p, 0));
+    bide_check_assert(push(p, 1));
+    pop(p, 1);
+    pop(p, 0);
+}
+
+/* The second lies where the first did, in memory and in the deque's slots. */
+static void join_one_again(void *p)
+{
+    join_one(p);
+    join_one(p);
+}
+
+static void join_more_than_there_is_room_for(void *p)
+{
+    bide_check_assert(push(p, 0));
+    bide_check_assert(push(p, 1));
+    bool is_forked = push(p, 2);
+    if (is_forked)
+        pop(p, 2);
+    pop(p, 1);
+    pop(p, 0);
+}
+
+SCENARIO(one, "a_half_is_popped_or_stolen", .setup = setup, .threads = {join_one, thief});
+SCENARIO(one_two_thieves, "a_half_is_stolen_by_one_of_two", .setup = setup,
+         .threads = {join_one, thief, thief});
+SCENARIO(two, "two_halves_are_popped_or_stolen", .setup = setup, .threads = {join_two, thief});
+SCENARIO(two_stolen, "two_halves_are_stolen_by_one", .setup = setup,
+         .threads = {join_two, twice_thief});
+SCENARIO(again, "a_half_is_joined_where_another_was", .setup = setup, .preemptions = 2,
+         .threads = {join_one_again, twice_thief});
+SCENARIO(full, "a_slot_is_used_again_when_its_half_was_stolen", .setup = setup, .preemptions = 2,
+         .threads = {join_more_than_there_is_room_for, thief});
+
+/* ---- Helping ---- */
+
+/* Has one half inside it, number 1. */
+static void nest(void *argument)
+{
+    struct half *self = argument;
+    push(self->state, 1);
+    leaf(self);
+    pop(self->state, 1);
+}
+
+static void setup_nested(void *p)
+{
+    state *s = p;
+    setup(p);
+    s->halves[0].function = nest;
+    s->halves[2].function = foreign;
+}
+
+/* What the thief of the first does then has nothing to do with it. */
+static void thief_with_other_work(void *p)
+{
+    steal_from(p, OWNER);
+    push(p, 2);
+    pop(p, 2);
+}
+
+SCENARIO(helped, "a_joiner_helps_with_what_is_inside", .setup = setup_nested, .preemptions = 1,
+         .threads = {join_one, thief});
+
+static void setup_foreign(void *p)
+{
+    state *s = p;
+    setup(p);
+    s->halves[2].function = foreign;
+}
+
+SCENARIO(not_helped_leaf, "a_joiner_leaves_alone_what_comes_after", .setup = setup_foreign,
+         .threads = {join_one, thief_with_other_work});
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {
+        &one, &one_two_thieves, &two, &two_stolen, &again, &full, &helped, &not_helped_leaf, NULL};
+    static const char *const files[] = {"join_deque.h", "join.c", NULL};
+    static const bide_check_reason reasons[] = {
+        {"bide_join_push_", "load", "&deque->top", "relaxed",
+         "the thief would have to read what is written after its exchange: RC11 has no such loads"},
+        {"bide_join_steal_", "compare_exchange", "&victim->top", "relaxed",
+         "the thief would have to read what is written after its exchange: RC11 has no such loads"},
+        {"sleep_on", "fetch_or", "&deque->alert", "relaxed",
+         "the joiner would have to read what is written after it asked: RC11 has no such loads"},
+        {"bide_join_alerted_", "exchange", "&deque->alert", "relaxed",
+         "the joiner would have to read what is written after it asked: RC11 has no such loads; "
+         "and "
+         "the pool, whose workers acquire by it, is not in these scenarios"},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});
+}

@@ -27,7 +27,7 @@ bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's own, for the peers in C++20.
 newer='clang-19'
 # The queues and channels that bide's are measured beside.
-queues='cargo rustc librust-tokio-dev libboost-dev libck-dev libconcurrentqueue-dev libreaderwriterqueue-dev libtbb-dev liburcu-dev'
+queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev libconcurrentqueue-dev libreaderwriterqueue-dev libtbb-dev liburcu-dev'
 
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'

@@ -53,6 +53,21 @@ static inline uint32_t rounds_of(uint32_t usual)
     return rounds == 0 ? 1 : rounds > UINT32_MAX ? UINT32_MAX : (uint32_t)rounds;
 }
 
+/*
+ * How many wait at once where each takes some stack if waking nests: 20,000, too many for a small stack (small_stack.h)
+ * at the least that a call can take, and a million in the long tests. A share of the rounds makes it no smaller.
+ */
+static inline uint32_t crowd_of_waiters(void)
+{
+    static uint32_t crowd;
+    if (crowd == 0) {
+        enum { ENOUGH = 20000 };
+        uint32_t rounds = rounds_of(ENOUGH);
+        crowd = rounds < ENOUGH ? ENOUGH : rounds;
+    }
+    return crowd;
+}
+
 #endif
 
 /* A small generator: the next number of the sequence that *state stands at. */

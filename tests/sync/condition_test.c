@@ -1,6 +1,6 @@
 /*
  * The condition: who is notified, and who is not; the mutex is held whatever the wait ends with; waits that are cut
- * short; a million in line; and at random, with threads.
+ * short; a crowd in line; and at random, with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -328,7 +328,7 @@ static void misuse_is_told_with_object_and_caller(void **state)
 }
 #endif
 
-/* ---- A million in line, on a small stack ---- */
+/* ---- A crowd in line, on a small stack ---- */
 
 #if TESTING_HOSTED
 static uint32_t ended;
@@ -344,7 +344,7 @@ bide_coroutine(link_body)
     bide_begin(link_body, struct link * self);
     bide_try(bide_mutex_lock(&self->waiter.lock, &self->pair->mutex));
     bide_try(bide_condition_wait(&self->waiter.wait, &self->pair->condition, &self->waiter.lock));
-    if (++ended < 500000)
+    if (++ended < crowd_of_waiters() / 2)
         bide_condition_notify_one(&self->pair->condition);
     else
         bide_condition_notify_all(&self->pair->condition);
@@ -352,15 +352,13 @@ bide_coroutine(link_body)
     bide_end();
 }
 
-enum { MILLION = 1000000 };
-
 static void *wake_a_chain(void *argument)
 {
     struct link *links = argument;
     struct pair pair;
     bide_mutex_init(&pair.mutex);
     bide_condition_init(&pair.condition);
-    for (int i = 0; i < MILLION; i++) {
+    for (uint32_t i = 0; i < crowd_of_waiters(); i++) {
         links[i].pair = &pair;
         bide_start(&links[i].task.frame, &link_body, &bide_default_context);
         bide_resume(&links[i].task.frame);
@@ -369,16 +367,16 @@ static void *wake_a_chain(void *argument)
     return NULL;
 }
 
-static void a_million_in_line_wake_each_other_on_a_small_stack(void **state)
+static void those_of_a_crowd_wake_each_other_on_a_small_stack(void **state)
 {
     (void)state;
-    if (BIDE_CONDITION_MOST < MILLION)
+    if (BIDE_CONDITION_MOST < crowd_of_waiters())
         skip();
-    struct link *links = calloc(MILLION, sizeof *links);
+    struct link *links = calloc(crowd_of_waiters(), sizeof *links);
     assert_non_null(links);
     ended = 0;
     on_a_small_stack(wake_a_chain, links);
-    assert_int_equal(ended, MILLION);
+    assert_int_equal(ended, crowd_of_waiters());
     free(links);
 }
 
@@ -491,7 +489,7 @@ int main(void)
 #endif
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
-        cmocka_unit_test(a_million_in_line_wake_each_other_on_a_small_stack),
+        cmocka_unit_test(those_of_a_crowd_wake_each_other_on_a_small_stack),
         cmocka_unit_test(no_notification_is_lost),
 #endif
     };

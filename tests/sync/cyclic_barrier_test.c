@@ -334,9 +334,7 @@ static void misuse_is_told(void **state)
 #endif
 }
 
-/* ---- A million, on a small stack ---- */
-
-enum { MILLION = 1000000 };
+/* ---- A crowd, on a small stack ---- */
 
 static uint32_t passed;
 
@@ -357,10 +355,11 @@ bide_coroutine(small_body)
 
 static uint32_t many(void)
 {
-    return MILLION < BIDE_CYCLIC_BARRIER_MOST ? MILLION : BIDE_CYCLIC_BARRIER_MOST;
+    return crowd_of_waiters() < BIDE_CYCLIC_BARRIER_MOST ? crowd_of_waiters()
+                                                         : BIDE_CYCLIC_BARRIER_MOST;
 }
 
-static void *meet_a_million(void *argument)
+static void *meet_a_crowd(void *argument)
 {
     struct small *all = argument;
     bide_cyclic_barrier barrier;
@@ -373,13 +372,13 @@ static void *meet_a_million(void *argument)
     return NULL;
 }
 
-static void a_million_meet_twice_on_a_small_stack(void **state)
+static void a_crowd_meets_twice_on_a_small_stack(void **state)
 {
     (void)state;
-    struct small *all = calloc(MILLION, sizeof *all);
+    struct small *all = calloc(crowd_of_waiters(), sizeof *all);
     assert_non_null(all);
     passed = 0;
-    on_a_small_stack(meet_a_million, all);
+    on_a_small_stack(meet_a_crowd, all);
     assert_int_equal(passed, many());
     free(all);
 }
@@ -497,7 +496,7 @@ int main(void)
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(misuse_is_told),
-        cmocka_unit_test(a_million_meet_twice_on_a_small_stack),
+        cmocka_unit_test(a_crowd_meets_twice_on_a_small_stack),
         cmocka_unit_test(each_phase_is_complete_for_all_however_often_some_give_up),
 #endif
     };

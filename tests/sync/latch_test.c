@@ -185,9 +185,7 @@ static void misuse_is_told_with_object_and_caller(void **state)
 #endif
 }
 
-/* ---- A million, on a small stack ---- */
-
-enum { MILLION = 1000000 };
+/* ---- A crowd, on a small stack ---- */
 
 static uint32_t passed;
 
@@ -205,12 +203,12 @@ bide_coroutine(small_body)
     bide_end();
 }
 
-static void *meet_a_million(void *argument)
+static void *meet_a_crowd(void *argument)
 {
     struct small *all = argument;
     bide_latch latch;
-    bide_latch_init(&latch, MILLION);
-    for (int i = 0; i < MILLION; i++) {
+    bide_latch_init(&latch, crowd_of_waiters());
+    for (uint32_t i = 0; i < crowd_of_waiters(); i++) {
         all[i].latch = &latch;
         bide_start(&all[i].task.frame, &small_body, &bide_default_context);
         bide_resume(&all[i].task.frame);
@@ -218,14 +216,14 @@ static void *meet_a_million(void *argument)
     return NULL;
 }
 
-static void a_million_meet_on_a_small_stack(void **state)
+static void a_crowd_meets_on_a_small_stack(void **state)
 {
     (void)state;
-    struct small *all = calloc(MILLION, sizeof *all);
+    struct small *all = calloc(crowd_of_waiters(), sizeof *all);
     assert_non_null(all);
     passed = 0;
-    on_a_small_stack(meet_a_million, all);
-    assert_int_equal(passed, MILLION);
+    on_a_small_stack(meet_a_crowd, all);
+    assert_int_equal(passed, crowd_of_waiters());
     free(all);
 }
 
@@ -319,7 +317,7 @@ int main(void)
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
-        cmocka_unit_test(a_million_meet_on_a_small_stack),
+        cmocka_unit_test(a_crowd_meets_on_a_small_stack),
         cmocka_unit_test(a_waiter_sees_all_and_frees_it),
 #endif
     };

@@ -1,5 +1,5 @@
 /*
- * The mutex: one at a time, in the order in which they came; keys; close; a million in line; and at
+ * The mutex: one at a time, in the order in which they came; keys; close; a crowd in line; and at
  * random, with threads.
  */
 #define _GNU_SOURCE
@@ -212,7 +212,7 @@ static void misuse_is_told_with_object_and_caller(void **state)
 }
 #endif
 
-/* ---- A million in line, on a small stack ---- */
+/* ---- A crowd in line, on a small stack ---- */
 
 #if TESTING_HOSTED
 static uint32_t locked;
@@ -232,8 +232,6 @@ bide_coroutine(link_body)
     bide_end();
 }
 
-enum { MILLION = 1000000 };
-
 static void *wake_a_chain(void *argument)
 {
     struct link *links = argument;
@@ -241,7 +239,7 @@ static void *wake_a_chain(void *argument)
     bide_mutex_waiter first;
     bide_mutex_init(&mutex);
     bide_mutex_try_lock(&first, &mutex);
-    for (int i = 0; i < MILLION; i++) {
+    for (uint32_t i = 0; i < crowd_of_waiters(); i++) {
         links[i].mutex = &mutex;
         bide_await_later(bide_task_init(&links[i].task, &link_body));
         links[i].task.frame.context = &bide_default_context;
@@ -252,14 +250,14 @@ static void *wake_a_chain(void *argument)
     return NULL;
 }
 
-static void a_million_in_line_each_wakes_the_next_on_a_small_stack(void **state)
+static void a_crowd_in_line_each_wakes_the_next_on_a_small_stack(void **state)
 {
     (void)state;
-    struct link *links = calloc(MILLION, sizeof *links);
+    struct link *links = calloc(crowd_of_waiters(), sizeof *links);
     assert_non_null(links);
     locked = 0;
     on_a_small_stack(wake_a_chain, links);
-    assert_int_equal(locked, MILLION);
+    assert_int_equal(locked, crowd_of_waiters());
     free(links);
 }
 
@@ -327,7 +325,7 @@ int main(void)
 #endif
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_locks_it_until_a_deadline),
-        cmocka_unit_test(a_million_in_line_each_wakes_the_next_on_a_small_stack),
+        cmocka_unit_test(a_crowd_in_line_each_wakes_the_next_on_a_small_stack),
         cmocka_unit_test(each_locks_it_or_is_told_why_not),
 #endif
     };

@@ -269,9 +269,7 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
 }
 #endif
 
-/* ---- A million in line, on a small stack ---- */
-
-enum { MILLION = 1000000 };
+/* ---- A crowd in line, on a small stack ---- */
 
 static uint32_t passed;
 
@@ -289,30 +287,30 @@ bide_coroutine(small_body)
     bide_end();
 }
 
-static void *notify_a_million(void *argument)
+static void *notify_a_crowd(void *argument)
 {
     struct small *all = argument;
     bide_notify notify;
     bide_notify_init(&notify);
-    for (int i = 0; i < MILLION; i++) {
+    for (uint32_t i = 0; i < crowd_of_waiters(); i++) {
         all[i].notify = &notify;
         bide_start(&all[i].task.frame, &small_body, &bide_default_context);
         bide_resume(&all[i].task.frame);
     }
-    for (int i = 0; i < MILLION / 2; i++)
+    for (uint32_t i = 0; i < crowd_of_waiters() / 2; i++)
         bide_notify_one(&notify);
     bide_notify_all(&notify);
     return NULL;
 }
 
-static void a_million_are_notified_on_a_small_stack(void **state)
+static void a_crowd_is_notified_on_a_small_stack(void **state)
 {
     (void)state;
-    struct small *all = calloc(MILLION, sizeof *all);
+    struct small *all = calloc(crowd_of_waiters(), sizeof *all);
     assert_non_null(all);
     passed = 0;
-    on_a_small_stack(notify_a_million, all);
-    assert_int_equal(passed, MILLION);
+    on_a_small_stack(notify_a_crowd, all);
+    assert_int_equal(passed, crowd_of_waiters());
     free(all);
 }
 
@@ -441,7 +439,7 @@ int main(void)
 #if BIDE_DEBUG
         cmocka_unit_test(to_destroy_it_while_it_is_awaited_is_misuse),
 #endif
-        cmocka_unit_test(a_million_are_notified_on_a_small_stack),
+        cmocka_unit_test(a_crowd_is_notified_on_a_small_stack),
         cmocka_unit_test(no_wait_remains_beside_what_it_waits_for),
 #endif
     };

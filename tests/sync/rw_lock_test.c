@@ -1,6 +1,6 @@
 /*
  * The reader-writer lock: readers together, writers alone, first come, first served; downgrading; waits that are cut
- * short; a million in line; and at random, with threads.
+ * short; a crowd in line; and at random, with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -290,7 +290,7 @@ static void misuse_is_told_with_object_and_caller(void **state)
 }
 #endif
 
-/* ---- A million in line, on a small stack ---- */
+/* ---- A crowd in line, on a small stack ---- */
 
 #if TESTING_HOSTED
 static uint32_t locked;
@@ -314,8 +314,6 @@ bide_coroutine(link_body)
     bide_end();
 }
 
-enum { MILLION = 1000000 };
-
 static void *wake_a_chain(void *argument)
 {
     struct link *links = argument;
@@ -323,7 +321,7 @@ static void *wake_a_chain(void *argument)
     bide_rw_lock_waiter first;
     bide_rw_lock_init(&rw);
     bide_rw_lock_try_write(&first, &rw);
-    for (int i = 0; i < MILLION; i++) {
+    for (uint32_t i = 0; i < crowd_of_waiters(); i++) {
         links[i].rw = &rw;
         links[i].writes = i % 4 == 0;
         bide_start(&links[i].task.frame, &link_body, &bide_default_context);
@@ -333,14 +331,14 @@ static void *wake_a_chain(void *argument)
     return NULL;
 }
 
-static void a_million_in_line_wake_each_other_on_a_small_stack(void **state)
+static void those_of_a_crowd_wake_each_other_on_a_small_stack(void **state)
 {
     (void)state;
-    struct link *links = calloc(MILLION, sizeof *links);
+    struct link *links = calloc(crowd_of_waiters(), sizeof *links);
     assert_non_null(links);
     locked = 0;
     on_a_small_stack(wake_a_chain, links);
-    assert_int_equal(locked, MILLION);
+    assert_int_equal(locked, crowd_of_waiters());
     free(links);
 }
 
@@ -430,7 +428,7 @@ int main(void)
 #endif
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_locks_it_until_a_deadline),
-        cmocka_unit_test(a_million_in_line_wake_each_other_on_a_small_stack),
+        cmocka_unit_test(those_of_a_crowd_wake_each_other_on_a_small_stack),
         cmocka_unit_test(each_locks_it_or_is_told_why_not),
 #endif
     };

@@ -2,9 +2,11 @@
 # The core needs a compiler and six functions of a platform table, nothing else: freestanding_test.sh ROOT.
 #
 #   1. Its sources compile without a hosted C library, by each compiler that is here, in both variants of
-#      the bodies, without a warning. (With BIDE_COMPILERS by those only, at -O0, and where no body is in one variant.)
+#      the bodies, without a warning. (With BIDE_COMPILERS by those only, as far as their syntax, and where no body
+#      is in one variant.)
 #   2. All objects together leave nothing undefined but the platform table and what every compiler may
-#      call in freestanding code.
+#      call in freestanding code. (With BIDE_COMPILERS those of BIDE_LIBRARY,
+#      which is hosted, and measures a string.)
 #   3. Its sources and headers include no header of an operating system, and none of a higher floor.
 
 set -u
@@ -50,30 +52,35 @@ done
 # shellcheck disable=SC2086 # a list of files
 with_bodies=$(grep -lE "$bodies" $sources)
 
-level=-O2
-[ -z "${BIDE_COMPILERS-}" ] || level=-O0
+# 1 for one compiler and one variant.
+check_syntax() { # COMPILER BIDE_STANDARD_C
+    [ "$2" -eq 0 ] && compiled=$sources || compiled=$with_bodies
+    # shellcheck disable=SC2086 # a list of files
+    "$1" -std=c11 -ffreestanding -Iinclude -Wall -Wextra -Werror -DBIDE_STANDARD_C="$2" -fsyntax-only \
+        $compiled || fail "$1, variant $2"
+}
 
 # 1 and 2 for one compiler and one variant.
 build_and_link_nothing() { # COMPILER BIDE_STANDARD_C
-    if [ -n "${BIDE_COMPILERS-}" ] && [ "$2" -eq 1 ]; then
-        compiled=$with_bodies # (the others' objects are there)
-    else
-        compiled=$sources
-        rm -f "$objects"/*
-    fi
-    for source in $compiled; do
-        "$1" -std=c11 $level -ffreestanding -nostdlib -Iinclude -Wall -Wextra -Werror \
+    rm -f "$objects"/*
+    for source in $sources; do
+        "$1" -std=c11 -O2 -ffreestanding -nostdlib -Iinclude -Wall -Wextra -Werror \
             -DBIDE_STANDARD_C="$2" -c "$source" \
             -o "$objects/$(echo "$source" | tr / _).o" || fail "$1, variant $2: $source"
     done
-    nm -g "$objects"/*.o >"$objects/symbols" || fail "$1, variant $2: nm"
+    link_nothing "$1, variant $2"
+}
+
+# 2, of what is in $objects.
+link_nothing() { # WHOSE
+    nm -g "$objects"/*.o >"$objects/symbols" || fail "$1: nm"
     # NAME, or what comes before it: an address and a letter, or U alone.
     for symbol in $(awk '
             NF == 2 && $1 ~ /^[Uuvw]$/ { wanted[$2] = 1 }
             NF == 3 { defined[$3] = 1 }
             END { for (name in wanted) if (!(name in defined)) print name }' \
         "$objects/symbols"); do
-        is_in "$symbol" "$allowed" || fail "$1, variant $2: the core needs $symbol"
+        is_in "$symbol" "$allowed" || fail "$1: the core needs $symbol"
     done
 }
 
@@ -81,9 +88,20 @@ compilers=0
 for compiler in ${BIDE_COMPILERS:-gcc clang}; do
     command -v "$compiler" >/dev/null || continue
     compilers=$((compilers + 1))
-    build_and_link_nothing "$compiler" 0
-    build_and_link_nothing "$compiler" 1
+    for variant in 0 1; do
+        if [ -n "${BIDE_COMPILERS-}" ]; then
+            check_syntax "$compiler" $variant
+        else
+            build_and_link_nothing "$compiler" $variant
+        fi
+    done
 done
+if [ -n "${BIDE_COMPILERS-}" ]; then
+    (cd "$objects" && ar x "$BIDE_LIBRARY" && rm -f src_schedule_* src_system_* src_inspect_*)
+    [ "$(ls "$objects" | wc -l)" -eq "$(echo $sources | wc -w)" ] || fail "$BIDE_LIBRARY has other objects"
+    allowed="$allowed strlen"
+    link_nothing "$BIDE_LIBRARY"
+fi
 
 # 3. A header says on which floor it stands; those in detail/ are parts of others, on their floor.
 is_core_header() {

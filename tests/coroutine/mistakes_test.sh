@@ -13,7 +13,7 @@
 #
 # The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
 # never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2, a program in
-# C not in C++ too, with the library BIDE_LIBRARY if that is given, and what is told when it runs in one variant.
+# C not in C++ too, with the library BIDE_LIBRARY if that is given, and in one variant if both tell of it.
 set -u
 include=$1
 shift
@@ -84,9 +84,7 @@ for file in "$@"; do
             case " $only " in *" ${cc%%-*} "*) ;; *) continue ;; esac ;;
         esac
         variants='0 1'
-        case $how,$only in
-        run,) [ -z "${BIDE_COMPILERS-}" ] || variants=0 ;;
-        esac
+        [ -z "${BIDE_COMPILERS-}" ] || [ -n "$only" ] || variants=0
         for variant in $variants; do
             case " $only " in *" 0 "* | *" 1 "*)
                 case " $only " in *" $variant "*) ;; *) continue ;; esac ;;

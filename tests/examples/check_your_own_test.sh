@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The example that checks code of one's own, against an installed bide: installs the build into a temporary
 # folder, builds the example there with nothing else, and runs it as docs/checking.md shows it. What is shown of
-# its files and of its output must be so. check_your_own_test.sh SOURCE-ROOT BUILD-ROOT. Prints a line a case, in TAP.
+# its files and of its output must be so. By the compilers that BIDE_COMPILERS names, or both.
+# check_your_own_test.sh SOURCE-ROOT BUILD-ROOT. Prints a line a case, in TAP.
 
 set -u
 export LC_ALL=C
@@ -88,7 +89,7 @@ check 'pkg-config knows how to compile' \
     grep -qw -e -DBIDE_CHECK=1 <(pkg-config --cflags bide-check)
 check 'the documents show the files of the example' same_files
 
-for cc in gcc clang; do
+for cc in ${BIDE_COMPILERS:-gcc clang}; do
     if ! command -v "$cc" >/dev/null; then
         cases=$((cases + 1))
         echo "ok $cases - $cc # SKIP it is not installed"

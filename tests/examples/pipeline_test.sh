@@ -90,9 +90,10 @@ agrees() { # NAME FILE
 
 # ---- Files of all kinds ----
 
-find "$root/include" "$root/src" -name '*.[ch]' -exec cat {} + >sources
+# (larger than two blocks; `sort` takes most of the time here)
+find "$root/include" "$root/src" -name '*.[ch]' -exec cat {} + 2>/dev/null | head -c 600000 >sources
 if [ -r /var/lib/dpkg/status ]; then
-    cp /var/lib/dpkg/status text
+    head -c 600000 /var/lib/dpkg/status >text
     agrees 'a package list' text
 else
     cp sources text

@@ -16,11 +16,13 @@
 
 enum {
     MILLION = 1000000,
-    AWAITS = SANITIZED ? MILLION : 10 * MILLION,
 };
 
 /* What the functions on the small stack found. */
 static uint64_t found;
+
+/* How many awaits there are in a loop: a million, and ten in the long tests (a sanitizer takes longer). */
+static int awaits;
 
 /* BIDE_ROUNDS of the environment, or 1: how many times as many transfers and awaits. */
 static uint64_t rounds(void)
@@ -59,7 +61,7 @@ struct looping {
 bide_coroutine(looping_body)
 {
     bide_begin(looping_body, struct looping * self);
-    for (self->i = 0; self->i < AWAITS; self->i++)
+    for (self->i = 0; self->i < awaits; self->i++)
         bide_await(bide_task_init(&self->child.task, &at_once_body));
     bide_end();
 }
@@ -73,11 +75,11 @@ static void *await_in_a_loop(void *unused)
     return NULL;
 }
 
-static void ten_million_awaits_of_children_that_complete_at_once(void **state)
+static void millions_of_awaits_of_children_that_complete_at_once(void **state)
 {
     (void)state;
     on_a_small_stack(await_in_a_loop, NULL);
-    assert_int_equal(found, AWAITS);
+    assert_int_equal(found, (uint64_t)awaits);
 }
 
 /* An awaiter whose suspend returns the other coroutine: symmetric transfer, and nothing else. */
@@ -152,7 +154,7 @@ static uint64_t counts[2];
 
 static void *ping_pong(void *unused)
 {
-    uint64_t left = AWAITS * rounds();
+    uint64_t left = (uint64_t)awaits * rounds();
     struct player ping = {.left = &left};
     struct player pong = {.left = &left};
     (void)unused;
@@ -173,8 +175,8 @@ static void two_coroutines_transfer_to_each_other(void **state)
     (void)state;
     on_a_small_stack(ping_pong, NULL);
     assert_true(found);
-    assert_int_equal(counts[0], AWAITS * rounds() / 2);
-    assert_int_equal(counts[1], AWAITS * rounds() / 2);
+    assert_int_equal(counts[0], (uint64_t)awaits * rounds() / 2);
+    assert_int_equal(counts[1], (uint64_t)awaits * rounds() / 2);
 }
 
 struct link {
@@ -198,7 +200,7 @@ bide_coroutine(link_body)
 /* As many as make the awaits of ten million in a loop, when there are rounds; else one. */
 static uint64_t chains(void)
 {
-    return rounds() == 1 ? 1 : rounds() * AWAITS / MILLION;
+    return rounds() == 1 ? 1 : rounds() * (uint64_t)awaits / MILLION;
 }
 
 static void *await_a_chain(void *unused)
@@ -404,7 +406,7 @@ struct number {
 bide_generator_coroutine(number_body)
 {
     bide_begin(number_body, struct number * self);
-    for (self->i = 0; self->i < AWAITS; self->i++)
+    for (self->i = 0; self->i < (uint64_t)awaits; self->i++)
         bide_yield(&self->i);
     bide_end();
 }
@@ -419,11 +421,11 @@ static void *take_from_a_generator(void *unused)
     return NULL;
 }
 
-static void ten_million_values_of_a_generator(void **state)
+static void millions_of_values_of_a_generator(void **state)
 {
     (void)state;
     on_a_small_stack(take_from_a_generator, NULL);
-    assert_int_equal(found, AWAITS);
+    assert_int_equal(found, (uint64_t)awaits);
 }
 
 struct asynchronous {
@@ -435,7 +437,7 @@ struct asynchronous {
 bide_async_generator_coroutine(asynchronous_body)
 {
     bide_begin(asynchronous_body, struct asynchronous * self);
-    for (self->i = 0; self->i < AWAITS; self->i++) {
+    for (self->i = 0; self->i < (uint64_t)awaits; self->i++) {
         bide_await(bide_task_init(&self->child.task, &at_once_body));
         bide_yield(&self->i);
     }
@@ -475,11 +477,11 @@ static void *take_from_an_asynchronous_generator(void *unused)
     return NULL;
 }
 
-static void ten_million_values_of_an_asynchronous_generator(void **state)
+static void millions_of_values_of_an_asynchronous_generator(void **state)
 {
     (void)state;
     on_a_small_stack(take_from_an_asynchronous_generator, NULL);
-    assert_int_equal(found, 3 * (uint64_t)AWAITS);
+    assert_int_equal(found, 3 * (uint64_t)awaits);
 }
 
 struct nested {
@@ -553,16 +555,17 @@ static void a_million_nested_generators_are_destroyed(void **state)
 
 int main(void)
 {
+    awaits = rounds() == 1 || SANITIZED ? MILLION : 10 * MILLION;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ten_million_awaits_of_children_that_complete_at_once),
+        cmocka_unit_test(millions_of_awaits_of_children_that_complete_at_once),
         cmocka_unit_test(two_coroutines_transfer_to_each_other),
         cmocka_unit_test(a_chain_of_a_million_tasks_each_awaiting_the_next),
         cmocka_unit_test(a_suspended_chain_of_a_million_ends_from_one_wake),
         cmocka_unit_test(a_million_waiters_on_one_event_set_by_a_resumed_waiter),
         cmocka_unit_test(a_chain_of_a_million_events_each_set_by_the_waiter_before),
         cmocka_unit_test(a_million_waiters_on_one_barrier_published_by_a_resumed_waiter),
-        cmocka_unit_test(ten_million_values_of_a_generator),
-        cmocka_unit_test(ten_million_values_of_an_asynchronous_generator),
+        cmocka_unit_test(millions_of_values_of_a_generator),
+        cmocka_unit_test(millions_of_values_of_an_asynchronous_generator),
         cmocka_unit_test(a_million_nested_generators),
         cmocka_unit_test(a_million_nested_generators_are_destroyed),
     };

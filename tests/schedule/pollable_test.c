@@ -309,7 +309,7 @@ static void misuse_is_told(void **state)
  * A loop with epoll and several pollables, each waiting for an event of its own, which threads set in random order;
  * some are cancelled or have deadlines. Each ends once, and what was set is not lost.
  */
-enum { POLLABLES = 8, SETTERS = 3, ENDS = 20000 };
+enum { POLLABLES = 8, SETTERS = 3 };
 
 struct source {
     bide_single_consumer_auto_event event;
@@ -395,7 +395,8 @@ static void run_loop_of_all(const bide_context *context)
     assert_true(epoll >= 0);
     loop.seed = testing_seed();
     uint64_t random = loop.seed;
-    bide_atomic_init(&loop.left, ENDS);
+    const uint32_t ends = rounds_of(20000);
+    bide_atomic_init(&loop.left, ends);
     for (unsigned i = 0; i < POLLABLES; i++) {
         struct source *source = &loop.sources[i];
         struct epoll_event wanted = {.events = EPOLLIN, .data.u32 = i};
@@ -410,7 +411,7 @@ static void run_loop_of_all(const bide_context *context)
         setters[i] = (struct setter){&loop, i};
         threads[i] = schedule_thread(make_and_set, &setters[i]);
     }
-    while (outcome.taken < ENDS) {
+    while (outcome.taken < ends) {
         struct epoll_event events[3];
         int timeout = -1;
         for (unsigned i = 0; i < POLLABLES; i++) {
@@ -419,7 +420,7 @@ static void run_loop_of_all(const bide_context *context)
                 finish_wait(&loop.sources[i], &outcome, context, &random);
             }
         }
-        int count = outcome.taken < ENDS ? epoll_wait(epoll, events, 3, timeout) : 0;
+        int count = outcome.taken < ends ? epoll_wait(epoll, events, 3, timeout) : 0;
         for (int i = 0; i < count; i++) {
             struct source *source = &loop.sources[events[i].data.u32];
             if (!finish_wait(source, &outcome, context, &random))
@@ -441,7 +442,7 @@ static void run_loop_of_all(const bide_context *context)
     close(epoll);
     printf("# %u cancelled, %u too late\n", outcome.cancelled, outcome.late);
     assert_int_equal(outcome.wrong, 0);
-    assert_int_equal(outcome.taken, ENDS);
+    assert_int_equal(outcome.taken, ends);
 }
 
 static void a_loop_waits_for_several_that_other_threads_end(void **state)

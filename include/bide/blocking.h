@@ -16,7 +16,8 @@
  * busy waits, in the order of the calls, in its caller's memory; so the queue needs no bound, and a
  * caller that will not wait for long sets a deadline.
  *
- * Any thread may have a call made. It costs a lock, the waking of a thread, and a post back.
+ * Any thread may have a call made. It costs a lock, the waking of a thread, and a post back. Of a
+ * coroutine on a test loop (test_loop.h) no thread makes the call: the loop does, after a delay.
  *
  * A call can be cut short until a thread has begun it. After that it can be interrupted, if its
  * caller says so (bide_blocking_run_interruptible) and the pool has a signal for it.
@@ -102,6 +103,7 @@ typedef struct bide_blocking_call {
     void (*function)(void *argument);
     int (*interruptible)(void *argument); /* one of these two; the other is NULL */
     void *argument;
+    bide_scheduler *in_place; /* makes it in place of the threads (bide_world); or NULL */
     int status;
 
     /* of the holder of the pool's lock */

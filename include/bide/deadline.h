@@ -11,7 +11,9 @@
  *     no deadline --init--> SET --time--> fires --> ENDED
  *                             +-------end-----------^
  *
- * The scheduler has to have timers; of the inline scheduler's see sleep.h. Setting and ending a deadline costs a timer set and cleared.
+ * Times are nanoseconds of bide_now() (sleep.h): bide_now(bide_this_context()) + 5000000 is in 5 ms.
+ * The scheduler has to have timers; of the inline scheduler's see sleep.h. Setting and ending a
+ * deadline costs a timer set and cleared.
  *
  * Why it is right: src/coroutine/deadline.c.
  *
@@ -46,7 +48,7 @@ typedef struct bide_deadline_waiter {
 } bide_deadline_waiter;
 
 /*
- * Sets a deadline at `time`, nanoseconds of bide_platform.now(): then deadline->source is asked to
+ * Sets a deadline at `time`, nanoseconds of bide_now(): then deadline->source is asked to
  * stop, with -ETIMEDOUT, on the scheduler of `context`. deadline->context is `context` with that
  * source in place of its own, to which it is attached: a request on that one reaches it too, with
  * its reason. One chain of coroutines may run in it (stop.h). `context` and its source outlive the

@@ -74,6 +74,7 @@ typedef struct bide_stop_source bide_stop_source;
 typedef struct bide_coroutine_type bide_coroutine_type;
 typedef struct bide_timer bide_timer;
 typedef struct bide_choice bide_choice;
+typedef struct bide_world bide_world;
 
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter
@@ -249,6 +250,29 @@ bool bide_frame_withdraw_(bide_awaiter *awaiter);
 /* The end of a frame whose code brings no such point. */
 extern const bide_point bide_point_finished;
 
+/*
+ * What a scheduler has in place of the system: a clock, and threads for blocking calls. A test loop
+ * (test_loop.h) has one of its own.
+ */
+struct bide_world {
+    /* The time by which the scheduler sets its timers. Any thread that runs its coroutines. */
+    uint64_t (*now)(bide_scheduler *scheduler);
+
+    /*
+     * A coroutine of the scheduler waits for `call`, whose frame is set: has function(argument) be
+     * called, once, and then posts `call`, in place of a thread for blocking calls (blocking.h).
+     * On a thread of the scheduler.
+     */
+    void (*begin_call)(bide_scheduler *scheduler, bide_awaiter *call,
+                       void (*function)(void *argument), void *argument);
+
+    /*
+     * Takes such a call back. True: the function has not been called, and will not be, and nothing
+     * refers to the call any more. False: it is being made, or was made.
+     */
+    bool (*take_call_back)(bide_scheduler *scheduler, bide_awaiter *call);
+};
+
 /* Runs frames. One of each kind of scheduler embeds this at its head. */
 struct bide_scheduler {
     /*
@@ -302,6 +326,9 @@ struct bide_scheduler {
      * Then nothing of it runs while this thread blocks. Any thread. NULL: unknown.
      */
     bool (*runs_here_only)(bide_scheduler *scheduler);
+
+    /* NULL: the system itself. Constant. */
+    const bide_world *world;
 };
 
 /*

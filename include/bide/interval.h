@@ -1,7 +1,8 @@
 /*
  * Intervals: a coroutine does something at regular times. Floor: coroutine.
  *
- *     bide_interval_init(&self->every, bide_platform.now(), 20 * 1000000, BIDE_MISSED_SKIP);
+ *     uint64_t now = bide_now(bide_this_context());
+ *     bide_interval_init(&self->every, now, 20 * 1000000, BIDE_MISSED_SKIP);
  *     for (;;) {
  *         bide_try(bide_interval_tick(&self->every));     // each 20 ms, the first at once
  *         ...
@@ -40,7 +41,7 @@ typedef enum bide_missed_ticks {
 /* The coroutine's memory. Its fields may be read, and changed while no tick is awaited. */
 typedef struct bide_interval {
     bide_sleep sleep;
-    uint64_t next;   /* when the next tick comes, in nanoseconds of bide_platform.now() */
+    uint64_t next;   /* when the next tick comes, in nanoseconds of bide_now() */
     uint64_t period; /* nanoseconds, more than 0 */
     bide_missed_ticks missed;
 } bide_interval;
@@ -78,7 +79,7 @@ BIDE_INLINE int bide_interval_resume_(bide_awaiter *awaiter)
 {
     bide_interval *interval = (bide_interval *)(void *)awaiter;
     if (interval->sleep.status == 0)
-        interval->next = bide_interval_following_(interval, bide_platform.now());
+        interval->next = bide_interval_following_(interval, bide_now(awaiter->frame->context));
     return interval->sleep.status;
 }
 

@@ -3,8 +3,9 @@
  *
  *     bide_await(bide_sleep_for(&self->sleep, 20 * 1000000));      // 20 ms
  *
- * Times are nanoseconds of bide_platform.now(). To do something at regular times there is
- * interval.h: delays do not add up there, as they would with bide_sleep_for.
+ * Times are nanoseconds of bide_now(), which is bide_platform.now() but on a test loop. To do
+ * something at regular times there is interval.h: delays do not add up there, as they would with
+ * bide_sleep_for.
  *
  * The coroutine's scheduler keeps the time: run loops and thread pools do. For coroutines of the
  * inline scheduler the thread does that is inside bide_sync_wait where they go to sleep, and they
@@ -22,6 +23,22 @@
 #include "bide/extend/timer.h"
 
 BIDE_EXTERN_C_BEGIN
+
+BIDE_INLINE uint64_t bide_scheduler_now_(bide_scheduler *scheduler)
+{
+    return scheduler->world == NULL ? bide_platform.now() : scheduler->world->now(scheduler);
+}
+
+/*
+ * What time is it for a coroutine of `context`? The clock by which its scheduler's timers go:
+ * bide_platform.now(), or the virtual time of a test loop (test_loop.h). In a body:
+ * bide_now(bide_this_context()).
+ * Threads: the scheduler's of `context`. Suspends: never. Progress: wait-free.
+ */
+BIDE_INLINE uint64_t bide_now(const bide_context *context)
+{
+    return bide_scheduler_now_(context->scheduler);
+}
 
 /* One sleep. The caller's memory until the wait has ended. */
 typedef struct bide_sleep {
@@ -45,6 +62,15 @@ BIDE_INLINE bide_frame *bide_sleep_suspend_(bide_awaiter *awaiter, bide_frame *f
         sleep->status = error;
     }
     return frame;
+}
+
+/* The timer's time is how long to sleep. */
+BIDE_INLINE bide_frame *bide_sleep_suspend_for_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_timer *timer = &((bide_sleep *)(void *)awaiter)->timer;
+    uint64_t now = bide_now(frame->context);
+    timer->time = timer->time < BIDE_FOREVER - now ? now + timer->time : BIDE_FOREVER;
+    return bide_sleep_suspend_(awaiter, frame);
 }
 
 BIDE_INLINE int bide_sleep_resume_(bide_awaiter *awaiter)
@@ -96,16 +122,25 @@ BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
 }
 
 /*
- * Waits for so many nanoseconds from now. As bide_sleep_until otherwise.
+ * Waits for so many nanoseconds, from when the wait begins. As bide_sleep_until otherwise.
  * Threads: any. Errors: as bide_sleep_until. Suspends: always. Cancel-safe: yes. Progress: as
  * bide_sleep_until.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sleep_for(bide_sleep *sleep, uint64_t nanoseconds)
 {
-    uint64_t now = bide_platform.now();
-    return bide_sleep_until(sleep,
-                            nanoseconds < BIDE_FOREVER - now ? now + nanoseconds : BIDE_FOREVER);
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = NULL,
+        .suspend = bide_sleep_suspend_for_,
+        .resume = bide_sleep_resume_,
+        .cancel = bide_sleep_cancel_,
+        .withdraw = bide_sleep_withdraw_,
+        .name = "bide_sleep",
+        .attempt = NULL,
+    };
+    bide_timer_init(&sleep->timer, nanoseconds);
+    sleep->timer.awaiter.ops = &ops;
+    return &sleep->timer.awaiter;
 }
 
 BIDE_EXTERN_C_END

@@ -159,6 +159,16 @@ static void make_interruptible(blocking_thread *self, bide_blocking_call *call)
     pthread_mutex_lock(&blocking->lock);
 }
 
+/* On this thread, not to be interrupted; `argument` is the call. */
+static void make_here(void *argument)
+{
+    bide_blocking_call *call = argument;
+    if (call->interruptible != NULL)
+        call->status = call->interruptible(call->argument);
+    else
+        call->function(call->argument);
+}
+
 static void make(blocking_thread *self, bide_blocking_call *call)
 {
     bide_blocking *blocking = self->blocking;
@@ -167,10 +177,7 @@ static void make(blocking_thread *self, bide_blocking_call *call)
         return;
     }
     pthread_mutex_unlock(&blocking->lock);
-    if (call->interruptible != NULL)
-        call->status = call->interruptible(call->argument);
-    else
-        call->function(call->argument);
+    make_here(call);
     bide_wake_one(&call->awaiter);
     pthread_mutex_lock(&blocking->lock);
 }
@@ -458,6 +465,12 @@ static bide_frame *call_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
     bide_blocking *blocking = call->blocking;
+    bide_scheduler *scheduler = frame->context->scheduler;
+    if (BIDE_UNLIKELY(scheduler->world != NULL)) {
+        call->in_place = scheduler;
+        scheduler->world->begin_call(scheduler, awaiter, make_here, call);
+        return NULL;
+    }
     pthread_mutex_lock(&blocking->lock);
     awaiter->link = NULL;
     bide_awaiter_chain_append(&blocking->calls, awaiter, awaiter);
@@ -473,9 +486,27 @@ static bide_frame *call_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static bool call_withdraw(bide_awaiter *awaiter)
 {
-    bide_blocking *blocking = bide_container_of(awaiter, bide_blocking_call, awaiter)->blocking;
+    bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
+    bide_blocking *blocking = call->blocking;
+    if (BIDE_UNLIKELY(call->in_place != NULL))
+        return call->in_place->world->take_call_back(call->in_place, awaiter);
     pthread_mutex_lock(&blocking->lock);
     bool found = take_out(blocking, awaiter);
+    pthread_mutex_unlock(&blocking->lock);
+    return found;
+}
+
+/* The same; if a thread makes it, it is interrupted. */
+static bool take_out_or_interrupt(bide_blocking_call *call)
+{
+    bide_blocking *blocking = call->blocking;
+    pthread_mutex_lock(&blocking->lock);
+    bool found = take_out(blocking, &call->awaiter);
+    if (!found && call->thread != NULL && call->thread->call == call) {
+        call->interrupted = true; /* 6 */
+        pthread_cond_signal(&blocking->to_interrupt);
+        pthread_kill(call->thread->thread, blocking->interrupt_signal);
+    }
     pthread_mutex_unlock(&blocking->lock);
     return found;
 }
@@ -483,15 +514,7 @@ static bool call_withdraw(bide_awaiter *awaiter)
 static void call_cancel(bide_awaiter *awaiter)
 {
     bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
-    bide_blocking *blocking = call->blocking;
-    pthread_mutex_lock(&blocking->lock);
-    bool found = take_out(blocking, awaiter);
-    if (!found && call->thread != NULL && call->thread->call == call) {
-        call->interrupted = true; /* 6 */
-        pthread_cond_signal(&blocking->to_interrupt);
-        pthread_kill(call->thread->thread, blocking->interrupt_signal);
-    }
-    pthread_mutex_unlock(&blocking->lock);
+    bool found = call->in_place != NULL ? call_withdraw(awaiter) : take_out_or_interrupt(call);
     if (found) {
         bide_awaiter_end_cancelled(awaiter);
         bide_wake_one(awaiter);
@@ -519,6 +542,7 @@ static void call_init(bide_blocking_call *call, const bide_awaiter_ops *ops,
     call->interruptible = NULL;
     call->argument = argument;
     call->status = 0;
+    call->in_place = NULL;
     call->thread = NULL;
     call->interrupted = false;
 }
@@ -554,6 +578,7 @@ bool bide_blocking_is_interrupted(void)
 
 static ptrdiff_t read_or_errno(bide_blocking_reader *reader)
 {
+    const bide_blocking *blocking = reader->call.blocking; /* NULL: made in place, perhaps */
     /* poll passes over a negative descriptor, and waits for ever on one that is open for writing
      * only. */
     int flags = fcntl(reader->fd, F_GETFL);
@@ -563,7 +588,7 @@ static ptrdiff_t read_or_errno(bide_blocking_reader *reader)
         return -EBADF;
     for (;;) {
         struct pollfd fds[2] = {{reader->fd, POLLIN, 0},
-                                {reader->call.blocking->interrupt_fd, POLLIN, 0}};
+                                {blocking != NULL ? blocking->interrupt_fd : -1, POLLIN, 0}};
         int ready = poll(fds, 2, -1);
         if (ready < 0) {
             if (errno == EINTR && !bide_blocking_is_interrupted())

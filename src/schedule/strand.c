@@ -63,6 +63,7 @@
 
 #include "../coroutine/inside.h"
 
+#include "bide/sleep.h"
 #include "bide/extend/waiter_list.h"
 
 #define IDLE    ((uintptr_t)0)
@@ -246,7 +247,7 @@ static bide_next alarm_step(bide_frame *frame, unsigned depth)
     (void)depth;
     pthread_mutex_lock(&strand->timers_lock);
     strand->alarm_state = OFF;
-    bide_timers_take_due(&strand->timers, bide_platform.now(), &due);
+    bide_timers_take_due(&strand->timers, bide_scheduler_now_(strand->under), &due);
     set_alarm(strand); /* what it was set for is there no more, so there is room for it */
     if (due.first != NULL)
         post(&strand->scheduler, due.first, due.last); /* under the lock: 8 */
@@ -283,6 +284,32 @@ static bool clear_timer(bide_scheduler *scheduler, bide_timer *timer)
     return cleared;
 }
 
+/* ---- The world, where the underlying scheduler has one ---- */
+
+static uint64_t now(bide_scheduler *scheduler)
+{
+    return bide_scheduler_now_(strand_of(scheduler)->under);
+}
+
+static void begin_call(bide_scheduler *scheduler, bide_awaiter *call,
+                       void (*function)(void *argument), void *argument)
+{
+    bide_scheduler *under = strand_of(scheduler)->under;
+    under->world->begin_call(under, call, function, argument);
+}
+
+static bool take_call_back(bide_scheduler *scheduler, bide_awaiter *call)
+{
+    bide_scheduler *under = strand_of(scheduler)->under;
+    return under->world->take_call_back(under, call);
+}
+
+static const bide_world world = {
+    .now = now,
+    .begin_call = begin_call,
+    .take_call_back = take_call_back,
+};
+
 /* ---- Beginning and end ---- */
 
 void bide_strand_init(bide_strand *strand, bide_scheduler *under)
@@ -295,6 +322,7 @@ void bide_strand_init(bide_strand *strand, bide_scheduler *under)
     strand->scheduler.set_timer = has_timers ? set_timer : NULL;
     strand->scheduler.clear_timer = has_timers ? clear_timer : NULL;
     strand->scheduler.runs_here_only = runs_here_only;
+    strand->scheduler.world = under->world != NULL ? &world : NULL;
     bide_atomic_init(&strand->scheduler.patience, BIDE_PATIENCE_MOST);
     strand->context = (bide_context){.scheduler = &strand->scheduler};
     strand->under = under;

@@ -148,8 +148,12 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     frame->awaiter.link = awaiter;
     awaiter->frame = frame;
     bide_frame *next = bide_awaiter_suspend(awaiter, ops, frame);
-    if (next != NULL && next != frame && depth != 0)
+    if (next == frame) {
+        if (bide_budget_spent_() && bide_give_way_(frame, awaiter, here, false))
+            next = NULL;
+    } else if (next != NULL && depth != 0) {
         next = bide_frame_step(next, depth - 1);
+    }
     if (BIDE_LIKELY(next == frame && frame->awaiter.ops == &here->ops &&
                     frame->awaiter.link == awaiter))
         return false;
@@ -472,7 +476,11 @@ void bide_yield_in_a_body_without_values_(void)
         if (BIDE_TYPE_->await_transform != NULL)                                               \
             bide_awaiter_ = BIDE_TYPE_->await_transform(bide_frame_, bide_awaiter_);           \
         bide_ops_ = bide_awaiter_->ops;                                                        \
-        if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                   \
+        if (bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                    \
+            if (bide_budget_spent_() &&                                                        \
+                bide_give_way_(bide_frame_, bide_awaiter_, &bide_here_, true))                 \
+                return bide_next_none();                                                       \
+        } else {                                                                               \
             bide_frame *bide_next_;                                                            \
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
                               &bide_next_))                                                    \

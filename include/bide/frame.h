@@ -327,6 +327,13 @@ struct bide_scheduler {
      */
     bool (*runs_here_only)(bide_scheduler *scheduler);
 
+    /*
+     * Takes one operation, as post does, whose coroutine lets others go first (bide_schedule, and
+     * where it gives way): it goes on behind what is ready. NULL: `post` does that, because here
+     * all is resumed in the order in which it was posted.
+     */
+    void (*post_last)(bide_scheduler *scheduler, bide_awaiter *awaiter);
+
     /* NULL: the system itself. Constant. */
     const bide_world *world;
 };
@@ -448,6 +455,47 @@ BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
     frame->awaiter.link = NULL;
     frame->awaiter.frame = NULL;
     frame->context = context;
+}
+
+/*
+ * Giving way. A coroutine whose operations are always ready would hold its thread for ever. So of
+ * the operations that end without suspending each costs its thread one of BIDE_BUDGET; when they
+ * are spent the coroutine is posted to its scheduler behind what is ready there, with the operation
+ * that has just ended, and goes on with its result when its turn comes. Not where it belongs to the
+ * inline scheduler, which has nothing else to run; nor at an operation without a `withdraw`, since
+ * it may be a constant: then at the next.
+ *
+ * While it is posted its awaiter's `frame` is marked: it is the frame's address, plus 1. bide_resume
+ * takes the mark off. So a scheduler hands `frame` to bide_resume, and does nothing else with it.
+ * The operation was ready, and knows of no suspension, so it could not be told from one that was
+ * suspended if it had the frame itself (bide_awaiter_suspended).
+ */
+
+/* What is left to the thread, less 1. */
+extern BIDE_THREAD_LOCAL int32_t bide_budget_;
+
+/* An operation has ended without suspending: is it one too many? */
+BIDE_INLINE bool bide_budget_spent_(void)
+{
+#if BIDE_BUDGET > 0
+    return BIDE_UNLIKELY(--bide_budget_ < 0);
+#else
+    return false;
+#endif
+}
+
+/*
+ * The budget is spent, and `frame` would go on from `here` with the result of `awaiter`, which was
+ * ready, or whose suspend has returned the frame. True: it is posted, and nothing of it is touched
+ * any more. False: it goes on.
+ */
+BIDE_COLD bool bide_give_way_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
+                              bool was_ready);
+
+/* Is `frame` posted because it gave way at `awaiter`, which was ready? */
+BIDE_INLINE bool bide_gave_way_(const bide_frame *frame, const bide_awaiter *awaiter)
+{
+    return (uintptr_t)awaiter->frame == (uintptr_t)frame + 1;
 }
 
 /*
@@ -652,10 +700,18 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
     bide_check_awaited_(frame, awaiter, NULL, NULL);
 #endif
     frame->awaiter.link = awaiter;
-    if (bide_awaiter_had(awaiter))
+    if (bide_awaiter_had(awaiter)) {
+        if (bide_budget_spent_() && bide_give_way_(frame, awaiter, bide_frame_point(frame), true))
+            return NULL;
         return frame;
+    }
     awaiter->frame = frame;
-    return bide_awaiter_suspend(awaiter, awaiter->ops, frame);
+    const bide_point *here = bide_frame_point(frame);
+    bide_frame *next = bide_awaiter_suspend(awaiter, awaiter->ops, frame);
+    if (BIDE_UNLIKELY(next == frame) && bide_budget_spent_() &&
+        bide_give_way_(frame, awaiter, here, false))
+        return NULL;
+    return next;
 }
 
 BIDE_STATIC_ASSERT(sizeof(bide_frame) <= 4 * sizeof(void *), "a frame's header is four words");

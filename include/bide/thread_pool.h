@@ -15,12 +15,12 @@
  * A coroutine that one of the pool's wakes stays on the waker's worker. It runs next there, when
  * the waker suspends, up to three times in a row; a worker that has nothing to do takes it if the
  * waker goes on running. So two that hand things to each other stay on one processor. What is woken
- * beside it, and what lets others run first (bide_schedule), goes behind what waits there, and
- * workers that have nothing to do take half of that at once. To post from a worker, and to take
- * there, costs some nanoseconds and no lock; from outside the pool it costs a lock. A coroutine
- * that is ready always comes to run, whatever others do, as long as one worker is not kept by a
- * coroutine that never suspends. In which order those run that are ready is not said; no worker
- * keeps to any for long.
+ * beside it, and what lets others run first (bide_schedule, or one whose operations were all
+ * ready), goes behind what waits there, and workers that have nothing to do take half of that at
+ * once. To post from a worker, and to take there, costs some nanoseconds and no lock; from outside
+ * the pool it costs a lock. A coroutine that is ready always comes to run, whatever others do, as
+ * long as one worker is not kept by a coroutine that awaits nothing. In which order those run that
+ * are ready is not said; no worker keeps to any for long.
  *
  * Workers that have nothing to do look for a while, and then sleep. While all do, the pool takes no
  * processor time.

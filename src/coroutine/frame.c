@@ -213,6 +213,55 @@ bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
     return awaiter;
 }
 
+/* ---- Giving way: frame.h ---- */
+
+#if BIDE_BUDGET > 0
+BIDE_THREAD_LOCAL int32_t bide_budget_ = BIDE_BUDGET - 1;
+#else
+BIDE_THREAD_LOCAL int32_t bide_budget_ = 0;
+#endif
+int32_t bide_budget_full_ = BIDE_BUDGET > 0 ? BIDE_BUDGET - 1 : 0;
+
+bool bide_give_way_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
+                    bool was_ready)
+{
+    bide_scheduler *scheduler = frame->context->scheduler;
+    bide_budget_ = bide_budget_full_;
+    if (scheduler == &bide_inline_scheduler) {
+        /* A loop that runs around this one has its turn at the next of its own operations. */
+        if (innermost != NULL && innermost->outer != NULL)
+            bide_budget_ = 0;
+        return false;
+    }
+    if (was_ready) {
+        if (awaiter->ops->withdraw == NULL) { /* it may be a constant */
+            bide_budget_ = 0;
+            return false;
+        }
+        frame->awaiter.ops = &here->ops;
+        frame->awaiter.link = awaiter;
+        awaiter->frame = (bide_frame *)(void *)((char *)frame + 1);
+    } else if (frame->awaiter.ops != &here->ops || frame->awaiter.link != awaiter) {
+        return false; /* it has been elsewhere meanwhile: its loop has to have it (bide_suspend_) */
+    }
+    bide_post_last_(scheduler, awaiter);
+    return true;
+}
+
+/* It gave way: it goes on, and its operation is again one that was ready (bide_awaiter_had). */
+static BIDE_NOINLINE bide_frame *come_back(bide_frame *marked)
+{
+    bide_frame *frame = (bide_frame *)(void *)((char *)marked - 1);
+    frame->awaiter.link->frame = NULL;
+    return frame;
+}
+
+/* The frame that an operation was posted with, without the mark of one that gave way. */
+BIDE_INLINE bide_frame *posted_frame(bide_frame *frame)
+{
+    return BIDE_UNLIKELY(((uintptr_t)frame & 1) != 0) ? come_back(frame) : frame;
+}
+
 /* Runs `frame`, and then what comes into the queue. */
 static void run(bide_frame *frame, inline_queue *queue)
 {
@@ -227,13 +276,14 @@ static void run(bide_frame *frame, inline_queue *queue)
             break;
         if (queue->ready.first != NULL)
             bide_awaiter_prefetch(queue->ready.first); /* while this one runs */
-        frame = awaiter->frame;
+        frame = posted_frame(awaiter->frame);
     }
     innermost = queue->outer;
 }
 
 void bide_resume(bide_frame *frame)
 {
+    frame = posted_frame(frame);
     inline_queue queue = {{NULL, NULL}, innermost};
     innermost = &queue;
     run(frame, &queue);
@@ -241,6 +291,7 @@ void bide_resume(bide_frame *frame)
 
 void bide_run_on_(bide_frame *frame)
 {
+    frame = posted_frame(frame);
     while (frame != NULL && may_be_resumed(frame))
         frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
 }

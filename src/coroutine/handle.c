@@ -65,6 +65,8 @@ static bide_awaiter *awaited_by(const bide_frame *frame)
     bide_awaiter *awaiter = frame->awaiter.link;
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
         return NULL;
+    if (bide_gave_way_(frame, awaiter)) /* it has ended, and by this it is posted */
+        return awaiter;
     while ((wrapper = bide_wrapper_of(awaiter)) != NULL && wrapper->coroutine == NULL)
         awaiter = wrapper->inner(awaiter, 0);
     return awaiter;
@@ -92,7 +94,9 @@ static bool runs(const bide_awaiter *awaiter, const bide_frame *child)
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
 {
     bide_awaiter *awaiter = awaited_by(frame);
-    bide_frame *child = awaiter != NULL ? coroutine_of(awaiter) : NULL;
+    if (awaiter == NULL || bide_gave_way_(frame, awaiter))
+        return NULL;
+    bide_frame *child = coroutine_of(awaiter);
     return child != NULL && runs(awaiter, child) ? child : NULL;
 }
 
@@ -139,6 +143,16 @@ static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
     return is_gone;
 }
 
+/* The frame gave way when `awaiter` was ready: takes it back, and gives back what that has had. */
+static bool withdraw_ready(const bide_frame *frame, bide_awaiter *awaiter)
+{
+    bide_awaiter *inner = awaiter;
+    bool is_gone = bide_take_back_from_(frame->context->scheduler, awaiter);
+    awaiter->frame = NULL;
+    bide_wrapper_give_back(&inner);
+    return is_gone;
+}
+
 /* `awaiter`, which the frame waits for, is to leave no trace. Nothing runs behind it. */
 static void withdraw(bide_frame *frame, bide_awaiter *awaiter)
 {
@@ -153,7 +167,9 @@ static void withdraw(bide_frame *frame, bide_awaiter *awaiter)
         return;
     }
     bide_stop_forget_(frame);
-    if (bide_wrapper_of(awaiter) != NULL || bide_awaiter_is_frame(awaiter))
+    if (bide_gave_way_(frame, awaiter))
+        is_gone = withdraw_ready(frame, awaiter);
+    else if (bide_wrapper_of(awaiter) != NULL || bide_awaiter_is_frame(awaiter))
         is_gone = withdraw_ended(awaiter, coroutine_of(awaiter));
     else
         is_gone = awaiter->ops->withdraw(awaiter) || bide_take_back_(awaiter);

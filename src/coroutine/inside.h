@@ -62,14 +62,18 @@ void bide_run_chain_(const bide_awaiter_chain *chain);
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
 
 /*
- * Is it that of a coroutine that goes to another scheduler, or lets others of its own run first
- * (bide_schedule), rather than one that was woken?
+ * What a thread's budget is refilled to, less 1. Tests write it, before other threads begin.
  */
-extern const bide_awaiter_ops bide_schedule_ops_;
+extern int32_t bide_budget_full_;
 
-BIDE_INLINE bool bide_is_schedule_(const bide_awaiter *awaiter)
+/* Posts an operation that has ended, behind what is ready there: bide_scheduler.post_last. */
+BIDE_INLINE void bide_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
-    return awaiter->ops == &bide_schedule_ops_;
+    awaiter->link = NULL;
+    if (scheduler->post_last != NULL)
+        scheduler->post_last(scheduler, awaiter);
+    else
+        scheduler->post(scheduler, awaiter, awaiter);
 }
 
 /* The table of bide_owned (create.h). */

@@ -7,12 +7,6 @@
 
 #include "inside.h"
 
-static void post(bide_scheduler *scheduler, bide_awaiter *awaiter)
-{
-    awaiter->link = NULL;
-    scheduler->post(scheduler, awaiter, awaiter);
-}
-
 static bool never(bide_awaiter *awaiter)
 {
     (void)awaiter;
@@ -81,7 +75,7 @@ static bide_frame *schedule_suspend(bide_awaiter *awaiter, bide_frame *frame)
         bide_container_of(awaiter, bide_schedule_operation, awaiter);
     bide_scheduler *scheduler = operation->scheduler;
     move(operation, frame);
-    post(scheduler, awaiter);
+    bide_post_last_(scheduler, awaiter);
     return NULL;
 }
 
@@ -91,17 +85,16 @@ static int schedule_resume(bide_awaiter *awaiter)
     return 0;
 }
 
-const bide_awaiter_ops bide_schedule_ops_ = {
-    .ready = never,
-    .suspend = schedule_suspend,
-    .resume = schedule_resume,
-    .withdraw = is_posted,
-    .name = "bide_schedule",
-};
-
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler)
 {
-    operation->awaiter.ops = &bide_schedule_ops_;
+    static const bide_awaiter_ops ops = {
+        .ready = never,
+        .suspend = schedule_suspend,
+        .resume = schedule_resume,
+        .withdraw = is_posted,
+        .name = "bide_schedule",
+    };
+    operation->awaiter.ops = &ops;
     operation->scheduler = scheduler;
     return &operation->awaiter;
 }
@@ -233,7 +226,9 @@ static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
     operation->there.awaiter.ops = &there_start.ops;
     operation->there.awaiter.frame = &operation->there; /* while it is posted: see root.c */
     operation->there.context = &operation->context;
-    post(operation->scheduler, &operation->there.awaiter);
+    operation->there.awaiter.link = NULL;
+    operation->scheduler->post(operation->scheduler, &operation->there.awaiter,
+                               &operation->there.awaiter);
     return NULL;
 }
 

@@ -319,6 +319,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->scheduler.set_timer = set_timer;
     loop->scheduler.clear_timer = clear_timer;
     loop->scheduler.runs_here_only = runs_here_only;
+    loop->scheduler.post_last = NULL;
     loop->scheduler.world = NULL;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
     loop->context.scheduler = &loop->scheduler;

@@ -119,17 +119,31 @@ static bool try_leave(bide_strand *strand)
     return true;
 }
 
-static void post_frame(bide_strand *strand, bide_frame *frame, const bide_point *point)
-{
-    frame->awaiter.ops = &point->ops;
-    frame->awaiter.link = NULL;
-    frame->awaiter.frame = frame;
-    strand->under->post(strand->under, &frame->awaiter, &frame->awaiter);
-}
-
 static bide_next runner_step(bide_frame *frame, unsigned depth);
 static const bide_coroutine_code runner_code = {runner_step, "(strand)", __FILE__, NULL, NULL};
 static const bide_point runner_point = BIDE_POINT_START(&runner_code);
+
+/* The runner as an operation that has ended: it begins anew. */
+static bide_awaiter *runner_to_post(bide_strand *strand)
+{
+    bide_frame *runner = &strand->runner;
+    runner->awaiter.ops = &runner_point.ops;
+    runner->awaiter.link = NULL;
+    runner->awaiter.frame = runner;
+    return &runner->awaiter;
+}
+
+static void post_runner(bide_strand *strand)
+{
+    bide_awaiter *runner = runner_to_post(strand);
+    strand->under->post(strand->under, runner, runner);
+}
+
+/* After a turn: what else is ready there goes first. */
+static void post_runner_again(bide_strand *strand)
+{
+    bide_post_last_(strand->under, runner_to_post(strand));
+}
 
 /* One turn: it ends when there is nothing to run, or after so many resumptions. */
 static bide_next runner_step(bide_frame *frame, unsigned depth)
@@ -151,7 +165,7 @@ static bide_next runner_step(bide_frame *frame, unsigned depth)
         running = outer;
         if (--left == 0) {
             if (strand->ready.first != NULL || !try_leave(strand))
-                post_frame(strand, frame, &runner_point);
+                post_runner_again(strand);
             break;
         }
     }
@@ -179,7 +193,7 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
         &strand->posted, &head, (uintptr_t)first, acq_rel,
         relaxed)); /* release: 2, partner is take_posted's; acquire: 3, partner is try_leave's */
     if (head == IDLE)
-        post_frame(strand, &strand->runner, &runner_point); /* 4 */
+        post_runner(strand); /* 4 */
 }
 
 /* Called inside one of its coroutines, so by the runner, which is one of those of `under`. */
@@ -322,6 +336,7 @@ void bide_strand_init(bide_strand *strand, bide_scheduler *under)
     strand->scheduler.set_timer = has_timers ? set_timer : NULL;
     strand->scheduler.clear_timer = has_timers ? clear_timer : NULL;
     strand->scheduler.runs_here_only = runs_here_only;
+    strand->scheduler.post_last = NULL;
     strand->scheduler.world = under->world != NULL ? &world : NULL;
     bide_atomic_init(&strand->scheduler.patience, BIDE_PATIENCE_MOST);
     strand->context = (bide_context){.scheduler = &strand->scheduler};

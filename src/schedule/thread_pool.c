@@ -71,6 +71,7 @@ static void init_scheduler(bide_scheduler *scheduler, bool may_look)
     scheduler->set_timer = bide_pool_set_timer_;
     scheduler->clear_timer = bide_pool_clear_timer_;
     scheduler->runs_here_only = runs_here_only;
+    scheduler->post_last = bide_pool_post_last_;
     scheduler->world = NULL;
     bide_atomic_init(&scheduler->patience, BIDE_PATIENCE_MOST);
 }

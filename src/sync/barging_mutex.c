@@ -169,6 +169,10 @@ static void wait_cancel(bide_awaiter *awaiter)
 static bool wait_withdraw(bide_awaiter *awaiter)
 {
     waiter_type *waiter = waiter_of(awaiter);
+    if (waiter->has_it) { /* it was ready, or suspend has found that it is; and gave way then */
+        bide_barging_mutex_unlock_(waiter);
+        return false;
+    }
     if (bide_waiter_queue_withdraw(awaiter, &rules))
         return true;
     if (is_handed_over(&waiter->wait))

@@ -213,22 +213,36 @@ void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter)
         call_watcher(pool);
 }
 
+/* From a thread that is none of the pool's. */
+static void post_from_outside(bide_thread_pool *pool, bide_awaiter *first, bide_awaiter *last)
+{
+    pthread_mutex_lock(&pool->lock);
+    inject(pool, first, last);
+    bide_pool_worker *woken = take_sleeper_if_needed(pool);
+    pthread_mutex_unlock(&pool->lock);
+    wake(woken); /* 7 */
+}
+
 void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
     bide_pool_worker *worker = bide_pool_worker_of_(pool);
-    if (worker == NULL) {
-        pthread_mutex_lock(&pool->lock);
-        inject(pool, first, last);
-        bide_pool_worker *woken = take_sleeper_if_needed(pool);
-        pthread_mutex_unlock(&pool->lock);
-        wake(woken); /* 7 */
-        return;
-    }
-    if (first == last && !bide_is_schedule_(first))
+    if (worker == NULL)
+        post_from_outside(pool, first, last);
+    else if (first == last)
         bide_pool_hand_over_(worker, first);
     else
         bide_pool_push_(worker, first, last);
+}
+
+void bide_pool_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
+    bide_pool_worker *worker = bide_pool_worker_of_(pool);
+    if (worker == NULL)
+        post_from_outside(pool, awaiter, awaiter);
+    else
+        bide_pool_push_(worker, awaiter, awaiter);
 }
 
 /* ---- Timers ---- */

@@ -207,6 +207,7 @@ void bide_pool_end_(bide_thread_pool *pool);
 
 /* The scheduler's functions. */
 void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last);
+void bide_pool_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter);
 bool bide_pool_is_idle_(bide_scheduler *scheduler);
 bool bide_pool_take_back_(bide_scheduler *scheduler, bide_awaiter *awaiter);
 int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer);

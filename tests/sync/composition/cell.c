@@ -210,6 +210,7 @@ static void cell_init(cell *c, const cell_name *name)
     place_open(c->setting->away);
     place_begin(c->setting->home);
     place_begin(c->setting->away);
+    places_set_budget(c->setting->gives_way ? 1 : 0);
     places_let_time_be(0);
     c->subject = memory_new(sizeof *c->subject);
     c->parent = memory_new(sizeof *c->parent);

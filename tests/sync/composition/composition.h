@@ -290,6 +290,7 @@ typedef struct setting {
     place *home; /* where the parent is */
     place *away;
     unsigned moves; /* how often the subject goes to the other before it waits */
+    bool gives_way; /* at each operation that is ready: the budget is 1 */
 } setting;
 
 extern const setting settings[];

@@ -1,6 +1,8 @@
 /* The schedulers; see places.h. */
 #include "places.h"
 
+#include "../src/coroutine/inside.h"
+
 #include "bide/run_loop.h"
 #include "bide/thread_pool.h"
 #include "bide/extend/timer.h"
@@ -164,6 +166,7 @@ static void gang_member(void *argument)
 {
     pool *self = argument;
     here = self->place;
+    bide_budget_ = bide_budget_full_;
     if (bide_atomic_fetch_add(&self->arrived, 1, acq_rel) == 0) {
         gang_leads(self);
         bide_atomic_store(&self->free, 1, release);
@@ -217,6 +220,13 @@ static void pool_post(bide_scheduler *scheduler, bide_awaiter *first, bide_await
     self->own.post(scheduler, first, last);
 }
 
+static void pool_post_last(bide_scheduler *scheduler, bide_awaiter *awaiter)
+{
+    pool *self = pool_of(scheduler);
+    bide_atomic_fetch_add(&self->posted, 1, relaxed);
+    self->own.post_last(scheduler, awaiter);
+}
+
 static int pool_set_timer(bide_scheduler *scheduler, bide_timer *timer)
 {
     pool *self = pool_of(scheduler);
@@ -231,8 +241,10 @@ static void pool_open(place *p, pool *self)
     self->place = p;
     p->scheduler = bide_thread_pool_scheduler(self->threads);
     self->own.post = p->scheduler->post;
+    self->own.post_last = p->scheduler->post_last;
     self->own.set_timer = p->scheduler->set_timer;
     p->scheduler->post = pool_post;
+    p->scheduler->post_last = pool_post_last;
     p->scheduler->set_timer = pool_set_timer;
 }
 
@@ -519,6 +531,22 @@ void place_begin(place *p)
 {
     if (p->kind == PLACE_POOL)
         bide_atomic_store(&((pool *)p->implementation)->timed, 0, relaxed);
+}
+
+/* (threads of pools read it when they are held) */
+void places_set_budget(int32_t budget)
+{
+    int32_t full = budget != 0 ? budget - 1 : BIDE_BUDGET - 1;
+    bide_budget_ = full;
+    if (full == bide_budget_full_)
+        return;
+    bide_budget_full_ = full;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i]->kind == PLACE_POOL && all[i]->scheduler != NULL) {
+            place_hold(all[i]);
+            place_release(all[i]);
+        }
+    }
 }
 
 bool place_is_empty(place *p)

@@ -63,6 +63,9 @@ bool places_settle(place *const *list, size_t count);
 /* A new cell begins: no timer of the last is left. */
 void place_begin(place *p);
 
+/* How many operations that are ready coroutines pass before they give way; 0: as usual. Before a cell begins. */
+void places_set_budget(int32_t budget);
+
 /* Resumes the next operation of a hand place; false: there is none. */
 bool place_step(place *p);
 

@@ -1,0 +1,356 @@
+/*
+ * A coroutine whose operations are always ready gives way after so many: timers, requests to stop, and other coroutines
+ * get their turn, on a run loop and on a pool; what it has taken is not lost if it is destroyed then.
+ * (tests/sync/composition_test.c does so at each operation, in all that can stand around it.)
+ */
+#define _GNU_SOURCE
+#include "schedule_testing.h"
+
+#include "../../src/coroutine/inside.h"
+
+#include "bide/channel.h"
+#include "bide/deadline.h"
+#include "bide/handle.h"
+#include "bide/mutex.h"
+#include "bide/run_loop.h"
+#include "bide/schedule.h"
+#include "bide/sleep.h"
+#include "bide/spawn.h"
+#include "bide/stop.h"
+#include "bide/sync_wait.h"
+#include "bide/thread_pool.h"
+#include "bide/with_stop.h"
+
+enum { MILLISECOND = 1000000, CAPACITY = 4 };
+
+typedef bide_channel(unsigned) numbers;
+
+/* It has a channel of its own, in which something is always there, until it is told to end. */
+typedef struct hog {
+    bide_task task;
+    bide_channel_slot(unsigned) memory[CAPACITY];
+    numbers channel;
+    unsigned number;
+    uint64_t rounds;
+    bide_atomic(uint32_t) end;
+    bool ends_when_stopped;
+    bide_channel_waiter send;
+    bide_channel_waiter receive;
+} hog;
+
+bide_coroutine(hog_body)
+{
+    bide_begin(hog_body, hog * self);
+    while (bide_atomic_load(&self->end, relaxed) == 0) {
+        self->number++;
+        bide_try(bide_channel_send(&self->send, &self->channel, &self->number));
+        bide_try(bide_channel_receive(&self->receive, &self->channel, &self->number));
+        self->rounds++;
+        if (self->ends_when_stopped && bide_stop_requested(bide_this_context()->stop))
+            bide_return(-ECANCELED);
+    }
+    bide_end();
+}
+
+static bide_awaiter *hog_run(hog *self)
+{
+    bide_channel_init(&self->channel, self->memory, CAPACITY);
+    self->number = 0;
+    self->rounds = 0;
+    self->ends_when_stopped = false;
+    bide_atomic_init(&self->end, 0);
+    return bide_task_init(&self->task, &hog_body);
+}
+
+/* Tells it to end, some time later or as soon as it runs. */
+struct ender {
+    bide_task task;
+    hog *hog;
+    uint64_t nanoseconds;
+    bide_sleep sleep;
+};
+
+bide_coroutine(ender_body)
+{
+    bide_begin(ender_body, struct ender * self);
+    if (self->nanoseconds != 0)
+        bide_try(bide_sleep_for(&self->sleep, self->nanoseconds));
+    bide_atomic_store(&self->hog->end, 1, relaxed);
+    bide_end();
+}
+
+static bide_awaiter *ender_run(struct ender *self, hog *hog, uint64_t nanoseconds)
+{
+    self->hog = hog;
+    self->nanoseconds = nanoseconds;
+    return bide_task_init(&self->task, &ender_body);
+}
+
+/* On a scheduler of one thread, both; returns when both have ended. */
+static void hog_and_ender(bide_scheduler *scheduler, uint64_t nanoseconds, hog *hog)
+{
+    bide_context context = {.scheduler = scheduler};
+    struct ender ender;
+    bide_spawned one, other;
+    bide_event_waiter waits[2];
+    bide_spawn(&one, &context, hog_run(hog));
+    bide_spawn(&other, &context, ender_run(&ender, hog, nanoseconds));
+    if (scheduler->one_thread) {
+        bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
+        assert_int_equal(bide_run_loop_wait(loop, bide_event_wait(&waits[0], &one.ended)), 0);
+        assert_int_equal(bide_run_loop_wait(loop, bide_event_wait(&waits[1], &other.ended)), 0);
+    } else {
+        assert_int_equal(bide_event_wait_blocking(&one.ended, BIDE_FOREVER), 0);
+        assert_int_equal(bide_event_wait_blocking(&other.ended, BIDE_FOREVER), 0);
+    }
+    assert_int_equal(one.root.status, 0);
+    assert_int_equal(other.root.status, 0);
+}
+
+static void another_coroutine_gets_its_turn(void **state)
+{
+    bide_run_loop loop;
+    hog hog;
+    (void)state;
+    bide_run_loop_init(&loop);
+    hog_and_ender(&loop.scheduler, 0, &hog);
+    assert_in_range(hog.rounds, 1, BIDE_BUDGET / 2);
+    bide_run_loop_destroy(&loop);
+}
+
+static void a_timer_gets_its_turn(void **state)
+{
+    bide_run_loop loop;
+    hog hog;
+    (void)state;
+    bide_run_loop_init(&loop);
+    hog_and_ender(&loop.scheduler, MILLISECOND, &hog);
+    assert_true(hog.rounds > 1);
+    bide_run_loop_destroy(&loop);
+}
+
+static void another_coroutine_of_a_pool_of_one_thread_gets_its_turn(void **state)
+{
+    bide_thread_pool *pool;
+    hog hog;
+    (void)state;
+    assert_int_equal(bide_thread_pool_create(&pool, 1), 0);
+    hog_and_ender(bide_thread_pool_scheduler(pool), 0, &hog);
+    hog_and_ender(bide_thread_pool_scheduler(pool), MILLISECOND, &hog);
+    bide_thread_pool_destroy(pool);
+}
+
+static void a_deadline_asks_it_to_stop(void **state)
+{
+    bide_run_loop loop;
+    bide_with_deadline_operation limited;
+    hog hog;
+    (void)state;
+    bide_run_loop_init(&loop);
+    bide_await_later(hog_run(&hog));
+    hog.ends_when_stopped = true;
+    assert_int_equal(
+        bide_run_loop_wait(&loop, bide_with_deadline(&limited, bide_platform.now() + MILLISECOND,
+                                                     &hog.task.frame.awaiter)),
+        -ECANCELED);
+    bide_run_loop_destroy(&loop);
+}
+
+static void *stop_the_loop(void *argument)
+{
+    bide_run_loop_stop(argument);
+    return NULL;
+}
+
+static void the_loop_can_be_stopped_by_another_thread(void **state)
+{
+    bide_run_loop loop;
+    bide_spawned spawned;
+    hog hog;
+    (void)state;
+    bide_run_loop_init(&loop);
+    bide_spawn(&spawned, &loop.context, hog_run(&hog));
+    pthread_t thread = schedule_thread(stop_the_loop, &loop);
+    bide_run_loop_run(&loop);
+    pthread_join(thread, NULL);
+    bide_destroy(&spawned.root.frame);
+    bide_run_loop_destroy(&loop);
+}
+
+/* Awaits that end in suspend, because a request has come, count too. */
+struct stubborn {
+    bide_task task;
+    bide_event *event;
+    bide_event_waiter wait;
+    bool *end;
+    uint64_t rounds;
+};
+
+bide_coroutine(stubborn_body)
+{
+    bide_begin(stubborn_body, struct stubborn * self);
+    for (self->rounds = 0; !*self->end; self->rounds++)
+        bide_await(bide_event_wait(&self->wait, self->event));
+    bide_end();
+}
+
+struct flag_setter {
+    bide_task task;
+    bool *flag;
+};
+
+bide_coroutine(flag_setter_body)
+{
+    bide_begin(flag_setter_body, struct flag_setter * self);
+    *self->flag = true;
+    bide_end();
+}
+
+static void one_that_waits_on_although_it_is_asked_to_stop_gives_way(void **state)
+{
+    bide_run_loop loop;
+    bide_event event;
+    bide_stop_source source;
+    bide_spawned one, other;
+    bide_event_waiter wait;
+    bool end = false;
+    struct stubborn stubborn = {.event = &event, .end = &end};
+    struct flag_setter setter = {.flag = &end};
+    (void)state;
+    bide_run_loop_init(&loop);
+    bide_event_init(&event, false);
+    bide_stop_source_init(&source);
+    bide_stop_request(&source);
+    bide_context context = loop.context;
+    context.stop = &source;
+    bide_spawn(&one, &context, bide_task_init(&stubborn.task, &stubborn_body));
+    bide_spawn(&other, &loop.context, bide_task_init(&setter.task, &flag_setter_body));
+    assert_int_equal(bide_run_loop_wait(&loop, bide_event_wait(&wait, &one.ended)), 0);
+    assert_in_range(stubborn.rounds, 1, BIDE_BUDGET);
+    bide_event_destroy(&event);
+    bide_run_loop_destroy(&loop);
+}
+
+/* A wrapper around what is ready, again and again. */
+struct wrapped {
+    bide_task task;
+    bide_event *event;
+    bool *end;
+    uint64_t rounds;
+    bide_event_waiter wait;
+    bide_with_stop_operation with_stop;
+    bide_stop_source source;
+};
+
+bide_coroutine(wrapped_body)
+{
+    bide_begin(wrapped_body, struct wrapped * self);
+    bide_stop_source_init(&self->source);
+    for (self->rounds = 0; !*self->end; self->rounds++)
+        bide_await(bide_with_stop(&self->with_stop, &self->source,
+                                  bide_event_wait(&self->wait, self->event)));
+    bide_end();
+}
+
+static void what_is_ready_behind_a_wrapper_counts(void **state)
+{
+    bide_run_loop loop;
+    bide_event event;
+    bide_spawned one, other;
+    bide_event_waiter wait;
+    bool end = false;
+    struct wrapped wrapped = {.event = &event, .end = &end};
+    struct flag_setter setter = {.flag = &end};
+    (void)state;
+    bide_run_loop_init(&loop);
+    bide_event_init(&event, true);
+    bide_spawn(&one, &loop.context, bide_task_init(&wrapped.task, &wrapped_body));
+    bide_spawn(&other, &loop.context, bide_task_init(&setter.task, &flag_setter_body));
+    assert_int_equal(bide_run_loop_wait(&loop, bide_event_wait(&wait, &one.ended)), 0);
+    assert_in_range(wrapped.rounds, 1, BIDE_BUDGET);
+    bide_event_destroy(&event);
+    bide_run_loop_destroy(&loop);
+}
+
+struct counting {
+    bide_task task;
+    bide_event *event;
+    bide_event_waiter wait;
+    unsigned rounds;
+};
+
+bide_coroutine(counting_body)
+{
+    bide_begin(counting_body, struct counting * self);
+    for (self->rounds = 0; self->rounds < 10 * BIDE_BUDGET; self->rounds++)
+        bide_await(bide_event_wait(&self->wait, self->event));
+    bide_end();
+}
+
+static void inline_it_does_not_give_way(void **state)
+{
+    bide_event event;
+    struct counting counting = {.event = &event};
+    (void)state;
+    bide_event_init(&event, true);
+    bide_frame_init_in(&counting.task.frame, &counting_body, &bide_default_context);
+    bide_frame_step(&counting.task.frame, 0);
+    assert_true(bide_done(&counting.task.frame));
+    bide_event_destroy(&event);
+}
+
+/* Destroyed while it has given way, it does not keep what it was handed. */
+struct holder {
+    bide_task task;
+    bide_mutex *mutex;
+    bide_mutex_waiter lock;
+    bool has_it;
+};
+
+bide_coroutine(holder_body)
+{
+    bide_begin(holder_body, struct holder * self);
+    bide_try(bide_mutex_lock(&self->lock, self->mutex));
+    self->has_it = true;
+    bide_mutex_unlock(&self->lock);
+    bide_end();
+}
+
+static void what_it_took_is_given_back_if_it_is_destroyed(void **state)
+{
+    bide_run_loop loop;
+    bide_mutex mutex;
+    bide_mutex_waiter lock;
+    struct holder holder = {.mutex = &mutex};
+    (void)state;
+    bide_run_loop_init(&loop);
+    bide_mutex_init(&mutex);
+    bide_context context = loop.context;
+    bide_frame_init_in(&holder.task.frame, &holder_body, &context);
+    bide_budget_ = 0; /* the next is one too many */
+    bide_resume(&holder.task.frame);
+    assert_false(holder.has_it);
+    assert_false(bide_mutex_try_lock(&lock, &mutex)); /* it has it, and does not know yet */
+    bide_destroy(&holder.task.frame);
+    assert_true(bide_mutex_try_lock(&lock, &mutex));
+    bide_mutex_unlock(&lock);
+    assert_int_equal(bide_run_loop_run_ready(&loop), 0);
+    bide_mutex_destroy(&mutex);
+    bide_run_loop_destroy(&loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_coroutine_gets_its_turn),
+        cmocka_unit_test(a_timer_gets_its_turn),
+        cmocka_unit_test(another_coroutine_of_a_pool_of_one_thread_gets_its_turn),
+        cmocka_unit_test(a_deadline_asks_it_to_stop),
+        cmocka_unit_test(the_loop_can_be_stopped_by_another_thread),
+        cmocka_unit_test(one_that_waits_on_although_it_is_asked_to_stop_gives_way),
+        cmocka_unit_test(what_is_ready_behind_a_wrapper_counts),
+        cmocka_unit_test(inline_it_does_not_give_way),
+        cmocka_unit_test(what_it_took_is_given_back_if_it_is_destroyed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -23,7 +23,8 @@
 #include "bide/pollable.h"
 #include "bide/spawn.h"
 
-/* What waits where */
+/* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"
+#include "bide/test_loop.h"
 
 #endif

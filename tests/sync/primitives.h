@@ -23,6 +23,7 @@ enum {
     HAS_KEY = 4,             /* the waiter of a wait that ended with 0 stays until hand_on */
     STAYS_HAD = 8,           /* what could be had before the close can still be had */
     COUNTS_WHEN_CLOSED = 16, /* what is handed on after the close is there, in free_tokens */
+    WAKE_BLOCKS = 64,        /* `wake` is for a thread: it waits for what a coroutine may hold */
     KEEPS_WHAT_IT_HAD = 32,  /* who is destroyed after it was woken: nobody else has that then */
 };
 

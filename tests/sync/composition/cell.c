@@ -165,7 +165,7 @@ enum { TIME = 1000 /* of hand places, when deadlines come */ };
 uint64_t cell_time(const cell *c, const place *p)
 {
     bool comes = c->end->act == ACT_DEADLINE;
-    if (p->kind == PLACE_HAND)
+    if (place_is_by_hand(p))
         return comes ? TIME : BIDE_FOREVER - 1;
     return bide_platform.now() + (comes ? UINT64_C(50000) : UINT64_C(3600000000000));
 }
@@ -198,6 +198,14 @@ static void cell_init_layers(cell *c)
     }
 }
 
+/* Of a cell's own, the same each time. */
+static uint64_t seed_of(const cell *c)
+{
+    return (((c->name.row * 100 + c->name.end) * 100 + c->name.wrappers[0]) * 100 +
+            c->name.wrappers[1]) *
+           2;
+}
+
 static void cell_init(cell *c, const cell_name *name)
 {
     memset(c, 0, sizeof *c);
@@ -208,10 +216,6 @@ static void cell_init(cell *c, const cell_name *name)
     c->end = &ends[name->end];
     place_open(c->setting->home);
     place_open(c->setting->away);
-    place_begin(c->setting->home);
-    place_begin(c->setting->away);
-    places_set_budget(c->setting->gives_way ? 1 : 0);
-    places_let_time_be(0);
     c->subject = memory_new(sizeof *c->subject);
     c->parent = memory_new(sizeof *c->parent);
     c->spawned = memory_new(sizeof *c->spawned);
@@ -263,7 +267,12 @@ static bool has_layer(const cell *c, wrapper_kind kind)
 
 static bool is_by_hand(const cell *c)
 {
-    return c->setting->home->kind == PLACE_HAND;
+    return place_is_by_hand(c->setting->home);
+}
+
+static bool has_place(const cell *c, place_kind kind)
+{
+    return c->setting->home->kind == kind || c->setting->away->kind == kind;
 }
 
 /* NULL: it exists. */
@@ -277,6 +286,10 @@ static const char *excluded(const cell *c)
         return "there is no token";
     if (e->destroys == DESTROYS_STEPPED && !is_by_hand(c))
         return "its scheduler is not stepped";
+    if (has_place(c, PLACE_TEST) && e->moment == MOMENT_ELSEWHERE)
+        return "a test loop's coroutines are woken on its own thread";
+    if (has_place(c, PLACE_TEST) && (c->row.flags & ROW_CALLS_BLOCK) != 0)
+        return "a test loop makes its calls itself";
     if ((c->row.flags & ROW_NEEDS_TIMERS) != 0 && !is_by_hand(c) && !by_itself)
         return "time passes there by itself";
     if (c->setting->home->kind == PLACE_INLINE &&
@@ -724,8 +737,18 @@ static bool check_acted(cell *c)
            check_waits(c, "after that");
 }
 
+/* On the thread that runs it: what belongs to a thread is this one's. */
+static void begin_places(const cell *c)
+{
+    place_begin(c->setting->home, seed_of(c));
+    place_begin(c->setting->away, seed_of(c) + 1);
+    places_set_budget(c->setting->gives_way ? 1 : 0);
+    places_let_time_be(0);
+}
+
 static bool run(cell *c, struct next *next)
 {
+    begin_places(c);
     cell_begin(c);
     if (cell_failed(c) || !check_begun(c))
         return false;

@@ -73,6 +73,8 @@ const setting settings[] = {
     {"pool and pool", &place_pool, &place_pool_too, 0, false},
     {"pool, moved to pool and back", &place_pool, &place_pool_too, 2, false},
     {"inline and pool", &place_inline, &place_pool, 0, false},
+    {"test and test", &place_test, &place_test_too, 0, false},
+    {"test, moved there and back", &place_test, &place_test_too, 2, false},
     {"hand, giving way", &place_hand, &place_hand_too, 0, true},
     {"hand, moved, giving way", &place_hand, &place_hand_too, 1, true},
     {"loop and inline, giving way", &place_loop, &place_inline, 0, true},

@@ -4,6 +4,7 @@
 #include "../src/coroutine/inside.h"
 
 #include "bide/run_loop.h"
+#include "bide/test_loop.h"
 #include "bide/thread_pool.h"
 #include "bide/extend/timer.h"
 
@@ -96,8 +97,22 @@ static void hand_open(place *p, hand *self)
     p->scheduler = &self->scheduler;
 }
 
+static bide_test_loop tests[2];
+
+static bool test_step(place *p)
+{
+    bide_test_loop *loop = p->implementation;
+    const place *before = here;
+    here = p;
+    bool stepped = bide_test_loop_step(loop);
+    here = before;
+    return stepped;
+}
+
 bool place_step(place *p)
 {
+    if (p->kind == PLACE_TEST)
+        return test_step(p);
     hand *self = p->implementation;
     const place *before = here;
     pthread_mutex_lock(&self->lock);
@@ -115,6 +130,8 @@ bool place_step(place *p)
 void places_let_time_be(uint64_t time)
 {
     hand_time = time;
+    tests[0].now = time;
+    tests[1].now = time;
 }
 
 /* ---- Pools ---- */
@@ -372,13 +389,16 @@ static bide_run_loop loops[2];
 
 place place_hand = {"hand", PLACE_HAND, 1, NULL, &hands[0]};
 place place_hand_too = {"hand 2", PLACE_HAND, 1, NULL, &hands[1]};
+place place_test = {"test", PLACE_TEST, 1, NULL, &tests[0]};
+place place_test_too = {"test 2", PLACE_TEST, 1, NULL, &tests[1]};
 place place_inline = {"inline", PLACE_INLINE, 1, &bide_inline_scheduler, NULL};
 place place_loop = {"loop", PLACE_LOOP, 1, NULL, &loops[0]};
 place place_loop_too = {"loop 2", PLACE_LOOP, 1, NULL, &loops[1]};
 place place_pool = {"pool", PLACE_POOL, MOST_THREADS, NULL, &pools[0]};
 place place_pool_too = {"pool 2", PLACE_POOL, 1, NULL, &pools[1]};
 
-static place *const all[] = {&place_hand,     &place_hand_too, &place_inline,  &place_loop,
+static place *const all[] = {&place_hand,     &place_hand_too, &place_test,
+                             &place_test_too, &place_inline,   &place_loop,
                              &place_loop_too, &place_pool,     &place_pool_too};
 
 void place_open(place *p)
@@ -389,6 +409,9 @@ void place_open(place *p)
         return;
     if (p->kind == PLACE_HAND) {
         hand_open(p, p->implementation);
+    } else if (p->kind == PLACE_TEST) {
+        bide_test_loop_init(p->implementation, 1);
+        p->scheduler = &((bide_test_loop *)p->implementation)->scheduler;
     } else if (p->kind == PLACE_LOOP) {
         bide_run_loop_init(p->implementation);
         p->scheduler = &((bide_run_loop *)p->implementation)->scheduler;
@@ -411,6 +434,11 @@ place *place_of(const bide_scheduler *scheduler)
 bool place_is_here(const place *p)
 {
     return p->kind == PLACE_INLINE || here == p;
+}
+
+bool place_is_by_hand(const place *p)
+{
+    return p->kind == PLACE_HAND || p->kind == PLACE_TEST;
 }
 
 void place_hold(place *p)
@@ -501,6 +529,7 @@ bool place_drain(place *p)
     bool any = false;
     switch (p->kind) {
     case PLACE_HAND:
+    case PLACE_TEST:
         while (place_step(p))
             any = true;
         return any;
@@ -527,8 +556,10 @@ bool places_settle(place *const *list, size_t count)
     return false;
 }
 
-void place_begin(place *p)
+void place_begin(place *p, uint64_t seed)
 {
+    if (p->kind == PLACE_TEST)
+        bide_test_loop_init(p->implementation, seed);
     if (p->kind == PLACE_POOL)
         bide_atomic_store(&((pool *)p->implementation)->timed, 0, relaxed);
 }
@@ -558,6 +589,8 @@ bool place_is_empty(place *p)
         pthread_mutex_unlock(&self->lock);
         return is_idle;
     }
+    if (p->kind == PLACE_TEST)
+        return bide_test_loop_is_empty(p->implementation);
     if (p->kind == PLACE_LOOP)
         return bide_run_loop_next_deadline(p->implementation) == BIDE_FOREVER;
     return true;

@@ -3,6 +3,7 @@
  * at a moment at which nothing else runs. One thread, the driver, calls all of this.
  *
  *     hand    queues what is posted until the driver steps it; its time is the driver's to say
+ *     test    a test loop: like hand, but what runs next is drawn
  *     inline  bide_inline_scheduler; the library's own thread keeps its time
  *     loop    a run loop, which the driver runs while there is something to run
  *     pool    a thread pool, whose threads the driver holds, all of them, where it must know what they do
@@ -16,7 +17,7 @@
 
 #include "bide/frame.h"
 
-typedef enum place_kind { PLACE_HAND, PLACE_INLINE, PLACE_LOOP, PLACE_POOL } place_kind;
+typedef enum place_kind { PLACE_HAND, PLACE_TEST, PLACE_INLINE, PLACE_LOOP, PLACE_POOL } place_kind;
 
 typedef struct place {
     const char *name;
@@ -26,8 +27,8 @@ typedef struct place {
     void *implementation;
 } place;
 
-extern place place_hand, place_hand_too, place_inline, place_loop, place_loop_too, place_pool,
-    place_pool_too;
+extern place place_hand, place_hand_too, place_test, place_test_too, place_inline, place_loop,
+    place_loop_too, place_pool, place_pool_too;
 
 /* Makes it, if it is not there. */
 void place_open(place *p);
@@ -37,6 +38,9 @@ place *place_of(const bide_scheduler *scheduler);
 
 /* Is the calling thread one that runs the coroutines of `p` now? Of the inline scheduler any thread may be. */
 bool place_is_here(const place *p);
+
+/* Does it run only what the driver steps, at the time that it says? */
+bool place_is_by_hand(const place *p);
 
 typedef void place_function(void *argument);
 
@@ -60,16 +64,16 @@ bool place_drain(place *p);
 /* Until none of them has anything to run. False: there is no end to it. */
 bool places_settle(place *const *list, size_t count);
 
-/* A new cell begins: no timer of the last is left. */
-void place_begin(place *p);
+/* A new cell begins: no timer of the last is left. What a test place draws is `seed`'s. */
+void place_begin(place *p, uint64_t seed);
 
 /* How many operations that are ready coroutines pass before they give way; 0: as usual. Before a cell begins. */
 void places_set_budget(int32_t budget);
 
-/* Resumes the next operation of a hand place; false: there is none. */
+/* Resumes the next operation of a place that is by hand; false: there is none. */
 bool place_step(place *p);
 
-/* Lets the time of hand places be `time`. */
+/* Lets the time of places that are by hand be `time`. */
 void places_let_time_be(uint64_t time);
 
 /* Is nothing queued, and no timer set, where that can be seen? */

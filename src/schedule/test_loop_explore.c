@@ -1,0 +1,646 @@
+/*
+ * Exploring: many runs of a test, and the failing one made simpler.
+ *
+ * Runs are made in a child, one after another, so that a crash or a deadlock ends the child and
+ * nothing else. What a run draws stands in memory that is shared, where the parent finds it. A run
+ * that fails ends its child at once: nobody cleans up behind a deadlock.
+ *
+ *     search    one child runs seed after seed; the one that fails leaves its draws
+ *     again     a child runs those draws: it must fail alike, or the test is not deterministic
+ *     simplify  a child a try: draws made 0, left out, or smaller; kept if it fails in the same way
+ *     trace     a child runs the simplest draws, and notes its turns
+ *
+ * Simpler is: fewer draws that are not 0, then fewer draws, then smaller ones.
+ */
+#define _GNU_SOURCE
+#include "test_loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    DRAWS_MOST = 1 << 20,
+    LINES_MOST = 1 << 16,
+    TEXT_MOST = 1 << 15,
+    LINES_SHOWN = 120, /* of a trace: its last, and all that leave the plain order */
+    EXIT_FAILED = 99,
+};
+
+/* What a child tells. */
+typedef struct shared {
+    uint64_t seed;
+    uint64_t runs; /* that passed */
+    bide_test_failure failure;
+    int status;
+    uint64_t turns;
+    size_t draws_count;
+    size_t lines_count;
+    bide_test_fault faults[BIDE_TEST_FAULTS_MOST]; /* of runs that passed */
+    size_t faults_count;
+    char text[TEXT_MOST];
+    uint16_t draws[DRAWS_MOST];
+    test_line lines[LINES_MOST];
+} shared;
+
+/* Draws that fail. */
+typedef struct recipe {
+    uint16_t *draws;
+    size_t count;
+    size_t nonzero;
+    uint64_t sum;
+    uint64_t turns;
+} recipe;
+
+typedef struct explorer {
+    bide_test_body *body;
+    const bide_test_options *options;
+    bide_test_result *result;
+    FILE *out;
+    shared *shared;
+    bool is_child;
+    bool is_quiet; /* what the children write to stdout and stderr is dropped */
+    bide_test_failure failure;
+    int status;
+    uint64_t seed;
+    recipe best;
+    uint16_t *trial; /* room for as many */
+} explorer;
+
+static explorer *exploring; /* by the child */
+
+/* ---- One run ---- */
+
+/* The run of a child has failed. */
+static void child_fails(bide_test_loop *loop, bide_test_failure failure, int status)
+{
+    shared *s = exploring->shared;
+    s->failure = failure;
+    s->status = status;
+    s->turns = loop->turns;
+    s->draws_count = loop->record->count;
+    s->lines_count = loop->record->lines_count;
+    fflush(NULL);
+    _exit(EXIT_FAILED);
+}
+
+/*
+ * Keeps what the body had on the stack as it was while what is left of it is looked at, after its
+ * return.
+ */
+static BIDE_NOINLINE int call_deep(explorer *self, bide_test_loop *loop)
+{
+    volatile char below[1 << 15];
+    below[0] = 0;
+    below[sizeof below - 1] = 0;
+    int status = self->body(loop, self->options->argument);
+    return status + below[0];
+}
+
+/* What the body returned, or how else it has failed. */
+static bide_test_failure run(explorer *self, bide_test_loop *loop, int *status)
+{
+    if (self->options->most_turns != 0)
+        loop->most_turns = self->options->most_turns;
+    bide_test_loop_running_ = loop;
+    *status = call_deep(self, loop);
+    bide_test_loop_running_ = NULL;
+    if (*status == -EDEADLK || *status == -ELOOP)
+        return *status == -EDEADLK ? BIDE_TEST_DEADLOCK : BIDE_TEST_LIVELOCK;
+    if (*status < 0)
+        return BIDE_TEST_STATUS;
+    if (bide_test_loop_is_empty(loop))
+        return BIDE_TEST_PASSED;
+    *status = -EBUSY;
+    return BIDE_TEST_LEFT;
+}
+
+static void add_faults(bide_test_fault *to, size_t *count, const bide_test_loop *loop)
+{
+    for (size_t i = 0; i < loop->faults_count; i++) {
+        const bide_test_fault *fault = &loop->faults[i];
+        size_t at = 0;
+        while (at < *count && strcmp(to[at].name, fault->name) != 0)
+            at++;
+        if (at == BIDE_TEST_FAULTS_MOST)
+            continue;
+        if (at == *count)
+            to[(*count)++] = (bide_test_fault){.name = fault->name};
+        to[at].asked += fault->asked;
+        to[at].fired += fault->fired;
+    }
+}
+
+/* Runs a seed in the child; returns if it passes. */
+static void child_run(explorer *self, uint64_t seed, const uint16_t *given, size_t given_count,
+                      bool with_trace)
+{
+    static bide_test_loop loop;
+    static bide_test_record_ record;
+    shared *s = self->shared;
+    int status;
+    memset(&record, 0, sizeof record);
+    record.draws = s->draws;
+    record.capacity = DRAWS_MOST;
+    record.given = given;
+    record.given_count = given_count;
+    record.lines = with_trace ? s->lines : NULL;
+    record.lines_capacity = with_trace ? LINES_MOST : 0;
+    record.text = s->text;
+    record.text_size = TEXT_MOST;
+    record.fails = child_fails;
+    s->text[0] = '\0';
+    s->seed = seed;
+    bide_test_loop_init(&loop, seed);
+    loop.record = &record;
+    alarm(self->options->seconds != 0 ? self->options->seconds : 60);
+    bide_test_failure failure = run(self, &loop, &status);
+    if (failure != BIDE_TEST_PASSED)
+        child_fails(&loop, failure, status);
+    add_faults(s->faults, &s->faults_count, &loop);
+    s->runs++;
+}
+
+/* ---- Children ---- */
+
+static void drop_output(void)
+{
+    FILE *nowhere = fopen("/dev/null", "w");
+    if (nowhere == NULL)
+        return;
+    dup2(fileno(nowhere), STDOUT_FILENO);
+    dup2(fileno(nowhere), STDERR_FILENO);
+}
+
+/* In the parent: how did the child end? What it did not say itself is put into `shared`. */
+static void read_end(shared *s, int status)
+{
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_FAILED))
+        return;
+    s->failure = WIFEXITED(status)             ? BIDE_TEST_EXIT
+                 : WTERMSIG(status) == SIGALRM ? BIDE_TEST_HANGS
+                                               : BIDE_TEST_CRASH;
+    s->status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    s->draws_count = 0;
+    s->lines_count = 0;
+}
+
+/*
+ * Begins a child; in the parent waits for its end. Returns 0 in the child, 1 in the parent, or a
+ * negative errno.
+ */
+static int child(explorer *self)
+{
+    int status;
+    shared *s = self->shared;
+    s->failure = BIDE_TEST_PASSED;
+    fflush(NULL);
+    pid_t id = fork();
+    if (id < 0)
+        return -errno;
+    if (id == 0) {
+        exploring = self;
+        signal(SIGALRM, SIG_DFL);
+        setenv("CMOCKA_TEST_ABORT", "1", 1);
+        if (self->is_quiet)
+            drop_output();
+        return 0;
+    }
+    while (waitpid(id, &status, 0) < 0) {
+        if (errno != EINTR)
+            return -errno;
+    }
+    read_end(s, status);
+    return 1;
+}
+
+/* Runs the seeds until one fails. */
+static int search(explorer *self, uint64_t first, uint64_t seeds)
+{
+    int made = child(self);
+    if (made != 0)
+        return made;
+    for (uint64_t i = 0; i < seeds; i++)
+        child_run(self, first + i, NULL, 0, false);
+    fflush(NULL);
+    _exit(0);
+}
+
+/* Runs the failing seed with these draws. */
+static int try_draws(explorer *self, const uint16_t *draws, size_t count, bool with_trace)
+{
+    int made = child(self);
+    if (made != 0)
+        return made;
+    child_run(self, self->seed, draws, count, with_trace);
+    fflush(NULL);
+    _exit(0);
+}
+
+/* ---- Making it simpler ---- */
+
+/*
+ * A child that crashed could not say how many draws it made: those that it was given, and zeroes,
+ * are as good.
+ */
+static void measure(recipe *r)
+{
+    while (r->count != 0 && r->draws[r->count - 1] == 0)
+        r->count--;
+    r->nonzero = 0;
+    r->sum = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        r->nonzero += r->draws[i] != 0;
+        r->sum += r->draws[i];
+    }
+}
+
+static bool is_simpler(const recipe *a, const recipe *b)
+{
+    if (a->nonzero != b->nonzero)
+        return a->nonzero < b->nonzero;
+    return a->count != b->count ? a->count < b->count : a->sum < b->sum;
+}
+
+static bool may_try(const explorer *self)
+{
+    uint64_t most = self->options->retries != 0 ? self->options->retries : 2000;
+    return self->result->retries < most;
+}
+
+/* Do the first `count` of `trial` fail in the same way, and are they simpler? Then they are best. */
+static bool improves(explorer *self, size_t count)
+{
+    recipe trial = {.draws = self->trial, .count = count};
+    measure(&trial);
+    if (!is_simpler(&trial, &self->best) || !may_try(self))
+        return false;
+    self->result->retries++;
+    if (try_draws(self, self->trial, trial.count, false) < 0 ||
+        self->shared->failure != self->failure || self->shared->status != self->status)
+        return false;
+    self->trial = self->best.draws;
+    self->best = trial;
+    return true;
+}
+
+static void copy_best(explorer *self)
+{
+    memcpy(self->trial, self->best.draws, self->best.count * sizeof *self->trial);
+}
+
+/* Makes `size` of those that are not 0, from the `from`th on, 0. */
+static bool zero_some(explorer *self, size_t from, size_t size)
+{
+    size_t seen = 0;
+    copy_best(self);
+    for (size_t i = 0; i < self->best.count; i++) {
+        if (self->trial[i] == 0)
+            continue;
+        if (seen >= from && seen < from + size)
+            self->trial[i] = 0;
+        seen++;
+    }
+    return improves(self, self->best.count);
+}
+
+static bool zero_chunks(explorer *self)
+{
+    bool any = false;
+    for (size_t size = self->best.nonzero; size != 0; size /= 2) {
+        for (size_t from = 0; from < self->best.nonzero && may_try(self);) {
+            if (zero_some(self, from, size))
+                any = true;
+            else
+                from += size;
+        }
+    }
+    return any;
+}
+
+/* Leaves draws out, so that those behind come earlier. */
+static bool leave_out(explorer *self)
+{
+    bool any = false;
+    for (size_t size = 8; size != 0; size /= 2) {
+        for (size_t at = 0; at + size <= self->best.count && may_try(self);) {
+            copy_best(self);
+            memmove(self->trial + at, self->trial + at + size,
+                    (self->best.count - at - size) * sizeof *self->trial);
+            if (improves(self, self->best.count - size))
+                any = true;
+            else
+                at += size;
+        }
+    }
+    return any;
+}
+
+static bool make_smaller(explorer *self)
+{
+    bool any = false;
+    for (size_t i = 0; i < self->best.count && may_try(self); i++) {
+        for (uint16_t value = 1; value < self->best.draws[i] && may_try(self); value++) {
+            copy_best(self);
+            self->trial[i] = value;
+            if (improves(self, self->best.count)) {
+                any = true;
+                break;
+            }
+        }
+    }
+    return any;
+}
+
+static void simplify(explorer *self)
+{
+    bool any = true;
+    self->is_quiet = true;
+    while (any && may_try(self)) {
+        any = zero_chunks(self);
+        any |= leave_out(self);
+        any |= make_smaller(self);
+    }
+    self->is_quiet = false;
+}
+
+/* ---- What is said ---- */
+
+static const char *what_failed(bide_test_failure failure)
+{
+    static const char *const texts[] = {
+        [BIDE_TEST_PASSED] = "passes",
+        [BIDE_TEST_STATUS] = "ends with",
+        [BIDE_TEST_DEADLOCK] = "ends in a deadlock",
+        [BIDE_TEST_LIVELOCK] = "does not end",
+        [BIDE_TEST_LEFT] = "leaves a coroutine behind",
+        [BIDE_TEST_CRASH] = "crashes with signal",
+        [BIDE_TEST_EXIT] = "exits with",
+        [BIDE_TEST_HANGS] = "hangs",
+        [BIDE_TEST_NO_FAULT] = "never has a fault",
+        [BIDE_TEST_NOT_ALIKE] = "does not run alike twice",
+    };
+    return texts[failure];
+}
+
+static void say_failure(explorer *self)
+{
+    fprintf(self->out, "bide: seed %" PRIu64 " %s", self->seed, what_failed(self->failure));
+    if (self->failure == BIDE_TEST_CRASH)
+        fprintf(self->out, " %d (%s)", self->status, strsignal(self->status));
+    else if (self->failure == BIDE_TEST_STATUS)
+        fprintf(self->out, " %d (%s)", self->status, strerror(-self->status));
+    else if (self->failure == BIDE_TEST_EXIT)
+        fprintf(self->out, " %d", self->status);
+    fprintf(self->out, ", after %" PRIu64 " runs that passed\n", self->result->runs);
+}
+
+static bool is_plain(const test_line *line)
+{
+    return line->kind == DRAW_TURN && line->value == 0;
+}
+
+static size_t lines_of(const shared *s)
+{
+    size_t count = s->lines_count;
+    /* A run that crashed has not counted its lines. */
+    while (count == 0 ? s->lines[0].time != 0 : count < LINES_MOST && s->lines[count].time != 0)
+        count++;
+    return count < LINES_MOST ? count : LINES_MOST;
+}
+
+/* The trace of the run before: its last lines, and before these what is not plain. */
+static void say_trace(explorer *self)
+{
+    const shared *s = self->shared;
+    size_t count = lines_of(s);
+    size_t left_out = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (count - i > LINES_SHOWN && is_plain(&s->lines[i])) {
+            left_out++;
+            continue;
+        }
+        if (left_out != 0)
+            fprintf(self->out, "        ... %zu turns in order\n", left_out);
+        left_out = 0;
+        test_line_print(self->out, &s->lines[i]);
+    }
+    fputs(s->text, self->out);
+}
+
+static void trace(explorer *self, const recipe *r)
+{
+    memset(self->shared->lines, 0, sizeof self->shared->lines);
+    try_draws(self, r->draws, r->count, true);
+    say_trace(self);
+}
+
+static void say_how(explorer *self)
+{
+    bool first = true;
+    fprintf(self->out,
+            "run it again:   BIDE_TEST_SEED=%" PRIu64 "\nthe simpler one: BIDE_TEST_SEED=%" PRIu64
+            " BIDE_TEST_DRAWS=",
+            self->seed, self->seed);
+    for (size_t i = 0; i < self->best.count; i++) {
+        if (self->best.draws[i] == 0)
+            continue;
+        fprintf(self->out, "%s%zu:%u", first ? "" : ",", i, self->best.draws[i]);
+        first = false;
+    }
+    fputs(first ? "0:0\n" : "\n", self->out);
+}
+
+/* ---- From the environment ---- */
+
+/* "12:1,40:2": draws, and 0 for all others. Returns how many are given. */
+static size_t parse_draws(const char *text, uint16_t *draws)
+{
+    size_t count = 0;
+    while (*text != '\0') {
+        char *end;
+        uint64_t number = strtoull(text, &end, 10);
+        uint64_t value = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
+        if (end == text || number >= DRAWS_MOST || value > UINT16_MAX)
+            break;
+        draws[number] = (uint16_t)value;
+        if (number + 1 > count)
+            count = (size_t)number + 1;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return count;
+}
+
+static int error_of(bide_test_failure failure, int status)
+{
+    static const int errors[] = {
+        [BIDE_TEST_DEADLOCK] = -EDEADLK, [BIDE_TEST_LIVELOCK] = -ELOOP,
+        [BIDE_TEST_LEFT] = -EBUSY,       [BIDE_TEST_CRASH] = -EFAULT,
+        [BIDE_TEST_EXIT] = -EFAULT,      [BIDE_TEST_HANGS] = -ETIME,
+        [BIDE_TEST_NO_FAULT] = -ENODATA, [BIDE_TEST_NOT_ALIKE] = -EAGAIN,
+    };
+    return failure == BIDE_TEST_STATUS ? status : failure == BIDE_TEST_PASSED ? 0 : errors[failure];
+}
+
+/* One run, in this process. */
+static int run_here(explorer *self, const char *seed, const char *draws)
+{
+    bide_test_record_ record = {.is_live = true, .lines_capacity = LINES_MOST};
+    bide_test_loop loop;
+    int status;
+    record.lines = self->shared->lines;
+    record.draws = self->shared->draws;
+    record.capacity = DRAWS_MOST;
+    if (draws != NULL) {
+        record.given_count = parse_draws(draws, self->best.draws);
+        record.given = self->best.draws;
+    }
+    self->seed = strtoull(seed, NULL, 0);
+    bide_test_loop_init(&loop, self->seed);
+    loop.record = &record;
+    self->failure = run(self, &loop, &status);
+    self->status = status;
+    self->result->runs = self->failure == BIDE_TEST_PASSED;
+    if (self->failure != BIDE_TEST_PASSED)
+        say_failure(self);
+    return error_of(self->failure, status);
+}
+
+/* ---- All of it ---- */
+
+/* Those that must have fired, and did not. */
+static int look_at_faults(explorer *self)
+{
+    const bide_test_result *result = self->result;
+    bool missing = false;
+    for (const char *const *name = self->options->faults; name != NULL && *name != NULL; name++) {
+        size_t i = 0;
+        while (i < result->faults_count && strcmp(result->faults[i].name, *name) != 0)
+            i++;
+        if (i < result->faults_count && result->faults[i].fired != 0)
+            continue;
+        fprintf(self->out,
+                "bide: the fault \"%s\" never fired in %" PRIu64 " runs, asked for %" PRIu64
+                " times\n",
+                *name, result->runs, i < result->faults_count ? result->faults[i].asked : 0);
+        missing = true;
+    }
+    self->failure = missing ? BIDE_TEST_NO_FAULT : BIDE_TEST_PASSED;
+    return error_of(self->failure, 0);
+}
+
+/* The draws of the failing seed, which a run of it alone finds; true: it fails as it did. */
+static bool find_draws(explorer *self)
+{
+    shared *s = self->shared;
+    size_t count = s->draws_count;
+    /* A run that crashed has not counted its draws: they are noted, and zeroes behind them. */
+    if (self->failure >= BIDE_TEST_CRASH) {
+        memset(s->draws, 0, sizeof s->draws);
+        self->is_quiet = true;
+        int made = child(self);
+        if (made == 0) {
+            child_run(self, self->seed, NULL, 0, false);
+            _exit(0);
+        }
+        self->is_quiet = false;
+        count = DRAWS_MOST;
+    }
+    if (count > DRAWS_MOST)
+        count = DRAWS_MOST;
+    memcpy(self->best.draws, s->draws, count * sizeof *s->draws);
+    self->best.count = count;
+    measure(&self->best);
+    self->is_quiet = true;
+    try_draws(self, self->best.draws, self->best.count, false);
+    self->is_quiet = false;
+    return s->failure == self->failure && s->status == self->status;
+}
+
+static int explain(explorer *self)
+{
+    bide_test_result *result = self->result;
+    say_failure(self);
+    if (!find_draws(self)) {
+        fprintf(self->out, "bide: run again it %s: something in it is not drawn from the seed\n",
+                self->shared->failure == BIDE_TEST_PASSED ? "passes" : "fails otherwise");
+        self->failure = BIDE_TEST_NOT_ALIKE;
+        return -EAGAIN;
+    }
+    result->draws = self->best.nonzero;
+    self->is_quiet = true;
+    trace(self, &self->best);
+    simplify(self);
+    result->draws_left = self->best.nonzero;
+    fprintf(self->out, "the simplest run that fails alike: %zu draws that are not plain, of %zu\n",
+            result->draws_left, result->draws);
+    trace(self, &self->best);
+    say_how(self);
+    fflush(self->out);
+    return error_of(self->failure, self->status);
+}
+
+static int explore(explorer *self, uint64_t seeds)
+{
+    const char *seed = getenv("BIDE_TEST_SEED");
+    if (seed != NULL)
+        return run_here(self, seed, getenv("BIDE_TEST_DRAWS"));
+    uint64_t first = self->options->first_seed != 0 ? self->options->first_seed : 1;
+    int made = search(self, first, seeds);
+    if (made < 0)
+        return made;
+    shared *s = self->shared;
+    bide_test_result *result = self->result;
+    result->runs = s->runs;
+    result->faults_count = s->faults_count;
+    memcpy(result->faults, s->faults, sizeof s->faults);
+    self->failure = s->failure;
+    self->status = s->status;
+    self->seed = s->seed;
+    return self->failure == BIDE_TEST_PASSED ? look_at_faults(self) : explain(self);
+}
+
+static void *zeroed(size_t size)
+{
+    void *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+int bide_test_loop_explore_with(bide_test_body *body, uint64_t seeds,
+                                const bide_test_options *options)
+{
+    static const bide_test_options none;
+    enum { DRAWS_SIZE = DRAWS_MOST * sizeof(uint16_t) };
+    bide_test_result own;
+    explorer self = {.body = body, .options = options != NULL ? options : &none};
+    int error = -ENOMEM;
+    self.result = self.options->result != NULL ? self.options->result : &own;
+    self.out = self.options->out != NULL ? self.options->out : stderr;
+    memset(self.result, 0, sizeof *self.result);
+    self.shared = zeroed(sizeof *self.shared);
+    uint16_t *first = self.best.draws = zeroed(DRAWS_SIZE);
+    uint16_t *second = self.trial = zeroed(DRAWS_SIZE);
+    if (self.shared != NULL && first != NULL && second != NULL)
+        error = explore(&self, seeds);
+    self.result->failure = self.failure;
+    self.result->seed = self.seed;
+    self.result->status = self.status;
+    if (self.shared != NULL)
+        munmap(self.shared, sizeof *self.shared);
+    if (first != NULL)
+        munmap(first, DRAWS_SIZE);
+    if (second != NULL)
+        munmap(second, DRAWS_SIZE);
+    return error;
+}
+
+int bide_test_loop_explore(bide_test_body *body, uint64_t seeds)
+{
+    return bide_test_loop_explore_with(body, seeds, NULL);
+}

@@ -1,0 +1,653 @@
+/*
+ * The test loop: what it draws, that a seed gives the same run, virtual time, blocking calls, deadlocks and their like;
+ * and exploring: what it finds, how simple it makes it, and what it says.
+ */
+#define _GNU_SOURCE
+#include "misuse.h"
+#include "testing.h"
+
+#include "bide/blocking.h"
+#include "bide/channel.h"
+#include "bide/deadline.h"
+#include "bide/event.h"
+#include "bide/handle.h"
+#include "bide/mutex.h"
+#include "bide/schedule.h"
+#include "bide/spawn.h"
+#include "bide/task.h"
+#include "bide/test_loop.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { SECOND = 1000000000, MILLISECOND = 1000000, TASKS = 4, TURNS = 6 };
+
+/* ---- The order ---- */
+
+/* Coroutines that yield a few times, and note their number at each turn. */
+typedef struct crowd {
+    char order[TASKS * TURNS + 1];
+    size_t count;
+    bide_spawned spawned[TASKS];
+    struct yielder {
+        bide_task task;
+        struct crowd *crowd;
+        unsigned turn;
+        char name;
+        bide_schedule_operation yield;
+    } yielders[TASKS];
+} crowd;
+
+bide_coroutine(yielder_body)
+{
+    bide_begin(yielder_body, struct yielder * self);
+    for (self->turn = 0; self->turn < TURNS; self->turn++) {
+        self->crowd->order[self->crowd->count++] = self->name;
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    }
+    bide_end();
+}
+
+static void crowd_run(crowd *self, uint64_t seed)
+{
+    bide_test_loop loop;
+    bide_test_loop_init(&loop, seed);
+    memset(self, 0, sizeof *self);
+    for (unsigned i = 0; i < TASKS; i++) {
+        struct yielder *yielder = &self->yielders[i];
+        yielder->crowd = self;
+        yielder->name = (char)('a' + i);
+        bide_spawn(&self->spawned[i], &loop.context, bide_task_init(&yielder->task, &yielder_body));
+    }
+    bide_test_loop_run_until(&loop, SECOND);
+    assert_int_equal(self->count, TASKS * TURNS);
+    assert_true(bide_test_loop_is_empty(&loop));
+    bide_test_loop_destroy(&loop);
+}
+
+static void a_seed_gives_the_same_run(void **state)
+{
+    static crowd first, second;
+    (void)state;
+    for (uint64_t seed = 1; seed < 100; seed++) {
+        crowd_run(&first, seed);
+        crowd_run(&second, seed);
+        assert_string_equal(first.order, second.order);
+    }
+}
+
+static void seeds_give_different_runs(void **state)
+{
+    static crowd first, other;
+    unsigned different = 0;
+    (void)state;
+    crowd_run(&first, 1);
+    for (uint64_t seed = 2; seed < 102; seed++) {
+        crowd_run(&other, seed);
+        different += strcmp(first.order, other.order) != 0;
+    }
+    assert_in_range(different, 90, 100);
+}
+
+/* (as it is printed everywhere: other compilers and machines run this too) */
+static void a_seed_gives_this_run_on_every_machine(void **state)
+{
+    static crowd run;
+    static const char *const orders[] = {
+        "acbbdadcbdacdbacdbacbdac", "abcdabcdabcdabcdabcdabcd", "abcdabcdabcdabcdabcdabcd",
+        "abcdabcdacdacdacdacdbbbb", "abcdabcdabcdabcdabcdabcd", "bacaadbccabddacaccbbbddd",
+    };
+    (void)state;
+    for (uint64_t seed = 1; seed <= sizeof orders / sizeof orders[0]; seed++) {
+        crowd_run(&run, seed);
+        assert_string_equal(run.order, orders[seed - 1]);
+    }
+}
+
+/* ---- Time ---- */
+
+struct sleeper {
+    bide_task task;
+    uint64_t began, woke;
+    bide_sleep sleep;
+};
+
+bide_coroutine(sleeper_body)
+{
+    bide_begin(sleeper_body, struct sleeper * self);
+    self->began = bide_now(bide_this_context());
+    bide_try(bide_sleep_for(&self->sleep, 3600 * (uint64_t)SECOND));
+    self->woke = bide_now(bide_this_context());
+    bide_end();
+}
+
+static void time_jumps_when_nothing_is_ready(void **state)
+{
+    bide_test_loop loop;
+    struct sleeper sleeper;
+    (void)state;
+    bide_test_loop_init(&loop, 1);
+    uint64_t before = bide_platform.now();
+    assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&sleeper.task, &sleeper_body)), 0);
+    assert_true(bide_platform.now() - before < 3600 * (uint64_t)SECOND);
+    assert_int_equal(sleeper.began, SECOND);
+    assert_true(sleeper.woke == 3601 * (uint64_t)SECOND);
+    assert_true(bide_now(&loop.context) == sleeper.woke);
+    bide_test_loop_destroy(&loop);
+}
+
+static void run_until_stops_before_what_is_later(void **state)
+{
+    bide_test_loop loop;
+    bide_spawned spawned;
+    struct sleeper sleeper = {.woke = 0};
+    (void)state;
+    bide_test_loop_init(&loop, 1);
+    bide_spawn(&spawned, &loop.context, bide_task_init(&sleeper.task, &sleeper_body));
+    bide_test_loop_run_until(&loop, 3600 * (uint64_t)SECOND);
+    assert_true(bide_now(&loop.context) == 3600 * (uint64_t)SECOND);
+    assert_false(bide_test_loop_is_empty(&loop));
+    assert_int_equal(sleeper.woke, 0);
+    bide_test_loop_run_until(&loop, 3601 * (uint64_t)SECOND);
+    assert_true(sleeper.woke == 3601 * (uint64_t)SECOND);
+    assert_true(bide_test_loop_is_empty(&loop));
+    bide_test_loop_destroy(&loop);
+}
+
+static void deadlines_are_of_the_loops_time(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 50; seed++) {
+        bide_test_loop loop;
+        bide_event event;
+        bide_event_waiter wait;
+        bide_with_deadline_operation limited;
+        bide_test_loop_init(&loop, seed);
+        bide_event_init(&event, false);
+        int status = bide_test_loop_wait(
+            &loop, bide_with_deadline(&limited, bide_now(&loop.context) + 5 * MILLISECOND,
+                                      bide_event_wait(&wait, &event)));
+        assert_int_equal(status, -ETIMEDOUT);
+        assert_int_equal(bide_now(&loop.context), SECOND + 5 * MILLISECOND);
+        bide_event_destroy(&event);
+        bide_test_loop_destroy(&loop);
+    }
+}
+
+/* ---- Blocking calls ---- */
+
+struct caller {
+    bide_task task;
+    pthread_t made_on;
+    unsigned made;
+    bide_blocking_call call;
+    uint64_t took;
+};
+
+static void note_thread(void *argument)
+{
+    struct caller *self = argument;
+    self->made_on = pthread_self();
+    self->made++;
+}
+
+bide_coroutine(caller_body)
+{
+    bide_begin(caller_body, struct caller * self);
+    self->took = bide_now(bide_this_context());
+    bide_try(bide_blocking_run(&self->call, NULL, note_thread, self));
+    self->took = bide_now(bide_this_context()) - self->took;
+    bide_end();
+}
+
+static void blocking_calls_are_made_by_the_loop_and_take_virtual_time(void **state)
+{
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed < 50; seed++) {
+        bide_test_loop loop;
+        struct caller caller = {.made = 0};
+        bide_test_loop_init(&loop, seed);
+        assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&caller.task, &caller_body)), 0);
+        assert_int_equal(caller.made, 1);
+        assert_true(pthread_equal(caller.made_on, pthread_self()));
+        least = caller.took < least ? caller.took : least;
+        most = caller.took > most ? caller.took : most;
+        bide_test_loop_destroy(&loop);
+    }
+    assert_true(least > 0);
+    assert_true(most >= 5 * (uint64_t)SECOND);
+}
+
+static void a_call_that_is_cut_short_is_made_or_not(void **state)
+{
+    unsigned made = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed < 100; seed++) {
+        bide_test_loop loop;
+        bide_with_deadline_operation limited;
+        struct caller caller = {.made = 0};
+        bide_test_loop_init(&loop, seed);
+        int status = bide_test_loop_wait(
+            &loop, bide_with_deadline(&limited, bide_now(&loop.context) + MILLISECOND,
+                                      bide_task_init(&caller.task, &caller_body)));
+        /* (cut short between being made and being known of, it is made) */
+        assert_int_equal(status, caller.made == 1 ? 0 : -ETIMEDOUT);
+        assert_true(bide_test_loop_is_empty(&loop));
+        made += caller.made;
+        bide_test_loop_destroy(&loop);
+    }
+    assert_in_range(made, 10, 90);
+}
+
+static void a_coroutine_that_waits_for_a_call_can_be_destroyed_before_it_is_made(void **state)
+{
+    bide_test_loop loop;
+    bide_spawned spawned;
+    struct caller caller = {.made = 0};
+    (void)state;
+    bide_test_loop_init(&loop, 1);
+    bide_spawn(&spawned, &loop.context, bide_task_init(&caller.task, &caller_body));
+    assert_true(bide_test_loop_step(&loop));
+    assert_false(bide_test_loop_step(&loop));
+    bide_destroy(&spawned.root.frame);
+    assert_int_equal(caller.made, 0);
+    assert_true(bide_test_loop_is_empty(&loop));
+    bide_test_loop_destroy(&loop);
+}
+
+/* ---- Points and faults ---- */
+
+struct pointed {
+    bide_task task;
+    bide_test_point_operation point;
+    unsigned passed;
+};
+
+bide_coroutine(pointed_body)
+{
+    bide_begin(pointed_body, struct pointed * self);
+    for (self->passed = 0; self->passed < 100; self->passed++)
+        bide_await(bide_test_point(&self->point));
+    bide_end();
+}
+
+static void a_test_point_yields_in_a_test_loop_alone(void **state)
+{
+    bide_test_loop loop;
+    struct pointed pointed;
+    (void)state;
+    bide_frame_init_in(&pointed.task.frame, &pointed_body, &bide_default_context);
+    bide_resume(&pointed.task.frame);
+    assert_true(bide_done(&pointed.task.frame));
+    bide_test_loop_init(&loop, 1);
+    assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&pointed.task, &pointed_body)), 0);
+    assert_in_range(loop.turns, 2, 100);
+    bide_test_loop_destroy(&loop);
+}
+
+static int faulty(bide_test_loop *loop, void *argument)
+{
+    (void)loop;
+    (void)argument;
+    for (int i = 0; i < 20; i++) {
+        if (bide_maybe("first"))
+            i++;
+        bide_maybe("second");
+    }
+    return 0;
+}
+
+static void faults_fire_in_test_loops_alone_and_are_counted(void **state)
+{
+    bide_test_result result;
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        assert_false(bide_maybe("first"));
+    assert_int_equal(
+        bide_test_loop_explore_with(faulty, 100, &(bide_test_options){.result = &result}), 0);
+    assert_int_equal(result.runs, 100);
+    assert_int_equal(result.faults_count, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_string_equal(result.faults[i].name, i == 0 ? "first" : "second");
+        assert_true(result.faults[i].asked >= 1000);
+        assert_true(result.faults[i].fired >= 50);
+        assert_true(result.faults[i].fired < result.faults[i].asked / 2);
+    }
+}
+
+/* ---- Exploring ---- */
+
+/* What an exploration writes. */
+static char said[100000];
+
+static int explore(bide_test_body *body, uint64_t seeds, bide_test_options options,
+                   bide_test_result *result)
+{
+    FILE *out = tmpfile();
+    options.out = out;
+    options.result = result;
+    memset(said, 0, sizeof said);
+    int status = bide_test_loop_explore_with(body, seeds, &options);
+    rewind(out);
+    size_t length = fread(said, 1, sizeof said - 1, out);
+    said[length] = '\0';
+    fclose(out);
+    return status;
+}
+
+static void assert_said(const char *text)
+{
+    if (strstr(said, text) == NULL)
+        printf("# \"%s\" is not in:\n%s\n", text, said);
+    assert_non_null(strstr(said, text));
+}
+
+static void a_fault_that_never_fires_fails_the_exploration_if_it_must(void **state)
+{
+    static const char *const must[] = {"first", "third", NULL};
+    bide_test_result result;
+    (void)state;
+    assert_int_equal(explore(faulty, 100, (bide_test_options){.faults = must}, &result), -ENODATA);
+    assert_int_equal(result.failure, BIDE_TEST_NO_FAULT);
+    assert_said("\"third\" never fired");
+    assert_null(strstr(said, "\"first\""));
+}
+
+/* Two mutexes that are locked in two orders. */
+struct locker {
+    bide_task task;
+    bide_mutex *first, *second;
+    bide_mutex_waiter one, other;
+};
+
+bide_coroutine(locker_body)
+{
+    bide_begin(locker_body, struct locker * self);
+    bide_try(bide_mutex_lock(&self->one, self->first));
+    bide_try(bide_mutex_lock(&self->other, self->second));
+    bide_mutex_unlock(&self->other);
+    bide_mutex_unlock(&self->one);
+    bide_end();
+}
+
+struct both {
+    bide_mutex a, b;
+    struct locker lockers[2];
+    bide_spawned spawned;
+};
+
+static int lock_both(bide_test_loop *loop, void *argument)
+{
+    bool same = argument != NULL;
+    struct both both;
+    bide_event_waiter wait;
+    bide_mutex_init(&both.a);
+    bide_mutex_init(&both.b);
+    both.lockers[0].first = &both.a;
+    both.lockers[0].second = &both.b;
+    both.lockers[1].first = same ? &both.a : &both.b;
+    both.lockers[1].second = same ? &both.b : &both.a;
+    bide_spawn(&both.spawned, &loop->context, bide_task_init(&both.lockers[0].task, &locker_body));
+    int status = bide_test_loop_wait(loop, bide_task_init(&both.lockers[1].task, &locker_body));
+    int other = bide_test_loop_wait(loop, bide_event_wait(&wait, &both.spawned.ended));
+    return status < 0 ? status : other;
+}
+
+static void mutexes_locked_in_two_orders_are_a_deadlock_that_is_named(void **state)
+{
+    bide_test_result result;
+    (void)state;
+    assert_int_equal(explore(lock_both, 1000, (bide_test_options){.argument = &result}, &result),
+                     0);
+    assert_int_equal(result.runs, 1000);
+    assert_string_equal(said, "");
+    assert_int_equal(explore(lock_both, 1000, (bide_test_options){0}, &result), -EDEADLK);
+    assert_int_equal(result.failure, BIDE_TEST_DEADLOCK);
+    assert_in_range(result.seed, 1, 1000);
+    assert_said("deadlock after");
+    assert_said("#0 locker_body at ");
+    assert_said("waiting for bide_mutex_lock");
+    assert_said("BIDE_TEST_SEED=");
+}
+
+static void a_deadlock_outside_an_exploration_is_a_status(void **state)
+{
+    bide_test_loop loop;
+    bide_event event;
+    bide_event_waiter wait;
+    (void)state;
+    bide_test_loop_init(&loop, 1);
+    bide_event_init(&event, false);
+    assert_int_equal(bide_test_loop_wait(&loop, bide_event_wait(&wait, &event)), -EDEADLK);
+    assert_true(bide_test_loop_is_empty(&loop));
+    bide_event_destroy(&event);
+    bide_test_loop_destroy(&loop);
+}
+
+/* Some read a number, may be overtaken, and write it back. */
+enum { WRITERS = 3 };
+
+struct numbered {
+    unsigned number, ended;
+    bool crashes;
+    bide_spawned spawned[WRITERS];
+    struct writer {
+        bide_task task;
+        struct numbered *shared;
+        unsigned read, i;
+        bide_test_point_operation point;
+    } writers[WRITERS];
+};
+
+bide_coroutine(writer_body)
+{
+    bide_begin(writer_body, struct writer * self);
+    for (self->i = 0; self->i < 5; self->i++)
+        bide_await(bide_test_point(&self->point));
+    self->read = self->shared->number;
+    bide_await(bide_test_point(&self->point));
+    self->shared->number = self->read + 1;
+    for (self->i = 0; self->i < 5; self->i++)
+        bide_await(bide_test_point(&self->point));
+    self->shared->ended++;
+    bide_end();
+}
+
+static int add_up(bide_test_loop *loop, void *argument)
+{
+    struct numbered all = {.number = 0};
+    bide_event_waiter wait;
+    for (unsigned i = 0; i < WRITERS; i++) {
+        all.writers[i].shared = &all;
+        bide_spawn(&all.spawned[i], &loop->context,
+                   bide_task_init(&all.writers[i].task, &writer_body));
+    }
+    for (unsigned i = 0; i < WRITERS; i++) {
+        int status = bide_test_loop_wait(loop, bide_event_wait(&wait, &all.spawned[i].ended));
+        if (status < 0)
+            return status;
+    }
+    if (all.number != WRITERS && argument != NULL) {
+        signal(SIGSEGV, SIG_DFL); /* whoever else has a handler: cmocka, a sanitizer */
+        raise(SIGSEGV);
+    }
+    return all.number == WRITERS ? 0 : -EINVAL;
+}
+
+static void a_lost_update_is_found_and_made_simple(void **state)
+{
+    bide_test_result result;
+    (void)state;
+    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &result), -EINVAL);
+    assert_int_equal(result.failure, BIDE_TEST_STATUS);
+    assert_int_equal(result.status, -EINVAL);
+    assert_in_range(result.draws_left, 1, 2); /* one yields where it must not */
+    assert_said("yields at a test point");
+    assert_said("the simplest run that fails alike: ");
+}
+
+static void a_crash_is_found_and_made_simple(void **state)
+{
+    bide_test_result result;
+    (void)state;
+    assert_int_equal(explore(add_up, 1000, (bide_test_options){.argument = &result}, &result),
+                     -EFAULT);
+    assert_int_equal(result.failure, BIDE_TEST_CRASH);
+    assert_in_range(result.draws_left, 1, 2);
+    assert_said("yields at a test point");
+}
+
+static void runs_from_the_environment_fail_as_was_said(void **state)
+{
+    bide_test_result result, again;
+    char seed[32], draws[4000];
+    (void)state;
+    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &result), -EINVAL);
+    const char *simpler = strstr(said, "BIDE_TEST_DRAWS=");
+    snprintf(draws, sizeof draws, "%.*s", (int)strcspn(simpler + 16, "\n"), simpler + 16);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)result.seed);
+    setenv("BIDE_TEST_SEED", seed, 1);
+    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &again), -EINVAL);
+    assert_true(again.seed == result.seed);
+    setenv("BIDE_TEST_DRAWS", draws, 1);
+    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &again), -EINVAL);
+    setenv("BIDE_TEST_DRAWS", "0:0", 1); /* all plain */
+    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &again), 0);
+    unsetenv("BIDE_TEST_DRAWS");
+    unsetenv("BIDE_TEST_SEED");
+}
+
+/* A coroutine is left when the body returns. */
+static int leave_one(bide_test_loop *loop, void *argument)
+{
+    static bide_event never;
+    static bide_event_waiter wait;
+    static bide_spawned spawned;
+    (void)argument;
+    bide_event_init(&never, false);
+    bide_spawn(&spawned, &loop->context, bide_event_wait(&wait, &never));
+    bide_test_loop_run_until(loop, SECOND);
+    return 0;
+}
+
+static void a_coroutine_that_is_left_is_a_failure(void **state)
+{
+    bide_test_result result;
+    (void)state;
+    assert_int_equal(explore(leave_one, 10, (bide_test_options){0}, &result), -EBUSY);
+    assert_int_equal(result.failure, BIDE_TEST_LEFT);
+    assert_int_equal(result.seed, 1);
+}
+
+struct spinner {
+    bide_task task;
+    bide_schedule_operation yield;
+};
+
+bide_coroutine(spinner_body)
+{
+    bide_begin(spinner_body, struct spinner * self);
+    for (;;)
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    bide_end();
+}
+
+static int spin(bide_test_loop *loop, void *argument)
+{
+    struct spinner spinner;
+    (void)argument;
+    return bide_test_loop_wait(loop, bide_task_init(&spinner.task, &spinner_body));
+}
+
+static void a_run_without_end_is_a_failure(void **state)
+{
+    bide_test_result result;
+    bide_test_loop loop;
+    (void)state;
+    assert_int_equal(explore(spin, 10, (bide_test_options){.most_turns = 1000}, &result), -ELOOP);
+    assert_int_equal(result.failure, BIDE_TEST_LIVELOCK);
+    assert_said("spinner_body");
+    bide_test_loop_init(&loop, 1);
+    loop.most_turns = 1000;
+    assert_int_equal(spin(&loop, NULL), -ELOOP);
+    assert_true(bide_test_loop_is_empty(&loop));
+}
+
+/* Fails once, in the process that sees it first. */
+static int fail_by_chance(bide_test_loop *loop, void *argument)
+{
+    unsigned *runs = argument;
+    (void)loop;
+    return ++*runs == 20 ? -EINVAL : 0;
+}
+
+static void a_run_that_is_not_alike_twice_is_told(void **state)
+{
+    bide_test_result result;
+    unsigned runs = 0;
+    (void)state;
+    assert_int_equal(explore(fail_by_chance, 30, (bide_test_options){.argument = &runs}, &result),
+                     -EAGAIN);
+    assert_int_equal(result.failure, BIDE_TEST_NOT_ALIKE);
+    assert_said("not drawn from the seed");
+}
+
+/* ---- Other threads ---- */
+
+static void *set_it(void *argument)
+{
+    bide_event_set(argument);
+    return NULL;
+}
+
+static void wake_from_elsewhere(void)
+{
+    static bide_event event;
+    static bide_event_waiter wait;
+    static bide_spawned spawned;
+    bide_test_loop loop;
+    pthread_t thread;
+    bide_test_loop_init(&loop, 1);
+    bide_event_init(&event, false);
+    bide_spawn(&spawned, &loop.context, bide_event_wait(&wait, &event));
+    bide_test_loop_run_until(&loop, SECOND);
+    pthread_create(&thread, NULL, set_it, &event);
+    pthread_join(thread, NULL);
+}
+
+static void to_wake_on_another_thread_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(wake_from_elsewhere, "woken by another thread", "test_loop"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_seed_gives_the_same_run),
+        cmocka_unit_test(seeds_give_different_runs),
+        cmocka_unit_test(a_seed_gives_this_run_on_every_machine),
+        cmocka_unit_test(time_jumps_when_nothing_is_ready),
+        cmocka_unit_test(run_until_stops_before_what_is_later),
+        cmocka_unit_test(deadlines_are_of_the_loops_time),
+        cmocka_unit_test(blocking_calls_are_made_by_the_loop_and_take_virtual_time),
+        cmocka_unit_test(a_call_that_is_cut_short_is_made_or_not),
+        cmocka_unit_test(a_coroutine_that_waits_for_a_call_can_be_destroyed_before_it_is_made),
+        cmocka_unit_test(a_test_point_yields_in_a_test_loop_alone),
+        cmocka_unit_test(faults_fire_in_test_loops_alone_and_are_counted),
+        cmocka_unit_test(a_fault_that_never_fires_fails_the_exploration_if_it_must),
+        cmocka_unit_test(mutexes_locked_in_two_orders_are_a_deadlock_that_is_named),
+        cmocka_unit_test(a_deadlock_outside_an_exploration_is_a_status),
+        cmocka_unit_test(a_lost_update_is_found_and_made_simple),
+        cmocka_unit_test(a_crash_is_found_and_made_simple),
+        cmocka_unit_test(runs_from_the_environment_fail_as_was_said),
+        cmocka_unit_test(a_coroutine_that_is_left_is_a_failure),
+        cmocka_unit_test(a_run_without_end_is_a_failure),
+        cmocka_unit_test(a_run_that_is_not_alike_twice_is_told),
+        cmocka_unit_test(to_wake_on_another_thread_is_misuse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -284,7 +284,7 @@ static bool is_with_pool(const setting *s)
     return s->home->kind == PLACE_POOL || s->away->kind == PLACE_POOL;
 }
 
-static table tables[96];
+static table tables[128];
 static size_t tables_count;
 
 static const char *const kinds[TABLE_KINDS] = {"", "pairs, ", "deep, ", "long, "};

@@ -75,6 +75,12 @@ const setting settings[] = {
     {"inline and pool", &place_inline, &place_pool, 0, false},
     {"test and test", &place_test, &place_test_too, 0, false},
     {"test, moved there and back", &place_test, &place_test_too, 2, false},
+    {"strand and loop", &place_strand, &place_loop, 0, false},
+    {"strand, moved to pool", &place_strand, &place_pool, 1, false},
+    {"loop, moved to strand", &place_loop, &place_strand, 1, false},
+    {"strand, moved to strand on loop and back", &place_strand, &place_strand_on_loop, 2, false},
+    {"strand on loop and loop", &place_strand_on_loop, &place_loop, 0, false},
+    {"strand on loop and inline", &place_strand_on_loop, &place_inline, 0, false},
     {"hand, giving way", &place_hand, &place_hand_too, 0, true},
     {"hand, moved, giving way", &place_hand, &place_hand_too, 1, true},
     {"loop and inline, giving way", &place_loop, &place_inline, 0, true},
@@ -82,5 +88,8 @@ const setting settings[] = {
     {"loop, moved to pool, giving way", &place_loop, &place_pool, 1, true},
     {"pool and loop, giving way", &place_pool, &place_loop, 0, true},
     {"pool and pool, giving way", &place_pool, &place_pool_too, 0, true},
+    {"strand on loop and loop, giving way", &place_strand_on_loop, &place_loop, 0, true},
+    {"strand and strand on loop, giving way", &place_strand, &place_strand_on_loop, 0, true},
+    {"pool, moved to strand, giving way", &place_pool, &place_strand, 1, true},
 };
 const size_t settings_count = sizeof settings / sizeof settings[0];

@@ -159,7 +159,7 @@ typedef struct pool {
     void *argument;
 } pool;
 
-static pool pools[2];
+static pool pools[4];
 
 static void wait_for(bide_atomic(uint32_t) * word, uint32_t number)
 {
@@ -182,7 +182,8 @@ static void gang_leads(pool *self)
 static void gang_member(void *argument)
 {
     pool *self = argument;
-    here = self->place;
+    if (self->place->under == NULL) /* those of a strand are known to be its pool's */
+        here = self->place;
     bide_budget_ = bide_budget_full_;
     if (bide_atomic_fetch_add(&self->arrived, 1, acq_rel) == 0) {
         gang_leads(self);
@@ -227,7 +228,7 @@ static void pool_release(pool *self)
 
 static pool *pool_of(bide_scheduler *scheduler)
 {
-    return &pools[scheduler == place_pool.scheduler ? 0 : 1];
+    return place_of(scheduler)->implementation;
 }
 
 static void pool_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
@@ -253,15 +254,22 @@ static int pool_set_timer(bide_scheduler *scheduler, bide_timer *timer)
 
 static void pool_open(place *p, pool *self)
 {
-    if (bide_thread_pool_create(&self->threads, p->threads) != 0)
-        abort();
     self->place = p;
-    p->scheduler = bide_thread_pool_scheduler(self->threads);
+    if (p->strand != NULL) {
+        place_open(p->under);
+        bide_strand_init(p->strand, p->under->scheduler);
+        p->scheduler = &p->strand->scheduler;
+    } else {
+        if (bide_thread_pool_create(&self->threads, p->threads) != 0)
+            abort();
+        p->scheduler = bide_thread_pool_scheduler(self->threads);
+    }
     self->own.post = p->scheduler->post;
     self->own.post_last = p->scheduler->post_last;
     self->own.set_timer = p->scheduler->set_timer;
     p->scheduler->post = pool_post;
-    p->scheduler->post_last = pool_post_last;
+    if (self->own.post_last != NULL)
+        p->scheduler->post_last = pool_post_last;
     p->scheduler->set_timer = pool_set_timer;
 }
 
@@ -385,21 +393,30 @@ void place_call_elsewhere(place_function *function, void *argument)
 /* ---- All of them ---- */
 
 static hand hands[2];
-static bide_run_loop loops[2];
+static bide_run_loop loops[3];
+static bide_strand strands[2];
 
-place place_hand = {"hand", PLACE_HAND, 1, NULL, &hands[0]};
-place place_hand_too = {"hand 2", PLACE_HAND, 1, NULL, &hands[1]};
-place place_test = {"test", PLACE_TEST, 1, NULL, &tests[0]};
-place place_test_too = {"test 2", PLACE_TEST, 1, NULL, &tests[1]};
-place place_inline = {"inline", PLACE_INLINE, 1, &bide_inline_scheduler, NULL};
-place place_loop = {"loop", PLACE_LOOP, 1, NULL, &loops[0]};
-place place_loop_too = {"loop 2", PLACE_LOOP, 1, NULL, &loops[1]};
-place place_pool = {"pool", PLACE_POOL, MOST_THREADS, NULL, &pools[0]};
-place place_pool_too = {"pool 2", PLACE_POOL, 1, NULL, &pools[1]};
+place place_hand = {"hand", PLACE_HAND, 1, NULL, &hands[0], NULL, NULL};
+place place_hand_too = {"hand 2", PLACE_HAND, 1, NULL, &hands[1], NULL, NULL};
+place place_test = {"test", PLACE_TEST, 1, NULL, &tests[0], NULL, NULL};
+place place_test_too = {"test 2", PLACE_TEST, 1, NULL, &tests[1], NULL, NULL};
+place place_inline = {"inline", PLACE_INLINE, 1, &bide_inline_scheduler, NULL, NULL, NULL};
+place place_loop = {"loop", PLACE_LOOP, 1, NULL, &loops[0], NULL, NULL};
+place place_loop_too = {"loop 2", PLACE_LOOP, 1, NULL, &loops[1], NULL, NULL};
+place place_pool = {"pool", PLACE_POOL, MOST_THREADS, NULL, &pools[0], NULL, NULL};
+place place_pool_too = {"pool 2", PLACE_POOL, 1, NULL, &pools[1], NULL, NULL};
+
+static place pool_of_strand = {
+    "pool of the strand", PLACE_POOL, MOST_THREADS, NULL, &pools[3], NULL, NULL};
+place place_strand = {"strand on a pool", PLACE_POOL,     1, NULL, &pools[2],
+                      &strands[0],        &pool_of_strand};
+place place_strand_on_loop = {"strand on a loop", PLACE_LOOP,  1,   NULL,
+                              &loops[2],          &strands[1], NULL};
 
 static place *const all[] = {&place_hand,     &place_hand_too, &place_test,
                              &place_test_too, &place_inline,   &place_loop,
-                             &place_loop_too, &place_pool,     &place_pool_too};
+                             &place_loop_too, &place_pool,     &place_pool_too,
+                             &pool_of_strand, &place_strand,   &place_strand_on_loop};
 
 void place_open(place *p)
 {
@@ -415,6 +432,10 @@ void place_open(place *p)
     } else if (p->kind == PLACE_LOOP) {
         bide_run_loop_init(p->implementation);
         p->scheduler = &((bide_run_loop *)p->implementation)->scheduler;
+        if (p->strand != NULL) {
+            bide_strand_init(p->strand, p->scheduler);
+            p->scheduler = &p->strand->scheduler;
+        }
     } else {
         pool_open(p, p->implementation);
         place_hold(p);
@@ -433,7 +454,9 @@ place *place_of(const bide_scheduler *scheduler)
 
 bool place_is_here(const place *p)
 {
-    return p->kind == PLACE_INLINE || here == p;
+    const place *driven = p->under != NULL ? p->under : p;
+    return p->kind == PLACE_INLINE ||
+           (here == driven && (p->strand == NULL || p->scheduler->runs_here_only(p->scheduler)));
 }
 
 bool place_is_by_hand(const place *p)
@@ -521,6 +544,10 @@ static bool drain_pool(place *p)
         look = false;
         pool_hold(self);
         pool_release(self);
+        if (p->under != NULL) { /* what a strand's coroutines wake inline runs after its turn */
+            place_hold(p->under);
+            place_release(p->under);
+        }
     }
 }
 

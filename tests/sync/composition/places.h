@@ -7,6 +7,8 @@
  *     inline  bide_inline_scheduler; the library's own thread keeps its time
  *     loop    a run loop, which the driver runs while there is something to run
  *     pool    a thread pool, whose threads the driver holds, all of them, where it must know what they do
+ *     strand  on a loop, or on a pool of its own: it is driven as those are, but that of the strand on a pool the driver
+ *             holds the strand, which is as a pool of one thread
  *
  * The driver never guesses: what is posted is counted, so it knows when a scheduler has nothing left to run.
  */
@@ -16,6 +18,7 @@
 #include "sync/meeting.h"
 
 #include "bide/frame.h"
+#include "bide/strand.h"
 
 typedef enum place_kind { PLACE_HAND, PLACE_TEST, PLACE_INLINE, PLACE_LOOP, PLACE_POOL } place_kind;
 
@@ -25,10 +28,12 @@ typedef struct place {
     unsigned threads;          /* of a pool */
     bide_scheduler *scheduler; /* once it is open */
     void *implementation;
+    bide_strand *strand; /* that the scheduler is; or NULL */
+    struct place *under; /* the pool of such a strand; or NULL */
 } place;
 
 extern place place_hand, place_hand_too, place_test, place_test_too, place_inline, place_loop,
-    place_loop_too, place_pool, place_pool_too;
+    place_loop_too, place_pool, place_pool_too, place_strand_on_loop, place_strand;
 
 /* Makes it, if it is not there. */
 void place_open(place *p);

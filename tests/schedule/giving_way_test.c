@@ -17,6 +17,7 @@
 #include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/stop.h"
+#include "bide/strand.h"
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
 #include "bide/with_stop.h"
@@ -231,6 +232,67 @@ static void one_that_waits_on_although_it_is_asked_to_stop_gives_way(void **stat
     bide_run_loop_destroy(&loop);
 }
 
+/* It has another coroutine begin, and then finds what it waits for ready until that one has run. */
+struct beginner {
+    bide_task task;
+    bide_event *event;
+    bide_event_waiter wait;
+    const bide_context *others;
+    bide_spawned spawned;
+    struct flag_setter setter;
+    bool end;
+    uint64_t rounds;
+};
+
+bide_coroutine(beginner_body)
+{
+    bide_begin(beginner_body, struct beginner * self);
+    bide_spawn(&self->spawned, self->others, bide_task_init(&self->setter.task, &flag_setter_body));
+    for (self->rounds = 0; !self->end; self->rounds++)
+        bide_await(bide_event_wait(&self->wait, self->event));
+    bide_end();
+}
+
+/* How often it found that ready. All run on one thread. */
+static uint64_t rounds_before_the_other(const bide_context *context, const bide_context *others)
+{
+    bide_event event;
+    bide_spawned spawned;
+    struct beginner beginner = {.event = &event, .others = others};
+    beginner.setter.flag = &beginner.end;
+    bide_event_init(&event, true);
+    bide_spawn(&spawned, context, bide_task_init(&beginner.task, &beginner_body));
+    assert_int_equal(bide_event_wait_blocking(&spawned.ended, BIDE_FOREVER), 0);
+    assert_int_equal(bide_event_wait_blocking(&beginner.spawned.ended, BIDE_FOREVER), 0);
+    bide_event_destroy(&event);
+    return beginner.rounds;
+}
+
+static void in_a_pool_it_goes_on_behind_what_is_ready(void **state)
+{
+    bide_thread_pool *pool;
+    (void)state;
+    assert_int_equal(bide_thread_pool_create(&pool, 1), 0);
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    assert_in_range(rounds_before_the_other(&context, &context), 1, BIDE_BUDGET);
+    bide_thread_pool_destroy(pool);
+}
+
+static void a_strand_goes_on_behind_what_is_ready_in_its_pool(void **state)
+{
+    bide_thread_pool *pool;
+    bide_strand strand;
+    (void)state;
+    assert_int_equal(bide_thread_pool_create(&pool, 1), 0);
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    bide_strand_init(&strand, context.scheduler);
+    assert_in_range(rounds_before_the_other(&strand.context, &context), 1,
+                    BIDE_STRAND_TURN_ * BIDE_BUDGET);
+    assert_in_range(rounds_before_the_other(&strand.context, &strand.context), 1, BIDE_BUDGET);
+    bide_strand_destroy(&strand);
+    bide_thread_pool_destroy(pool);
+}
+
 /* A wrapper around what is ready, again and again. */
 struct wrapped {
     bide_task task;
@@ -348,6 +410,8 @@ int main(void)
         cmocka_unit_test(a_deadline_asks_it_to_stop),
         cmocka_unit_test(the_loop_can_be_stopped_by_another_thread),
         cmocka_unit_test(one_that_waits_on_although_it_is_asked_to_stop_gives_way),
+        cmocka_unit_test(in_a_pool_it_goes_on_behind_what_is_ready),
+        cmocka_unit_test(a_strand_goes_on_behind_what_is_ready_in_its_pool),
         cmocka_unit_test(what_is_ready_behind_a_wrapper_counts),
         cmocka_unit_test(inline_it_does_not_give_way),
         cmocka_unit_test(what_it_took_is_given_back_if_it_is_destroyed),

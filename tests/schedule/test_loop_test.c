@@ -11,15 +11,18 @@
 #include "bide/deadline.h"
 #include "bide/event.h"
 #include "bide/handle.h"
+#include "bide/interval.h"
 #include "bide/mutex.h"
 #include "bide/schedule.h"
 #include "bide/spawn.h"
+#include "bide/strand.h"
 #include "bide/task.h"
 #include "bide/test_loop.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 enum { SECOND = 1000000000, MILLISECOND = 1000000, TASKS = 4, TURNS = 6 };
 
@@ -175,6 +178,59 @@ static void deadlines_are_of_the_loops_time(void **state)
     }
 }
 
+struct ticker {
+    bide_task task;
+    bide_interval every;
+    uint64_t first;
+    unsigned ticks;
+    bide_sleep sleep;
+};
+
+/* Busy for two and a half periods after the first tick. */
+bide_coroutine(ticker_body)
+{
+    bide_begin(ticker_body, struct ticker * self);
+    self->first = bide_now(bide_this_context());
+    bide_interval_init(&self->every, self->first, 2 * MILLISECOND, BIDE_MISSED_SKIP);
+    bide_try(bide_interval_tick(&self->every));
+    bide_try(bide_sleep_for(&self->sleep, 5 * MILLISECOND));
+    for (self->ticks = 0; self->ticks < 3; self->ticks++)
+        bide_try(bide_interval_tick(&self->every));
+    bide_end();
+}
+
+static void intervals_are_of_the_loops_time(void **state)
+{
+    bide_test_loop loop;
+    struct ticker ticker;
+    (void)state;
+    bide_test_loop_init(&loop, 1);
+    assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&ticker.task, &ticker_body)), 0);
+    /* ticks at 0, 5 (that of 2, late), 6, 8 */
+    assert_int_equal(bide_now(&loop.context) - ticker.first, 8 * MILLISECOND);
+    assert_int_equal(ticker.every.next - ticker.first, 10 * MILLISECOND);
+    bide_test_loop_destroy(&loop);
+}
+
+static void a_strand_on_the_loop_has_its_time(void **state)
+{
+    bide_test_loop loop;
+    bide_strand strand;
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    struct sleeper sleeper;
+    (void)state;
+    bide_test_loop_init(&loop, 1);
+    bide_strand_init(&strand, &loop.scheduler);
+    bide_spawn(&spawned, &strand.context, bide_task_init(&sleeper.task, &sleeper_body));
+    assert_int_equal(bide_test_loop_wait(&loop, bide_event_wait(&wait, &spawned.ended)), 0);
+    assert_int_equal(sleeper.began, SECOND);
+    assert_true(sleeper.woke == 3601 * (uint64_t)SECOND);
+    assert_true(bide_now(&strand.context) == sleeper.woke);
+    bide_strand_destroy(&strand);
+    bide_test_loop_destroy(&loop);
+}
+
 /* ---- Blocking calls ---- */
 
 struct caller {
@@ -256,6 +312,75 @@ static void a_coroutine_that_waits_for_a_call_can_be_destroyed_before_it_is_made
     assert_int_equal(caller.made, 0);
     assert_true(bide_test_loop_is_empty(&loop));
     bide_test_loop_destroy(&loop);
+}
+
+static void a_strand_on_the_loop_has_its_calls_made_by_it(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 50; seed++) {
+        bide_test_loop loop;
+        bide_strand strand;
+        bide_spawned spawned;
+        bide_event_waiter wait;
+        struct caller caller = {.made = 0};
+        bide_test_loop_init(&loop, seed);
+        bide_strand_init(&strand, &loop.scheduler);
+        bide_context context = strand.context;
+        bide_stop_source source;
+        bide_stop_source_init(&source);
+        context.stop = &source;
+        bide_spawn(&spawned, &context, bide_task_init(&caller.task, &caller_body));
+        if (seed % 2 == 0) { /* cut short, if there is time for that */
+            bide_test_loop_step(&loop);
+            bide_stop_request(&source);
+        }
+        assert_int_equal(bide_test_loop_wait(&loop, bide_event_wait(&wait, &spawned.ended)), 0);
+        assert_int_equal(caller.made, seed % 2);
+        assert_int_equal(spawned.root.status, seed % 2 == 0 ? -ECANCELED : 0);
+        bide_strand_destroy(&strand);
+        bide_test_loop_destroy(&loop);
+    }
+}
+
+static int answer(void *argument)
+{
+    struct caller *self = argument;
+    self->made++;
+    return bide_blocking_is_interrupted() ? -EINTR : -EDOM;
+}
+
+static void calls_that_may_be_interrupted_end_with_what_they_return(void **state)
+{
+    bide_test_loop loop;
+    bide_blocking_call call;
+    struct caller caller = {.made = 0};
+    (void)state;
+    bide_test_loop_init(&loop, 1);
+    assert_int_equal(
+        bide_test_loop_wait(&loop, bide_blocking_run_interruptible(&call, NULL, answer, &caller)),
+        -EDOM);
+    assert_int_equal(caller.made, 1);
+    bide_test_loop_destroy(&loop);
+}
+
+static void the_loop_reads(void **state)
+{
+    bide_test_loop loop;
+    bide_blocking_reader reader;
+    char buffer[8];
+    int fds[2];
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(write(fds[1], "abc", 3), 3);
+    bide_test_loop_init(&loop, 1);
+    assert_int_equal(bide_test_loop_wait(
+                         &loop, bide_blocking_read(&reader, NULL, fds[0], buffer, sizeof buffer)),
+                     0);
+    assert_int_equal(reader.result, 3);
+    assert_memory_equal(buffer, "abc", 3);
+    bide_test_loop_destroy(&loop);
+    close(fds[0]);
+    close(fds[1]);
 }
 
 /* ---- Points and faults ---- */
@@ -633,9 +758,14 @@ int main(void)
         cmocka_unit_test(time_jumps_when_nothing_is_ready),
         cmocka_unit_test(run_until_stops_before_what_is_later),
         cmocka_unit_test(deadlines_are_of_the_loops_time),
+        cmocka_unit_test(intervals_are_of_the_loops_time),
+        cmocka_unit_test(a_strand_on_the_loop_has_its_time),
         cmocka_unit_test(blocking_calls_are_made_by_the_loop_and_take_virtual_time),
         cmocka_unit_test(a_call_that_is_cut_short_is_made_or_not),
         cmocka_unit_test(a_coroutine_that_waits_for_a_call_can_be_destroyed_before_it_is_made),
+        cmocka_unit_test(a_strand_on_the_loop_has_its_calls_made_by_it),
+        cmocka_unit_test(calls_that_may_be_interrupted_end_with_what_they_return),
+        cmocka_unit_test(the_loop_reads),
         cmocka_unit_test(a_test_point_yields_in_a_test_loop_alone),
         cmocka_unit_test(faults_fire_in_test_loops_alone_and_are_counted),
         cmocka_unit_test(a_fault_that_never_fires_fails_the_exploration_if_it_must),

@@ -211,6 +211,8 @@ typedef struct bide_test_result {
     uint64_t retries; /* runs to make the failing one simpler */
     size_t draws;     /* of the failing one that are not 0, and of the simpler one */
     size_t draws_left;
+    size_t preemptions; /* of these: another runs in place of the one that would go on */
+    size_t preemptions_left;
     bide_test_fault faults[BIDE_TEST_FAULTS_MOST]; /* of all runs that passed */
     size_t faults_count;
 } bide_test_result;

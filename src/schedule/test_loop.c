@@ -101,7 +101,7 @@ static void note_line(bide_test_loop *loop, test_line line)
 }
 
 /* What is drawn by the seed is `number`; returns what is drawn. */
-static uint32_t draw(bide_test_loop *loop, uint32_t number, uint32_t below)
+static uint32_t draw(bide_test_loop *loop, test_draw kind, uint32_t number, uint32_t below)
 {
     bide_test_record_ *record = loop->record;
     if (record == NULL)
@@ -111,15 +111,17 @@ static uint32_t draw(bide_test_loop *loop, uint32_t number, uint32_t below)
         if (number >= below)
             number = 0;
     }
-    if (record->count < record->capacity)
+    if (record->count < record->capacity) {
         record->draws[record->count] = (uint16_t)number;
+        record->kinds[record->count] = (uint8_t)kind;
+    }
     record->count++;
     return number;
 }
 
 uint32_t bide_test_loop_draw(bide_test_loop *loop, uint32_t below)
 {
-    uint32_t number = draw(loop, number_below(loop, below), below);
+    uint32_t number = draw(loop, DRAW_OWN, number_below(loop, below), below);
     if (number != 0)
         note_line(loop, (test_line){.kind = DRAW_OWN, .value = number, .of = below});
     return number;
@@ -416,7 +418,7 @@ static void call_set_timer(bide_test_call_ *call)
     enum { DELAYS = 5 };
     static const uint32_t microseconds[DELAYS] = {1, 20, 1000, 50000, 5000000};
     bide_test_loop *loop = call->loop;
-    uint32_t number = draw(loop, number_below(loop, DELAYS), DELAYS);
+    uint32_t number = draw(loop, DRAW_CALL, number_below(loop, DELAYS), DELAYS);
     uint32_t delay = microseconds[number];
     if (number != 0)
         note_line(loop, (test_line){.kind = DRAW_CALL,
@@ -528,7 +530,7 @@ static void jump_early(bide_test_loop *loop, uint64_t most)
 {
     if (!may_be_late(loop) || loop->ready_count == 0 || bide_timers_next(&loop->timers) > most)
         return;
-    if (draw(loop, chance(loop, 5), 2) == 0)
+    if (draw(loop, DRAW_LATE, chance(loop, 5), 2) == 0)
         return;
     note_line(loop, (test_line){.kind = DRAW_LATE, .value = 1, .of = 2});
     jump(loop, most);
@@ -575,7 +577,7 @@ static bide_awaiter *choose(bide_test_loop *loop, uint32_t *value, uint32_t *of)
     if (loop->ready_count > 1) {
         uint32_t choices = loop->ready_count < CHOICES ? (uint32_t)loop->ready_count : CHOICES;
         *of = choices;
-        *value = draw(loop, number_of_turn(loop, choices), CHOICES + HOLDS);
+        *value = draw(loop, DRAW_TURN, number_of_turn(loop, choices), CHOICES + HOLDS);
         if (*value >= CHOICES && held == NULL) {
             loop->held = take_at(loop, 0);
             loop->held_for = 2u << (*value - CHOICES);
@@ -595,7 +597,7 @@ static void draw_budget(bide_test_loop *loop)
     if (!may_give_way_early(loop))
         return;
     uint32_t number = chance(loop, 2) ? number_below(loop, SMALL) : 0;
-    uint32_t budget = draw(loop, number, SMALL);
+    uint32_t budget = draw(loop, DRAW_BUDGET, number, SMALL);
     if (budget == 0)
         return;
     bide_budget_ = (int32_t)budget - 1;
@@ -736,9 +738,9 @@ bool bide_maybe_(const char *name)
         return false;
     fault->asked++;
     if (fault->rate_ == UINT64_MAX)
-        fault->rate_ = rates[draw(loop, number_below(loop, RATES), RATES)];
+        fault->rate_ = rates[draw(loop, DRAW_RATE, number_below(loop, RATES), RATES)];
     uint32_t rate = (uint32_t)fault->rate_;
-    if (rate == 0 || draw(loop, number_below(loop, rate) == 0, 2) == 0)
+    if (rate == 0 || draw(loop, DRAW_FAULT, number_below(loop, rate) == 0, 2) == 0)
         return false;
     fault->fired++;
     note_line(loop, (test_line){.kind = DRAW_FAULT, .what = fault->name, .value = 1, .of = rate});
@@ -755,7 +757,7 @@ static bide_frame *point_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_test_loop *loop = bide_test_loop_running_;
     if (loop == NULL || frame->context->scheduler != &loop->scheduler ||
-        draw(loop, chance(loop, 1 + turn_exponent(loop) / 2), 2) == 0)
+        draw(loop, DRAW_POINT, chance(loop, 1 + turn_exponent(loop) / 2), 2) == 0)
         return frame;
     note_line(loop, (test_line){.kind = DRAW_POINT, .value = 1, .of = 2});
     bide_wake_one(awaiter);

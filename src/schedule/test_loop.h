@@ -16,6 +16,12 @@ typedef enum test_draw {
     DRAW_OWN,  /* the test's */
 } test_draw;
 
+/* Does such a draw, if it is not 0, put one that would go on behind another? */
+BIDE_INLINE bool test_draw_preempts(test_draw kind)
+{
+    return kind <= DRAW_POINT;
+}
+
 enum {
     CHOICES = 64, /* of the first so many that are ready one is drawn */
     HOLDS = 8,    /* CHOICES + n: the first is held back for 2 << n turns */
@@ -36,8 +42,9 @@ typedef struct test_line {
 enum { TASKS = 256 };
 
 struct bide_test_record_ {
-    /* What was drawn. Past the capacity it is only counted. */
+    /* What was drawn, and of which kinds. Past the capacity it is only counted. */
     uint16_t *draws;
+    uint8_t *kinds;
     size_t count;
     size_t capacity;
 

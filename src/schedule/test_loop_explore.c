@@ -10,7 +10,9 @@
  *     simplify  a child a try: draws made 0, left out, or smaller; kept if it fails in the same way
  *     trace     a child runs the simplest draws, and notes its turns
  *
- * Simpler is: fewer draws that are not 0, then fewer draws, then smaller ones.
+ * Simpler is: fewer draws that are not 0, then fewer preemptions among them, then fewer draws, then
+ * smaller ones. Draws are made 0 in two orders, preemptions first and all alike, and the simpler
+ * outcome is gone on with: without a preemption a failure may need many more times to be right.
  */
 #define _GNU_SOURCE
 #include "test_loop.h"
@@ -38,13 +40,13 @@ typedef struct shared {
     uint64_t runs; /* that passed */
     bide_test_failure failure;
     int status;
-    uint64_t turns;
     size_t draws_count;
     size_t lines_count;
     bide_test_fault faults[BIDE_TEST_FAULTS_MOST]; /* of runs that passed */
     size_t faults_count;
     char text[TEXT_MOST];
     uint16_t draws[DRAWS_MOST];
+    uint8_t kinds[DRAWS_MOST];
     test_line lines[LINES_MOST];
 } shared;
 
@@ -52,9 +54,9 @@ typedef struct shared {
 typedef struct recipe {
     uint16_t *draws;
     size_t count;
+    size_t preemptions; /* as its run has told: measure_kinds */
     size_t nonzero;
     uint64_t sum;
-    uint64_t turns;
 } recipe;
 
 typedef struct explorer {
@@ -69,6 +71,9 @@ typedef struct explorer {
     int status;
     uint64_t seed;
     recipe best;
+    recipe found;    /* before it was made simpler */
+    recipe other;    /* by another order */
+    uint8_t *kinds;  /* of the draws that were best last */
     uint16_t *trial; /* room for as many */
 } explorer;
 
@@ -82,7 +87,6 @@ static void child_fails(bide_test_loop *loop, bide_test_failure failure, int sta
     shared *s = exploring->shared;
     s->failure = failure;
     s->status = status;
-    s->turns = loop->turns;
     s->draws_count = loop->record->count;
     s->lines_count = loop->record->lines_count;
     fflush(NULL);
@@ -146,6 +150,7 @@ static void child_run(explorer *self, uint64_t seed, const uint16_t *given, size
     int status;
     memset(&record, 0, sizeof record);
     record.draws = s->draws;
+    record.kinds = s->kinds;
     record.capacity = DRAWS_MOST;
     record.given = given;
     record.given_count = given_count;
@@ -260,10 +265,20 @@ static void measure(recipe *r)
     }
 }
 
+/* The kinds of the draws of the run before, which was given those of `r`. */
+static void measure_kinds(recipe *r, const uint8_t *kinds)
+{
+    r->preemptions = 0;
+    for (size_t i = 0; i < r->count; i++)
+        r->preemptions += r->draws[i] != 0 && test_draw_preempts(kinds[i]);
+}
+
 static bool is_simpler(const recipe *a, const recipe *b)
 {
     if (a->nonzero != b->nonzero)
         return a->nonzero < b->nonzero;
+    if (a->preemptions != b->preemptions)
+        return a->preemptions < b->preemptions;
     return a->count != b->count ? a->count < b->count : a->sum < b->sum;
 }
 
@@ -273,19 +288,37 @@ static bool may_try(const explorer *self)
     return self->result->retries < most;
 }
 
+/* A run with the draws of `r` fails in the same way; its kinds of draws are in self->shared. */
+static bool fails_alike(explorer *self, recipe *r)
+{
+    shared *s = self->shared;
+    memset(s->kinds, DRAW_OWN, r->count); /* a shorter run leaves the last as they were */
+    if (try_draws(self, r->draws, r->count, false) < 0 || s->failure != self->failure ||
+        s->status != self->status)
+        return false;
+    measure_kinds(r, s->kinds);
+    return true;
+}
+
+/* They are the simplest so far, and have just been run. */
+static void keep(explorer *self, const recipe *r)
+{
+    self->best = *r;
+    memcpy(self->kinds, self->shared->kinds, r->count);
+}
+
 /* Do the first `count` of `trial` fail in the same way, and are they simpler? Then they are best. */
 static bool improves(explorer *self, size_t count)
 {
-    recipe trial = {.draws = self->trial, .count = count};
+    recipe trial = {.draws = self->trial, .count = count, .preemptions = self->best.preemptions};
     measure(&trial);
     if (!is_simpler(&trial, &self->best) || !may_try(self))
         return false;
     self->result->retries++;
-    if (try_draws(self, self->trial, trial.count, false) < 0 ||
-        self->shared->failure != self->failure || self->shared->status != self->status)
+    if (!fails_alike(self, &trial) || !is_simpler(&trial, &self->best))
         return false;
     self->trial = self->best.draws;
-    self->best = trial;
+    keep(self, &trial);
     return true;
 }
 
@@ -294,13 +327,13 @@ static void copy_best(explorer *self)
     memcpy(self->trial, self->best.draws, self->best.count * sizeof *self->trial);
 }
 
-/* Makes `size` of those that are not 0, from the `from`th on, 0. */
-static bool zero_some(explorer *self, size_t from, size_t size)
+/* Makes `size` of those that are not 0, or of the preemptions, from the `from`th on, 0. */
+static bool zero_some(explorer *self, bool preemptions, size_t from, size_t size)
 {
     size_t seen = 0;
     copy_best(self);
     for (size_t i = 0; i < self->best.count; i++) {
-        if (self->trial[i] == 0)
+        if (self->trial[i] == 0 || (preemptions && !test_draw_preempts(self->kinds[i])))
             continue;
         if (seen >= from && seen < from + size)
             self->trial[i] = 0;
@@ -309,12 +342,13 @@ static bool zero_some(explorer *self, size_t from, size_t size)
     return improves(self, self->best.count);
 }
 
-static bool zero_chunks(explorer *self)
+static bool zero_chunks(explorer *self, bool preemptions)
 {
     bool any = false;
-    for (size_t size = self->best.nonzero; size != 0; size /= 2) {
-        for (size_t from = 0; from < self->best.nonzero && may_try(self);) {
-            if (zero_some(self, from, size))
+    const size_t *count = preemptions ? &self->best.preemptions : &self->best.nonzero;
+    for (size_t size = *count; size != 0; size /= 2) {
+        for (size_t from = 0; from < *count && may_try(self);) {
+            if (zero_some(self, preemptions, from, size))
                 any = true;
             else
                 from += size;
@@ -357,14 +391,37 @@ static bool make_smaller(explorer *self)
     return any;
 }
 
+/* Copies draws, and what is known of them, into the memory of `to`. */
+static void copy_recipe(recipe *to, const recipe *from)
+{
+    uint16_t *draws = to->draws;
+    memcpy(draws, from->draws, from->count * sizeof *draws);
+    *to = *from;
+    to->draws = draws;
+}
+
+/* Makes draws 0, preemptions first and all alike; the simpler outcome is best. */
+static void zero_most(explorer *self)
+{
+    copy_recipe(&self->found, &self->best);
+    zero_chunks(self, true);
+    zero_chunks(self, false);
+    copy_recipe(&self->other, &self->best);
+    copy_recipe(&self->best, &self->found);
+    zero_chunks(self, false);
+    if (is_simpler(&self->other, &self->best))
+        copy_recipe(&self->best, &self->other);
+}
+
 static void simplify(explorer *self)
 {
     bool any = true;
     self->is_quiet = true;
+    zero_most(self);
     while (any && may_try(self)) {
-        any = zero_chunks(self);
-        any |= leave_out(self);
+        any = leave_out(self);
         any |= make_smaller(self);
+        any |= zero_chunks(self, false);
     }
     self->is_quiet = false;
 }
@@ -495,6 +552,7 @@ static int run_here(explorer *self, const char *seed, const char *draws)
     int status;
     record.lines = self->shared->lines;
     record.draws = self->shared->draws;
+    record.kinds = self->shared->kinds;
     record.capacity = DRAWS_MOST;
     if (draws != NULL) {
         record.given_count = parse_draws(draws, self->best.draws);
@@ -556,10 +614,13 @@ static bool find_draws(explorer *self)
     memcpy(self->best.draws, s->draws, count * sizeof *s->draws);
     self->best.count = count;
     measure(&self->best);
+    recipe found = self->best;
     self->is_quiet = true;
-    try_draws(self, self->best.draws, self->best.count, false);
+    bool alike = fails_alike(self, &found);
     self->is_quiet = false;
-    return s->failure == self->failure && s->status == self->status;
+    if (alike)
+        keep(self, &found);
+    return alike;
 }
 
 static int explain(explorer *self)
@@ -573,12 +634,16 @@ static int explain(explorer *self)
         return -EAGAIN;
     }
     result->draws = self->best.nonzero;
+    result->preemptions = self->best.preemptions;
     self->is_quiet = true;
     trace(self, &self->best);
     simplify(self);
     result->draws_left = self->best.nonzero;
-    fprintf(self->out, "the simplest run that fails alike: %zu draws that are not plain, of %zu\n",
-            result->draws_left, result->draws);
+    result->preemptions_left = self->best.preemptions;
+    fprintf(self->out,
+            "the simplest run that fails alike: %zu draws that are not plain, of %zu; of these "
+            "preempt %zu, of %zu\n",
+            result->draws_left, result->draws, result->preemptions_left, result->preemptions);
     trace(self, &self->best);
     say_how(self);
     fflush(self->out);
@@ -616,7 +681,7 @@ int bide_test_loop_explore_with(bide_test_body *body, uint64_t seeds,
                                 const bide_test_options *options)
 {
     static const bide_test_options none;
-    enum { DRAWS_SIZE = DRAWS_MOST * sizeof(uint16_t) };
+    enum { LISTS = 4 };
     bide_test_result own;
     explorer self = {.body = body, .options = options != NULL ? options : &none};
     int error = -ENOMEM;
@@ -624,19 +689,24 @@ int bide_test_loop_explore_with(bide_test_body *body, uint64_t seeds,
     self.out = self.options->out != NULL ? self.options->out : stderr;
     memset(self.result, 0, sizeof *self.result);
     self.shared = zeroed(sizeof *self.shared);
-    uint16_t *first = self.best.draws = zeroed(DRAWS_SIZE);
-    uint16_t *second = self.trial = zeroed(DRAWS_SIZE);
-    if (self.shared != NULL && first != NULL && second != NULL)
+    uint16_t(*lists)[DRAWS_MOST] = zeroed(LISTS * sizeof *lists);
+    self.kinds = zeroed(DRAWS_MOST);
+    if (self.shared != NULL && lists != NULL && self.kinds != NULL) {
+        self.best.draws = lists[0];
+        self.trial = lists[1];
+        self.found.draws = lists[2];
+        self.other.draws = lists[3];
         error = explore(&self, seeds);
+    }
     self.result->failure = self.failure;
     self.result->seed = self.seed;
     self.result->status = self.status;
     if (self.shared != NULL)
         munmap(self.shared, sizeof *self.shared);
-    if (first != NULL)
-        munmap(first, DRAWS_SIZE);
-    if (second != NULL)
-        munmap(second, DRAWS_SIZE);
+    if (lists != NULL)
+        munmap(lists, LISTS * sizeof *lists);
+    if (self.kinds != NULL)
+        munmap(self.kinds, DRAWS_MOST);
     return error;
 }
 

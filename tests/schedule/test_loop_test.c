@@ -614,6 +614,62 @@ static void a_lost_update_is_found_and_made_simple(void **state)
     assert_said("the simplest run that fails alike: ");
 }
 
+/* It fails by two draws of its own, and by one of these if one of two tasks passes the other. */
+struct passing {
+    bide_task task;
+    bool *passed, was_passed;
+    bide_test_point_operation point;
+    bide_spawned spawned;
+};
+
+bide_coroutine(passing_body)
+{
+    bide_begin(passing_body, struct passing * self);
+    *self->passed = false;
+    bide_await(bide_test_point(&self->point));
+    self->was_passed = *self->passed;
+    *self->passed = true;
+    bide_end();
+}
+
+static int pass_or_draw(bide_test_loop *loop, void *argument)
+{
+    enum { OWN = 2 };
+    struct passing all[2] = {{.was_passed = false}};
+    bide_event_waiter wait;
+    uint32_t own[OWN];
+    bool passed = false;
+    (void)argument;
+    for (unsigned i = 0; i < OWN; i++)
+        own[i] = bide_test_loop_draw(loop, 1000);
+    for (unsigned i = 0; i < 2; i++) {
+        all[i].passed = &passed;
+        bide_spawn(&all[i].spawned, &loop->context, bide_task_init(&all[i].task, &passing_body));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        int status = bide_test_loop_wait(loop, bide_event_wait(&wait, &all[i].spawned.ended));
+        if (status < 0)
+            return status;
+    }
+    bool is_passed = all[0].was_passed || all[1].was_passed;
+    return own[0] != 0 && (own[1] != 0 || is_passed) ? -EINVAL : 0;
+}
+
+static void of_as_few_draws_fewer_preemptions_are_simpler(void **state)
+{
+    bide_test_result result;
+    unsigned preempted = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        bide_test_options options = {.first_seed = seed};
+        assert_int_equal(explore(pass_or_draw, 1, options, &result), -EINVAL);
+        preempted += result.preemptions != 0;
+        assert_int_equal(result.preemptions_left, 0);
+        assert_int_equal(result.draws_left, 2);
+    }
+    assert_in_range(preempted, 5, 20);
+}
+
 static void a_crash_is_found_and_made_simple(void **state)
 {
     bide_test_result result;
@@ -772,6 +828,7 @@ int main(void)
         cmocka_unit_test(mutexes_locked_in_two_orders_are_a_deadlock_that_is_named),
         cmocka_unit_test(a_deadlock_outside_an_exploration_is_a_status),
         cmocka_unit_test(a_lost_update_is_found_and_made_simple),
+        cmocka_unit_test(of_as_few_draws_fewer_preemptions_are_simpler),
         cmocka_unit_test(a_crash_is_found_and_made_simple),
         cmocka_unit_test(runs_from_the_environment_fail_as_was_said),
         cmocka_unit_test(a_coroutine_that_is_left_is_a_failure),

@@ -463,7 +463,8 @@ BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
  * are spent the coroutine is posted to its scheduler behind what is ready there, with the operation
  * that has just ended, and goes on with its result when its turn comes. Not where it belongs to the
  * inline scheduler, which has nothing else to run; nor at an operation without a `withdraw`, since
- * it may be a constant: then at the next.
+ * it may be a constant: then at the next. They are given anew when they are spent, and by a
+ * bide_resume that is not inside another.
  *
  * While it is posted its awaiter's `frame` is marked: it is the frame's address, plus 1. bide_resume
  * takes the mark off. So a scheduler hands `frame` to bide_resume, and does nothing else with it.

@@ -281,12 +281,21 @@ static void run(bide_frame *frame, inline_queue *queue)
     innermost = queue->outer;
 }
 
-void bide_resume(bide_frame *frame)
+void bide_resume_with_what_is_left_(bide_frame *frame)
 {
     frame = posted_frame(frame);
     inline_queue queue = {{NULL, NULL}, innermost};
     innermost = &queue;
     run(frame, &queue);
+}
+
+void bide_resume(bide_frame *frame)
+{
+#if BIDE_BUDGET > 0
+    if (innermost == NULL) /* a turn of a scheduler's */
+        bide_budget_ = bide_budget_full_;
+#endif
+    bide_resume_with_what_is_left_(frame);
 }
 
 void bide_run_on_(bide_frame *frame)

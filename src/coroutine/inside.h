@@ -66,6 +66,9 @@ bide_frame *bide_awaited_coroutine_(const bide_frame *frame);
  */
 extern int32_t bide_budget_full_;
 
+/* bide_resume, without a new budget where it begins a turn: the caller has set one. */
+void bide_resume_with_what_is_left_(bide_frame *frame);
+
 /* Posts an operation that has ended, behind what is ready there: bide_scheduler.post_last. */
 BIDE_INLINE void bide_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {

@@ -618,7 +618,7 @@ bool bide_test_loop_step(bide_test_loop *loop)
     note_turn(loop, awaiter, value, of);
     draw_budget(loop);
     loop->turns++;
-    bide_resume(awaiter->frame);
+    bide_resume_with_what_is_left_(awaiter->frame); /* drawn */
     bide_budget_ = bide_budget_full_;
     bide_test_loop_running_ = loop->outer;
     return true;

@@ -389,8 +389,10 @@ static void what_it_took_is_given_back_if_it_is_destroyed(void **state)
     bide_mutex_init(&mutex);
     bide_context context = loop.context;
     bide_frame_init_in(&holder.task.frame, &holder_body, &context);
-    bide_budget_ = 0; /* the next is one too many */
+    int32_t full = bide_budget_full_;
+    bide_budget_full_ = 0; /* the next is one too many */
     bide_resume(&holder.task.frame);
+    bide_budget_full_ = full;
     assert_false(holder.has_it);
     assert_false(bide_mutex_try_lock(&lock, &mutex)); /* it has it, and does not know yet */
     bide_destroy(&holder.task.frame);

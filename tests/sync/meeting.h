@@ -106,6 +106,7 @@ static inline void probe_init(probe *self)
 /* Awaits; true if it ended at once, and was not or will not be posted. */
 static inline bool probe_await(probe *self, bide_awaiter *awaiter)
 {
+    bide_budget_ = BIDE_BUDGET; /* each is a turn of its own: none gives way */
     return bide_frame_await(&self->frame, awaiter) == &self->frame;
 }
 

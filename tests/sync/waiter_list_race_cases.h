@@ -74,6 +74,7 @@ static void RACE_(_wait)(RACE_(_shared) * shared, RACE_(_mock) * mock, bool at_o
         awaiter->frame = &mock->frame;
         next = awaiter->ops->suspend(awaiter, &mock->frame);
     } else {
+        bide_budget_ = BIDE_BUDGET; /* each is a turn of its own: none gives way */
         next = bide_frame_await(&mock->frame, awaiter);
     }
     if (next != NULL) {

@@ -135,7 +135,7 @@ class Build:
         units = [scenarios] + (change.units if is_header or change.units else [change.file])
         objects = []
         for unit in units:
-            untouched = not is_header and unit != change.file
+            untouched = not is_header and unit == scenarios
             output = os.path.join(self.kept if untouched else folder, unit.replace("/", "_") + ".o")
             objects.append(output)
             if untouched and os.path.exists(output):

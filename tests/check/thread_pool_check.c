@@ -14,13 +14,14 @@
 #include "bide/sleep.h"
 #include "bide/task.h"
 
-enum { JOBS = 2, LATER = 5 };
+enum { JOBS = 3, MEET = 2, LATER = 5 };
 
 typedef struct job {
     bide_frame frame;
     int data;                   /* what its maker has written */
     bide_atomic(uint32_t) done; /* how often it has run */
-    struct state *meets;        /* waits in it until all jobs have begun, or NULL */
+    struct state *ends;         /* ends its pool if all jobs have run, or NULL */
+    struct state *meets;        /* waits in it until MEET jobs have begun, or NULL */
 } job;
 
 typedef struct state {
@@ -29,6 +30,7 @@ typedef struct state {
     job jobs[JOBS];
     bide_timer timer;
     bide_atomic(uint32_t) begun;
+    bide_atomic(uint32_t) ended;
     bide_event event;
 } state;
 
@@ -46,11 +48,13 @@ static bide_next job_step(bide_frame *frame, unsigned depth)
     bide_check_assert(bide_plain_load(&self->data) == 42);
     if (self->meets != NULL) {
         bide_atomic_fetch_add(&self->meets->begun, 1, release);
-        bide_platform.wake(&self->meets->begun, JOBS);
-        await_word(&self->meets->begun, JOBS);
+        bide_platform.wake(&self->meets->begun, MEET);
+        await_word(&self->meets->begun, MEET);
     }
     bide_check_assert(bide_atomic_fetch_add(&self->done, 1, release) == 0);
     bide_platform.wake(&self->done, 1);
+    if (self->ends != NULL && bide_atomic_fetch_add(&self->ends->ended, 1, relaxed) == JOBS - 1)
+        bide_pool_end_(self->ends->pool);
     return bide_next_none();
 }
 
@@ -73,6 +77,7 @@ static void set_up(state *s, unsigned workers)
     for (unsigned i = 0; i < JOBS; i++)
         bide_atomic_init(&s->jobs[i].done, 0);
     bide_atomic_init(&s->begun, 0);
+    bide_atomic_init(&s->ended, 0);
 }
 
 static void one_worker(void *p)
@@ -88,6 +93,19 @@ static void two_workers(void *p)
 static void three_workers(void *p)
 {
     set_up(p, 3);
+}
+
+/* Of three in the ring of a worker that is busy, a thief takes two, and the two have to meet. */
+static void three_workers_and_three_jobs(void *p)
+{
+    state *s = p;
+    set_up(s, 3);
+    s->jobs[0].meets = s;
+    s->jobs[1].meets = s;
+    for (unsigned i = 0; i < JOBS; i++) {
+        s->jobs[i].ends = s;
+        bide_run_queue_push_(&s->pool->workers[0].queue, make(s, i));
+    }
 }
 
 static void finish(void *p)
@@ -223,6 +241,17 @@ SCENARIO(timed, "a_worker_sleeps_until_a_timer_is_due", one_worker, set_a_timer,
 SCENARIO(timed_by_one, "one_of_two_workers_keeps_the_time", two_workers, set_a_timer, work_0,
          work_1);
 
+MAYBE_UNUSED static const bide_check_scenario stolen_to_meet = {
+    .name = "what_a_thief_leaves_has_another_worker",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = three_workers_and_three_jobs,
+    .threads = {work_1, work_2},
+    .finish = finish,
+    .never_spurious = true,
+    .preemptions = 2,
+};
+
 /* ---- A pool with its threads ---- */
 
 static void create_and_destroy(void *p)
@@ -283,13 +312,16 @@ int main(int argc, char **argv)
     static const bide_check_scenario *const all[] = {
         &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, NULL};
 #else
-    static const bide_check_scenario *const all[] = {&ended, &posted,  &pushed,      &handed_over,
-                                                     &timed, &created, &set_outside, NULL};
+    static const bide_check_scenario *const all[] = {&ended,       &posted,         &pushed,
+                                                     &handed_over, &stolen_to_meet, &timed,
+                                                     &created,     &set_outside,    NULL};
 #endif
     static const char *const files[] = {"thread_pool.c", "worker.c", "worker.h", "threads.c", NULL};
     static const bide_check_reason reasons[] = {
         {"bide_pool_run_one_", "load", "&pool->extra", "relaxed",
          "what it guards is a constant table, and no scenario has other work"},
+        {"bide_pool_stop_searching_", "fetch_sub", "&pool->idle", "relaxed",
+         "it counts where light and heavy fences are plain ones, and here they are not"},
         {"is_work_in_rings", "load", "&pool->extra", "relaxed",
          "what it guards is a constant table, and no scenario has other work"},
         {NULL, NULL, NULL, NULL, NULL}};

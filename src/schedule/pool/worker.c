@@ -24,7 +24,9 @@
  * Why no wake-up is lost: while there is something in a ring or injected, not every worker that
  * could take it sleeps.
  *
- * 1. A worker that pushes to its ring passes a light fence and then reads `idle` (bide_pool_tell_).
+ * 1. A worker that pushes to its ring, or fills it with what it has stolen or what was injected,
+ *    passes a light fence and then reads `idle` (bide_pool_tell_); one that searches does what 3
+ *    says instead, when it has found something.
  *    A worker that is about to sleep changes `idle`, passes a heavy fence, and then looks at all
  *    rings. The two fences order each other. So either the first reads the change, or what comes
  *    after it, or the second sees what was pushed.
@@ -410,11 +412,12 @@ bool bide_pool_run_one_(bide_pool_worker *worker)
         if (bide_atomic_load(&pool->is_injected, relaxed) != 0) {
             take_injected(worker);
             awaiter = bide_run_queue_take_(&worker->queue);
-            if (!worker->is_searching && !bide_run_queue_is_empty_(&worker->queue))
-                bide_pool_tell_(pool);
         }
         if (awaiter == NULL)
             awaiter = steal(worker);
+        /* What came with it is in this ring only now, and whoever has looked meanwhile sleeps. */
+        if (!worker->is_searching && !bide_run_queue_is_empty_(&worker->queue))
+            bide_pool_tell_(pool);
         if (awaiter == NULL) {
             /* Last, because what is there runs in time without this worker, and coroutines in the
              * ring of a worker that is busy with it do not.
@@ -460,7 +463,9 @@ BIDE_COLD void bide_pool_stop_searching_(bide_pool_worker *worker)
 {
     bide_thread_pool *pool = worker->pool;
     worker->is_searching = false;
-    uint32_t idle = bide_atomic_fetch_sub(&pool->idle, BIDE_POOL_SEARCHES_, relaxed); /* 3 */
+    /* release: 3; partner is the heavy fence of one that searches on and goes to sleep then: it sees
+     * what is in this worker's ring */
+    uint32_t idle = bide_atomic_fetch_sub(&pool->idle, BIDE_POOL_SEARCHES_, release);
     if (bide_pool_searching_(idle) != 1 || bide_pool_sleeping_(idle) == 0)
         return;
     if (bide_pool_sleeping_(idle) + 1 < pool->count)

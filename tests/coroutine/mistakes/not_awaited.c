@@ -87,6 +87,7 @@ void awaits_nothing(void)
     bide_call((struct x *)0, &body);                                    // HERE
     bide_call((struct x *)0, &body, n = 1);                             // HERE
     bide_task_init(0, &body);                                           // HERE
+    bide_test_point(0);                                                 // HERE
     bide_then(0, 0, 0, 0);                                              // HERE
     bide_unbounded_channel_receive(0, &unbounded_channel, 0, &element); // HERE
     bide_wait_group_wait(0, 0);                                         // HERE

@@ -19,6 +19,9 @@
 #include "bide/join.h"
 #include "bide/parallel.h"
 
+/* Coroutines side by side, on a pool's threads */
+#include "bide/fork.h"
+
 /* Beginning coroutines beside others; waiting in somebody else's event loop */
 #include "bide/pollable.h"
 #include "bide/spawn.h"

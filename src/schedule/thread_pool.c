@@ -5,6 +5,7 @@
 #include "bide/thread_pool.h"
 
 #include "left.h"
+#include "pool/fork_stacks.h"
 #include "pool/worker.h"
 #include "../system/processors.h"
 #include "../system/threads.h"
@@ -56,6 +57,8 @@ static void init_worker(bide_thread_pool *pool, unsigned index)
     worker->is_searching = false;
     worker->random = index;
     bide_join_deque_init_(&worker->join, BIDE_JOIN_POOL_);
+    worker->stacks = NULL;
+    worker->stack_count = 0;
     bide_atomic_init(&worker->steals, 0);
     bide_atomic_init(&worker->sleeps, 0);
     bide_atomic_init(&worker->longest, 0);
@@ -148,6 +151,8 @@ void bide_pool_free_(bide_thread_pool *pool)
 {
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->timers_lock);
+    for (unsigned i = 0; i < pool->count; i++)
+        bide_forking_free_stacks_(&pool->workers[i]);
     free(pool->memory);
 }
 

@@ -207,7 +207,7 @@ int main(int argc, char **argv)
         &one, &one_two_thieves, &two, &two_stolen, &again, &full, &helped, &not_helped_leaf, NULL};
     static const char *const files[] = {"join_deque.h", "join.c", NULL};
     static const bide_check_reason reasons[] = {
-        {"bide_join_push_", "load", "&deque->top", "relaxed",
+        {"bide_join_put_", "load", "&deque->top", "relaxed",
          "the thief would have to read what is written after its exchange: RC11 has no such loads"},
         {"bide_join_steal_", "compare_exchange", "&victim->top", "relaxed",
          "the thief would have to read what is written after its exchange: RC11 has no such loads"},

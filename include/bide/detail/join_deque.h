@@ -127,20 +127,42 @@ BIDE_INLINE void bide_join_tell_(bide_join_deque_ *deque)
 }
 
 /*
- * Puts the half at the bottom. False: the deque is full.
- * Threads: the owner's. Progress: wait-free, unless somebody is woken.
+ * A coroutine that waits on a deque to be gone on with (fork.h) stands there as the address of its
+ * header with FORK added, which no half has.
  */
-BIDE_INLINE bool bide_join_push_(bide_join_deque_ *deque, size_t bottom, bide_join_half_ *half)
+enum { BIDE_JOIN_FORK_ = 1 };
+
+BIDE_INLINE bide_join_half_ *bide_join_of_fork_(void *forking)
+{
+    return (bide_join_half_ *)(void *)((char *)forking + BIDE_JOIN_FORK_);
+}
+
+BIDE_INLINE bool bide_join_is_fork_(const bide_join_half_ *half)
+{
+    return ((uintptr_t)half & BIDE_JOIN_FORK_) != 0;
+}
+
+/* Puts one at the bottom. False: the deque is full. The owner's. */
+BIDE_INLINE bool bide_join_put_(bide_join_deque_ *deque, size_t bottom, bide_join_half_ *half)
 {
     /* acquire: partner is the thief's exchange; it has read the slot that is written here (3) */
     if (BIDE_UNLIKELY(bottom - bide_atomic_load(&deque->top, acquire) >= BIDE_JOIN_SLOTS_))
         return false;
-    bide_atomic_store(&half->state, BIDE_JOIN_WAITS_, relaxed);
     bide_atomic_store(&deque->slots[bottom % BIDE_JOIN_SLOTS_], half, relaxed);
     /* release: partner is the thief's load; it reads the slot, and the half */
     bide_atomic_store(&deque->bottom, bottom + 1, release);
     bide_join_tell_(deque);
     return true;
+}
+
+/*
+ * Puts the half at the bottom. False: the deque is full.
+ * Threads: the owner's. Progress: wait-free, unless somebody is woken.
+ */
+BIDE_INLINE bool bide_join_push_(bide_join_deque_ *deque, size_t bottom, bide_join_half_ *half)
+{
+    bide_atomic_store(&half->state, BIDE_JOIN_WAITS_, relaxed);
+    return bide_join_put_(deque, bottom, half);
 }
 
 /* Takes the half at `bottom`, which is the last or was stolen. False: it was stolen. */

@@ -54,6 +54,16 @@ enum { BIDE_STRAND_TURN_ = BIDE_CHECK ? 2 : 64 };
 enum { BIDE_JOIN_SLOTS_ = BIDE_CHECK ? 2 : 256, BIDE_JOIN_LOOKS_ = BIDE_CHECK ? 0 : 1024 };
 
 /*
+ * The first segment of a stack of frames of forked coroutines, in bytes; the largest, unless one frame
+ * is larger; and how many stacks without frames a worker keeps. `fork`.
+ */
+enum {
+    BIDE_FORK_SEGMENT_ = BIDE_CHECK ? 1024 : 65536,
+    BIDE_FORK_SEGMENT_MOST_ = 1 << 20,
+    BIDE_FORK_STACKS_ = BIDE_CHECK ? 1 : 16
+};
+
+/*
  * A coroutine that was handed over to the worker that runs is another's to take if that one has not
  * suspended meanwhile: for so many pauses, where a worker searches; for so many nanoseconds, where
  * all others sleep. `channel`, of a pool.

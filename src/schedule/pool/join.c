@@ -19,6 +19,7 @@
  */
 #include "bide/join.h"
 
+#include "fork_stacks.h"
 #include "worker.h"
 
 #include "bide/coroutine.h"
@@ -69,6 +70,10 @@ void bide_join_in_turn_(void (*first)(void *argument), void *first_argument,
 
 void bide_join_run_(bide_join_deque_ *own, bide_join_deque_ *victim, bide_join_half_ *half)
 {
+    if (bide_join_is_fork_(half)) {
+        bide_forking_go_on_(half);
+        return;
+    }
     bide_atomic_store(&half->state, (uintptr_t)own, relaxed);
     bide_join_tell_(victim);
     half->function(half->argument);

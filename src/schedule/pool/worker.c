@@ -71,6 +71,8 @@
 #define _GNU_SOURCE
 #include "worker.h"
 
+#include "fork_stacks.h"
+
 #include "../../coroutine/inside.h"
 
 #include <errno.h>
@@ -395,10 +397,12 @@ static void run(bide_pool_worker *worker, bide_awaiter *awaiter)
     bide_atomic_store(&worker->turns, bide_atomic_load(&worker->turns, relaxed) + 1, relaxed);
     if (BIDE_LIKELY(!pool->are_turns_timed)) {
         bide_resume(awaiter->frame);
+        bide_forking_leave_(worker);
         return;
     }
     uint64_t begin = bide_platform.now();
     bide_resume(awaiter->frame);
+    bide_forking_leave_(worker);
     size_t time = (size_t)(bide_platform.now() - begin);
     if (time > bide_atomic_load(&worker->longest, relaxed))
         bide_atomic_store(&worker->longest, time, relaxed);

@@ -66,6 +66,10 @@ struct bide_pool_worker {
     /* The second halves of its joins (bide/detail/join_deque.h). */
     bide_join_deque_ join;
 
+    /* Stacks of frames without frames, for what is forked here (fork.c). The owner's alone. */
+    struct stack *stacks;
+    unsigned stack_count;
+
     /* Under the pool's lock. */
     bide_pool_worker *next_idle;
 

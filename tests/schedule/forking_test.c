@@ -1,0 +1,658 @@
+/*
+ * Forks of coroutines: each child runs once, beside its parent or before it; what the children have
+ * written is there after the join; frames come from stacks that go with their strands; and nothing is
+ * lost where memory ends, or where the family is asked to stop.
+ */
+#define _GNU_SOURCE
+#include "faults.h"
+#include "misuse.h"
+#include "schedule_testing.h"
+
+#include "bide/fork.h"
+#include "bide/handle.h"
+#include "bide/run_loop.h"
+#include "bide/schedule.h"
+#include "bide/spawn.h"
+#include "bide/stop.h"
+#include "bide/sync_wait.h"
+#include "bide/thread_pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static bide_thread_pool *create(unsigned threads)
+{
+    bide_thread_pool *pool;
+    assert_int_equal(bide_thread_pool_create(&pool, threads), 0);
+    return pool;
+}
+
+/* Runs the first of a family in a pool of so many threads; 0: under the default context. */
+static int run(unsigned threads, bide_stop_source *stop, bide_awaiter *first)
+{
+    bide_context context = bide_default_context;
+    bide_thread_pool *pool = threads != 0 ? create(threads) : NULL;
+    context.stop = stop;
+    if (pool != NULL)
+        context.scheduler = bide_thread_pool_scheduler(pool);
+    int status = bide_sync_wait_in(&context, first);
+    if (pool != NULL)
+        bide_thread_pool_destroy(pool);
+    return status;
+}
+
+/* ---- Recursion ---- */
+
+struct fib {
+    bide_forking forking;
+    unsigned n;
+    uint64_t *result;
+    uint64_t one, other;
+};
+
+bide_forking_coroutine(fib_body)
+{
+    bide_begin(fib_body, struct fib * self);
+    *self->result = self->n;
+    if (self->n < 2)
+        bide_return(0);
+    bide_await(bide_fork(self, struct fib, &fib_body, n = self->n - 1, result = &self->one));
+    bide_try(bide_fork_call(self, struct fib, &fib_body, n = self->n - 2, result = &self->other));
+    bide_try(bide_fork_join(self));
+    *self->result = self->one + self->other;
+    bide_end();
+}
+
+static void forks_nest_on_one_worker_and_on_several(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 4; threads++) {
+        uint64_t result = 0;
+        struct fib all = {.n = 20, .result = &result};
+        assert_int_equal(run(threads, NULL, bide_forking_init(&all.forking, &fib_body)), 0);
+        assert_int_equal(result, 6765);
+    }
+}
+
+static void a_run_loop_runs_forks_too(void **state)
+{
+    (void)state;
+    bide_run_loop loop;
+    uint64_t result = 0;
+    struct fib all = {.n = 15, .result = &result};
+    bide_run_loop_init(&loop);
+    assert_int_equal(bide_run_loop_wait(&loop, bide_forking_init(&all.forking, &fib_body)), 0);
+    assert_int_equal(result, 610);
+    bide_run_loop_destroy(&loop);
+}
+
+/* Forks, or calls, one inside the other. */
+struct deep {
+    bide_forking forking;
+    uint32_t depth;
+    bool calls;
+    uint32_t *count;
+    uint32_t inner;
+};
+
+bide_forking_coroutine(deep_body)
+{
+    bide_begin(deep_body, struct deep * self);
+    *self->count = 1;
+    if (self->depth == 0)
+        bide_return(0);
+    if (self->calls)
+        bide_try(bide_fork_call(self, struct deep, &deep_body, depth = self->depth - 1,
+                                calls = self->calls, count = &self->inner));
+    else
+        bide_await(bide_fork(self, struct deep, &deep_body, depth = self->depth - 1,
+                             calls = self->calls, count = &self->inner));
+    bide_try(bide_fork_join(self));
+    *self->count += self->inner;
+    bide_end();
+}
+
+static void recursion_goes_300000_deep(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 2; threads++) {
+        for (int calls = 0; calls <= 1; calls++) {
+            uint32_t count = 0;
+            struct deep deep = {.depth = 300000, .calls = calls, .count = &count};
+            assert_int_equal(run(threads, NULL, bide_forking_init(&deep.forking, &deep_body)), 0);
+            assert_int_equal(count, 300001);
+        }
+    }
+}
+
+/* ---- In which order, and where ---- */
+
+struct order {
+    bide_forking forking;
+    unsigned name, depth;
+    unsigned *noted;
+};
+
+bide_forking_coroutine(order_body)
+{
+    bide_begin(order_body, struct order * self);
+    self->noted[++self->noted[0]] = self->name;
+    if (self->depth != 0) {
+        bide_await(bide_fork(self, struct order, &order_body, name = 2 * self->name,
+                             depth = self->depth - 1, noted = self->noted));
+        self->noted[++self->noted[0]] = 100 + self->name;
+        bide_await(bide_fork(self, struct order, &order_body, name = 2 * self->name + 1,
+                             depth = self->depth - 1, noted = self->noted));
+        bide_try(bide_fork_join(self));
+    }
+    bide_end();
+}
+
+static void on_one_thread_all_runs_in_the_order_of_the_program(void **state)
+{
+    (void)state;
+    static const unsigned expected[] = {1, 2, 4, 102, 5, 101, 3, 6, 103, 7};
+    for (unsigned threads = 0; threads <= 1; threads++) {
+        unsigned noted[32] = {0};
+        struct order first = {.name = 1, .depth = 2, .noted = noted};
+        assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &order_body)), 0);
+        assert_int_equal(noted[0], sizeof expected / sizeof expected[0]);
+        assert_memory_equal(noted + 1, expected, sizeof expected);
+    }
+}
+
+struct meeting {
+    bide_forking forking;
+    pthread_barrier_t *barrier;
+    pthread_t *thread;
+    pthread_t threads[2];
+};
+
+bide_forking_coroutine(met_body)
+{
+    bide_begin(met_body, struct meeting * self);
+    *self->thread = pthread_self();
+    pthread_barrier_wait(self->barrier);
+    bide_end();
+}
+
+bide_forking_coroutine(meet_body)
+{
+    bide_begin(meet_body, struct meeting * self);
+    bide_await(bide_fork(self, struct meeting, &met_body, barrier = self->barrier,
+                         thread = &self->threads[0]));
+    self->threads[1] = pthread_self();
+    pthread_barrier_wait(self->barrier);
+    bide_try(bide_fork_join(self));
+    bide_end();
+}
+
+/* The other worker sleeps, or is about to: it comes to go on with the parent. */
+static void a_sleeping_worker_goes_on_with_a_parent(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool = create(2);
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    for (uint32_t i = 0; i < rounds_of(300); i++) {
+        pthread_barrier_t barrier;
+        struct meeting first = {.barrier = &barrier};
+        pthread_barrier_init(&barrier, NULL, 2);
+        assert_int_equal(bide_sync_wait_in(&context, bide_forking_init(&first.forking, &meet_body)),
+                         0);
+        assert_false(pthread_equal(first.threads[0], first.threads[1]));
+        pthread_barrier_destroy(&barrier);
+    }
+    bide_thread_pool_destroy(pool);
+}
+
+/* ---- What is awaited besides ---- */
+
+struct waiting {
+    bide_forking forking;
+    bide_event *event;
+    unsigned *ended;
+    bide_event_waiter wait;
+    unsigned children;
+};
+
+bide_forking_coroutine(waiting_child_body)
+{
+    bide_begin(waiting_child_body, struct waiting * self);
+    bide_await(bide_event_wait(&self->wait, self->event));
+    ++*self->ended;
+    bide_end();
+}
+
+/* It is the parent that ends the wait of its child. */
+bide_forking_coroutine(waiting_body)
+{
+    bide_begin(waiting_body, struct waiting * self);
+    bide_await(bide_fork(self, struct waiting, &waiting_child_body, event = self->event,
+                         ended = &self->children));
+    bide_event_set(self->event);
+    bide_try(bide_fork_join(self));
+    *self->ended = self->children;
+    bide_end();
+}
+
+static void a_child_that_waits_leaves_its_parent_to_the_worker(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        for (uint32_t i = 0; i < rounds_of(100); i++) {
+            bide_event event;
+            unsigned ended = 0;
+            struct waiting first = {.event = &event, .ended = &ended};
+            bide_event_init(&event, false);
+            assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &waiting_body)),
+                             0);
+            assert_int_equal(ended, 1);
+        }
+    }
+}
+
+/* ---- Loops ---- */
+
+struct looping {
+    bide_forking forking;
+    uint32_t count;
+    bide_atomic(uint32_t) * alive;
+    bide_atomic(uint32_t) * most;
+    bide_atomic(uint32_t) * ran;
+    uint32_t i;
+};
+
+bide_forking_coroutine(looped_body)
+{
+    bide_begin(looped_body, struct looping * self);
+    uint32_t alive = bide_atomic_fetch_add(self->alive, 1, relaxed) + 1;
+    uint32_t most = bide_atomic_load(self->most, relaxed);
+    while (alive > most &&
+           !bide_atomic_compare_exchange(self->most, &most, alive, relaxed, relaxed)) {
+    }
+    bide_atomic_fetch_add(self->ran, 1, relaxed);
+    bide_atomic_fetch_sub(self->alive, 1, relaxed);
+    bide_end();
+}
+
+bide_forking_coroutine(looping_body)
+{
+    bide_begin(looping_body, struct looping * self);
+    for (self->i = 0; self->i < self->count; self->i++)
+        bide_await(bide_fork(self, struct looping, &looped_body, alive = self->alive,
+                             most = self->most, ran = self->ran));
+    bide_try(bide_fork_join(self));
+    bide_end();
+}
+
+static void a_loop_has_no_more_children_at_once_than_workers(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 3; threads++) {
+        bide_atomic(uint32_t) alive, most, ran;
+        bide_atomic_init(&alive, 0);
+        bide_atomic_init(&most, 0);
+        bide_atomic_init(&ran, 0);
+        struct looping first = {
+            .count = rounds_of(100000), .alive = &alive, .most = &most, .ran = &ran};
+        assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &looping_body)), 0);
+        assert_int_equal(bide_atomic_load(&ran, relaxed), first.count);
+        assert_true(bide_atomic_load(&most, relaxed) <= (threads != 0 ? threads : 1));
+    }
+}
+
+/* ---- Errors ---- */
+
+struct failing {
+    bide_forking forking;
+    int error;
+    int child_error, call_error;
+    bool joins;
+    int *joined; /* where the join's status goes, and the call's */
+};
+
+bide_forking_coroutine(failed_body)
+{
+    bide_begin(failed_body, struct failing * self);
+    bide_return(self->error);
+    bide_end();
+}
+
+bide_forking_coroutine(failing_body)
+{
+    bide_begin(failing_body, struct failing * self);
+    bide_await(bide_fork(self, struct failing, &failed_body, error = self->child_error));
+    bide_await(bide_fork(self, struct failing, &failed_body, error = 0));
+    bide_await_status(self->joined[1],
+                      bide_fork_call(self, struct failing, &failed_body, error = self->call_error));
+    if (self->joins) {
+        bide_await_status(self->joined[0], bide_fork_join(self));
+        bide_await_status(self->joined[2], bide_fork_join(self)); /* it was told once */
+    }
+    bide_return(self->error);
+    bide_end();
+}
+
+static void a_childs_error_is_the_joins_and_a_calls_its_own(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 3; threads++) {
+        for (uint32_t i = 0; i < rounds_of(threads > 1 ? 100 : 1); i++) {
+            int joined[3] = {1, 1, 1};
+            struct failing first = {
+                .child_error = -EIO, .call_error = -EBUSY, .joins = true, .joined = joined};
+            assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &failing_body)),
+                             0);
+            assert_int_equal(joined[0], -EIO);
+            assert_int_equal(joined[1], -EBUSY);
+            assert_int_equal(joined[2], 0);
+        }
+    }
+}
+
+static void an_error_that_was_not_joined_is_that_of_the_end(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 3; threads++) {
+        int joined[3];
+        struct failing first = {.child_error = -EIO, .joined = joined};
+        assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &failing_body)),
+                         -EIO);
+        struct failing other = {.child_error = -EIO, .error = -EPERM, .joined = joined};
+        assert_int_equal(run(threads, NULL, bide_forking_init(&other.forking, &failing_body)),
+                         -EPERM);
+    }
+}
+
+/* ---- Being asked to stop ---- */
+
+struct stopping {
+    bide_forking forking;
+    bide_stop_source *stop;
+    unsigned *ran;
+    int *joined;
+    bool *has_source;
+};
+
+bide_forking_coroutine(stopped_body)
+{
+    bide_begin(stopped_body, struct stopping * self);
+    ++*self->ran;
+    *self->has_source = bide_this_context()->stop != NULL;
+    bide_end();
+}
+
+bide_forking_coroutine(stopping_body)
+{
+    bide_begin(stopping_body, struct stopping * self);
+    bide_await(bide_fork(self, struct stopping, &stopped_body, ran = self->ran,
+                         has_source = self->has_source));
+    bide_await_status(self->joined[0], bide_fork_join(self));
+    bide_stop_request(self->stop);
+    bide_await(bide_fork(self, struct stopping, &stopped_body, ran = self->ran,
+                         has_source = self->has_source));
+    bide_await_status(self->joined[1], bide_fork_join(self));
+    bide_await_status(self->joined[2],
+                      bide_fork_call(self, struct stopping, &stopped_body, ran = self->ran,
+                                     has_source = self->has_source));
+    bide_end();
+}
+
+static void what_is_forked_after_a_request_to_stop_does_not_run(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 2; threads++) {
+        bide_stop_source stop;
+        unsigned ran = 0;
+        int joined[3] = {1, 1, 1};
+        bool has_source = true;
+        struct stopping first = {
+            .stop = &stop, .ran = &ran, .joined = joined, .has_source = &has_source};
+        bide_stop_source_init(&stop);
+        assert_int_equal(run(threads, &stop, bide_forking_init(&first.forking, &stopping_body)), 0);
+        assert_int_equal(joined[0], 0);
+        assert_int_equal(joined[1], -ECANCELED);
+        assert_int_equal(joined[2], 0);
+        assert_int_equal(ran, 2);
+        assert_false(has_source);
+    }
+}
+
+/* ---- Without memory ---- */
+
+/* So large that each segment holds one, or two. */
+struct large {
+    bide_forking forking;
+    unsigned depth;
+    bide_atomic(uint32_t) * began;
+    bide_atomic(uint32_t) * ended;
+    unsigned char room[200000];
+};
+
+bide_forking_coroutine(large_body)
+{
+    bide_begin(large_body, struct large * self);
+    bide_atomic_fetch_add(self->began, 1, relaxed);
+    self->room[0] = self->room[sizeof self->room - 1] = 1;
+    if (self->depth != 0) {
+        bide_await(bide_fork(self, struct large, &large_body, depth = self->depth - 1,
+                             began = self->began, ended = self->ended));
+        bide_await(bide_fork(self, struct large, &large_body, depth = self->depth - 1,
+                             began = self->began, ended = self->ended));
+        bide_try(bide_fork_call(self, struct large, &large_body, depth = self->depth - 1,
+                                began = self->began, ended = self->ended));
+        bide_try(bide_fork_join(self));
+    }
+    bide_finally();
+    bide_atomic_fetch_add(self->ended, 1, relaxed);
+    bide_end();
+}
+
+/* What has begun has ended, whichever call fails. */
+static int run_large(void *argument)
+{
+    bide_thread_pool *pool = NULL;
+    bide_context context = bide_default_context;
+    bide_atomic(uint32_t) began, ended;
+    static struct large first;
+    unsigned threads = *(const unsigned *)argument;
+    bide_atomic_init(&began, 0);
+    bide_atomic_init(&ended, 0);
+    if (threads != 0) {
+        int error = bide_thread_pool_create(&pool, threads);
+        if (error < 0)
+            return error;
+        context.scheduler = bide_thread_pool_scheduler(pool);
+    }
+    first.depth = 3;
+    first.began = &began;
+    first.ended = &ended;
+    int status = bide_sync_wait_in(&context, bide_forking_init(&first.forking, &large_body));
+    assert_int_equal(bide_atomic_load(&began, relaxed), bide_atomic_load(&ended, relaxed));
+    if (status == 0)
+        assert_int_equal(bide_atomic_load(&began, relaxed), 40);
+    if (pool != NULL)
+        bide_thread_pool_destroy(pool);
+    return status;
+}
+
+static void without_memory_a_join_ends_with_ENOMEM_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 1; threads++)
+        assert_true(faults_for_each_n(FAULT_MALLOC, ENOMEM, run_large, &threads) >= 4);
+    unsigned several = 3; /* how often it allocates is not determined */
+    for (unsigned n = 2; n < 8; n++) {
+        faults_clear();
+        faults_fail(FAULT_MALLOC, n, 1, ENOMEM);
+        int status = run_large(&several);
+        assert_true(status == 0 || status == -ENOMEM);
+        faults_clear();
+    }
+}
+
+/* ---- Misuse ---- */
+
+static void destroy_while_it_waits(void)
+{
+    bide_event event;
+    unsigned ended = 0;
+    struct waiting first = {.event = &event, .ended = &ended};
+    bide_event_init(&event, false);
+    bide_await_later(bide_forking_init(&first.forking, &waiting_body));
+    bide_start(&first.forking.frame, &waiting_body, &bide_default_context);
+    bide_resume(&first.forking.frame);
+    bide_destroy(&first.forking.frame);
+}
+
+struct moving {
+    bide_forking forking;
+    bide_scheduler *to;
+    bide_schedule_operation move;
+};
+
+bide_forking_coroutine(moved_body)
+{
+    bide_begin(moved_body, struct moving * self);
+    bide_await(bide_schedule(&self->move, self->to));
+    bide_end();
+}
+
+bide_forking_coroutine(moving_body)
+{
+    bide_begin(moving_body, struct moving * self);
+    bide_await(bide_fork(self, struct moving, &moved_body, to = self->to));
+    bide_try(bide_fork_join(self));
+    bide_end();
+}
+
+static void move_to_another_pool(void)
+{
+    bide_thread_pool *other = create(1);
+    struct moving first = {.to = bide_thread_pool_scheduler(other)};
+    run(1, NULL, bide_forking_init(&first.forking, &moving_body));
+}
+
+static void a_forked_coroutine_that_goes_to_another_pool_is_told(void **state)
+{
+    (void)state;
+    assert_true(
+        misuse_aborts_naming(move_to_another_pool, "gone to another scheduler", "bide_fork"));
+}
+
+static void a_coroutine_that_waits_for_its_children_is_not_destroyed(void **state)
+{
+    (void)state;
+    assert_true(
+        misuse_aborts_naming(destroy_while_it_waits, "waits for what it has forked", "bide_fork"));
+}
+
+/* ---- Stress: trees at random ---- */
+
+struct tree {
+    bide_forking forking;
+    uint64_t seed;
+    unsigned depth;
+    bide_atomic(uint32_t) * leaves;
+    uint32_t *expected; /* counted on the way up */
+    uint32_t children[4];
+    unsigned i, count;
+    bide_schedule_operation yield;
+    struct fib fib;
+    uint64_t fib_result;
+};
+
+bide_forking_coroutine(tree_body)
+{
+    bide_begin(tree_body, struct tree * self);
+    *self->expected = 0;
+    memset(self->children, 0, sizeof self->children);
+    if (self->depth == 0 || testing_random(&self->seed) % 8 == 0) {
+        if (testing_random(&self->seed) % 4 == 0)
+            bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+        bide_atomic_fetch_add(self->leaves, 1, relaxed);
+        *self->expected = 1;
+        bide_return(0);
+    }
+    self->count = 1 + (unsigned)(testing_random(&self->seed) % 4);
+    for (self->i = 0; self->i < self->count; self->i++) {
+        switch (testing_random(&self->seed) % 8) {
+        case 0:
+            bide_try(bide_fork_call(self, struct tree, &tree_body,
+                                    seed = testing_random(&self->seed), depth = self->depth - 1,
+                                    leaves = self->leaves, expected = &self->children[self->i]));
+            break;
+        case 1:
+            bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+            break;
+        case 2:
+            bide_try(bide_fork_join(self));
+            break;
+        case 3:
+            self->fib.n = 5;
+            self->fib.result = &self->fib_result;
+            bide_try(bide_forking_init(&self->fib.forking, &fib_body)); /* a family of its own */
+            if (self->fib_result != 5)
+                bide_return(-EPROTO);
+            break;
+        default:
+            bide_await(bide_fork(self, struct tree, &tree_body, seed = testing_random(&self->seed),
+                                 depth = self->depth - 1, leaves = self->leaves,
+                                 expected = &self->children[self->i]));
+        }
+    }
+    bide_try(bide_fork_join(self));
+    for (self->i = 0; self->i < self->count; self->i++)
+        *self->expected += self->children[self->i];
+    bide_end();
+}
+
+static void trees_at_random_several_at_once(void **state)
+{
+    (void)state;
+    enum { TREES = 4 };
+    uint64_t seed = testing_seed();
+    for (uint32_t i = 0; i < rounds_of(100); i++) {
+        bide_thread_pool *pool = create(1 + (unsigned)(testing_random(&seed) % 4));
+        bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+        struct tree trees[TREES];
+        bide_atomic(uint32_t) leaves[TREES];
+        uint32_t expected[TREES];
+        bide_spawned spawned[TREES];
+        for (unsigned j = 0; j < TREES; j++) {
+            trees[j] = (struct tree){.seed = testing_random(&seed),
+                                     .depth = 7,
+                                     .leaves = &leaves[j],
+                                     .expected = &expected[j]};
+            bide_atomic_init(&leaves[j], 0);
+            bide_spawn(&spawned[j], &context, bide_forking_init(&trees[j].forking, &tree_body));
+        }
+        for (unsigned j = 0; j < TREES; j++) {
+            bide_event_waiter wait;
+            assert_int_equal(bide_sync_wait(bide_event_wait(&wait, &spawned[j].ended)), 0);
+            assert_int_equal(bide_atomic_load(&leaves[j], relaxed), expected[j]);
+        }
+        bide_thread_pool_destroy(pool);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forks_nest_on_one_worker_and_on_several),
+        cmocka_unit_test(a_run_loop_runs_forks_too),
+        cmocka_unit_test(recursion_goes_300000_deep),
+        cmocka_unit_test(on_one_thread_all_runs_in_the_order_of_the_program),
+        cmocka_unit_test(a_sleeping_worker_goes_on_with_a_parent),
+        cmocka_unit_test(a_child_that_waits_leaves_its_parent_to_the_worker),
+        cmocka_unit_test(a_loop_has_no_more_children_at_once_than_workers),
+        cmocka_unit_test(a_childs_error_is_the_joins_and_a_calls_its_own),
+        cmocka_unit_test(an_error_that_was_not_joined_is_that_of_the_end),
+        cmocka_unit_test(what_is_forked_after_a_request_to_stop_does_not_run),
+        cmocka_unit_test(without_memory_a_join_ends_with_ENOMEM_and_nothing_is_lost),
+        cmocka_unit_test(a_coroutine_that_waits_for_its_children_is_not_destroyed),
+        cmocka_unit_test(a_forked_coroutine_that_goes_to_another_pool_is_told),
+        cmocka_unit_test(trees_at_random_several_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

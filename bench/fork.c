@@ -4,14 +4,17 @@
  * but the forking, so this is what a fork costs and not what it is worth.
  *
  * Subjects: `call`, the plain recursion, and `call-struct`, the same with its argument in a struct
- * behind a void pointer, as bide_join's functions have it; `bide-join`; `tbb`, oneTBB's task_group;
- * and rayon's join, which fork.sh runs.
+ * behind a void pointer, as bide_join's functions have it; `bide-join`; `bide-fork`, coroutines;
+ * `c++20`, coroutines that fork as libfork's do; `tbb`, oneTBB's task_group; and rayon's join, which
+ * fork.sh runs.
  */
 #include "bench.h"
 #include "peers/fork.h"
 #include "pools.h"
 
+#include "bide/fork.h"
 #include "bide/join.h"
+#include "bide/sync_wait.h"
 
 #define PARAMS(threads) "{\"threads\": " #threads "}"
 
@@ -83,6 +86,46 @@ static uint64_t run_join(const void *threads)
     return check(all.result);
 }
 
+struct forking_fib {
+    bide_forking forking;
+    uint64_t n;
+    uint64_t *result;
+    uint64_t one, other;
+};
+
+bide_forking_coroutine(forking_fib_body)
+{
+    bide_begin(forking_fib_body, struct forking_fib * self);
+    *self->result = self->n;
+    if (self->n < 2)
+        bide_return(0);
+    bide_await(bide_fork(self, struct forking_fib, &forking_fib_body, n = self->n - 1,
+                         result = &self->one));
+    bide_try(bide_fork_call(self, struct forking_fib, &forking_fib_body, n = self->n - 2,
+                            result = &self->other));
+    bide_try(bide_fork_join(self));
+    *self->result = self->one + self->other;
+    bide_end();
+}
+
+static uint64_t run_fork(const void *threads)
+{
+    uint64_t result = 0;
+    struct forking_fib all = {.n = FORK_N, .result = &result};
+    bide_context context = bide_default_context;
+    context.scheduler = bide_thread_pool_scheduler(bench_pool(*(const unsigned *)threads));
+    if (bide_sync_wait_in(&context, bide_forking_init(&all.forking, &forking_fib_body)) != 0)
+        bench_fail("fork", "no memory");
+    return check(result);
+}
+
+#if BENCH_COROUTINES
+static uint64_t run_coroutines(const void *threads)
+{
+    return check(peer_fork_coroutines(*(const unsigned *)threads));
+}
+#endif
+
 #if BENCH_TBB
 static uint64_t run_tbb(const void *threads)
 {
@@ -98,6 +141,12 @@ int main(void)
         {"call-struct", run_call_struct, NULL, PARAMS(1)},
         {"bide-join", run_join, &one, PARAMS(1)},
         {"bide-join", run_join, &two, PARAMS(2)},
+        {"bide-fork", run_fork, &one, PARAMS(1)},
+        {"bide-fork", run_fork, &two, PARAMS(2)},
+#if BENCH_COROUTINES
+        {"c++20", run_coroutines, &one, PARAMS(1)},
+        {"c++20", run_coroutines, &two, PARAMS(2)},
+#endif
 #if BENCH_TBB
         {"tbb", run_tbb, &one, PARAMS(1)},
         {"tbb", run_tbb, &two, PARAMS(2)},

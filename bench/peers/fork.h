@@ -13,6 +13,9 @@ extern "C" {
 /* The number FORK_N by oneTBB, on so many threads. */
 uint64_t peer_fork_tbb(unsigned threads);
 
+/* The same by coroutines of C++20. */
+uint64_t peer_fork_coroutines(unsigned threads);
+
 #ifdef __cplusplus
 }
 #endif

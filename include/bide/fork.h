@@ -177,7 +177,7 @@ BIDE_INLINE bide_frame *bide_forking_end_(bide_frame *frame, const bide_context 
 {
     bide_forking *self = bide_container_of(frame, bide_forking, frame);
     uintptr_t flags = self->parent & BIDE_FORK_FLAGS_;
-    if (BIDE_UNLIKELY(self->taken != 0 || frame->error < 0 || (flags & ~BIDE_FORK_CALLED_) != 0))
+    if (BIDE_UNLIKELY(self->taken != 0 || frame->error < 0 || flags > BIDE_FORK_CALLED_))
         return bide_forking_end_slow_(self, context);
     bide_fork_stack_ *stack = self->stack;
     bide_frame *next = frame->awaiter.frame;

@@ -16,6 +16,10 @@ static bide_unbounded_channel(int) unbounded_channel;
 static bide_watch_receiver(int) receiver;
 static bide_cyclic_barrier_token token;
 static int element;
+static struct forker {
+    bide_forking forking;
+    int n;
+} forker;
 
 struct x {
     bide_task task;
@@ -54,6 +58,10 @@ void awaits_nothing(void)
     bide_event_count_retry(0, 0, 0);                                    // HERE
     bide_event_count_retry_own(0, 0, 0);                                // HERE
     bide_event_wait(0, 0);                                              // HERE
+    bide_fork(&forker, struct forker, &body);                           // HERE
+    bide_fork_call(&forker, struct forker, &body, n = 1);               // HERE
+    bide_fork_join(&forker);                                            // HERE
+    bide_forking_init(0, &body);                                        // HERE
     bide_interval_tick(0);                                              // HERE
     bide_latch_arrive_and_wait(0, 0);                                   // HERE
     bide_latch_wait(0, 0);                                              // HERE

@@ -266,7 +266,7 @@ light=(-Ddebug=true -Doptimization=1 '-Dc_args=-g1 -Wno-maybe-uninitialized'
 # it. That is not optimised, so that clang leaves in what the sanitizers look for, and compiles in half the time. (In
 # check-long the scenarios are among the long tests.)
 share=1/4 leave_out_long=model configuration 'gcc' build gcc g++ $optimised $benchmarks
-leave_out='check single standard widths' share=1/16 \
+leave_out='check single standard widths pipeline' share=1/16 \
     configuration 'gcc TSan' build/gcc-tsan gcc g++ "${light[@]}" $thread
 # (lld links what is sanitized in two thirds of the time)
 faster=

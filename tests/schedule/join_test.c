@@ -231,6 +231,29 @@ static void more_halves_than_a_deque_holds_run_in_turn(void **state)
     }
 }
 
+/*
+ * The outer half and the inner one were stolen, the outer first. When both were joined, what is pushed next can be stolen
+ * as well. (It could not: the worker computed alone from then on.)
+ */
+static void halves_that_were_stolen_leave_an_empty_deque(void **state)
+{
+    (void)state;
+    static bide_join_deque_ deque;
+    bide_join_half_ outer, inner, next;
+    bide_join_deque_init_(&deque, 0);
+    assert_true(bide_join_push_(&deque, 0, &outer));
+    assert_true(bide_join_push_(&deque, 1, &inner));
+    assert_ptr_equal(bide_join_steal_(&deque, NULL), &outer);
+    assert_ptr_equal(bide_join_steal_(&deque, NULL), &inner);
+    assert_false(bide_join_pop_(&deque, 1));
+    assert_false(bide_join_pop_(&deque, 0));
+    assert_true(bide_join_deque_is_empty_(&deque));
+    size_t bottom = bide_atomic_load(&deque.bottom, relaxed);
+    assert_true(bide_join_push_(&deque, bottom, &next));
+    assert_ptr_equal(bide_join_steal_(&deque, NULL), &next);
+    assert_false(bide_join_pop_(&deque, bottom));
+}
+
 /* ---- In coroutines ---- */
 
 struct joining {
@@ -549,6 +572,7 @@ int main(void)
         cmocka_unit_test(a_sleeping_worker_is_woken_for_a_half),
         cmocka_unit_test(a_joiner_that_waits_takes_what_is_forked_inside),
         cmocka_unit_test(more_halves_than_a_deque_holds_run_in_turn),
+        cmocka_unit_test(halves_that_were_stolen_leave_an_empty_deque),
         cmocka_unit_test(coroutines_of_the_pool_join_too),
         cmocka_unit_test(a_pool_that_is_destroyed_while_a_call_runs_is_told),
         cmocka_unit_test(a_loop_takes_each_number_once),

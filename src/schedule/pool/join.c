@@ -35,8 +35,9 @@ bool bide_join_pop_last_(bide_join_deque_ *deque, size_t bottom)
     size_t top = bottom;
     /* relaxed: what the owner takes it has pushed itself */
     bool is_own = bide_atomic_compare_exchange(&deque->top, &top, bottom + 1, relaxed, relaxed);
-    /* relaxed: nothing is left below it */
-    bide_atomic_store(&deque->bottom, bottom + 1, relaxed);
+    /* relaxed: it is empty. Of what stood above the half nothing is left, but what was stolen there
+     * has moved `top` on. */
+    bide_atomic_store(&deque->bottom, is_own ? bottom + 1 : top, relaxed);
     return is_own;
 }
 

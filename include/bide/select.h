@@ -53,6 +53,9 @@
  *    because all waits have ended. One was carried out, and is the winner, or none was
  *    (rendezvous.h, 7). So nothing else is done if one was.
  * 5. Without a case it waits for nothing, until it is asked to stop.
+ * 6. The waits begin in an order that is drawn anew, too. Two selects that face each other, and
+ *    offer and receive in step, would let each other go for ever: each takes back what it offers,
+ *    and then there is nothing. When one begins to receive first, it takes the other's offer.
  *
  * Source: Go's select; Hoare, Communicating sequential processes (1978).
  */

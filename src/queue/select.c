@@ -119,11 +119,13 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
         bide_select_case *c = &select->cases[i];
         c->branch.status = -EAGAIN; /* not 0 */
         bide_branch_prepare_(&c->branch, &select->fork, i + 1, context);
-        if (i != 0)
-            bide_awaiter_chain_append(&others, &c->branch.frame.awaiter, &c->branch.frame.awaiter);
+    }
+    for (size_t turn = 1; turn < select->count; turn++) { /* 6 */
+        bide_awaiter *begun = &select->cases[select->cases[turn].turn].branch.frame.awaiter;
+        bide_awaiter_chain_append(&others, begun, begun);
     }
     bide_fork_attach_(&select->fork, context);
-    bide_frame *first = &select->cases[0].branch.frame;
+    bide_frame *first = &select->cases[select->cases[0].turn].branch.frame;
     if (others.first != NULL)
         context->scheduler->post(context->scheduler, others.first, others.last);
     return first;

@@ -137,6 +137,19 @@ bide_coroutine(actor_body)
     bide_end();
 }
 
+/* Its ways are known. */
+static void start(actor *self)
+{
+    self->sent = the.next++;
+    self->waits_now = true;
+    bide_stop_source_init(&self->stop);
+    bide_stop_source_init(&self->token);
+    self->context = the.by_hand.context;
+    self->context.stop = &self->stop;
+    bide_start(&self->task.frame, &actor_body, &self->context);
+    bide_resume(&self->task.frame);
+}
+
 static void begin(actor *self, uint64_t *random)
 {
     memset(self, 0, sizeof *self);
@@ -149,14 +162,7 @@ static void begin(actor *self, uint64_t *random)
         self->ways[i].place = (unsigned)(number >> 8) % PLACES;
         self->ways[i].sends = self->ways[i].place != EVENT && number % 2 == 0;
     }
-    self->sent = the.next++;
-    self->waits_now = true;
-    bide_stop_source_init(&self->stop);
-    bide_stop_source_init(&self->token);
-    self->context = the.by_hand.context;
-    self->context.stop = &self->stop;
-    bide_start(&self->task.frame, &actor_body, &self->context);
-    bide_resume(&self->task.frame);
+    start(self);
 }
 
 /* What it was given is lost with it; what it has sent may have been received. */
@@ -242,10 +248,8 @@ static void act(uint64_t *random)
     }
 }
 
-static void play(uint64_t seed)
+static void set_up(void)
 {
-    uint64_t random = seed;
-    uint32_t value, missing = 0;
     memset(&the, 0, sizeof the);
     by_hand_init(&the.by_hand);
     bide_channel_init(&the.channel, the.slots, 1);
@@ -253,6 +257,21 @@ static void play(uint64_t seed)
     bide_rendezvous_init(&the.meetings[1]);
     bide_event_init(&the.event, false);
     the.next = 1;
+}
+
+static void tear_down(void)
+{
+    bide_channel_destroy(&the.channel);
+    bide_rendezvous_destroy(&the.meetings[0]);
+    bide_rendezvous_destroy(&the.meetings[1]);
+    bide_event_destroy(&the.event);
+}
+
+static void play(uint64_t seed)
+{
+    uint64_t random = seed;
+    uint32_t value, missing = 0;
+    set_up();
     while (the.next < STEPS / 2)
         act(&random);
     by_hand_run(&the.by_hand);
@@ -269,10 +288,43 @@ static void play(uint64_t seed)
     }
     assert_in_range(missing, 0, the.lost);
     assert_in_range(the.ended, STEPS / 20, STEPS);
-    bide_channel_destroy(&the.channel);
-    bide_rendezvous_destroy(&the.meetings[0]);
-    bide_rendezvous_destroy(&the.meetings[1]);
-    bide_event_destroy(&the.event);
+    tear_down();
+}
+
+/*
+ * Both offer in the second rendezvous, where both receive. Each lets the other go, takes back its own offer, and finds
+ * nothing: if the two did that in step, they did it for ever.
+ */
+static void two_that_face_each_other_meet(void **state)
+{
+    static const way first[] = {
+        {EVENT, false}, {FIRST_MEETING, true}, {SECOND_MEETING, true}, {SECOND_MEETING, false}};
+    static const way second[] = {{EVENT, false},
+                                 {FIRST_MEETING, true},
+                                 {FIRST_MEETING, true},
+                                 {SECOND_MEETING, true},
+                                 {SECOND_MEETING, false}};
+    (void)state;
+    for (uint64_t seed = 0; seed < 256; seed++) {
+        set_up();
+        for (size_t i = 0; i < 2; i++) {
+            actor *self = &the.actors[i];
+            self->random = seed * 2 + i;
+            self->selects = true;
+            self->count =
+                i == 0 ? sizeof first / sizeof first[0] : sizeof second / sizeof second[0];
+            memcpy(self->ways, i == 0 ? first : second, self->count * sizeof(way));
+            start(self);
+        }
+        bide_awaiter *awaiter;
+        for (int turns = 0;
+             turns < 10000 && (awaiter = bide_awaiter_chain_take(&the.by_hand.queue)) != NULL;
+             turns++)
+            bide_resume(awaiter->frame);
+        assert_null(the.by_hand.queue.first);
+        assert_int_equal(the.ended, 2);
+        tear_down();
+    }
 }
 
 static void no_wait_remains_for_what_can_be_had_and_nothing_is_lost(void **state)
@@ -286,6 +338,7 @@ static void no_wait_remains_for_what_can_be_had_and_nothing_is_lost(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_that_face_each_other_meet),
         cmocka_unit_test(no_wait_remains_for_what_can_be_had_and_nothing_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,5 +4,5 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
-program=$(sh bench/peers/tokio.sh await)
+program=$(sh bench/peers/rust.sh await tokio)
 [ -z "$program" ] || "$program"

@@ -4,8 +4,9 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
-for peer in go tokio; do
-    program=$(sh "bench/peers/$peer.sh" channel)
+for peer in "go.sh channel" "rust.sh channel tokio"; do
+    # shellcheck disable=SC2086 # a script and its arguments
+    program=$(sh bench/peers/$peer)
     [ -n "$program" ] || continue
     "$program" 1
     "$program" 2

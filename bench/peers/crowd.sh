@@ -4,7 +4,8 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
-for peer in go tokio; do
-    program=$(sh "bench/peers/$peer.sh" crowd)
+for peer in "go.sh crowd" "rust.sh crowd tokio"; do
+    # shellcheck disable=SC2086 # a script and its arguments
+    program=$(sh bench/peers/$peer)
     [ -z "$program" ] || "$program"
 done

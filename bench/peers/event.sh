@@ -9,5 +9,5 @@ if [ -n "$program" ]; then
     "$program" 1
     "$program" 2
 fi
-program=$(sh bench/peers/tokio.sh event)
+program=$(sh bench/peers/rust.sh event tokio)
 [ -z "$program" ] || "$program"

@@ -4,5 +4,5 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
-program=$(sh bench/peers/rayon.sh fork)
+program=$(sh bench/peers/rust.sh fork rayon)
 [ -z "$program" ] || "$program"

@@ -11,5 +11,5 @@ if [ -n "$program" ]; then
     processors=$(getconf _NPROCESSORS_ONLN)
     [ "$processors" -eq 1 ] || "$program" "$processors"
 fi
-program=$(sh bench/peers/tokio.sh memory)
+program=$(sh bench/peers/rust.sh memory tokio)
 [ -z "$program" ] || "$program"

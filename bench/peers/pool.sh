@@ -4,8 +4,9 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
-for peer in go tokio; do
-    program=$(sh "bench/peers/$peer.sh" pool)
+for peer in "go.sh pool" "rust.sh pool tokio"; do
+    # shellcheck disable=SC2086 # a script and its arguments
+    program=$(sh bench/peers/$peer)
     [ -n "$program" ] || continue
     "$program" 1
     "$program" 2

@@ -4,5 +4,5 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
-program=$(sh bench/peers/tokio.sh timer)
+program=$(sh bench/peers/rust.sh timer tokio)
 [ -z "$program" ] || "$program"

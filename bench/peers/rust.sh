@@ -1,15 +1,19 @@
 #!/bin/sh
-# Builds the Rust program of a benchmark on Debian's rayon, if it is not built, and prints its path; prints nothing if
-# that is not there. Usage: bench/peers/rayon.sh NAME
+# Builds the Rust program of a benchmark on one of Debian's crates, if it is not built, and prints its path; prints
+# nothing if the crate is not there. Usage: bench/peers/rust.sh NAME tokio|rayon
 set -eu
 
 cd "$(dirname "$0")/../.."
-src=bench/peers/$1_rayon.rs
-out=build/bench/peers-rayon
+src=bench/peers/$1_$2.rs
+out=build/bench/peers-$2
+case $2 in
+tokio) wanted='{ version = "1", default-features = false, features = ["macros", "rt", "rt-multi-thread", "sync", "time"] }' ;;
+*) wanted='"1"' ;;
+esac
 crates=/usr/share/cargo/registry # where Debian's packages of crates are
 
-if ! [ -x /usr/bin/cargo ] || ! ls -d "$crates"/rayon-1.* >/dev/null 2>&1; then
-    echo "$1.sh: rayon is skipped: cargo or librust-rayon-dev is missing" >&2
+if ! [ -x /usr/bin/cargo ] || ! ls -d "$crates/$2"-1.* >/dev/null 2>&1; then
+    echo "$1.sh: $2 is skipped: cargo or librust-$2-dev is missing" >&2
     exit 0
 fi
 
@@ -23,7 +27,7 @@ version = "0.0.0"
 edition = "2021"
 
 [dependencies]
-rayon = "1"
+$2 = $wanted
 
 [profile.release]
 opt-level = 3

@@ -54,6 +54,7 @@
 #include "bide/run_loop.h"
 
 #include "left.h"
+#include "loop_waiter.h"
 #include "low_half.h"
 #include "../system/descriptors.h"
 #include "../system/processors.h"
@@ -383,22 +384,10 @@ void bide_run_loop_stop(bide_run_loop *loop)
     post(&loop->scheduler, stop, stop);
 }
 
-typedef struct loop_waiter {
-    bide_root root;
-    bool ended;
-} loop_waiter;
-
-/* Runs on the loop's thread, where the root belongs. */
-static void loop_waiter_ended(bide_root *root)
-{
-    bide_container_of(root, loop_waiter, root)->ended = true;
-}
-
 int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter)
 {
     loop_waiter waiter;
-    waiter.ended = false;
-    bide_root_begin(&waiter.root, &loop->context, awaiter, loop_waiter_ended);
+    loop_waiter_begin(&waiter, &loop->context, awaiter);
     run_until(loop, &waiter.ended);
     return waiter.root.status;
 }

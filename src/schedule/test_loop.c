@@ -22,6 +22,7 @@
 #include "test_loop.h"
 
 #include "left.h"
+#include "loop_waiter.h"
 #include "../coroutine/inside.h"
 #include "../coroutine/roots.h"
 
@@ -645,21 +646,10 @@ uint64_t bide_test_loop_run_until(bide_test_loop *loop, uint64_t time)
     return loop->turns - before;
 }
 
-typedef struct loop_waiter {
-    bide_root root;
-    bool ended;
-} loop_waiter;
-
-static void loop_waiter_ended(bide_root *root)
-{
-    bide_container_of(root, loop_waiter, root)->ended = true;
-}
-
 int bide_test_loop_wait(bide_test_loop *loop, bide_awaiter *awaiter)
 {
     loop_waiter waiter;
-    waiter.ended = false;
-    bide_root_begin(&waiter.root, &loop->context, awaiter, loop_waiter_ended);
+    loop_waiter_begin(&waiter, &loop->context, awaiter);
     while (!waiter.ended) {
         int error = 0;
         if (loop->turns >= loop->most_turns)

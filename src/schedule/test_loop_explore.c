@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,8 +174,14 @@ static void child_run(explorer *self, uint64_t seed, const uint16_t *given, size
 
 /* ---- Children ---- */
 
-static void drop_output(void)
+/* A child that is only tried says nothing, and leaves no core: of the one that is shown at last there is one. */
+static void be_quiet(void)
 {
+    struct rlimit core;
+    if (getrlimit(RLIMIT_CORE, &core) == 0) {
+        core.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &core);
+    }
     FILE *nowhere = fopen("/dev/null", "w");
     if (nowhere == NULL)
         return;
@@ -213,7 +220,7 @@ static int child(explorer *self)
         signal(SIGALRM, SIG_DFL);
         setenv("CMOCKA_TEST_ABORT", "1", 1);
         if (self->is_quiet)
-            drop_output();
+            be_quiet();
         return 0;
     }
     while (waitpid(id, &status, 0) < 0) {
@@ -375,17 +382,34 @@ static bool leave_out(explorer *self)
     return any;
 }
 
+/* Makes the `at`th draw `value`, if that fails alike. */
+static bool set_one(explorer *self, size_t at, uint16_t value)
+{
+    copy_best(self);
+    self->trial[at] = value;
+    return improves(self, self->best.count);
+}
+
+/* Makes each draw small: the smallest of a few that fails alike, then by halves. */
 static bool make_smaller(explorer *self)
 {
+    enum { FEW = 8 };
     bool any = false;
     for (size_t i = 0; i < self->best.count && may_try(self); i++) {
-        for (uint16_t value = 1; value < self->best.draws[i] && may_try(self); value++) {
-            copy_best(self);
-            self->trial[i] = value;
-            if (improves(self, self->best.count)) {
+        uint16_t passes = 0;
+        while (passes < FEW && passes + 1 < self->best.draws[i] && may_try(self)) {
+            if (set_one(self, i, passes + 1)) {
                 any = true;
                 break;
             }
+            passes++;
+        }
+        while (i < self->best.count && passes + 1 < self->best.draws[i] && may_try(self)) {
+            uint16_t middle = (uint16_t)((passes + self->best.draws[i]) / 2);
+            if (set_one(self, i, middle))
+                any = true;
+            else
+                passes = middle;
         }
     }
     return any;

@@ -1,7 +1,7 @@
 /*
  * bide: async/await for C. All of it but the model checker (bide/check.h), which is for tests, and
  * what authors of primitives need (bide/extend/); each header may also be included by itself.
- * Floor: schedule.
+ * Floor: io.
  */
 #ifndef BIDE_BIDE_H
 #define BIDE_BIDE_H
@@ -25,6 +25,12 @@
 /* Beginning coroutines beside others; waiting in somebody else's event loop */
 #include "bide/pollable.h"
 #include "bide/spawn.h"
+
+/* Input and output: a scheduler that sleeps in the kernel, and what its coroutines wait for */
+#include "bide/address.h"
+#include "bide/descriptor.h"
+#include "bide/loop.h"
+#include "bide/socket.h"
 
 /* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"

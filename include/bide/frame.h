@@ -75,6 +75,7 @@ typedef struct bide_coroutine_type bide_coroutine_type;
 typedef struct bide_timer bide_timer;
 typedef struct bide_choice bide_choice;
 typedef struct bide_world bide_world;
+typedef struct bide_io bide_io;
 
 /*
  * What can be awaited, as three functions. An operation is an init function that fills its awaiter
@@ -336,6 +337,12 @@ struct bide_scheduler {
 
     /* NULL: the system itself. Constant. */
     const bide_world *world;
+
+    /*
+     * What carries out input and output for its coroutines (extend/io.h), on the thread that calls
+     * it, which runs one of them. NULL, or returns NULL: nothing does.
+     */
+    bide_io *(*io)(bide_scheduler *scheduler);
 };
 
 /*

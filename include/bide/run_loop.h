@@ -32,6 +32,7 @@ typedef struct bide_run_loop {
     bool may_look;  /* may it look for a while before a coroutine suspends? */
     bool stopping;
     int fd;                      /* for a foreign loop to poll; -1: none */
+    const struct bide_run_loop_events_ *events; /* of the kernel (loop.h); NULL: none */
     struct bide_run_loop *outer; /* what this thread ran before, and goes on with afterwards */
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;

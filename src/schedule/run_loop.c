@@ -49,6 +49,8 @@
  *    is going to be resumed and to take the lock after this, so that it finds this timer too.
  * 7. While there is something to run the clock is read once in so many resumptions, because a look
  *    at it costs as much as several of them.
+ * 8. A loop with events (run_loop_events.h) sleeps as its events say: on the word, or in the poll of
+ *    the descriptor. It parks by the same exchange before, so 2 and 5a hold for it too.
  */
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
@@ -56,6 +58,7 @@
 #include "left.h"
 #include "loop_waiter.h"
 #include "low_half.h"
+#include "run_loop_events.h"
 #include "../system/descriptors.h"
 #include "../system/processors.h"
 
@@ -169,9 +172,14 @@ static void take_due(bide_run_loop *loop, uint64_t now)
 static bool take_or_look(bide_run_loop *loop)
 {
     bool is_ready = take(loop);
-    if (BIDE_LIKELY(loop->deadline == BIDE_FOREVER) || (is_ready && --loop->turns != 0))
+    if (BIDE_LIKELY(loop->deadline == BIDE_FOREVER && loop->events == NULL) ||
+        (is_ready && --loop->turns != 0))
         return is_ready;
     loop->turns = TURNS;
+    if (is_ready && loop->events != NULL)
+        loop->events->look(loop);
+    if (loop->deadline == BIDE_FOREVER)
+        return loop->ready.first != NULL;
     uint64_t now = bide_platform.now();
     if (now >= loop->deadline)
         take_due(loop, now);
@@ -235,6 +243,56 @@ static bool is_deadline_past(const bide_run_loop *loop)
     return loop->deadline != BIDE_FOREVER && bide_platform.now() >= loop->deadline;
 }
 
+bool bide_run_loop_park_(bide_run_loop *loop)
+{
+    uintptr_t empty = EMPTY;
+    /* relaxed: as below. */
+    return bide_atomic_compare_exchange(&loop->posted, &empty,
+                                        loop->fd >= 0 ? polled(loop) : PARKED, relaxed, relaxed);
+}
+
+bool bide_run_loop_unpark_(bide_run_loop *loop)
+{
+    uintptr_t word = loop->fd >= 0 ? polled(loop) : PARKED;
+    /* relaxed: as below; if it fails, something was posted. */
+    return bide_atomic_compare_exchange(&loop->posted, &word, EMPTY, relaxed, relaxed);
+}
+
+bide_atomic(uint32_t) * bide_run_loop_word_(bide_run_loop *loop, uint32_t *parked)
+{
+    *parked = (uint32_t)PARKED;
+    return bide_low_half_(&loop->posted);
+}
+
+bool bide_run_loop_is_posted_(bide_run_loop *loop)
+{
+    return is_posted(bide_atomic_load(&loop->posted, relaxed));
+}
+
+/*
+ * The same for a loop that sleeps in the kernel for its events too: 8. It looks only while other
+ * threads post to it again and again: what comes from the kernel comes with the sleep.
+ */
+static void await_events(bide_run_loop *loop)
+{
+    if (loop->spins > BIDE_LOOP_LOOKS_LEAST_) {
+        loop->events->look(loop);
+        for (uint32_t i = 0; i < loop->spins && loop->ready.first == NULL; i++) {
+            if (bide_atomic_load(&loop->posted, relaxed) != EMPTY || is_deadline_past(loop))
+                return;
+            bide_cpu_relax();
+        }
+        loop->spins /= 2;
+        if (loop->ready.first != NULL)
+            return;
+    }
+    loop->events->sleep(loop);
+    if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
+        loop->spins = BIDE_LOOP_EVENTS_LOOKS_;
+    if (is_deadline_past(loop))
+        take_due(loop, bide_platform.now());
+}
+
 /* Looks for work for a while, then sleeps until there is some, or until the deadline. */
 static void await_work(bide_run_loop *loop)
 {
@@ -242,6 +300,10 @@ static void await_work(bide_run_loop *loop)
      * the loop waits for. */
     if (bide_run_queued_())
         return;
+    if (loop->events != NULL) {
+        await_events(loop);
+        return;
+    }
     for (uint32_t i = 0; i < loop->spins; i++) {
         if (bide_atomic_load(&loop->posted, relaxed) != EMPTY) {
             if (loop->spins < BIDE_LOOP_LOOKS_MOST_)
@@ -286,6 +348,8 @@ static void enter(bide_run_loop *loop)
 {
     loop->outer = running;
     running = loop;
+    if (loop->events != NULL)
+        loop->events->enter(loop);
     if (loop->fd >= 0) {
         uintptr_t word = polled(loop);
         /* relaxed: nothing is read on the strength of it. */
@@ -322,6 +386,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->scheduler.runs_here_only = runs_here_only;
     loop->scheduler.post_last = NULL;
     loop->scheduler.world = NULL;
+    loop->scheduler.io = NULL;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
@@ -332,6 +397,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->may_look = true;
     loop->stopping = false;
     loop->fd = -1;
+    loop->events = NULL;
     bide_atomic_init(&loop->stop_posted, 0);
     loop->deadline = BIDE_FOREVER;
     loop->turns = TURNS;

@@ -318,6 +318,12 @@ static bool take_call_back(bide_scheduler *scheduler, bide_awaiter *call)
     return under->world->take_call_back(under, call);
 }
 
+static bide_io *io(bide_scheduler *scheduler)
+{
+    bide_scheduler *under = bide_container_of(scheduler, bide_strand, scheduler)->under;
+    return under->io(under);
+}
+
 static const bide_world world = {
     .now = now,
     .begin_call = begin_call,
@@ -338,6 +344,7 @@ void bide_strand_init(bide_strand *strand, bide_scheduler *under)
     strand->scheduler.runs_here_only = runs_here_only;
     strand->scheduler.post_last = NULL;
     strand->scheduler.world = under->world != NULL ? &world : NULL;
+    strand->scheduler.io = under->io != NULL ? io : NULL;
     bide_atomic_init(&strand->scheduler.patience, BIDE_PATIENCE_MOST);
     strand->context = (bide_context){.scheduler = &strand->scheduler};
     strand->under = under;

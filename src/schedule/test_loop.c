@@ -676,6 +676,7 @@ void bide_test_loop_init(bide_test_loop *loop, uint64_t seed)
     loop->scheduler.clear_timer = clear_timer;
     loop->scheduler.runs_here_only = runs_here_only;
     loop->scheduler.world = &world;
+    loop->scheduler.io = NULL;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_LEAST);
     loop->context.scheduler = &loop->scheduler;
     loop->seed = seed;

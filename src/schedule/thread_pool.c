@@ -76,6 +76,7 @@ static void init_scheduler(bide_scheduler *scheduler, bool may_look)
     scheduler->runs_here_only = runs_here_only;
     scheduler->post_last = bide_pool_post_last_;
     scheduler->world = NULL;
+    scheduler->io = NULL;
     bide_atomic_init(&scheduler->patience, BIDE_PATIENCE_MOST);
 }
 

@@ -16,15 +16,7 @@
 
 #include <pthread.h>
 
-#if defined __has_include
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#define IS_ALONE (__libc_single_threaded != 0)
-#endif
-#endif
-#ifndef IS_ALONE
-#define IS_ALONE false /* unknown */
-#endif
+#include "alone.h"
 
 /* Had the process one thread when it forked? Of the thread that has the locks. */
 static bool was_alone;
@@ -47,7 +39,7 @@ static void before(void)
     bide_roots_before_fork_();
     bide_open_scopes_before_fork_();
     bide_inline_timers_before_fork_();
-    was_alone = IS_ALONE;
+    was_alone = BIDE_IS_ALONE_;
 }
 
 static void after(void)
@@ -58,8 +50,11 @@ static void after(void)
     lock_free(&delayed);
 }
 
+uint32_t bide_generation_;
+
 static void after_in_child(void)
 {
+    bide_generation_++;
     bide_inline_timers_in_child_();
     bide_open_scopes_in_child_(was_alone);
     bide_roots_in_child_(was_alone);

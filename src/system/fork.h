@@ -2,6 +2,8 @@
 #ifndef BIDE_SYSTEM_FORK_H
 #define BIDE_SYSTEM_FORK_H
 
+#include <stdint.h>
+
 /* Once, at the program's begin. */
 void bide_survive_forks_(void);
 
@@ -11,5 +13,8 @@ void bide_survive_forks_(void);
  */
 void bide_delay_forks_(void);
 void bide_allow_forks_(void);
+
+/* Counts the forks that this process comes from, as far as the library was there. */
+extern uint32_t bide_generation_;
 
 #endif

@@ -32,6 +32,9 @@ enum {
     BIDE_LOOP_LOOKS_MOST_ = BIDE_CHECK ? 2 : 2048,
 };
 
+/* The same of a loop with events, after another thread has woken it. */
+enum { BIDE_LOOP_EVENTS_LOOKS_ = 256 };
+
 /* The same of a pool's thread, after a first look; it does not adapt. `event`, `idle`, `pool`. */
 enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 0 : 1024 };
 

@@ -46,6 +46,18 @@ void awaits_nothing(void)
     bide_auto_event_wait(0, 0);                                         // HERE
     bide_barging_mutex_lock(0, 0);                                      // HERE
     bide_blocking_read(0, 0, 0, 0, 0);                                  // HERE
+    bide_accept(0, 0, 0, 0);                                            // HERE
+    bide_bind(0, 0, 0, 0);                                              // HERE
+    bide_connect(0, 0, 0);                                              // HERE
+    bide_listen(0, 0, 0, 0);                                            // HERE
+    bide_listen_with(0, 0, 0, 0, 0);                                    // HERE
+    bide_recv(0, 0, 0, 0);                                              // HERE
+    bide_recv_from(0, 0, 0, 0, 0);                                      // HERE
+    bide_recvmsg(0, 0, 0, 0);                                           // HERE
+    bide_send(0, 0, 0, 0);                                              // HERE
+    bide_send_to(0, 0, 0, 0, 0);                                        // HERE
+    bide_sendmsg(0, 0, 0, 0);                                           // HERE
+    bide_socket_pair(0, 0, 0);                                          // HERE
     bide_blocking_run(0, 0, 0, 0);                                      // HERE
     bide_blocking_run_interruptible(0, 0, 0, 0);                        // HERE
     bide_broadcast_receive(0, &subscriber, &element);                   // HERE

@@ -1,0 +1,97 @@
+/*
+ * A descriptor of the system, as a loop knows it: a socket, a pipe, a file. Floor: io.
+ *
+ *     bide_descriptor input;
+ *     bide_descriptor_init(&input, STDIN_FILENO);
+ *     bide_try(bide_read(&self->read, &input, self->buffer, sizeof self->buffer));
+ *     bide_descriptor_release(&input);                        // or bide_close(&input)
+ *
+ *     CLOSED --init, or what opens it--> OPEN --close, or release--> CLOSED
+ *
+ * Operations that open one (bide_listen, bide_accept, bide_connect, bide_open) fill the struct that
+ * they are given. It is the caller's memory and stays where it is while it is open.
+ *
+ * A descriptor belongs to the loop whose coroutines used it first, until it is closed or released.
+ * It is used on that loop's thread only. Operations on it wait in one line for each direction: they
+ * are done one after the other, in the order in which they were begun. Both directions go on at the
+ * same time, and those at an offset of a file all do.
+ *
+ * Why it is right: src/io/descriptor.c.
+ */
+#ifndef BIDE_DESCRIPTOR_H
+#define BIDE_DESCRIPTOR_H
+
+#include "bide/frame.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_io bide_io;
+typedef struct bide_io_operation bide_io_operation;
+
+/* Operations that have not ended, the first begun first. */
+typedef struct bide_io_line_ {
+    bide_io_operation *first;
+    bide_io_operation *last;
+} bide_io_line_;
+
+typedef struct bide_descriptor {
+    int fd;                 /* -1: closed */
+    uint32_t bits;          /* what its io knows about it */
+    bide_io *io;            /* to which it belongs (extend/io.h); NULL: none yet */
+    /* of operations that wait for input, of those for output, and of those that wait for no other */
+    bide_io_line_ lines[3];
+} bide_descriptor;
+
+/*
+ * Makes one that is closed: what a frame's descriptors are to be before they may be closed by its
+ * `finally`.
+ * Threads: one at a time. Progress: wait-free.
+ */
+BIDE_INLINE void bide_descriptor_init_closed(bide_descriptor *descriptor)
+{
+    descriptor->fd = -1;
+    descriptor->bits = 0;
+    descriptor->io = NULL;
+    descriptor->lines[0].first = NULL;
+    descriptor->lines[1].first = NULL;
+    descriptor->lines[2].first = NULL;
+}
+
+/*
+ * Makes one of a descriptor of the system that is open. Its mode, blocking or not, stays as it is:
+ * others may share it.
+ * Threads: one at a time. Progress: wait-free.
+ */
+BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)
+{
+    bide_descriptor_init_closed(descriptor);
+    descriptor->fd = fd;
+}
+
+/*
+ * Is it open?
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
+{
+    return descriptor->fd >= 0;
+}
+
+/*
+ * Ends what waits on it with -EPIPE, and closes it. Nothing refers to it afterwards: operations that
+ * the kernel has begun are cancelled, and waited for. A descriptor that is closed is left as it is.
+ * Threads: the loop's. Errors: -EBADF (it was closed), and those of close(2), after which it is
+ * closed all the same. Progress: blocks until the kernel has let go of what waits; linear in that.
+ */
+int bide_close(bide_descriptor *descriptor);
+
+/*
+ * Takes it from its loop, open: returns its number, and it is as one that is closed. What waits on
+ * it ends with -EPIPE. Another loop may have it then.
+ * Threads: the loop's. Errors: -EBADF (it was closed). Progress: as bide_close.
+ */
+int bide_descriptor_release(bide_descriptor *descriptor);
+
+BIDE_EXTERN_C_END
+
+#endif

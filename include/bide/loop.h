@@ -1,0 +1,120 @@
+/*
+ * A loop with input and output: the scheduler of one thread, which sleeps in the kernel until
+ * something has come. Floor: io.
+ *
+ *     bide_loop *loop;
+ *     bide_loop_create(&loop, NULL);
+ *     status = bide_loop_wait(loop, serve(&server));          // runs everything until it has ended
+ *     bide_loop_destroy(loop);
+ *
+ * It is a run loop (run_loop.h) whose coroutines may wait for descriptors as well: sockets
+ * (socket.h), files (file.h), any other (descriptor.h). A process may have several, one a thread.
+ *
+ * Two back ends carry the operations out, with the same meaning: an io_uring, where the kernel lets
+ * the process have one, and an epoll set otherwise. The environment variable BIDE_IO, "uring" or
+ * "epoll", chooses for options that do not.
+ *
+ * A loop belongs to the thread that runs it first, and to the process that made it. In a child of
+ * fork that goes on without exec its operations end with -ENOTSUP, and it never touches what it has
+ * in common with its parent; there it may be destroyed, and nothing else.
+ *
+ * Why it is right: src/io/loop.c.
+ */
+#ifndef BIDE_LOOP_H
+#define BIDE_LOOP_H
+
+#include "bide/extend/io.h"
+#include "bide/run_loop.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_loop bide_loop;
+
+typedef enum bide_loop_kind {
+    BIDE_LOOP_ANY, /* what BIDE_IO says; otherwise an io_uring, or, where there is none, epoll */
+    BIDE_LOOP_URING,
+    BIDE_LOOP_EPOLL,
+} bide_loop_kind;
+
+/* What a loop is to be. All zero is a good beginning. */
+typedef struct bide_loop_options {
+    bide_loop_kind kind;
+
+    /* Makes calls that block, where the back end does not: those of files on epoll. The caller's.
+     * NULL: the loop makes a pool of its own, of four threads at most, when it needs one first. */
+    bide_blocking *files;
+
+    unsigned entries; /* of the io_uring's queue; 0: 256 */
+} bide_loop_options;
+
+/*
+ * Makes a loop and puts it in *loop. `options` is copied; NULL: all zero.
+ * Threads: any. Errors: -ENOMEM, -EMFILE, -ENFILE; of BIDE_LOOP_URING, those of io_uring_setup(2)
+ * where it is refused, and -ENOSYS where the library was built without. Progress: blocks.
+ */
+int bide_loop_create(bide_loop **loop, const bide_loop_options *options);
+
+/*
+ * Frees it. It does not run, and nothing waits in it; where BIDE_DEBUG is 1 it tells of misuse
+ * otherwise. Descriptors that are open stay open.
+ * Threads: the loop's; any if it never ran. Progress: blocks.
+ */
+void bide_loop_destroy(bide_loop *loop);
+
+/*
+ * The context of coroutines that run on it: for bide_spawn and the like. The user may add a stop
+ * source and a name before anything runs in it, or copy it.
+ * Threads: any. Progress: wait-free.
+ */
+bide_context *bide_loop_context(bide_loop *loop);
+
+/*
+ * Runs `awaiter` on the loop, and everything else that belongs to it, on this thread, until `awaiter`
+ * has ended; returns its status. As bide_run_loop_wait.
+ * Threads: the loop's. Errors: those of `awaiter`. Progress: blocks.
+ */
+int bide_loop_wait(bide_loop *loop, bide_awaiter *awaiter);
+
+/*
+ * Runs it until bide_loop_stop. As bide_run_loop_run.
+ * Threads: the loop's. Progress: blocks.
+ */
+void bide_loop_run(bide_loop *loop);
+
+/*
+ * Asks it to return from run. Once for each run.
+ * Threads: any. Progress: lock-free.
+ */
+void bide_loop_stop(bide_loop *loop);
+
+/* Which back end runs, and why. */
+typedef struct bide_loop_back_end {
+    const char *name; /* "uring" or "epoll" */
+    const char *why;  /* a sentence without its stop */
+    int error;        /* of the io_uring that was refused: a negative errno; or 0 */
+} bide_loop_back_end;
+
+/*
+ * Which back end runs, and why.
+ * Threads: any. Progress: wait-free.
+ */
+bide_loop_back_end bide_loop_backend(const bide_loop *loop);
+
+/* What a loop has done. */
+typedef struct bide_loop_counts {
+    uint64_t begun;       /* operations, ever */
+    uint64_t in_flight;   /* of those, that have not ended */
+    uint64_t sleeps;      /* times that it went to sleep in the kernel */
+    uint64_t wakes;       /* of those, that another thread ended */
+    uint64_t completions; /* that came from the kernel */
+} bide_loop_counts;
+
+/*
+ * Counts.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_loop_count(const bide_loop *loop, bide_loop_counts *counts);
+
+BIDE_EXTERN_C_END
+
+#endif

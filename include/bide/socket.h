@@ -1,0 +1,188 @@
+/*
+ * Sockets: streams and datagrams, of the internet and of the machine. Floor: io.
+ *
+ *     bide_try(bide_listen(&self->listen, &self->listener, &address, 128));
+ *     for (;;) {
+ *         bide_try(bide_accept(&self->accept, &self->listener, &connection->socket, NULL));
+ *         ... spawn a coroutine that does:
+ *             bide_try(bide_recv(&self->receive, &self->socket, self->buffer, sizeof self->buffer));
+ *             if (self->receive.count == 0) ... the other end has sent all
+ *             bide_try(bide_send(&self->send, &self->socket, self->buffer, self->receive.count));
+ *
+ * Each operation's struct is a bide_io_operation, the caller's memory until it has ended; then its
+ * `count` is how many bytes were moved, whatever it ended with. So nothing is lost when one is cut
+ * short by a request to stop or a deadline: what `count` says was sent or received, and no more.
+ *
+ * A coroutine of a loop awaits them (loop.h); elsewhere they end with -ENOTSUP. A request that came
+ * before one is begun ends it at once, also if it would not have waited.
+ *
+ * Why it is right: src/io/operation.c.
+ */
+#ifndef BIDE_SOCKET_H
+#define BIDE_SOCKET_H
+
+#include "bide/address.h"
+#include "bide/extend/io.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/*
+ * Opens a stream socket that listens on `address`, in *listener, which was closed or was nothing.
+ * `backlog`: how many connections may wait to be accepted. An address may be used again at once
+ * after another program has left it.
+ * Threads: the loop's. Errors: those of socket(2), bind(2) and listen(2); -ENOTSUP (no loop).
+ * Suspends: never. Cancel-safe: yes. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_listen(bide_io_operation *operation, bide_descriptor *listener,
+                          const bide_address *address, int backlog);
+
+/*
+ * The same with flags: BIDE_LISTEN_REUSE_PORT and its like (address.h).
+ * Threads: the loop's. Errors: as bide_listen. Suspends: never. Cancel-safe: yes. Progress: as
+ * bide_listen.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_listen_with(bide_io_operation *operation, bide_descriptor *listener,
+                               const bide_address *address, int backlog, int flags);
+
+/*
+ * Opens a datagram socket with that address, in *receiver, which was closed or was nothing. Flags as
+ * above.
+ * Threads: the loop's. Errors: those of socket(2) and bind(2); -ENOTSUP (no loop). Suspends: never.
+ * Cancel-safe: yes. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_bind(bide_io_operation *operation, bide_descriptor *receiver,
+                        const bide_address *address, int flags);
+
+/*
+ * Opens two stream sockets that are connected to each other.
+ * Threads: the loop's. Errors: those of socketpair(2); -ENOTSUP (no loop). Suspends: never.
+ * Cancel-safe: yes. Progress: that of the system call.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_socket_pair(bide_io_operation *operation, bide_descriptor *one,
+                               bide_descriptor *other);
+
+/*
+ * Waits for a connection to `listener` and puts it into *accepted, which was closed or was nothing;
+ * and the other end's address into *peer, unless that is NULL. The new descriptor belongs to no loop
+ * yet. If no descriptor is to be had (-EMFILE, -ENFILE) the connection goes on waiting.
+ * Threads: the loop's. Errors: those of accept(2); -EPIPE (closed meanwhile), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if no connection waits. Cancel-safe: yes, none is accepted.
+ * Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_accept(bide_io_operation *operation, bide_descriptor *listener,
+                          bide_descriptor *accepted, bide_address *peer);
+
+/*
+ * Opens a stream socket in *connection, which was closed or was nothing, and connects it to
+ * `address`, which stays until it has ended. After an error it is closed.
+ * Threads: the loop's. Errors: those of socket(2) and connect(2); -ECANCELED, -ETIMEDOUT, -ENOTSUP
+ * (no loop). Suspends: unless it is done at once. Cancel-safe: yes, it is closed.
+ * Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_connect(bide_io_operation *operation, bide_descriptor *connection,
+                           const bide_address *address);
+
+/*
+ * Receives up to `size` bytes, 1 or more, into `buffer`, the operation's until it has ended; waits
+ * for at least one. A count of 0 is the end: the other side has sent all. Of a datagram socket: one
+ * datagram, whose rest is dropped if it is larger.
+ * Threads: the loop's. Errors: those of recv(2); -EPIPE (closed meanwhile), -ECANCELED, -ETIMEDOUT.
+ * Suspends: if there is nothing yet; always on an io_uring. Cancel-safe: yes, nothing was received.
+ * Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_recv(bide_io_operation *operation, bide_descriptor *socket, void *buffer,
+                        size_t size);
+
+/*
+ * Sends all of `size` bytes of `data`, which stay until it has ended. Of a datagram socket that is
+ * connected: one datagram. To send to an end that is gone is -EPIPE, and no signal.
+ * Threads: the loop's. Errors: those of send(2); -EPIPE (also: closed meanwhile), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if they do not fit into the socket's buffer; always on an io_uring.
+ * Cancel-safe: yes, `count` says how many bytes were sent. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_send(bide_io_operation *operation, bide_descriptor *socket, const void *data,
+                        size_t size);
+
+/*
+ * recvmsg(2): into several buffers, with the sender's address and control data, such as descriptors
+ * of others. `message` and all that it names stay until it has ended; flags are recvmsg's.
+ * Descriptors that come are closed on exec.
+ * Threads: the loop's. Errors: as bide_recv. Suspends: as bide_recv. Cancel-safe: yes.
+ * Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_recvmsg(bide_io_operation *operation, bide_descriptor *socket,
+                           struct msghdr *message, int flags);
+
+/*
+ * sendmsg(2): from several buffers, to an address, with control data. It sends as much as goes at
+ * once: `count` says how much. `message` and all that it names stay until it has ended.
+ * Threads: the loop's. Errors: as bide_send. Suspends: as bide_send. Cancel-safe: yes, nothing was
+ * sent. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_sendmsg(bide_io_operation *operation, bide_descriptor *socket,
+                           const struct msghdr *message, int flags);
+
+/* One datagram with an address. The caller's memory until it has ended. */
+typedef struct bide_datagram {
+    bide_io_operation operation;
+    struct msghdr message;
+    struct iovec bytes;
+    bide_address *address;
+} bide_datagram;
+
+/*
+ * Receives one datagram, and puts the sender's address into *from, unless that is NULL.
+ * datagram->operation.count says how many bytes.
+ * Threads: the loop's. Errors: as bide_recv. Suspends: as bide_recv. Cancel-safe: yes, none was
+ * received. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_recv_from(bide_datagram *datagram, bide_descriptor *socket, void *buffer,
+                             size_t size, bide_address *from);
+
+/*
+ * Sends one datagram to `to`.
+ * Threads: the loop's. Errors: as bide_send. Suspends: as bide_send. Cancel-safe: yes, it was not
+ * sent. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_send_to(bide_datagram *datagram, bide_descriptor *socket, const void *data,
+                           size_t size, const bide_address *to);
+
+/* Which half of a connection. */
+typedef enum bide_half { BIDE_HALF_INPUT, BIDE_HALF_OUTPUT, BIDE_HALF_BOTH } bide_half;
+
+/*
+ * Ends one half of a connection, or both: after the output's end the other side reads to the end.
+ * Threads: the loop's. Errors: those of shutdown(2), -EBADF (it is closed). Progress: that of the
+ * system call.
+ */
+int bide_shutdown(bide_descriptor *socket, bide_half half);
+
+/*
+ * The address that a socket has here, and that of the other end.
+ * Threads: the loop's. Errors: those of getsockname(2) and getpeername(2), -EBADF. Progress: that of
+ * the system call.
+ */
+int bide_local_address(const bide_descriptor *socket, bide_address *address);
+int bide_peer_address(const bide_descriptor *socket, bide_address *address);
+
+/*
+ * Sends small pieces at once (TCP_NODELAY), or gathers them.
+ * Threads: the loop's. Errors: those of setsockopt(2). Progress: that of the system call.
+ */
+int bide_set_no_delay(bide_descriptor *socket, bool at_once);
+
+BIDE_EXTERN_C_END
+
+#endif

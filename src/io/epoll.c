@@ -1,0 +1,335 @@
+/*
+ * A loop's operations by readiness. Each descriptor is registered once, when something has to wait
+ * for it first, edge-triggered and for both directions, and never changed.
+ *
+ *     a direction   READY: the call is made at once, since it may go through
+ *                   WAITS: the last call would have waited, or took all there was; what is begun is
+ *                   put into the line, until the kernel tells of a change
+ *
+ * 1. No change is missed. The kernel tells of each that comes after the registration, and at the
+ *    registration of what is there already. The direction becomes WAITS only after a call that
+ *    found nothing, or less than it asked for, while it was registered; a change before that call
+ *    was seen by it, a change after it is told.
+ * 2. A receive that took less than it asked for has emptied a TCP socket. Only the other end's
+ *    close might still be there, and its change was told before: so a direction whose end was told
+ *    of (ENDED) never becomes WAITS by a short call.
+ * 3. Operations of a direction end in the order of their line. While there is a line nothing passes
+ *    it.
+ * 4. What the kernel tells names the descriptor's struct. A descriptor is taken out of the set
+ *    before its struct may go. What was told of it before is in the batch that is being gone
+ *    through, during which no coroutine runs; so nothing is left of it.
+ */
+#define _GNU_SOURCE
+#include "loop.h"
+
+#include "../system/descriptors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 256 };
+
+/* Of a descriptor, beside what operation.h has. */
+enum {
+    REGISTERED = IO_BITS_OWN,
+    WAITS = IO_BITS_OWN << 1, /* of input; that of output is one bit above */
+    ENDED = IO_BITS_OWN << 3, /* likewise */
+};
+
+struct loop_epoll {
+    int fd;
+    bool no_pwait2; /* the kernel has no epoll_pwait2 */
+    struct epoll_event events[EVENTS];
+};
+
+static bool is_waiting(const bide_descriptor *descriptor, int direction)
+{
+    return direction != BIDE_IO_FREE && (descriptor->bits & ((unsigned)WAITS << direction)) != 0;
+}
+
+/* (those that wait for no other are asked at each change: polls) */
+static void set_waiting(bide_descriptor *descriptor, int direction, bool waits)
+{
+    if (direction == BIDE_IO_FREE)
+        return;
+    if (waits)
+        descriptor->bits |= (unsigned)WAITS << direction;
+    else
+        descriptor->bits &= ~((unsigned)WAITS << direction);
+}
+
+/* Has a call taken all there was? 2 */
+static bool took_all(const bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_RECEIVE && operation->status == 0 && operation->count != 0 &&
+           operation->count < operation->arguments.bytes.size &&
+           (operation->descriptor->bits &
+            (REGISTERED | IO_BYTES | (unsigned)ENDED << BIDE_IO_INPUT)) ==
+               (REGISTERED | IO_BYTES) &&
+           operation->flags == 0;
+}
+
+/* Makes its call, or calls. True: it is done. False: it has to wait. */
+static bool try_it(bide_io_operation *operation)
+{
+    bool again;
+    while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
+        if (again)
+            return false;
+    }
+    return true;
+}
+
+/* Registers a descriptor: 0, or a negative errno; -EPERM: it is of a kind that does not poll. */
+static int enroll(bide_loop *loop, bide_descriptor *descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
+                                .data.ptr = descriptor};
+    if ((descriptor->bits & REGISTERED) != 0)
+        return 0;
+    if (epoll_ctl(loop->epoll->fd, EPOLL_CTL_ADD, descriptor->fd, &event) != 0)
+        return -errno;
+    descriptor->bits |= REGISTERED;
+    return 0;
+}
+
+/* Does its descriptor not poll, so that its call may block a thread? */
+static bool may_block(bide_io_operation *operation)
+{
+    bide_descriptor *descriptor = operation->descriptor;
+    if (!operation->is_file)
+        return false;
+    if (operation->code >= BIDE_IO_OPEN)
+        return true;
+    if ((descriptor->bits & IO_ASKED) == 0)
+        io_ask(descriptor);
+    return (descriptor->bits & IO_FILE) != 0;
+}
+
+static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+{
+    bide_loop *loop = loop_of(io);
+    bide_descriptor *descriptor = operation->descriptor;
+    if (loop_do_at_once(operation))
+        return frame;
+    if (operation->is_file && may_block(operation))
+        return loop_offload(loop, operation, frame);
+    if (operation->code == BIDE_IO_CONNECT) {
+        operation->status = io_open_to_connect(operation);
+        if (operation->status != 0)
+            return frame;
+    }
+    int direction = bide_io_direction(operation);
+    if (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) {
+        if (!is_waiting(descriptor, direction) && try_it(operation)) {
+            if (took_all(operation))
+                set_waiting(descriptor, direction, true);
+            return frame;
+        }
+        if ((descriptor->bits & REGISTERED) != 0)
+            set_waiting(descriptor, direction, true);
+        int error = enroll(loop, descriptor);
+        if (error != 0) {
+            operation->status = error;
+            if (operation->code == BIDE_IO_CONNECT)
+                bide_io_give_back(operation);
+            return frame;
+        }
+    }
+    bide_io_enlist(io, operation);
+    return NULL;
+}
+
+/* The direction may go on: makes the calls of its line. */
+static void go_on(bide_loop *loop, bide_descriptor *descriptor, int direction)
+{
+    bide_io_operation *next;
+    set_waiting(descriptor, direction, false);
+    for (bide_io_operation *at = descriptor->lines[direction].first; at != NULL; at = next) {
+        next = at->next;
+        if (is_waiting(descriptor, direction))
+            break;
+        if (!try_it(at)) {
+            set_waiting(descriptor, direction, true);
+            continue;
+        }
+        if (took_all(at))
+            set_waiting(descriptor, direction, true);
+        loop->counts.completions++;
+        bide_io_take_out(&loop->io, at);
+        bide_io_end_waiting(at, BIDE_IO_DONE);
+    }
+}
+
+static void take_event(bide_loop *loop, const struct epoll_event *event)
+{
+    bide_descriptor *descriptor = event->data.ptr;
+    uint32_t what = event->events;
+    if (descriptor == NULL) {
+        loop->counts.wakes++;
+        bide_descriptor_lower_(loop->run.fd);
+        return;
+    }
+    if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
+        descriptor->bits |= (unsigned)ENDED << BIDE_IO_INPUT;
+    if ((what & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
+        go_on(loop, descriptor, BIDE_IO_INPUT);
+    if ((what & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0)
+        go_on(loop, descriptor, BIDE_IO_OUTPUT);
+    go_on(loop, descriptor, BIDE_IO_FREE);
+}
+
+/* At most until `deadline`; 0: not at all. */
+static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
+{
+    struct timespec left = {0, 0};
+    if (deadline == 0)
+        return epoll_wait(epoll->fd, epoll->events, EVENTS, 0);
+    if (deadline == BIDE_FOREVER)
+        return epoll_wait(epoll->fd, epoll->events, EVENTS, -1);
+    uint64_t now = bide_platform.now();
+    uint64_t span = deadline > now ? deadline - now : 0;
+#ifdef SYS_epoll_pwait2
+    if (!epoll->no_pwait2) {
+        left.tv_sec = (time_t)(span / 1000000000);
+        left.tv_nsec = (long)(span % 1000000000);
+        int count =
+            (int)syscall(SYS_epoll_pwait2, epoll->fd, epoll->events, EVENTS, &left, NULL, 0);
+        if (count >= 0 || errno != ENOSYS)
+            return count;
+        epoll->no_pwait2 = true;
+    }
+#endif
+    (void)left;
+    uint64_t milliseconds = (span + 999999) / 1000000;
+    return epoll_wait(epoll->fd, epoll->events, EVENTS,
+                      milliseconds < 86400000 ? (int)milliseconds : 86400000);
+}
+
+static void take_events(bide_loop *loop, int count)
+{
+    for (int i = 0; i < count; i++)
+        take_event(loop, &loop->epoll->events[i]);
+}
+
+static void look(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    if (loop->io.in_flight != 0)
+        take_events(loop, wait_for_events(loop->epoll, 0));
+}
+
+static void sleep_for_events(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    if (!bide_run_loop_park_(run))
+        return;
+    loop->counts.sleeps++;
+    int count = wait_for_events(loop->epoll, run->deadline);
+    bide_run_loop_unpark_(run);
+    take_events(loop, count);
+}
+
+static void enter(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    if (!loop->has_run) {
+        loop->has_run = true;
+        loop->thread = pthread_self();
+    } else if (!pthread_equal(loop->thread, pthread_self())) {
+        bide_platform.misuse("a loop is run on another thread than before", "bide_loop_run",
+                             __FILE__, __LINE__);
+    }
+}
+
+static void cancel(bide_io *io, bide_io_operation *operation)
+{
+    if (loop_is_offloaded(operation)) {
+        loop_cancel_offloaded(loop_of(io), operation);
+        return;
+    }
+    bide_io_take_out(io, operation);
+    bide_io_end_waiting(operation, BIDE_IO_CANCELLED);
+}
+
+static void forget(bide_io *io, bide_io_operation *operation)
+{
+    if (loop_is_offloaded(operation)) {
+        loop_forget_offloaded(loop_of(io), operation);
+        return;
+    }
+    bide_io_take_out(io, operation);
+    if (operation->code == BIDE_IO_CONNECT)
+        bide_close(operation->descriptor);
+}
+
+static void release(bide_io *io, bide_descriptor *descriptor)
+{
+    bide_loop *loop = loop_of(io);
+    for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
+        while (descriptor->lines[direction].first != NULL) {
+            bide_io_operation *operation = descriptor->lines[direction].first;
+            if (loop_is_offloaded(operation)) {
+                loop_forget_offloaded(loop, operation);
+                /* what it did is done */
+                bide_io_end_waiting(operation,
+                                    operation->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
+                continue;
+            }
+            bide_io_take_out(io, operation);
+            bide_io_end_waiting(operation, BIDE_IO_CLOSED);
+        }
+    }
+    if ((descriptor->bits & REGISTERED) != 0) {
+        epoll_ctl(loop->epoll->fd, EPOLL_CTL_DEL, descriptor->fd, NULL);
+        descriptor->bits = 0;
+    }
+}
+
+static const bide_io_table table = {"epoll", begin, cancel, forget, release, NULL, NULL};
+static const struct bide_run_loop_events_ events = {look, sleep_for_events, enter};
+
+int loop_epoll_create(bide_loop *loop)
+{
+    struct loop_epoll *epoll = malloc(sizeof *epoll);
+    struct epoll_event woken = {.events = EPOLLIN, .data.ptr = NULL};
+    if (epoll == NULL)
+        return -ENOMEM;
+    int error = 0;
+    epoll->no_pwait2 = false;
+    epoll->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll->fd < 0) {
+        error = -errno;
+        free(epoll);
+        return error;
+    }
+    int fd = bide_run_loop_fd(&loop->run);
+    if (fd < 0)
+        error = fd;
+    else if (epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fd, &woken) != 0)
+        error = -errno;
+    if (error != 0) {
+        bide_run_loop_close_fd(&loop->run);
+        close(epoll->fd);
+        free(epoll);
+        return error;
+    }
+    loop->epoll = epoll;
+    bide_io_init(&loop->io, &table, &loop->run.scheduler);
+    loop->run.events = &events;
+    return 0;
+}
+
+void loop_epoll_destroy(bide_loop *loop, bool is_own)
+{
+    if (is_own)
+        bide_run_loop_close_fd(&loop->run);
+    else
+        close(loop->run.fd);
+    close(loop->epoll->fd);
+    free(loop->epoll);
+}

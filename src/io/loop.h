@@ -1,0 +1,50 @@
+/* What the two back ends of a loop have in common. */
+#ifndef BIDE_IO_LOOP_H
+#define BIDE_IO_LOOP_H
+
+#include "operation.h"
+
+#include "bide/loop.h"
+
+#include "../schedule/run_loop_events.h"
+
+#include <pthread.h>
+
+struct bide_loop {
+    bide_run_loop run; /* at the head: aligned */
+    bide_io io;
+    bide_loop_back_end back_end;
+    bide_loop_counts counts;
+    bool has_run;
+    pthread_t thread; /* that it runs on */
+    bide_blocking *files;
+    bool owns_files;
+    struct loop_epoll *epoll; /* one of these two */
+    struct loop_uring *uring;
+};
+
+BIDE_INLINE bide_loop *loop_of(bide_io *io)
+{
+    return bide_container_of(io, bide_loop, io);
+}
+
+/* Makes the back end; 0 or a negative errno. */
+int loop_epoll_create(bide_loop *loop);
+int loop_uring_create(bide_loop *loop, unsigned entries);
+
+/* Frees it. `is_own`: in the process that made it; in another nothing is touched that both have. */
+void loop_epoll_destroy(bide_loop *loop, bool is_own);
+void loop_uring_destroy(bide_loop *loop, bool is_own);
+
+/* Has a thread for blocking calls do the operation, as `begin` of a table. */
+bide_frame *loop_offload(bide_loop *loop, bide_io_operation *operation, bide_frame *frame);
+
+/* Is it there, or about to be? Then a request to stop, or the end of its coroutine, goes here. */
+bool loop_is_offloaded(const bide_io_operation *operation);
+void loop_cancel_offloaded(bide_loop *loop, bide_io_operation *operation);
+void loop_forget_offloaded(bide_loop *loop, bide_io_operation *operation);
+
+/* Does the operation at once, if it never waits. True: it did. */
+bool loop_do_at_once(bide_io_operation *operation);
+
+#endif

@@ -1,0 +1,353 @@
+/*
+ * What all operations on descriptors do alike, whatever carries them out.
+ *
+ *     state   IDLE --begin--> ended at once, or WAITING --end_waiting--> ENDED
+ *             NAMED is beside WAITING: a request on another thread has named it
+ *
+ * The operation, its descriptor's lines and the io are of one thread: that of the io's scheduler.
+ * So they need no order. What other threads reach is `leaving` and the mail.
+ *
+ * 1. A request to stop on another thread pushes the operation onto `leaving` (release), and the mail
+ *    takes all of them (acquire): so what was written before the request is seen by its end. The
+ *    gate of the wait is shut until the io's thread has said that the operation has left (stop.h,
+ *    5a), so the operation stays, also if it ends before the mail comes.
+ * 2. The push that finds the list empty posts the mail. The mail takes the list when it runs, and is
+ *    in no queue then; so whoever finds the list empty afterwards may post it again. If the push
+ *    finds something, the mail is posted, or about to be, and has not taken the list yet.
+ * 3. An operation ends once: `end_waiting` is called by the table alone, which has it in one place.
+ *    The table calls it when it has no use for the memory any more.
+ */
+#include "bide/extend/io.h"
+
+#include "../system/fork.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "operation.h"
+
+static bide_next mail_step(bide_frame *frame, unsigned depth)
+{
+    bide_io *io = bide_container_of(frame, bide_io, mail);
+    (void)depth;
+    /* acquire: 1 */
+    bide_awaiter *named = (bide_awaiter *)bide_atomic_exchange(&io->leaving, 0, acquire);
+    while (named != NULL) {
+        bide_awaiter *awaiter = named;
+        bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
+        named = *bide_awaiter_next_leaving_(awaiter);
+        if ((operation->state & IO_WAITING) != 0) {
+            operation->state |= IO_NAMED;
+            io->table->cancel(io, operation);
+        } else if (bide_awaiter_has_left_(awaiter)) {
+            bide_wake_one(awaiter);
+        }
+    }
+    return bide_next_none();
+}
+
+static const bide_coroutine_code mail_code = {mail_step, "(requests to stop)", __FILE__, NULL,
+                                              NULL};
+static const bide_point mail_point = BIDE_POINT_START(&mail_code);
+
+void bide_io_init(bide_io *io, const bide_io_table *table, bide_scheduler *scheduler)
+{
+    io->table = table;
+    io->scheduler = scheduler;
+    io->context.scheduler = scheduler;
+    io->context.stop = NULL;
+    io->context.name = NULL;
+    io->context.unhandled = NULL;
+    io->in_flight = 0;
+    io->begun = 0;
+    io->generation = bide_generation_;
+    bide_atomic_init(&io->leaving, 0);
+}
+
+bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
+    bide_descriptor *descriptor = operation->descriptor;
+    bide_scheduler *scheduler = frame->context->scheduler;
+    bide_io *io = scheduler->io != NULL ? scheduler->io(scheduler) : NULL;
+    if (BIDE_UNLIKELY(io == NULL || io->generation != bide_generation_)) {
+        operation->status = -ENOTSUP;
+        return frame;
+    }
+    operation->io = io;
+    if (descriptor != NULL && !io_opens(operation)) {
+        if (BIDE_UNLIKELY(descriptor->fd < 0)) {
+            operation->status = -EBADF;
+            return frame;
+        }
+        if (descriptor->io == NULL)
+            descriptor->io = io;
+        else if (BIDE_UNLIKELY(descriptor->io != io))
+            bide_platform.misuse("a descriptor is used on two loops", awaiter->ops->name, __FILE__,
+                                 __LINE__);
+    }
+    io->begun++;
+    return io->table->begin(io, operation, frame);
+}
+
+int bide_io_resume(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_io_operation, awaiter)->status;
+}
+
+void bide_io_cancel(bide_awaiter *awaiter)
+{
+    bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
+    bide_io *io = operation->io;
+    if (io->scheduler->runs_here_only(io->scheduler)) {
+        if ((operation->state & IO_WAITING) != 0)
+            io->table->cancel(io, operation);
+        return;
+    }
+    if (!bide_awaiter_leaves_(awaiter))
+        return;
+    bide_awaiter **link = bide_awaiter_next_leaving_(awaiter);
+    uintptr_t newest = bide_atomic_load(&io->leaving, relaxed);
+    do {
+        *link = (bide_awaiter *)newest;
+    } while (!bide_atomic_compare_exchange_weak(&io->leaving, &newest, (uintptr_t)awaiter, release,
+                                                relaxed)); /* 1 */
+    if (newest == 0) {                                     /* 2 */
+        bide_frame_init_in(&io->mail, &mail_point, &io->context);
+        io->mail.awaiter.frame = &io->mail;
+        io->scheduler->post(io->scheduler, &io->mail.awaiter, &io->mail.awaiter);
+    }
+}
+
+bool bide_io_withdraw(bide_awaiter *awaiter)
+{
+    bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
+    if ((operation->state & IO_WAITING) != 0) {
+        operation->io->table->forget(operation->io, operation);
+        operation->state = 0;
+        return true;
+    }
+    if (operation->status == 0)
+        bide_io_give_back(operation);
+    return false;
+}
+
+int bide_io_direction(const bide_io_operation *operation)
+{
+    switch (operation->code) {
+    case BIDE_IO_RECEIVE:
+    case BIDE_IO_RECEIVE_MESSAGE:
+    case BIDE_IO_ACCEPT:
+        return BIDE_IO_INPUT;
+    case BIDE_IO_READ:
+        return operation->arguments.bytes.offset < 0 ? BIDE_IO_INPUT : BIDE_IO_FREE;
+    case BIDE_IO_READ_VECTOR:
+        return operation->arguments.vector.offset < 0 ? BIDE_IO_INPUT : BIDE_IO_FREE;
+    case BIDE_IO_SEND:
+    case BIDE_IO_SEND_MESSAGE:
+    case BIDE_IO_CONNECT:
+        return BIDE_IO_OUTPUT;
+    case BIDE_IO_WRITE:
+        return operation->arguments.bytes.offset < 0 ? BIDE_IO_OUTPUT : BIDE_IO_FREE;
+    case BIDE_IO_WRITE_VECTOR:
+        return operation->arguments.vector.offset < 0 ? BIDE_IO_OUTPUT : BIDE_IO_FREE;
+    default:
+        return BIDE_IO_FREE;
+    }
+}
+
+void bide_io_enlist(bide_io *io, bide_io_operation *operation)
+{
+    operation->state |= IO_WAITING;
+    io->in_flight++;
+    if (operation->descriptor == NULL)
+        return;
+    bide_io_line_ *line = &operation->descriptor->lines[bide_io_direction(operation)];
+    operation->next = NULL;
+    operation->previous = line->first != NULL ? line->last : NULL;
+    if (line->first == NULL)
+        line->first = operation;
+    else
+        line->last->next = operation;
+    line->last = operation;
+}
+
+void bide_io_take_out(bide_io *io, bide_io_operation *operation)
+{
+    io->in_flight--;
+    if (operation->descriptor == NULL)
+        return;
+    bide_io_line_ *line = &operation->descriptor->lines[bide_io_direction(operation)];
+    if (operation->previous != NULL)
+        operation->previous->next = operation->next;
+    else
+        line->first = operation->next;
+    if (operation->next != NULL)
+        operation->next->previous = operation->previous;
+    else
+        line->last = operation->previous;
+}
+
+void bide_io_end_waiting(bide_io_operation *operation, bide_io_end end)
+{
+    bide_awaiter *awaiter = &operation->awaiter;
+    bool named = (operation->state & IO_NAMED) != 0;
+    operation->state = 0;
+    if (end != BIDE_IO_DONE) {
+        if (operation->code == BIDE_IO_CONNECT)
+            bide_io_give_back(operation);
+        operation->status = end == BIDE_IO_CLOSED ? -EPIPE : -ECANCELED;
+    }
+    if (end == BIDE_IO_CANCELLED)
+        bide_awaiter_end_cancelled(awaiter);
+    if (named && bide_awaiter_has_left_(awaiter)) {
+        /* (it has not ended, so the gate cannot have been stepped) */
+    }
+    bide_wake_one(awaiter);
+}
+
+/* How many bytes a vector holds. */
+static size_t size_of(const struct iovec *vectors, int count)
+{
+    size_t size = 0;
+    for (int i = 0; i < count; i++)
+        size += vectors[i].iov_len;
+    return size;
+}
+
+static size_t wanted(const bide_io_operation *operation)
+{
+    if (operation->code == BIDE_IO_WRITE_VECTOR)
+        return size_of(operation->arguments.vector.vectors, operation->arguments.vector.count);
+    return operation->arguments.bytes.size;
+}
+
+/* Of a call that returned what it opened. */
+static void take_opened(const bide_io_operation *operation, bide_descriptor *descriptor, int fd,
+                        uint32_t bits)
+{
+    bide_descriptor_init(descriptor, fd);
+    descriptor->bits = bits;
+    if (operation->io->table->close != NULL) /* its number means something there alone */
+        descriptor->io = operation->io;
+}
+
+bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *again)
+{
+    *again = false;
+    if (result < 0) {
+        if (result == -EINTR)
+            return false;
+        if (result == -EAGAIN) {
+            *again = true;
+            return false;
+        }
+        operation->status = (int)result;
+        if (operation->code == BIDE_IO_CONNECT)
+            bide_io_give_back(operation);
+        return true;
+    }
+    switch (operation->code) {
+    case BIDE_IO_RECEIVE:
+    case BIDE_IO_RECEIVE_MESSAGE:
+    case BIDE_IO_SEND_MESSAGE:
+    case BIDE_IO_READ:
+    case BIDE_IO_READ_VECTOR:
+        operation->count = (size_t)result;
+        break;
+    case BIDE_IO_SEND:
+    case BIDE_IO_WRITE:
+    case BIDE_IO_WRITE_VECTOR:
+        operation->count += (size_t)result;
+        if (operation->is_whole && operation->count < wanted(operation)) {
+            if (result == 0) {
+                operation->status = -EIO; /* it takes nothing, and says nothing */
+                return true;
+            }
+            return false;
+        }
+        break;
+    case BIDE_IO_ACCEPT:
+        take_opened(operation, operation->arguments.accept.accepted, (int)result,
+                    IO_ASKED | (operation->descriptor->bits & IO_BYTES));
+        break;
+    case BIDE_IO_OPEN:
+        take_opened(operation, operation->arguments.open.opened, (int)result, 0);
+        break;
+    case BIDE_IO_POLL:
+        operation->arguments.poll.found = (uint32_t)result;
+        break;
+    default:
+        break;
+    }
+    operation->status = 0;
+    return true;
+}
+
+void bide_io_give_back(bide_io_operation *operation)
+{
+    switch (operation->code) {
+    case BIDE_IO_ACCEPT:
+        bide_close(operation->arguments.accept.accepted);
+        break;
+    case BIDE_IO_OPEN:
+        bide_close(operation->arguments.open.opened);
+        break;
+    case BIDE_IO_CONNECT:
+        io_close(operation->io, operation->descriptor);
+        break;
+    case BIDE_IO_LISTEN:
+    case BIDE_IO_BIND:
+        bide_close(operation->descriptor);
+        break;
+    case BIDE_IO_PAIR:
+        bide_close(operation->descriptor);
+        bide_close(operation->arguments.accept.accepted);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- Descriptors ---- */
+
+int io_close(bide_io *io, bide_descriptor *descriptor)
+{
+    int fd = descriptor->fd;
+    if (fd < 0)
+        return -EBADF;
+    bide_descriptor_init_closed(descriptor);
+    if (io != NULL && io->table->close != NULL)
+        return io->table->close(io, fd);
+    return close(fd) == 0 ? 0 : -errno;
+}
+
+/* Its loop lets go of it. */
+static bide_io *leave_io(bide_descriptor *descriptor)
+{
+    bide_io *io = descriptor->io;
+    if (io != NULL && io->generation == bide_generation_)
+        io->table->release(io, descriptor);
+    return io;
+}
+
+int bide_close(bide_descriptor *descriptor)
+{
+    if (descriptor->fd < 0)
+        return -EBADF;
+    bide_io *io = leave_io(descriptor);
+    return io_close(io, descriptor);
+}
+
+int bide_descriptor_release(bide_descriptor *descriptor)
+{
+    int fd = descriptor->fd;
+    if (fd < 0)
+        return -EBADF;
+    leave_io(descriptor);
+    bide_descriptor_init_closed(descriptor);
+    return fd;
+}

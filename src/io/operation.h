@@ -1,0 +1,60 @@
+/* What the files of the io floor ask of each other. */
+#ifndef BIDE_IO_OPERATION_H
+#define BIDE_IO_OPERATION_H
+
+#include "bide/extend/io.h"
+
+#include <poll.h>
+
+/* The states of an operation; a table has the bits above. */
+enum { IO_WAITING = 1, IO_NAMED = 2, IO_OWN = 4 };
+
+/* What is known of a descriptor; a table has the bits above. */
+enum {
+    IO_ASKED = 1,  /* the system was asked what it is; or it was opened here, not to block */
+    IO_BLOCKS = 2, /* it is in blocking mode */
+    IO_FILE = 4,   /* it does not poll: always ready, and blocks */
+    IO_BYTES = 8,  /* of TCP: a receive that gets less than it asks for has got all there is */
+    IO_BITS_OWN = 16,
+};
+
+/* Does the operation fill in its descriptor? */
+BIDE_INLINE bool io_opens(const bide_io_operation *operation)
+{
+    switch (operation->code) {
+    case BIDE_IO_CONNECT:
+    case BIDE_IO_LISTEN:
+    case BIDE_IO_BIND:
+    case BIDE_IO_PAIR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Closes it, if it is open, without a word to its io. */
+int io_close(bide_io *io, bide_descriptor *descriptor);
+
+/* What the system says about an open descriptor: sets its bits. */
+void io_ask(bide_descriptor *descriptor);
+
+/* Opens the socket of a connect, for its call. 0, or a negative errno. */
+int io_open_to_connect(bide_io_operation *operation);
+
+/* What is left of the bytes of an operation that is whole, or all. */
+BIDE_INLINE void *io_rest(const bide_io_operation *operation, size_t *size)
+{
+    *size = operation->arguments.bytes.size - operation->count;
+    return (char *)operation->arguments.bytes.data + operation->count;
+}
+
+/* The same of vectors: those that are left; if it is in the middle of one, the rest of that alone. */
+typedef struct io_vectors {
+    const struct iovec *vectors;
+    int count; /* 0: `data` and `size` */
+    void *data;
+    size_t size;
+} io_vectors;
+io_vectors io_rest_of_vectors(const bide_io_operation *operation);
+
+#endif

@@ -1,0 +1,213 @@
+#define _GNU_SOURCE
+#include "bide/socket.h"
+
+#include "operation.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/* What is sent is not written to, though the system's struct has a place for both. */
+static void *as_data(const void *data)
+{
+    union {
+        const void *given;
+        void *taken;
+    } both = {data};
+    return both.taken;
+}
+
+static void open_init(bide_io_operation *operation, const bide_awaiter_ops *ops, bide_io_code code,
+                      bide_descriptor *descriptor, const bide_address *address, int flags)
+{
+    bide_descriptor_init_closed(descriptor);
+    bide_io_operation_init(operation, ops, code, descriptor);
+    operation->flags = flags;
+    operation->arguments.listen.address = address;
+}
+
+bide_awaiter *bide_listen_with(bide_io_operation *operation, bide_descriptor *listener,
+                               const bide_address *address, int backlog, int flags)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_listen");
+    open_init(operation, &ops, BIDE_IO_LISTEN, listener, address, flags);
+    operation->arguments.listen.type = SOCK_STREAM;
+    operation->arguments.listen.backlog = backlog;
+    return &operation->awaiter;
+}
+
+bide_awaiter *bide_listen(bide_io_operation *operation, bide_descriptor *listener,
+                          const bide_address *address, int backlog)
+{
+    return bide_listen_with(operation, listener, address, backlog, 0);
+}
+
+bide_awaiter *bide_bind(bide_io_operation *operation, bide_descriptor *receiver,
+                        const bide_address *address, int flags)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_bind");
+    open_init(operation, &ops, BIDE_IO_BIND, receiver, address, flags);
+    operation->arguments.listen.type = SOCK_DGRAM;
+    return &operation->awaiter;
+}
+
+bide_awaiter *bide_socket_pair(bide_io_operation *operation, bide_descriptor *one,
+                               bide_descriptor *other)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_socket_pair");
+    bide_descriptor_init_closed(one);
+    bide_descriptor_init_closed(other);
+    bide_io_operation_init(operation, &ops, BIDE_IO_PAIR, one);
+    operation->arguments.accept.accepted = other;
+    operation->arguments.accept.peer = NULL;
+    return &operation->awaiter;
+}
+
+bide_awaiter *bide_accept(bide_io_operation *operation, bide_descriptor *listener,
+                          bide_descriptor *accepted, bide_address *peer)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_accept");
+    bide_descriptor_init_closed(accepted);
+    bide_io_operation_init(operation, &ops, BIDE_IO_ACCEPT, listener);
+    operation->arguments.accept.accepted = accepted;
+    operation->arguments.accept.peer = peer;
+    return &operation->awaiter;
+}
+
+bide_awaiter *bide_connect(bide_io_operation *operation, bide_descriptor *connection,
+                           const bide_address *address)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_connect");
+    bide_descriptor_init_closed(connection);
+    bide_io_operation_init(operation, &ops, BIDE_IO_CONNECT, connection);
+    operation->arguments.address = address;
+    return &operation->awaiter;
+}
+
+static void bytes_init(bide_io_operation *operation, const bide_awaiter_ops *ops, bide_io_code code,
+                       bide_descriptor *descriptor, const void *data, size_t size)
+{
+    bide_io_operation_init(operation, ops, code, descriptor);
+    operation->arguments.bytes.data = as_data(data);
+    operation->arguments.bytes.size = size;
+    operation->arguments.bytes.offset = -1;
+}
+
+bide_awaiter *bide_recv(bide_io_operation *operation, bide_descriptor *socket, void *buffer,
+                        size_t size)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv");
+    bytes_init(operation, &ops, BIDE_IO_RECEIVE, socket, buffer, size);
+    return &operation->awaiter;
+}
+
+bide_awaiter *bide_send(bide_io_operation *operation, bide_descriptor *socket, const void *data,
+                        size_t size)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send");
+    bytes_init(operation, &ops, BIDE_IO_SEND, socket, data, size);
+    operation->is_whole = size != 0;
+    return &operation->awaiter;
+}
+
+static void message_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
+                         bide_io_code code, bide_descriptor *socket, const struct msghdr *message,
+                         int flags)
+{
+    bide_io_operation_init(operation, ops, code, socket);
+    operation->arguments.message = as_data(message);
+    operation->flags = flags;
+}
+
+bide_awaiter *bide_recvmsg(bide_io_operation *operation, bide_descriptor *socket,
+                           struct msghdr *message, int flags)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recvmsg");
+    message_init(operation, &ops, BIDE_IO_RECEIVE_MESSAGE, socket, message, flags);
+    return &operation->awaiter;
+}
+
+bide_awaiter *bide_sendmsg(bide_io_operation *operation, bide_descriptor *socket,
+                           const struct msghdr *message, int flags)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_sendmsg");
+    message_init(operation, &ops, BIDE_IO_SEND_MESSAGE, socket, message, flags);
+    return &operation->awaiter;
+}
+
+static int received_from(bide_awaiter *awaiter)
+{
+    bide_datagram *datagram = bide_container_of(awaiter, bide_datagram, operation.awaiter);
+    if (datagram->address != NULL && datagram->operation.status == 0)
+        datagram->address->length = datagram->message.msg_namelen;
+    return datagram->operation.status;
+}
+
+static void datagram_init(bide_datagram *datagram, const void *data, size_t size,
+                          const bide_address *address, socklen_t length)
+{
+    datagram->bytes.iov_base = as_data(data);
+    datagram->bytes.iov_len = size;
+    memset(&datagram->message, 0, sizeof datagram->message);
+    datagram->message.msg_iov = &datagram->bytes;
+    datagram->message.msg_iovlen = 1;
+    datagram->address = as_data(address);
+    if (address != NULL) {
+        datagram->message.msg_name = &datagram->address->any;
+        datagram->message.msg_namelen = length;
+    }
+}
+
+bide_awaiter *bide_recv_from(bide_datagram *datagram, bide_descriptor *socket, void *buffer,
+                             size_t size, bide_address *from)
+{
+    static const bide_awaiter_ops ops = {
+        .suspend = bide_io_suspend,
+        .resume = received_from,
+        .cancel = bide_io_cancel,
+        .withdraw = bide_io_withdraw,
+        .name = "bide_recv_from",
+    };
+    datagram_init(datagram, buffer, size, from, sizeof from->any);
+    message_init(&datagram->operation, &ops, BIDE_IO_RECEIVE_MESSAGE, socket, &datagram->message,
+                 0);
+    return &datagram->operation.awaiter;
+}
+
+bide_awaiter *bide_send_to(bide_datagram *datagram, bide_descriptor *socket, const void *data,
+                           size_t size, const bide_address *to)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_to");
+    datagram_init(datagram, data, size, to, to->length);
+    message_init(&datagram->operation, &ops, BIDE_IO_SEND_MESSAGE, socket, &datagram->message, 0);
+    return &datagram->operation.awaiter;
+}
+
+int bide_shutdown(bide_descriptor *socket, bide_half half)
+{
+    static const int halves[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
+    if (socket->fd < 0)
+        return -EBADF;
+    if (socket->io != NULL && socket->io->table->shutdown != NULL)
+        return socket->io->table->shutdown(socket->io, socket->fd, halves[half]);
+    return shutdown(socket->fd, halves[half]) == 0 ? 0 : -errno;
+}
+
+int bide_local_address(const bide_descriptor *socket, bide_address *address)
+{
+    address->length = sizeof address->any;
+    return getsockname(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
+}
+
+int bide_peer_address(const bide_descriptor *socket, bide_address *address)
+{
+    address->length = sizeof address->any;
+    return getpeername(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
+}
+
+int bide_set_no_delay(bide_descriptor *socket, bool at_once)
+{
+    int on = at_once;
+    return setsockopt(socket->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 ? 0 : -errno;
+}

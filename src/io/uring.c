@@ -1,0 +1,710 @@
+/*
+ * A loop's operations by io_uring. One ring a loop, which one thread enters.
+ *
+ *     an operation   IN_RING from when its entry is made to when its completion is reaped
+ *                    CANCEL_SENT from when a cancel of it is made to when that one's is reaped
+ *                    KNOWN between the two: it has completed, and its cancel has not
+ *                    POLLING: what is in the ring is a wait until it may be tried again
+ *
+ * 1. An operation ends when neither it nor a cancel of it is in the ring. Otherwise a late cancel
+ *    would hit the next operation at that address, and the kernel would write to memory that has
+ *    another use.
+ * 2. What an operation that is cancelled has done before counts: if the kernel says that it moved
+ *    bytes, or got a connection, it has.
+ * 3. A sleep waits for completions. Posts of other threads are one of them: the ring itself waits on
+ *    the word of the run loop, with a futex entry that stays in the ring until it is woken. It
+ *    compares the word when it is made, after the loop has parked, as a thread that sleeps on it
+ *    would; and posters wake it like one. While the loop runs nobody wakes, since the word is not
+ *    PARKED, so the entry is good for the next sleep. Kernels without that have the descriptor of
+ *    the run loop polled by the ring.
+ *    While the process has one thread nobody else posts, and nothing is armed: Linux 6.16 and later
+ *    give a process a futex table of its own with its second thread, and forget what a ring waits
+ *    for since before. Where the library cannot know of the second thread the descriptor is polled.
+ * 4. The futex entry is cancelled, and reaped, before the word may go: a waiter that the kernel
+ *    still has there could swallow a wake that is meant for the next word at that address.
+ * 5. Completions are deferred until the thread enters the ring for them, and the kernel sets a flag
+ *    when there are some. So to look costs a load while there are none.
+ * 6. Of a line only the first is in the ring. The kernel would serve several in any order, and mix
+ *    what they send.
+ */
+#define _GNU_SOURCE
+#include "loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#if BIDE_HAS_LIBURING
+
+#include "bide/address.h"
+
+#include "../system/alone.h"
+#include "../system/descriptors.h"
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#if defined __has_feature
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define WRITTEN(data, size) __msan_unpoison(data, size)
+#endif
+#endif
+#ifndef WRITTEN
+#define WRITTEN(data, size) ((void)(data), (void)(size))
+#endif
+
+/* What the headers of Debian 12 do not have. */
+enum {
+    OP_FUTEX_WAIT = 51,
+    OP_FTRUNCATE = 55,
+    FUTEX_OF_32 = 2,
+    FUTEX_OF_PROCESS = 128,
+    OPCODES = 64,
+};
+
+enum {
+    IN_RING = IO_OWN,
+    CANCEL_SENT = IO_OWN << 1,
+    CANCELLED = IO_OWN << 2,
+    CLOSING = IO_OWN << 3,
+    /* IO_OWN << 4: loop.c */
+    KNOWN = IO_OWN << 5,
+    POLLING = IO_OWN << 6,
+    FORGOTTEN = IO_OWN << 7,
+};
+
+/* Of a descriptor: the last receive took all there was. */
+enum { EMPTY = IO_BITS_OWN };
+
+/* In the low bits of an entry's data. */
+enum { OF_OPERATION = 0, OF_CANCEL = 1, OF_LOOP = 2, KINDS = 3 };
+
+struct loop_uring {
+    struct io_uring ring;
+    bool is_enabled;
+    bool is_armed;      /* an entry in the ring tells of posts */
+    bool has_futex;     /* it waits on the word; otherwise it polls the descriptor */
+    uint64_t supported; /* a bit for each opcode below OPCODES */
+};
+
+static const uint8_t opcodes[BIDE_IO_CODES] = {
+    [BIDE_IO_RECEIVE] = IORING_OP_RECV,
+    [BIDE_IO_SEND] = IORING_OP_SEND,
+    [BIDE_IO_RECEIVE_MESSAGE] = IORING_OP_RECVMSG,
+    [BIDE_IO_SEND_MESSAGE] = IORING_OP_SENDMSG,
+    [BIDE_IO_ACCEPT] = IORING_OP_ACCEPT,
+    [BIDE_IO_CONNECT] = IORING_OP_CONNECT,
+    [BIDE_IO_READ] = IORING_OP_READ,
+    [BIDE_IO_WRITE] = IORING_OP_WRITE,
+    [BIDE_IO_READ_VECTOR] = IORING_OP_READV,
+    [BIDE_IO_WRITE_VECTOR] = IORING_OP_WRITEV,
+    [BIDE_IO_POLL] = IORING_OP_POLL_ADD,
+    [BIDE_IO_OPEN] = IORING_OP_OPENAT,
+    [BIDE_IO_SYNC] = IORING_OP_FSYNC,
+    [BIDE_IO_ALLOCATE] = IORING_OP_FALLOCATE,
+    [BIDE_IO_TRUNCATE] = OP_FTRUNCATE,
+    [BIDE_IO_STAT] = OPCODES, /* what the ring fills in is another struct */
+    [BIDE_IO_RENAME] = IORING_OP_RENAMEAT,
+    [BIDE_IO_UNLINK] = IORING_OP_UNLINKAT,
+    [BIDE_IO_MAKE_DIRECTORY] = IORING_OP_MKDIRAT,
+};
+
+static bool has_opcode(const struct loop_uring *uring, unsigned opcode)
+{
+    return opcode < OPCODES && (uring->supported >> opcode & 1) != 0;
+}
+
+/* ---- Entries ---- */
+
+/* A new entry; makes room if there is none. */
+static struct io_uring_sqe *new_entry(struct loop_uring *uring)
+{
+    struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
+    while (entry == NULL) {
+        io_uring_submit(&uring->ring);
+        entry = io_uring_get_sqe(&uring->ring);
+    }
+    return entry;
+}
+
+static void set_data(struct io_uring_sqe *entry, const void *data, unsigned kind)
+{
+    entry->user_data = (uintptr_t)data | kind;
+}
+
+static void prepare_accept(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    bide_address *peer = operation->arguments.accept.peer;
+    if (peer != NULL)
+        peer->length = sizeof peer->any;
+    io_uring_prep_accept(entry, operation->descriptor->fd, peer != NULL ? &peer->any.generic : NULL,
+                         peer != NULL ? &peer->length : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static void prepare_write_vectors(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    int fd = operation->descriptor->fd;
+    int64_t offset = operation->arguments.vector.offset;
+    io_vectors rest = io_rest_of_vectors(operation);
+    if (offset >= 0)
+        offset += (int64_t)operation->count;
+    if (rest.count == 0)
+        io_uring_prep_write(entry, fd, rest.data, (unsigned)rest.size, (uint64_t)offset);
+    else
+        io_uring_prep_writev(entry, fd, rest.vectors, (unsigned)rest.count, (uint64_t)offset);
+}
+
+/* The size of a call: the ring's is of 32 bits. */
+static unsigned size_of(size_t size)
+{
+    return size < INT32_MAX ? (unsigned)size : INT32_MAX;
+}
+
+static void prepare_bytes(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    int fd = operation->descriptor->fd;
+    int64_t offset = operation->arguments.bytes.offset;
+    size_t size;
+    void *rest = io_rest(operation, &size);
+    switch (operation->code) {
+    case BIDE_IO_RECEIVE:
+        io_uring_prep_recv(entry, fd, operation->arguments.bytes.data,
+                           size_of(operation->arguments.bytes.size), operation->flags);
+        if ((operation->descriptor->bits & EMPTY) != 0)
+            entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
+        break;
+    case BIDE_IO_SEND:
+        io_uring_prep_send(entry, fd, rest, size_of(size),
+                           operation->flags | MSG_NOSIGNAL |
+                               (operation->is_whole ? MSG_WAITALL : 0));
+        break;
+    case BIDE_IO_READ:
+        io_uring_prep_read(entry, fd, operation->arguments.bytes.data,
+                           size_of(operation->arguments.bytes.size), (uint64_t)offset);
+        break;
+    default:
+        io_uring_prep_write(entry, fd, rest, size_of(size),
+                            (uint64_t)(offset >= 0 ? offset + (int64_t)operation->count : offset));
+        break;
+    }
+}
+
+static void prepare_file(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    const char *path = operation->arguments.path.path;
+    switch (operation->code) {
+    case BIDE_IO_OPEN:
+        io_uring_prep_openat(entry, AT_FDCWD, operation->arguments.open.path,
+                             operation->arguments.open.flags | O_CLOEXEC,
+                             (mode_t)operation->arguments.open.mode);
+        break;
+    case BIDE_IO_SYNC:
+        io_uring_prep_fsync(entry, operation->descriptor->fd,
+                            operation->flags != 0 ? IORING_FSYNC_DATASYNC : 0);
+        break;
+    case BIDE_IO_ALLOCATE:
+        io_uring_prep_fallocate(entry, operation->descriptor->fd, operation->flags,
+                                operation->arguments.range.offset, operation->arguments.range.size);
+        break;
+    case BIDE_IO_TRUNCATE:
+        io_uring_prep_rw(OP_FTRUNCATE, entry, operation->descriptor->fd, NULL, 0,
+                         (uint64_t)operation->arguments.range.size);
+        break;
+    case BIDE_IO_RENAME:
+        io_uring_prep_renameat(entry, AT_FDCWD, path, AT_FDCWD, operation->arguments.path.other, 0);
+        break;
+    case BIDE_IO_UNLINK:
+        io_uring_prep_unlinkat(entry, AT_FDCWD, path, operation->flags);
+        break;
+    default:
+        io_uring_prep_mkdirat(entry, AT_FDCWD, path, (mode_t)operation->arguments.path.mode);
+        break;
+    }
+}
+
+/* Makes the operation's entry, for what is left of it. */
+static void put(struct loop_uring *uring, bide_io_operation *operation)
+{
+    struct io_uring_sqe *entry = new_entry(uring);
+    int fd = operation->descriptor != NULL ? operation->descriptor->fd : -1;
+    switch (operation->code) {
+    case BIDE_IO_RECEIVE:
+    case BIDE_IO_SEND:
+    case BIDE_IO_READ:
+    case BIDE_IO_WRITE:
+        prepare_bytes(entry, operation);
+        break;
+    case BIDE_IO_RECEIVE_MESSAGE:
+        io_uring_prep_recvmsg(entry, fd, operation->arguments.message,
+                              (unsigned)operation->flags | MSG_CMSG_CLOEXEC);
+        break;
+    case BIDE_IO_SEND_MESSAGE:
+        io_uring_prep_sendmsg(entry, fd, operation->arguments.message,
+                              (unsigned)operation->flags | MSG_NOSIGNAL);
+        break;
+    case BIDE_IO_ACCEPT:
+        prepare_accept(entry, operation);
+        break;
+    case BIDE_IO_CONNECT:
+        io_uring_prep_connect(entry, fd, &operation->arguments.address->any.generic,
+                              operation->arguments.address->length);
+        break;
+    case BIDE_IO_READ_VECTOR:
+        io_uring_prep_readv(entry, fd, operation->arguments.vector.vectors,
+                            (unsigned)operation->arguments.vector.count,
+                            (uint64_t)operation->arguments.vector.offset);
+        break;
+    case BIDE_IO_WRITE_VECTOR:
+        prepare_write_vectors(entry, operation);
+        break;
+    case BIDE_IO_POLL:
+        io_uring_prep_poll_add(entry, fd, operation->arguments.poll.wanted);
+        break;
+    default:
+        prepare_file(entry, operation);
+        break;
+    }
+    set_data(entry, operation, OF_OPERATION);
+    operation->state |= IN_RING;
+}
+
+/* Waits until it may be tried again. */
+static void put_poll(struct loop_uring *uring, bide_io_operation *operation)
+{
+    struct io_uring_sqe *entry = new_entry(uring);
+    io_uring_prep_poll_add(entry, operation->descriptor->fd,
+                           bide_io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT);
+    set_data(entry, operation, OF_OPERATION);
+    operation->state |= IN_RING | POLLING;
+}
+
+static void put_cancel(struct loop_uring *uring, bide_io_operation *operation)
+{
+    if ((operation->state & (IN_RING | CANCEL_SENT)) != IN_RING)
+        return;
+    struct io_uring_sqe *entry = new_entry(uring);
+    io_uring_prep_cancel64(entry, (uintptr_t)operation | OF_OPERATION, 0);
+    set_data(entry, operation, OF_CANCEL);
+    operation->state |= CANCEL_SENT;
+}
+
+/* ---- Completions ---- */
+
+/* The kernel has written what it returned. */
+static void note_written(const bide_io_operation *operation, ptrdiff_t result)
+{
+    size_t left = result > 0 ? (size_t)result : 0;
+    if (operation->code == BIDE_IO_RECEIVE || operation->code == BIDE_IO_READ) {
+        WRITTEN(operation->arguments.bytes.data, left);
+    } else if (operation->code == BIDE_IO_READ_VECTOR ||
+               operation->code == BIDE_IO_RECEIVE_MESSAGE) {
+        bool is_message = operation->code == BIDE_IO_RECEIVE_MESSAGE;
+        const struct msghdr *message = operation->arguments.message;
+        const struct iovec *vector =
+            is_message ? message->msg_iov : operation->arguments.vector.vectors;
+        for (; left != 0; vector++) {
+            size_t size = left < vector->iov_len ? left : vector->iov_len;
+            WRITTEN(vector->iov_base, size);
+            left -= size;
+        }
+        if (is_message && result >= 0) {
+            WRITTEN(message->msg_name, message->msg_namelen);
+            WRITTEN(message->msg_control, message->msg_controllen);
+        }
+    } else if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.peer != NULL) {
+        WRITTEN(&operation->arguments.accept.peer->any,
+                sizeof operation->arguments.accept.peer->any);
+    }
+}
+
+/* Takes one out of its line, whose next goes into the ring. */
+static void take_out(bide_loop *loop, bide_io_operation *operation)
+{
+    bide_descriptor *descriptor = operation->descriptor;
+    int direction = bide_io_direction(operation);
+    bide_io_take_out(&loop->io, operation);
+    if (descriptor == NULL || direction == BIDE_IO_FREE)
+        return;
+    bide_io_operation *next = descriptor->lines[direction].first;
+    if (next != NULL && (next->state & (IN_RING | CANCEL_SENT | CLOSING)) == 0)
+        put(loop->uring, next);
+}
+
+static void end(bide_loop *loop, bide_io_operation *operation, bide_io_end how)
+{
+    take_out(loop, operation);
+    bide_io_end_waiting(operation, how);
+}
+
+/* Neither it nor a cancel of it is in the ring: it ends with that, or goes on. */
+static void finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t result)
+{
+    bool again = false;
+    bool polled = (operation->state & POLLING) != 0 && result >= 0;
+    unsigned asked = operation->state & (CANCELLED | CLOSING | FORGOTTEN);
+    bool was_cut = result == -ECANCELED || (result == -EINTR && asked != 0);
+    operation->state &= (uint16_t) ~(POLLING | KNOWN);
+    note_written(operation, polled ? 0 : result);
+    bool done =
+        !polled && !(was_cut && asked != 0) && bide_io_take_result(operation, result, &again);
+    if (done) {
+        if ((asked & FORGOTTEN) == 0)
+            end(loop, operation, BIDE_IO_DONE);
+    } else if (asked != 0) {
+        if ((asked & FORGOTTEN) != 0) {
+            operation->status = -ECANCELED;
+            return;
+        }
+        end(loop, operation, (asked & CANCELLED) != 0 ? BIDE_IO_CANCELLED : BIDE_IO_CLOSED);
+    } else if (again) {
+        put_poll(loop->uring, operation);
+    } else {
+        put(loop->uring, operation);
+    }
+}
+
+static void completed(bide_loop *loop, bide_io_operation *operation, int result, unsigned flags)
+{
+    operation->state &= (uint16_t)~IN_RING;
+    if (operation->code == BIDE_IO_RECEIVE && (operation->state & POLLING) == 0) {
+        bool more = (flags & IORING_CQE_F_SOCK_NONEMPTY) != 0 || result <= 0;
+        if (more)
+            operation->descriptor->bits &= ~(unsigned)EMPTY;
+        else
+            operation->descriptor->bits |= EMPTY;
+    }
+    if ((operation->state & CANCEL_SENT) != 0) { /* 1 */
+        operation->state |= KNOWN;
+        operation->status = result;
+        return;
+    }
+    finish(loop, operation, result);
+}
+
+static void cancel_completed(bide_loop *loop, bide_io_operation *operation)
+{
+    operation->state &= (uint16_t)~CANCEL_SENT;
+    if ((operation->state & KNOWN) == 0)
+        return;
+    int result = operation->status;
+    operation->status = 0;
+    finish(loop, operation, result);
+}
+
+static void loop_completed(bide_loop *loop)
+{
+    loop->uring->is_armed = false;
+    loop->counts.wakes++;
+    if (!loop->uring->has_futex)
+        bide_descriptor_lower_(loop->run.fd);
+}
+
+/* Goes through what has completed. */
+static void reap(bide_loop *loop)
+{
+    struct loop_uring *uring = loop->uring;
+    struct io_uring_cqe *entry;
+    while (io_uring_peek_cqe(&uring->ring, &entry) == 0) {
+        bide_io_operation *operation =
+            (bide_io_operation *)(void *)(uintptr_t)(entry->user_data & ~(uint64_t)KINDS);
+        unsigned kind = (unsigned)(entry->user_data & KINDS);
+        int result = entry->res;
+        unsigned flags = entry->flags;
+        io_uring_cqe_seen(&uring->ring, entry);
+        loop->counts.completions++;
+        if (kind == OF_OPERATION)
+            completed(loop, operation, result, flags);
+        else if (kind == OF_CANCEL)
+            cancel_completed(loop, operation);
+        else if (operation != NULL)
+            loop_completed(loop);
+    }
+}
+
+/* ---- The loop's side ---- */
+
+static bool has_something(struct io_uring *ring)
+{
+    return io_uring_sq_ready(ring) != 0 || io_uring_cq_ready(ring) != 0 ||
+           (IO_URING_READ_ONCE(*ring->sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) !=
+               0;
+}
+
+static void look(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    if (!has_something(&loop->uring->ring))
+        return;
+    io_uring_submit_and_get_events(&loop->uring->ring);
+    reap(loop);
+}
+
+/* Has the ring tell of posts: 3. */
+static void arm(bide_loop *loop)
+{
+    struct loop_uring *uring = loop->uring;
+    if (uring->is_armed || BIDE_IS_ALONE_) /* 3 */
+        return;
+    struct io_uring_sqe *entry = new_entry(uring);
+    if (uring->has_futex) {
+        uint32_t parked;
+        bide_atomic(uint32_t) *word = bide_run_loop_word_(&loop->run, &parked);
+        io_uring_prep_rw(OP_FUTEX_WAIT, entry, FUTEX_OF_32 | FUTEX_OF_PROCESS, (void *)word, 0,
+                         parked);
+        entry->addr3 = UINT32_MAX; /* any waker */
+    } else {
+        io_uring_prep_poll_add(entry, loop->run.fd, POLLIN);
+    }
+    set_data(entry, loop, OF_LOOP);
+    uring->is_armed = true;
+}
+
+/* Starts what was begun, and waits for a completion, at most until `deadline`. */
+static void wait_for_one(struct loop_uring *uring, uint64_t deadline)
+{
+    if (deadline == BIDE_FOREVER) {
+        io_uring_submit_and_wait(&uring->ring, 1);
+        return;
+    }
+    uint64_t now = bide_platform.now();
+    uint64_t span = deadline > now ? deadline - now : 0;
+    struct __kernel_timespec left = {.tv_sec = (int64_t)(span / 1000000000),
+                                     .tv_nsec = (long long)(span % 1000000000)};
+    struct io_uring_cqe *entry;
+    io_uring_submit_and_wait_timeout(&uring->ring, &entry, 1, &left, NULL);
+}
+
+static void sleep_for_completions(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    if (io_uring_cq_ready(&loop->uring->ring) != 0) {
+        reap(loop);
+        return;
+    }
+    if (!bide_run_loop_park_(run))
+        return;
+    arm(loop);
+    loop->counts.sleeps++;
+    wait_for_one(loop->uring, run->deadline);
+    bide_run_loop_unpark_(run);
+    reap(loop);
+}
+
+static void enter(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    if (!loop->has_run) {
+        loop->has_run = true;
+        loop->thread = pthread_self();
+        /* (Debian 12's library lacks its function for it) */
+        syscall(SYS_io_uring_register, loop->uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
+                NULL, 0);
+    } else if (!pthread_equal(loop->thread, pthread_self())) {
+        bide_platform.misuse("a loop is run on another thread than before", "bide_loop_run",
+                             __FILE__, __LINE__);
+    }
+}
+
+/* ---- The table ---- */
+
+/* Those behind it in a line wait for it: 6 */
+static bool is_first(const bide_io_operation *operation)
+{
+    int direction = bide_io_direction(operation);
+    return operation->descriptor == NULL || direction == BIDE_IO_FREE ||
+           operation->descriptor->lines[direction].first == operation;
+}
+
+static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+{
+    bide_loop *loop = loop_of(io);
+    if (loop_do_at_once(operation))
+        return frame;
+    if (!has_opcode(loop->uring, opcodes[operation->code]))
+        return loop_offload(loop, operation, frame);
+    if (operation->code == BIDE_IO_CONNECT) {
+        operation->status = io_open_to_connect(operation);
+        if (operation->status != 0)
+            return frame;
+    }
+    bide_io_enlist(io, operation);
+    if (is_first(operation))
+        put(loop->uring, operation);
+    return NULL;
+}
+
+static void cancel(bide_io *io, bide_io_operation *operation)
+{
+    bide_loop *loop = loop_of(io);
+    if (loop_is_offloaded(operation)) {
+        loop_cancel_offloaded(loop, operation);
+        return;
+    }
+    if ((operation->state & (IN_RING | CANCEL_SENT)) == 0) { /* it waits in line */
+        end(loop, operation, BIDE_IO_CANCELLED);
+        return;
+    }
+    operation->state |= CANCELLED;
+    put_cancel(loop->uring, operation);
+}
+
+static void forget(bide_io *io, bide_io_operation *operation)
+{
+    bide_loop *loop = loop_of(io);
+    if (loop_is_offloaded(operation)) {
+        loop_forget_offloaded(loop, operation);
+        return;
+    }
+    operation->state |= FORGOTTEN;
+    put_cancel(loop->uring, operation);
+    while ((operation->state & (IN_RING | CANCEL_SENT)) != 0) {
+        io_uring_submit_and_wait(&loop->uring->ring, 1);
+        reap(loop);
+    }
+    take_out(loop, operation);
+    if (operation->status == 0 || operation->code == BIDE_IO_CONNECT)
+        bide_io_give_back(operation);
+}
+
+static void release(bide_io *io, bide_descriptor *descriptor)
+{
+    bide_loop *loop = loop_of(io);
+    for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
+        bide_io_operation *next;
+        for (bide_io_operation *at = descriptor->lines[direction].first; at != NULL; at = next) {
+            next = at->next;
+            if (loop_is_offloaded(at)) {
+                loop_forget_offloaded(loop, at);
+                bide_io_end_waiting(at, at->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
+                continue;
+            }
+            at->state |= CLOSING;
+            if ((at->state & (IN_RING | CANCEL_SENT)) == 0)
+                end(loop, at, BIDE_IO_CLOSED);
+            else
+                put_cancel(loop->uring, at);
+        }
+        while (descriptor->lines[direction].first != NULL) {
+            io_uring_submit_and_wait(&loop->uring->ring, 1);
+            reap(loop);
+        }
+    }
+}
+
+static const bide_io_table table = {"uring", begin, cancel, forget, release, NULL, NULL};
+static const struct bide_run_loop_events_ events = {look, sleep_for_completions, enter};
+
+/* ---- Beginning and end ---- */
+
+static int set_up(struct io_uring *ring, unsigned entries)
+{
+    struct io_uring_params parameters;
+    memset(&parameters, 0, sizeof parameters);
+    parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CLAMP | IORING_SETUP_SINGLE_ISSUER |
+                       IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+    int error = io_uring_queue_init_params(entries, ring, &parameters);
+    if (error == 0 && (parameters.features &
+                       (IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE)) !=
+                          (IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE)) {
+        io_uring_queue_exit(ring);
+        error = -EOPNOTSUPP;
+    }
+    return error;
+}
+
+static int probe(struct loop_uring *uring)
+{
+    struct io_uring_probe *found = io_uring_get_probe_ring(&uring->ring);
+    if (found == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < found->ops_len && i < OPCODES; i++) {
+        if ((found->ops[i].flags & IO_URING_OP_SUPPORTED) != 0)
+            uring->supported |= UINT64_C(1) << i;
+    }
+    io_uring_free_probe(found);
+    for (unsigned code = 0; code <= BIDE_IO_POLL; code++) {
+        if (!has_opcode(uring, opcodes[code]))
+            return -EOPNOTSUPP;
+    }
+    const char *without = getenv("BIDE_IO_WITHOUT"); /* for tests: as on older kernels */
+    uring->has_futex = BIDE_IS_ALONE_KNOWN_ && has_opcode(uring, OP_FUTEX_WAIT) &&
+                       (without == NULL || strcmp(without, "futex") != 0);
+    return 0;
+}
+
+int loop_uring_create(bide_loop *loop, unsigned entries)
+{
+    struct loop_uring *uring = calloc(1, sizeof *uring);
+    if (uring == NULL)
+        return -ENOMEM;
+    int error = set_up(&uring->ring, entries);
+    if (error != 0) {
+        free(uring);
+        return error;
+    }
+    error = probe(uring);
+    if (error == 0 && !uring->has_futex) {
+        int fd = bide_run_loop_fd(&loop->run);
+        error = fd < 0 ? fd : 0;
+    }
+    if (error != 0) {
+        io_uring_queue_exit(&uring->ring);
+        free(uring);
+        return error;
+    }
+    io_uring_ring_dontfork(&uring->ring);
+    loop->uring = uring;
+    bide_io_init(&loop->io, &table, &loop->run.scheduler);
+    loop->run.events = &events;
+    return 0;
+}
+
+/* 4 */
+static void disarm(bide_loop *loop)
+{
+    struct loop_uring *uring = loop->uring;
+    if (!uring->is_armed || !pthread_equal(loop->thread, pthread_self()))
+        return;
+    struct io_uring_sqe *entry = new_entry(uring);
+    io_uring_prep_cancel64(entry, (uintptr_t)loop | OF_LOOP, 0);
+    set_data(entry, NULL, OF_LOOP);
+    while (uring->is_armed) {
+        io_uring_submit_and_wait(&uring->ring, 1);
+        reap(loop);
+    }
+}
+
+void loop_uring_destroy(bide_loop *loop, bool is_own)
+{
+    if (is_own) {
+        disarm(loop);
+        bide_run_loop_close_fd(&loop->run);
+        io_uring_queue_exit(&loop->uring->ring);
+    } else {
+        close(loop->uring->ring.ring_fd);
+        if (loop->run.fd >= 0)
+            close(loop->run.fd);
+    }
+    free(loop->uring);
+}
+
+#else
+
+int loop_uring_create(bide_loop *loop, unsigned entries)
+{
+    (void)loop;
+    (void)entries;
+    return -ENOSYS;
+}
+
+void loop_uring_destroy(bide_loop *loop, bool is_own)
+{
+    (void)loop;
+    (void)is_own;
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* What a run loop asks of the back end of a loop with input and output, and that of it. */
+#ifndef BIDE_SCHEDULE_RUN_LOOP_EVENTS_H
+#define BIDE_SCHEDULE_RUN_LOOP_EVENTS_H
+
+#include "bide/run_loop.h"
+
+/* On the loop's thread. */
+struct bide_run_loop_events_ {
+    /* Starts what was begun, and posts what has come; does not sleep. */
+    void (*look)(bide_run_loop *loop);
+
+    /*
+     * The same, and sleeps if nothing has come: until something has, or loop->deadline, or something
+     * is posted. It parks before.
+     */
+    void (*sleep)(bide_run_loop *loop);
+
+    /* The loop begins to run on this thread, or goes on. */
+    void (*enter)(bide_run_loop *loop);
+};
+
+/* Lets posters wake this thread, or raise the descriptor if there is one; false: something was posted. */
+bool bide_run_loop_park_(bide_run_loop *loop);
+
+/* Ends that; false: something was posted. */
+bool bide_run_loop_unpark_(bide_run_loop *loop);
+
+/* The word that is woken while it is parked without a descriptor, and its value then. */
+bide_atomic(uint32_t) * bide_run_loop_word_(bide_run_loop *loop, uint32_t *parked);
+
+/* Was something posted that has not been taken? */
+bool bide_run_loop_is_posted_(bide_run_loop *loop);
+
+#endif

@@ -29,6 +29,7 @@
 /* Input and output: a scheduler that sleeps in the kernel, and what its coroutines wait for */
 #include "bide/address.h"
 #include "bide/descriptor.h"
+#include "bide/file.h"
 #include "bide/loop.h"
 #include "bide/socket.h"
 

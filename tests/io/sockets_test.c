@@ -160,9 +160,9 @@ static size_t drain(fixture *f, size_t most)
     size_t total = 0;
     while (total < most) {
         bide_with_deadline_operation limited;
-        int status = world_wait(f->world,
-                                bide_with_deadline(&limited, bide_platform.now() + 50000000,
-                                                   bide_recv(&f->helper, &f->other, got, LARGE)));
+        int status =
+            world_wait(f->world, bide_with_deadline(&limited, bide_platform.now() + 50000000,
+                                                    bide_recv(&f->helper, &f->other, got, LARGE)));
         if (status < 0 || f->helper.count == 0)
             break;
         for (size_t i = 0; i < f->helper.count; i += 997)
@@ -221,7 +221,8 @@ static bide_awaiter *begin_datagram(fixture *f)
 static void send_datagram(fixture *f)
 {
     bide_datagram datagram;
-    assert_int_equal(world_wait(f->world, bide_send_to(&datagram, &f->other, "hello", 5, &f->address)), 0);
+    assert_int_equal(
+        world_wait(f->world, bide_send_to(&datagram, &f->other, "hello", 5, &f->address)), 0);
 }
 
 static void check_datagram(fixture *f)
@@ -477,7 +478,8 @@ static void a_connection_is_refused(void **state)
     fixture *f = begin_fixture(world_of(state));
     open_listener(f);
     bide_close(&f->one);
-    assert_int_equal(world_wait(f->world, bide_connect(&f->helper, &f->other, &f->address)), -ECONNREFUSED);
+    assert_int_equal(world_wait(f->world, bide_connect(&f->helper, &f->other, &f->address)),
+                     -ECONNREFUSED);
     assert_false(bide_descriptor_is_open(&f->other));
     end_fixture(f);
 }
@@ -581,7 +583,8 @@ static void sockets_of_a_path(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     assert_int_equal(bide_address_unix(&f->address, "@bide-test-sockets"), 0);
-    assert_int_equal(world_wait(f->world, bide_listen(&f->helper, &f->listener, &f->address, 4)), 0);
+    assert_int_equal(world_wait(f->world, bide_listen(&f->helper, &f->listener, &f->address, 4)),
+                     0);
     assert_int_equal(world_wait(f->world, bide_connect(&f->helper, &f->other, &f->address)), 0);
     assert_int_equal(world_wait(f->world, bide_accept(&f->helper, &f->listener, &f->one, NULL)), 0);
     send_five(f);

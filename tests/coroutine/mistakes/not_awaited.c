@@ -58,6 +58,22 @@ void awaits_nothing(void)
     bide_send_to(0, 0, 0, 0, 0);                                        // HERE
     bide_sendmsg(0, 0, 0, 0);                                           // HERE
     bide_socket_pair(0, 0, 0);                                          // HERE
+    bide_allocate(0, 0, 0, 0, 0);                                       // HERE
+    bide_make_directory(0, 0, 0);                                       // HERE
+    bide_open(0, 0, 0, 0, 0);                                           // HERE
+    bide_poll(0, 0, 0);                                                 // HERE
+    bide_read(0, 0, 0, 0);                                              // HERE
+    bide_read_at(0, 0, 0, 0, 0);                                        // HERE
+    bide_readv(0, 0, 0, 0, 0);                                          // HERE
+    bide_rename(0, 0, 0);                                               // HERE
+    bide_stat(0, 0, 0);                                                 // HERE
+    bide_stat_path(0, 0, 0, 0);                                         // HERE
+    bide_sync(0, 0, BIDE_SYNC_ALL);                                     // HERE
+    bide_truncate(0, 0, 0);                                             // HERE
+    bide_unlink(0, 0, 0);                                               // HERE
+    bide_write(0, 0, 0, 0);                                             // HERE
+    bide_write_at(0, 0, 0, 0, 0);                                       // HERE
+    bide_writev(0, 0, 0, 0, 0);                                         // HERE
     bide_blocking_run(0, 0, 0, 0);                                      // HERE
     bide_blocking_run_interruptible(0, 0, 0, 0);                        // HERE
     bide_broadcast_receive(0, &subscriber, &element);                   // HERE

@@ -1,0 +1,424 @@
+/* Files, pipes and polls on each of the worlds. */
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* ---- A coroutine that waits for one operation ---- */
+
+struct runner {
+    bide_task task;
+    bide_awaiter *awaiter;
+    int status;
+    bool has_ended;
+    bide_spawned spawned;
+    bide_stop_source stop;
+    bide_context context;
+};
+
+bide_coroutine(runner_body)
+{
+    bide_begin(runner_body, struct runner * self);
+    bide_await_status(self->status, self->awaiter);
+    self->has_ended = true;
+    bide_end();
+}
+
+static void begin(world *world, struct runner *runner, bide_awaiter *awaiter)
+{
+    runner->has_ended = false;
+    runner->awaiter = awaiter;
+    bide_stop_source_init(&runner->stop);
+    runner->context = *world->context;
+    runner->context.stop = &runner->stop;
+    bide_spawn(&runner->spawned, &runner->context, bide_task_init(&runner->task, &runner_body));
+}
+
+static int end(world *world, struct runner *runner)
+{
+    bide_event_waiter wait;
+    assert_int_equal(world_wait(world, bide_event_wait(&wait, &runner->spawned.ended)), 0);
+    return runner->status;
+}
+
+static void turn(world *world)
+{
+    bide_sleep sleep;
+    assert_int_equal(world_wait(world, bide_sleep_for(&sleep, 1000000)), 0);
+}
+
+/* ---- Files ---- */
+
+static char folder[] = "/tmp/bide-files-XXXXXX";
+static char path[64], other[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(path, sizeof path, "%s/one", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    unlink(other);
+    return rmdir(folder);
+}
+
+static void open_new(world *w, bide_descriptor *file)
+{
+    bide_file_operation operation;
+    assert_int_equal(
+        world_wait(w, bide_open(&operation, file, path, O_RDWR | O_CREAT | O_TRUNC, 0600)), 0);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    world *w = world_of(state);
+    bide_file_operation operation;
+    bide_descriptor file;
+    char buffer[16] = "";
+    open_new(w, &file);
+    assert_int_equal(world_wait(w, bide_write_at(&operation, &file, "0123456789", 10, 0)), 0);
+    assert_int_equal(operation.operation.count, 10);
+    assert_int_equal(world_wait(w, bide_write_at(&operation, &file, "xy", 2, 4)), 0);
+    assert_int_equal(world_wait(w, bide_read_at(&operation, &file, buffer, sizeof buffer, 0)), 0);
+    assert_int_equal(operation.operation.count, 10);
+    assert_memory_equal(buffer, "0123xy6789", 10);
+    assert_int_equal(world_wait(w, bide_read_at(&operation, &file, buffer, sizeof buffer, 10)), 0);
+    assert_int_equal(operation.operation.count, 0);
+    /* the file's own offset has stayed */
+    assert_int_equal(world_wait(w, bide_read(&operation, &file, buffer, 3)), 0);
+    assert_int_equal(world_wait(w, bide_read(&operation, &file, buffer + 3, 3)), 0);
+    assert_memory_equal(buffer, "0123xy", 6);
+    assert_int_equal(world_wait(w, bide_write(&operation, &file, "AB", 2)), 0);
+    assert_int_equal(world_wait(w, bide_read_at(&operation, &file, buffer, sizeof buffer, 0)), 0);
+    assert_memory_equal(buffer, "0123xyAB89", 10);
+    assert_int_equal(bide_close(&file), 0);
+}
+
+static void buffers_are_gathered_and_scattered(void **state)
+{
+    world *w = world_of(state);
+    bide_file_operation operation;
+    bide_descriptor file;
+    char one[4] = "", two[4] = "";
+    struct iovec out[] = {{"abc", 3}, {"", 0}, {"defg", 4}};
+    struct iovec in[] = {{one, 3}, {two, 3}};
+    open_new(w, &file);
+    assert_int_equal(world_wait(w, bide_writev(&operation, &file, out, 3, 1)), 0);
+    assert_int_equal(operation.operation.count, 7);
+    assert_int_equal(world_wait(w, bide_readv(&operation, &file, in, 2, 1)), 0);
+    assert_int_equal(operation.operation.count, 6);
+    assert_string_equal(one, "abc");
+    assert_string_equal(two, "def");
+    bide_close(&file);
+}
+
+static void files_are_made_measured_and_removed(void **state)
+{
+    world *w = world_of(state);
+    bide_file_operation operation;
+    bide_descriptor file;
+    struct stat about;
+    open_new(w, &file);
+    assert_int_equal(world_wait(w, bide_truncate(&operation, &file, 5000)), 0);
+    assert_int_equal(world_wait(w, bide_stat(&operation, &file, &about)), 0);
+    assert_int_equal(about.st_size, 5000);
+    assert_int_equal(world_wait(w, bide_allocate(&operation, &file, 0, 0, 8192)), 0);
+    assert_int_equal(world_wait(w, bide_sync(&operation, &file, BIDE_SYNC_ALL)), 0);
+    assert_int_equal(world_wait(w, bide_sync(&operation, &file, BIDE_SYNC_DATA)), 0);
+    bide_close(&file);
+    assert_int_equal(world_wait(w, bide_rename(&operation, path, other)), 0);
+    assert_int_equal(world_wait(w, bide_stat_path(&operation, other, &about, 0)), 0);
+    assert_int_equal(about.st_size, 8192);
+    assert_int_equal(world_wait(w, bide_stat_path(&operation, path, &about, 0)), -ENOENT);
+    assert_int_equal(world_wait(w, bide_unlink(&operation, other, 0)), 0);
+    assert_int_equal(world_wait(w, bide_unlink(&operation, other, 0)), -ENOENT);
+    assert_int_equal(world_wait(w, bide_make_directory(&operation, other, 0700)), 0);
+    assert_int_equal(world_wait(w, bide_make_directory(&operation, other, 0700)), -EEXIST);
+    assert_int_equal(world_wait(w, bide_unlink(&operation, other, AT_REMOVEDIR)), 0);
+}
+
+static void errors_are_those_of_the_system(void **state)
+{
+    world *w = world_of(state);
+    bide_file_operation operation;
+    bide_descriptor file, again;
+    char byte;
+    assert_int_equal(world_wait(w, bide_open(&operation, &file, "/none/there", O_RDONLY, 0)),
+                     -ENOENT);
+    assert_false(bide_descriptor_is_open(&file));
+    assert_int_equal(world_wait(w, bide_open(&operation, &file, folder, O_RDONLY, 0)), 0);
+    assert_int_equal(world_wait(w, bide_read(&operation, &file, &byte, 1)), -EISDIR);
+    struct rlimit limit, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int status = world_wait(w, bide_open(&operation, &again, "/dev/null", O_RDONLY, 0));
+    setrlimit(RLIMIT_NOFILE, &limit);
+    assert_int_equal(status, -EMFILE);
+    bide_close(&file);
+}
+
+/* Many at a time on one file, each at its place. */
+static void reads_at_offsets_go_on_side_by_side(void **state)
+{
+    enum { MANY = 64, SIZE = 4096 };
+    static struct runner runners[MANY];
+    static bide_file_operation operations[MANY];
+    static char blocks[MANY][SIZE];
+    world *w = world_of(state);
+    bide_file_operation operation;
+    bide_descriptor file;
+    open_new(w, &file);
+    for (int i = 0; i < MANY; i++) {
+        memset(blocks[i], 'a' + i, SIZE);
+        begin(w, &runners[i], bide_write_at(&operations[i], &file, blocks[i], SIZE, i * SIZE));
+    }
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(end(w, &runners[i]), 0);
+    for (int i = 0; i < MANY; i++)
+        begin(w, &runners[i],
+              bide_read_at(&operations[i], &file, blocks[MANY - 1 - i], SIZE, i * SIZE));
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(end(w, &runners[i]), 0);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(operations[i].operation.count, SIZE);
+        assert_int_equal((unsigned char)blocks[MANY - 1 - i][SIZE - 1], 'a' + i);
+    }
+    (void)operation;
+    bide_close(&file);
+}
+
+static struct runner *to_destroy;
+
+struct destroyer {
+    bide_task task;
+};
+
+bide_coroutine(destroyer_body)
+{
+    bide_begin(destroyer_body, struct destroyer * self);
+    (void)self;
+    bide_destroy(&to_destroy->task.frame);
+    bide_end();
+}
+
+struct starter {
+    bide_task task;
+    world *world;
+};
+
+bide_coroutine(starter_body)
+{
+    bide_begin(starter_body, struct starter * self);
+    bide_start(&to_destroy->task.frame, &runner_body, self->world->context);
+    bide_resume(&to_destroy->task.frame);
+    bide_end();
+}
+
+/* A coroutine that waits for a file is destroyed at each moment: what it opened is closed. */
+static void an_open_whose_coroutine_is_destroyed_leaves_nothing(void **state)
+{
+    world *w = world_of(state);
+    static struct runner runner;
+    static bide_file_operation operation;
+    static bide_descriptor file;
+    to_destroy = &runner;
+    open_new(w, &file);
+    bide_close(&file);
+    int before = 0; /* (the pool for blocking calls comes with the first open) */
+    for (int i = 0; i < 200; i++) {
+        struct starter starter = {.world = w};
+        struct destroyer destroyer;
+        runner.has_ended = false;
+        runner.awaiter = bide_open(&operation, &file, path, O_RDONLY, 0);
+        assert_int_equal(world_wait(w, bide_task_init(&starter.task, &starter_body)), 0);
+        if (i % 4 == 0)
+            usleep(100); /* (so that it is destroyed when it was done, too) */
+        if (i % 2 == 0)
+            turn(w);
+        assert_int_equal(world_wait(w, bide_task_init(&destroyer.task, &destroyer_body)), 0);
+        if (runner.has_ended)
+            bide_close(&file);
+        assert_false(bide_descriptor_is_open(&file));
+        if (i == 0)
+            before = count_descriptors();
+    }
+    assert_int_equal(count_descriptors(), before);
+}
+
+/* ---- Pipes ---- */
+
+struct ends {
+    bide_descriptor input, output;
+};
+
+static void open_pipe(struct ends *ends, int flags)
+{
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC | flags), 0);
+    bide_descriptor_init(&ends->input, fds[0]);
+    bide_descriptor_init(&ends->output, fds[1]);
+}
+
+static void close_pipe(struct ends *ends)
+{
+    bide_close(&ends->input);
+    bide_close(&ends->output);
+}
+
+static const int modes[] = {0, O_NONBLOCK};
+
+static void a_read_of_a_pipe_waits(void **state)
+{
+    world *w = world_of(state);
+    for (size_t m = 0; m < 2; m++) {
+        struct ends pipe;
+        struct runner runner;
+        bide_file_operation read, write;
+        char buffer[8] = "";
+        open_pipe(&pipe, modes[m]);
+        begin(w, &runner, bide_read(&read, &pipe.input, buffer, sizeof buffer));
+        turn(w);
+        assert_false(runner.has_ended);
+        assert_int_equal(world_wait(w, bide_write(&write, &pipe.output, "hello", 5)), 0);
+        assert_int_equal(end(w, &runner), 0);
+        assert_int_equal(read.operation.count, 5);
+        assert_string_equal(buffer, "hello");
+        bide_close(&pipe.output);
+        assert_int_equal(world_wait(w, bide_read(&read, &pipe.input, buffer, sizeof buffer)), 0);
+        assert_int_equal(read.operation.count, 0);
+        close_pipe(&pipe);
+    }
+}
+
+static void a_read_of_a_pipe_is_cut_short(void **state)
+{
+    world *w = world_of(state);
+    for (size_t m = 0; m < 2; m++) {
+        for (int how = 0; how < 2; how++) {
+            struct ends pipe;
+            struct runner runner;
+            bide_file_operation read, write;
+            char buffer[8] = "";
+            open_pipe(&pipe, modes[m]);
+            begin(w, &runner, bide_read(&read, &pipe.input, buffer, sizeof buffer));
+            turn(w);
+            if (how == 0)
+                bide_stop_request(&runner.stop);
+            else
+                bide_close(&pipe.input);
+            assert_int_equal(end(w, &runner), how == 0 ? -ECANCELED : -EPIPE);
+            assert_int_equal(read.operation.count, 0);
+            if (how == 0) {
+                assert_int_equal(world_wait(w, bide_write(&write, &pipe.output, "hello", 5)), 0);
+                assert_int_equal(world_wait(w, bide_read(&read, &pipe.input, buffer, 8)), 0);
+                assert_int_equal(read.operation.count, 5);
+            }
+            close_pipe(&pipe);
+        }
+    }
+}
+
+static void a_write_of_more_than_a_pipe_holds_waits(void **state)
+{
+    enum { SIZE = 300000 };
+    static char data[SIZE], got[SIZE];
+    world *w = world_of(state);
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = (char)(i % 251);
+    for (size_t m = 0; m < 2; m++) {
+        for (int vectors = 0; vectors < 2; vectors++) {
+            struct ends pipe;
+            struct runner runner;
+            bide_file_operation read, write;
+            struct iovec pieces[] = {{data, 1000}, {data + 1000, 200000}, {data + 201000, 99000}};
+            size_t total = 0;
+            open_pipe(&pipe, modes[m]);
+            begin(w, &runner,
+                  vectors ? bide_writev(&write, &pipe.output, pieces, 3, -1)
+                          : bide_write(&write, &pipe.output, data, SIZE));
+            turn(w);
+            assert_false(runner.has_ended);
+            while (total < SIZE) {
+                assert_int_equal(
+                    world_wait(w, bide_read(&read, &pipe.input, got + total, SIZE - total)), 0);
+                total += read.operation.count;
+            }
+            assert_int_equal(end(w, &runner), 0);
+            assert_int_equal(write.operation.count, SIZE);
+            assert_memory_equal(got, data, SIZE);
+            close_pipe(&pipe);
+        }
+    }
+}
+
+static void a_poll_says_what_is_ready(void **state)
+{
+    world *w = world_of(state);
+    struct ends pipe;
+    struct runner runner;
+    bide_io_operation poll;
+    open_pipe(&pipe, 0);
+    assert_int_equal(world_wait(w, bide_poll(&poll, &pipe.output, POLLOUT)), 0);
+    assert_true((poll.arguments.poll.found & POLLOUT) != 0);
+    begin(w, &runner, bide_poll(&poll, &pipe.input, POLLIN));
+    turn(w);
+    assert_false(runner.has_ended);
+    assert_int_equal(write(pipe.output.fd, "x", 1), 1);
+    assert_int_equal(end(w, &runner), 0);
+    assert_true((poll.arguments.poll.found & POLLIN) != 0);
+    /* nothing was done about it */
+    assert_int_equal(world_wait(w, bide_poll(&poll, &pipe.input, POLLIN)), 0);
+    char byte;
+    assert_int_equal(read(pipe.input.fd, &byte, 1), 1);
+    begin(w, &runner, bide_poll(&poll, &pipe.input, POLLIN));
+    turn(w);
+    assert_false(runner.has_ended);
+    bide_stop_request(&runner.stop);
+    assert_int_equal(end(w, &runner), -ECANCELED);
+    begin(w, &runner, bide_poll(&poll, &pipe.input, POLLIN));
+    turn(w);
+    bide_close(&pipe.output);
+    assert_int_equal(end(w, &runner), 0);
+    assert_true((poll.arguments.poll.found & POLLHUP) != 0);
+    close_pipe(&pipe);
+}
+
+static void elsewhere_there_is_no_input_and_output(void **state)
+{
+    bide_file_operation operation;
+    bide_descriptor file;
+    (void)state;
+    assert_int_equal(bide_sync_wait(bide_open(&operation, &file, "/dev/null", O_RDONLY, 0)),
+                     -ENOTSUP);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(what_is_written_is_read),
+        world_test(buffers_are_gathered_and_scattered),
+        world_test(files_are_made_measured_and_removed),
+        world_test(errors_are_those_of_the_system),
+        world_test(reads_at_offsets_go_on_side_by_side),
+        world_test(an_open_whose_coroutine_is_destroyed_leaves_nothing),
+        world_test(a_read_of_a_pipe_waits),
+        world_test(a_read_of_a_pipe_is_cut_short),
+        world_test(a_write_of_more_than_a_pipe_holds_waits),
+        world_test(a_poll_says_what_is_ready),
+        world_test(elsewhere_there_is_no_input_and_output),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -34,13 +34,17 @@ typedef struct bide_io_line_ {
     bide_io_operation *last;
 } bide_io_line_;
 
-typedef struct bide_descriptor {
-    int fd;                 /* -1: closed */
-    uint32_t bits;          /* what its io knows about it */
-    bide_io *io;            /* to which it belongs (extend/io.h); NULL: none yet */
+typedef struct bide_descriptor bide_descriptor;
+
+struct bide_descriptor {
+    int fd;                /* -1: closed */
+    uint32_t bits;         /* what its io knows about it */
+    bide_io *io;           /* to which it belongs (extend/io.h); NULL: none yet */
+    bide_descriptor *next; /* of those that belong to it */
+    bide_descriptor **place;
     /* of operations that wait for input, of those for output, and of those that wait for no other */
     bide_io_line_ lines[3];
-} bide_descriptor;
+};
 
 /*
  * Makes one that is closed: what a frame's descriptors are to be before they may be closed by its

@@ -56,7 +56,8 @@ int bide_loop_create(bide_loop **loop, const bide_loop_options *options);
 
 /*
  * Frees it. It does not run, and nothing waits in it; where BIDE_DEBUG is 1 it tells of misuse
- * otherwise. Descriptors that are open stay open.
+ * otherwise. Descriptors that are open stay open, and belong to
+ * no loop.
  * Threads: the loop's; any if it never ran. Progress: blocks.
  */
 void bide_loop_destroy(bide_loop *loop);

@@ -127,7 +127,7 @@ int io_open_to_connect(bide_io_operation *operation)
     const bide_address *address = operation->arguments.address;
     int error = open_socket(operation->descriptor, address->any.generic.sa_family, SOCK_STREAM);
     if (error == 0)
-        operation->descriptor->io = operation->io;
+        bide_io_adopt(operation->io, operation->descriptor);
     return error;
 }
 

@@ -199,6 +199,8 @@ static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
         left.tv_nsec = (long)(span % 1000000000);
         int count =
             (int)syscall(SYS_epoll_pwait2, epoll->fd, epoll->events, EVENTS, &left, NULL, 0);
+        if (count > 0)
+            io_written(epoll->events, (size_t)count * sizeof *epoll->events);
         if (count >= 0 || errno != ENOSYS)
             return count;
         epoll->no_pwait2 = true;

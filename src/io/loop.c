@@ -204,6 +204,7 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
 void bide_loop_destroy(bide_loop *loop)
 {
     bool is_own = loop->io.generation == bide_generation_;
+    bide_io_end(&loop->io);
     if (loop->uring != NULL)
         loop_uring_destroy(loop, is_own);
     else

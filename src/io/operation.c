@@ -61,10 +61,41 @@ void bide_io_init(bide_io *io, const bide_io_table *table, bide_scheduler *sched
     io->context.stop = NULL;
     io->context.name = NULL;
     io->context.unhandled = NULL;
+    io->descriptors = NULL;
     io->in_flight = 0;
     io->begun = 0;
     io->generation = bide_generation_;
     bide_atomic_init(&io->leaving, 0);
+}
+
+void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
+{
+    if (descriptor->io == io)
+        return;
+    descriptor->io = io;
+    descriptor->next = io->descriptors;
+    descriptor->place = &io->descriptors;
+    if (descriptor->next != NULL)
+        descriptor->next->place = &descriptor->next;
+    io->descriptors = descriptor;
+}
+
+/* The descriptor belongs to none. */
+static void disown(bide_descriptor *descriptor)
+{
+    if (descriptor->io == NULL)
+        return;
+    *descriptor->place = descriptor->next;
+    if (descriptor->next != NULL)
+        descriptor->next->place = descriptor->place;
+    descriptor->io = NULL;
+    descriptor->bits &= IO_BITS_OWN - 1;
+}
+
+void bide_io_end(bide_io *io)
+{
+    while (io->descriptors != NULL)
+        disown(io->descriptors);
 }
 
 bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -84,7 +115,7 @@ bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
             return frame;
         }
         if (descriptor->io == NULL)
-            descriptor->io = io;
+            bide_io_adopt(io, descriptor);
         else if (BIDE_UNLIKELY(descriptor->io != io))
             bide_platform.misuse("a descriptor is used on two loops", awaiter->ops->name, __FILE__,
                                  __LINE__);
@@ -191,17 +222,17 @@ void bide_io_take_out(bide_io *io, bide_io_operation *operation)
         line->last = operation->previous;
 }
 
-void bide_io_end_waiting(bide_io_operation *operation, bide_io_end end)
+void bide_io_end_waiting(bide_io_operation *operation, bide_io_outcome outcome)
 {
     bide_awaiter *awaiter = &operation->awaiter;
     bool named = (operation->state & IO_NAMED) != 0;
     operation->state = 0;
-    if (end != BIDE_IO_DONE) {
+    if (outcome != BIDE_IO_DONE) {
         if (operation->code == BIDE_IO_CONNECT)
             bide_io_give_back(operation);
-        operation->status = end == BIDE_IO_CLOSED ? -EPIPE : -ECANCELED;
+        operation->status = outcome == BIDE_IO_CLOSED ? -EPIPE : -ECANCELED;
     }
-    if (end == BIDE_IO_CANCELLED)
+    if (outcome == BIDE_IO_CANCELLED)
         bide_awaiter_end_cancelled(awaiter);
     if (named && bide_awaiter_has_left_(awaiter)) {
         /* (it has not ended, so the gate cannot have been stepped) */
@@ -232,7 +263,7 @@ static void take_opened(const bide_io_operation *operation, bide_descriptor *des
     bide_descriptor_init(descriptor, fd);
     descriptor->bits = bits;
     if (operation->io->table->close != NULL) /* its number means something there alone */
-        descriptor->io = operation->io;
+        bide_io_adopt(operation->io, descriptor);
 }
 
 bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *again)
@@ -319,6 +350,7 @@ int io_close(bide_io *io, bide_descriptor *descriptor)
     int fd = descriptor->fd;
     if (fd < 0)
         return -EBADF;
+    disown(descriptor);
     bide_descriptor_init_closed(descriptor);
     if (io != NULL && io->table->close != NULL)
         return io->table->close(io, fd);
@@ -348,6 +380,7 @@ int bide_descriptor_release(bide_descriptor *descriptor)
     if (fd < 0)
         return -EBADF;
     leave_io(descriptor);
+    disown(descriptor);
     bide_descriptor_init_closed(descriptor);
     return fd;
 }

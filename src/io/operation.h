@@ -6,6 +6,17 @@
 
 #include <poll.h>
 
+/* What the kernel has written, and a sanitizer has not seen. */
+#if defined __has_feature
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define io_written(data, size) __msan_unpoison(data, size)
+#endif
+#endif
+#ifndef io_written
+#define io_written(data, size) ((void)(data), (void)(size))
+#endif
+
 /* The states of an operation; a table has the bits above. */
 enum { IO_WAITING = 1, IO_NAMED = 2, IO_OWN = 4 };
 

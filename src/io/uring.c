@@ -47,16 +47,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#if defined __has_feature
-#if __has_feature(memory_sanitizer)
-#include <sanitizer/msan_interface.h>
-#define WRITTEN(data, size) __msan_unpoison(data, size)
-#endif
-#endif
-#ifndef WRITTEN
-#define WRITTEN(data, size) ((void)(data), (void)(size))
-#endif
-
 /* What the headers of Debian 12 do not have. */
 enum {
     OP_FUTEX_WAIT = 51,
@@ -299,7 +289,7 @@ static void note_written(const bide_io_operation *operation, ptrdiff_t result)
 {
     size_t left = result > 0 ? (size_t)result : 0;
     if (operation->code == BIDE_IO_RECEIVE || operation->code == BIDE_IO_READ) {
-        WRITTEN(operation->arguments.bytes.data, left);
+        io_written(operation->arguments.bytes.data, left);
     } else if (operation->code == BIDE_IO_READ_VECTOR ||
                operation->code == BIDE_IO_RECEIVE_MESSAGE) {
         bool is_message = operation->code == BIDE_IO_RECEIVE_MESSAGE;
@@ -308,16 +298,16 @@ static void note_written(const bide_io_operation *operation, ptrdiff_t result)
             is_message ? message->msg_iov : operation->arguments.vector.vectors;
         for (; left != 0; vector++) {
             size_t size = left < vector->iov_len ? left : vector->iov_len;
-            WRITTEN(vector->iov_base, size);
+            io_written(vector->iov_base, size);
             left -= size;
         }
         if (is_message && result >= 0) {
-            WRITTEN(message->msg_name, message->msg_namelen);
-            WRITTEN(message->msg_control, message->msg_controllen);
+            io_written(message->msg_name, message->msg_namelen);
+            io_written(message->msg_control, message->msg_controllen);
         }
     } else if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.peer != NULL) {
-        WRITTEN(&operation->arguments.accept.peer->any,
-                sizeof operation->arguments.accept.peer->any);
+        io_written(&operation->arguments.accept.peer->any,
+                   sizeof operation->arguments.accept.peer->any);
     }
 }
 
@@ -334,7 +324,7 @@ static void take_out(bide_loop *loop, bide_io_operation *operation)
         put(loop->uring, next);
 }
 
-static void end(bide_loop *loop, bide_io_operation *operation, bide_io_end how)
+static void end(bide_loop *loop, bide_io_operation *operation, bide_io_outcome how)
 {
     take_out(loop, operation);
     bide_io_end_waiting(operation, how);

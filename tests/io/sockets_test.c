@@ -108,18 +108,22 @@ static void open_pair(fixture *f)
     assert_int_equal(world_wait(f->world, bide_socket_pair(&f->helper, &f->one, &f->other)), 0);
 }
 
-static void open_listener(fixture *f)
+static void listen_on(fixture *f, bide_descriptor *listener)
 {
     assert_int_equal(bide_address_ip(&f->address, "127.0.0.1", 0), 0);
-    assert_int_equal(world_wait(f->world, bide_listen(&f->helper, &f->one, &f->address, 16)), 0);
-    assert_int_equal(bide_local_address(&f->one, &f->address), 0);
+    assert_int_equal(world_wait(f->world, bide_listen(&f->helper, listener, &f->address, 16)), 0);
+    assert_int_equal(bide_local_address(listener, &f->address), 0);
+}
+
+static void open_listener(fixture *f)
+{
+    listen_on(f, &f->one);
 }
 
 static void open_tcp(fixture *f)
 {
-    open_listener(f);
+    listen_on(f, &f->listener);
     assert_int_equal(world_wait(f->world, bide_connect(&f->helper, &f->other, &f->address)), 0);
-    f->listener = f->one; /* (nothing refers to it yet) */
     assert_int_equal(world_wait(f->world, bide_accept(&f->helper, &f->listener, &f->one, NULL)), 0);
 }
 

@@ -164,11 +164,12 @@ typedef struct bide_io_table {
 /* What every io begins with. */
 struct bide_io {
     const bide_io_table *table;
-    bide_scheduler *scheduler; /* whose thread it is of */
-    bide_context context;      /* of `mail` and the relays */
-    uint64_t in_flight;        /* operations that wait */
-    uint64_t begun;            /* operations, ever */
-    uint32_t generation;       /* of the process: another in a child of fork */
+    bide_scheduler *scheduler;    /* whose thread it is of */
+    bide_context context;         /* of `mail` and the relays */
+    uint64_t in_flight;           /* operations that wait */
+    uint64_t begun;               /* operations, ever */
+    bide_descriptor *descriptors; /* that belong to it */
+    uint32_t generation;          /* of the process: another in a child of fork */
 
     /* of all threads: operations that are to be cancelled, newest first */
     bide_atomic(uintptr_t) leaving;
@@ -180,6 +181,18 @@ struct bide_io {
  * Threads: before it is shared. Progress: wait-free.
  */
 void bide_io_init(bide_io *io, const bide_io_table *table, bide_scheduler *scheduler);
+
+/*
+ * It is about to go: its descriptors belong to none. Nothing waits on them.
+ * Threads: the io's. Progress: wait-free, linear in the descriptors.
+ */
+void bide_io_end(bide_io *io);
+
+/*
+ * A descriptor belongs to it from now on, unless it does already.
+ * Threads: the io's. Progress: wait-free.
+ */
+void bide_io_adopt(bide_io *io, bide_descriptor *descriptor);
 
 /*
  * The suspend, resume, cancel and withdraw of operations that begin with a bide_io_operation. Of a
@@ -220,7 +233,7 @@ BIDE_INLINE void bide_io_operation_init(bide_io_operation *operation, const bide
 /* ---- For authors of tables ---- */
 
 /* Why an operation ends. */
-typedef enum bide_io_end { BIDE_IO_DONE, BIDE_IO_CANCELLED, BIDE_IO_CLOSED } bide_io_end;
+typedef enum bide_io_outcome { BIDE_IO_DONE, BIDE_IO_CANCELLED, BIDE_IO_CLOSED } bide_io_outcome;
 
 /* The lines of a descriptor. */
 enum { BIDE_IO_INPUT, BIDE_IO_OUTPUT, BIDE_IO_FREE, BIDE_IO_LINES };
@@ -256,7 +269,7 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
  * afterwards.
  * Threads: the io's. Progress: that of posting to the scheduler.
  */
-void bide_io_end_waiting(bide_io_operation *operation, bide_io_end end);
+void bide_io_end_waiting(bide_io_operation *operation, bide_io_outcome outcome);
 
 /*
  * Makes the operation's system call, without waiting: returns what it returned, or a negative errno;

@@ -17,7 +17,8 @@
  * If the owner ended without joining, the coroutines would go on in memory that is gone. That is
  * misuse, which is caught where BIDE_DEBUG is 1.
  *
- * Why it is right: it is a fork that counts its owner too; extend/branch.h has the argument.
+ * Why it is right: it is a group of branches that counts its owner too; extend/branch.h has the
+ * argument.
  *
  * Source: structured concurrency as of Trio's nurseries and Sustrik's bundles.
  */
@@ -30,7 +31,7 @@ BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_scope {
     bide_awaiter awaiter; /* of join */
-    bide_fork fork;
+    bide_branch_group group;
     bide_context context; /* as the owner's was when it opened the scope; constant */
 
     /* of the trees of open scopes, where misuse is looked for */
@@ -78,7 +79,7 @@ void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_cont
  */
 BIDE_INLINE void bide_scope_stop(bide_scope *scope)
 {
-    bide_stop_request(&scope->fork.stop);
+    bide_stop_request(&scope->group.stop);
 }
 
 /*

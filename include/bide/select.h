@@ -86,7 +86,7 @@ typedef struct bide_select {
     uint64_t *random;
     bide_choice choice;   /* of the cases that are attempted */
     bide_awaiter waiting; /* for all branches */
-    bide_fork fork;
+    bide_branch_group group;
     int status;
     int reason; /* why it was asked to stop, or 0 */
 } bide_select;

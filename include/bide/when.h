@@ -36,7 +36,7 @@ typedef struct bide_when {
     bide_awaiter awaiter;
     bide_branch *branches;
     size_t count;
-    bide_fork fork;
+    bide_branch_group group;
 } bide_when;
 
 /*
@@ -77,7 +77,7 @@ bide_awaiter *bide_when_any(bide_when *when, bide_branch *branches, size_t count
 BIDE_INLINE size_t bide_when_winner(bide_when *when)
 {
     /* relaxed: branch.h, 2. */
-    size_t number = bide_atomic_load(&when->fork.decided, relaxed);
+    size_t number = bide_atomic_load(&when->group.decided, relaxed);
     return number != 0 ? number - 1 : when->count;
 }
 

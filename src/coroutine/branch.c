@@ -1,4 +1,4 @@
-/* The branches of a fork. Each is a coroutine written by hand; see branch.h for the argument. */
+/* The branches of a group. Each is a coroutine written by hand; see branch.h for the argument. */
 #include "bide/extend/branch.h"
 
 #include "inside.h"
@@ -13,7 +13,7 @@ static const bide_point at_await = BIDE_POINT(&code, NULL, 1, BIDE_AT_AWAIT);
 
 static bool decides(const bide_branch *branch)
 {
-    switch (branch->fork->decision) {
+    switch (branch->group->decision) {
     case BIDE_DECIDED_BY_ERROR:
         return branch->status < 0;
     case BIDE_DECIDED_BY_END:
@@ -24,11 +24,11 @@ static bool decides(const bide_branch *branch)
     }
 }
 
-/* The waiter for the fork goes on where it belongs. */
-static bide_frame *join(bide_fork *fork, const bide_scheduler *here)
+/* The owner of the group goes on where it belongs. */
+static bide_frame *join(bide_branch_group *group, const bide_scheduler *here)
 {
-    bide_awaiter *joined = fork->joined;
-    bide_fork_end_(fork);
+    bide_awaiter *joined = group->joined;
+    bide_branch_group_end_(group);
     if (joined->frame->context->scheduler == here)
         return joined->frame;
     bide_wake_one(joined);
@@ -49,7 +49,7 @@ static void destroy_branch(bide_branch *branch)
     branch->status = -ECANCELED;
     bide_frame_destroyed(frame);
     if (branch->number != 0)
-        branch->fork->passed = branch->number;
+        branch->group->passed = branch->number;
     else
         bide_stop_source_detach(&branch->stop);
     if (branch->ended != NULL)
@@ -67,7 +67,7 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         frame->awaiter.ops = &at_await.ops;
         return bide_next_frame(bide_frame_await(frame, branch->awaited));
     }
-    bide_fork *fork = branch->fork;
+    bide_branch_group *group = branch->group;
     const bide_scheduler *here = frame->context->scheduler; /* it may have moved */
     branch->status = bide_wrapper_take(&branch->awaited);
     frame->awaiter.ops = &bide_point_finished.ops;
@@ -75,76 +75,76 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         size_t undecided = 0;
         size_t mark = branch->number != 0 ? branch->number : (size_t)-branch->status;
         /* relaxed: 2 */
-        if (bide_atomic_compare_exchange(&fork->decided, &undecided, mark, relaxed, relaxed))
-            bide_stop_request(&fork->stop); /* 3 */
+        if (bide_atomic_compare_exchange(&group->decided, &undecided, mark, relaxed, relaxed))
+            bide_stop_request(&group->stop); /* 3 */
     }
     if (branch->number == 0)
         bide_stop_source_detach(&branch->stop);
     if (branch->ended != NULL)
         branch->ended(branch);
-    return bide_next_frame(bide_fork_count_down_(fork) ? join(fork, here) : NULL);
+    return bide_next_frame(bide_branch_group_count_down_(group) ? join(group, here) : NULL);
 }
 
-void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,
-                     const bide_context *context, bide_awaiter *joined)
+void bide_branch_group_init_(bide_branch_group *group, size_t running, bide_decision decision,
+                             const bide_context *context, bide_awaiter *joined)
 {
-    bide_atomic_init(&fork->running, running);
-    bide_atomic_init(&fork->decided, 0);
-    fork->decision = decision;
-    fork->passed = 0;
-    fork->can_stop = decision != BIDE_DECIDED_BY_NONE || context->stop != NULL;
-    fork->joined = joined;
-    if (fork->can_stop)
-        bide_stop_source_init(&fork->stop);
+    bide_atomic_init(&group->running, running);
+    bide_atomic_init(&group->decided, 0);
+    group->decision = decision;
+    group->passed = 0;
+    group->can_stop = decision != BIDE_DECIDED_BY_NONE || context->stop != NULL;
+    group->joined = joined;
+    if (group->can_stop)
+        bide_stop_source_init(&group->stop);
 }
 
-void bide_fork_attach_(bide_fork *fork, const bide_context *context)
+void bide_branch_group_attach_(bide_branch_group *group, const bide_context *context)
 {
     if (context->stop != NULL)
-        bide_stop_source_attach(&fork->stop, context->stop);
+        bide_stop_source_attach(&group->stop, context->stop);
 }
 
 /*
- * Nobody else knows of the fork's source yet, so no lock is needed; nor later, because the branch's
- * stays as long.
+ * Nobody else knows of the group's source yet, so no lock is needed; nor later, because the
+ * branch's stays as long.
  */
-static void adopt(bide_fork *fork, bide_stop_source *child)
+static void adopt(bide_branch_group *group, bide_stop_source *child)
 {
-    child->parent = &fork->stop;
-    child->next = fork->stop.first_child;
-    fork->stop.first_child = child;
+    child->parent = &group->stop;
+    child->next = group->stop.first_child;
+    group->stop.first_child = child;
 }
 
-bool bide_fork_count_down_(bide_fork *fork)
+bool bide_branch_group_count_down_(bide_branch_group *group)
 {
     /* release and acquire: 1 */
-    return bide_atomic_fetch_sub(&fork->running, 1, acq_rel) == 1;
+    return bide_atomic_fetch_sub(&group->running, 1, acq_rel) == 1;
 }
 
-void bide_fork_end_(bide_fork *fork)
+void bide_branch_group_end_(bide_branch_group *group)
 {
-    if (fork->can_stop)
-        bide_stop_source_detach(&fork->stop);
+    if (group->can_stop)
+        bide_stop_source_detach(&group->stop);
 }
 
-void bide_branch_prepare_(bide_branch *branch, bide_fork *fork, size_t number,
+void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t number,
                           const bide_context *context)
 {
     branch->frame.awaiter.ops = &at_start.ops;
     branch->frame.awaiter.link = NULL;
     branch->frame.awaiter.frame = &branch->frame; /* while it is posted: see root.c */
     branch->frame.context = &branch->context;
-    branch->fork = fork;
+    branch->group = group;
     branch->number = number;
     branch->ended = NULL;
     branch->context = *context;
     branch->context.stop = NULL;
-    if (fork->can_stop) {
+    if (group->can_stop) {
         bide_stop_source_init(&branch->stop);
         if (number != 0)
-            adopt(fork, &branch->stop);
+            adopt(group, &branch->stop);
         else
-            bide_stop_source_attach(&branch->stop, &fork->stop);
+            bide_stop_source_attach(&branch->stop, &group->stop);
         branch->context.stop = &branch->stop;
     }
 }

@@ -13,8 +13,9 @@
 void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
 {
     scope->context = *owner->context;
-    bide_fork_init_(&scope->fork, 1, BIDE_DECIDED_BY_ERROR, &scope->context, &scope->awaiter);
-    bide_fork_attach_(&scope->fork, &scope->context);
+    bide_branch_group_init_(&scope->group, 1, BIDE_DECIDED_BY_ERROR, &scope->context,
+                            &scope->awaiter);
+    bide_branch_group_attach_(&scope->group, &scope->context);
     scope->owner = debug ? owner : NULL;
     if (debug)
         bide_open_scopes_add_(scope);
@@ -32,9 +33,9 @@ void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_cont
 {
     bide_scheduler *scheduler = context->scheduler;
     /* relaxed: the caller is counted itself, so it cannot come down to 0 meanwhile. */
-    bide_atomic_fetch_add(&scope->fork.running, 1, relaxed);
+    bide_atomic_fetch_add(&scope->group.running, 1, relaxed);
     bide_branch_init(branch, awaiter);
-    bide_branch_prepare_(branch, &scope->fork, 0, context);
+    bide_branch_prepare_(branch, &scope->group, 0, context);
     branch->ended = ended;
     scheduler->post(scheduler, &branch->frame.awaiter, &branch->frame.awaiter);
 }
@@ -49,18 +50,18 @@ static bool join_ready(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
     /* acquire: branch.h, 1. */
-    if (bide_atomic_load(&scope->fork.running, acquire) != 1)
+    if (bide_atomic_load(&scope->group.running, acquire) != 1)
         return false;
-    bide_fork_end_(&scope->fork);
+    bide_branch_group_end_(&scope->group);
     return true;
 }
 
 static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
-    if (!bide_fork_count_down_(&scope->fork))
+    if (!bide_branch_group_count_down_(&scope->group))
         return NULL;
-    bide_fork_end_(&scope->fork);
+    bide_branch_group_end_(&scope->group);
     return frame;
 }
 
@@ -71,21 +72,21 @@ static int join_resume(bide_awaiter *awaiter)
         bide_open_scopes_remove_(scope);
     scope->owner = NULL;
     /* relaxed: branch.h, 2. */
-    return -(int)bide_atomic_load(&scope->fork.decided, relaxed);
+    return -(int)bide_atomic_load(&scope->group.decided, relaxed);
 }
 
 /* The branches are known by their sources. */
 static bide_frame *join_coroutine(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
-    bide_stop_source *child = scope->fork.stop.first_child;
+    bide_stop_source *child = scope->group.stop.first_child;
     return child != NULL ? &bide_container_of(child, bide_branch, stop)->frame : NULL;
 }
 
 /* The owner is destroyed, and with it what ran in the scope. */
 static void join_give_back(bide_awaiter *awaiter)
 {
-    bide_fork_end_(&bide_container_of(awaiter, bide_scope, awaiter)->fork);
+    bide_branch_group_end_(&bide_container_of(awaiter, bide_scope, awaiter)->group);
     join_resume(awaiter);
 }
 

@@ -7,12 +7,12 @@
 static bool ready(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
-    bide_atomic_init(&when->fork.decided, 0);
+    bide_atomic_init(&when->group.decided, 0);
     return when->count == 0;
 }
 
 /*
- * Once the others are posted, only the first branch, which runs after this, keeps the fork from
+ * Once the others are posted, only the first branch, which runs after this, keeps the group from
  * ending.
  */
 static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision decision)
@@ -20,14 +20,14 @@ static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     const bide_context *context = frame->context;
     bide_awaiter_chain others = {NULL, NULL};
-    bide_fork_init_(&when->fork, when->count, decision, context, awaiter);
+    bide_branch_group_init_(&when->group, when->count, decision, context, awaiter);
     for (size_t i = 0; i < when->count; i++) {
         bide_branch *branch = &when->branches[i];
-        bide_branch_prepare_(branch, &when->fork, i + 1, context);
+        bide_branch_prepare_(branch, &when->group, i + 1, context);
         if (i != 0)
             bide_awaiter_chain_append(&others, &branch->frame.awaiter, &branch->frame.awaiter);
     }
-    bide_fork_attach_(&when->fork, context);
+    bide_branch_group_attach_(&when->group, context);
     bide_frame *first = &when->branches[0].frame;
     if (others.first != NULL)
         context->scheduler->post(context->scheduler, others.first, others.last);
@@ -38,7 +38,7 @@ static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision
 static bide_frame *coroutine(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
-    size_t i = when->fork.passed;
+    size_t i = when->group.passed;
     while (i + 1 < when->count && bide_done(&when->branches[i].frame))
         i++;
     return i < when->count ? &when->branches[i].frame : NULL;
@@ -50,7 +50,7 @@ static void give_back(bide_awaiter *awaiter)
     for (size_t i = 0; i < when->count; i++)
         bide_branch_give_back_(&when->branches[i]);
     if (when->count != 0)
-        bide_fork_end_(&when->fork);
+        bide_branch_group_end_(&when->group);
 }
 
 static bide_awaiter *inner_of(bide_awaiter *awaiter, size_t index)

@@ -60,7 +60,7 @@ static bool is_ready(bide_select *select, bide_select_case *c)
 /* After a wait: has it come? 3 */
 static bool has_come(bide_select *select, bide_select_case *c)
 {
-    size_t first = bide_atomic_load(&select->fork.decided, relaxed); /* branch.h, 2 */
+    size_t first = bide_atomic_load(&select->group.decided, relaxed); /* branch.h, 2 */
     select->status = c->branch.status;
     if (c->branch.status == 0 ||
         (c == &select->cases[first - 1] && c->branch.status != select->reason))
@@ -114,17 +114,17 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     const bide_context *context = frame->context;
     bide_awaiter_chain others = {NULL, NULL};
-    bide_fork_init_(&select->fork, select->count, BIDE_DECIDED_BY_END, context, awaiter);
+    bide_branch_group_init_(&select->group, select->count, BIDE_DECIDED_BY_END, context, awaiter);
     for (size_t i = 0; i < select->count; i++) {
         bide_select_case *c = &select->cases[i];
         c->branch.status = -EAGAIN; /* not 0 */
-        bide_branch_prepare_(&c->branch, &select->fork, i + 1, context);
+        bide_branch_prepare_(&c->branch, &select->group, i + 1, context);
     }
     for (size_t turn = 1; turn < select->count; turn++) { /* 6 */
         bide_awaiter *begun = &select->cases[select->cases[turn].turn].branch.frame.awaiter;
         bide_awaiter_chain_append(&others, begun, begun);
     }
-    bide_fork_attach_(&select->fork, context);
+    bide_branch_group_attach_(&select->group, context);
     bide_frame *first = &select->cases[select->cases[0].turn].branch.frame;
     if (others.first != NULL)
         context->scheduler->post(context->scheduler, others.first, others.last);
@@ -140,7 +140,7 @@ static int waiting_resume(bide_awaiter *awaiter)
 static bide_frame *waiting_coroutine(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
-    size_t i = select->fork.passed;
+    size_t i = select->group.passed;
     while (i + 1 < select->count && bide_done(&select->cases[i].branch.frame))
         i++;
     return i < select->count ? &select->cases[i].branch.frame : NULL;
@@ -149,7 +149,7 @@ static bide_frame *waiting_coroutine(bide_awaiter *awaiter)
 static void waiting_give_back(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
-    bide_fork_end_(&select->fork);
+    bide_branch_group_end_(&select->group);
     for (size_t i = 0; i < select->count; i++)
         bide_branch_give_back_(&select->cases[i].branch);
 }

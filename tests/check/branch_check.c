@@ -1,5 +1,5 @@
 /*
- * Forks: branches that end on different threads, and who goes on with the one that waits for them; a scope that is
+ * Groups of branches that end on different threads, and which goes on with the owner; a scope that is
  * joined while its branches end.
  */
 #include "bide/check.h"
@@ -278,7 +278,7 @@ bide_coroutine(stopped_scope_body)
     bide_scope_spawn(&self->scope, &self->branches[1],
                      bide_task_init(&self->parts[1].task, &part_body));
     bide_await_status(self->status, bide_scope_join(&self->scope));
-    bide_check_assert(self->scope.fork.stop.first_child == NULL);
+    bide_check_assert(self->scope.group.stop.first_child == NULL);
     both_have_stopped(self);
     bide_end();
 }

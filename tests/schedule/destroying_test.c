@@ -232,7 +232,7 @@ struct owner {
 
 static void branch_ended(bide_branch *branch)
 {
-    struct owner *owner = bide_container_of(branch->fork, struct owner, scope.fork);
+    struct owner *owner = bide_container_of(branch->group, struct owner, scope.group);
     owner->statuses[owner->ended++] = branch->status;
 }
 

@@ -1,26 +1,27 @@
 /*
- * Coroutines side by side: a fork waits for several operations, each in a branch of its own. What
- * when_all, when_any and scopes are made of; used through them. Floor: coroutine.
+ * Coroutines side by side: a group waits for several operations, each in a branch of its own. What
+ * when_all, when_any and scopes are made of; used through them. Its owner is the coroutine that
+ * waits for it. Floor: coroutine.
  *
- *     fork                          branch
+ *     group                         branch
  *     +-----------+               +-----------+
- *     | running   | <------------ | fork      |
- *     | decided   |               | frame     |  awaits `awaited` on behalf of the fork
+ *     | running   | <------------ | group     |
+ *     | decided   |               | frame     |  awaits `awaited` on behalf of the group
  *     | stop      | <-- child of -| stop      |  a wait in the branch can be cancelled by itself
  *     +-----------+               +-----------+
  *
- * A branch runs in a copy of the context of the coroutine that forks, with a stop source of its
- * own: one source serves one sequence of waits. If what it awaits moves it to another scheduler, it
- * ends there, and the forking coroutine goes on where that belongs.
+ * A branch runs in a copy of the owner's context, with a stop source of its own: one source serves
+ * one sequence of waits. If what it awaits moves it to another scheduler, it ends there, and the
+ * owner goes on where that belongs.
  *
  * Why it is right: `running` counts the branches that have not ended; a scope counts one more until
- * it is joined. The branch that counts down to 0 goes on with the fork's waiter, and nobody touches
- * the fork after its own count.
+ * it is joined. The branch that counts down to 0 goes on with the owner, and nobody touches the
+ * group after its own count.
  *
- * 1. The count down releases, and the last one acquires: the waiter sees what each branch wrote.
+ * 1. The count down releases, and the last one acquires: the owner sees what each branch wrote.
  * 2. `decided` is set once, by compare-exchange, before that branch's count down; so by 1 it is
  *    seen too, and needs no order of its own.
- * 3. The decider asks the others to stop before its count down, so the fork's source is still
+ * 3. The decider asks the others to stop before its count down, so the group's source is still
  *    there.
  */
 #ifndef BIDE_EXTEND_BRANCH_H
@@ -30,23 +31,23 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What asks the other branches of a fork to stop. */
+/* What asks the other branches of a group to stop. */
 typedef enum bide_decision {
     BIDE_DECIDED_BY_NONE,
     BIDE_DECIDED_BY_ERROR, /* the first branch that fails */
     BIDE_DECIDED_BY_END,   /* the first branch that ends */
 } bide_decision;
 
-typedef struct bide_fork {
+typedef struct bide_branch_group {
     bide_atomic(size_t) running;
     bide_atomic(size_t)
         decided; /* 0, or the number of the branch that decided, from 1; in a scope, its -error */
     bide_decision decision;
     bool can_stop;        /* can anybody ask the branches to stop? */
-    bide_awaiter *joined; /* the operation that ends with the fork */
+    bide_awaiter *joined; /* the operation that ends with the group */
     size_t passed;        /* while it is destroyed: the branches up to this number have ended */
     bide_stop_source stop;
-} bide_fork;
+} bide_branch_group;
 
 typedef struct bide_branch bide_branch;
 
@@ -55,7 +56,7 @@ struct bide_branch {
     bide_frame frame;
     bide_awaiter *awaited;
     int status; /* what `awaited` ended with: 0 or a negative errno */
-    bide_fork *fork;
+    bide_branch_group *group;
     size_t number;
     void (*ended)(bide_branch *branch); /* called last, and may free the branch; or NULL */
     bide_context context;
@@ -71,36 +72,35 @@ BIDE_INLINE void bide_branch_init(bide_branch *branch, bide_awaiter *awaiter)
     branch->awaited = awaiter;
 }
 
-/* Makes a fork of `running` branches. `context` is that of the forking coroutine. */
-void bide_fork_init_(bide_fork *fork, size_t running, bide_decision decision,
-                     const bide_context *context, bide_awaiter *joined);
+/* Makes a group of `running` branches. `context` is the owner's. */
+void bide_branch_group_init_(bide_branch_group *group, size_t running, bide_decision decision,
+                             const bide_context *context, bide_awaiter *joined);
 
 /*
- * After that, and before any branch runs: a request that asks the forking coroutine to stop asks
- * the branches.
+ * After that, and before any branch runs: a request that asks the owner to stop asks the branches.
  */
-void bide_fork_attach_(bide_fork *fork, const bide_context *context);
+void bide_branch_group_attach_(bide_branch_group *group, const bide_context *context);
 
 /*
  * Makes a branch ready to be posted, or to run next; in `context` but for the source. With a
- * number, from 1: one that stays until the fork ends, prepared before the fork is attached. With 0:
- * at any time, by a counted branch.
+ * number, from 1: one that stays until the group ends, prepared before the group is attached. With
+ * 0: at any time, by a counted branch.
  */
-void bide_branch_prepare_(bide_branch *branch, bide_fork *fork, size_t number,
+void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t number,
                           const bide_context *context);
 
 /*
- * One of those that are counted has ended. Was it the last? Then the fork is the caller's,
+ * One of those that are counted has ended. Was it the last? Then the group is the caller's,
  * otherwise not to be touched.
  */
-bool bide_fork_count_down_(bide_fork *fork);
+bool bide_branch_group_count_down_(bide_branch_group *group);
 
-/* After the last: nothing refers to the fork any more. */
-void bide_fork_end_(bide_fork *fork);
+/* After the last: nothing refers to the group any more. */
+void bide_branch_group_end_(bide_branch_group *group);
 
 /*
- * The branch has ended, and the coroutine that forked is destroyed before it was told: what the
- * branch had is given back, and its status is -ECANCELED.
+ * The branch has ended, and the group's owner is destroyed before it was told: what the branch had
+ * is given back, and its status is -ECANCELED.
  */
 void bide_branch_give_back_(bide_branch *branch);
 

@@ -71,6 +71,7 @@ static const bide_coroutine_type bide_async_generator_type = {"async_generator",
                                                               NULL,
                                                               NULL,
                                                               NULL,
+                                                              NULL,
                                                               NULL};
 
 /*

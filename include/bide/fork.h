@@ -52,8 +52,8 @@
  * cut short: below the first fork bide_this_context()->stop is NULL, because a source belongs to
  * one chain of coroutines. With a source a fork costs more.
  *
- * A forking coroutine that has forked is not destroyed before it has ended; that is misuse. If it
- * ends without having joined, it waits at its end, after `finally`.
+ * A forking coroutine that has forked is not destroyed before it has ended, whatever it waits for;
+ * that is misuse, and told. If it ends without having joined, it waits at its end, after `finally`.
  *
  * Why it is right. A strand is what runs one after the other: a coroutine, the child that it forks
  * or calls, and that one's. Each strand has a stack, whose top frame is the one that runs or waits.
@@ -171,6 +171,9 @@ bide_frame *bide_forking_join_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 /* The withdraw of a fork, a call and a join: misuse. It is also what tells them among awaiters. */
 bool bide_forking_withdraw_(bide_awaiter *awaiter);
 
+/* The coroutine is destroyed: misuse if it has forked, or was forked. */
+void bide_forking_destroyed_(bide_frame *frame);
+
 /* ---- The kind of coroutine ---- */
 
 BIDE_INLINE bide_frame *bide_forking_end_(bide_frame *frame, const bide_context *context)
@@ -193,7 +196,7 @@ BIDE_INLINE bide_frame *bide_forking_end_(bide_frame *frame, const bide_context 
 
 static const bide_coroutine_type bide_forking_type = {
     "forking coroutine", NULL, NULL, NULL, NULL, NULL, NULL,
-    bide_forking_end_,   NULL, NULL, NULL, NULL, NULL};
+    bide_forking_end_,   NULL, NULL, NULL, NULL, NULL, bide_forking_destroyed_};
 
 /*
  * Opens the definition of a forking coroutine's body; see bide_coroutine_of. The bodies of all that

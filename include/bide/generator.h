@@ -74,6 +74,7 @@ static const bide_coroutine_type bide_generator_type = {"generator",
                                                         NULL,
                                                         NULL,
                                                         NULL,
+                                                        NULL,
                                                         NULL};
 
 /*

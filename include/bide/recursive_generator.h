@@ -82,6 +82,7 @@ static const bide_coroutine_type bide_recursive_generator_type = {
     NULL,
     NULL,
     NULL,
+    NULL,
     NULL};
 
 /*

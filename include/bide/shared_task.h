@@ -60,7 +60,7 @@ bide_frame *bide_shared_task_final_(bide_frame *frame, const bide_context *conte
 
 static const bide_coroutine_type bide_shared_task_type = {
     "shared_task",           NULL, NULL, NULL, NULL, NULL, NULL,
-    bide_shared_task_final_, NULL, NULL, NULL, NULL, NULL};
+    bide_shared_task_final_, NULL, NULL, NULL, NULL, NULL, NULL};
 
 /*
  * Opens the definition of a shared task's body; see bide_coroutine_of.

@@ -37,7 +37,7 @@ typedef struct bide_task {
  * runs next.
  */
 static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NULL, NULL, NULL,
-                                                   NULL,   NULL, NULL, NULL, NULL, NULL};
+                                                   NULL,   NULL, NULL, NULL, NULL, NULL, NULL};
 
 /*
  * Opens the definition of a task's body; see bide_coroutine_of.

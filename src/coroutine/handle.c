@@ -185,6 +185,8 @@ static void end(bide_frame *frame)
     const bide_coroutine_code *code = point->code;
     bool has_begun = point->state != BIDE_AT_START;
     if (code->type != NULL && (has_begun || *code->type == bide_by_hand)) {
+        if ((*code->type)->destroyed != NULL && has_begun)
+            (*code->type)->destroyed(frame);
         code->step(frame, BIDE_DESTROY_); /* returns NULL: no continuation runs */
         return;
     }

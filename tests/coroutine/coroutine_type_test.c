@@ -77,6 +77,12 @@ static bide_awaiter *traced_transform(bide_frame *frame, bide_awaiter *awaiter)
     return awaiter;
 }
 
+static void traced_destroyed(bide_frame *frame)
+{
+    (void)frame;
+    say("destroyed");
+}
+
 static const bide_coroutine_type traced_type = {
     .name = "traced",
     .get_return_object = traced_return_object,
@@ -87,6 +93,7 @@ static const bide_coroutine_type traced_type = {
     .unhandled_error = traced_unhandled_error,
     .final_suspend = traced_final_suspend,
     .await_transform = traced_transform,
+    .destroyed = traced_destroyed,
 };
 
 static const bide_context named = {.scheduler = &bide_inline_scheduler, .name = "in"};
@@ -196,7 +203,7 @@ static void the_end_of_a_body_without_finally_returns_void_once(void **state)
     assert_string_equal(said, "void ");
 }
 
-static void destroying_calls_none_of_the_hooks(void **state)
+static void destroying_calls_one_hook_before_finally(void **state)
 {
     (void)state;
     struct all self = {.traced.eager = true};
@@ -204,7 +211,13 @@ static void destroying_calls_none_of_the_hooks(void **state)
     said[0] = '\0';
     bide_destroy(&self.traced.frame);
     assert_true(bide_done(&self.traced.frame));
-    assert_string_equal(said, "finally ");
+    assert_string_equal(said, "destroyed finally ");
+
+    struct all unbegun = {.traced.eager = false};
+    bide_start(&unbegun.traced.frame, &all_body, &named);
+    said[0] = '\0';
+    bide_destroy(&unbegun.traced.frame);
+    assert_string_equal(said, "");
 }
 
 /* What is awaited may be replaced. */
@@ -317,7 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_hook_is_called_where_it_should_be),
         cmocka_unit_test(the_end_of_a_body_without_finally_returns_void_once),
-        cmocka_unit_test(destroying_calls_none_of_the_hooks),
+        cmocka_unit_test(destroying_calls_one_hook_before_finally),
         cmocka_unit_test(await_transform_says_what_is_awaited),
         cmocka_unit_test(a_types_frames_are_where_it_says),
     };

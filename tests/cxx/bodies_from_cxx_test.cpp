@@ -137,7 +137,7 @@ int declared()
 
 const bide_coroutine_type failing_type = {"failing", nullptr, nullptr, nullptr, nullptr,
                                           nullptr,   nullptr, nullptr, nullptr, nullptr,
-                                          nullptr,   nullptr, nullptr};
+                                          nullptr,   nullptr, nullptr, nullptr};
 
 } // namespace
 

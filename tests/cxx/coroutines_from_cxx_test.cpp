@@ -48,7 +48,7 @@ bide_frame *traveller_begins(bide_frame *frame)
 
 const bide_coroutine_type traveller_type = {
     "traveller", traveller_object, traveller_begins, nullptr, nullptr, nullptr, nullptr,
-    nullptr,     nullptr,          nullptr,          nullptr, nullptr, nullptr};
+    nullptr,     nullptr,          nullptr,          nullptr, nullptr, nullptr, nullptr};
 const bide_coroutine_type *const type = &traveller_type;
 
 bide_next traveller_step(bide_frame *frame, unsigned depth);

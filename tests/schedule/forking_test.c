@@ -505,6 +505,69 @@ static void destroy_while_it_waits(void)
     bide_destroy(&first.forking.frame);
 }
 
+/* Waits for something else than its child; with its child's event set, after the child's end. */
+struct elsewhere {
+    bide_forking forking;
+    bide_event *child_event;
+    bide_event *event;
+    bide_event_waiter wait;
+    unsigned children;
+    bool joins;
+    bool waits;
+};
+
+bide_forking_coroutine(elsewhere_body)
+{
+    bide_begin(elsewhere_body, struct elsewhere * self);
+    bide_await(bide_fork(self, struct waiting, &waiting_child_body, event = self->child_event,
+                         ended = &self->children));
+    if (self->joins)
+        bide_try(bide_fork_join(self));
+    self->waits = true;
+    bide_await(bide_event_wait(&self->wait, self->event));
+    bide_try(bide_fork_join(self));
+    bide_end();
+}
+
+/* On the pool's one worker. */
+struct destroying {
+    bide_task task;
+    struct elsewhere *first;
+    bide_spawned spawned;
+    bide_schedule_operation yield;
+};
+
+bide_coroutine(destroying_body)
+{
+    bide_begin(destroying_body, struct destroying * self);
+    bide_spawn(&self->spawned, bide_this_context(),
+               bide_forking_init(&self->first->forking, &elsewhere_body));
+    while (!self->first->waits)
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    bide_destroy(&self->spawned.root.frame);
+    bide_end();
+}
+
+static void destroy_elsewhere(bool joins)
+{
+    bide_event child_event, event;
+    struct elsewhere first = {.child_event = &child_event, .event = &event, .joins = joins};
+    struct destroying destroying = {.first = &first};
+    bide_event_init(&child_event, joins);
+    bide_event_init(&event, false);
+    run(1, NULL, bide_task_init(&destroying.task, &destroying_body));
+}
+
+static void destroy_while_its_child_waits(void)
+{
+    destroy_elsewhere(false);
+}
+
+static void destroy_when_its_child_has_ended(void)
+{
+    destroy_elsewhere(true);
+}
+
 struct moving {
     bide_forking forking;
     bide_scheduler *to;
@@ -545,6 +608,15 @@ static void a_coroutine_that_waits_for_its_children_is_not_destroyed(void **stat
     (void)state;
     assert_true(
         misuse_aborts_naming(destroy_while_it_waits, "waits for what it has forked", "bide_fork"));
+}
+
+static void a_coroutine_that_has_forked_and_waits_for_something_else_is_not_destroyed(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(destroy_while_its_child_waits, "destroyed that has forked",
+                                     "elsewhere_body"));
+    assert_true(misuse_aborts_naming(destroy_when_its_child_has_ended, "destroyed that has forked",
+                                     "elsewhere_body"));
 }
 
 /* ---- Stress: trees at random ---- */
@@ -651,6 +723,7 @@ int main(void)
         cmocka_unit_test(what_is_forked_after_a_request_to_stop_does_not_run),
         cmocka_unit_test(without_memory_a_join_ends_with_ENOMEM_and_nothing_is_lost),
         cmocka_unit_test(a_coroutine_that_waits_for_its_children_is_not_destroyed),
+        cmocka_unit_test(a_coroutine_that_has_forked_and_waits_for_something_else_is_not_destroyed),
         cmocka_unit_test(a_forked_coroutine_that_goes_to_another_pool_is_told),
         cmocka_unit_test(trees_at_random_several_at_once),
     };

@@ -28,8 +28,9 @@
  *     its end:      return_value or return_void, or unhandled_error; `finally`; final_suspend
  *     bide_create:  allocate, get_return_object_on_allocation_failure
  *     bide_free:    deallocate
+ *     bide_destroy: destroyed; `finally`; deallocate
  *
- * bide_destroy calls none of them but deallocate. Hooks run on the thread that runs the coroutine.
+ * Hooks run on the thread that runs the coroutine.
  *
  * Source: the promise type of Lewis Baker's articles on coroutines.
  */
@@ -108,6 +109,12 @@ struct bide_coroutine_type {
      * NULL: nothing.
      */
     void (*give_back)(bide_frame *frame);
+
+    /*
+     * The coroutine has begun and is destroyed; called before `finally`, when it waits for nothing
+     * any more. For misuse to be told, above all. NULL: nothing.
+     */
+    void (*destroyed)(bide_frame *frame);
 };
 
 /*

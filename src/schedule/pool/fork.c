@@ -417,6 +417,15 @@ bide_frame *bide_forking_join_suspend_(bide_awaiter *awaiter, bide_frame *frame)
     return join(bide_forking_of_(awaiter)) ? frame : NULL;
 }
 
+/* Children may run that write into its frame; and its stack goes only at its end. */
+void bide_forking_destroyed_(bide_frame *frame)
+{
+    bide_forking *self = bide_container_of(frame, bide_forking, frame);
+    if ((self->parent & BIDE_FORK_ROOT_) == 0 || self->home != NULL)
+        bide_misuse_("a coroutine was destroyed that has forked",
+                     bide_frame_point(frame)->code->name, __FILE__, __LINE__);
+}
+
 bool bide_forking_withdraw_(bide_awaiter *awaiter)
 {
     bide_misuse_("a coroutine was destroyed that waits for what it has forked", awaiter->ops->name,

@@ -275,6 +275,12 @@ static bool has_place(const cell *c, place_kind kind)
     return c->setting->home->kind == kind || c->setting->away->kind == kind;
 }
 
+static bool is_never_destroyed(const cell *c)
+{
+    return (c->row.flags & ROW_NOT_DESTROYED) != 0 || has_layer(c, WRAP_FORKED) ||
+           has_layer(c, WRAP_FORK_CALLED);
+}
+
 /* NULL: it exists. */
 static const char *excluded(const cell *c)
 {
@@ -312,6 +318,9 @@ static const char *excluded(const cell *c)
     if ((has_layer(c, WRAP_SCOPE_MOVES) || has_layer(c, WRAP_SCOPE_WITHIN)) &&
         (e->destroys == DESTROYS_EARLY || (by_itself && e->destroys == DESTROYS_STEPPED)))
         return "a scope's owner is not destroyed before it joins";
+    if (is_never_destroyed(c) && e->destroys != DESTROYS_NOT && e->destroys != DESTROYS_ENDED &&
+        (e->destroys != DESTROYS_UNBEGUN || c->setting->home->kind == PLACE_INLINE))
+        return "who has forked, or blocks a thread, is not destroyed";
     return c->open;
 }
 
@@ -334,14 +343,25 @@ static bool settle(cell *c)
     bool settled;
     do {
         settled = places_settle(both, 2);
-    } while (settled && (c->row.flags & ROW_CALLS_BLOCK) != 0 && row_calls_settle());
+    } while (settled &&
+             (layers_settle(c) || ((c->row.flags & ROW_CALLS_BLOCK) != 0 && row_calls_settle())));
     cell_check(c, settled, "it goes on for ever");
     return !cell_failed(c);
+}
+
+/* (where time passes by itself, who waits for a deadline to come looks again and again) */
+static bool is_to_be_interrupted(const cell *c)
+{
+    return (c->row.flags & ROW_IS_INTERRUPTED) != 0 && c->end->moment != MOMENT_BEFORE &&
+           c->outcome.row_ends && c->outcome.row_status != 0 &&
+           (c->end->act != ACT_DEADLINE || is_by_hand(c));
 }
 
 static void act_now(void *argument)
 {
     cell *c = argument;
+    if (is_to_be_interrupted(c))
+        row_is_interrupted();
     switch (c->end->act) {
     case ACT_WAKE:
         c->woken = true;

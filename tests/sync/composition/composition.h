@@ -26,6 +26,7 @@
 #include "bide/create.h"
 #include "bide/deadline.h"
 #include "bide/event.h"
+#include "bide/fork.h"
 #include "bide/once.h"
 #include "bide/schedule.h"
 #include "bide/scope.h"
@@ -53,8 +54,10 @@ enum {
     ROW_ANY_WAITS = 32,   /* that it is waited for cannot be seen in its object */
     ROW_ALONE = 128,      /* nobody waits behind it */
     ROW_TAKES_WHEN_IT_RUNS =
-        256,              /* ... and is destroyed after that: nobody else has what it took */
-    ROW_CALLS_BLOCK = 64, /* a thread of its own runs it: row_calls_settle */
+        256,                  /* ... and is destroyed after that: nobody else has what it took */
+    ROW_CALLS_BLOCK = 64,     /* a thread of its own runs it: row_calls_settle */
+    ROW_NOT_DESTROYED = 512,  /* who waits for it is not destroyed: that is misuse */
+    ROW_IS_INTERRUPTED = 1024 /* when it is cut short, a thread ends it: row_is_interrupted */
 };
 
 typedef struct row {
@@ -70,6 +73,9 @@ extern bide_scheduler *row_target;
 
 /* Lets blocking calls that can be made be made. Were there any? */
 bool row_calls_settle(void);
+
+/* The call that is under way ends, although nobody has woken it. */
+void row_is_interrupted(void);
 
 /* Frames that were allocated and not freed. Any thread. */
 extern bide_allocator counting_allocator;
@@ -102,6 +108,8 @@ typedef enum wrapper_kind {
     WRAP_CHILD_TOLD,
     WRAP_SPAWNS,
     WRAP_GENERATOR,
+    WRAP_FORKED,
+    WRAP_FORK_CALLED,
     WRAPPERS
 } wrapper_kind;
 
@@ -177,6 +185,13 @@ struct generator_layer {
     bide_async_generator_next_operation next;
 };
 
+/* It forks a child, which awaits what is inside, and joins it; or calls it. */
+struct forking_layer {
+    bide_forking forking;
+    layer *layer;
+    bool counted; /* among those that go on by themselves, and are not posted */
+};
+
 struct shared_layer {
     bide_shared_task shared;
     layer *layer;
@@ -216,6 +231,7 @@ struct layer {
         struct told_layer told;
         struct spawning_layer spawning;
         struct generator_layer generator;
+        struct forking_layer forking;
     } of;
 };
 
@@ -232,6 +248,9 @@ void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind);
 
 /* The operation: the wrapper around all that is inside it. */
 bide_awaiter *layer_make(layer *self);
+
+/* Lets parents of forked children go on that nobody posts. Were there any since the last time? */
+bool layers_settle(cell *c);
 
 /* Nothing of it runs any more: ends what was not ended with the wait. Then checks what is left. */
 void layer_end(layer *self);

@@ -66,6 +66,22 @@ static outcome of_shared(cell *c, layer *l, place *at, bool reached)
     return o;
 }
 
+/* A child does not know who is asked to stop. If that was before, it is not forked; but it is called. */
+static outcome of_forked(cell *c, layer *l, place *at, bool reached)
+{
+    outcome o = walk(c, l->index + 1, at, false);
+    if (o.goes_on != at)
+        c->open = "what is forked goes to no other scheduler";
+    if (reached && c->end->act == ACT_DEADLINE && !place_is_by_hand(c->setting->home))
+        c->open = "whether its time comes before or after a fork is open";
+    if (l->kind == WRAP_FORKED && reached && is_request(c) && c->end->moment == MOMENT_BEFORE) {
+        o = (outcome){.begins = false, .at_begin = true, .ends = true};
+        o.status = reason(c);
+    }
+    o.goes_on = at;
+    return o;
+}
+
 static outcome of_any(cell *c, layer *l, place *at, bool reached)
 {
     outcome o = walk(c, l->index + 1, at, reached);
@@ -125,6 +141,9 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     case WRAP_SHARED:
     case WRAP_SHARED_ELSEWHERE:
         return of_shared(c, l, at, reached);
+    case WRAP_FORKED:
+    case WRAP_FORK_CALLED:
+        return of_forked(c, l, at, reached);
     case WRAP_CHILD_MOVES:
         l->inner = cell_away_of(c, at);
         break;

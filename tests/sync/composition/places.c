@@ -551,6 +551,12 @@ static bool drain_pool(place *p)
     }
 }
 
+void place_look_again(place *p)
+{
+    if (p->kind == PLACE_POOL)
+        ((pool *)p->implementation)->was_told = true;
+}
+
 bool place_drain(place *p)
 {
     bool any = false;

@@ -66,6 +66,9 @@ void place_release(place *p);
 /* Runs what `p` has to run, and what becomes ready on it by that. Returns whether there was anything. */
 bool place_drain(place *p);
 
+/* Something became ready on a pool that was not posted: when it is drained, it is asked once more. */
+void place_look_again(place *p);
+
 /* Until none of them has anything to run. False: there is no end to it. */
 bool places_settle(place *const *list, size_t count);
 

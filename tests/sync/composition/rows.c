@@ -10,7 +10,11 @@
 #include "bide/select.h"
 #include "bide/sleep.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 bide_scheduler *row_target;
 
@@ -321,21 +325,50 @@ static const primitive sleep_row = {
 
 /* ---- A blocking call, behind another ---- */
 
+/*
+ * Pools of one thread each: the usual one; another, whose calls are made while a call holds up the usual one; and one
+ * whose calls may be interrupted.
+ */
+enum { USUAL, ANOTHER, INTERRUPTING, BLOCKING_POOLS };
+
+static bide_blocking *blocking[BLOCKING_POOLS];
+
 typedef struct calls {
+    unsigned pool; /* in `blocking` */
     bide_blocking_call first;
     probe probe;
+    bide_blocking_call held_up; /* in the usual pool, while those of another are made */
+    probe held_up_probe;
     bide_atomic(uint32_t) free; /* the first returns */
+    bide_atomic(uint32_t) over; /* ... and the one that holds up the usual pool */
     uint32_t made;
+    int fd; /* what an interruptible call reads from */
 } calls;
 
-static bide_blocking *blocking; /* one thread */
+static void open_blocking(unsigned pool)
+{
+    bide_blocking_options options = {.threads = 1, .least = 1};
+    if (pool == INTERRUPTING)
+        options.interrupt_signal = SIGURG;
+    if (blocking[pool] == NULL && bide_blocking_create_with(&blocking[pool], &options) != 0)
+        abort();
+}
+
+static void wait_until_set(bide_atomic(uint32_t) * word)
+{
+    uint32_t spins = 0;
+    while (bide_atomic_load(word, acquire) == 0)
+        wait_a_moment(&spins);
+}
 
 static void first_call(void *argument)
 {
-    calls *calls = argument;
-    uint32_t spins = 0;
-    while (bide_atomic_load(&calls->free, acquire) == 0)
-        wait_a_moment(&spins);
+    wait_until_set(&((calls *)argument)->free);
+}
+
+static void long_call(void *argument)
+{
+    wait_until_set(&((calls *)argument)->over);
 }
 
 static void other_call(void *argument)
@@ -343,24 +376,42 @@ static void other_call(void *argument)
     ((calls *)argument)->made++;
 }
 
+static void calls_init_in(calls *calls, unsigned pool)
+{
+    open_blocking(pool);
+    calls->pool = pool;
+    calls->made = 0;
+    bide_atomic_init(&calls->free, 0);
+    bide_atomic_init(&calls->over, 0);
+    probe_init(&calls->probe);
+    probe_await(&calls->probe, bide_blocking_run(&calls->first, blocking[pool], first_call, calls));
+}
+
 static void calls_init(void *object)
 {
     PRIMITIVE_OBJECT(calls, calls);
-    if (blocking == NULL && bide_blocking_create(&blocking, 1) != 0)
-        abort();
-    bide_atomic_init(&calls->free, 0);
-    calls->made = 0;
-    probe_init(&calls->probe);
-    probe_await(&calls->probe, bide_blocking_run(&calls->first, blocking, first_call, calls));
+    calls_init_in(calls, USUAL);
 }
 
+static void calls_of_another_init(void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    calls_init_in(calls, ANOTHER);
+    open_blocking(USUAL);
+    probe_init(&calls->held_up_probe);
+    probe_await(&calls->held_up_probe,
+                bide_blocking_run(&calls->held_up, blocking[USUAL], long_call, calls));
+}
+
+/* A call is under way that comes to its end by itself: 1 + its pool. 0: none. */
 static bide_atomic(uint32_t) calls_pending;
 
 static bide_awaiter *calls_begin(void *waiter, void *object)
 {
-    if (bide_atomic_load(&((calls *)object)->free, relaxed) != 0)
-        bide_atomic_store(&calls_pending, 1, release);
-    return bide_blocking_run(waiter, blocking, other_call, object);
+    PRIMITIVE_OBJECT(calls, calls);
+    if (bide_atomic_load(&calls->free, relaxed) != 0)
+        bide_atomic_store(&calls_pending, 1 + calls->pool, release);
+    return bide_blocking_run(waiter, blocking[calls->pool], other_call, object);
 }
 
 static void no_call(void *argument)
@@ -369,13 +420,13 @@ static void no_call(void *argument)
 }
 
 /* (the calls that were queued before it have been made) */
-static void flush_calls(void)
+static void flush_calls(unsigned pool)
 {
     bide_blocking_call call;
     probe probe;
     uint32_t spins = 0;
     probe_init(&probe);
-    probe_await(&probe, bide_blocking_run(&call, blocking, no_call, NULL));
+    probe_await(&probe, bide_blocking_run(&call, blocking[pool], no_call, NULL));
     while (probe_ended(&probe) == 0)
         wait_a_moment(&spins);
 }
@@ -385,22 +436,43 @@ static void calls_wake(void *object)
 {
     PRIMITIVE_OBJECT(calls, calls);
     bide_atomic_store(&calls->free, 1, release);
-    flush_calls();
+    flush_calls(calls->pool);
+}
+
+/* A call that may be interrupted was queued: it is to begin before anything else is done. */
+static bide_atomic(uint32_t) interruptible_queued;
+
+static bool interruptible_begins(void)
+{
+    bide_blocking_counts counts;
+    uint32_t spins = 0;
+    if (bide_atomic_exchange(&interruptible_queued, 0, acquire) == 0)
+        return false;
+    for (;;) {
+        bide_blocking_count(blocking[INTERRUPTING], &counts);
+        if (counts.queued == 0)
+            return true;
+        wait_a_moment(&spins);
+    }
 }
 
 bool row_calls_settle(void)
 {
-    if (bide_atomic_exchange(&calls_pending, 0, acquire) == 0)
-        return false;
-    flush_calls();
-    return true;
+    bool began = interruptible_begins();
+    uint32_t pending = bide_atomic_exchange(&calls_pending, 0, acquire);
+    if (pending != 0)
+        flush_calls(pending - 1);
+    return began || pending != 0;
 }
 
 static void calls_destroy(void *object)
 {
     PRIMITIVE_OBJECT(calls, calls);
     bide_atomic_store(&calls->free, 1, release);
-    flush_calls();
+    bide_atomic_store(&calls->over, 1, release);
+    flush_calls(calls->pool);
+    if (calls->pool == ANOTHER)
+        flush_calls(USUAL);
 }
 
 static const primitive calls_row = {
@@ -412,6 +484,77 @@ static const primitive calls_row = {
     .wake = calls_wake,
     .is_idle = always_idle,
     .destroy = calls_destroy,
+};
+
+static const primitive calls_of_another_row = {
+    .name = "a blocking call of another pool",
+    .object_size = sizeof(calls),
+    .waiter_size = sizeof(bide_blocking_call),
+    .init = calls_of_another_init,
+    .begin = calls_begin,
+    .wake = calls_wake,
+    .is_idle = always_idle,
+    .destroy = calls_destroy,
+};
+
+/* ---- A blocking call that may be interrupted, under way ---- */
+
+static void interruptible_init(void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    open_blocking(INTERRUPTING);
+    calls->pool = INTERRUPTING;
+    bide_atomic_init(&calls->free, 0);
+    calls->fd = eventfd(0, EFD_CLOEXEC);
+    if (calls->fd < 0)
+        abort();
+}
+
+static int interruptible_call(void *argument)
+{
+    uint64_t count;
+    return read(((calls *)argument)->fd, &count, sizeof count) < 0 ? -errno : 0;
+}
+
+static bide_awaiter *interruptible_begin(void *waiter, void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    if (bide_atomic_load(&calls->free, relaxed) != 0)
+        bide_atomic_store(&calls_pending, 1 + INTERRUPTING, release);
+    bide_atomic_store(&interruptible_queued, 1, release);
+    return bide_blocking_run_interruptible(waiter, blocking[INTERRUPTING], interruptible_call,
+                                           object);
+}
+
+static void interruptible_wake(void *object)
+{
+    PRIMITIVE_OBJECT(calls, calls);
+    const uint64_t one = 1;
+    bide_atomic_store(&calls->free, 1, release);
+    if (write(calls->fd, &one, sizeof one) != (ssize_t)sizeof one)
+        abort();
+    flush_calls(INTERRUPTING);
+}
+
+void row_is_interrupted(void)
+{
+    bide_atomic_store(&calls_pending, 1 + INTERRUPTING, release);
+}
+
+static void interruptible_destroy(void *object)
+{
+    close(((calls *)object)->fd);
+}
+
+static const primitive interruptible_row = {
+    .name = "a blocking call that is interrupted",
+    .object_size = sizeof(calls),
+    .waiter_size = sizeof(bide_blocking_call),
+    .init = interruptible_init,
+    .begin = interruptible_begin,
+    .wake = interruptible_wake,
+    .is_idle = always_idle,
+    .destroy = interruptible_destroy,
 };
 
 /* ---- All of them ---- */
@@ -431,6 +574,9 @@ static const row others[] = {
     {&schedule_row, ROW_MOVES | ROW_BY_ITSELF | ROW_NOT_CUT | ROW_IS_FRAME},
     {&sleep_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},
     {&calls_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME},
+    {&calls_of_another_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME},
+    {&interruptible_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME | ROW_ALONE |
+                             ROW_NOT_DESTROYED | ROW_IS_INTERRUPTED},
 };
 
 enum { OTHERS = sizeof others / sizeof others[0] };

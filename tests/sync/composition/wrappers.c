@@ -31,6 +31,8 @@ const char *const wrapper_names[WRAPPERS] = {
     [WRAP_CHILD_TOLD] = "child that is told",
     [WRAP_SPAWNS] = "child that spawns",
     [WRAP_GENERATOR] = "generator",
+    [WRAP_FORKED] = "forked child",
+    [WRAP_FORK_CALLED] = "child that a fork calls",
 };
 
 bool wrapper_takes(wrapper_kind kind)
@@ -43,6 +45,8 @@ bool wrapper_takes(wrapper_kind kind)
     case WRAP_CHILD_MOVES:
     case WRAP_CHILD_TOLD:
     case WRAP_GENERATOR:
+    case WRAP_FORKED:
+    case WRAP_FORK_CALLED:
         return true;
     default:
         return false;
@@ -265,6 +269,67 @@ bide_coroutine(spawning_layer_body)
     bide_end();
 }
 
+/*
+ * How many are on a deque of a pool, and then in a ring, without having been posted, because they fork; and whether one
+ * of them has gone on. (Elsewhere a parent goes on when its child has ended.)
+ */
+static bide_atomic(uint32_t) parents_aside;
+static bide_atomic(uint32_t) parents_gone_on;
+
+bool layers_settle(cell *c)
+{
+    uint32_t spins = 0;
+    if (bide_atomic_load(&parents_aside, acquire) == 0 &&
+        bide_atomic_load(&parents_gone_on, relaxed) == 0)
+        return false;
+    while (bide_atomic_load(&parents_aside, acquire) != 0)
+        wait_a_moment(&spins);
+    bide_atomic_store(&parents_gone_on, 0, relaxed);
+    place_look_again(c->setting->home);
+    place_look_again(c->setting->away);
+    return true;
+}
+
+struct forked_child {
+    bide_forking forking;
+    layer *layer;
+};
+
+bide_forking_coroutine(forked_child_body)
+{
+    bide_begin(forked_child_body, struct forked_child * self);
+    witness_begins(&self->layer->witness, bide_this_frame());
+    bide_await_status(self->layer->witness.status,
+                      cell_make(self->layer->cell, self->layer->index + 1));
+    witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
+    bide_return(self->layer->witness.status);
+    bide_end();
+}
+
+/* What is forked or called ends with is its own error; the first wait tells it. */
+bide_forking_coroutine(forking_layer_body)
+{
+    bide_begin(forking_layer_body, struct forking_layer * self);
+    witness_moved(&self->layer->witness, bide_this_frame(), self->layer->place);
+    if (self->layer->kind == WRAP_FORK_CALLED) {
+        bide_try(
+            bide_fork_call(self, struct forked_child, &forked_child_body, layer = self->layer));
+    } else {
+        self->counted =
+            self->layer->place->kind == PLACE_POOL && self->layer->place->strand == NULL;
+        if (self->counted)
+            bide_atomic_fetch_add(&parents_aside, 1, relaxed);
+        bide_await(bide_fork(self, struct forked_child, &forked_child_body, layer = self->layer));
+        if (self->counted) {
+            bide_atomic_store(&parents_gone_on, 1, relaxed);
+            bide_atomic_fetch_sub(&parents_aside, 1, release);
+        }
+        bide_try(bide_fork_join(self));
+    }
+    witness_moved(&self->layer->witness, bide_this_frame(), self->layer->place);
+    bide_end();
+}
+
 /* ---- Making ---- */
 
 static int then_passes(void *argument, int status)
@@ -362,6 +427,10 @@ bide_awaiter *layer_make(layer *self)
         return bide_task_init(&self->of.spawning.task, &spawning_layer_body);
     case WRAP_GENERATOR:
         return make_generator(self);
+    case WRAP_FORKED:
+    case WRAP_FORK_CALLED:
+        self->of.forking.layer = self;
+        return bide_forking_init(&self->of.forking.forking, &forking_layer_body);
     default:
         return make_when(self);
     }

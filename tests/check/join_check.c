@@ -1,6 +1,7 @@
 /*
  * The deque of joins: halves that are popped, stolen, waited for and helped with at once. Each runs
- * once, its joiner sees what it has written, and a joiner runs nothing foreign while it waits.
+ * once, its joiner sees what it has written, and a joiner runs nothing foreign while it waits. And a
+ * pool's worker that sleeps, or is about to, is woken for a half.
  */
 #include "bide/check.h"
 #include "bide/join.h"
@@ -201,10 +202,101 @@ static void setup_foreign(void *p)
 SCENARIO(not_helped_leaf, "a_joiner_leaves_alone_what_comes_after", .setup = setup_foreign,
          .threads = {join_one, thief_with_other_work});
 
+/* ---- A worker of a pool that sleeps, or is about to ---- */
+
+/* The first half ends only when the second has run: so another worker has to run that. */
+typedef struct pooled {
+    bide_thread_pool *pool;
+    bide_atomic(uint32_t) ran;
+    int result;
+} pooled;
+
+static void nothing(void *p)
+{
+    (void)p;
+}
+
+static void await_the_other(void *p)
+{
+    pooled *s = p;
+    while (bide_atomic_load(&s->ran, relaxed) == 0)
+        bide_platform.wait(&s->ran, 0, BIDE_FOREVER);
+}
+
+static void run_other(void *p)
+{
+    pooled *s = p;
+    bide_plain_store(&s->result, 42);
+    bide_atomic_store(&s->ran, 1, relaxed);
+    bide_platform.wake(&s->ran, 1);
+}
+
+/* In the place of the first worker. Its thread is not run; the second one's is. */
+static void join_in_pool(void *p, void (*first)(void *argument), void (*second)(void *argument))
+{
+    pooled *s = p;
+    bide_join_here_ = &s->pool->workers[0].join;
+    bide_join(first, s, second, s);
+    bide_join_here_ = NULL;
+}
+
+static void setup_pool(void *p)
+{
+    pooled *s = p;
+    s->pool = bide_pool_make_(2);
+    bide_atomic_init(&s->ran, 0);
+    s->result = 0;
+}
+
+/* The pool knows of joins, and the deque's owner has been told of nobody that sleeps. */
+static void setup_pool_that_joined(void *p)
+{
+    setup_pool(p);
+    join_in_pool(p, nothing, nothing);
+}
+
+static void join_that_meets(void *p)
+{
+    pooled *s = p;
+    join_in_pool(p, await_the_other, run_other);
+    bide_check_assert(bide_plain_load(&s->result) == 42);
+    bide_pool_end_(s->pool);
+}
+
+static void work(void *p)
+{
+    bide_pool_work_(&((pooled *)p)->pool->workers[1]);
+}
+
+static void finish_pool(void *p)
+{
+    bide_pool_free_(((pooled *)p)->pool);
+}
+
+static const bide_check_scenario first_push = {.name = "the_first_join_of_a_pool_wakes_a_worker",
+                                               .size = sizeof(pooled),
+                                               .cxx20_release_sequences = true,
+                                               .setup = setup_pool,
+                                               .threads = {join_that_meets, work},
+                                               .finish = finish_pool,
+                                               .never_spurious = true,
+                                               .preemptions = 1};
+
+static const bide_check_scenario later_push = {.name =
+                                                   "a_join_wakes_a_worker_that_is_about_to_sleep",
+                                               .size = sizeof(pooled),
+                                               .cxx20_release_sequences = true,
+                                               .setup = setup_pool_that_joined,
+                                               .threads = {join_that_meets, work},
+                                               .finish = finish_pool,
+                                               .never_spurious = true,
+                                               .preemptions = 1};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one, &one_two_thieves, &two, &two_stolen, &again, &full, &helped, &not_helped_leaf, NULL};
+        &one,    &one_two_thieves, &two,        &two_stolen, &again, &full,
+        &helped, &not_helped_leaf, &first_push, &later_push, NULL};
     static const char *const files[] = {"join_deque.h", "join.c", NULL};
     static const bide_check_reason reasons[] = {
         {"bide_join_put_", "load", "&deque->top", "relaxed",
@@ -215,8 +307,9 @@ int main(int argc, char **argv)
          "the joiner would have to read what is written after it asked: RC11 has no such loads"},
         {"bide_join_alerted_", "exchange", "&deque->alert", "relaxed",
          "the joiner would have to read what is written after it asked: RC11 has no such loads; "
-         "and "
-         "the pool, whose workers acquire by it, is not in these scenarios"},
+         "and an owner that sees POOL before the fence of the one worker leaves it a half to see"},
+        {"is_there", "fetch_or", "&deque->alert", "relaxed",
+         "an owner that sees POOL before the fence of the one worker leaves it a half to see"},
         {NULL, NULL, NULL, NULL, NULL},
     };
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});

@@ -277,7 +277,7 @@ leave_out='check single standard widths pipeline' share=1/16 \
 # (lld links what is sanitized in two thirds of the time)
 faster=
 ! command -v ld.lld >/dev/null || faster=lld
-CC_LD=$faster CXX_LD=$faster leave_out='check standard steps widths pipeline' share=1/16 \
+CC_LD=$faster CXX_LD=$faster leave_out='check standard steps widths pipeline dump' share=1/16 \
     configuration 'clang ASan+UBSan -O0' build/clang-asan-o0 clang clang++ -Ddebug=true -Doptimization=0 \
     $lines $address $lundef
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # gdb's commands for coroutines (scripts/gdb/bide.py), in a program that is stopped and in its core file, as gcc and
 # clang compile it, with and without optimisation and debug information: gdb_test.sh ROOT. Prints a line a case, in TAP.
-# By the compilers that BIDE_COMPILERS names, and not in standard C then, or both; with the library BIDE_LIBRARY, or one
-# compiled alike.
+# By the compilers that BIDE_COMPILERS names, and then neither in standard C nor without debug information, or both;
+# with the library BIDE_LIBRARY, or one compiled alike.
 set -u
 root=$1
 cd "$root" || exit 1
@@ -143,7 +143,10 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
     compilers=$((compilers + 1))
     # What the optimiser leaves of the arguments is found, with debug information or without.
     for variant in '-O0 -g:-O0 -g:all' '-O2 -g:-O2 -g:all' '-O2 -g -DBIDE_STANDARD_C=1:-O2:all' '-O2:-O2:tasks'; do
-        [ -z "${BIDE_COMPILERS-}" ] || [ "${variant#*STANDARD}" = "$variant" ] || continue
+        case "${BIDE_COMPILERS-}:$variant" in
+        :* | *' -g:-O'[02]' -g:all') ;;
+        *) continue ;;
+        esac
         program_flags=${variant%%:*} rest=${variant#*:}
         parts=${rest#*:}
         [ "$parts" = all ] && parts='tasks chain own nothing values'

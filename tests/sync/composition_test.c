@@ -345,8 +345,8 @@ static bool is_slow(void)
 
 static size_t most_of(const table *t)
 {
-    static const uint32_t most_of_kind[TABLE_KINDS] = {60000, 4000, 100, 100};
-    static const uint32_t most_with_pool[TABLE_KINDS] = {2500, 300, 0, 0};
+    static const uint32_t most_of_kind[TABLE_KINDS] = {30000, 2000, 100, 100};
+    static const uint32_t most_with_pool[TABLE_KINDS] = {1250, 150, 0, 0};
     bool with_pool = is_with_pool(&settings[t->setting]);
     uint32_t usual = (with_pool ? most_with_pool : most_of_kind)[t->kind];
     size_t most = rounds_of(is_slow() ? usual / 10 : usual);

@@ -28,8 +28,8 @@ check-long: ## the same with more compilers, checkers and processors, the long t
 
 bench: ## run every benchmark, or BENCH=name; stdout holds only JSON lines
 	@scripts/install.sh bench
-	@{ scripts/configure.sh build $(OPTIMISED) -Dbenchmarks=true && \
-		meson compile -C build $(if $(BENCH),bench/$(BENCH):executable,benchmarks); } >&2
+	@{ scripts/configure.sh build $(OPTIMISED) -Dbenchmarks=true -Dexamples=true && \
+		meson compile -C build $(if $(BENCH),bench/$(BENCH),benchmarks); } >&2
 	@scripts/bench.sh $(BENCH)
 
 install: ## install the libraries under PREFIX (/usr/local), below DESTDIR if given

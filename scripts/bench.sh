@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs one benchmark, or all of them: bench.sh [NAME]. Each is build/bench/NAME, followed
-# by bench/peers/NAME.sh where there are peers that are not C programs.
+# by bench/peers/NAME.sh where there are peers that are not C programs; or bench/NAME.sh,
+# whose programs are build/bench/NAME_*.
 # JSON lines go to stdout, everything else to stderr.
 
 set -u -o pipefail
@@ -10,7 +11,17 @@ known() {
     case $1 in
     */*) return 1 ;;
     esac
-    [ -f "build/bench/$1" ] && [ -x "build/bench/$1" ]
+    scripted "$1" || { [ -f "build/bench/$1" ] && [ -x "build/bench/$1" ]; }
+}
+
+# Whether the benchmark is a script, one of whose programs is built.
+scripted() {
+    local program
+    [ -f "bench/$1.sh" ] || return 1
+    for program in "build/bench/$1"_*; do
+        [ -f "$program" ] && [ -x "$program" ] && return 0
+    done
+    return 1
 }
 
 # Keeps on stdout only the lines that are JSON objects.
@@ -27,6 +38,13 @@ only_json() {
 status=0
 run() {
     local name=$1
+    if scripted "$name"; then
+        bash "bench/$name.sh" </dev/null | only_json || {
+            echo "bench.sh: $name failed" >&2
+            status=1
+        }
+        return
+    fi
     "build/bench/$name" </dev/null | only_json || {
         echo "bench.sh: $name failed" >&2
         status=1
@@ -49,8 +67,12 @@ if [ $# -gt 0 ]; then
 fi
 
 ran=0
-for path in build/bench/*; do
+for path in build/bench/* bench/*.sh; do
     name=${path##*/}
+    name=${name%.sh}
+    if [ -f "bench/${name%%_*}.sh" ] && [ "$name" != "${name%%_*}" ]; then
+        continue # a program of that script's
+    fi
     if known "$name"; then
         run "$name"
         ran=$((ran + 1))

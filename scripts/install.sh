@@ -26,6 +26,8 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
 bench="$demo liburing-dev g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's own, for the peers in C++20.
 newer='clang-19'
+# Servers and readers that bide's are measured beside (taskset is util-linux's).
+servers='liburing-dev libuv1-dev librust-tokio-dev libboost-dev util-linux fio'
 # The queues and channels that bide's are measured beside.
 queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev libconcurrentqueue-dev libreaderwriterqueue-dev libtbb-dev liburcu-dev'
 
@@ -43,7 +45,7 @@ build) packages=$build commands=$build_commands ;;
 demo) packages=$demo commands=$demo_commands ;;
 check) packages=$check commands=$check_commands ;;
 check-long) packages=$long commands=$long_commands optional=$matrix ;;
-bench) packages=$bench commands=$bench_commands optional="$newer $queues" ;;
+bench) packages=$bench commands=$bench_commands optional="$newer $queues $servers" ;;
 *)
     echo "usage: scripts/install.sh build|demo|check|check-long|bench"
     exit 2

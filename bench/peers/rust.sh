@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 src=bench/peers/$1_$2.rs
 out=build/bench/peers-$2
 case $2 in
-tokio) wanted='{ version = "1", default-features = false, features = ["macros", "rt", "rt-multi-thread", "sync", "time"] }' ;;
+tokio) wanted='{ version = "1", default-features = false, features = ["macros", "io-util", "net", "rt", "rt-multi-thread", "sync", "time"] }' ;;
 *) wanted='"1"' ;;
 esac
 crates=/usr/share/cargo/registry # where Debian's packages of crates are

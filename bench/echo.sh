@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Echo over TCP: each server on one processor, the client (echo_client.c) on another, in turns. JSON lines on stdout:
+# medians of the requests a second, of the latency's 99th percentile, and of the processor time that a request takes of
+# the server's (which moves less when others use the machine); on stderr also how busy the client was.
+# Usage: bench/echo.sh [SUBJECT...]; ECHO_TURNS and ECHO_SECONDS (a turn) in the environment make it longer or shorter.
+set -eu
+
+cd "$(dirname "$0")/.."
+turns=${ECHO_TURNS:-5}
+seconds=${ECHO_SECONDS:-0.6}
+client=build/bench/echo_client
+if ! command -v taskset >/dev/null 2>&1 || [ "$(nproc)" -lt 2 ]; then
+    echo "echo.sh: skipped: two processors and taskset are needed" >&2
+    exit 0
+fi
+if ! [ -x "$client" ]; then
+    echo "echo.sh: skipped: the client needs liburing (liburing-dev)" >&2
+    exit 0
+fi
+ulimit -n "$(ulimit -H -n)"
+
+asio() {
+    src=bench/peers/echo_asio.cpp
+    out=build/bench/peers-asio
+    if ! command -v g++ >/dev/null 2>&1 ||
+        { [ ! -f /usr/include/asio.hpp ] && [ ! -f /usr/include/boost/asio.hpp ]; }; then
+        echo "echo.sh: asio is skipped: g++ or Asio (libasio-dev, libboost-dev) is missing" >&2
+        return 0
+    fi
+    if [ ! -f "$out/echo" ] || [ "$src" -nt "$out/echo" ]; then
+        mkdir -p "$out"
+        g++ -std=c++20 -O2 -DNDEBUG -pthread -o "$out/echo" "$src" >&2
+    fi
+    echo "$out/echo"
+}
+
+# The program of a subject, with what stands before its --port.
+program() {
+    case $1 in
+    bide-*) built build/examples/echo "env BIDE_IO=${1#bide-}" ;;
+    raw-epoll) built build/bench/echo_raw_epoll ;;
+    raw-uring) built build/bench/echo_raw_uring ;;
+    libuv) built build/bench/echo_uv ;;
+    asio) asio ;;
+    go) sh bench/peers/go.sh echo ;;
+    tokio) sh bench/peers/rust.sh echo tokio ;;
+    *) echo "echo.sh: there is no subject $1" >&2 ;;
+    esac
+}
+
+built() {
+    if [ -x "$1" ]; then
+        echo "${2-} $1"
+    else
+        echo "echo.sh: $1 is not built, so its subject is skipped" >&2
+    fi
+}
+
+folder=$(mktemp -d)
+server=
+stop() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    [ -z "$server" ] || wait "$server" 2>/dev/null || true
+    server=
+}
+trap 'stop; rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+mkfifo "$folder/line"
+
+# turn SUBJECT CONNECTIONS SIZE: one line of the client's, or none when the server does not run.
+turn() {
+    threads=
+    case $1 in bide-*) threads='--threads 1' ;; esac
+    # shellcheck disable=SC2046,SC2086 # a program and its arguments
+    taskset -c 0 $(cat "$folder/$1") --port 0 $threads >"$folder/line" </dev/null &
+    server=$!
+    exec 3<"$folder/line"
+    line=
+    read -r line <&3 || true
+    if [ -n "$line" ]; then
+        timeout 20 taskset -c 1 "$client" "${line##* }" "$2" "$3" 0.15 "$seconds" "$server" || true
+    fi
+    stop
+    exec 3<&-
+}
+
+# Column $2 of the file: its median.
+median() {
+    cut -d ' ' -f "$2" "$1" | sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
+}
+
+[ $# -gt 0 ] || set -- bide-uring bide-epoll raw-uring raw-epoll libuv asio go tokio
+subjects=
+for subject; do
+    program "$subject" >"$folder/$subject"
+    [ ! -s "$folder/$subject" ] || subjects="$subjects $subject"
+done
+
+status=0
+for size in 64 16384; do
+    for connections in 50 1000; do
+        for subject in $subjects; do
+            : >"$folder/figures-$subject"
+        done
+        round=0
+        while [ "$round" -lt "$turns" ]; do
+            for subject in $subjects; do
+                turn "$subject" "$connections" "$size" >>"$folder/figures-$subject"
+            done
+            round=$((round + 1))
+        done
+        for subject in $subjects; do
+            figures=$folder/figures-$subject
+            if [ "$(wc -l <"$figures")" -lt "$turns" ]; then
+                echo "echo.sh: $subject failed with $connections connections, $size bytes" >&2
+                status=1
+                continue
+            fi
+            params="\"connections\": $connections, \"size\": $size"
+            printf '{"bench": "echo", "subject": "%s", "value": %s, "unit": "requests/s", "params": {%s}}\n' \
+                "$subject" "$(median "$figures" 2)" "$params"
+            printf '{"bench": "echo", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "p99"}}\n' \
+                "$subject" "$(median "$figures" 6)" "$params"
+            printf '{"bench": "echo", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "processor"}}\n' \
+                "$subject" "$(median "$figures" 14)" "$params"
+            echo "echo.sh: $subject: the client was busy for $(median "$figures" 10) of its time," \
+                "$(median "$figures" 12) answers a poll; p99.9 $(median "$figures" 8) us" >&2
+        done
+    done
+done
+exit "$status"

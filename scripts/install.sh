@@ -8,9 +8,9 @@ exec >&2
 
 # In a list, a|b is satisfied by either, patterns allowed; a is the one to install.
 build='gcc libc6-dev meson ninja-build'
-demo="$build zlib1g-dev pkgconf|pkg-config"
+demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl
-    coreutils util-linux gdb libuv1-dev libglib2.0-dev libevent-dev liburing-dev"
+    coreutils util-linux gdb libuv1-dev libglib2.0-dev libevent-dev"
 long="$check valgrind"
 # For those of check-long's configurations that are skipped without: compilers, their
 # runtimes and linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's
@@ -23,7 +23,7 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     qemu-user xz-utils
     gcc-arm-none-eabi qemu-system-arm
     clang-tidy cppcheck abigail-tools'
-bench="$demo liburing-dev g++ clang libdisruptor-java default-jdk-headless golang-go"
+bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's own, for the peers in C++20.
 newer='clang-19'
 # Servers and readers that bide's are measured beside (taskset is util-linux's).

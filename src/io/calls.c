@@ -140,12 +140,16 @@ static ptrdiff_t do_connect(bide_io_operation *operation)
     socklen_t length = sizeof error;
     if (operation->flags == 0) {
         operation->flags = 1;
-        if (connect(fd, &address->any.generic, address->length) == 0)
+        int failed = 0;
+        do { /* one that was interrupted may go on; the next says so */
+            failed = connect(fd, &address->any.generic, address->length) == 0 ? 0 : errno;
+        } while (failed == EINTR);
+        if (failed == 0 || failed == EISCONN)
             return 0;
-        /* (of a Unix socket whose line of connections is full: -EAGAIN; nothing tells of room) */
-        return errno == EINPROGRESS || errno == EINTR ? -EAGAIN
-               : errno == EAGAIN                      ? -ECONNREFUSED
-                                                      : -errno;
+        /* (of a Unix socket whose line of connections is full: EAGAIN; nothing tells of room) */
+        return failed == EINPROGRESS || failed == EALREADY ? -EAGAIN
+               : failed == EAGAIN                          ? -ECONNREFUSED
+                                                           : -failed;
     }
     struct pollfd asked = {fd, POLLOUT, 0};
     if (poll(&asked, 1, 0) == 0)

@@ -1,0 +1,205 @@
+/*
+ * Each system call of a loop, and each allocation, made to fail in turn: a clear errno, and nothing is left. A call that
+ * is interrupted is made again.
+ */
+#define _GNU_SOURCE
+#include "faults.h"
+
+#include <bide/bide.h>
+
+#include <errno.h>
+
+/* A connection over which five bytes go there and back. */
+struct talk {
+    bide_task task;
+    bide_descriptor listener, one, other;
+    bide_io_operation operation;
+    bide_address address;
+    char buffer[8];
+};
+
+bide_coroutine(talk_body)
+{
+    bide_begin(talk_body, struct talk * self);
+    bide_descriptor_init_closed(&self->listener);
+    bide_descriptor_init_closed(&self->one);
+    bide_descriptor_init_closed(&self->other);
+    bide_address_ip(&self->address, "127.0.0.1", 0);
+    bide_try(bide_listen(&self->operation, &self->listener, &self->address, 4));
+    bide_local_address(&self->listener, &self->address);
+    bide_try(bide_connect(&self->operation, &self->one, &self->address));
+    bide_try(bide_accept(&self->operation, &self->listener, &self->other, NULL));
+    bide_try(bide_send(&self->operation, &self->one, "hello", 5));
+    bide_try(bide_recv(&self->operation, &self->other, self->buffer, sizeof self->buffer));
+    bide_try(bide_send(&self->operation, &self->other, self->buffer, self->operation.count));
+    bide_try(bide_recv(&self->operation, &self->one, self->buffer, sizeof self->buffer));
+    bide_finally();
+    bide_close(&self->one);
+    bide_close(&self->other);
+    bide_close(&self->listener);
+    bide_end();
+}
+
+static int talk(void *argument)
+{
+    struct talk frame;
+    bide_loop *loop;
+    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    int status = bide_loop_create(&loop, &options);
+    (void)argument;
+    if (status < 0)
+        return status;
+    status = bide_loop_wait(loop, bide_task_init(&frame.task, &talk_body));
+    bide_loop_destroy(loop);
+    return status;
+}
+
+/* Waits for what comes later, so that it is told by the kernel. */
+struct sender {
+    bide_task task;
+    bide_descriptor *to;
+    bide_sleep pause;
+    bide_io_operation operation;
+};
+
+bide_coroutine(sender_body)
+{
+    bide_begin(sender_body, struct sender * self);
+    bide_try(bide_sleep_for(&self->pause, 1000000));
+    bide_try(bide_send(&self->operation, self->to, "hello", 5));
+    bide_end();
+}
+
+static int wait_for_five(void *argument)
+{
+    struct sender sender;
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    bide_io_operation operation;
+    bide_descriptor one, other;
+    char buffer[8];
+    bide_loop *loop;
+    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    int status = bide_loop_create(&loop, &options);
+    (void)argument;
+    if (status < 0)
+        return status;
+    assert_int_equal(bide_loop_wait(loop, bide_socket_pair(&operation, &one, &other)), 0);
+    sender.to = &other;
+    bide_spawn(&spawned, bide_loop_context(loop), bide_task_init(&sender.task, &sender_body));
+    status = bide_loop_wait(loop, bide_recv(&operation, &one, buffer, sizeof buffer));
+    int sent = bide_loop_wait(loop, bide_event_wait(&wait, &spawned.ended));
+    bide_close(&one);
+    bide_close(&other);
+    bide_loop_destroy(loop);
+    return status < 0 ? status : sent;
+}
+
+static void each_call_that_fails_is_reported(void **state)
+{
+    static const struct {
+        fault function;
+        int error;
+    } faults[] = {
+        {FAULT_MALLOC, ENOMEM},   {FAULT_ALIGNED_ALLOC, ENOMEM}, {FAULT_EPOLL_CREATE1, EMFILE},
+        {FAULT_SOCKET, EMFILE},   {FAULT_ACCEPT4, EMFILE},       {FAULT_ACCEPT4, ECONNABORTED},
+        {FAULT_CONNECT, EACCES},  {FAULT_SEND, ECONNRESET},      {FAULT_SEND, EPIPE},
+        {FAULT_RECV, ECONNRESET},
+    };
+    (void)state;
+    assert_int_equal(talk(NULL), 0); /* (what is kept from one loop to the next is there now) */
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, talk, NULL), 1, 10);
+    for (unsigned nth = 1; nth <= 2; nth++) { /* (the third takes out what goes anyway) */
+        faults_clear();
+        faults_fail(FAULT_EPOLL_CTL, nth, 1, ENOSPC);
+        assert_int_equal(wait_for_five(NULL), -ENOSPC);
+    }
+    faults_clear();
+}
+
+static void a_call_that_is_interrupted_is_made_again(void **state)
+{
+    static const fault functions[] = {FAULT_ACCEPT4, FAULT_CONNECT, FAULT_SEND, FAULT_RECV};
+    (void)state;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        assert_in_range(faults_survive_each_n(functions[i], 1, EINTR, talk, NULL), 1, 10);
+        assert_in_range(faults_survive_each_n(functions[i], 3, EINTR, talk, NULL), 1, 10);
+    }
+    faults_survive_each_n(FAULT_EPOLL_WAIT, 1, EINTR, wait_for_five, NULL);
+}
+
+static void short_reads_and_writes_lose_nothing(void **state)
+{
+    (void)state;
+    faults_clear();
+    faults_shorten_writes(1);
+    assert_int_equal(talk(NULL), 0);
+    assert_in_range(faults_calls(FAULT_SEND), 6, 10); /* five calls for the first five bytes */
+    faults_clear();
+}
+
+/* Where there is no io_uring, and BIDE_IO does not say otherwise, epoll takes over and says why. */
+static void a_loop_says_why(void **state)
+{
+    bide_loop *loop;
+    (void)state;
+    setenv("BIDE_IO", "epoll", 1);
+    assert_int_equal(bide_loop_create(&loop, NULL), 0);
+    assert_string_equal(bide_loop_backend(loop).name, "epoll");
+    assert_string_equal(bide_loop_backend(loop).why, "BIDE_IO asks for it");
+    bide_loop_destroy(loop);
+    unsetenv("BIDE_IO");
+    assert_int_equal(bide_loop_create(&loop, NULL), 0);
+    bide_loop_back_end back_end = bide_loop_backend(loop);
+    if (back_end.error != 0)
+        assert_string_equal(back_end.why, "an io_uring was refused");
+    else
+        assert_string_equal(back_end.why, "the kernel lets this process have an io_uring");
+    bide_loop_destroy(loop);
+}
+
+static void addresses_are_parsed_and_printed(void **state)
+{
+    static const char *const good[][2] = {
+        {"127.0.0.1:80", "127.0.0.1:80"},
+        {"[::1]:443", "[::1]:443"},
+        {"[fe80::1%7]:5", "[fe80::1%7]:5"},
+        {"unix:/run/x", "unix:/run/x"},
+        {"unix:@hidden", "unix:@hidden"},
+        {"0.0.0.0:0", "0.0.0.0:0"},
+        {"255.255.255.255:65535", "255.255.255.255:65535"},
+    };
+    static const char *const bad[] = {
+        "",           ":",     "1.2.3.4", "1.2.3.4:",    "1.2.3.4:65536", "1.2.3.4:-1",
+        "1.2.3:80",   "::1:5", "[::1:80", "[1.2.3.4]:5", "name.at:9",     "[::1%none-such]:1",
+        "1.2.3.4:8x", "unix:",
+    };
+    bide_address address;
+    char text[BIDE_ADDRESS_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(bide_address_parse(&address, good[i][0]), 0);
+        assert_int_equal(bide_address_print(&address, text, sizeof text), strlen(good[i][1]));
+        assert_string_equal(text, good[i][1]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(bide_address_parse(&address, bad[i]), -EINVAL);
+    assert_int_equal(bide_address_parse(&address, "8080"), 0);
+    assert_int_equal(bide_address_port(&address), 8080);
+    char path[200] = "unix:/";
+    memset(path + 6, 'x', 150);
+    assert_int_equal(bide_address_parse(&address, path), -ENAMETOOLONG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_call_that_fails_is_reported),
+        cmocka_unit_test(a_call_that_is_interrupted_is_made_again),
+        cmocka_unit_test(short_reads_and_writes_lose_nothing),
+        cmocka_unit_test(a_loop_says_why),
+        cmocka_unit_test(addresses_are_parsed_and_printed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -32,6 +32,7 @@
 #include "bide/file.h"
 #include "bide/loop.h"
 #include "bide/socket.h"
+#include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
 
 /* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"

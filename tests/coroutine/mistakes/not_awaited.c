@@ -16,6 +16,7 @@ static bide_unbounded_channel(int) unbounded_channel;
 static bide_watch_receiver(int) receiver;
 static bide_cyclic_barrier_token token;
 static int element;
+static bide_stream stream;
 static struct forker {
     bide_forking forking;
     int n;
@@ -58,6 +59,21 @@ void awaits_nothing(void)
     bide_send_to(0, 0, 0, 0, 0);                                        // HERE
     bide_sendmsg(0, 0, 0, 0);                                           // HERE
     bide_socket_pair(0, 0, 0);                                          // HERE
+    bide_copy(0, 0, 0, 0);                                              // HERE
+    bide_reader_fill(0, 0, 0);                                          // HERE
+    bide_reader_read(0, 0, 0, 0);                                       // HERE
+    bide_reader_read_exact(0, 0, 0, 0);                                 // HERE
+    bide_reader_read_line(0, 0);                                        // HERE
+    bide_reader_read_until(0, 0, 0);                                    // HERE
+    bide_reader_skip(0, 0, 0);                                          // HERE
+    bide_writer_end(0, 0);                                              // HERE
+    bide_writer_flush(0, 0);                                            // HERE
+    bide_writer_write(0, 0, 0, 0);                                      // HERE
+    bide_writer_write_vectors(0, 0, 0, 0);                              // HERE
+    bide_stream_ended(0, 0);                                            // HERE
+    bide_stream_end_output(0, stream);                                  // HERE
+    bide_stream_read(0, stream, 0, 1);                                  // HERE
+    bide_stream_write(0, stream, 0, 1);                                 // HERE
     bide_allocate(0, 0, 0, 0, 0);                                       // HERE
     bide_make_directory(0, 0, 0);                                       // HERE
     bide_open(0, 0, 0, 0, 0);                                           // HERE

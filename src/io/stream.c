@@ -1,0 +1,908 @@
+/*
+ * Streams, readers and writers.
+ *
+ * An operation of a reader or a writer is a task. Its `ready` attempts it on the buffer alone, so
+ * that what is buffered costs no suspension. Otherwise its body does one operation of the stream
+ * after the other, and attempts it again after each.
+ *
+ *     reader   buffer |......|=========|..........|
+ *                          begin      end        size
+ *
+ * 1. What comes from the stream is added to the buffer at once when the stream's operation has
+ *    ended, whatever that ended with, by the count that it tells. If the coroutine is destroyed in
+ *    the wait, that is done by `finally`, for then the stream's operation has been withdrawn and has
+ *    said what it moved until then. So nothing that has left the stream is lost.
+ * 2. Bytes leave the buffer when the operation ends with 0, all at once. A coroutine that is
+ *    destroyed before it has been told has them put back (`give_back`): no other operation of the
+ *    reader has begun since, so they stand right before `begin`. Only what was read past the buffer,
+ *    or skipped, is gone by and by, and is told of by `count`.
+ * 3. A bide_reader_read past the buffer, which is empty then, asks for no more than the buffer holds.
+ *    So 2 holds for it too: its bytes are copied back.
+ * 4. A writer's buffer is added to by the operation that has counted the bytes, and taken from when
+ *    the stream has said how many it has sent, as in 1.
+ *
+ * The pipe in memory has one reader and one writer, each with a count of its own, as rings have.
+ *
+ * 5. `written` is stored (release) after the bytes, and loaded (acquire) by the reader before it
+ *    copies them. `taken` is stored (release) after they have been copied, and loaded (acquire) by
+ *    the writer before it overwrites them. Each side knows its own count.
+ * 6. `ended` is stored (release) after the last `written`, and loaded (acquire) before `written` is:
+ *    so a reader that finds it has all counted bytes in view. `refused` carries nothing with it, but
+ *    its effect is the other side's to see, so both have the same orders.
+ * 7. No wake-up is lost: each change of 5 and 6 is followed by a set of the other side's event, which
+ *    remembers it; and each side waits for its event only after an attempt, and attempts again after
+ *    each wait.
+ */
+#define _GNU_SOURCE
+#include "bide/stream.h"
+
+#include "bide/coroutine.h"
+
+#include <errno.h>
+#include <string.h>
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is written is not written to, though the system's struct has a place for both. */
+static void *as_data(const void *data)
+{
+    union {
+        const void *given;
+        void *taken;
+    } both = {data};
+    return both.taken;
+}
+
+/* ---- Operations that have ended ---- */
+
+static bool has_ended(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return true;
+}
+
+static int ended_resume(bide_awaiter *awaiter)
+{
+    return ((bide_stream_operation *)(void *)awaiter)->ended.status;
+}
+
+bide_awaiter *bide_stream_ended(bide_stream_operation *operation, int status)
+{
+    static const bide_awaiter_ops ops = {
+        .ready = has_ended,
+        .resume = ended_resume,
+        .name = "bide_stream_ended",
+    };
+    operation->ended.awaiter.ops = &ops;
+    operation->ended.status = status;
+    return &operation->ended.awaiter;
+}
+
+/* ---- Descriptors ---- */
+
+static size_t descriptor_count(const bide_stream_operation *operation)
+{
+    return operation->io.count;
+}
+
+static int descriptor_close(bide_stream stream)
+{
+    return bide_close(stream.object);
+}
+
+static bide_awaiter *socket_read(bide_stream stream, bide_stream_operation *operation, void *data,
+                                 size_t size)
+{
+    return bide_recv(&operation->io, stream.object, data, size);
+}
+
+static bide_awaiter *socket_write(bide_stream stream, bide_stream_operation *operation,
+                                  const void *data, size_t size)
+{
+    return bide_send(&operation->io, stream.object, data, size);
+}
+
+static bide_awaiter *socket_write_vectors(bide_stream stream, bide_stream_operation *operation,
+                                          const struct iovec *vectors, int count)
+{
+    struct msghdr *message = &operation->message.message;
+    memset(message, 0, sizeof *message);
+    message->msg_iov = as_data(vectors);
+    message->msg_iovlen = (size_t)count;
+    return bide_sendmsg(&operation->message.io, stream.object, message, MSG_NOSIGNAL);
+}
+
+static bide_awaiter *socket_end_output(bide_stream stream, bide_stream_operation *operation)
+{
+    return bide_stream_ended(operation, bide_shutdown(stream.object, BIDE_HALF_OUTPUT));
+}
+
+bide_stream bide_stream_of_socket(bide_descriptor *socket)
+{
+    static const bide_stream_table table = {
+        .name = "socket",
+        .read = socket_read,
+        .write = socket_write,
+        .write_vectors = socket_write_vectors,
+        .count = descriptor_count,
+        .end_output = socket_end_output,
+        .close = descriptor_close,
+    };
+    bide_stream stream = {&table, socket};
+    return stream;
+}
+
+static bide_awaiter *file_read(bide_stream stream, bide_stream_operation *operation, void *data,
+                               size_t size)
+{
+    return bide_read(&operation->file, stream.object, data, size);
+}
+
+static bide_awaiter *file_write(bide_stream stream, bide_stream_operation *operation,
+                                const void *data, size_t size)
+{
+    return bide_write(&operation->file, stream.object, data, size);
+}
+
+static bide_awaiter *file_write_vectors(bide_stream stream, bide_stream_operation *operation,
+                                        const struct iovec *vectors, int count)
+{
+    return bide_writev(&operation->file, stream.object, vectors, count, -1);
+}
+
+static bide_awaiter *file_end_output(bide_stream stream, bide_stream_operation *operation)
+{
+    return bide_stream_ended(operation, bide_close(stream.object));
+}
+
+bide_stream bide_stream_of_file(bide_descriptor *file)
+{
+    static const bide_stream_table table = {
+        .name = "file",
+        .read = file_read,
+        .write = file_write,
+        .write_vectors = file_write_vectors,
+        .count = descriptor_count,
+        .end_output = file_end_output,
+        .close = descriptor_close,
+    };
+    bide_stream stream = {&table, file};
+    return stream;
+}
+
+/* ---- Memory ---- */
+
+void bide_memory_pipe_init(bide_memory_pipe *pipe, void *buffer, size_t size)
+{
+    pipe->buffer = buffer;
+    pipe->size = size;
+    bide_atomic_init(&pipe->written, 0);
+    bide_atomic_init(&pipe->taken, 0);
+    bide_atomic_init(&pipe->ended, false);
+    bide_atomic_init(&pipe->refused, false);
+    bide_single_consumer_auto_event_init(&pipe->bytes, false);
+    bide_single_consumer_auto_event_init(&pipe->room, false);
+}
+
+void bide_memory_pipe_end(bide_memory_pipe *pipe)
+{
+    bide_atomic_store(&pipe->ended, true, release); /* 6 */
+    bide_single_consumer_auto_event_set(&pipe->room);
+    bide_single_consumer_auto_event_set(&pipe->bytes);
+}
+
+void bide_memory_pipe_refuse(bide_memory_pipe *pipe)
+{
+    bide_atomic_store(&pipe->refused, true, release); /* 6 */
+    bide_single_consumer_auto_event_set(&pipe->room);
+    bide_single_consumer_auto_event_set(&pipe->bytes);
+}
+
+/* Copies out of the ring, or into it: the bytes from this count on. */
+static void copy_out(const bide_memory_pipe *pipe, size_t from, char *data, size_t count)
+{
+    size_t place = from % pipe->size;
+    size_t first = least(count, pipe->size - place);
+    memcpy(data, pipe->buffer + place, first);
+    memcpy(data + first, pipe->buffer, count - first);
+}
+
+static void copy_in(bide_memory_pipe *pipe, size_t from, const char *data, size_t count)
+{
+    size_t place = from % pipe->size;
+    size_t first = least(count, pipe->size - place);
+    memcpy(pipe->buffer + place, data, first);
+    memcpy(pipe->buffer, data + first, count - first);
+}
+
+static int attempt_take(bide_memory_operation *operation)
+{
+    bide_memory_pipe *pipe = operation->pipe;
+    bool ended = bide_atomic_load(&pipe->ended, acquire); /* 6, before `written` */
+    size_t taken = bide_atomic_load(&pipe->taken, relaxed);
+    size_t count =
+        least(bide_atomic_load(&pipe->written, acquire) - taken, operation->size); /* 5 */
+    if (bide_atomic_load(&pipe->refused, acquire))
+        return -EPIPE;
+    if (count == 0)
+        return ended ? 0 : -EAGAIN;
+    copy_out(pipe, taken, operation->data, count);
+    operation->count = count;
+    bide_atomic_store(&pipe->taken, taken + count, release); /* 5 */
+    bide_single_consumer_auto_event_set(&pipe->room);
+    return 0;
+}
+
+static int attempt_put(bide_memory_operation *operation)
+{
+    bide_memory_pipe *pipe = operation->pipe;
+    size_t written = bide_atomic_load(&pipe->written, relaxed);
+    if (bide_atomic_load(&pipe->refused, acquire) || bide_atomic_load(&pipe->ended, relaxed))
+        return -EPIPE;
+    size_t room = pipe->size - (written - bide_atomic_load(&pipe->taken, acquire)); /* 5 */
+    size_t count = least(room, operation->size - operation->count);
+    if (count != 0) {
+        copy_in(pipe, written, operation->data + operation->count, count);
+        operation->count += count;
+        bide_atomic_store(&pipe->written, written + count, release); /* 5 */
+        bide_single_consumer_auto_event_set(&pipe->bytes);
+    }
+    return operation->count == operation->size ? 0 : -EAGAIN;
+}
+
+static bool memory_ready(bide_awaiter *awaiter)
+{
+    bide_memory_operation *operation =
+        bide_container_of(awaiter, bide_memory_operation, task.frame.awaiter);
+    int status = operation->attempt_(operation);
+    if (status == -EAGAIN)
+        return false;
+    operation->task.frame.error = status;
+    return true;
+}
+
+static bide_next memory_operation_step_(bide_frame *frame, unsigned depth);
+static const bide_coroutine_type *const memory_operation_type_ = &bide_task_type;
+static const bide_coroutine_code memory_operation_code = {
+    memory_operation_step_, "memory_operation", __FILE__, &memory_operation_type_, NULL};
+static const bide_point memory_operation_start =
+    BIDE_POINT_START_READY(memory_ready, &memory_operation_code);
+
+bide_body(memory_operation)
+{
+    bide_begin(memory_operation, bide_memory_operation * self);
+    for (;;) {
+        int status = self->attempt_(self);
+        if (status != -EAGAIN)
+            bide_return(status);
+        bide_try(bide_single_consumer_auto_event_wait(
+            &self->wait, self->attempt_ == attempt_put ? &self->pipe->room : &self->pipe->bytes));
+    }
+    bide_end();
+}
+
+static bide_awaiter *memory_begin(bide_stream_operation *operation, bide_memory_pipe *pipe,
+                                  void *data, size_t size,
+                                  int (*attempt)(bide_memory_operation *operation))
+{
+    bide_memory_operation *memory = &operation->memory;
+    memory->count = 0;
+    if (pipe == NULL)
+        return bide_stream_ended(operation, -EPIPE);
+    memory->pipe = pipe;
+    memory->data = data;
+    memory->size = size;
+    memory->attempt_ = attempt;
+    return bide_task_init(&memory->task, &memory_operation_start);
+}
+
+static bide_awaiter *memory_read(bide_stream stream, bide_stream_operation *operation, void *data,
+                                 size_t size)
+{
+    const bide_memory_end *end = stream.object;
+    return memory_begin(operation, end->input, data, size, attempt_take);
+}
+
+static bide_awaiter *memory_write(bide_stream stream, bide_stream_operation *operation,
+                                  const void *data, size_t size)
+{
+    const bide_memory_end *end = stream.object;
+    return memory_begin(operation, end->output, as_data(data), size, attempt_put);
+}
+
+static size_t memory_count(const bide_stream_operation *operation)
+{
+    return operation->memory.count;
+}
+
+static bide_awaiter *memory_end_output(bide_stream stream, bide_stream_operation *operation)
+{
+    const bide_memory_end *end = stream.object;
+    if (end->output != NULL)
+        bide_memory_pipe_end(end->output);
+    return bide_stream_ended(operation, 0);
+}
+
+static int memory_close(bide_stream stream)
+{
+    const bide_memory_end *end = stream.object;
+    if (end->input != NULL)
+        bide_memory_pipe_refuse(end->input);
+    if (end->output != NULL)
+        bide_memory_pipe_end(end->output);
+    return 0;
+}
+
+bide_stream bide_stream_of_memory(bide_memory_end *end)
+{
+    static const bide_stream_table table = {
+        .name = "memory",
+        .read = memory_read,
+        .write = memory_write,
+        .write_vectors = NULL,
+        .count = memory_count,
+        .end_output = memory_end_output,
+        .close = memory_close,
+    };
+    bide_stream stream = {&table, end};
+    return stream;
+}
+
+/* ---- Reading: on the buffer alone ---- */
+
+void bide_reader_init(bide_reader *reader, bide_stream stream, void *buffer, size_t size)
+{
+    reader->stream = stream;
+    reader->buffer = buffer;
+    reader->size = size;
+    reader->begin = 0;
+    reader->end = 0;
+    reader->has_ended = false;
+    reader->is_reading = false;
+    reader->is_direct = false;
+}
+
+/* What it asks for is not buffered. */
+static int needs_more(const bide_reader_operation *operation)
+{
+    const bide_reader *reader = operation->reader;
+    if (!reader->has_ended)
+        return -EAGAIN;
+    return bide_reader_buffered(reader) != 0 || operation->count != 0 ? -ENODATA : -EPIPE;
+}
+
+/* It has the next `taken` bytes, of which `count` are the result, where they are. */
+static int have(bide_reader_operation *operation, size_t count, size_t taken)
+{
+    bide_reader *reader = operation->reader;
+    operation->data = reader->buffer + reader->begin;
+    operation->count = count;
+    operation->taken = taken;
+    reader->begin += taken;
+    return 0;
+}
+
+/* It gets the next `count` bytes into its own memory. */
+static void get(bide_reader_operation *operation, size_t count)
+{
+    bide_reader *reader = operation->reader;
+    if (count == 0)
+        return;
+    memcpy(operation->data + operation->count, reader->buffer + reader->begin, count);
+    operation->count += count;
+    reader->begin += count;
+}
+
+static int attempt_read(bide_reader_operation *operation)
+{
+    size_t count = least(bide_reader_buffered(operation->reader), operation->size);
+    if (operation->count != 0 || operation->size == 0) /* it was read past the buffer; 3 */
+        return 0;
+    if (count == 0)
+        return needs_more(operation);
+    get(operation, count);
+    operation->taken = count;
+    return 0;
+}
+
+static int attempt_exact(bide_reader_operation *operation)
+{
+    bide_reader *reader = operation->reader;
+    size_t buffered = bide_reader_buffered(reader);
+    if (operation->size <= reader->size) {
+        if (buffered < operation->size)
+            return needs_more(operation);
+        get(operation, operation->size);
+        operation->taken = operation->size;
+        return 0;
+    }
+    get(operation, least(buffered, operation->size - operation->count));
+    return operation->count == operation->size ? 0 : needs_more(operation);
+}
+
+/* Where the delimiter is, counted from `begin`. False: it is not there. */
+static bool find(bide_reader_operation *operation, size_t *place)
+{
+    const bide_reader *reader = operation->reader;
+    const char *begin = reader->buffer + reader->begin;
+    size_t buffered = bide_reader_buffered(reader);
+    const char *found = buffered > operation->scanned
+                            ? memchr(begin + operation->scanned, operation->delimiter,
+                                     buffered - operation->scanned)
+                            : NULL;
+    operation->scanned = buffered;
+    *place = found != NULL ? (size_t)(found - begin) : 0;
+    return found != NULL;
+}
+
+static int attempt_until(bide_reader_operation *operation)
+{
+    const bide_reader *reader = operation->reader;
+    size_t place;
+    if (find(operation, &place))
+        return have(operation, place + 1, place + 1);
+    return bide_reader_buffered(reader) == reader->size ? -EMSGSIZE : needs_more(operation);
+}
+
+static int attempt_line(bide_reader_operation *operation)
+{
+    const bide_reader *reader = operation->reader;
+    size_t buffered = bide_reader_buffered(reader);
+    size_t place;
+    if (find(operation, &place)) {
+        bool returns = place != 0 && reader->buffer[reader->begin + place - 1] == '\r';
+        return have(operation, returns ? place - 1 : place, place + 1);
+    }
+    if (reader->has_ended && buffered != 0)
+        return have(operation, buffered, buffered);
+    return buffered == reader->size ? -EMSGSIZE : needs_more(operation);
+}
+
+static int attempt_fill(bide_reader_operation *operation)
+{
+    const bide_reader *reader = operation->reader;
+    size_t buffered = bide_reader_buffered(reader);
+    if (buffered >= operation->size)
+        return have(operation, buffered, 0);
+    return operation->size > reader->size ? -EMSGSIZE : needs_more(operation);
+}
+
+static int attempt_skip(bide_reader_operation *operation)
+{
+    bide_reader *reader = operation->reader;
+    size_t count = least(bide_reader_buffered(reader), operation->size - operation->count);
+    operation->count += count;
+    reader->begin += count;
+    return operation->count == operation->size ? 0 : needs_more(operation);
+}
+
+/* ---- Reading: more ---- */
+
+/* Begins to read from the stream: into the buffer, or past it. */
+static bide_awaiter *begin_reading(bide_reader_operation *operation)
+{
+    bide_reader *reader = operation->reader;
+    size_t buffered = bide_reader_buffered(reader);
+    size_t wanted = operation->size - operation->count;
+    if (BIDE_UNLIKELY(reader->is_reading))
+        bide_platform.misuse("two operations of a reader are under way at once", "bide_reader",
+                             __FILE__, __LINE__);
+    if (buffered != 0 && reader->begin != 0)
+        memmove(reader->buffer, reader->buffer + reader->begin, buffered);
+    reader->begin = 0;
+    reader->end = buffered;
+    reader->is_reading = true;
+    reader->is_direct = buffered == 0 && wanted >= reader->size &&
+                        (operation->attempt_ == attempt_read ||
+                         (operation->is_exact && operation->size > reader->size));
+    operation->status = -ECANCELED; /* if it is destroyed */
+    if (reader->is_direct)
+        return bide_stream_read(&reader->operation, reader->stream,
+                                operation->data + operation->count,
+                                operation->is_exact ? wanted : reader->size); /* 3 */
+    return bide_stream_read(&reader->operation, reader->stream, reader->buffer + buffered,
+                            reader->size - buffered);
+}
+
+/* The stream's operation has ended with `status`, or was withdrawn. 1 */
+static void end_reading(bide_reader_operation *operation)
+{
+    bide_reader *reader = operation->reader;
+    size_t count = bide_stream_count(&reader->operation, reader->stream);
+    reader->is_reading = false;
+    if (!reader->is_direct) {
+        reader->end += count;
+    } else if (operation->is_exact || operation->status == 0) {
+        operation->count += count;
+    } else if (count != 0) { /* 3 */
+        memcpy(reader->buffer, operation->data, count);
+        reader->end = count;
+    }
+    if (operation->status == 0 && count == 0)
+        reader->has_ended = true;
+}
+
+/* The result will have no user: 2. */
+static void reader_give_back(bide_frame *frame)
+{
+    bide_reader_operation *operation = bide_container_of(frame, bide_reader_operation, task.frame);
+    bide_reader *reader = operation->reader;
+    if (operation->attempt_ == attempt_read && operation->taken == 0 && operation->count != 0) {
+        memcpy(reader->buffer, operation->data, operation->count); /* 3 */
+        reader->begin = 0;
+        reader->end = operation->count;
+        operation->count = 0;
+        return;
+    }
+    if (operation->taken == 0)
+        return;
+    reader->begin -= operation->taken;
+    operation->taken = 0;
+    operation->count = 0;
+}
+
+static bool reader_ready(bide_awaiter *awaiter)
+{
+    bide_reader_operation *operation =
+        bide_container_of(awaiter, bide_reader_operation, task.frame.awaiter);
+    int status = operation->attempt_(operation);
+    if (status == -EAGAIN)
+        return false;
+    operation->task.frame.error = status;
+    return true;
+}
+
+static bide_next reader_operation_step_(bide_frame *frame, unsigned depth);
+static const bide_coroutine_type reader_type = {.name = "task", .give_back = reader_give_back};
+static const bide_coroutine_type *const reader_operation_type_ = &reader_type;
+static const bide_coroutine_code reader_operation_code = {
+    reader_operation_step_, "reader_operation", __FILE__, &reader_operation_type_, NULL};
+static const bide_point reader_operation_start =
+    BIDE_POINT_START_READY(reader_ready, &reader_operation_code);
+
+bide_body(reader_operation)
+{
+    bide_begin(reader_operation, bide_reader_operation * self);
+    for (;;) {
+        int status = self->attempt_(self);
+        if (status != -EAGAIN)
+            bide_return(status);
+        bide_await_status(self->status, begin_reading(self));
+        end_reading(self);
+        if (self->status < 0)
+            bide_return(self->status);
+    }
+    bide_finally();
+    if (self->reader->is_reading)
+        end_reading(self);
+    bide_end();
+}
+
+static bide_awaiter *reader_begin(bide_reader_operation *operation, bide_reader *reader, void *data,
+                                  size_t size, int (*attempt)(bide_reader_operation *operation))
+{
+    operation->reader = reader;
+    operation->data = data;
+    operation->count = 0;
+    operation->size = size;
+    operation->taken = 0;
+    operation->scanned = 0;
+    operation->attempt_ = attempt;
+    operation->is_exact = attempt == attempt_exact;
+    return bide_task_init(&operation->task, &reader_operation_start);
+}
+
+bide_awaiter *bide_reader_read(bide_reader_operation *operation, bide_reader *reader, void *data,
+                               size_t size)
+{
+    return reader_begin(operation, reader, data, size, attempt_read);
+}
+
+bide_awaiter *bide_reader_read_exact(bide_reader_operation *operation, bide_reader *reader,
+                                     void *data, size_t size)
+{
+    return reader_begin(operation, reader, data, size, attempt_exact);
+}
+
+bide_awaiter *bide_reader_read_until(bide_reader_operation *operation, bide_reader *reader,
+                                     char delimiter)
+{
+    operation->delimiter = delimiter;
+    return reader_begin(operation, reader, NULL, 0, attempt_until);
+}
+
+bide_awaiter *bide_reader_read_line(bide_reader_operation *operation, bide_reader *reader)
+{
+    operation->delimiter = '\n';
+    return reader_begin(operation, reader, NULL, 0, attempt_line);
+}
+
+bide_awaiter *bide_reader_fill(bide_reader_operation *operation, bide_reader *reader, size_t size)
+{
+    return reader_begin(operation, reader, NULL, size, attempt_fill);
+}
+
+bide_awaiter *bide_reader_skip(bide_reader_operation *operation, bide_reader *reader, size_t size)
+{
+    return reader_begin(operation, reader, NULL, size, attempt_skip);
+}
+
+/* ---- Writing ---- */
+
+void bide_writer_init(bide_writer *writer, bide_stream stream, void *buffer, size_t size)
+{
+    writer->stream = stream;
+    writer->buffer = buffer;
+    writer->size = size;
+    writer->begin = 0;
+    writer->end = 0;
+    writer->of_buffer = 0;
+    writer->is_writing = false;
+}
+
+/* What is next to be taken: the rest of a vector that is not empty. There is some. */
+static char *next_piece(bide_writer_operation *operation, size_t *size)
+{
+    while (operation->vectors->iov_len == operation->offset) {
+        operation->vectors++;
+        operation->offset = 0;
+    }
+    *size = operation->vectors->iov_len - operation->offset;
+    return (char *)operation->vectors->iov_base + operation->offset;
+}
+
+/* `count` bytes were taken, of the rest. */
+static void advance(bide_writer_operation *operation, size_t count)
+{
+    operation->count += count;
+    operation->rest -= count;
+    while (count != 0) {
+        size_t size;
+        next_piece(operation, &size);
+        size = least(size, count);
+        operation->offset += size;
+        count -= size;
+    }
+}
+
+/* Takes the next `count` bytes, for which there is room, into the buffer. 4 */
+static void put(bide_writer_operation *operation, size_t count)
+{
+    bide_writer *writer = operation->writer;
+    size_t buffered = bide_writer_buffered(writer);
+    if (writer->begin != 0) {
+        memmove(writer->buffer, writer->buffer + writer->begin, buffered);
+        writer->begin = 0;
+        writer->end = buffered;
+    }
+    while (count != 0) {
+        size_t size;
+        const char *piece = next_piece(operation, &size);
+        size = least(size, count);
+        memcpy(writer->buffer + writer->end, piece, size);
+        writer->end += size;
+        advance(operation, size);
+        count -= size;
+    }
+}
+
+/* On the buffer alone: 0, or there is something to be sent first. */
+static int attempt_write(bide_writer_operation *operation)
+{
+    bide_writer *writer = operation->writer;
+    size_t buffered = bide_writer_buffered(writer);
+    if (operation->is_flush)
+        return buffered == 0 && operation->rest == 0 ? 0 : -EAGAIN;
+    if (operation->rest > writer->size - buffered)
+        return -EAGAIN;
+    put(operation, operation->rest);
+    return 0;
+}
+
+/* All of what is buffered and of what is to be written, as far as the vectors go. */
+static int gather(bide_writer_operation *operation)
+{
+    bide_writer *writer = operation->writer;
+    int count = 0;
+    size_t rest = operation->rest;
+    size_t offset = operation->offset;
+    if (writer->of_buffer != 0) {
+        writer->vectors[count].iov_base = writer->buffer + writer->begin;
+        writer->vectors[count++].iov_len = writer->of_buffer;
+    }
+    for (const struct iovec *at = operation->vectors; rest != 0 && count < BIDE_WRITER_VECTORS_;
+         at++) {
+        size_t size = at->iov_len - offset;
+        if (size != 0) {
+            writer->vectors[count].iov_base = (char *)at->iov_base + offset;
+            writer->vectors[count++].iov_len = size;
+        }
+        rest -= size;
+        offset = 0;
+    }
+    return count;
+}
+
+/* Begins to write to the stream. */
+static bide_awaiter *begin_writing(bide_writer_operation *operation)
+{
+    bide_writer *writer = operation->writer;
+    bide_stream stream = writer->stream;
+    size_t size = 0;
+    if (BIDE_UNLIKELY(writer->is_writing))
+        bide_platform.misuse("two operations of a writer are under way at once", "bide_writer",
+                             __FILE__, __LINE__);
+    writer->is_writing = true;
+    operation->status = -ECANCELED; /* if it is destroyed */
+    writer->of_buffer = bide_writer_buffered(writer);
+    if (stream.table->write_vectors != NULL) {
+        int count = gather(operation);
+        if (count > 1)
+            return stream.table->write_vectors(stream, &writer->operation, writer->vectors, count);
+        return bide_stream_write(&writer->operation, stream, writer->vectors[0].iov_base,
+                                 writer->vectors[0].iov_len);
+    }
+    char *piece = operation->rest != 0 ? next_piece(operation, &size) : NULL;
+    /* small pieces are gathered in the buffer, which is then full */
+    if (!operation->is_flush && size < writer->size) {
+        put(operation, least(operation->rest, writer->size - writer->of_buffer));
+        writer->of_buffer = bide_writer_buffered(writer);
+    }
+    if (writer->of_buffer != 0)
+        return bide_stream_write(&writer->operation, stream, writer->buffer + writer->begin,
+                                 writer->of_buffer);
+    return bide_stream_write(&writer->operation, stream, piece, size);
+}
+
+/* The stream's operation has ended with `status`, or was withdrawn. 4 */
+static void end_writing(bide_writer_operation *operation)
+{
+    bide_writer *writer = operation->writer;
+    size_t count = bide_stream_count(&writer->operation, writer->stream);
+    size_t of_buffer = least(count, writer->of_buffer);
+    writer->is_writing = false;
+    writer->begin += of_buffer;
+    if (writer->begin == writer->end) {
+        writer->begin = 0;
+        writer->end = 0;
+    }
+    advance(operation, count - of_buffer);
+    if (count == 0 && operation->status == 0) /* it would go on for ever */
+        operation->status = -EIO;
+}
+
+static bool writer_ready(bide_awaiter *awaiter)
+{
+    bide_writer_operation *operation =
+        bide_container_of(awaiter, bide_writer_operation, task.frame.awaiter);
+    if (operation->is_end || attempt_write(operation) != 0)
+        return false;
+    operation->task.frame.error = 0;
+    return true;
+}
+
+static bide_next writer_operation_step_(bide_frame *frame, unsigned depth);
+static const bide_coroutine_type *const writer_operation_type_ = &bide_task_type;
+static const bide_coroutine_code writer_operation_code = {
+    writer_operation_step_, "writer_operation", __FILE__, &writer_operation_type_, NULL};
+static const bide_point writer_operation_start =
+    BIDE_POINT_START_READY(writer_ready, &writer_operation_code);
+
+bide_body(writer_operation)
+{
+    bide_begin(writer_operation, bide_writer_operation * self);
+    while (attempt_write(self) != 0) {
+        bide_await_status(self->status, begin_writing(self));
+        end_writing(self);
+        if (self->status < 0)
+            bide_return(self->status);
+    }
+    if (self->is_end)
+        bide_try(bide_stream_end_output(&self->writer->operation, self->writer->stream));
+    bide_finally();
+    if (self->writer->is_writing)
+        end_writing(self);
+    bide_end();
+}
+
+static bide_awaiter *writer_begin(bide_writer_operation *operation, bide_writer *writer,
+                                  const struct iovec *vectors, size_t size)
+{
+    operation->writer = writer;
+    operation->vectors = vectors;
+    operation->offset = 0;
+    operation->rest = size;
+    operation->count = 0;
+    operation->is_flush = false;
+    operation->is_end = false;
+    return bide_task_init(&operation->task, &writer_operation_start);
+}
+
+bide_awaiter *bide_writer_write(bide_writer_operation *operation, bide_writer *writer,
+                                const void *data, size_t size)
+{
+    operation->only.iov_base = as_data(data);
+    operation->only.iov_len = size;
+    return writer_begin(operation, writer, &operation->only, size);
+}
+
+bide_awaiter *bide_writer_write_vectors(bide_writer_operation *operation, bide_writer *writer,
+                                        const struct iovec *vectors, int count)
+{
+    size_t size = 0;
+    for (int i = 0; i < count; i++)
+        size += vectors[i].iov_len;
+    return writer_begin(operation, writer, vectors, size);
+}
+
+bide_awaiter *bide_writer_flush(bide_writer_operation *operation, bide_writer *writer)
+{
+    bide_awaiter *awaiter = writer_begin(operation, writer, NULL, 0);
+    operation->is_flush = true;
+    return awaiter;
+}
+
+bide_awaiter *bide_writer_end(bide_writer_operation *operation, bide_writer *writer)
+{
+    bide_awaiter *awaiter = bide_writer_flush(operation, writer);
+    operation->is_end = true;
+    return awaiter;
+}
+
+/* ---- Copying ---- */
+
+/* Begins to send what is buffered, of both. */
+static bide_awaiter *begin_sending(bide_copy_operation *copy)
+{
+    const bide_reader *from = copy->from;
+    size_t size = bide_reader_buffered(from);
+    if (size > copy->most - copy->count)
+        size = (size_t)(copy->most - copy->count);
+    bide_awaiter *awaiter =
+        bide_writer_write(&copy->write, copy->to, from->buffer + from->begin, size);
+    copy->write.is_flush = true;
+    copy->is_writing = true;
+    return awaiter;
+}
+
+/* It has ended, or was destroyed: what was sent has left the reader. */
+static void end_sending(bide_copy_operation *copy)
+{
+    copy->is_writing = false;
+    copy->count += copy->write.count;
+    bide_reader_consume(copy->from, copy->write.count);
+}
+
+bide_coroutine(copy_body)
+{
+    bide_begin(copy_body, bide_copy_operation * self);
+    for (;;) {
+        bide_await_status(self->status, begin_sending(self));
+        end_sending(self);
+        if (self->status < 0 || self->count == self->most)
+            bide_return(self->status);
+        bide_await_status(self->status, bide_reader_fill(&self->fill, self->from, 1));
+        if (self->status == -EPIPE && self->from->has_ended)
+            bide_return(0);
+        if (self->status < 0)
+            bide_return(self->status);
+    }
+    bide_finally();
+    if (self->is_writing)
+        end_sending(self);
+    bide_end();
+}
+
+bide_awaiter *bide_copy(bide_copy_operation *operation, bide_reader *from, bide_writer *to,
+                        uint64_t most)
+{
+    operation->from = from;
+    operation->to = to;
+    operation->most = most;
+    operation->count = 0;
+    operation->is_writing = false;
+    return bide_task_init(&operation->task, &copy_body);
+}

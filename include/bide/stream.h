@@ -119,7 +119,7 @@ struct bide_stream_table {
 
 /*
  * For tables: an operation that has ended already, with 0 or a negative errno.
- * Threads: any. Errors: `status`. Suspends: never. Cancel-safe: yes. Progress: wait-free.
+ * Threads: any. Errors: those of the table, `status`. Suspends: never. Cancel-safe: yes. Progress: wait-free.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_stream_ended(bide_stream_operation *operation, int status);
@@ -263,13 +263,13 @@ typedef struct bide_reader_operation {
 /*
  * Makes a reader of a stream, with a buffer of 1 byte or more: the longest line that it reads. The
  * buffer is the reader's until it is not used any more.
- * Threads: before it is used. Progress: wait-free.
+ * Threads: before it is shared. Progress: wait-free.
  */
 void bide_reader_init(bide_reader *reader, bide_stream stream, void *buffer, size_t size);
 
 /*
  * Reads what there is, at least one byte and at most `size`, into `data`.
- * Threads: the stream's. Errors: see above; -EPIPE (the end). Suspends: if nothing is buffered.
+ * Threads: the stream's. Errors: -EPIPE (the end). Suspends: if nothing is buffered.
  * Cancel-safe: yes, nothing was read. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
@@ -279,7 +279,7 @@ bide_awaiter *bide_reader_read(bide_reader_operation *operation, bide_reader *re
 /*
  * Reads `size` bytes into `data`. If that is at most the buffer's size, all or nothing: if it does
  * not end with 0, `count` is 0. Of more, what has come is in `data`, and `count` says how much.
- * Threads: the stream's. Errors: see above; -ENODATA (the end came before all did), -EPIPE (nothing
+ * Threads: the stream's. Errors: -ENODATA (the end came before all did), -EPIPE (nothing
  * came). Suspends: if they are not buffered. Cancel-safe: yes, by `count`. Progress: that of the
  * stream.
  */
@@ -290,7 +290,7 @@ bide_awaiter *bide_reader_read_exact(bide_reader_operation *operation, bide_read
 /*
  * Reads up to the next `delimiter`, and that too. `data` and `count` say where it is in the reader's
  * buffer, until the reader's next operation.
- * Threads: the stream's. Errors: see above; -EMSGSIZE (the buffer is full, without one), -ENODATA
+ * Threads: the stream's. Errors: -EMSGSIZE (the buffer is full, without one), -ENODATA
  * (the end came before it). Suspends: if it is not buffered. Cancel-safe: yes, nothing was read.
  * Progress: that of the stream.
  */
@@ -302,7 +302,7 @@ bide_awaiter *bide_reader_read_until(bide_reader_operation *operation, bide_read
  * Reads a line; `data` and `count` say where it is in the reader's buffer, until the reader's next
  * operation, without its end, which is "\n" or "\r\n". What stands between the last end of a line and
  * the end of the stream is a line too, unless it is empty.
- * Threads: the stream's. Errors: see above; -EMSGSIZE (with its end it does not fit into the buffer),
+ * Threads: the stream's. Errors: -EMSGSIZE (with its end it does not fit into the buffer),
  * -EPIPE (there is none). Suspends: if it is not buffered. Cancel-safe: yes, nothing was read.
  * Progress: that of the stream.
  */
@@ -312,7 +312,7 @@ bide_awaiter *bide_reader_read_line(bide_reader_operation *operation, bide_reade
 /*
  * Waits until at least `size` bytes are buffered, to be looked at: `data` and `count` say where, and
  * how many. They stay there: bide_reader_consume takes them.
- * Threads: the stream's. Errors: see above; -EMSGSIZE (the buffer is smaller), -ENODATA (the end came
+ * Threads: the stream's. Errors: -EMSGSIZE (the buffer is smaller), -ENODATA (the end came
  * before). Suspends: if they are not buffered. Cancel-safe: yes. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
@@ -320,7 +320,7 @@ bide_awaiter *bide_reader_fill(bide_reader_operation *operation, bide_reader *re
 
 /*
  * Reads `size` bytes and drops them; `count` says how many are gone, whatever it ended with.
- * Threads: the stream's. Errors: see above; -ENODATA (the end came before). Suspends: if they are not
+ * Threads: the stream's. Errors: -ENODATA (the end came before). Suspends: if they are not
  * buffered. Cancel-safe: yes, by `count`. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
@@ -386,7 +386,7 @@ typedef struct bide_writer_operation {
 /*
  * Makes a writer to a stream. The buffer is the writer's until it is not used any more; it may be
  * of 0 bytes, and NULL: then each write goes to the stream.
- * Threads: before it is used. Progress: wait-free.
+ * Threads: before it is shared. Progress: wait-free.
  */
 void bide_writer_init(bide_writer *writer, bide_stream stream, void *buffer, size_t size);
 
@@ -457,7 +457,7 @@ typedef struct bide_copy_operation {
  * of the reader's buffer. What the writer has buffered goes first, and when it has ended all has been
  * sent. `count` says how many bytes of the reader's were sent, whatever it ended with; the others are
  * still in the reader. It ends with 0 at the end too.
- * Threads: the streams'. Errors: those of both streams. Suspends: if there is nothing to read, or the
+ * Threads: the stream's. Errors: those of both streams. Suspends: if there is nothing to read, or the
  * other side is slow. Cancel-safe: yes, by `count`. Progress: that of the streams.
  */
 BIDE_MUST_AWAIT

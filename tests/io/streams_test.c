@@ -1,0 +1,690 @@
+/*
+ * Readers, writers and copies: each operation over each kind of stream, with the other side going byte by byte, in
+ * drawn pieces or all at once; each wait goes on to its end, or is asked to stop, timed out or destroyed and begun
+ * again, as drawn. Whatever happens, the bytes are those that were sent, each once and in order.
+ */
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { BUFFER = 16, TEXT = 40000, MEMORY = 24, UNBUFFERED = 0 };
+
+typedef struct fixture {
+    world *world;
+    bide_run_loop run_loop;
+    bool is_on_run_loop;
+    bide_context *context, run_context;
+    uint64_t random;
+
+    /* the streams: what is put into `output` comes out of `input` */
+    bide_descriptor one, other, listener;
+    bide_memory_pipe pipe, second;
+    char memory[MEMORY], second_memory[MEMORY];
+    bide_memory_end from, to;
+    bide_stream input, output;
+
+    /* those who act */
+    struct actor {
+        bide_task task;
+        bide_awaiter *awaiter;
+        int status;
+        bool has_begun, has_ended;
+        bide_stop_source stop;
+        bide_context context;
+        bide_spawned spawned;
+    } subject, feeder, drainer;
+    bide_with_deadline_operation limited;
+    bide_stream_operation feeding, draining;
+    bool is_limited;
+
+    bide_reader reader;
+    bide_writer writer;
+    char in[BUFFER], out[BUFFER];
+    bide_reader_operation read;
+    bide_writer_operation write;
+    bide_copy_operation copy;
+    struct iovec vectors[6];
+
+    char *text; /* what is sent */
+    size_t size, fed, drained, position, asked;
+    bool has_drained, has_fed_end;
+    char *got;
+    char mine[64];
+} fixture;
+
+/* ---- Running ---- */
+
+static int run(fixture *f, bide_awaiter *awaiter)
+{
+    return f->is_on_run_loop ? bide_run_loop_wait(&f->run_loop, awaiter) : world_wait(f->world, awaiter);
+}
+
+static void turn(fixture *f)
+{
+    bide_sleep sleep;
+    assert_int_equal(run(f, bide_sleep_for(&sleep, 20000)), 0);
+}
+
+bide_coroutine(actor_body)
+{
+    bide_begin(actor_body, struct actor * self);
+    bide_await_status(self->status, self->awaiter);
+    self->has_ended = true;
+    bide_end();
+}
+
+static void act(fixture *f, struct actor *actor, bide_awaiter *awaiter)
+{
+    actor->awaiter = awaiter;
+    actor->has_begun = true;
+    actor->has_ended = false;
+    bide_stop_source_init(&actor->stop);
+    actor->context = *f->context;
+    actor->context.stop = &actor->stop;
+    bide_spawn(&actor->spawned, &actor->context, bide_task_init(&actor->task, &actor_body));
+}
+
+struct caller {
+    bide_task task;
+    void (*function)(fixture *);
+    fixture *fixture;
+};
+
+bide_coroutine(caller_body)
+{
+    bide_begin(caller_body, struct caller * self);
+    self->function(self->fixture);
+    bide_end();
+}
+
+static void call_inside(fixture *f, void (*function)(fixture *))
+{
+    struct caller caller = {.function = function, .fixture = f};
+    assert_int_equal(run(f, bide_task_init(&caller.task, &caller_body)), 0);
+}
+
+static void start_subject(fixture *f)
+{
+    bide_start(&f->subject.task.frame, &actor_body, f->context);
+    bide_resume(&f->subject.task.frame);
+}
+
+static void destroy_subject(fixture *f)
+{
+    bide_destroy(&f->subject.task.frame);
+}
+
+/* ---- Kinds of streams ---- */
+
+static void make_small(const bide_descriptor *socket)
+{
+    int size = 4096;
+    assert_int_equal(setsockopt(socket->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size), 0);
+}
+
+static void open_memory(fixture *f)
+{
+    bide_memory_pipe_init(&f->pipe, f->memory, MEMORY);
+    f->from = (bide_memory_end){&f->pipe, NULL};
+    f->to = (bide_memory_end){NULL, &f->pipe};
+    f->input = bide_stream_of_memory(&f->from);
+    f->output = bide_stream_of_memory(&f->to);
+}
+
+static void open_memory_on_run_loop(fixture *f)
+{
+    f->is_on_run_loop = true;
+    bide_run_loop_init(&f->run_loop);
+    f->run_context.scheduler = &f->run_loop.scheduler;
+    f->context = &f->run_context;
+    open_memory(f);
+}
+
+static void open_pair(fixture *f)
+{
+    bide_io_operation operation;
+    assert_int_equal(run(f, bide_socket_pair(&operation, &f->one, &f->other)), 0);
+    make_small(&f->other);
+    f->input = bide_stream_of_socket(&f->one);
+    f->output = bide_stream_of_socket(&f->other);
+}
+
+static void open_tcp(fixture *f)
+{
+    bide_io_operation operation;
+    bide_address address;
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(run(f, bide_listen(&operation, &f->listener, &address, 4)), 0);
+    assert_int_equal(bide_local_address(&f->listener, &address), 0);
+    assert_int_equal(run(f, bide_connect(&operation, &f->other, &address)), 0);
+    assert_int_equal(run(f, bide_accept(&operation, &f->listener, &f->one, NULL)), 0);
+    make_small(&f->other);
+    assert_int_equal(bide_set_no_delay(&f->other, true), 0);
+    f->input = bide_stream_of_socket(&f->one);
+    f->output = bide_stream_of_socket(&f->other);
+}
+
+static void open_pipe(fixture *f)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    bide_descriptor_init(&f->one, ends[0]);
+    bide_descriptor_init(&f->other, ends[1]);
+    f->input = bide_stream_of_file(&f->one);
+    f->output = bide_stream_of_file(&f->other);
+}
+
+static const struct kind {
+    const char *name;
+    void (*open)(fixture *);
+    size_t size; /* of a text that does not fit */
+} kinds[] = {
+    {"memory", open_memory, 300},           {"memory on a run loop", open_memory_on_run_loop, 300},
+    {"pair of sockets", open_pair, TEXT},   {"TCP", open_tcp, TEXT},
+    {"pipe", open_pipe, 3 * TEXT},
+};
+
+/* ---- Chunks ---- */
+
+typedef enum chunking { BYTES, DRAWN, WHOLE, CHUNKINGS } chunking;
+static const char *const chunkings[] = {"byte by byte", "in drawn pieces", "all at once"};
+
+typedef enum end { DONE, STOPPED, TIMED_OUT, DESTROYED, ENDS } end;
+static const char *const ends[] = {"is done", "is asked to stop", "times out", "is destroyed"};
+
+static size_t drawn(fixture *f, size_t from, size_t to)
+{
+    return from + (size_t)(testing_random(&f->random) % (to - from + 1));
+}
+
+static size_t piece_of(fixture *f, chunking chunking, size_t rest)
+{
+    size_t size = chunking == BYTES ? 1 : chunking == DRAWN ? drawn(f, 1, 30) : rest;
+    if (rest > 1000 && chunking != WHOLE)
+        size *= 300; /* a long text */
+    return size < rest ? size : rest;
+}
+
+/* Feeds the next piece, or the end. */
+static void feed(fixture *f, chunking chunking)
+{
+    if (f->feeder.has_begun && !f->feeder.has_ended)
+        return;
+    if (f->feeder.has_begun)
+        assert_int_equal(f->feeder.status, 0);
+    if (f->fed < f->size) {
+        size_t size = piece_of(f, chunking, f->size - f->fed);
+        act(f, &f->feeder, bide_stream_write(&f->feeding, f->output, f->text + f->fed, size));
+        f->fed += size;
+    } else if (!f->has_fed_end) {
+        f->has_fed_end = true;
+        act(f, &f->feeder, bide_stream_end_output(&f->feeding, f->output));
+    }
+}
+
+/* Takes the next piece of what comes out of there. */
+static void drain(fixture *f, bide_stream stream, chunking chunking)
+{
+    if (f->drainer.has_begun) {
+        if (!f->drainer.has_ended)
+            return;
+        assert_int_equal(f->drainer.status, 0);
+        size_t count = bide_stream_count(&f->draining, stream);
+        assert_true(f->drained + count <= f->size);
+        assert_memory_equal(f->got + f->drained, f->text + f->drained, count);
+        f->drained += count;
+        if (count == 0)
+            f->has_drained = true;
+    }
+    if (!f->has_drained)
+        act(f, &f->drainer,
+            bide_stream_read(&f->draining, stream, f->got + f->drained,
+                             piece_of(f, chunking, f->size + 1 - f->drained)));
+}
+
+/* ---- The subject ---- */
+
+/* Begins it; takes note of what it has ended with: true, that was all. */
+typedef struct subject {
+    const char *name;
+    bide_awaiter *(*begin)(fixture *);
+    bool (*note)(fixture *, int status);
+    void (*others)(fixture *, chunking);
+    bool is_writer;
+} subject;
+
+static void go(fixture *f, const subject *s, chunking chunking, end end)
+{
+    for (;;) {
+        bide_awaiter *awaiter = s->begin(f);
+        bool cut = end != DONE && drawn(f, 0, 2) != 0;
+        int expected = 0;
+        f->subject.has_ended = false;
+        if (cut && end == DESTROYED) {
+            f->subject.awaiter = awaiter;
+            call_inside(f, start_subject);
+            turn(f);
+            if (drawn(f, 0, 1))
+                s->others(f, chunking);
+            call_inside(f, destroy_subject);
+            if (!f->subject.has_ended)
+                expected = f->subject.status = -EINTR;
+        } else {
+            if (cut && end == TIMED_OUT) {
+                expected = -ETIMEDOUT;
+                awaiter = bide_with_deadline(&f->limited, bide_platform.now() + drawn(f, 0, 60000), awaiter);
+            }
+            act(f, &f->subject, awaiter);
+            if (cut && end == STOPPED) {
+                expected = -ECANCELED;
+                if (drawn(f, 0, 3) != 0)
+                    turn(f);
+                if (drawn(f, 0, 1))
+                    s->others(f, chunking);
+                bide_stop_request(&f->subject.stop);
+            }
+            bide_event_waiter wait;
+            while (!f->subject.has_ended) {
+                turn(f);
+                s->others(f, chunking);
+            }
+            assert_int_equal(run(f, bide_event_wait(&wait, &f->subject.spawned.ended)), 0);
+        }
+        int status = f->subject.status;
+        if (status == -ECANCELED || status == -ETIMEDOUT)
+            assert_int_equal(status, expected);
+        if (s->note(f, status))
+            return;
+        s->others(f, chunking);
+    }
+}
+
+static bool was_cut(int status)
+{
+    return status == -ECANCELED || status == -ETIMEDOUT || status == -EINTR;
+}
+
+/* The next bytes of the text are these. */
+static void came(fixture *f, const char *data, size_t count)
+{
+    assert_true(f->position + count <= f->size);
+    assert_memory_equal(data, f->text + f->position, count);
+    f->position += count;
+}
+
+static void feeds(fixture *f, chunking chunking)
+{
+    feed(f, chunking);
+}
+
+static bool note_end(fixture *f, int status)
+{
+    assert_int_equal(status, -EPIPE);
+    assert_int_equal(f->position, f->size);
+    return true;
+}
+
+static bide_awaiter *begin_read(fixture *f)
+{
+    return bide_reader_read(&f->read, &f->reader, f->mine, drawn(f, 1, sizeof f->mine));
+}
+
+static bool note_read(fixture *f, int status)
+{
+    if (was_cut(status)) {
+        assert_int_equal(f->read.count, 0);
+        return false;
+    }
+    if (status != 0)
+        return note_end(f, status);
+    assert_true(f->read.count != 0);
+    came(f, f->mine, f->read.count);
+    return false;
+}
+
+static bide_awaiter *begin_exact(fixture *f)
+{
+    f->asked = drawn(f, 1, BUFFER);
+    return bide_reader_read_exact(&f->read, &f->reader, f->mine, f->asked);
+}
+
+static bide_awaiter *begin_large(fixture *f)
+{
+    f->asked = drawn(f, BUFFER + 1, sizeof f->mine);
+    return bide_reader_read_exact(&f->read, &f->reader, f->mine, f->asked);
+}
+
+static bool note_exact(fixture *f, int status)
+{
+    size_t left = f->size - f->position;
+    if (status == 0)
+        assert_int_equal(f->read.count, f->asked);
+    else if (f->asked <= BUFFER)
+        assert_int_equal(f->read.count, 0);
+    came(f, f->mine, f->read.count);
+    if (status == 0 || was_cut(status))
+        return false;
+    if (status == -ENODATA) { /* nothing is lost */
+        assert_true(left != 0 && left < f->asked);
+        if (f->asked > BUFFER) {
+            assert_int_equal(f->read.count, left);
+            return false;
+        }
+        assert_int_equal(bide_reader_buffered(&f->reader), left);
+        came(f, bide_reader_peek(&f->reader), left);
+        bide_reader_consume(&f->reader, left);
+        return false;
+    }
+    return note_end(f, status);
+}
+
+static bide_awaiter *begin_until(fixture *f)
+{
+    return bide_reader_read_until(&f->read, &f->reader, ';');
+}
+
+/* What does not fit, or has no delimiter, is all there. */
+static void take_buffered(fixture *f)
+{
+    size_t count = bide_reader_buffered(&f->reader);
+    came(f, bide_reader_peek(&f->reader), count);
+    bide_reader_consume(&f->reader, count);
+}
+
+static bool note_until(fixture *f, int status)
+{
+    const char *next = f->text + f->position;
+    const char *found = memchr(next, ';', f->size - f->position);
+    if (was_cut(status))
+        return false;
+    if (status == 0) {
+        assert_non_null(found);
+        assert_int_equal(f->read.count, found - next + 1);
+        came(f, f->read.data, f->read.count);
+    } else if (status == -EMSGSIZE) {
+        assert_true(found == NULL || found - next >= BUFFER);
+        assert_int_equal(bide_reader_buffered(&f->reader), BUFFER);
+        take_buffered(f);
+    } else if (status == -ENODATA) {
+        assert_null(found);
+        assert_int_equal(bide_reader_buffered(&f->reader), f->size - f->position);
+        take_buffered(f);
+    } else {
+        return note_end(f, status);
+    }
+    return false;
+}
+
+static bide_awaiter *begin_line(fixture *f)
+{
+    return bide_reader_read_line(&f->read, &f->reader);
+}
+
+static bool note_line(fixture *f, int status)
+{
+    const char *next = f->text + f->position;
+    size_t left = f->size - f->position;
+    const char *found = memchr(next, '\n', left);
+    if (was_cut(status))
+        return false;
+    if (status == 0) {
+        size_t whole = found != NULL ? (size_t)(found - next) + 1 : left;
+        size_t length = found == NULL ? whole : whole > 1 && found[-1] == '\r' ? whole - 2 : whole - 1;
+        assert_true(whole != 0);
+        assert_int_equal(f->read.count, length);
+        assert_memory_equal(f->read.data, next, length);
+        f->position += whole;
+    } else if (status == -EMSGSIZE) {
+        assert_true(found == NULL || found - next >= BUFFER);
+        assert_int_equal(bide_reader_buffered(&f->reader), BUFFER);
+        take_buffered(f);
+    } else {
+        return note_end(f, status);
+    }
+    return false;
+}
+
+static bide_awaiter *begin_fill(fixture *f)
+{
+    f->asked = drawn(f, 1, BUFFER + 1);
+    return bide_reader_fill(&f->read, &f->reader, f->asked);
+}
+
+static bool note_fill(fixture *f, int status)
+{
+    if (was_cut(status))
+        return false;
+    if (status == 0) {
+        assert_in_range(f->read.count, f->asked, BUFFER);
+        assert_ptr_equal(f->read.data, bide_reader_peek(&f->reader));
+        came(f, f->read.data, f->asked);
+        bide_reader_consume(&f->reader, f->asked);
+    } else if (status == -EMSGSIZE) {
+        assert_int_equal(f->asked, BUFFER + 1);
+    } else if (status == -ENODATA) {
+        take_buffered(f);
+        assert_int_equal(f->position, f->size);
+    } else {
+        return note_end(f, status);
+    }
+    return false;
+}
+
+static bide_awaiter *begin_skip(fixture *f)
+{
+    f->asked = drawn(f, 1, 40);
+    return bide_reader_skip(&f->read, &f->reader, f->asked);
+}
+
+static bool note_skip(fixture *f, int status)
+{
+    f->position += f->read.count;
+    if (status == 0)
+        assert_int_equal(f->read.count, f->asked);
+    if (status == 0 || was_cut(status) || status == -ENODATA) {
+        /* those that follow are the next */
+        size_t buffered = bide_reader_buffered(&f->reader);
+        assert_true(f->position + buffered <= f->size);
+        assert_memory_equal(bide_reader_peek(&f->reader), f->text + f->position, buffered);
+        return false;
+    }
+    return note_end(f, status);
+}
+
+static void drains(fixture *f, chunking chunking)
+{
+    drain(f, f->input, chunking);
+}
+
+/* Writes pieces, and then the end; what was not taken is written again. */
+static bide_awaiter *begin_write(fixture *f)
+{
+    size_t left = f->size - f->position;
+    f->asked = f->size > 1000 ? drawn(f, 1, 20000) : drawn(f, 1, 40);
+    if (f->asked > left)
+        f->asked = left;
+    if (left == 0)
+        return bide_writer_end(&f->write, &f->writer);
+    return bide_writer_write(&f->write, &f->writer, f->text + f->position, f->asked);
+}
+
+static bool note_write(fixture *f, int status)
+{
+    bool is_end = f->size == f->position;
+    f->position += f->write.count;
+    if (was_cut(status)) {
+        assert_true(f->write.count <= f->asked);
+        return false;
+    }
+    assert_int_equal(status, 0);
+    assert_int_equal(f->write.count, f->asked);
+    return is_end;
+}
+
+static bide_awaiter *begin_write_vectors(fixture *f)
+{
+    size_t left = f->size - f->position;
+    size_t each = f->size > 1000 ? 5000 : 12;
+    char *at = f->text + f->position;
+    f->asked = 0;
+    if (left == 0)
+        return bide_writer_end(&f->write, &f->writer);
+    for (int i = 0; i < 6; i++) {
+        size_t size = drawn(f, 0, each);
+        if (size > left)
+            size = left;
+        f->vectors[i] = (struct iovec){at, size};
+        at += size;
+        left -= size;
+        f->asked += size;
+    }
+    return bide_writer_write_vectors(&f->write, &f->writer, f->vectors, 6);
+}
+
+static bide_awaiter *begin_write_and_flush(fixture *f)
+{
+    if (bide_writer_buffered(&f->writer) != 0) {
+        f->asked = 0;
+        return bide_writer_flush(&f->write, &f->writer);
+    }
+    return begin_write(f);
+}
+
+static bool note_write_and_flush(fixture *f, int status)
+{
+    if (status == 0 && f->asked == 0)
+        assert_int_equal(bide_writer_buffered(&f->writer), 0);
+    if (f->asked == 0 && f->write.is_flush && !f->write.is_end)
+        return false;
+    return note_write(f, status);
+}
+
+static void feeds_and_drains(fixture *f, chunking chunking)
+{
+    feed(f, chunking);
+    bide_memory_end end = {&f->second, NULL};
+    static bide_memory_end only;
+    only = end;
+    drain(f, bide_stream_of_memory(&only), chunking);
+}
+
+static bide_awaiter *begin_copy(fixture *f)
+{
+    f->asked = drawn(f, 0, f->size);
+    return bide_copy(&f->copy, &f->reader, &f->writer, drawn(f, 0, 1) ? UINT64_MAX : f->asked);
+}
+
+static bool note_copy(fixture *f, int status)
+{
+    f->position += (size_t)f->copy.count;
+    assert_true(f->copy.count <= f->copy.most);
+    if (was_cut(status))
+        return false;
+    assert_int_equal(status, 0);
+    if (f->copy.count == f->copy.most)
+        return false;
+    assert_int_equal(f->position, f->size);
+    bide_memory_pipe_end(&f->second);
+    return true;
+}
+
+static const subject subjects[] = {
+    {"read", begin_read, note_read, feeds, false},
+    {"read_exact", begin_exact, note_exact, feeds, false},
+    {"read_exact, past the buffer", begin_large, note_exact, feeds, false},
+    {"read_until", begin_until, note_until, feeds, false},
+    {"read_line", begin_line, note_line, feeds, false},
+    {"fill", begin_fill, note_fill, feeds, false},
+    {"skip", begin_skip, note_skip, feeds, false},
+    {"copy", begin_copy, note_copy, feeds_and_drains, false},
+    {"write", begin_write, note_write, drains, true},
+    {"write_vectors", begin_write_vectors, note_write, drains, true},
+    {"write and flush", begin_write_and_flush, note_write_and_flush, drains, true},
+};
+
+/* ---- The product ---- */
+
+static fixture *begin_fixture(world *world, uint64_t seed)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = world;
+    f->context = world->context;
+    f->random = seed;
+    bide_descriptor_init_closed(&f->one);
+    bide_descriptor_init_closed(&f->other);
+    bide_descriptor_init_closed(&f->listener);
+    return f;
+}
+
+/* Lines of 0 to 20 bytes, with either end, and delimiters; the last line may have no end. */
+static void draw_text(fixture *f, size_t size)
+{
+    static const char letters[] = "abcdefghij;\n\n;xyz\r";
+    f->size = size;
+    f->text = malloc(size);
+    f->got = malloc(size + 1);
+    assert_true(f->text != NULL && f->got != NULL);
+    for (size_t i = 0; i < size; i++)
+        f->text[i] = letters[drawn(f, 0, sizeof letters - 2)];
+}
+
+static void end_fixture(fixture *f)
+{
+    bide_event_waiter wait;
+    if (f->feeder.has_begun)
+        assert_int_equal(run(f, bide_event_wait(&wait, &f->feeder.spawned.ended)), 0);
+    if (f->drainer.has_begun)
+        assert_int_equal(run(f, bide_event_wait(&wait, &f->drainer.spawned.ended)), 0);
+    bide_close(&f->one);
+    bide_close(&f->other);
+    bide_close(&f->listener);
+    turn(f);
+    if (f->is_on_run_loop)
+        bide_run_loop_destroy(&f->run_loop);
+    free(f->text);
+    free(f->got);
+    free(f);
+}
+
+static void each_operation_of_each_stream_by_each_end(void **state)
+{
+    world *world = world_of(state);
+    uint64_t seed = testing_seed();
+    for (uint32_t round = rounds_of(1); round != 0; round--)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            for (size_t s = 0; s < sizeof subjects / sizeof *subjects; s++)
+                for (size_t c = 0; c < CHUNKINGS; c++)
+                    for (size_t e = 0; e < ENDS; e++) {
+                        fixture *f = begin_fixture(world, testing_random(&seed));
+                        if (getenv("BIDE_TEST_TELL") != NULL)
+                            fprintf(stderr, "%s of %s: %s, %s\n", subjects[s].name, kinds[k].name, chunkings[c], ends[e]);
+                        kinds[k].open(f);
+                        draw_text(f, subjects[s].is_writer ? kinds[k].size : drawn(f, 0, 120));
+                        bide_reader_init(&f->reader, f->input, f->in, BUFFER);
+                        bide_memory_pipe_init(&f->second, f->second_memory, MEMORY);
+                        bide_memory_end to = {NULL, &f->second};
+                        bool is_copy = subjects[s].others == feeds_and_drains;
+                        bide_writer_init(&f->writer, is_copy ? bide_stream_of_memory(&to) : f->output, f->out,
+                                         drawn(f, 0, 3) == 0 ? UNBUFFERED : BUFFER);
+                        go(f, &subjects[s], (chunking)c, (end)e);
+                        if (subjects[s].is_writer || is_copy) {
+                            while (!f->has_drained) {
+                                turn(f);
+                                subjects[s].others(f, (chunking)c);
+                            }
+                            assert_int_equal(f->drained, f->size);
+                        }
+                        end_fixture(f);
+                    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(each_operation_of_each_stream_by_each_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

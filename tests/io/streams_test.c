@@ -6,7 +6,10 @@
 #define _GNU_SOURCE
 #include "world.h"
 
+#include <bide/extend/wrapper.h>
+
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
 enum { BUFFER = 16, TEXT = 40000, MEMORY = 24, UNBUFFERED = 0 };
@@ -58,7 +61,8 @@ typedef struct fixture {
 
 static int run(fixture *f, bide_awaiter *awaiter)
 {
-    return f->is_on_run_loop ? bide_run_loop_wait(&f->run_loop, awaiter) : world_wait(f->world, awaiter);
+    return f->is_on_run_loop ? bide_run_loop_wait(&f->run_loop, awaiter)
+                             : world_wait(f->world, awaiter);
 }
 
 static void turn(fixture *f)
@@ -181,8 +185,8 @@ static const struct kind {
     void (*open)(fixture *);
     size_t size; /* of a text that does not fit */
 } kinds[] = {
-    {"memory", open_memory, 300},           {"memory on a run loop", open_memory_on_run_loop, 300},
-    {"pair of sockets", open_pair, TEXT},   {"TCP", open_tcp, TEXT},
+    {"memory", open_memory, 300},         {"memory on a run loop", open_memory_on_run_loop, 300},
+    {"pair of sockets", open_pair, TEXT}, {"TCP", open_tcp, TEXT},
     {"pipe", open_pipe, 3 * TEXT},
 };
 
@@ -274,7 +278,8 @@ static void go(fixture *f, const subject *s, chunking chunking, end end)
         } else {
             if (cut && end == TIMED_OUT) {
                 expected = -ETIMEDOUT;
-                awaiter = bide_with_deadline(&f->limited, bide_platform.now() + drawn(f, 0, 60000), awaiter);
+                awaiter = bide_with_deadline(&f->limited, bide_platform.now() + drawn(f, 0, 60000),
+                                             awaiter);
             }
             act(f, &f->subject, awaiter);
             if (cut && end == STOPPED) {
@@ -431,7 +436,9 @@ static bool note_line(fixture *f, int status)
         return false;
     if (status == 0) {
         size_t whole = found != NULL ? (size_t)(found - next) + 1 : left;
-        size_t length = found == NULL ? whole : whole > 1 && found[-1] == '\r' ? whole - 2 : whole - 1;
+        size_t length = found == NULL                    ? whole
+                        : whole > 1 && found[-1] == '\r' ? whole - 2
+                                                         : whole - 1;
         assert_true(whole != 0);
         assert_int_equal(f->read.count, length);
         assert_memory_equal(f->read.data, next, length);
@@ -660,14 +667,16 @@ static void each_operation_of_each_stream_by_each_end(void **state)
                     for (size_t e = 0; e < ENDS; e++) {
                         fixture *f = begin_fixture(world, testing_random(&seed));
                         if (getenv("BIDE_TEST_TELL") != NULL)
-                            fprintf(stderr, "%s of %s: %s, %s\n", subjects[s].name, kinds[k].name, chunkings[c], ends[e]);
+                            fprintf(stderr, "%s of %s: %s, %s\n", subjects[s].name, kinds[k].name,
+                                    chunkings[c], ends[e]);
                         kinds[k].open(f);
                         draw_text(f, subjects[s].is_writer ? kinds[k].size : drawn(f, 0, 120));
                         bide_reader_init(&f->reader, f->input, f->in, BUFFER);
                         bide_memory_pipe_init(&f->second, f->second_memory, MEMORY);
                         bide_memory_end to = {NULL, &f->second};
                         bool is_copy = subjects[s].others == feeds_and_drains;
-                        bide_writer_init(&f->writer, is_copy ? bide_stream_of_memory(&to) : f->output, f->out,
+                        bide_writer_init(&f->writer,
+                                         is_copy ? bide_stream_of_memory(&to) : f->output, f->out,
                                          drawn(f, 0, 3) == 0 ? UNBUFFERED : BUFFER);
                         go(f, &subjects[s], (chunking)c, (end)e);
                         if (subjects[s].is_writer || is_copy) {
@@ -681,10 +690,286 @@ static void each_operation_of_each_stream_by_each_end(void **state)
                     }
 }
 
+/* ---- By name ---- */
+
+/* A memory pipe with a text in it, and its end; on a run loop. */
+static fixture *begin_with(void **state, const char *text)
+{
+    fixture *f = begin_fixture(world_of(state), 1);
+    open_memory_on_run_loop(f);
+    bide_memory_pipe_init(&f->pipe, f->second_memory, MEMORY);
+    bide_reader_init(&f->reader, f->input, f->in, BUFFER);
+    bide_writer_init(&f->writer, f->output, f->out, BUFFER);
+    size_t size = strlen(text);
+    if (size != 0) {
+        assert_int_equal(run(f, bide_stream_write(&f->feeding, f->output, text, size)), 0);
+        assert_int_equal(run(f, bide_stream_end_output(&f->feeding, f->output)), 0);
+    }
+    return f;
+}
+
+static void the_last_line_needs_no_end(void **state)
+{
+    static const char *const lines[] = {"one", "", "two", "last\r"};
+    fixture *f = begin_with(state, "one\n\r\ntwo\r\nlast\r");
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(run(f, begin_line(f)), 0);
+        assert_int_equal(f->read.count, strlen(lines[i]));
+        assert_memory_equal(f->read.data, lines[i], f->read.count);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run(f, begin_line(f)), -EPIPE);
+    end_fixture(f);
+}
+
+static void a_line_that_is_too_long_stays(void **state)
+{
+    fixture *f = begin_with(state, "0123456789abcdefg\nnext\n");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run(f, begin_line(f)), -EMSGSIZE);
+    assert_int_equal(run(f, bide_reader_read_exact(&f->read, &f->reader, f->mine, 18)), 0);
+    assert_memory_equal(f->mine, "0123456789abcdefg\n", 18);
+    assert_int_equal(run(f, begin_line(f)), 0);
+    assert_memory_equal(f->read.data, "next", 4);
+    end_fixture(f);
+}
+
+/* With its end it fits exactly. */
+static void a_line_as_long_as_the_buffer_is_had(void **state)
+{
+    fixture *f = begin_with(state, "ab\n0123456789abcde\nx");
+    assert_int_equal(run(f, begin_line(f)), 0);
+    assert_int_equal(run(f, begin_line(f)), 0);
+    assert_int_equal(f->read.count, 15);
+    assert_memory_equal(f->read.data, "0123456789abcde", 15);
+    end_fixture(f);
+}
+
+static void the_end_in_the_middle_is_told_and_loses_nothing(void **state)
+{
+    fixture *f = begin_with(state, "abc");
+    assert_int_equal(run(f, bide_reader_read_exact(&f->read, &f->reader, f->mine, 4)), -ENODATA);
+    assert_int_equal(f->read.count, 0);
+    assert_int_equal(run(f, begin_until(f)), -ENODATA);
+    assert_int_equal(run(f, bide_reader_fill(&f->read, &f->reader, 4)), -ENODATA);
+    assert_int_equal(run(f, bide_reader_fill(&f->read, &f->reader, BUFFER + 1)), -EMSGSIZE);
+    assert_int_equal(run(f, bide_reader_read_exact(&f->read, &f->reader, f->mine, 3)), 0);
+    assert_memory_equal(f->mine, "abc", 3);
+    assert_int_equal(run(f, bide_reader_read_exact(&f->read, &f->reader, f->mine, 3)), -EPIPE);
+    end_fixture(f);
+}
+
+bide_coroutine(never_told_body)
+{
+    bide_begin(never_told_body, struct actor * self);
+    bide_await_status(self->status, self->awaiter);
+    self->has_ended = true;
+    bide_end();
+}
+
+static void start_never_told(fixture *f)
+{
+    bide_start(&f->subject.task.frame, &never_told_body, f->context);
+    bide_resume(&f->subject.task.frame);
+}
+
+static void put_and_destroy(fixture *f)
+{
+    static const char text[] = "line\nrest\n";
+    bide_memory_operation *put = &f->feeding.memory;
+    /* the reader's wait has ended, and it is posted; then the coroutine is destroyed */
+    assert_true(bide_awaiter_had(bide_stream_write(&f->feeding, f->output, text, 10)));
+    assert_int_equal(put->count, 10);
+    bide_destroy(&f->subject.task.frame);
+}
+
+static void what_a_destroyed_coroutine_was_to_have_is_the_nexts(void **state)
+{
+    fixture *f = begin_with(state, "");
+    f->subject.has_ended = false;
+    f->subject.awaiter = begin_line(f);
+    call_inside(f, start_never_told);
+    turn(f);
+    call_inside(f, put_and_destroy);
+    assert_false(f->subject.has_ended);
+    assert_int_equal(run(f, begin_line(f)), 0);
+    assert_int_equal(f->read.count, 4);
+    assert_memory_equal(f->read.data, "line", 4);
+    end_fixture(f);
+}
+
+/* Operations that were ready, and whose result nobody takes. */
+static void what_is_given_back_is_the_nexts(void **state)
+{
+    fixture *f = begin_with(state, "0123456789\nabc\n");
+    for (int past = 0; past < 2; past++) {
+        bide_awaiter *begun[] = {
+            bide_reader_read(&f->read, &f->reader, f->mine, past ? 64 : 3),
+        };
+        if (past) { /* nothing is buffered: it is read past the buffer */
+            assert_int_equal(run(f, begun[0]), 0);
+            begun[0] = &f->read.task.frame.awaiter;
+        } else {
+            bide_reader_operation fill;
+            assert_int_equal(run(f, bide_reader_fill(&fill, &f->reader, 1)), 0);
+            assert_true(bide_awaiter_had(begun[0]));
+        }
+        size_t count = f->read.count;
+        assert_true(count != 0);
+        bide_wrapper_give_back(&begun[0]);
+        assert_int_equal(f->read.count, 0);
+        bide_reader_operation again;
+        assert_int_equal(run(f, bide_reader_read_exact(&again, &f->reader, f->mine + 32, count)),
+                         0);
+        assert_memory_equal(f->mine + 32, f->mine, count);
+        if (!past) /* the rest of what is buffered */
+            assert_int_equal(
+                run(f, bide_reader_skip(&again, &f->reader, bide_reader_buffered(&f->reader))), 0);
+        if (!past) { /* a new text */
+            bide_memory_pipe_init(&f->pipe, f->second_memory, MEMORY);
+            f->reader.has_ended = false;
+            assert_int_equal(
+                run(f, bide_stream_write(&f->feeding, f->output, "ABCDEFGHIJKLMNOPQRST", 20)), 0);
+        }
+    }
+    end_fixture(f);
+}
+
+/* A request to stop does not take from a coroutine what is there. */
+static void what_is_buffered_is_had_after_a_request_too(void **state)
+{
+    fixture *f = begin_with(state, "a\nb\nc");
+    bide_reader_operation fill;
+    assert_int_equal(run(f, bide_reader_fill(&fill, &f->reader, 5)), 0);
+    bide_event_waiter wait;
+    act(f, &f->subject, begin_line(f));
+    bide_stop_request(&f->subject.stop);
+    assert_int_equal(run(f, bide_event_wait(&wait, &f->subject.spawned.ended)), 0);
+    assert_int_equal(f->subject.status, 0);
+    end_fixture(f);
+}
+
+/* Small writes are gathered; one that does not fit waits for the reader, and for no other. */
+static void a_writer_waits_for_a_slow_reader(void **state)
+{
+    fixture *f = begin_with(state, "");
+    for (int i = 0; i < BUFFER / 4; i++) {
+        assert_int_equal(run(f, bide_writer_write(&f->write, &f->writer, "four", 4)), 0);
+        assert_int_equal(bide_atomic_load(&f->pipe.written, relaxed), 0);
+    }
+    act(f, &f->subject,
+        bide_writer_write(&f->write, &f->writer, "0123456789012345678901234567890123456789", 40));
+    turn(f);
+    assert_false(f->subject.has_ended);
+    assert_int_equal(bide_atomic_load(&f->pipe.written, relaxed), MEMORY);
+    assert_int_equal(run(f, bide_stream_read(&f->draining, f->input, f->mine, MEMORY)), 0);
+    bide_event_waiter wait;
+    while (!f->subject.has_ended)
+        assert_int_equal(run(f, bide_stream_read(&f->draining, f->input, f->mine, 8)), 0), turn(f);
+    assert_int_equal(run(f, bide_event_wait(&wait, &f->subject.spawned.ended)), 0);
+    assert_int_equal(f->subject.status, 0);
+    assert_int_equal(f->write.count, 40);
+    end_fixture(f);
+}
+
+static void to_write_to_nobody_is_an_error(void **state)
+{
+    fixture *f = begin_with(state, "");
+    assert_int_equal(bide_stream_close(f->input), 0);
+    assert_int_equal(run(f, bide_writer_write(&f->write, &f->writer, "four", 4)), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run(f, bide_writer_flush(&f->write, &f->writer)), -EPIPE);
+    assert_int_equal(bide_writer_buffered(&f->writer), 4);
+    assert_int_equal(run(f, begin_line(f)), -EPIPE);
+    end_fixture(f);
+}
+
+/* The ends of a pipe in memory on two threads, neither of which has a loop. */
+struct half {
+    bide_task task;
+    fixture *fixture;
+    size_t done;
+};
+
+bide_coroutine(writing_body)
+{
+    bide_begin(writing_body, struct half * self);
+    while (self->done < TEXT) {
+        self->fixture->asked = self->done % 61 + 1;
+        if (self->fixture->asked > TEXT - self->done)
+            self->fixture->asked = TEXT - self->done;
+        bide_try(bide_writer_write(&self->fixture->write, &self->fixture->writer,
+                                   self->fixture->text + self->done, self->fixture->asked));
+        self->done += self->fixture->write.count;
+    }
+    bide_try(bide_writer_end(&self->fixture->write, &self->fixture->writer));
+    bide_end();
+}
+
+bide_coroutine(reading_body)
+{
+    bide_begin(reading_body, struct half * self);
+    for (;;) {
+        bide_try_or_break(bide_reader_read(&self->fixture->read, &self->fixture->reader,
+                                           self->fixture->mine, self->done % 50 + 1));
+        assert_memory_equal(self->fixture->mine, self->fixture->text + self->done,
+                            self->fixture->read.count);
+        self->done += self->fixture->read.count;
+    }
+    bide_end();
+}
+
+static void *write_elsewhere(void *argument)
+{
+    struct half half = {.fixture = argument};
+    assert_int_equal(bide_sync_wait(bide_task_init(&half.task, &writing_body)), 0);
+    return NULL;
+}
+
+static void a_pipe_in_memory_joins_two_threads(void **state)
+{
+    pthread_t thread;
+    fixture *f = begin_with(state, "");
+    draw_text(f, TEXT);
+    assert_int_equal(pthread_create(&thread, NULL, write_elsewhere, f), 0);
+    struct half half = {.fixture = f};
+    assert_int_equal(bide_sync_wait(bide_task_init(&half.task, &reading_body)), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(half.done, TEXT);
+    end_fixture(f);
+}
+
+/* Both on the inline scheduler: who waits goes on where the other acts. */
+static void a_pipe_in_memory_needs_no_loop(void **state)
+{
+    fixture *f = begin_with(state, "");
+    draw_text(f, TEXT);
+    struct half writing = {.fixture = f}, reading = {.fixture = f};
+    bide_spawned spawned[2];
+    bide_spawn(&spawned[0], &bide_default_context, bide_task_init(&writing.task, &writing_body));
+    assert_in_range(writing.done, 1, TEXT - 1);
+    bide_spawn(&spawned[1], &bide_default_context, bide_task_init(&reading.task, &reading_body));
+    assert_int_equal(writing.done, TEXT);
+    assert_int_equal(reading.done, TEXT);
+    assert_true(bide_event_is_set(&spawned[0].ended) && bide_event_is_set(&spawned[1].ended));
+    end_fixture(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(each_operation_of_each_stream_by_each_end),
+        world_test(the_last_line_needs_no_end),
+        world_test(a_line_that_is_too_long_stays),
+        world_test(a_line_as_long_as_the_buffer_is_had),
+        world_test(the_end_in_the_middle_is_told_and_loses_nothing),
+        world_test(what_a_destroyed_coroutine_was_to_have_is_the_nexts),
+        world_test(what_is_given_back_is_the_nexts),
+        world_test(what_is_buffered_is_had_after_a_request_too),
+        world_test(a_writer_waits_for_a_slow_reader),
+        world_test(to_write_to_nobody_is_an_error),
+        world_test(a_pipe_in_memory_joins_two_threads),
+        world_test(a_pipe_in_memory_needs_no_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
 # The programs in the documents compile without a warning and print what the documents say: each block of
 # C is one program, and the block of text after it is its output. A program that includes bide/check.h is compiled
 # for the model checker, under the name that its first line gives; it may find something, if that is shown; how
-# long it took may differ. A block that follows the name of a file is that file, and not looked at here.
+# long it took may differ. A block that follows the name of a file is that file, and not looked at here. LIBRARIES is
+# what the library itself is linked with.
 # readme_test.sh CC SOURCE-ROOT LIBRARY CHECK-LIBRARY DOCUMENT...
 set -u
 cc=$1 root=$2 library=$(realpath "$3") check_library=${4:+$(realpath "$4")}
@@ -21,7 +22,7 @@ compile() { # NAME: NAME.c to NAME.program
         $cc $flags -g -DBIDE_CHECK=1 -fsanitize=thread -c "$source" -o "$1.o" &&
             $cc ${CFLAGS-} "$1.o" "$check_library" -o "$1.program"
     else
-        $cc $flags "$1.c" "$library" -pthread -o "$1.program"
+        $cc $flags "$1.c" "$library" -pthread ${LIBRARIES-} -o "$1.program"
     fi
 }
 

@@ -32,7 +32,7 @@
  * by the stream or into the buffer. What is in the buffer stays there until it is sent, however often
  * that is cut short.
  *
- * Why it is right: src/io/stream.c.
+ * Why it is right: src/io/stream.c, and src/io/memory_pipe.c.
  */
 #ifndef BIDE_STREAM_H
 #define BIDE_STREAM_H

@@ -884,6 +884,65 @@ static void to_write_to_nobody_is_an_error(void **state)
     end_fixture(f);
 }
 
+/* To refuse wakes the writer that waits for room, and the reader that waits for bytes. */
+static void to_close_wakes_what_waits(void **state)
+{
+    for (int reads = 0; reads < 2; reads++) {
+        bide_event_waiter wait;
+        fixture *f = begin_with(state, "");
+        if (reads)
+            act(f, &f->subject, begin_line(f));
+        else
+            act(f, &f->subject, bide_stream_write(&f->feeding, f->output, f->mine, MEMORY + 1));
+        turn(f);
+        assert_false(f->subject.has_ended);
+        assert_int_equal(bide_stream_close(f->input), 0);
+        assert_int_equal(run(f, bide_event_wait(&wait, &f->subject.spawned.ended)), 0);
+        assert_int_equal(f->subject.status, -EPIPE);
+        end_fixture(f);
+    }
+}
+
+/* A stream that gives five bytes, and breaks. */
+static bide_awaiter *read_and_break(bide_stream stream, bide_stream_operation *operation,
+                                    void *data, size_t size)
+{
+    int *reads = stream.object;
+    assert_in_range(size, 5, BUFFER);
+    if (++*reads == 1)
+        memcpy(data, "01234", 5);
+    return bide_stream_ended(operation, -ECONNRESET);
+}
+
+static size_t five;
+static size_t count_five(const bide_stream_operation *operation)
+{
+    (void)operation;
+    return five;
+}
+
+static void what_came_before_an_error_is_the_nexts(void **state)
+{
+    static const bide_stream_table table = {
+        .name = "breaks", .read = read_and_break, .count = count_five};
+    for (int past = 0; past < 2; past++) {
+        int reads = 0;
+        bide_stream stream = {&table, &reads};
+        fixture *f = begin_with(state, "");
+        bide_reader_init(&f->reader, stream, f->in, BUFFER);
+        five = 5;
+        assert_int_equal(run(f, bide_reader_read(&f->read, &f->reader, f->mine, past ? 64 : 8)),
+                         -ECONNRESET);
+        assert_int_equal(f->read.count, 0);
+        five = 0;
+        assert_int_equal(run(f, bide_reader_read(&f->read, &f->reader, f->mine, 64)), 0);
+        assert_int_equal(f->read.count, 5);
+        assert_memory_equal(f->mine, "01234", 5);
+        assert_int_equal(run(f, bide_reader_read(&f->read, &f->reader, f->mine, 64)), -ECONNRESET);
+        end_fixture(f);
+    }
+}
+
 /* The ends of a pipe in memory on two threads, neither of which has a loop. */
 struct half {
     bide_task task;
@@ -968,6 +1027,8 @@ int main(void)
         world_test(what_is_buffered_is_had_after_a_request_too),
         world_test(a_writer_waits_for_a_slow_reader),
         world_test(to_write_to_nobody_is_an_error),
+        world_test(to_close_wakes_what_waits),
+        world_test(what_came_before_an_error_is_the_nexts),
         world_test(a_pipe_in_memory_joins_two_threads),
         world_test(a_pipe_in_memory_needs_no_loop),
     };

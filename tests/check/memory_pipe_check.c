@@ -1,0 +1,167 @@
+/*
+ * The pipe in memory: what is written is read once and in order, and then comes the end, whoever of the two is first;
+ * to refuse ends what waits; and one that is asked to stop has taken no byte that it does not tell of.
+ */
+#include "bide/check.h"
+#include "bide/coroutine.h"
+#include "bide/handle.h"
+#include "bide/stop.h"
+#include "bide/stream.h"
+
+enum { SIZE = 2, BYTES = 3, WAITS = 1 /* the status of a wait that has not ended */ };
+
+struct end {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    struct state *state;
+    bide_stream_operation operation;
+    char data[BYTES];
+    size_t count;
+    int status;
+};
+
+typedef struct state {
+    bide_memory_pipe pipe;
+    bide_memory_end input, output;
+    char memory[SIZE];
+    struct end writer, reader;
+} state;
+
+/* Writes 1, 2, 3, and ends. */
+bide_coroutine(writer_body)
+{
+    bide_begin(writer_body, struct end * self);
+    for (int i = 0; i < BYTES; i++)
+        self->data[i] = (char)(i + 1);
+    bide_await_status(self->status, bide_stream_write(&self->operation,
+                                                      bide_stream_of_memory(&self->state->output),
+                                                      self->data, BYTES));
+    self->count = bide_stream_count(&self->operation, bide_stream_of_memory(&self->state->output));
+    if (self->status == 0)
+        bide_await(
+            bide_stream_end_output(&self->operation, bide_stream_of_memory(&self->state->output)));
+    bide_end();
+}
+
+/* Reads to the end. */
+bide_coroutine(reader_body)
+{
+    bide_begin(reader_body, struct end * self);
+    for (;;) {
+        bide_await_status(self->status, bide_stream_read(&self->operation,
+                                                         bide_stream_of_memory(&self->state->input),
+                                                         self->data, SIZE));
+        size_t count =
+            bide_stream_count(&self->operation, bide_stream_of_memory(&self->state->input));
+        if (self->status < 0)
+            bide_check_assert(count == 0);
+        if (count == 0)
+            break;
+        for (size_t i = 0; i < count; i++)
+            bide_check_assert((size_t)self->data[i] == ++self->count);
+    }
+    bide_end();
+}
+
+static void begin(state *s, struct end *end, const bide_point *body, bool has_source)
+{
+    end->state = s;
+    end->status = WAITS;
+    end->count = 0;
+    bide_stop_source_init(&end->stop);
+    end->context =
+        (bide_context){&bide_inline_scheduler, has_source ? &end->stop : NULL, NULL, NULL};
+    bide_start(&end->task.frame, body, &end->context);
+    bide_resume(&end->task.frame);
+}
+
+static void setup(void *p)
+{
+    state *s = p;
+    bide_memory_pipe_init(&s->pipe, s->memory, SIZE);
+    s->input = (bide_memory_end){&s->pipe, NULL};
+    s->output = (bide_memory_end){NULL, &s->pipe};
+}
+
+static void begin_writer(void *p)
+{
+    begin(p, &((state *)p)->writer, &writer_body, false);
+}
+
+static void begin_reader(void *p)
+{
+    begin(p, &((state *)p)->reader, &reader_body, false);
+}
+
+static void setup_reader(void *p)
+{
+    state *s = p;
+    setup(p);
+    begin(s, &s->reader, &reader_body, true);
+}
+
+static void stop_reader(void *p)
+{
+    bide_stop_request(&((state *)p)->reader.stop);
+}
+
+static void refuse(void *p)
+{
+    bide_memory_pipe_refuse(&((state *)p)->pipe);
+}
+
+static void finish(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->writer.status == 0 && s->writer.count == BYTES);
+    bide_check_assert(s->reader.status == 0 && s->reader.count == BYTES);
+}
+
+/* Those that were not read are in the pipe, or the writer has them. */
+static void finish_stopped(void *p)
+{
+    state *s = p;
+    if (s->reader.status == 0) {
+        finish(p);
+        return;
+    }
+    bide_check_assert(s->reader.status == -ECANCELED);
+    size_t taken = s->reader.count;
+    for (bool is_first = true;; is_first = false) {
+        bide_memory_operation *operation = &s->reader.operation.memory;
+        bide_awaiter *awaiter = bide_stream_read(
+            &s->reader.operation, bide_stream_of_memory(&s->input), s->reader.data, SIZE);
+        bide_check_assert(bide_awaiter_had(awaiter) || !is_first);
+        if (operation->count == 0)
+            break;
+        for (size_t i = 0; i < operation->count; i++)
+            bide_check_assert((size_t)s->reader.data[i] == ++taken);
+    }
+    bide_check_assert(s->writer.status == 0 && taken == BYTES);
+}
+
+static void finish_refused(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->writer.status == -EPIPE);
+}
+
+#define SCENARIO(id, text, ...)             \
+    static const bide_check_scenario id = { \
+        .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
+
+SCENARIO(meet, "a_writer_and_a_reader", .setup = setup, .threads = {begin_writer, begin_reader},
+         .finish = finish, .preemptions = 2);
+SCENARIO(stopped, "the_reader_is_asked_to_stop", .setup = setup_reader,
+         .threads = {begin_writer, stop_reader}, .finish = finish_stopped, .preemptions = 2);
+SCENARIO(refused, "the_pipe_is_refused", .setup = setup,
+
+         .threads = {begin_writer, refuse}, .finish = finish_refused, .preemptions = 2);
+
+int main(int argc, char **argv)
+{
+    static const bide_check_scenario *const all[] = {&meet, &stopped, &refused, NULL};
+    static const char *const files[] = {"memory_pipe.c", NULL};
+    return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
+}

@@ -2,20 +2,22 @@
  * Streams of bytes: one interface for sockets, files, pipes and memory; and over it a buffered
  * reader, a buffered writer, and a copy from one to the other. Floor: io.
  *
- *     bide_reader_init(&self->reader, bide_stream_of_socket(&self->socket), self->in, sizeof self->in);
+ *     bide_reader_init(&self->reader, bide_stream_of_socket(&self->socket), self->in,
+ *                      sizeof self->in);
  *     bide_writer_init(&self->writer, bide_stream_of_socket(&self->socket), self->out,
  *                      sizeof self->out);
  *     for (;;) {
  *         bide_try_or_break(bide_reader_read_line(&self->line, &self->reader));
- *         bide_try(bide_writer_write(&self->write, &self->writer, self->line.data, self->line.count));
+ *         bide_try(bide_writer_write(&self->write, &self->writer, self->line.data,
+ *                                    self->line.count));
  *         bide_try(bide_writer_write(&self->write, &self->writer, "\n", 1));
  *         if (bide_reader_buffered(&self->reader) == 0)
  *             bide_try(bide_writer_flush(&self->write, &self->writer));
  *     }
  *
  * A bide_stream is two words, a table and what the table is for; it is passed by value. Readers and
- * writers, their buffers and their operations are the caller's memory. Nothing allocates. A reader is
- * used by one operation at a time, and so is a writer; a stream by one reader and one writer.
+ * writers, their buffers and their operations are the caller's memory. Nothing allocates. A reader
+ * is used by one operation at a time, and so is a writer; a stream by one reader and one writer.
  *
  * How a reader's operation ends, all of them alike:
  *     0              it has what it was to have: `data` and `count`
@@ -24,13 +26,13 @@
  *     -EMSGSIZE      what is looked for does not fit into the buffer; all of it stays in the reader
  *     another        the stream's own, -ECANCELED and -ETIMEDOUT among them
  * Nothing is lost, whatever it ends with: what an operation has not told of by `count` stays in the
- * reader, and the next has it. That also goes for one whose coroutine is destroyed. What is buffered
- * already is had without suspending, also after a request to stop.
+ * reader, and the next has it. That also goes for one whose coroutine is destroyed. What is
+ * buffered already is had without suspending, also after a request to stop.
  *
- * A writer gathers small pieces, and sends when they do not fit any more: then it suspends for as long
- * as the other side takes nothing, which is the back-pressure. `count` says how many bytes were taken,
- * by the stream or into the buffer. What is in the buffer stays there until it is sent, however often
- * that is cut short.
+ * A writer gathers small pieces, and sends when they do not fit any more: then it suspends for as
+ * long as the other side takes nothing, which is the back-pressure. `count` says how many bytes
+ * were taken, by the stream or into the buffer. What is in the buffer stays there until it is sent,
+ * however often that is cut short.
  *
  * Why it is right: src/io/stream.c, and src/io/memory_pipe.c.
  */
@@ -90,8 +92,8 @@ struct bide_stream_table {
     const char *name;
 
     /*
-     * Reads up to `size` bytes, 1 or more, into `data`: as bide_recv. A count of 0 is the end. It may
-     * be asked for again, and is the end then too.
+     * Reads up to `size` bytes, 1 or more, into `data`: as bide_recv. A count of 0 is the end. It
+     * may be asked for again, and is the end then too.
      */
     bide_awaiter *(*read)(bide_stream stream, bide_stream_operation *operation, void *data,
                           size_t size);
@@ -119,7 +121,8 @@ struct bide_stream_table {
 
 /*
  * For tables: an operation that has ended already, with 0 or a negative errno.
- * Threads: any. Errors: those of the table, `status`. Suspends: never. Cancel-safe: yes. Progress: wait-free.
+ * Threads: any. Errors: those of the table, `status`. Suspends: never. Cancel-safe: yes. Progress:
+ * wait-free.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_stream_ended(bide_stream_operation *operation, int status);
@@ -132,16 +135,16 @@ bide_awaiter *bide_stream_ended(bide_stream_operation *operation, int status);
 bide_stream bide_stream_of_socket(bide_descriptor *socket);
 
 /*
- * A stream over a file, at its own offset, one end of a pipe, or a terminal (file.h). The end of its
- * output is to close it.
+ * A stream over a file, at its own offset, one end of a pipe, or a terminal (file.h). The end of
+ * its output is to close it.
  * Threads: any. Progress: wait-free.
  */
 bide_stream bide_stream_of_file(bide_descriptor *file);
 
 /*
  * A stream's own operations, for one that is used without a reader or a writer.
- * Threads: the stream's. Errors: those of the stream. Suspends: if the stream's does. Cancel-safe: yes,
- * bide_stream_count says how many bytes were moved. Progress: that of the stream.
+ * Threads: the stream's. Errors: those of the stream. Suspends: if the stream's does. Cancel-safe:
+ * yes, bide_stream_count says how many bytes were moved. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_stream_read(bide_stream_operation *operation, bide_stream stream,
@@ -288,8 +291,8 @@ bide_awaiter *bide_reader_read_exact(bide_reader_operation *operation, bide_read
                                      void *data, size_t size);
 
 /*
- * Reads up to the next `delimiter`, and that too. `data` and `count` say where it is in the reader's
- * buffer, until the reader's next operation.
+ * Reads up to the next `delimiter`, and that too. `data` and `count` say where it is in the
+ * reader's buffer, until the reader's next operation.
  * Threads: the stream's. Errors: -EMSGSIZE (the buffer is full, without one), -ENODATA
  * (the end came before it). Suspends: if it is not buffered. Cancel-safe: yes, nothing was read.
  * Progress: that of the stream.
@@ -300,8 +303,8 @@ bide_awaiter *bide_reader_read_until(bide_reader_operation *operation, bide_read
 
 /*
  * Reads a line; `data` and `count` say where it is in the reader's buffer, until the reader's next
- * operation, without its end, which is "\n" or "\r\n". What stands between the last end of a line and
- * the end of the stream is a line too, unless it is empty.
+ * operation, without its end, which is "\n" or "\r\n". What stands between the last end of a line
+ * and the end of the stream is a line too, unless it is empty.
  * Threads: the stream's. Errors: -EMSGSIZE (with its end it does not fit into the buffer),
  * -EPIPE (there is none). Suspends: if it is not buffered. Cancel-safe: yes, nothing was read.
  * Progress: that of the stream.
@@ -310,8 +313,8 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_reader_read_line(bide_reader_operation *operation, bide_reader *reader);
 
 /*
- * Waits until at least `size` bytes are buffered, to be looked at: `data` and `count` say where, and
- * how many. They stay there: bide_reader_consume takes them.
+ * Waits until at least `size` bytes are buffered, to be looked at: `data` and `count` say where,
+ * and how many. They stay there: bide_reader_consume takes them.
  * Threads: the stream's. Errors: -EMSGSIZE (the buffer is smaller), -ENODATA (the end came
  * before). Suspends: if they are not buffered. Cancel-safe: yes. Progress: that of the stream.
  */
@@ -453,12 +456,12 @@ typedef struct bide_copy_operation {
 } bide_copy_operation;
 
 /*
- * Copies from a reader to a writer, until the end or `most` bytes (UINT64_MAX: until the end), by way
- * of the reader's buffer. What the writer has buffered goes first, and when it has ended all has been
- * sent. `count` says how many bytes of the reader's were sent, whatever it ended with; the others are
- * still in the reader. It ends with 0 at the end too.
- * Threads: the stream's. Errors: those of both streams. Suspends: if there is nothing to read, or the
- * other side is slow. Cancel-safe: yes, by `count`. Progress: that of the streams.
+ * Copies from a reader to a writer, until the end or `most` bytes (UINT64_MAX: until the end), by
+ * way of the reader's buffer. What the writer has buffered goes first, and when it has ended all
+ * has been sent. `count` says how many bytes of the reader's were sent, whatever it ended with; the
+ * others are still in the reader. It ends with 0 at the end too.
+ * Threads: the stream's. Errors: those of both streams. Suspends: if there is nothing to read, or
+ * the other side is slow. Cancel-safe: yes, by `count`. Progress: that of the streams.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_copy(bide_copy_operation *operation, bide_reader *from, bide_writer *to,

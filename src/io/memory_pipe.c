@@ -1,15 +1,17 @@
 /*
- * The pipe in memory: a ring of bytes with one reader and one writer, each with a count of its own, which runs on for
- * ever. It stands apart from other streams because it is all that threads have in common.
+ * The pipe in memory: a ring of bytes with one reader and one writer, each with a count of its own,
+ * which runs on for ever. It is a file of its own because it is all that threads have in common of
+ * streams.
  *
  * 1. `written` is stored (release) after the bytes, and loaded (acquire) by the reader before it
  *    copies them. `taken` is stored (release) after they have been copied, and loaded (acquire) by
  *    the writer before it overwrites them. Each side knows its own count.
- * 2. `ended` is stored (release) after the last `written`, and loaded (acquire) before `written` is:
- *    so a reader that finds it has all counted bytes in view. `refused` carries nothing with it.
- * 3. No wake-up is lost: each change of 1 and 2 is followed by a set of the other side's event, which
- *    remembers it, and releases what was changed before; and each side waits for its event only after an attempt, and attempts again after
- *    each wait.
+ * 2. `ended` is stored (release) after the last `written`, and loaded (acquire) before `written`
+ *    is: so a reader that finds it has all counted bytes in view. `refused` carries nothing with
+ *    it.
+ * 3. No wake-up is lost: each change of 1 and 2 is followed by a set of the other side's event,
+ *    which remembers it, and releases what was changed before; and each side waits for its event
+ *    only after an attempt, and attempts again after each wait.
  */
 #include "bide/stream.h"
 

@@ -10,14 +10,14 @@
  *
  * 1. What comes from the stream is added to the buffer at once when the stream's operation has
  *    ended, whatever that ended with, by the count that it tells. If the coroutine is destroyed in
- *    the wait, that is done by `finally`, for then the stream's operation has been withdrawn and has
- *    said what it moved until then. So nothing that has left the stream is lost.
+ *    the wait, that is done by `finally`, for then the stream's operation has been withdrawn and
+ *    has said what it moved until then. So nothing that has left the stream is lost.
  * 2. Bytes leave the buffer when the operation ends with 0, all at once. A coroutine that is
  *    destroyed before it has been told has them put back (`give_back`): no other operation of the
- *    reader has begun since, so they stand right before `begin`. Only what was read past the buffer,
- *    or skipped, is gone by and by, and is told of by `count`.
- * 3. A bide_reader_read past the buffer, which is empty then, asks for no more than the buffer holds.
- *    So 2 holds for it too: its bytes are copied back.
+ *    reader has begun since, so they stand right before `begin`. Only what was read past the
+ *    buffer, or skipped, is gone by and by, and is told of by `count`.
+ * 3. A bide_reader_read past the buffer, which is empty then, asks for no more than the buffer
+ *    holds. So 2 holds for it too: its bytes are copied back.
  * 4. A writer's buffer is added to by the operation that has counted the bytes, and taken from when
  *    the stream has said how many it has sent, as in 1.
  */

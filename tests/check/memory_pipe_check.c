@@ -1,6 +1,7 @@
 /*
- * The pipe in memory: what is written is read once and in order, and then comes the end, whoever of the two is first;
- * to refuse ends what waits; and one that is asked to stop has taken no byte that it does not tell of.
+ * The pipe in memory: what is written is read once and in order, and then comes the end, whoever of
+ * the two is first; to refuse ends what waits; and one that is asked to stop has taken no byte that
+ * it does not tell of.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"

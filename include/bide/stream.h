@@ -11,8 +11,7 @@
  *         bide_try(bide_writer_write(&self->write, &self->writer, self->line.data,
  *                                    self->line.count));
  *         bide_try(bide_writer_write(&self->write, &self->writer, "\n", 1));
- *         if (bide_reader_buffered(&self->reader) == 0)
- *             bide_try(bide_writer_flush(&self->write, &self->writer));
+ *         bide_try(bide_writer_flush(&self->write, &self->writer));
  *     }
  *
  * A bide_stream is two words, a table and what the table is for; it is passed by value. Readers and

@@ -121,7 +121,12 @@ bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
                                  __LINE__);
     }
     io->begun++;
-    return io->table->begin(io, operation, frame);
+    bide_frame *next = io->table->begin(io, operation, frame);
+#if BIDE_BUDGET > 0
+    if (next == frame)
+        bide_budget_ -= BIDE_BUDGET_OF_IO_ - 1;
+#endif
+    return next;
 }
 
 int bide_io_resume(bide_awaiter *awaiter)

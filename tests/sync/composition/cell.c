@@ -35,18 +35,24 @@ static const char *name_of(const place *p)
     return p != NULL ? p->name : "another";
 }
 
+/* What is forked runs beside its parent, of which nothing may be read then. */
+static bool may_be_forked(const bide_frame *frame)
+{
+    const bide_coroutine_type *const *type = bide_frame_point(frame)->code->type;
+    return type != NULL && (*type)->destroyed == bide_forking_destroyed_;
+}
+
 /* Who awaits whom comes to an end, in few steps. */
 static bool has_short_chain(const bide_frame *frame)
 {
-    const bide_frame *outer = frame->awaiter.frame;
-    int count = 0;
-    while (outer != NULL && outer != frame && bide_frame_point(outer)->state == BIDE_AT_AWAIT) {
-        if (++count == 100)
-            return false;
+    for (int count = 0; count < 100; count++) {
+        const bide_frame *outer = frame->awaiter.frame;
+        if (outer == NULL || outer == frame || may_be_forked(frame) ||
+            bide_frame_point(outer)->state != BIDE_AT_AWAIT)
+            return true;
         frame = outer;
-        outer = frame->awaiter.frame;
     }
-    return true;
+    return false;
 }
 
 static void witness_is_at(witness *self, const bide_frame *frame, const place *p, const char *when)

@@ -15,8 +15,8 @@
  * "epoll", chooses for options that do not.
  *
  * A loop belongs to the thread that runs it first, and to the process that made it. In a child of
- * fork that goes on without exec its operations end with -ENOTSUP, and it never touches what it has
- * in common with its parent; there it may be destroyed, and nothing else.
+ * fork that goes on without exec it does not run, and never touches what it has in common with its
+ * parent; there it may be destroyed, and its descriptors closed.
  *
  * Why it is right: src/io/loop.c.
  */
@@ -72,7 +72,7 @@ bide_context *bide_loop_context(bide_loop *loop);
 /*
  * Runs `awaiter` on the loop, and everything else that belongs to it, on this thread, until `awaiter`
  * has ended; returns its status. As bide_run_loop_wait.
- * Threads: the loop's. Errors: those of `awaiter`. Progress: blocks.
+ * Threads: the loop's. Errors: those of `awaiter`; -ENOTSUP (in a child of fork, nothing is awaited). Progress: blocks.
  */
 int bide_loop_wait(bide_loop *loop, bide_awaiter *awaiter);
 

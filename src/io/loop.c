@@ -6,8 +6,8 @@
  * 2. All that a back end does is done on the thread of the loop: in `suspend` of an operation that
  *    is awaited there, in `look` and `sleep`, and in the mail of the io (operation.c). So it has no
  *    order, and no lock.
- * 3. A child of fork is of another generation. No operation is begun there, since bide_io_suspend
- *    refuses it; and destroying the loop closes descriptors, and tells the kernel nothing.
+ * 3. A child of fork is of another generation. It does not run there, and no operation is begun,
+ *    since bide_io_suspend refuses it; and destroying the loop closes descriptors, and tells the kernel nothing.
  */
 #define _GNU_SOURCE
 #include "loop.h"
@@ -226,12 +226,15 @@ bide_context *bide_loop_context(bide_loop *loop)
 
 int bide_loop_wait(bide_loop *loop, bide_awaiter *awaiter)
 {
+    if (loop->io.generation != bide_generation_)
+        return -ENOTSUP;
     return bide_run_loop_wait(&loop->run, awaiter);
 }
 
 void bide_loop_run(bide_loop *loop)
 {
-    bide_run_loop_run(&loop->run);
+    if (loop->io.generation == bide_generation_)
+        bide_run_loop_run(&loop->run);
 }
 
 void bide_loop_stop(bide_loop *loop)

@@ -616,14 +616,10 @@ static void a_child_is_refused(void **state)
     pid_t child = fork();
     if (child == 0) {
         bide_io_operation operation;
-        bide_run_loop loop;
-        bide_run_loop_init(&loop);
-        loop.scheduler.io = f->world->loop != NULL ? f->world->context->scheduler->io : NULL;
+        int status =
+            bide_loop_wait(f->world->loop, bide_socket_pair(&operation, &f->third, &f->listener));
         bide_loop_destroy(f->world->loop);
-        bide_close(&f->one);
-        bide_close(&f->other);
-        int status = bide_run_loop_wait(&loop, bide_socket_pair(&operation, &f->one, &f->other));
-        _exit(status == -ENOTSUP || status < 0 ? 0 : 1);
+        _exit(status == -ENOTSUP && bide_close(&f->one) == 0 && bide_close(&f->other) == 0 ? 0 : 1);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -22,6 +22,7 @@
 #endif
 
 #ifdef HAS_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 static const void *main_stack;
 static size_t main_stack_size;
@@ -118,6 +119,10 @@ void fiber_start(fiber *f, void (*function)(void *argument), void *argument)
     f->function = function;
     f->argument = argument;
     load_thread_local(image);
+#ifdef HAS_ADDRESS_SANITIZER
+    /* What was abandoned there before has left its frames marked. */
+    __asan_unpoison_memory_region(f->stack, f->stack_size);
+#endif
     enter(f, f->top);
 }
 

@@ -63,6 +63,7 @@
 #include "../system/processors.h"
 
 #include "../coroutine/inside.h"
+#include "../coroutine/observe.h"
 
 #include "bide/extend/root.h"
 #include "bide/extend/waiter_list.h"
@@ -286,7 +287,9 @@ static void await_events(bide_run_loop *loop)
         if (loop->ready.first != NULL)
             return;
     }
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     loop->events->sleep(loop);
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
         loop->spins = BIDE_LOOP_EVENTS_LOOKS_;
     if (is_deadline_past(loop))
@@ -321,8 +324,11 @@ static void await_work(bide_run_loop *loop)
     if (!bide_atomic_compare_exchange(&loop->posted, &empty, PARKED, relaxed, relaxed))
         return;
     while (bide_atomic_load(&loop->posted, relaxed) == PARKED) {
-        if (bide_platform.wait(bide_low_half_(&loop->posted), (uint32_t)PARKED, loop->deadline) ==
-            0)
+        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
+        int error =
+            bide_platform.wait(bide_low_half_(&loop->posted), (uint32_t)PARKED, loop->deadline);
+        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
+        if (error == 0)
             continue;
         uintptr_t parked = PARKED;
         /* relaxed: as above; if it fails, something was posted. */

@@ -30,6 +30,7 @@ BIDE_THREAD_LOCAL uint32_t bide_this_thread_word_;
 
 #if BIDE_OBSERVED
 bide_atomic(const bide_observer_ *) bide_observing_;
+bide_atomic(bide_describe_operation_ *) bide_describe_operation;
 #endif
 
 void bide_misused_(const char *what, const bide_point *point)

@@ -45,6 +45,14 @@ typedef struct bide_observer_ {
 
 extern bide_atomic(const bide_observer_ *) bide_observing_; /* NULL: nobody */
 
+/*
+ * For dumps, of an operation that another thread may end meanwhile: writes what it is on, as the
+ * rest of a sentence, or nothing. NULL: nobody knows.
+ */
+typedef void bide_describe_operation_(const bide_awaiter_ops *ops, const bide_awaiter *operation,
+                                      char *text, size_t size);
+extern bide_atomic(bide_describe_operation_ *) bide_describe_operation;
+
 /* In the child of a fork, which has one thread: nobody observes. */
 void bide_observer_in_child_(void);
 

@@ -231,12 +231,25 @@ static bool clear_timer(bide_scheduler *scheduler, bide_timer *timer)
     return cleared;
 }
 
+static BIDE_NOINLINE void run_timed(bide_run_loop *loop, bide_frame *frame)
+{
+    uint64_t begin = bide_platform.now();
+    bide_resume(frame);
+    uint64_t time = bide_platform.now() - begin;
+    if (time > loop->longest)
+        loop->longest = time;
+}
+
 static void run_one(bide_run_loop *loop)
 {
     bide_awaiter *awaiter = bide_awaiter_chain_take(&loop->ready);
     if (loop->ready.first != NULL)
         bide_awaiter_prefetch(loop->ready.first); /* while this one runs */
-    bide_resume(awaiter->frame);
+    loop->runs++;
+    if (BIDE_UNLIKELY(loop->times_turns))
+        run_timed(loop, awaiter->frame);
+    else
+        bide_resume(awaiter->frame);
 }
 
 static bool is_deadline_past(const bide_run_loop *loop)
@@ -407,6 +420,9 @@ void bide_run_loop_init(bide_run_loop *loop)
     bide_atomic_init(&loop->stop_posted, 0);
     loop->deadline = BIDE_FOREVER;
     loop->turns = TURNS;
+    loop->runs = 0;
+    loop->longest = 0;
+    loop->times_turns = false;
     pthread_mutex_init(&loop->timers_lock, NULL);
     bide_timers_init(&loop->timers);
     bide_timers_take_due(&loop->timers, bide_platform.now(), &loop->ready); /* it knows the time */

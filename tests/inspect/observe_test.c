@@ -6,12 +6,15 @@
 #include "faults.h"
 #include "testing.h"
 
+#include "bide/address.h"
+#include "bide/dump.h"
 #include "bide/event.h"
 #include "bide/file.h"
 #include "bide/fork.h"
 #include "bide/loop.h"
 #include "bide/run_loop.h"
 #include "bide/schedule.h"
+#include "bide/socket.h"
 #include "bide/spawn.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
@@ -448,6 +451,104 @@ static void the_watch_without_a_thread_does_not_begin(void **state)
     assert_int_equal(bide_turn_watch_stop(), -EALREADY);
 }
 
+/* ---- What an operation is on, and what a loop has done ---- */
+
+struct receiver {
+    bide_task task;
+    bide_descriptor *on;
+    bide_io_operation operation;
+    bide_descriptor accepted;
+    char byte;
+    bool accepts;
+};
+
+bide_coroutine(receiver_body)
+{
+    bide_begin(receiver_body, struct receiver * self);
+    if (self->accepts)
+        bide_await(bide_accept(&self->operation, self->on, &self->accepted, NULL));
+    else
+        bide_await(bide_recv(&self->operation, self->on, &self->byte, 1));
+    bide_end();
+}
+
+struct dumped {
+    bide_task task;
+    bide_descriptor listener, one, other;
+    bide_io_operation operation;
+    bide_address address;
+    struct receiver accepting, receiving, at_pair;
+    bide_spawned spawned[3];
+    bide_schedule_operation schedule;
+    bide_descriptor pair[2];
+    char *text;
+    size_t length;
+    char expected[2][200];
+};
+
+bide_coroutine(dumped_body)
+{
+    bide_begin(dumped_body, struct dumped * self);
+    FILE *file;
+    assert_int_equal(bide_address_ip(&self->address, "127.0.0.1", 0), 0);
+    bide_await(bide_listen(&self->operation, &self->listener, &self->address, 5));
+    assert_int_equal(bide_local_address(&self->listener, &self->address), 0);
+    bide_await(bide_connect(&self->operation, &self->one, &self->address));
+    bide_await(bide_accept(&self->operation, &self->listener, &self->other, NULL));
+    bide_await(bide_socket_pair(&self->operation, &self->pair[0], &self->pair[1]));
+    self->accepting = (struct receiver){.on = &self->listener, .accepts = true};
+    self->receiving = (struct receiver){.on = &self->one};
+    self->at_pair = (struct receiver){.on = &self->pair[0]};
+    bide_spawn(&self->spawned[0], bide_this_context(),
+               bide_task_init(&self->accepting.task, &receiver_body));
+    bide_spawn(&self->spawned[1], bide_this_context(),
+               bide_task_init(&self->receiving.task, &receiver_body));
+    bide_spawn(&self->spawned[2], bide_this_context(),
+               bide_task_init(&self->at_pair.task, &receiver_body));
+    bide_await(bide_schedule(&self->schedule, bide_this_context()->scheduler));
+    file = open_memstream(&self->text, &self->length);
+    assert_int_equal(bide_dump(file), 0);
+    fclose(file);
+    snprintf(self->expected[0], sizeof self->expected[0],
+             "waiting for bide_accept on descriptor %d, at 127.0.0.1:%u\n", self->listener.fd,
+             bide_address_port(&self->address));
+    snprintf(self->expected[1], sizeof self->expected[1],
+             "waiting for bide_recv on descriptor %d, peer 127.0.0.1:%u\n", self->one.fd,
+             bide_address_port(&self->address));
+    bide_close(&self->listener);
+    bide_close(&self->one);
+    bide_close(&self->other);
+    bide_close(&self->pair[0]);
+    bide_close(&self->pair[1]);
+    bide_await(bide_schedule(&self->schedule, bide_this_context()->scheduler));
+    bide_end();
+}
+
+static void a_dump_says_what_an_operation_is_on_and_a_loop_counts(void **state)
+{
+    static const bide_loop_kind kinds[] = {BIDE_LOOP_EPOLL, BIDE_LOOP_ANY};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        const bide_loop_options options = {.kind = kinds[i], .times_turns = true};
+        bide_loop *loop;
+        bide_loop_counts counts;
+        struct dumped self;
+        assert_int_equal(bide_loop_create(&loop, &options), 0);
+        assert_int_equal(bide_loop_wait(loop, bide_task_init(&self.task, &dumped_body)), 0);
+        text dumped = {.bytes = self.text};
+        assert_has(&dumped, self.expected[0]);
+        assert_has(&dumped, self.expected[1]);
+        assert_has(&dumped, "waiting for bide_recv on descriptor");
+        free(self.text);
+        bide_loop_count(loop, &counts);
+        assert_true(counts.runs >= 5);
+        assert_true(counts.longest_turn != 0);
+        assert_true(counts.looks >= counts.sleeps);
+        assert_int_equal(counts.in_flight, 0);
+        bide_loop_destroy(loop);
+    }
+}
+
 static void write_trace(void)
 {
     bide_thread_pool *pool;
@@ -473,6 +574,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_turn_that_goes_on_is_told_once_and_again_at_its_end),
         cmocka_unit_test(a_turn_that_is_short_is_not_told),
         cmocka_unit_test(a_watch_and_traces_go_together_and_begin_and_end),
+        cmocka_unit_test(a_dump_says_what_an_operation_is_on_and_a_loop_counts),
         cmocka_unit_test(the_watch_without_a_thread_does_not_begin),
     };
     if (argc > 1 && strcmp(argv[1], "write") == 0) {

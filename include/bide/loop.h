@@ -45,6 +45,9 @@ typedef struct bide_loop_options {
     bide_blocking *files;
 
     unsigned entries; /* of the io_uring's queue; 0: 256 */
+
+    /* Find out how long the longest turn was: it costs two looks at the clock a turn. */
+    bool times_turns;
 } bide_loop_options;
 
 /*
@@ -101,8 +104,11 @@ typedef struct bide_loop_back_end {
  */
 bide_loop_back_end bide_loop_backend(const bide_loop *loop);
 
-/* What a loop has done. */
+/* What a loop has done. `completions` beside `looks` says how many come at a time. */
 typedef struct bide_loop_counts {
+    uint64_t runs;         /* how often a coroutine was resumed */
+    uint64_t longest_turn; /* nanoseconds until one suspended; 0 if nobody asked for it */
+    uint64_t looks;        /* times that it asked the kernel for what has come, or slept for it */
     uint64_t begun;       /* operations, ever */
     uint64_t in_flight;   /* of those, that have not ended */
     uint64_t sleeps;      /* times that it went to sleep in the kernel */

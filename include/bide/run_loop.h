@@ -37,6 +37,9 @@ typedef struct bide_run_loop {
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
     uint64_t deadline; /* when to look for timers that are due */
+    uint64_t runs;     /* of a loop with events: resumptions */
+    uint64_t longest;  /* of those, in nanoseconds, if they are timed */
+    bool times_turns;
     uint32_t turns; /* resumptions until it looks at the clock, while there is something to run */
 
     /* of the holder of the lock */

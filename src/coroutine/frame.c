@@ -12,6 +12,7 @@
 #include "bide/frame.h"
 
 #include "inside.h"
+#include "observe.h"
 
 #include "bide/coroutine.h"
 #include "bide/detail/this_thread.h"
@@ -25,6 +26,11 @@ static BIDE_THREAD_LOCAL inline_queue *innermost;
 
 #if !BIDE_CHECK
 BIDE_THREAD_LOCAL uint32_t bide_this_thread_word_;
+#endif
+
+#if BIDE_OBSERVED
+bide_atomic(const bide_observer_ *) bide_observing_;
+bide_atomic(bide_describe_operation_ *) bide_describe_operation;
 #endif
 
 void bide_misused_(const char *what, const bide_point *point)
@@ -266,11 +272,20 @@ BIDE_INLINE bide_frame *posted_frame(bide_frame *frame)
 static void run(bide_frame *frame, inline_queue *queue)
 {
     for (;;) {
+#if BIDE_OBSERVED
+        const bide_observer_ *observer = frame != NULL ? BIDE_OBSERVER_() : NULL;
+        if (BIDE_UNLIKELY(observer != NULL))
+            observer->turn(frame);
+#endif
         while (frame != NULL) {
             if (!may_be_resumed(frame))
                 break; /* if misuse returns, which it should not */
             frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
         }
+#if BIDE_OBSERVED
+        if (BIDE_UNLIKELY(observer != NULL))
+            observer->turn_ends();
+#endif
         bide_awaiter *awaiter = bide_awaiter_chain_take(&queue->ready);
         if (awaiter == NULL)
             break;

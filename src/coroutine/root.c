@@ -11,6 +11,7 @@
 #include "bide/extend/root.h"
 
 #include "inside.h"
+#include "observe.h"
 #include "roots.h"
 
 #include "bide/errors.h"
@@ -27,6 +28,7 @@ static void forget(bide_root *root)
 {
     if (root->context.stop == &root->stop)
         bide_stop_source_detach(&root->stop);
+    BIDE_OBSERVE_(task_ends, (root));
 #if BIDE_ROOTS
     bide_roots_remove_(root);
 #endif
@@ -108,6 +110,7 @@ void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaite
 #if BIDE_ROOTS
     bide_roots_add_(root);
 #endif
+    BIDE_OBSERVE_(task, (root));
 }
 
 void bide_root_post(bide_root *root)

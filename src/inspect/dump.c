@@ -23,6 +23,7 @@
 #include "peek.h"
 
 #include "../coroutine/inside.h"
+#include "../coroutine/observe.h"
 #include "../coroutine/roots.h"
 
 #include "bide/coroutine.h"
@@ -145,6 +146,17 @@ typedef struct seen_operation {
     text name;
 } seen_operation;
 
+/* Adds to the name what the operation is on, if that is known. */
+static bool describe(const bide_awaiter_ops *ops, const bide_awaiter *address, text *name)
+{
+    /* relaxed: a function is there from the begin. */
+    bide_describe_operation_ *describe = bide_atomic_load(&bide_describe_operation, relaxed);
+    size_t length = strlen(name->bytes);
+    if (describe != NULL)
+        describe(ops, address, name->bytes + length, TEXT - length);
+    return true;
+}
+
 static bool read_operation(const bide_awaiter *address, seen_operation *read)
 {
     bide_awaiter awaiter;
@@ -159,7 +171,8 @@ static bool read_operation(const bide_awaiter *address, seen_operation *read)
     else if (awaiter.ops == &bide_owned_ops_.ops)
         read->child = (const bide_frame *)((uintptr_t)address + sizeof(bide_owner));
     else
-        return ops.name == NULL || read_constant_text(ops.name, &read->name);
+        return ops.name == NULL ||
+               (read_constant_text(ops.name, &read->name) && describe(&ops, address, &read->name));
     return true;
 }
 

@@ -221,8 +221,10 @@ static void take_events(bide_loop *loop, int count)
 static void look(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
-    if (loop->io.in_flight != 0)
-        take_events(loop, wait_for_events(loop->epoll, 0));
+    if (loop->io.in_flight == 0)
+        return;
+    loop->counts.looks++;
+    take_events(loop, wait_for_events(loop->epoll, 0));
 }
 
 static void sleep_for_events(bide_run_loop *run)
@@ -231,6 +233,7 @@ static void sleep_for_events(bide_run_loop *run)
     if (!bide_run_loop_park_(run))
         return;
     loop->counts.sleeps++;
+    loop->counts.looks++;
     int count = wait_for_events(loop->epoll, run->deadline);
     bide_run_loop_unpark_(run);
     take_events(loop, count);

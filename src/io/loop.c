@@ -191,6 +191,8 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
     bide_run_loop_init(&loop->run);
     loop->run.spins = 0;
     loop->run.scheduler.io = io_of_run_loop;
+    io_describe_operations();
+    loop->run.times_turns = options->times_turns;
     loop->files = options->files;
     int error = make_back_end(loop, options->kind, options->entries);
     if (error != 0) {
@@ -250,6 +252,8 @@ bide_loop_back_end bide_loop_backend(const bide_loop *loop)
 void bide_loop_count(const bide_loop *loop, bide_loop_counts *counts)
 {
     *counts = loop->counts;
+    counts->runs = loop->run.runs;
+    counts->longest_turn = loop->run.longest;
     counts->begun = loop->io.begun;
     counts->in_flight = loop->io.in_flight;
 }

@@ -19,6 +19,7 @@
  */
 #include "bide/extend/io.h"
 
+#include "../coroutine/observe.h"
 #include "../system/fork.h"
 
 #include <errno.h>
@@ -163,6 +164,7 @@ bool bide_io_withdraw(bide_awaiter *awaiter)
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
     if ((operation->state & IO_WAITING) != 0) {
         operation->io->table->forget(operation->io, operation);
+        BIDE_OBSERVE_(operation_ends, (awaiter, operation->count, -ECANCELED));
         operation->state = 0;
         return true;
     }
@@ -199,6 +201,8 @@ void bide_io_enlist(bide_io *io, bide_io_operation *operation)
 {
     operation->state |= IO_WAITING;
     io->in_flight++;
+    BIDE_OBSERVE_(operation, (&operation->awaiter,
+                              operation->descriptor != NULL ? operation->descriptor->fd : -1));
     if (operation->descriptor == NULL)
         return;
     bide_io_line_ *line = &operation->descriptor->lines[bide_io_direction(operation)];
@@ -242,6 +246,7 @@ void bide_io_end_waiting(bide_io_operation *operation, bide_io_outcome outcome)
     if (named && bide_awaiter_has_left_(awaiter)) {
         /* (it has not ended, so the gate cannot have been stepped) */
     }
+    BIDE_OBSERVE_(operation_ends, (awaiter, operation->count, operation->status));
     bide_wake_one(awaiter);
 }
 

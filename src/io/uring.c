@@ -429,6 +429,7 @@ static void look(bide_run_loop *run)
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     if (!has_something(&loop->uring->ring))
         return;
+    loop->counts.looks++;
     io_uring_submit_and_get_events(&loop->uring->ring);
     reap(loop);
 }
@@ -471,6 +472,7 @@ static void wait_for_one(struct loop_uring *uring, uint64_t deadline)
 static void sleep_for_completions(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
+    loop->counts.looks++;
     if (io_uring_cq_ready(&loop->uring->ring) != 0) {
         reap(loop);
         return;

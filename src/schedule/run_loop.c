@@ -63,6 +63,7 @@
 #include "../system/processors.h"
 
 #include "../coroutine/inside.h"
+#include "../coroutine/observe.h"
 
 #include "bide/extend/root.h"
 #include "bide/extend/waiter_list.h"
@@ -230,12 +231,25 @@ static bool clear_timer(bide_scheduler *scheduler, bide_timer *timer)
     return cleared;
 }
 
+static BIDE_NOINLINE void run_timed(bide_run_loop *loop, bide_frame *frame)
+{
+    uint64_t begin = bide_platform.now();
+    bide_resume(frame);
+    uint64_t time = bide_platform.now() - begin;
+    if (time > loop->longest)
+        loop->longest = time;
+}
+
 static void run_one(bide_run_loop *loop)
 {
     bide_awaiter *awaiter = bide_awaiter_chain_take(&loop->ready);
     if (loop->ready.first != NULL)
         bide_awaiter_prefetch(loop->ready.first); /* while this one runs */
-    bide_resume(awaiter->frame);
+    loop->runs++;
+    if (BIDE_UNLIKELY(loop->times_turns))
+        run_timed(loop, awaiter->frame);
+    else
+        bide_resume(awaiter->frame);
 }
 
 static bool is_deadline_past(const bide_run_loop *loop)
@@ -286,7 +300,9 @@ static void await_events(bide_run_loop *loop)
         if (loop->ready.first != NULL)
             return;
     }
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     loop->events->sleep(loop);
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
         loop->spins = BIDE_LOOP_EVENTS_LOOKS_;
     if (is_deadline_past(loop))
@@ -321,8 +337,11 @@ static void await_work(bide_run_loop *loop)
     if (!bide_atomic_compare_exchange(&loop->posted, &empty, PARKED, relaxed, relaxed))
         return;
     while (bide_atomic_load(&loop->posted, relaxed) == PARKED) {
-        if (bide_platform.wait(bide_low_half_(&loop->posted), (uint32_t)PARKED, loop->deadline) ==
-            0)
+        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
+        int error =
+            bide_platform.wait(bide_low_half_(&loop->posted), (uint32_t)PARKED, loop->deadline);
+        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
+        if (error == 0)
             continue;
         uintptr_t parked = PARKED;
         /* relaxed: as above; if it fails, something was posted. */
@@ -401,6 +420,9 @@ void bide_run_loop_init(bide_run_loop *loop)
     bide_atomic_init(&loop->stop_posted, 0);
     loop->deadline = BIDE_FOREVER;
     loop->turns = TURNS;
+    loop->runs = 0;
+    loop->longest = 0;
+    loop->times_turns = false;
     pthread_mutex_init(&loop->timers_lock, NULL);
     bide_timers_init(&loop->timers);
     bide_timers_take_due(&loop->timers, bide_platform.now(), &loop->ready); /* it knows the time */

@@ -11,6 +11,7 @@
 
 #include "../coroutine/inline_timers.h"
 #include "../coroutine/lock.h"
+#include "../coroutine/observe.h"
 #include "../coroutine/open_scopes.h"
 #include "../coroutine/roots.h"
 
@@ -55,6 +56,7 @@ uint32_t bide_generation_;
 static void after_in_child(void)
 {
     bide_generation_++;
+    bide_observer_in_child_();
     bide_inline_timers_in_child_();
     bide_open_scopes_in_child_(was_alone);
     bide_roots_in_child_(was_alone);

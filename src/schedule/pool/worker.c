@@ -74,6 +74,7 @@
 #include "fork_stacks.h"
 
 #include "../../coroutine/inside.h"
+#include "../../coroutine/observe.h"
 
 #include <errno.h>
 
@@ -361,6 +362,12 @@ static bide_awaiter *take_own(bide_pool_worker *worker)
                                     : bide_run_queue_take_(&worker->queue);
 }
 
+static void note_steal(bide_pool_worker *worker)
+{
+    bide_atomic_store(&worker->steals, bide_atomic_load(&worker->steals, relaxed) + 1, relaxed);
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_STEAL));
+}
+
 /* From another's ring. */
 static bide_awaiter *steal(bide_pool_worker *worker)
 {
@@ -373,8 +380,7 @@ static bide_awaiter *steal(bide_pool_worker *worker)
             continue;
         bide_awaiter *awaiter = bide_run_queue_steal_(&worker->queue, &victim->queue);
         if (awaiter != NULL) {
-            bide_atomic_store(&worker->steals, bide_atomic_load(&worker->steals, relaxed) + 1,
-                              relaxed);
+            note_steal(worker);
             return awaiter;
         }
     }
@@ -386,7 +392,7 @@ static bide_awaiter *steal_slot(bide_pool_worker *worker, bide_pool_worker *vict
 {
     bide_awaiter *awaiter = bide_pool_slot_steal_(&victim->slot);
     if (awaiter != NULL)
-        bide_atomic_store(&worker->steals, bide_atomic_load(&worker->steals, relaxed) + 1, relaxed);
+        note_steal(worker);
     return awaiter;
 }
 
@@ -666,7 +672,9 @@ static bool sleep_until_woken(bide_pool_worker *worker)
     bide_atomic_store(&worker->sleeps, bide_atomic_load(&worker->sleeps, relaxed) + 1, relaxed);
     if (pool->hooks.before_sleep != NULL)
         pool->hooks.before_sleep(pool->hooks.argument, worker->index);
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     wait_to_be_woken(worker, is_keeper);
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     worker->is_searching = true;
     if (pool->hooks.after_wake != NULL)
         pool->hooks.after_wake(pool->hooks.argument, worker->index);

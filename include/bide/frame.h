@@ -576,7 +576,7 @@ BIDE_INLINE bide_frame *bide_awaiter_suspend(bide_awaiter *awaiter, const bide_a
         return ops->suspend(awaiter, frame);
     }
     bide_frame *child = (bide_frame *)(void *)awaiter;
-    child->context = frame->context;
+    BIDE_STORE_ALONE_(child->context, frame->context);
     return child;
 }
 

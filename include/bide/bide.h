@@ -26,6 +26,9 @@
 #include "bide/pollable.h"
 #include "bide/spawn.h"
 
+/* A bound on how often something is done */
+#include "bide/token_bucket.h"
+
 /* Input and output: a scheduler that sleeps in the kernel, and what its coroutines wait for */
 #include "bide/address.h"
 #include "bide/descriptor.h"

@@ -34,6 +34,7 @@
 #include "bide/descriptor.h"
 #include "bide/file.h"
 #include "bide/loop.h"
+#include "bide/server.h" /* a coroutine for each connection */
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
 

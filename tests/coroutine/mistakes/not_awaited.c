@@ -126,6 +126,7 @@ void awaits_nothing(void)
     bide_select_any(0, 0, 0, 0);                                        // HERE
     bide_semaphore_acquire(0, 0);                                       // HERE
     bide_semaphore_acquire_many(0, 0, 1);                               // HERE
+    bide_server_run(0);                                                 // HERE
     bide_shared_task_wait(0, 0);                                        // HERE
     bide_single_consumer_auto_event_wait(0, 0);                         // HERE
     bide_single_consumer_event_wait(0, 0);                              // HERE

@@ -26,11 +26,15 @@
 #include "bide/pollable.h"
 #include "bide/spawn.h"
 
+/* A bound on how often something is done */
+#include "bide/token_bucket.h"
+
 /* Input and output: a scheduler that sleeps in the kernel, and what its coroutines wait for */
 #include "bide/address.h"
 #include "bide/descriptor.h"
 #include "bide/file.h"
 #include "bide/loop.h"
+#include "bide/server.h" /* a coroutine for each connection */
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
 

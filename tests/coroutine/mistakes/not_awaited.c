@@ -126,6 +126,7 @@ void awaits_nothing(void)
     bide_select_any(0, 0, 0, 0);                                        // HERE
     bide_semaphore_acquire(0, 0);                                       // HERE
     bide_semaphore_acquire_many(0, 0, 1);                               // HERE
+    bide_server_run(0);                                                 // HERE
     bide_shared_task_wait(0, 0);                                        // HERE
     bide_single_consumer_auto_event_wait(0, 0);                         // HERE
     bide_single_consumer_event_wait(0, 0);                              // HERE
@@ -141,6 +142,7 @@ void awaits_nothing(void)
     bide_task_init(0, &body);                                           // HERE
     bide_test_point(0);                                                 // HERE
     bide_then(0, 0, 0, 0);                                              // HERE
+    bide_token_bucket_take(0, 0, 1);                                    // HERE
     bide_unbounded_channel_receive(0, &unbounded_channel, 0, &element); // HERE
     bide_wait_group_wait(0, 0);                                         // HERE
     bide_watch_receive(0, &receiver, &element);                         // HERE

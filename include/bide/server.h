@@ -1,0 +1,171 @@
+/*
+ * A server: accepts connections, at most so many at a time, and runs a coroutine for each, until it
+ * is shut down. Floor: io.
+ *
+ *     struct client {
+ *         bide_connection connection;          // at the head: it has the coroutine's header
+ *         bide_io_operation operation;
+ *         char buffer[4096];
+ *     };
+ *     bide_coroutine(client_body)
+ *     {
+ *         bide_begin(client_body, struct client *self);
+ *         ... bide_recv(&self->operation, &self->connection.socket, ...) ...
+ *         bide_end();                          // the socket is closed for it
+ *     }
+ *
+ *     static struct client clients[1000];
+ *     bide_server_init(&server, &(bide_server_options){
+ *         .body = &client_body, .size = sizeof *clients, .most = 1000, .slots = clients});
+ *     bide_try(bide_listen(&self->listen, &server.listener, &address, 128));
+ *     bide_try(bide_server_run(&server));      // until bide_server_shut_down
+ *
+ *     init --run--> accepts --shut_down--> drains --all have ended, or the deadline--> ended
+ *
+ * The memory of the connections is the caller's: an array, or an allocator that is asked when one
+ * comes. A server that has as many as it may accepts no more; those that come wait in the kernel.
+ * When the process has no descriptor left, one that the server has kept in reserve serves to accept
+ * the next connection: if there is one again by then, it is kept, otherwise it is closed, so that
+ * its client knows; then the server pauses for a moment, or until a connection has ended. It never
+ * spins.
+ *
+ * One loop has a server. Several threads have a loop and a server each, whose listeners share an
+ * address (BIDE_LISTEN_REUSE_PORT). To accept one costs a post beside the system call; what it adds
+ * to what the connection does is nothing.
+ *
+ * Why it is right: src/io/server.c.
+ */
+#ifndef BIDE_SERVER_H
+#define BIDE_SERVER_H
+
+#include "bide/allocator.h"
+#include "bide/auto_event.h"
+#include "bide/deadline.h"
+#include "bide/scope.h"
+#include "bide/socket.h"
+#include "bide/task.h"
+#include "bide/with_stop.h"
+#include "bide/extend/wrapper.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_server bide_server;
+typedef struct bide_connection bide_connection;
+
+/* What every connection begins with. Its memory is a slot of the server. */
+struct bide_connection {
+    bide_task task; /* that of the user's body */
+    bide_descriptor socket;
+    bide_server *server;
+
+    /* of the server */
+    bide_connection *next; /* that is free */
+    bide_forward served;
+    bide_branch branch;
+};
+
+/* What a server is to be. */
+typedef struct bide_server_options {
+    const bide_point *body; /* of the coroutine for each connection (bide_coroutine) */
+    size_t size;            /* of the struct whose head is the bide_connection */
+    size_t most;            /* connections at a time: 1 or more */
+
+    /* The memory: `most` structs of that size in a row, the caller's until the server has ended. */
+    void *slots;
+    /* ... or, if that is NULL: where each gets its memory when it comes. */
+    bide_allocator *allocator;
+
+    /* nanoseconds: how long it pauses when the system has no descriptor or memory. 0: 10 ms */
+    uint64_t pause;
+} bide_server_options;
+
+/* What a server has done. */
+typedef struct bide_server_counts {
+    uint64_t accepted; /* connections that were served */
+    uint64_t refused;  /* that were closed at once, because there was no descriptor */
+    uint64_t failed;   /* of those accepted, whose coroutine ended with an error */
+    uint64_t errors;   /* of accepting, and of memory */
+    uint64_t pauses;
+    size_t live; /* connections that there are now */
+} bide_server_counts;
+
+/* The coroutine that accepts. Of the server. */
+typedef struct bide_server_acceptor_ {
+    bide_task task;
+    bide_server *server;
+    bide_connection *next; /* the slot of the next connection */
+    bide_io_operation accept;
+    bide_auto_event_waiter wait;
+    bide_with_deadline_operation limited;
+    int status;
+} bide_server_acceptor_;
+
+/* The caller's memory until it has ended. */
+struct bide_server {
+    bide_task task;
+    bide_descriptor listener; /* the user opens it, before the server runs */
+    void *argument;           /* the user's */
+
+    /* of the server */
+    bide_server_options options;
+    bide_server_counts counts;
+    bide_connection *unused; /* slots that have been used, and are free */
+    size_t fresh;            /* slots that have not */
+    int reserve;             /* a descriptor; or -1 */
+    bide_scope scope;
+    bide_stop_source accepting;
+    bide_auto_event news; /* a connection has ended, or it is shut down */
+    bide_atomic(uint64_t) deadline;
+    bide_server_acceptor_ acceptor;
+    bide_with_stop_operation phase;
+    bide_auto_event_waiter wait;
+    bide_with_deadline_operation limited;
+    int status;
+};
+
+/*
+ * Makes a server. `options` is copied. Its listener is closed; what opens it is bide_listen, or
+ * bide_descriptor_init with one that was handed over.
+ * Threads: before it is shared. Errors: -EINVAL (a body, a size or a number is missing, or both
+ * memories are). Progress: wait-free.
+ */
+int bide_server_init(bide_server *server, const bide_server_options *options);
+
+/*
+ * Accepts and serves, until it is shut down; ends with 0 when all connections have ended and the
+ * listener is closed. If the awaiting coroutine is asked to stop, so are all connections, at once.
+ * What cannot be waited out, such as a listener that is none, is an error, after which the
+ * connections are asked to stop as well. A connection's own error ends nothing but the connection.
+ *
+ * Once. The server must stay until it has ended. While connections live it cannot be destroyed,
+ * but is to be shut down, or asked to stop, and waited for. A connection's coroutine ends on the
+ * loop: if it has moved, it moves back.
+ * Threads: the loop's. Errors: those of accept(2) that stay, -ECANCELED, -ETIMEDOUT, -ENOTSUP (no
+ * loop). Suspends: always. Cancel-safe: yes, connections that come are not accepted. Progress: that
+ * of the connections.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_server_run(bide_server *server);
+
+/*
+ * Shuts it down: it accepts no more, closes the listener, and waits for its connections until
+ * `deadline`, nanoseconds of bide_now(); 0: not at all, BIDE_FOREVER: until they end by themselves.
+ * Then it asks those that are left to stop, and waits for their end. Before the server runs it has
+ * the same effect, then. Again, with another deadline: that counts.
+ * Threads: any, while the server stays, but not in a signal handler. Suspends: never. Progress: as
+ * bide_stop_request.
+ */
+void bide_server_shut_down(bide_server *server, uint64_t deadline);
+
+/*
+ * What it has done.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE const bide_server_counts *bide_server_count(const bide_server *server)
+{
+    return &server->counts;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,716 @@
+/*
+ * Servers: connections are served, bounded, drained and cut short; what the system lacks or refuses stops no server, and
+ * makes none spin. After each test no descriptor is left, and every slot is free again.
+ */
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MILLISECOND UINT64_C(1000000)
+
+/* ---- The system's accept4, which is counted, and made to fail ---- */
+
+static struct {
+    unsigned calls;
+    int errors[8]; /* the next of these, if it is not 0, is what the next call fails with */
+    unsigned next;
+} accepts;
+
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+    accepts.calls++;
+    int error = accepts.errors[accepts.next];
+    if (error != 0) {
+        accepts.next++;
+        errno = error;
+        return -1;
+    }
+    return (int)syscall(SYS_accept4, fd, address, length, flags);
+}
+
+/* ---- A server that echoes ---- */
+
+enum { SLOTS = 400 };
+
+struct client {
+    bide_connection connection;
+    bide_io_operation operation;
+    char buffer[64];
+};
+
+static struct {
+    unsigned operations; /* that connections have begun */
+    unsigned ended;
+    unsigned cut; /* of those, with a request to stop */
+    unsigned most_live;
+    bool fails; /* connections end with an error */
+} echoes;
+
+bide_coroutine(echo_body)
+{
+    bide_begin(echo_body, struct client * self);
+    if (self->connection.server->counts.live > echoes.most_live)
+        echoes.most_live = (unsigned)self->connection.server->counts.live;
+    for (;;) {
+        int status;
+        echoes.operations++;
+        bide_await_status(status, bide_recv(&self->operation, &self->connection.socket,
+                                            self->buffer, sizeof self->buffer));
+        if (status == -ECANCELED || status == -ETIMEDOUT)
+            echoes.cut++;
+        if (status < 0 || self->operation.count == 0)
+            break;
+        if (echoes.fails)
+            bide_return(-EILSEQ);
+        echoes.operations++;
+        bide_try(bide_send(&self->operation, &self->connection.socket, self->buffer,
+                           self->operation.count));
+    }
+    bide_finally();
+    echoes.ended++;
+    bide_end();
+}
+
+typedef struct fixture {
+    world *world;
+    bide_server server;
+    bide_spawned running;
+    bide_address address;
+    bide_io_operation operation;
+    bide_descriptor clients[SLOTS];
+    char buffer[64];
+} fixture;
+
+static struct client slots[SLOTS];
+static fixture only;
+
+static void serve_with(fixture *f, void **state, const bide_server_options *options)
+{
+    f->world = world_of(state);
+    memset(&echoes, 0, sizeof echoes);
+    memset(&accepts, 0, sizeof accepts);
+    assert_int_equal(bide_server_init(&f->server, options), 0);
+    for (int i = 0; i < SLOTS; i++)
+        bide_descriptor_init_closed(&f->clients[i]);
+    assert_int_equal(bide_address_ip(&f->address, "127.0.0.1", 0), 0);
+    assert_int_equal(
+        world_wait(f->world, bide_listen(&f->operation, &f->server.listener, &f->address, SLOTS)),
+        0);
+    assert_int_equal(bide_local_address(&f->server.listener, &f->address), 0);
+    bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
+}
+
+static fixture *serve(void **state, size_t most)
+{
+    bide_server_options options = {
+        .body = &echo_body, .size = sizeof *slots, .most = most, .slots = slots};
+    serve_with(&only, state, &options);
+    return &only;
+}
+
+/* Runs until nothing more is ready for a while. */
+static void turn(fixture *f)
+{
+    bide_sleep sleep;
+    assert_int_equal(world_wait(f->world, bide_sleep_for(&sleep, 5 * MILLISECOND)), 0);
+}
+
+static void begin_client(fixture *f, int i)
+{
+    assert_int_equal(world_wait(f->world, bide_connect(&f->operation, &f->clients[i], &f->address)),
+                     0);
+}
+
+static void say(fixture *f, int i)
+{
+    assert_int_equal(world_wait(f->world, bide_send(&f->operation, &f->clients[i], "hello", 5)), 0);
+}
+
+/* What comes back: how many bytes, or an error; in 5 s. */
+static int hear(fixture *f, int i)
+{
+    bide_with_deadline_operation limited;
+    int status = world_wait(
+        f->world, bide_with_deadline(&limited, bide_platform.now() + 5000 * MILLISECOND,
+                                     bide_recv(&f->operation, &f->clients[i], f->buffer, 64)));
+    return status < 0 ? status : (int)f->operation.count;
+}
+
+static void talk(fixture *f, int i)
+{
+    say(f, i);
+    assert_int_equal(hear(f, i), 5);
+}
+
+/* Waits for its end, and checks that nothing is left. */
+static int server_end(fixture *f)
+{
+    bide_event_waiter wait;
+    assert_int_equal(world_wait(f->world, bide_event_wait(&wait, &f->running.ended)), 0);
+    assert_int_equal(f->server.counts.live, 0);
+    assert_int_equal(echoes.ended, f->server.counts.accepted);
+    assert_false(bide_descriptor_is_open(&f->server.listener));
+    size_t free_slots = f->server.fresh;
+    for (bide_connection *at = f->server.unused; at != NULL; at = at->next)
+        free_slots++;
+    if (f->server.options.slots != NULL)
+        assert_int_equal(free_slots, f->server.options.most);
+    for (int i = 0; i < SLOTS; i++) {
+        if (bide_descriptor_is_open(&f->clients[i]))
+            bide_close(&f->clients[i]);
+    }
+    return f->running.root.status;
+}
+
+static void shut_down_and_end(fixture *f)
+{
+    bide_server_shut_down(&f->server, 0);
+    assert_int_equal(server_end(f), 0);
+}
+
+/* ---- Serving ---- */
+
+static void each_client_is_served_and_counted(void **state)
+{
+    fixture *f = serve(state, SLOTS);
+    for (int i = 0; i < 20; i++)
+        begin_client(f, i);
+    for (int i = 0; i < 20; i++)
+        talk(f, i);
+    assert_int_equal(bide_server_count(&f->server)->live, 20);
+    for (int i = 0; i < 10; i++)
+        bide_close(&f->clients[i]);
+    turn(f);
+    assert_int_equal(bide_server_count(&f->server)->live, 10);
+    assert_int_equal(bide_server_count(&f->server)->accepted, 20);
+    assert_int_equal(bide_server_count(&f->server)->refused, 0);
+    shut_down_and_end(f);
+    assert_int_equal(echoes.cut, 10);
+}
+
+static void no_more_than_the_bound_are_accepted(void **state)
+{
+    fixture *f = serve(state, 2);
+    for (int i = 0; i < 4; i++) {
+        begin_client(f, i);
+        say(f, i);
+    }
+    assert_int_equal(hear(f, 0), 5);
+    assert_int_equal(hear(f, 1), 5);
+    turn(f);
+    assert_int_equal(f->server.counts.accepted, 2);
+    bide_close(&f->clients[0]);
+    assert_int_equal(hear(f, 2), 5);
+    bide_close(&f->clients[1]);
+    assert_int_equal(hear(f, 3), 5);
+    assert_int_equal(echoes.most_live, 2);
+    shut_down_and_end(f);
+}
+
+static void an_error_of_a_connection_ends_that_alone(void **state)
+{
+    fixture *f = serve(state, SLOTS);
+    begin_client(f, 0);
+    begin_client(f, 1);
+    talk(f, 0);
+    echoes.fails = true;
+    say(f, 1);
+    assert_int_equal(hear(f, 1), 0); /* closed */
+    echoes.fails = false;
+    talk(f, 0);
+    assert_int_equal(f->server.counts.failed, 1);
+    shut_down_and_end(f);
+}
+
+static void options_that_mean_nothing_are_refused(void **state)
+{
+    bide_server server;
+    bide_server_options good = {
+        .body = &echo_body, .size = sizeof *slots, .most = 1, .slots = slots};
+    bide_server_options bad[] = {good, good, good, good};
+    (void)state;
+    bad[0].body = NULL;
+    bad[1].size = sizeof(bide_connection) - 1;
+    bad[2].most = 0;
+    bad[3].slots = NULL;
+    assert_int_equal(bide_server_init(&server, &good), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(bide_server_init(&server, &bad[i]), -EINVAL);
+}
+
+static void a_listener_that_is_none_is_told_of(void **state)
+{
+    fixture *f = serve(state, 1);
+    bide_server_shut_down(&f->server, 0);
+    assert_int_equal(server_end(f), 0);
+
+    bide_server_options options = f->server.options;
+    assert_int_equal(bide_server_init(&f->server, &options), 0); /* its listener is closed */
+    bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
+    assert_int_equal(server_end(f), -EBADF);
+
+    assert_int_equal(bide_server_init(&f->server, &options), 0);
+    assert_int_equal(
+        world_wait(f->world, bide_bind(&f->operation, &f->server.listener, &f->address, 0)), 0);
+    bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
+    assert_in_range(-server_end(f), 1, 4095); /* a datagram socket accepts nothing */
+}
+
+/* ---- Memory from an allocator ---- */
+
+static void memory_comes_from_an_allocator_and_its_lack_is_waited_out(void **state)
+{
+    static _Alignas(64) unsigned char memory[3 * sizeof(struct client) + 64];
+    bide_pool pool;
+    bide_pool_init(&pool, sizeof(struct client), memory, sizeof memory);
+    bide_server_options options = {.body = &echo_body,
+                                   .size = sizeof(struct client),
+                                   .most = SLOTS,
+                                   .allocator = &pool.allocator,
+                                   .pause = MILLISECOND};
+    fixture *f = &only;
+    serve_with(f, state, &options);
+    for (int i = 0; i < 4; i++) {
+        begin_client(f, i);
+        say(f, i);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hear(f, i), 5);
+    turn(f);
+    assert_int_equal(f->server.counts.accepted, 3);
+    assert_true(f->server.counts.errors > 0);
+    bide_close(&f->clients[1]);
+    assert_int_equal(hear(f, 3), 5);
+    shut_down_and_end(f);
+}
+
+/* ---- Shutting down ---- */
+
+static void shutting_down_waits_for_those_that_end_in_time(void **state)
+{
+    fixture *f = serve(state, SLOTS);
+    begin_client(f, 0);
+    talk(f, 0);
+    bide_server_shut_down(&f->server, BIDE_FOREVER);
+    turn(f);
+    assert_int_equal(world_wait(f->world, bide_connect(&f->operation, &f->clients[1], &f->address)),
+                     -ECONNREFUSED);
+    talk(f, 0); /* it is served as ever */
+    bide_close(&f->clients[0]);
+    assert_int_equal(server_end(f), 0);
+    assert_int_equal(echoes.cut, 0);
+}
+
+static void after_the_deadline_the_rest_is_asked_to_stop(void **state)
+{
+    fixture *f = serve(state, SLOTS);
+    begin_client(f, 0);
+    begin_client(f, 1);
+    talk(f, 0);
+    talk(f, 1);
+    uint64_t deadline = bide_platform.now() + 20 * MILLISECOND;
+    bide_server_shut_down(&f->server, deadline);
+    bide_close(&f->clients[0]);
+    assert_int_equal(server_end(f), 0);
+    assert_true(bide_platform.now() >= deadline);
+    assert_int_equal(echoes.cut, 1);
+}
+
+static void a_second_deadline_counts(void **state)
+{
+    fixture *f = serve(state, SLOTS);
+    begin_client(f, 0);
+    talk(f, 0);
+    bide_server_shut_down(&f->server, BIDE_FOREVER);
+    turn(f);
+    assert_int_equal(f->server.counts.live, 1);
+    bide_server_shut_down(&f->server, 0);
+    assert_int_equal(server_end(f), 0);
+    assert_int_equal(echoes.cut, 1);
+}
+
+static void it_may_be_shut_down_before_it_runs_and_while_it_is_full(void **state)
+{
+    fixture *f = serve(state, 1);
+    bide_server_shut_down(&f->server, BIDE_FOREVER);
+    assert_int_equal(server_end(f), 0);
+    f = serve(state, 1);
+    begin_client(f, 0);
+    talk(f, 0);
+    begin_client(f, 1);
+    turn(f);
+    bide_server_shut_down(&f->server, 0);
+    assert_int_equal(server_end(f), 0);
+    assert_int_equal(f->server.counts.accepted, 1);
+}
+
+static void *shut_down_from_outside(void *argument)
+{
+    fixture *f = argument;
+    bide_server_shut_down(&f->server, 0);
+    return NULL;
+}
+
+static void another_thread_may_shut_it_down(void **state)
+{
+    for (uint32_t round = 0; round < rounds_of(20); round++) {
+        pthread_t thread;
+        fixture *f = serve(state, SLOTS);
+        begin_client(f, 0);
+        talk(f, 0);
+        assert_int_equal(pthread_create(&thread, NULL, shut_down_from_outside, f), 0);
+        assert_int_equal(server_end(f), 0);
+        pthread_join(thread, NULL);
+    }
+}
+
+static void a_request_to_stop_ends_it_with_its_connections(void **state)
+{
+    fixture *f = &only;
+    bide_server_options options = {
+        .body = &echo_body, .size = sizeof *slots, .most = SLOTS, .slots = slots};
+    bide_stop_source stop;
+    serve_with(f, state, &options);
+    shut_down_and_end(f);
+
+    for (int reason = 0; reason < 2; reason++) {
+        bide_context context = *f->world->context;
+        bide_stop_source_init(&stop);
+        context.stop = &stop;
+        memset(&echoes, 0, sizeof echoes);
+        assert_int_equal(bide_server_init(&f->server, &options), 0);
+        assert_int_equal(world_wait(f->world, bide_listen(&f->operation, &f->server.listener,
+                                                          &f->address, SLOTS)),
+                         0);
+        bide_spawn(&f->running, &context, bide_server_run(&f->server));
+        begin_client(f, 0);
+        talk(f, 0);
+        bide_stop_request_with(&stop, reason == 0 ? -ECANCELED : -ETIMEDOUT);
+        assert_int_equal(server_end(f), reason == 0 ? -ECANCELED : -ETIMEDOUT);
+        assert_int_equal(echoes.cut, 1);
+    }
+}
+
+/* ---- What the system lacks, or refuses ---- */
+
+enum { MANY = 200, DESCRIPTORS = 64 };
+
+/* The exit status of the process that is all clients: 0, if each was served. */
+static int be_clients(const bide_address *address)
+{
+    static int clients[MANY];
+    static bool served[MANY];
+    struct rlimit limit = {1024, 1024};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max < 1024 ? limit.rlim_max : 1024;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    int left = MANY;
+    while (left != 0) {
+        for (int i = 0; i < MANY; i++) {
+            clients[i] = -1;
+            if (served[i])
+                continue;
+            clients[i] = socket(AF_INET, SOCK_STREAM, 0);
+            if (clients[i] < 0 ||
+                connect(clients[i], &address->any.generic, address->length) != 0 ||
+                (send(clients[i], "x", 1, MSG_NOSIGNAL) != 1 && errno != EPIPE &&
+                 errno != ECONNRESET))
+                return 2;
+        }
+        for (int i = 0; i < MANY; i++) { /* all are open: many more than the server can have */
+            char byte;
+            if (clients[i] < 0)
+                continue;
+            if (recv(clients[i], &byte, 1, 0) == 1) {
+                served[i] = true;
+                left--;
+            }
+            close(clients[i]);
+        }
+    }
+    return 0;
+}
+
+struct reaper {
+    pid_t child;
+    int status;
+    bide_event ended;
+};
+
+static void *reap(void *argument)
+{
+    struct reaper *reaper = argument;
+    waitpid(reaper->child, &reaper->status, 0);
+    bide_event_set(&reaper->ended);
+    return NULL;
+}
+
+static void two_hundred_clients_are_served_with_sixty_four_descriptors(void **state)
+{
+    struct rlimit before, few;
+    struct reaper reaper;
+    pthread_t thread;
+    bide_event_waiter wait;
+    bide_loop_counts begun, ended;
+    fixture *f = serve(state, SLOTS);
+    turn(f);
+    bide_event_init(&reaper.ended, false);
+    reaper.child = fork();
+    if (reaper.child == 0)
+        _exit(be_clients(&f->address));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = DESCRIPTORS;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(pthread_create(&thread, NULL, reap, &reaper), 0);
+    bide_loop_count(f->world->loop, &begun);
+    accepts.calls = 0;
+    assert_int_equal(world_wait(f->world, bide_event_wait(&wait, &reaper.ended)), 0);
+    pthread_join(thread, NULL);
+    turn(f);
+    bide_loop_count(f->world->loop, &ended);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(reaper.status, 0);
+
+    const bide_server_counts *counts = bide_server_count(&f->server);
+    uint64_t came = counts->accepted + counts->refused;
+    uint64_t operations = ended.begun - begun.begun - echoes.operations;
+    printf("# accepted %u, refused %u, errors %u, pauses %u; %u accepts, %u system calls\n",
+           (unsigned)counts->accepted, (unsigned)counts->refused, (unsigned)counts->errors,
+           (unsigned)counts->pauses, (unsigned)operations, accepts.calls);
+    assert_true(counts->accepted >= MANY);
+    assert_true(echoes.most_live < DESCRIPTORS);
+    assert_true(counts->pauses > 0); /* the bound was met */
+    /* each two took a connection or were followed by a pause */
+    assert_true(operations <= 2 * (came + counts->pauses) + 2);
+    assert_true(accepts.calls <= 2 * operations);
+    shut_down_and_end(f);
+}
+
+static void errors_of_connections_are_skipped_and_lacks_waited_out(void **state)
+{
+    const int errors[] = {ECONNABORTED, EPROTO, ENETUNREACH, EPERM, ENOBUFS, ENOMEM, 0};
+    bide_server_options options = {.body = &echo_body,
+                                   .size = sizeof *slots,
+                                   .most = SLOTS,
+                                   .slots = slots,
+                                   .pause = MILLISECOND};
+    fixture *f = &only;
+    if (!world_is("epoll")) {
+        (void)world_of(state);
+        return; /* a ring makes no call that could be made to fail here */
+    }
+    serve_with(f, state, &options);
+    memcpy(accepts.errors, errors, sizeof errors);
+    begin_client(f, 0);
+    talk(f, 0);
+    assert_int_equal(f->server.counts.errors, 6);
+    assert_int_equal(f->server.counts.pauses, 2);
+    assert_int_equal(f->server.counts.accepted, 1);
+    shut_down_and_end(f);
+}
+
+/* The descriptor for the connection is there only because the reserve was closed; then another is free. */
+static void with_the_reserve_a_connection_is_kept_if_it_can_be_had_again(void **state)
+{
+    fixture *f = &only;
+    bide_server_options options = {
+        .body = &echo_body, .size = sizeof *slots, .most = SLOTS, .slots = slots};
+    if (!world_is("epoll")) {
+        (void)world_of(state);
+        return;
+    }
+    serve_with(f, state, &options);
+    accepts.errors[0] = EMFILE;
+    begin_client(f, 0);
+    talk(f, 0);
+    assert_int_equal(f->server.counts.accepted, 1);
+    assert_int_equal(f->server.counts.refused, 0);
+    assert_int_equal(f->server.counts.pauses, 0);
+    shut_down_and_end(f);
+}
+
+/* ---- Beside others ---- */
+
+struct bystander {
+    bide_task task;
+    bide_server *server;
+    bide_schedule_operation yield;
+    uint64_t seen;
+    uint64_t most; /* connections that were accepted between two turns */
+};
+
+bide_coroutine(bystander_body)
+{
+    bide_begin(bystander_body, struct bystander * self);
+    while (self->server->counts.accepted < 300u) {
+        uint64_t come = self->server->counts.accepted - self->seen;
+        if (come > self->most)
+            self->most = come;
+        self->seen += come;
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    }
+    bide_end();
+}
+
+/* All wait to be accepted when the server begins. */
+static void a_storm_of_connections_leaves_others_their_turns(void **state)
+{
+    enum { STORM = 300 };
+    int clients[STORM];
+    struct bystander bystander = {.server = &only.server};
+    fixture *f = serve(state, SLOTS);
+    bide_server_shut_down(&f->server, 0); /* (its listener is wanted before it runs) */
+    assert_int_equal(server_end(f), 0);
+    bide_server_options options = f->server.options;
+    assert_int_equal(bide_server_init(&f->server, &options), 0);
+    memset(&echoes, 0, sizeof echoes);
+    assert_int_equal(world_wait(f->world, bide_listen(&f->operation, &f->server.listener,
+                                                      &f->address, 2 * STORM)),
+                     0);
+    for (int i = 0; i < STORM; i++) {
+        clients[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(clients[i], &f->address.any.generic, f->address.length), 0);
+    }
+    bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
+    assert_int_equal(world_wait(f->world, bide_task_init(&bystander.task, &bystander_body)), 0);
+    printf("# %u at a turn\n", (unsigned)bystander.most);
+    assert_in_range(bystander.most, 1, STORM / 2);
+    for (int i = 0; i < STORM; i++)
+        close(clients[i]);
+    shut_down_and_end(f);
+}
+
+/* ---- A thread each ---- */
+
+enum { THREADS = 3, SHARED = 60 };
+
+struct shard {
+    pthread_t thread;
+    world *world;
+    const bide_address *address;
+    bide_address bound;
+    bide_event listening;
+    bide_server server;
+    int status;
+};
+
+struct shard_task {
+    bide_task task;
+    struct shard *shard;
+    bide_io_operation listen;
+};
+
+bide_coroutine(shard_body)
+{
+    bide_begin(shard_body, struct shard_task * self);
+    bide_try(bide_listen_with(&self->listen, &self->shard->server.listener, self->shard->address,
+                              SHARED, BIDE_LISTEN_REUSE_PORT));
+    bide_local_address(&self->shard->server.listener, &self->shard->bound);
+    bide_event_set(&self->shard->listening);
+    bide_try(bide_server_run(&self->shard->server));
+    bide_end();
+}
+
+struct quiet {
+    bide_connection connection;
+    bide_io_operation operation;
+    char buffer[8];
+};
+
+bide_coroutine(quiet_body)
+{
+    bide_begin(quiet_body, struct quiet * self);
+    bide_try(bide_recv(&self->operation, &self->connection.socket, self->buffer, 8));
+    bide_try(bide_send(&self->operation, &self->connection.socket, self->buffer, 1));
+    bide_end();
+}
+
+static void *run_shard(void *argument)
+{
+    struct shard *shard = argument;
+    struct shard_task task = {.shard = shard};
+    bide_loop *loop;
+    bide_loop_options options = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING};
+    shard->status = bide_loop_create(&loop, &options);
+    if (shard->status < 0)
+        return NULL;
+    shard->status = bide_loop_wait(loop, bide_task_init(&task.task, &shard_body));
+    bide_loop_destroy(loop);
+    return NULL;
+}
+
+static void several_threads_share_an_address(void **state)
+{
+    static struct shard shards[THREADS];
+    static struct quiet memory[THREADS][SHARED];
+    bide_address address;
+    (void)world_of(state);
+    bide_address_ip(&address, "127.0.0.1", 0);
+    for (int i = 0; i < THREADS; i++) {
+        bide_server_options options = {
+            .body = &quiet_body, .size = sizeof **memory, .most = SHARED, .slots = memory[i]};
+        assert_int_equal(bide_server_init(&shards[i].server, &options), 0);
+        shards[i].address = i == 0 ? &address : &shards[0].bound;
+        bide_event_init(&shards[i].listening, false);
+        assert_int_equal(pthread_create(&shards[i].thread, NULL, run_shard, &shards[i]), 0);
+        assert_int_equal(bide_event_wait_blocking(&shards[i].listening, BIDE_FOREVER), 0);
+    }
+    for (int i = 0; i < SHARED; i++) {
+        char byte = 'x';
+        int client = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(client, &shards[0].bound.any.generic, shards[0].bound.length), 0);
+        assert_int_equal(send(client, &byte, 1, 0), 1);
+        assert_int_equal(recv(client, &byte, 1, 0), 1);
+        close(client);
+    }
+    uint64_t accepted = 0;
+    for (int i = 0; i < THREADS; i++) {
+        bide_server_shut_down(&shards[i].server, BIDE_FOREVER);
+        pthread_join(shards[i].thread, NULL);
+        assert_int_equal(shards[i].status, 0);
+        accepted += shards[i].server.counts.accepted;
+    }
+    assert_int_equal(accepted, SHARED);
+}
+
+/* (each loop keeps a descriptor for the next one that wakes it) */
+static int end_without_counting(void **state)
+{
+    world *world = *state;
+    if (world->loop != NULL)
+        bide_loop_destroy(world->loop);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(each_client_is_served_and_counted),
+        world_test(no_more_than_the_bound_are_accepted),
+        world_test(an_error_of_a_connection_ends_that_alone),
+        cmocka_unit_test(options_that_mean_nothing_are_refused),
+        world_test(a_listener_that_is_none_is_told_of),
+        world_test(memory_comes_from_an_allocator_and_its_lack_is_waited_out),
+        world_test(shutting_down_waits_for_those_that_end_in_time),
+        world_test(after_the_deadline_the_rest_is_asked_to_stop),
+        world_test(a_second_deadline_counts),
+        world_test(it_may_be_shut_down_before_it_runs_and_while_it_is_full),
+        world_test(another_thread_may_shut_it_down),
+        world_test(a_request_to_stop_ends_it_with_its_connections),
+        world_test(two_hundred_clients_are_served_with_sixty_four_descriptors),
+        world_test(errors_of_connections_are_skipped_and_lacks_waited_out),
+        world_test(with_the_reserve_a_connection_is_kept_if_it_can_be_had_again),
+        world_test(a_storm_of_connections_leaves_others_their_turns),
+        cmocka_unit_test_setup_teardown(several_threads_share_an_address, world_begin,
+                                        end_without_counting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -30,6 +30,7 @@
 #include "bide/token_bucket.h"
 
 /* Input and output: a scheduler that sleeps in the kernel, and what its coroutines wait for */
+#include "bide/acceptor.h" /* connections as a stream */
 #include "bide/address.h"
 #include "bide/descriptor.h"
 #include "bide/file.h"

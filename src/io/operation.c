@@ -199,10 +199,15 @@ int bide_io_direction(const bide_io_operation *operation)
 
 void bide_io_enlist(bide_io *io, bide_io_operation *operation)
 {
-    operation->state |= IO_WAITING;
-    io->in_flight++;
     BIDE_OBSERVE_(operation, (&operation->awaiter,
                               operation->descriptor != NULL ? operation->descriptor->fd : -1));
+    io_line_up(io, operation);
+}
+
+void io_line_up(bide_io *io, bide_io_operation *operation)
+{
+    operation->state |= IO_WAITING;
+    io->in_flight++;
     if (operation->descriptor == NULL)
         return;
     bide_io_line_ *line = &operation->descriptor->lines[bide_io_direction(operation)];

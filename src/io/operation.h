@@ -46,6 +46,9 @@ BIDE_INLINE bool io_opens(const bide_io_operation *operation)
 /* Has dumps show of operations what they are on (describe.c). */
 void io_describe_operations(void);
 
+/* Puts it into its line and counts it, without telling those that observe operations. */
+void io_line_up(bide_io *io, bide_io_operation *operation);
+
 /* Closes it, if it is open, without a word to its io. */
 int io_close(bide_io *io, bide_descriptor *descriptor);
 

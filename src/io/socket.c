@@ -72,6 +72,7 @@ bide_awaiter *bide_accept(bide_io_operation *operation, bide_descriptor *listene
     bide_io_operation_init(operation, &ops, BIDE_IO_ACCEPT, listener);
     operation->arguments.accept.accepted = accepted;
     operation->arguments.accept.peer = peer;
+    operation->arguments.accept.acceptor = NULL;
     return &operation->awaiter;
 }
 

@@ -28,6 +28,7 @@
  *    what they send.
  */
 #define _GNU_SOURCE
+#include "acceptor.h"
 #include "loop.h"
 
 #include <errno.h>
@@ -216,9 +217,90 @@ static void prepare_file(struct io_uring_sqe *entry, const bide_io_operation *op
     }
 }
 
+/* ---- Connections as a stream: acceptor.c ---- */
+
+static void put_cancel(struct loop_uring *uring, bide_io_operation *operation);
+static void end(bide_loop *loop, bide_io_operation *operation, bide_io_outcome how);
+
+/* The first of those that wait for its connections, if no other kind of accept stands before it. */
+static bide_io_operation *waiter_of(const bide_acceptor *acceptor)
+{
+    bide_io_operation *first = acceptor->listener->lines[BIDE_IO_INPUT].first;
+    return first != NULL && first->code == BIDE_IO_ACCEPT &&
+                   first->arguments.accept.acceptor == acceptor && (first->state & CLOSING) == 0
+               ? first
+               : NULL;
+}
+
+/* Has the kernel accept, unless it does, or has not yet said that it has stopped. */
+static void put_stream(bide_loop *loop, bide_acceptor *acceptor)
+{
+    bide_io_operation *stream = &acceptor->stream;
+    if ((stream->state & (IN_RING | CANCEL_SENT)) != 0)
+        return;
+    struct io_uring_sqe *entry = new_entry(loop->uring);
+    io_uring_prep_multishot_accept(entry, acceptor->listener->fd, NULL, NULL,
+                                   SOCK_CLOEXEC | SOCK_NONBLOCK);
+    set_data(entry, stream, OF_OPERATION);
+    stream->io = &loop->io;
+    stream->status = 0;
+    io_line_up(&loop->io, stream);
+    stream->state |= IN_RING;
+}
+
+/* Gives what is kept to those that wait. If there is not enough, the kernel accepts more. */
+static void serve(bide_loop *loop, bide_acceptor *acceptor)
+{
+    bide_io_operation *waiter;
+    int fd;
+    if (acceptor->is_served) /* an end in the loop below has put the next waiter in front */
+        return;
+    acceptor->is_served = true;
+    while ((waiter = waiter_of(acceptor)) != NULL && (fd = io_acceptor_take(acceptor)) >= 0) {
+        io_acceptor_give(waiter, fd);
+        end(loop, waiter, BIDE_IO_DONE);
+    }
+    acceptor->is_served = false;
+    if (waiter != NULL)
+        put_stream(loop, acceptor);
+}
+
+/* The kernel has accepted one. */
+static void connected(bide_loop *loop, bide_io_operation *stream, int fd)
+{
+    bide_acceptor *acceptor = bide_container_of(stream, bide_acceptor, stream);
+    io_acceptor_keep(acceptor, fd);
+    serve(loop, acceptor);
+    if (io_acceptor_is_full(acceptor))
+        put_cancel(loop->uring, stream);
+}
+
+/* It accepts no more. */
+static void stream_ended(bide_loop *loop, bide_io_operation *stream, int result)
+{
+    bide_acceptor *acceptor = bide_container_of(stream, bide_acceptor, stream);
+    bool again;
+    stream->status = -ECANCELED;
+    if ((stream->state & FORGOTTEN) != 0)
+        return;
+    bide_io_take_out(&loop->io, stream);
+    stream->state = 0;
+    bide_io_operation *waiter = waiter_of(acceptor);
+    if (waiter != NULL && result < 0 && result != -ECANCELED &&
+        bide_io_take_result(waiter, result, &again))
+        end(loop, waiter, BIDE_IO_DONE);
+    serve(loop, acceptor);
+}
+
+/* ---- Any ---- */
+
 /* Makes the operation's entry, for what is left of it. */
 static void put(struct loop_uring *uring, bide_io_operation *operation)
 {
+    if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.acceptor != NULL) {
+        serve(loop_of(operation->io), operation->arguments.accept.acceptor);
+        return;
+    }
     struct io_uring_sqe *entry = new_entry(uring);
     int fd = operation->descriptor != NULL ? operation->descriptor->fd : -1;
     switch (operation->code) {
@@ -333,6 +415,10 @@ static void end(bide_loop *loop, bide_io_operation *operation, bide_io_outcome h
 /* Neither it nor a cancel of it is in the ring: it ends with that, or goes on. */
 static void finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t result)
 {
+    if (operation->code == BIDE_IO_ACCEPT_STREAM) {
+        stream_ended(loop, operation, (int)result);
+        return;
+    }
     bool again = false;
     bool polled = (operation->state & POLLING) != 0 && result >= 0;
     unsigned asked = operation->state & (CANCELLED | CLOSING | FORGOTTEN);
@@ -359,7 +445,13 @@ static void finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t resu
 
 static void completed(bide_loop *loop, bide_io_operation *operation, int result, unsigned flags)
 {
-    operation->state &= (uint16_t)~IN_RING;
+    bool goes_on = (flags & IORING_CQE_F_MORE) != 0;
+    if (!goes_on)
+        operation->state &= (uint16_t)~IN_RING;
+    if (operation->code == BIDE_IO_ACCEPT_STREAM && result >= 0)
+        connected(loop, operation, result);
+    if (goes_on)
+        return;
     if (operation->code == BIDE_IO_RECEIVE && (operation->state & POLLING) == 0) {
         bool more = (flags & IORING_CQE_F_SOCK_NONEMPTY) != 0 || result <= 0;
         if (more)
@@ -523,6 +615,14 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
         if (operation->status != 0)
             return frame;
     }
+    if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.acceptor != NULL &&
+        operation->descriptor->lines[BIDE_IO_INPUT].first == NULL) {
+        int fd = io_acceptor_take(operation->arguments.accept.acceptor);
+        if (fd >= 0) {
+            io_acceptor_give(operation, fd);
+            return frame;
+        }
+    }
     bide_io_enlist(io, operation);
     if (is_first(operation))
         put(loop->uring, operation);
@@ -567,6 +667,9 @@ static void release(bide_io *io, bide_descriptor *descriptor)
     bide_loop *loop = loop_of(io);
     for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
         bide_io_operation *next;
+        /* (all of them before the first ends, so that no end goes on with the next) */
+        for (bide_io_operation *at = descriptor->lines[direction].first; at != NULL; at = at->next)
+            at->state |= CLOSING;
         for (bide_io_operation *at = descriptor->lines[direction].first; at != NULL; at = next) {
             next = at->next;
             if (loop_is_offloaded(at)) {
@@ -574,7 +677,6 @@ static void release(bide_io *io, bide_descriptor *descriptor)
                 bide_io_end_waiting(at, at->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
                 continue;
             }
-            at->state |= CLOSING;
             if ((at->state & (IN_RING | CANCEL_SENT)) == 0)
                 end(loop, at, BIDE_IO_CLOSED);
             else

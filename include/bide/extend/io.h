@@ -32,6 +32,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
+struct bide_acceptor;
 struct bide_address;
 struct stat;
 
@@ -49,6 +50,7 @@ typedef enum bide_io_code {
     BIDE_IO_READ_VECTOR,
     BIDE_IO_WRITE_VECTOR,
     BIDE_IO_POLL,
+    BIDE_IO_ACCEPT_STREAM, /* of an acceptor (acceptor.h): no coroutine waits for it */
     /* that end at once */
     BIDE_IO_LISTEN,
     BIDE_IO_BIND,
@@ -80,7 +82,8 @@ typedef union bide_io_arguments {
     struct msghdr *message;
     struct {
         bide_descriptor *accepted;
-        struct bide_address *peer; /* or NULL */
+        struct bide_address *peer;      /* or NULL */
+        struct bide_acceptor *acceptor; /* that keeps connections; or NULL */
     } accept;
     const struct bide_address *address;
     struct {

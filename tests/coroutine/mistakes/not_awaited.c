@@ -17,6 +17,7 @@ static bide_watch_receiver(int) receiver;
 static bide_cyclic_barrier_token token;
 static int element;
 static bide_stream stream;
+static bide_acceptor acceptor;
 static struct forker {
     bide_forking forking;
     int n;
@@ -48,6 +49,7 @@ void awaits_nothing(void)
     bide_barging_mutex_lock(0, 0);                                      // HERE
     bide_blocking_read(0, 0, 0, 0, 0);                                  // HERE
     bide_accept(0, 0, 0, 0);                                            // HERE
+    bide_acceptor_next(0, &acceptor, 0, 0);                             // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE
     bide_listen(0, 0, 0, 0);                                            // HERE

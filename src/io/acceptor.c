@@ -1,0 +1,119 @@
+/*
+ * What an acceptor keeps. What fills it is the back end's (uring.c); on epoll nothing does.
+ *
+ *     connections --> queue |2 1 0|--> more 5 4 3
+ *
+ * 1. They are taken in the order in which they came. One is added to `more` if the queue is full, or
+ *    `more` is not empty; so all of the queue is older than all of `more`. It is taken from `more`
+ *    only if the queue is empty.
+ * 2. The stream is an operation without a coroutine, in the listener's line of those that wait for no
+ *    other. So to close the listener ends it, as it ends what else is there.
+ * 3. A connection that the kernel tells of after a request to stop is kept like any other: it has
+ *    left the backlog, and only who takes it, or the end, may close it.
+ */
+#define _GNU_SOURCE
+#include "acceptor.h"
+
+#include "operation.h"
+
+#include "../system/fork.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void bide_acceptor_init(bide_acceptor *acceptor, bide_descriptor *listener, int *queue,
+                        unsigned size)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_acceptor");
+    memset(acceptor, 0, sizeof *acceptor);
+    acceptor->listener = listener;
+    acceptor->queue = queue;
+    acceptor->size = size;
+    bide_io_operation_init(&acceptor->stream, &ops, BIDE_IO_ACCEPT_STREAM, listener);
+}
+
+bide_awaiter *bide_acceptor_next(bide_io_operation *operation, bide_acceptor *acceptor,
+                                 bide_descriptor *accepted, bide_address *peer)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_acceptor_next");
+    bide_descriptor_init_closed(accepted);
+    bide_io_operation_init(operation, &ops, BIDE_IO_ACCEPT, acceptor->listener);
+    operation->arguments.accept.accepted = accepted;
+    operation->arguments.accept.peer = peer;
+    operation->arguments.accept.acceptor = acceptor;
+    return &operation->awaiter;
+}
+
+/* Room for one more; false: there is no memory. */
+static bool has_room(bide_acceptor *acceptor)
+{
+    if (acceptor->more_first + acceptor->more_count < acceptor->more_size)
+        return true;
+    size_t size = acceptor->more_size != 0 ? 2 * acceptor->more_size : 64;
+    int *more = realloc(acceptor->more, size * sizeof *more);
+    if (more == NULL)
+        return false;
+    acceptor->more = more;
+    acceptor->more_size = size;
+    return true;
+}
+
+void io_acceptor_keep(bide_acceptor *acceptor, int fd)
+{
+    if (!io_acceptor_is_full(acceptor) && acceptor->more_count == 0) { /* 1 */
+        unsigned place = (acceptor->first + acceptor->count++) % acceptor->size;
+        acceptor->queue[place] = fd;
+    } else if (has_room(acceptor)) {
+        acceptor->more[acceptor->more_first + acceptor->more_count++] = fd;
+    } else {
+        acceptor->dropped++;
+        close(fd);
+    }
+}
+
+int io_acceptor_take(bide_acceptor *acceptor)
+{
+    int fd;
+    if (acceptor->count != 0) {
+        fd = acceptor->queue[acceptor->first];
+        acceptor->first = (acceptor->first + 1) % acceptor->size;
+        acceptor->count--;
+        return fd;
+    }
+    if (acceptor->more_count == 0)
+        return -1;
+    fd = acceptor->more[acceptor->more_first++];
+    if (--acceptor->more_count == 0) {
+        free(acceptor->more);
+        acceptor->more = NULL;
+        acceptor->more_size = 0;
+        acceptor->more_first = 0;
+    }
+    return fd;
+}
+
+void io_acceptor_give(bide_io_operation *operation, int fd)
+{
+    bide_address *peer = operation->arguments.accept.peer;
+    bool again;
+    bide_io_take_result(operation, fd, &again);
+    if (peer == NULL)
+        return;
+    peer->length = sizeof peer->any;
+    if (getpeername(fd, &peer->any.generic, &peer->length) != 0) {
+        memset(&peer->any, 0, sizeof peer->any);
+        peer->length = 0;
+    }
+}
+
+void bide_acceptor_end(bide_acceptor *acceptor)
+{
+    bide_io_operation *stream = &acceptor->stream;
+    int fd;
+    if ((stream->state & IO_WAITING) != 0 && stream->io->generation == bide_generation_)
+        stream->io->table->forget(stream->io, stream);
+    stream->state = 0;
+    while ((fd = io_acceptor_take(acceptor)) >= 0)
+        close(fd);
+}

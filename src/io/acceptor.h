@@ -1,0 +1,21 @@
+/* What the back ends ask of an acceptor. */
+#ifndef BIDE_IO_ACCEPTOR_H
+#define BIDE_IO_ACCEPTOR_H
+
+#include "bide/acceptor.h"
+
+/* Keeps a connection. */
+void io_acceptor_keep(bide_acceptor *acceptor, int fd);
+
+/* Takes the oldest; -1: there is none. */
+int io_acceptor_take(bide_acceptor *acceptor);
+
+/* Ends an operation with a connection that was taken. */
+void io_acceptor_give(bide_io_operation *operation, int fd);
+
+BIDE_INLINE bool io_acceptor_is_full(const bide_acceptor *acceptor)
+{
+    return acceptor->count == acceptor->size;
+}
+
+#endif

@@ -1,0 +1,334 @@
+/*
+ * Connections as a stream: each comes once, in order, with its peer, whatever ends the waits for them; and none is left
+ * open.
+ */
+#define _GNU_SOURCE
+#include "runner.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { QUEUE = 4, MANY = 40 };
+
+typedef struct fixture {
+    world *world;
+    bide_descriptor listener;
+    bide_acceptor acceptor;
+    int queue[QUEUE];
+    bide_address address, peer;
+    bide_io_operation operation;
+    bide_descriptor accepted;
+    int clients[MANY];
+    int connected;
+    struct runner runner;
+} fixture;
+
+static fixture *begin_fixture(world *world)
+{
+    fixture *f = calloc(1, sizeof *f);
+    bide_io_operation listen;
+    assert_non_null(f);
+    f->world = world;
+    bide_descriptor_init_closed(&f->accepted);
+    assert_int_equal(bide_address_ip(&f->address, "127.0.0.1", 0), 0);
+    assert_int_equal(world_wait(world, bide_listen(&listen, &f->listener, &f->address, MANY)), 0);
+    assert_int_equal(bide_local_address(&f->listener, &f->address), 0);
+    bide_acceptor_init(&f->acceptor, &f->listener, f->queue, QUEUE);
+    return f;
+}
+
+static void end_fixture(fixture *f)
+{
+    bide_acceptor_end(&f->acceptor);
+    bide_close(&f->listener);
+    bide_close(&f->accepted);
+    for (int i = 0; i < f->connected; i++)
+        close(f->clients[i]);
+    free(f);
+}
+
+/* A client that is no part of the loop. */
+static void connect_one(fixture *f)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, &f->address.any.generic, f->address.length), 0);
+    f->clients[f->connected++] = fd;
+}
+
+static bide_awaiter *next(fixture *f)
+{
+    bide_close(&f->accepted);
+    return bide_acceptor_next(&f->operation, &f->acceptor, &f->accepted, &f->peer);
+}
+
+/* What was accepted is the nth client's. */
+static void check_is(fixture *f, int n)
+{
+    bide_address mine = {.length = sizeof mine.any};
+    char text[2][BIDE_ADDRESS_TEXT];
+    assert_true(bide_descriptor_is_open(&f->accepted));
+    assert_int_equal(getsockname(f->clients[n], &mine.any.generic, &mine.length), 0);
+    bide_address_print(&mine, text[0], sizeof text[0]);
+    bide_address_print(&f->peer, text[1], sizeof text[1]);
+    assert_string_equal(text[1], text[0]);
+}
+
+static void take(fixture *f, int n)
+{
+    assert_int_equal(world_wait(f->world, next(f)), 0);
+    check_is(f, n);
+}
+
+static void connections_come_in_order_with_their_peers(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    for (int i = 0; i < MANY / 2; i++)
+        connect_one(f);
+    for (int i = 0; i < MANY / 2; i++)
+        take(f, i);
+    begin(f->world, &f->runner, next(f));
+    turn(f->world);
+    assert_false(f->runner.has_ended);
+    connect_one(f);
+    assert_int_equal(end(f->world, &f->runner), 0);
+    check_is(f, MANY / 2);
+    end_fixture(f);
+}
+
+static void stop(void *runner)
+{
+    bide_stop_request(&((struct runner *)runner)->stop);
+}
+
+/* A wait that ends early takes nothing: the next has the connection. */
+static void a_wait_that_ends_early_loses_nothing(void **state)
+{
+    world *w = world_of(state);
+    for (int how = 0; how < 4; how++) {
+        fixture *f = begin_fixture(w);
+        if (how == 3) {
+            start(w, &f->runner, next(f));
+            turn(w);
+            assert_false(f->runner.has_ended);
+            destroy(w, &f->runner);
+        } else if (how == 2) {
+            begin_limited(w, &f->runner, next(f));
+            assert_int_equal(end(w, &f->runner), -ETIMEDOUT);
+        } else {
+            begin(w, &f->runner, next(f));
+            turn(w);
+            if (how == 0)
+                call_inside(w, stop, &f->runner);
+            else
+                stop(&f->runner);
+            assert_int_equal(end(w, &f->runner), -ECANCELED);
+        }
+        assert_false(bide_descriptor_is_open(&f->accepted));
+        connect_one(f);
+        turn(w);
+        assert_int_equal(bide_acceptor_kept(&f->acceptor), world_is("epoll") ? 0 : 1);
+        take(f, 0);
+        end_fixture(f);
+    }
+}
+
+/* Those behind one that is cancelled, or destroyed, go on. */
+static void those_that_wait_are_served_in_turn(void **state)
+{
+    enum { WAITERS = 6 };
+    static struct runner runners[WAITERS];
+    static bide_io_operation operations[WAITERS];
+    static bide_descriptor accepted[WAITERS];
+    fixture *f = begin_fixture(world_of(state));
+    for (int i = 0; i < WAITERS; i++)
+        begin(f->world, &runners[i],
+              bide_acceptor_next(&operations[i], &f->acceptor, &accepted[i], NULL));
+    turn(f->world);
+    stop(&runners[0]);
+    stop(&runners[3]);
+    assert_int_equal(end(f->world, &runners[0]), -ECANCELED);
+    assert_int_equal(end(f->world, &runners[3]), -ECANCELED);
+    for (int i = 0; i < WAITERS - 2; i++)
+        connect_one(f);
+    for (int i = 0, n = 0; i < WAITERS; i++) {
+        if (i == 0 || i == 3)
+            continue;
+        assert_int_equal(end(f->world, &runners[i]), 0);
+        f->accepted = accepted[i];
+        assert_int_equal(bide_peer_address(&accepted[i], &f->peer), 0);
+        check_is(f, n++);
+        bide_close(&f->accepted);
+    }
+    end_fixture(f);
+}
+
+static void close_listener(void *fixture)
+{
+    assert_int_equal(bide_close(&((struct fixture *)fixture)->listener), 0);
+}
+
+static void a_listener_is_closed_under_it(void **state)
+{
+    world *w = world_of(state);
+    for (int how = 0; how < 2; how++) {
+        fixture *f = begin_fixture(w);
+        struct runner second;
+        bide_io_operation operation;
+        bide_descriptor accepted;
+        begin(w, &f->runner, next(f));
+        begin(w, &second, bide_acceptor_next(&operation, &f->acceptor, &accepted, NULL));
+        turn(w);
+        if (how == 0)
+            call_inside(w, close_listener, f);
+        else
+            close_listener(f);
+        assert_int_equal(end(w, &f->runner), -EPIPE);
+        assert_int_equal(end(w, &second), -EPIPE);
+        assert_int_equal(world_wait(w, next(f)), -EBADF);
+        end_fixture(f);
+    }
+}
+
+/* Nobody takes them: the kernel is told to stop, and the rest stays in the backlog. */
+static void a_full_queue_stops_the_kernel(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    connect_one(f);
+    take(f, 0);
+    for (int i = 1; i <= 3 * QUEUE; i++)
+        connect_one(f);
+    turn(f->world);
+    turn(f->world);
+    size_t kept = bide_acceptor_kept(&f->acceptor);
+    if (world_is("epoll"))
+        assert_int_equal(kept, 0);
+    else
+        assert_in_range(kept, QUEUE, 3 * QUEUE);
+    while (f->connected < MANY)
+        connect_one(f);
+    turn(f->world);
+    assert_int_equal(bide_acceptor_kept(&f->acceptor), kept);
+    for (int i = 1; i < MANY; i++)
+        take(f, i);
+    assert_int_equal(bide_acceptor_kept(&f->acceptor), 0);
+    assert_int_equal(bide_acceptor_dropped(&f->acceptor), 0);
+    end_fixture(f);
+}
+
+/* At its end what is kept is closed, which the clients see. */
+static void what_is_kept_is_closed_at_its_end(void **state)
+{
+    world *w = world_of(state);
+    for (int order = 0; order < 2; order++) {
+        fixture *f = begin_fixture(w);
+        int before = count_descriptors();
+        connect_one(f);
+        take(f, 0);
+        for (int i = 1; i <= 2 * QUEUE; i++)
+            connect_one(f);
+        turn(w);
+        if (order == 1)
+            bide_close(&f->listener);
+        bide_acceptor_end(&f->acceptor);
+        assert_int_equal(bide_acceptor_kept(&f->acceptor), 0);
+        bide_close(&f->listener);
+        bide_close(&f->accepted);
+        assert_int_equal(count_descriptors(), before + f->connected - 1);
+        for (int i = 1; i < f->connected; i++) {
+            char byte;
+            assert_true(recv(f->clients[i], &byte, 1, 0) <= 0);
+        }
+        end_fixture(f);
+    }
+}
+
+static void without_descriptors_a_connection_goes_on_waiting(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    struct rlimit limit, none;
+    connect_one(f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int status = world_wait(f->world, next(f));
+    int again = world_wait(f->world, next(f));
+    setrlimit(RLIMIT_NOFILE, &limit);
+    assert_int_equal(status, -EMFILE);
+    assert_int_equal(again, -EMFILE);
+    take(f, 0);
+    end_fixture(f);
+}
+
+/* A plain accept gets nothing while the stream runs, and is closed with it. */
+static void a_plain_accept_on_its_listener_is_closed_too(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    bide_io_operation plain;
+    bide_descriptor accepted;
+    struct runner runner;
+    connect_one(f);
+    take(f, 0);
+    begin(f->world, &runner, bide_accept(&plain, &f->listener, &accepted, NULL));
+    begin(f->world, &f->runner, next(f));
+    turn(f->world);
+    close_listener(f);
+    assert_int_equal(end(f->world, &runner), -EPIPE);
+    assert_int_equal(end(f->world, &f->runner), -EPIPE);
+    end_fixture(f);
+}
+
+/* Connections against requests to stop and deadlines: as many come as were made. */
+static void none_is_lost_in_a_storm(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    uint64_t random = testing_seed();
+    unsigned rounds = rounds_of(300);
+    int before = count_descriptors();
+    for (unsigned i = 0; i < rounds; i++) {
+        unsigned drawn = (unsigned)testing_random(&random);
+        int wanted = 1 + (int)(drawn % 6);
+        int had = 0;
+        for (int n = 0; n < wanted; n++) {
+            if ((drawn >> n & 64) != 0)
+                turn(f->world);
+            connect_one(f);
+        }
+        while (had < wanted) {
+            unsigned how = (unsigned)testing_random(&random) % 4;
+            begin(f->world, &f->runner, next(f));
+            if (how == 1)
+                stop(&f->runner);
+            else if (how == 2)
+                call_inside(f->world, stop, &f->runner);
+            int status = end(f->world, &f->runner);
+            assert_true(status == 0 || status == -ECANCELED);
+            had += status == 0;
+            assert_int_equal(bide_descriptor_is_open(&f->accepted), status == 0);
+        }
+        while (f->connected > 0)
+            close(f->clients[--f->connected]);
+        bide_close(&f->accepted);
+        assert_int_equal(bide_acceptor_kept(&f->acceptor), 0);
+    }
+    assert_int_equal(count_descriptors(), before);
+    end_fixture(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(connections_come_in_order_with_their_peers),
+        world_test(a_wait_that_ends_early_loses_nothing),
+        world_test(those_that_wait_are_served_in_turn),
+        world_test(a_listener_is_closed_under_it),
+        world_test(a_full_queue_stops_the_kernel),
+        world_test(what_is_kept_is_closed_at_its_end),
+        world_test(without_descriptors_a_connection_goes_on_waiting),
+        world_test(a_plain_accept_on_its_listener_is_closed_too),
+        world_test(none_is_lost_in_a_storm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* A coroutine that waits for one operation, and ways to end it, on the loop of a world. */
+#ifndef BIDE_TESTS_IO_RUNNER_H
+#define BIDE_TESTS_IO_RUNNER_H
+
+#include "world.h"
+
+struct runner {
+    bide_task task;
+    bide_awaiter *awaiter;
+    int status;
+    bool has_ended;
+    bide_spawned spawned;
+    bide_stop_source stop;
+    bide_context context;
+    bide_with_deadline_operation limited;
+};
+
+bide_coroutine(runner_body)
+{
+    bide_begin(runner_body, struct runner * self);
+    bide_await_status(self->status, self->awaiter);
+    self->has_ended = true;
+    bide_end();
+}
+
+static inline void begin(world *world, struct runner *runner, bide_awaiter *awaiter)
+{
+    runner->has_ended = false;
+    runner->awaiter = awaiter;
+    bide_stop_source_init(&runner->stop);
+    runner->context = *world->context;
+    runner->context.stop = &runner->stop;
+    bide_spawn(&runner->spawned, &runner->context, bide_task_init(&runner->task, &runner_body));
+}
+
+static inline void begin_limited(world *world, struct runner *runner, bide_awaiter *awaiter)
+{
+    begin(world, runner,
+          bide_with_deadline(&runner->limited, bide_platform.now() + 2000000, awaiter));
+}
+
+static inline int end(world *world, struct runner *runner)
+{
+    bide_event_waiter wait;
+    assert_int_equal(world_wait(world, bide_event_wait(&wait, &runner->spawned.ended)), 0);
+    return runner->status;
+}
+
+/* Lets what is ready run, and what has completed. */
+static inline void turn(world *world)
+{
+    bide_sleep sleep;
+    assert_int_equal(world_wait(world, bide_sleep_for(&sleep, 1000000)), 0);
+}
+
+/* ---- Calls that are made on the loop ---- */
+
+struct caller {
+    bide_task task;
+    void (*function)(void *);
+    void *argument;
+};
+
+bide_coroutine(caller_body)
+{
+    bide_begin(caller_body, struct caller * self);
+    self->function(self->argument);
+    bide_end();
+}
+
+static inline void call_inside(world *world, void (*function)(void *), void *argument)
+{
+    struct caller caller = {.function = function, .argument = argument};
+    assert_int_equal(world_wait(world, bide_task_init(&caller.task, &caller_body)), 0);
+}
+
+/* One that may be destroyed while it waits. */
+static inline void start_inside(void *runner)
+{
+    struct runner *it = runner;
+    bide_start(&it->task.frame, &runner_body, &it->context);
+    bide_resume(&it->task.frame);
+}
+
+static inline void destroy_inside(void *runner)
+{
+    bide_destroy(&((struct runner *)runner)->task.frame);
+}
+
+static inline void start(world *world, struct runner *runner, bide_awaiter *awaiter)
+{
+    runner->has_ended = false;
+    runner->awaiter = awaiter;
+    runner->context = *world->context;
+    call_inside(world, start_inside, runner);
+}
+
+static inline void destroy(world *world, struct runner *runner)
+{
+    call_inside(world, destroy_inside, runner);
+}
+
+#endif

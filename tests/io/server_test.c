@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,7 +26,7 @@ static struct {
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
-    accepts.calls++;
+    __atomic_fetch_add(&accepts.calls, 1, __ATOMIC_RELAXED); /* (of several loops' threads) */
     int error = accepts.errors[accepts.next];
     if (error != 0) {
         accepts.next++;
@@ -402,6 +403,24 @@ static void a_request_to_stop_ends_it_with_its_connections(void **state)
 
 enum { MANY = 200, DESCRIPTORS = 64 };
 
+/* Waits until one of the connections was closed: those that are served stay, so the server runs out. */
+static void wait_for_a_refusal(const int *clients)
+{
+    struct pollfd wait[MANY];
+    for (int i = 0; i < MANY; i++)
+        wait[i] = (struct pollfd){.fd = clients[i], .events = POLLIN};
+    while (poll(wait, MANY, -1) > 0) {
+        for (int i = 0; i < MANY; i++) {
+            char byte;
+            if (wait[i].revents == 0)
+                continue;
+            if (recv(wait[i].fd, &byte, 1, MSG_PEEK) != 1)
+                return;
+            wait[i].fd = -1; /* it is served */
+        }
+    }
+}
+
 /* The exit status of the process that is all clients: 0, if each was served. */
 static int be_clients(const bide_address *address)
 {
@@ -424,6 +443,8 @@ static int be_clients(const bide_address *address)
                  errno != ECONNRESET))
                 return 2;
         }
+        if (left == MANY)
+            wait_for_a_refusal(clients);
         for (int i = 0; i < MANY; i++) { /* all are open: many more than the server can have */
             char byte;
             if (clients[i] < 0)

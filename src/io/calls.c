@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "bide/address.h"
+#include "buffer_pool.h"
 #include "operation.h"
 
 #include <errno.h>
@@ -230,6 +231,26 @@ static ptrdiff_t of_a_path(const bide_io_operation *operation)
     }
 }
 
+/* Takes a buffer for the time of the call, and keeps it if something has come. */
+static ptrdiff_t receive_lent(bide_io_operation *operation)
+{
+    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    void *data = io_pool_take(pool, operation);
+    if (data == NULL) {
+        io_pool_wait(operation);
+        return -EAGAIN;
+    }
+    ptrdiff_t result = recv(operation->descriptor->fd, data, pool->size, MSG_DONTWAIT);
+    int error = errno;
+    if (result > 0) {
+        operation->arguments.lent.data = data;
+        pool->lent++;
+    } else {
+        io_pool_put(pool, data);
+    }
+    return result < 0 ? -error : result;
+}
+
 static ptrdiff_t on_lines(bide_io_operation *operation)
 {
     int fd = operation->descriptor->fd;
@@ -285,6 +306,8 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
         return do_connect(operation);
     case BIDE_IO_POLL:
         return do_poll(operation);
+    case BIDE_IO_RECEIVE_LENT:
+        return receive_lent(operation);
     case BIDE_IO_LISTEN:
     case BIDE_IO_BIND:
         return listen_or_bind(operation);

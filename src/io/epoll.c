@@ -18,8 +18,11 @@
  * 4. What the kernel tells names the descriptor's struct. A descriptor is taken out of the set
  *    before its struct may go. What was told of it before is in the batch that is being gone
  *    through, during which no coroutine runs; so nothing is left of it.
+ * 5. A receive that waits for a buffer stands in front of its line, which goes on when there is one.
+ *    If it leaves before, the line goes on without: the data were told of, and are not again.
  */
 #define _GNU_SOURCE
+#include "buffer_pool.h"
 #include "loop.h"
 
 #include "../system/descriptors.h"
@@ -110,6 +113,8 @@ static bool may_block(bide_io_operation *operation)
     return (descriptor->bits & IO_FILE) != 0;
 }
 
+static const struct bide_buffer_hooks_ buffer_hooks;
+
 static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     bide_loop *loop = loop_of(io);
@@ -123,6 +128,8 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
         if (operation->status != 0)
             return frame;
     }
+    if (operation->code == BIDE_IO_RECEIVE_LENT)
+        io_pool_enter(operation->arguments.lent.pool, io, &buffer_hooks);
     int direction = bide_io_direction(operation);
     if (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) {
         if (!is_waiting(descriptor, direction) && try_it(operation)) {
@@ -135,6 +142,8 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
         int error = enroll(loop, descriptor);
         if (error != 0) {
             operation->status = error;
+            if (io_waits_for_buffer(operation))
+                io_pool_leave(operation);
             if (operation->code == BIDE_IO_CONNECT)
                 bide_io_give_back(operation);
             return frame;
@@ -251,14 +260,31 @@ static void enter(bide_run_loop *run)
     }
 }
 
+/* The descriptor of one that waits for a buffer, for data that were told of; or NULL: 5 */
+static bide_descriptor *unread_of(const bide_io_operation *operation)
+{
+    return io_waits_for_buffer(operation) ? operation->descriptor : NULL;
+}
+
+/* A buffer was given back. */
+static void retry(bide_io *io, bide_io_operation *operation)
+{
+    go_on(loop_of(io), operation->descriptor, BIDE_IO_INPUT);
+}
+
+static const struct bide_buffer_hooks_ buffer_hooks = {retry, NULL, NULL};
+
 static void cancel(bide_io *io, bide_io_operation *operation)
 {
     if (loop_is_offloaded(operation)) {
         loop_cancel_offloaded(loop_of(io), operation);
         return;
     }
+    bide_descriptor *unread = unread_of(operation);
     bide_io_take_out(io, operation);
     bide_io_end_waiting(operation, BIDE_IO_CANCELLED);
+    if (unread != NULL)
+        go_on(loop_of(io), unread, BIDE_IO_INPUT);
 }
 
 static void forget(bide_io *io, bide_io_operation *operation)
@@ -267,9 +293,12 @@ static void forget(bide_io *io, bide_io_operation *operation)
         loop_forget_offloaded(loop_of(io), operation);
         return;
     }
+    bide_descriptor *unread = unread_of(operation);
     bide_io_take_out(io, operation);
     if (operation->code == BIDE_IO_CONNECT)
         bide_close(operation->descriptor);
+    if (unread != NULL)
+        go_on(loop_of(io), unread, BIDE_IO_INPUT);
 }
 
 static void release(bide_io *io, bide_descriptor *descriptor)

@@ -28,6 +28,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "buffer_pool.h"
 #include "operation.h"
 
 static bide_next mail_step(bide_frame *frame, unsigned depth)
@@ -177,6 +178,7 @@ int bide_io_direction(const bide_io_operation *operation)
 {
     switch (operation->code) {
     case BIDE_IO_RECEIVE:
+    case BIDE_IO_RECEIVE_LENT:
     case BIDE_IO_RECEIVE_MESSAGE:
     case BIDE_IO_ACCEPT:
         return BIDE_IO_INPUT;
@@ -223,6 +225,8 @@ void io_line_up(bide_io *io, bide_io_operation *operation)
 void bide_io_take_out(bide_io *io, bide_io_operation *operation)
 {
     io->in_flight--;
+    if (io_waits_for_buffer(operation))
+        io_pool_leave(operation);
     if (operation->descriptor == NULL)
         return;
     bide_io_line_ *line = &operation->descriptor->lines[bide_io_direction(operation)];
@@ -298,6 +302,7 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
     }
     switch (operation->code) {
     case BIDE_IO_RECEIVE:
+    case BIDE_IO_RECEIVE_LENT:
     case BIDE_IO_RECEIVE_MESSAGE:
     case BIDE_IO_SEND_MESSAGE:
     case BIDE_IO_READ:
@@ -341,6 +346,10 @@ void bide_io_give_back(bide_io_operation *operation)
         break;
     case BIDE_IO_OPEN:
         bide_close(operation->arguments.open.opened);
+        break;
+    case BIDE_IO_RECEIVE_LENT:
+        bide_give_back(operation->arguments.lent.pool, operation->arguments.lent.data);
+        operation->arguments.lent.data = NULL;
         break;
     case BIDE_IO_CONNECT:
         io_close(operation->io, operation->descriptor);

@@ -29,6 +29,7 @@
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
+#include "buffer_pool.h"
 #include "loop.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -80,6 +82,8 @@ struct loop_uring {
     bool is_armed;      /* an entry in the ring tells of posts */
     bool has_futex;     /* it waits on the word; otherwise it polls the descriptor */
     uint64_t supported; /* a bit for each opcode below OPCODES */
+    uint16_t next_group;
+    bool has_buffers; /* it may take those of a pool by itself */
 };
 
 static const uint8_t opcodes[BIDE_IO_CODES] = {
@@ -94,6 +98,7 @@ static const uint8_t opcodes[BIDE_IO_CODES] = {
     [BIDE_IO_READ_VECTOR] = IORING_OP_READV,
     [BIDE_IO_WRITE_VECTOR] = IORING_OP_WRITEV,
     [BIDE_IO_POLL] = IORING_OP_POLL_ADD,
+    [BIDE_IO_RECEIVE_LENT] = IORING_OP_RECV,
     [BIDE_IO_OPEN] = IORING_OP_OPENAT,
     [BIDE_IO_SYNC] = IORING_OP_FSYNC,
     [BIDE_IO_ALLOCATE] = IORING_OP_FALLOCATE,
@@ -219,6 +224,8 @@ static void prepare_file(struct io_uring_sqe *entry, const bide_io_operation *op
 
 /* ---- Connections as a stream: acceptor.c ---- */
 
+static void put(struct loop_uring *uring, bide_io_operation *operation);
+static void put_poll(struct loop_uring *uring, bide_io_operation *operation);
 static void put_cancel(struct loop_uring *uring, bide_io_operation *operation);
 static void end(bide_loop *loop, bide_io_operation *operation, bide_io_outcome how);
 
@@ -292,6 +299,129 @@ static void stream_ended(bide_loop *loop, bide_io_operation *stream, int result)
     serve(loop, acceptor);
 }
 
+/* ---- Buffers that are lent: buffer_pool.c ---- */
+
+static void try_now(bide_loop *loop, bide_io_operation *operation);
+
+static void retry(bide_io *io, bide_io_operation *operation)
+{
+    try_now(loop_of(io), operation);
+}
+
+static unsigned entries_of(const bide_buffer_pool *pool)
+{
+    unsigned entries = 1;
+    while (entries < pool->count)
+        entries *= 2;
+    return entries;
+}
+
+static size_t bytes_of(const bide_buffer_pool *pool)
+{
+    return entries_of(pool) * sizeof(struct io_uring_buf);
+}
+
+/* Hands what is free to the kernel. */
+static void provide(bide_buffer_pool *pool)
+{
+    int mask = io_uring_buf_ring_mask(entries_of(pool));
+    void *data;
+    int count = 0;
+    while (pool->ring != NULL && (data = io_pool_take(pool, NULL)) != NULL) {
+        unsigned number = (unsigned)((size_t)((char *)data - pool->memory) / pool->size);
+        io_uring_buf_ring_add(pool->ring, data, (unsigned)pool->size, (unsigned short)number, mask,
+                              count++);
+    }
+    if (count != 0)
+        io_uring_buf_ring_advance(pool->ring, count);
+    pool->provided += (unsigned)count;
+}
+
+static void leave(bide_buffer_pool *pool, bool is_own)
+{
+    if (pool->ring == NULL)
+        return;
+    if (is_own)
+        io_uring_unregister_buf_ring(&loop_of(pool->io)->uring->ring, pool->group);
+    munmap(pool->ring, bytes_of(pool));
+    pool->ring = NULL;
+}
+
+static const struct bide_buffer_hooks_ buffer_hooks = {retry, provide, leave};
+
+/* The pool is used here first. If the kernel has no use for it, receives are made after a poll. */
+static void enter_pool(bide_loop *loop, bide_buffer_pool *pool)
+{
+    struct loop_uring *uring = loop->uring;
+    if (!io_pool_enter(pool, &loop->io, &buffer_hooks) || !uring->has_buffers)
+        return;
+    void *ring =
+        mmap(NULL, bytes_of(pool), PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+    if (ring == MAP_FAILED)
+        return;
+    struct io_uring_buf_reg wanted = {.ring_addr = (uintptr_t)ring,
+                                      .ring_entries = entries_of(pool)};
+    int error;
+    unsigned tries = 0;
+    do {
+        wanted.bgid = uring->next_group++;
+        error = io_uring_register_buf_ring(&uring->ring, &wanted, 0);
+    } while (error == -EEXIST && ++tries <= UINT16_MAX);
+    if (error != 0) {
+        munmap(ring, bytes_of(pool));
+        return;
+    }
+    madvise(ring, bytes_of(pool), MADV_DONTFORK);
+    pool->ring = ring;
+    pool->group = wanted.bgid;
+    provide(pool);
+}
+
+/* The kernel has taken one. */
+static void take_buffer(bide_io_operation *operation, int result, unsigned flags)
+{
+    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    char *data = pool->memory + (flags >> IORING_CQE_BUFFER_SHIFT) * pool->size;
+    pool->provided--;
+    pool->lent++;
+    if (result > 0) {
+        operation->arguments.lent.data = data;
+        io_written(data, (size_t)result);
+    } else {
+        bide_give_back(pool, data);
+    }
+}
+
+/* Its data have come, and the kernel had no buffer for them: buffer_pool.c, 1. */
+static void found_no_buffer(bide_loop *loop, bide_io_operation *operation)
+{
+    if (operation->arguments.lent.pool->provided != 0)
+        put(loop->uring, operation); /* one was given back meanwhile */
+    else
+        io_pool_wait(operation);
+}
+
+/* ---- What is done when it does not have to wait ---- */
+
+/* Does the ring wait only, so that the call is made here? */
+static bool is_called_here(const bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_RECEIVE_LENT && operation->arguments.lent.pool->ring == NULL;
+}
+
+static void try_now(bide_loop *loop, bide_io_operation *operation)
+{
+    bool again;
+    while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
+        if (!again)
+            continue;
+        if (!io_waits_for_buffer(operation))
+            put(loop->uring, operation);
+        return;
+    }
+    end(loop, operation, BIDE_IO_DONE);
+}
+
 /* ---- Any ---- */
 
 /* Makes the operation's entry, for what is left of it. */
@@ -299,6 +429,10 @@ static void put(struct loop_uring *uring, bide_io_operation *operation)
 {
     if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.acceptor != NULL) {
         serve(loop_of(operation->io), operation->arguments.accept.acceptor);
+        return;
+    }
+    if (is_called_here(operation)) {
+        put_poll(uring, operation);
         return;
     }
     struct io_uring_sqe *entry = new_entry(uring);
@@ -335,6 +469,12 @@ static void put(struct loop_uring *uring, bide_io_operation *operation)
         break;
     case BIDE_IO_POLL:
         io_uring_prep_poll_add(entry, fd, operation->arguments.poll.wanted);
+        break;
+    case BIDE_IO_RECEIVE_LENT: /* (a buffer is taken when the poll has found something) */
+        io_uring_prep_recv(entry, fd, NULL, 0, 0);
+        entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
+        entry->flags |= IOSQE_BUFFER_SELECT;
+        entry->buf_group = operation->arguments.lent.pool->group;
         break;
     default:
         prepare_file(entry, operation);
@@ -422,9 +562,18 @@ static void finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t resu
     bool again = false;
     bool polled = (operation->state & POLLING) != 0 && result >= 0;
     unsigned asked = operation->state & (CANCELLED | CLOSING | FORGOTTEN);
-    bool was_cut = result == -ECANCELED || (result == -EINTR && asked != 0);
+    bool no_buffer = operation->code == BIDE_IO_RECEIVE_LENT && result == -ENOBUFS;
+    bool was_cut = result == -ECANCELED || ((result == -EINTR || no_buffer) && asked != 0);
     operation->state &= (uint16_t) ~(POLLING | KNOWN);
     note_written(operation, polled ? 0 : result);
+    if (asked == 0 && no_buffer) {
+        found_no_buffer(loop, operation);
+        return;
+    }
+    if (asked == 0 && polled && is_called_here(operation)) {
+        try_now(loop, operation);
+        return;
+    }
     bool done =
         !polled && !(was_cut && asked != 0) && bide_io_take_result(operation, result, &again);
     if (done) {
@@ -452,6 +601,8 @@ static void completed(bide_loop *loop, bide_io_operation *operation, int result,
         connected(loop, operation, result);
     if (goes_on)
         return;
+    if (operation->code == BIDE_IO_RECEIVE_LENT && (flags & IORING_CQE_F_BUFFER) != 0)
+        take_buffer(operation, result, flags);
     if (operation->code == BIDE_IO_RECEIVE && (operation->state & POLLING) == 0) {
         bool more = (flags & IORING_CQE_F_SOCK_NONEMPTY) != 0 || result <= 0;
         if (more)
@@ -615,6 +766,8 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
         if (operation->status != 0)
             return frame;
     }
+    if (operation->code == BIDE_IO_RECEIVE_LENT)
+        enter_pool(loop, operation->arguments.lent.pool);
     if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.acceptor != NULL &&
         operation->descriptor->lines[BIDE_IO_INPUT].first == NULL) {
         int fd = io_acceptor_take(operation->arguments.accept.acceptor);
@@ -727,6 +880,7 @@ static int probe(struct loop_uring *uring)
     const char *without = getenv("BIDE_IO_WITHOUT"); /* for tests: as on older kernels */
     uring->has_futex = BIDE_IS_ALONE_KNOWN_ && has_opcode(uring, OP_FUTEX_WAIT) &&
                        (without == NULL || strcmp(without, "futex") != 0);
+    uring->has_buffers = without == NULL || strcmp(without, "futex") != 0; /* (as old) */
     return 0;
 }
 

@@ -34,6 +34,7 @@ BIDE_EXTERN_C_BEGIN
 
 struct bide_acceptor;
 struct bide_address;
+struct bide_buffer_pool;
 struct stat;
 
 /* What an operation does. */
@@ -51,6 +52,7 @@ typedef enum bide_io_code {
     BIDE_IO_WRITE_VECTOR,
     BIDE_IO_POLL,
     BIDE_IO_ACCEPT_STREAM, /* of an acceptor (acceptor.h): no coroutine waits for it */
+    BIDE_IO_RECEIVE_LENT, /* into a buffer of a pool (buffer_pool.h) */
     /* that end at once */
     BIDE_IO_LISTEN,
     BIDE_IO_BIND,
@@ -80,6 +82,12 @@ typedef union bide_io_arguments {
         int count;
     } vector;
     struct msghdr *message;
+    struct {
+        struct bide_buffer_pool *pool;
+        void *data;              /* that was lent; or NULL */
+        bide_io_operation *next; /* of those that wait for one */
+        bide_io_operation *previous;
+    } lent;
     struct {
         bide_descriptor *accepted;
         struct bide_address *peer;      /* or NULL */

@@ -1,0 +1,91 @@
+/*
+ * Receiving into memory that is lent when something has come: connections that are idle hold none.
+ * Floor: io.
+ *
+ *     static char memory[64][4096];
+ *     bide_buffer_pool_init(&pool, memory, sizeof memory[0], 64);
+ *
+ *     bide_try(bide_receive_lent(&self->receive, &self->socket, self->pool));
+ *     if (self->receive.count == 0) ... the other end has sent all, and nothing was lent
+ *     use(bide_lent(&self->receive), self->receive.count);
+ *     bide_give_back(self->pool, bide_lent(&self->receive));
+ *
+ * A pool has buffers of one size, in the caller's memory. It belongs to the loop whose coroutines
+ * use it first, until it is ended. A receive that waits has no buffer: on an io_uring the kernel
+ * takes one when the data are there (a provided buffer ring; where the kernel has none, and on
+ * epoll, the loop does).
+ *
+ * If all are lent, a receive for which something has come waits until one is given back, and what
+ * has come stays in the socket. Those that wait are served in turn, before any that come later.
+ *
+ * Why it is right: src/io/buffer_pool.c.
+ */
+#ifndef BIDE_BUFFER_POOL_H
+#define BIDE_BUFFER_POOL_H
+
+#include "bide/extend/io.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_buffer_pool bide_buffer_pool;
+
+struct bide_buffer_pool {
+    char *memory;
+    size_t size;
+    unsigned count;
+    unsigned lent;
+    void *free;               /* linked through their first bytes */
+    bide_io_operation *first; /* that wait for one */
+    bide_io_operation *last;
+    bide_io_operation *served; /* is being tried with one that was given back */
+    bide_io *io;               /* to which it belongs; NULL: none yet */
+    const struct bide_buffer_hooks_ *hooks;
+    void *ring;        /* that the kernel takes from; or NULL */
+    unsigned provided; /* there */
+    uint16_t group;
+};
+
+/*
+ * Prepares one of `count` buffers, 1 to 32768, of `size` bytes each, at least that of a pointer.
+ * `memory` has room for all, and stays until bide_buffer_pool_end.
+ * Threads: before it is shared. Progress: wait-free, linear in the buffers.
+ */
+void bide_buffer_pool_init(bide_buffer_pool *pool, void *memory, size_t size, unsigned count);
+
+/*
+ * Ends it. Nothing waits in it, nothing is lent, and its loop is there; where it is in use it tells
+ * of misuse. It may be called after bide_buffer_pool_init alone.
+ * Threads: the loop's. Progress: that of the system call.
+ */
+void bide_buffer_pool_end(bide_buffer_pool *pool);
+
+/*
+ * Receives what has come, at least a byte and at most a buffer of the pool, which is lent until
+ * bide_give_back; waits for both. A count of 0 is the end, and nothing is lent. Of a datagram
+ * socket: one datagram.
+ * Threads: the loop's. Errors: those of recv(2); -EPIPE (closed meanwhile), -ECANCELED, -ETIMEDOUT,
+ * -ENOTSUP (no loop). Suspends: if there is nothing yet, or no buffer; always on an io_uring.
+ * Cancel-safe: yes, nothing was received, nor lent. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_receive_lent(bide_io_operation *operation, bide_descriptor *socket,
+                                bide_buffer_pool *pool);
+
+/*
+ * What a receive that has ended with 0 was lent; NULL: nothing, it was the end.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE void *bide_lent(const bide_io_operation *operation)
+{
+    return operation->arguments.lent.data;
+}
+
+/*
+ * Gives a buffer back; NULL is left as it is. A receive that waits for one has it then.
+ * Threads: the loop's. Progress: that of the system calls.
+ */
+void bide_give_back(bide_buffer_pool *pool, void *data);
+
+BIDE_EXTERN_C_END
+
+#endif

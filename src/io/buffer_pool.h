@@ -1,0 +1,39 @@
+/* What the back ends and a pool of buffers ask of each other. */
+#ifndef BIDE_IO_BUFFER_POOL_H
+#define BIDE_IO_BUFFER_POOL_H
+
+#include "bide/buffer_pool.h"
+
+/* Of a back end. */
+struct bide_buffer_hooks_ {
+    /* An operation that waited for a buffer is tried again: it may take one. */
+    void (*retry)(bide_io *io, bide_io_operation *operation);
+
+    /* Buffers are free, and nobody waits for one. NULL: they stay. */
+    void (*provide)(bide_buffer_pool *pool);
+
+    /* The pool is ended. `is_own`: in the process whose it is. NULL: nothing is to be done. */
+    void (*leave)(bide_buffer_pool *pool, bool is_own);
+};
+
+/* True: the pool belongs to the io from now on, and did to none before. */
+bool io_pool_enter(bide_buffer_pool *pool, bide_io *io, const struct bide_buffer_hooks_ *hooks);
+
+/* A free one; NULL: none is, or others wait for it. */
+void *io_pool_take(bide_buffer_pool *pool, const bide_io_operation *operation);
+
+/* It is free, and nobody is told. */
+void io_pool_put(bide_buffer_pool *pool, void *data);
+
+/* The operation waits for one, if it does not already; waits no more. */
+void io_pool_wait(bide_io_operation *operation);
+void io_pool_leave(bide_io_operation *operation);
+
+/* Does it wait for a buffer? Then what it is lent is the pool itself. */
+BIDE_INLINE bool io_waits_for_buffer(const bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_RECEIVE_LENT && operation->arguments.lent.data != NULL &&
+           operation->arguments.lent.data == operation->arguments.lent.pool;
+}
+
+#endif

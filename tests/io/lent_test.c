@@ -1,0 +1,357 @@
+/*
+ * Receiving into memory that is lent: none is held while nothing has come, who waits for some is served in turn, and
+ * neither bytes nor buffers are lost, whatever ends a wait.
+ */
+#define _GNU_SOURCE
+#include "runner.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { SIZE = 64, BUFFERS = 3, MANY = 24 };
+
+typedef struct fixture {
+    world *world;
+    char *memory;
+    bide_buffer_pool pool;
+    bide_descriptor sockets[MANY];
+    int others[MANY];
+    int opened;
+    bide_io_operation operations[MANY];
+    struct runner runners[MANY];
+} fixture;
+
+static fixture *begin_fixture(world *world, unsigned buffers)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = world;
+    f->memory = malloc((size_t)SIZE * buffers + 1);
+    assert_non_null(f->memory);
+    bide_buffer_pool_init(&f->pool, f->memory + 1, SIZE, buffers); /* (aligned to nothing) */
+    return f;
+}
+
+static void end_fixture(fixture *f)
+{
+    for (int i = 0; i < f->opened; i++) {
+        bide_close(&f->sockets[i]);
+        close(f->others[i]);
+    }
+    turn(f->world);
+    assert_int_equal(f->pool.lent, 0);
+    bide_buffer_pool_end(&f->pool);
+    free(f->memory);
+    free(f);
+}
+
+static void open_pairs(fixture *f, int count)
+{
+    while (f->opened < count) {
+        int fds[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        bide_descriptor_init(&f->sockets[f->opened], fds[0]);
+        f->others[f->opened++] = fds[1];
+    }
+}
+
+static bide_awaiter *receive(fixture *f, int i)
+{
+    return bide_receive_lent(&f->operations[i], &f->sockets[i], &f->pool);
+}
+
+static void send_text(fixture *f, int i, const char *text)
+{
+    assert_int_equal(write(f->others[i], text, strlen(text)), strlen(text));
+}
+
+static void check_text(fixture *f, int i, const char *text)
+{
+    char *data = bide_lent(&f->operations[i]);
+    assert_int_equal(f->operations[i].count, strlen(text));
+    assert_memory_equal(data, text, strlen(text));
+    assert_true(data >= f->pool.memory && data < f->pool.memory + (size_t)SIZE * f->pool.count);
+}
+
+static void give_back(fixture *f, int i)
+{
+    bide_give_back(&f->pool, bide_lent(&f->operations[i]));
+}
+
+static void what_comes_is_lent(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), BUFFERS);
+    char large[3 * SIZE / 2];
+    open_pairs(f, 1);
+    for (int i = 0; i < 10; i++) {
+        begin(f->world, &f->runners[0], receive(f, 0));
+        turn(f->world);
+        assert_false(f->runners[0].has_ended);
+        assert_int_equal(f->pool.lent, 0);
+        send_text(f, 0, "hello");
+        assert_int_equal(end(f->world, &f->runners[0]), 0);
+        check_text(f, 0, "hello");
+        assert_int_equal(f->pool.lent, 1);
+        give_back(f, 0);
+    }
+    if (!world_is("uring")) /* (an older kernel's ring may have none) */
+        assert_null(f->pool.ring);
+    else if (f->pool.ring == NULL)
+        printf("# the kernel takes no buffers by itself\n");
+    memset(large, 'x', sizeof large);
+    assert_int_equal(write(f->others[0], large, sizeof large), sizeof large);
+    assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+    assert_int_equal(f->operations[0].count, SIZE);
+    give_back(f, 0);
+    assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+    assert_int_equal(f->operations[0].count, sizeof large - SIZE);
+    give_back(f, 0);
+    assert_int_equal(shutdown(f->others[0], SHUT_WR), 0);
+    for (int i = 0; i < 2 * BUFFERS; i++) { /* the end holds no buffer */
+        assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+        assert_int_equal(f->operations[0].count, 0);
+        assert_null(bide_lent(&f->operations[0]));
+    }
+    end_fixture(f);
+}
+
+static void those_that_are_idle_hold_none(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), 1);
+    open_pairs(f, MANY);
+    for (int i = 0; i < MANY; i++)
+        begin(f->world, &f->runners[i], receive(f, i));
+    turn(f->world);
+    assert_int_equal(f->pool.lent, 0);
+    for (int i = MANY; i-- > 0;) {
+        send_text(f, i, "here");
+        assert_int_equal(end(f->world, &f->runners[i]), 0);
+        check_text(f, i, "here");
+        give_back(f, i);
+    }
+    end_fixture(f);
+}
+
+/* Takes the only buffer for the first, so that the others, whose data are there, wait for it. */
+static void take_the_only_one(fixture *f, int count)
+{
+    open_pairs(f, count);
+    send_text(f, 0, "first");
+    assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+    for (int i = 1; i < count; i++) {
+        send_text(f, i, "data");
+        begin(f->world, &f->runners[i], receive(f, i));
+        turn(f->world);
+        assert_false(f->runners[i].has_ended);
+    }
+}
+
+static void those_that_wait_for_a_buffer_are_served_in_turn(void **state)
+{
+    enum { COUNT = 8 };
+    fixture *f = begin_fixture(world_of(state), 1);
+    take_the_only_one(f, COUNT);
+    for (int i = 1; i < COUNT; i++) {
+        give_back(f, i - 1);
+        assert_int_equal(end(f->world, &f->runners[i]), 0);
+        check_text(f, i, "data");
+        for (int later = i + 1; later < COUNT; later++)
+            assert_false(f->runners[later].has_ended);
+    }
+    give_back(f, COUNT - 1);
+    end_fixture(f);
+}
+
+static void stop(void *runner)
+{
+    bide_stop_request(&((struct runner *)runner)->stop);
+}
+
+static void close_socket(void *socket)
+{
+    assert_int_equal(bide_close(socket), 0);
+}
+
+enum { STOP, STOP_OUTSIDE, TIME_OUT, DESTROY, CLOSE, WAYS };
+
+/* Ends the wait of the i-th, by each way but its data. */
+static void end_early(fixture *f, int i, int how)
+{
+    static const int statuses[] = {-ECANCELED, -ECANCELED, -ETIMEDOUT, 0, -EPIPE};
+    struct runner *runner = &f->runners[i];
+    if (how == STOP)
+        call_inside(f->world, stop, runner);
+    else if (how == STOP_OUTSIDE)
+        stop(runner);
+    else if (how == DESTROY)
+        destroy(f->world, runner);
+    else if (how == CLOSE)
+        call_inside(f->world, close_socket, &f->sockets[i]);
+    if (how != DESTROY)
+        assert_int_equal(end(f->world, runner), statuses[how]);
+    assert_false(runner->has_ended && runner->status == 0);
+}
+
+static void begin_by(fixture *f, int i, int how)
+{
+    if (how == DESTROY)
+        start(f->world, &f->runners[i], receive(f, i));
+    else if (how == TIME_OUT)
+        begin_limited(f->world, &f->runners[i], receive(f, i));
+    else
+        begin(f->world, &f->runners[i], receive(f, i));
+}
+
+static void a_wait_for_data_that_ends_early_loses_nothing(void **state)
+{
+    world *w = world_of(state);
+    for (int how = 0; how < WAYS; how++) {
+        fixture *f = begin_fixture(w, 1);
+        open_pairs(f, 2);
+        begin_by(f, 0, how);
+        if (how != TIME_OUT)
+            turn(w);
+        end_early(f, 0, how);
+        int next = how == CLOSE ? 1 : 0;
+        send_text(f, next, "after");
+        assert_int_equal(world_wait(w, receive(f, next)), 0);
+        check_text(f, next, "after");
+        give_back(f, next);
+        end_fixture(f);
+    }
+}
+
+/* Its data are there already: a plain receive has them afterwards, and those behind have the buffer. */
+static void a_wait_for_a_buffer_that_ends_early_loses_nothing(void **state)
+{
+    world *w = world_of(state);
+    for (int how = 0; how < WAYS; how++) {
+        fixture *f = begin_fixture(w, 1);
+        char buffer[8] = "";
+        take_the_only_one(f, 2);
+        open_pairs(f, 4);
+        for (int i = 2; i < 4; i++)
+            send_text(f, i, "data");
+        begin_by(f, 2, how);
+        begin(w, &f->runners[3], receive(f, 3));
+        if (how != TIME_OUT)
+            turn(w);
+        end_early(f, 2, how);
+        if (how != CLOSE) {
+            assert_int_equal(world_wait(w, bide_recv(&f->operations[2], &f->sockets[2], buffer, 8)),
+                             0);
+            assert_string_equal(buffer, "data");
+        }
+        give_back(f, 0);
+        assert_int_equal(end(w, &f->runners[1]), 0);
+        turn(w);
+        assert_false(f->runners[3].has_ended);
+        give_back(f, 1);
+        assert_int_equal(end(w, &f->runners[3]), 0);
+        check_text(f, 3, "data");
+        give_back(f, 3);
+        end_fixture(f);
+    }
+}
+
+/* The data have come, and the coroutine is destroyed before it knows: the buffer is free again. */
+static void one_that_is_destroyed_after_it_was_done_gives_back(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), 1);
+    open_pairs(f, 1);
+    for (int i = 0; i < 20; i++) {
+        start(f->world, &f->runners[0], receive(f, 0));
+        turn(f->world);
+        send_text(f, 0, "x");
+        if (i % 2 != 0)
+            turn(f->world);
+        bool knew = f->runners[0].has_ended;
+        destroy(f->world, &f->runners[0]);
+        if (knew)
+            give_back(f, 0);
+        assert_int_equal(f->pool.lent, 0);
+        char byte;
+        recv(f->sockets[0].fd, &byte, 1, MSG_DONTWAIT);
+    }
+    end_fixture(f);
+}
+
+/* Data, requests to stop and buffers given back, in any order: each byte comes once, in order. */
+static void none_is_lost_in_a_storm(void **state)
+{
+    enum { SOCKETS = 8, HELD = 2 };
+    fixture *f = begin_fixture(world_of(state), HELD);
+    uint64_t random = testing_seed();
+    uint32_t rounds = rounds_of(4000);
+    unsigned sent[SOCKETS] = {0}, got[SOCKETS] = {0};
+    bool waits[SOCKETS] = {false}, holds[SOCKETS] = {false};
+    open_pairs(f, SOCKETS);
+    for (uint32_t round = 0; round < rounds + 40; round++) {
+        unsigned drawn = (unsigned)testing_random(&random);
+        int i = (int)(drawn % SOCKETS);
+        bool at_end = round >= rounds;
+        unsigned char byte = (unsigned char)sent[i];
+        switch (at_end ? 4 : drawn >> 8 & 3) {
+        case 0:
+            if (sent[i] - got[i] < 1000)
+                sent[i] += write(f->others[i], &byte, 1) == 1;
+            break;
+        case 1:
+            if (!waits[i] && !holds[i]) {
+                begin(f->world, &f->runners[i], receive(f, i));
+                waits[i] = true;
+            }
+            break;
+        case 2:
+            if (waits[i])
+                stop(&f->runners[i]);
+            break;
+        default:
+            turn(f->world);
+            break;
+        }
+        for (int n = 0; n < SOCKETS; n++) {
+            if (at_end && waits[n])
+                stop(&f->runners[n]);
+            if (holds[n] && (at_end || (drawn >> (12 + n) & 1) != 0)) {
+                give_back(f, n);
+                holds[n] = false;
+            }
+            if (!waits[n] || !(f->runners[n].has_ended || at_end))
+                continue;
+            int status = end(f->world, &f->runners[n]);
+            waits[n] = false;
+            assert_true(status == 0 || status == -ECANCELED);
+            assert_true(status == 0 || f->operations[n].count == 0);
+            for (size_t at = 0; at < f->operations[n].count; at++)
+                assert_int_equal(((unsigned char *)bide_lent(&f->operations[n]))[at],
+                                 (unsigned char)got[n]++);
+            holds[n] = status == 0;
+        }
+        assert_in_range(f->pool.lent, 0, HELD);
+    }
+    for (int n = 0; n < SOCKETS; n++) {
+        while (got[n] != sent[n]) {
+            assert_int_equal(world_wait(f->world, receive(f, n)), 0);
+            for (size_t at = 0; at < f->operations[n].count; at++)
+                assert_int_equal(((unsigned char *)bide_lent(&f->operations[n]))[at],
+                                 (unsigned char)got[n]++);
+            give_back(f, n);
+        }
+    }
+    end_fixture(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(what_comes_is_lent),
+        world_test(those_that_are_idle_hold_none),
+        world_test(those_that_wait_for_a_buffer_are_served_in_turn),
+        world_test(a_wait_for_data_that_ends_early_loses_nothing),
+        world_test(a_wait_for_a_buffer_that_ends_early_loses_nothing),
+        world_test(one_that_is_destroyed_after_it_was_done_gives_back),
+        world_test(none_is_lost_in_a_storm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -159,6 +159,82 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_send_to(bide_datagram *datagram, bide_descriptor *socket, const void *data,
                            size_t size, const bide_address *to);
 
+/* ---- Many datagrams at once ---- */
+
+/* One of several. The system's mmsghdr, which not every program may name. */
+typedef struct bide_message {
+    struct msghdr header; /* as for recvmsg(2) and sendmsg(2) */
+    unsigned size;        /* of what was received or sent; set by the operation */
+} bide_message;
+
+/*
+ * Prepares a message of one piece of memory, and an address: for bide_recv_batch the sender's is put
+ * there, whose length is then header.msg_namelen; NULL: it is not wanted, or the socket is connected.
+ * All stays where it is until the operation has ended; to receive again, prepare it again.
+ * Threads: one at a time. Progress: wait-free.
+ */
+BIDE_INLINE void bide_message_init(bide_message *message, struct iovec *bytes,
+                                   bide_address *address)
+{
+    static const struct msghdr none;
+    message->header = none;
+    message->header.msg_iov = bytes;
+    message->header.msg_iovlen = 1;
+    if (address != NULL) {
+        message->header.msg_name = &address->any;
+        message->header.msg_namelen = address->length;
+    }
+    message->size = 0;
+}
+
+/*
+ * Receives as many datagrams as there are, up to `count`, 1 or more, by one call of the system; waits
+ * for one. operation->count is how many, and the `size` of each how many bytes it has. An address
+ * that is given has its room in its `length`.
+ * Threads: the loop's. Errors: those of recvmmsg(2); -EPIPE (closed meanwhile), -ECANCELED,
+ * -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if there is none. Cancel-safe: yes, none was received.
+ * Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_recv_batch(bide_io_operation *operation, bide_descriptor *socket,
+                              bide_message *messages, unsigned count);
+
+/*
+ * Sends all of `count` datagrams, 1 or more, in order, by as few calls of the system as it takes.
+ * operation->count is how many were sent, whatever it ended with: the error is that of the next.
+ * Threads: the loop's. Errors: those of sendmmsg(2); -EPIPE (closed meanwhile), -ECANCELED,
+ * -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if they do not fit into the socket's buffer.
+ * Cancel-safe: yes, `count` says how many were sent. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_send_batch(bide_io_operation *operation, bide_descriptor *socket,
+                              bide_message *messages, unsigned count);
+
+/* ---- Without a copy ---- */
+
+/*
+ * Sends all of `size` bytes, 1 or more, as bide_send does, and lets the kernel send them from where
+ * they are. It ends when the kernel has sent them and needs `data` no more, which is when the other
+ * end has acknowledged them; so await it beside what else is to be done. It pays for some 10 KB and
+ * more. On an io_uring that can; elsewhere, on epoll, and of sockets that cannot, the bytes are
+ * copied, and it ends when they have been taken: bide_was_copied.
+ * Threads: the loop's. Errors: as bide_send. Suspends: as bide_send. Cancel-safe: yes, `count` says
+ * how many bytes were sent; it ends when the kernel needs `data` no more, and so does the
+ * destruction of its coroutine. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_send_zero_copy(bide_io_operation *operation, bide_descriptor *socket,
+                                  const void *data, size_t size);
+
+/*
+ * Has the kernel copied the bytes of a bide_send_zero_copy that has ended, or some of them?
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_was_copied(const bide_io_operation *operation)
+{
+    return operation->arguments.bytes.was_copied;
+}
+
 /* Which half of a connection. */
 typedef enum bide_half { BIDE_HALF_INPUT, BIDE_HALF_OUTPUT, BIDE_HALF_BOTH } bide_half;
 

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "bide/address.h"
+#include "bide/socket.h"
 #include "buffer_pool.h"
 #include "operation.h"
 
@@ -251,6 +252,28 @@ static ptrdiff_t receive_lent(bide_io_operation *operation)
     return result < 0 ? -error : result;
 }
 
+/* The system's array, under our name. */
+static struct mmsghdr *messages_of(const bide_io_operation *operation, size_t skip)
+{
+    BIDE_STATIC_ASSERT(sizeof(struct mmsghdr) == sizeof(bide_message) &&
+                           offsetof(struct mmsghdr, msg_len) == offsetof(bide_message, size),
+                       "a message is the system's");
+    return (struct mmsghdr *)(void *)(operation->arguments.batch.messages + skip);
+}
+
+static ptrdiff_t receive_batch(const bide_io_operation *operation)
+{
+    return recvmmsg(operation->descriptor->fd, messages_of(operation, 0),
+                    operation->arguments.batch.count, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+}
+
+static ptrdiff_t send_batch(const bide_io_operation *operation)
+{
+    return sendmmsg(operation->descriptor->fd, messages_of(operation, operation->count),
+                    operation->arguments.batch.count - (unsigned)operation->count,
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static ptrdiff_t on_lines(bide_io_operation *operation)
 {
     int fd = operation->descriptor->fd;
@@ -260,6 +283,14 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
     case BIDE_IO_RECEIVE:
         return recv(fd, operation->arguments.bytes.data, operation->arguments.bytes.size,
                     operation->flags | MSG_DONTWAIT);
+    case BIDE_IO_RECEIVE_BATCH:
+        return receive_batch(operation);
+    case BIDE_IO_SEND_BATCH:
+        return send_batch(operation);
+    case BIDE_IO_SEND_ZERO_COPY: /* (MSG_ZEROCOPY would tell of its end in a line of errors) */
+        operation->arguments.bytes.was_copied = true;
+        rest = io_rest(operation, &size);
+        return send(fd, rest, size, MSG_DONTWAIT | MSG_NOSIGNAL);
     case BIDE_IO_SEND:
         rest = io_rest(operation, &size);
         return send(fd, rest, size, operation->flags | MSG_DONTWAIT | MSG_NOSIGNAL);

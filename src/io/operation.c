@@ -180,6 +180,7 @@ int bide_io_direction(const bide_io_operation *operation)
     case BIDE_IO_RECEIVE:
     case BIDE_IO_RECEIVE_LENT:
     case BIDE_IO_RECEIVE_MESSAGE:
+    case BIDE_IO_RECEIVE_BATCH:
     case BIDE_IO_ACCEPT:
         return BIDE_IO_INPUT;
     case BIDE_IO_READ:
@@ -187,7 +188,9 @@ int bide_io_direction(const bide_io_operation *operation)
     case BIDE_IO_READ_VECTOR:
         return operation->arguments.vector.offset < 0 ? BIDE_IO_INPUT : BIDE_IO_FREE;
     case BIDE_IO_SEND:
+    case BIDE_IO_SEND_ZERO_COPY:
     case BIDE_IO_SEND_MESSAGE:
+    case BIDE_IO_SEND_BATCH:
     case BIDE_IO_CONNECT:
         return BIDE_IO_OUTPUT;
     case BIDE_IO_WRITE:
@@ -272,6 +275,8 @@ static size_t wanted(const bide_io_operation *operation)
 {
     if (operation->code == BIDE_IO_WRITE_VECTOR)
         return size_of(operation->arguments.vector.vectors, operation->arguments.vector.count);
+    if (operation->code == BIDE_IO_SEND_BATCH)
+        return operation->arguments.batch.count;
     return operation->arguments.bytes.size;
 }
 
@@ -304,12 +309,15 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
     case BIDE_IO_RECEIVE:
     case BIDE_IO_RECEIVE_LENT:
     case BIDE_IO_RECEIVE_MESSAGE:
+    case BIDE_IO_RECEIVE_BATCH:
     case BIDE_IO_SEND_MESSAGE:
     case BIDE_IO_READ:
     case BIDE_IO_READ_VECTOR:
         operation->count = (size_t)result;
         break;
     case BIDE_IO_SEND:
+    case BIDE_IO_SEND_ZERO_COPY:
+    case BIDE_IO_SEND_BATCH:
     case BIDE_IO_WRITE:
     case BIDE_IO_WRITE_VECTOR:
         operation->count += (size_t)result;

@@ -185,6 +185,41 @@ bide_awaiter *bide_send_to(bide_datagram *datagram, bide_descriptor *socket, con
     return &datagram->operation.awaiter;
 }
 
+static bide_awaiter *batch_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
+                                bide_io_code code, bide_descriptor *socket, bide_message *messages,
+                                unsigned count)
+{
+    bide_io_operation_init(operation, ops, code, socket);
+    operation->arguments.batch.messages = messages;
+    operation->arguments.batch.count = count;
+    operation->is_whole = code == BIDE_IO_SEND_BATCH;
+    return &operation->awaiter;
+}
+
+bide_awaiter *bide_recv_batch(bide_io_operation *operation, bide_descriptor *socket,
+                              bide_message *messages, unsigned count)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv_batch");
+    return batch_init(operation, &ops, BIDE_IO_RECEIVE_BATCH, socket, messages, count);
+}
+
+bide_awaiter *bide_send_batch(bide_io_operation *operation, bide_descriptor *socket,
+                              bide_message *messages, unsigned count)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_batch");
+    return batch_init(operation, &ops, BIDE_IO_SEND_BATCH, socket, messages, count);
+}
+
+bide_awaiter *bide_send_zero_copy(bide_io_operation *operation, bide_descriptor *socket,
+                                  const void *data, size_t size)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_zero_copy");
+    bytes_init(operation, &ops, BIDE_IO_SEND_ZERO_COPY, socket, data, size);
+    operation->is_whole = size != 0;
+    operation->arguments.bytes.was_copied = false;
+    return &operation->awaiter;
+}
+
 int bide_shutdown(bide_descriptor *socket, bide_half half)
 {
     static const int halves[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};

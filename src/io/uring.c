@@ -26,6 +26,10 @@
  *    when there are some. So to look costs a load while there are none.
  * 6. Of a line only the first is in the ring. The kernel would serve several in any order, and mix
  *    what they send.
+ * 7. Several datagrams are received, or sent, by one call, which the ring waits for if need be. As
+ *    entries each would cost one, and a completion, and they might be mixed up: 6.
+ * 8. A send without a copy completes twice: with its count, and when its bytes are needed no more. It
+ *    is IN_RING until the second, so nothing ends before. The first says whether one follows.
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -54,6 +58,7 @@
 enum {
     OP_FUTEX_WAIT = 51,
     OP_FTRUNCATE = 55,
+    REPORTS_USAGE = 1 << 3, /* of sends without a copy */
     FUTEX_OF_32 = 2,
     FUTEX_OF_PROCESS = 128,
     OPCODES = 64,
@@ -73,6 +78,9 @@ enum {
 /* Of a descriptor: the last receive took all there was. */
 enum { EMPTY = IO_BITS_OWN };
 
+/* What the end of a send without a copy says. */
+#define USAGE_COPIED (1u << 31)
+
 /* In the low bits of an entry's data. */
 enum { OF_OPERATION = 0, OF_CANCEL = 1, OF_LOOP = 2, KINDS = 3 };
 
@@ -83,7 +91,8 @@ struct loop_uring {
     bool has_futex;     /* it waits on the word; otherwise it polls the descriptor */
     uint64_t supported; /* a bit for each opcode below OPCODES */
     uint16_t next_group;
-    bool has_buffers; /* it may take those of a pool by itself */
+    bool tells_no_usage; /* of sends without a copy */
+    bool has_buffers;    /* it may take those of a pool by itself */
 };
 
 static const uint8_t opcodes[BIDE_IO_CODES] = {
@@ -99,6 +108,9 @@ static const uint8_t opcodes[BIDE_IO_CODES] = {
     [BIDE_IO_WRITE_VECTOR] = IORING_OP_WRITEV,
     [BIDE_IO_POLL] = IORING_OP_POLL_ADD,
     [BIDE_IO_RECEIVE_LENT] = IORING_OP_RECV,
+    [BIDE_IO_RECEIVE_BATCH] = IORING_OP_POLL_ADD,
+    [BIDE_IO_SEND_BATCH] = IORING_OP_POLL_ADD,
+    [BIDE_IO_SEND_ZERO_COPY] = IORING_OP_SEND_ZC,
     [BIDE_IO_OPEN] = IORING_OP_OPENAT,
     [BIDE_IO_SYNC] = IORING_OP_FSYNC,
     [BIDE_IO_ALLOCATE] = IORING_OP_FALLOCATE,
@@ -172,6 +184,10 @@ static void prepare_bytes(struct io_uring_sqe *entry, const bide_io_operation *o
                            size_of(operation->arguments.bytes.size), operation->flags);
         if ((operation->descriptor->bits & EMPTY) != 0)
             entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
+        break;
+    case BIDE_IO_SEND_ZERO_COPY:
+        io_uring_prep_send_zc(entry, fd, rest, size_of(size), MSG_NOSIGNAL | MSG_WAITALL,
+                              loop_of(operation->io)->uring->tells_no_usage ? 0 : REPORTS_USAGE);
         break;
     case BIDE_IO_SEND:
         io_uring_prep_send(entry, fd, rest, size_of(size),
@@ -403,23 +419,67 @@ static void found_no_buffer(bide_loop *loop, bide_io_operation *operation)
 
 /* ---- What is done when it does not have to wait ---- */
 
+/* Several datagrams are one call: 7 */
+static bool is_batch(const bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_RECEIVE_BATCH || operation->code == BIDE_IO_SEND_BATCH;
+}
+
 /* Does the ring wait only, so that the call is made here? */
 static bool is_called_here(const bide_io_operation *operation)
 {
+    if (is_batch(operation))
+        return true;
     return operation->code == BIDE_IO_RECEIVE_LENT && operation->arguments.lent.pool->ring == NULL;
+}
+
+/* Makes its call, or calls. True: it is done. False: it has to wait. */
+static bool is_done_by_calls(bide_io_operation *operation)
+{
+    bool again;
+    while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
+        if (again)
+            return false;
+    }
+    return true;
 }
 
 static void try_now(bide_loop *loop, bide_io_operation *operation)
 {
-    bool again;
-    while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
-        if (!again)
-            continue;
-        if (!io_waits_for_buffer(operation))
-            put(loop->uring, operation);
-        return;
+    if (is_done_by_calls(operation))
+        end(loop, operation, BIDE_IO_DONE);
+    else if (!io_waits_for_buffer(operation))
+        put(loop->uring, operation);
+}
+
+/* ---- Sends without a copy: 8 ---- */
+
+/* Cannot it be sent so? Then it is copied. */
+static bool is_to_be_copied(struct loop_uring *uring, bide_io_operation *operation, int result)
+{
+    if (result == -EINVAL && !uring->tells_no_usage) {
+        uring->tells_no_usage = true; /* a kernel that does not say whether it copied */
+        return true;
     }
-    end(loop, operation, BIDE_IO_DONE);
+    if (result != -EOPNOTSUPP && result != -EINVAL)
+        return false;
+    operation->code = BIDE_IO_SEND;
+    operation->arguments.bytes.was_copied = true;
+    return true;
+}
+
+/* What the kernel tells of it: how many bytes, and then that it needs them no more. False: not yet. */
+static bool is_released(bide_io_operation *operation, int *result, unsigned flags)
+{
+    if ((flags & IORING_CQE_F_NOTIF) != 0) {
+        operation->arguments.bytes.was_copied |= ((unsigned)*result & USAGE_COPIED) != 0;
+        *result = operation->status;
+        operation->status = 0;
+    } else if ((flags & IORING_CQE_F_MORE) != 0) {
+        operation->status = *result;
+        return false;
+    }
+    return true;
 }
 
 /* ---- Any ---- */
@@ -440,6 +500,7 @@ static void put(struct loop_uring *uring, bide_io_operation *operation)
     switch (operation->code) {
     case BIDE_IO_RECEIVE:
     case BIDE_IO_SEND:
+    case BIDE_IO_SEND_ZERO_COPY:
     case BIDE_IO_READ:
     case BIDE_IO_WRITE:
         prepare_bytes(entry, operation);
@@ -566,6 +627,11 @@ static void finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t resu
     bool was_cut = result == -ECANCELED || ((result == -EINTR || no_buffer) && asked != 0);
     operation->state &= (uint16_t) ~(POLLING | KNOWN);
     note_written(operation, polled ? 0 : result);
+    if (asked == 0 && operation->code == BIDE_IO_SEND_ZERO_COPY &&
+        is_to_be_copied(loop->uring, operation, (int)result)) {
+        put(loop->uring, operation);
+        return;
+    }
     if (asked == 0 && no_buffer) {
         found_no_buffer(loop, operation);
         return;
@@ -599,6 +665,8 @@ static void completed(bide_loop *loop, bide_io_operation *operation, int result,
         operation->state &= (uint16_t)~IN_RING;
     if (operation->code == BIDE_IO_ACCEPT_STREAM && result >= 0)
         connected(loop, operation, result);
+    if (operation->code == BIDE_IO_SEND_ZERO_COPY && !is_released(operation, &result, flags))
+        return;
     if (goes_on)
         return;
     if (operation->code == BIDE_IO_RECEIVE_LENT && (flags & IORING_CQE_F_BUFFER) != 0)
@@ -759,6 +827,9 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
     bide_loop *loop = loop_of(io);
     if (loop_do_at_once(operation))
         return frame;
+    if (operation->code == BIDE_IO_SEND_ZERO_COPY &&
+        !has_opcode(loop->uring, opcodes[operation->code]))
+        is_to_be_copied(loop->uring, operation, -EOPNOTSUPP);
     if (!has_opcode(loop->uring, opcodes[operation->code]))
         return loop_offload(loop, operation, frame);
     if (operation->code == BIDE_IO_CONNECT) {
@@ -776,6 +847,10 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
             return frame;
         }
     }
+    if (is_batch(operation) &&
+        operation->descriptor->lines[bide_io_direction(operation)].first == NULL &&
+        is_done_by_calls(operation))
+        return frame;
     bide_io_enlist(io, operation);
     if (is_first(operation))
         put(loop->uring, operation);

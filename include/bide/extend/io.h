@@ -35,6 +35,7 @@ BIDE_EXTERN_C_BEGIN
 struct bide_acceptor;
 struct bide_address;
 struct bide_buffer_pool;
+struct bide_message;
 struct stat;
 
 /* What an operation does. */
@@ -53,6 +54,9 @@ typedef enum bide_io_code {
     BIDE_IO_POLL,
     BIDE_IO_ACCEPT_STREAM, /* of an acceptor (acceptor.h): no coroutine waits for it */
     BIDE_IO_RECEIVE_LENT, /* into a buffer of a pool (buffer_pool.h) */
+    BIDE_IO_RECEIVE_BATCH, /* of datagrams */
+    BIDE_IO_SEND_BATCH,
+    BIDE_IO_SEND_ZERO_COPY,
     /* that end at once */
     BIDE_IO_LISTEN,
     BIDE_IO_BIND,
@@ -74,8 +78,13 @@ typedef union bide_io_arguments {
     struct {
         void *data;
         size_t size;
-        int64_t offset; /* -1: at the descriptor's position, or it has none */
+        int64_t offset;  /* -1: at the descriptor's position, or it has none */
+        bool was_copied; /* of zero-copy sends */
     } bytes;
+    struct {
+        struct bide_message *messages;
+        unsigned count;
+    } batch;
     struct {
         const struct iovec *vectors;
         int64_t offset;

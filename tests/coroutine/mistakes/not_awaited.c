@@ -50,6 +50,9 @@ void awaits_nothing(void)
     bide_blocking_read(0, 0, 0, 0, 0);                                  // HERE
     bide_accept(0, 0, 0, 0);                                            // HERE
     bide_acceptor_next(0, &acceptor, 0, 0);                             // HERE
+    bide_recv_batch(0, 0, 0, 1);                                        // HERE
+    bide_send_batch(0, 0, 0, 1);                                        // HERE
+    bide_send_zero_copy(0, 0, 0, 1);                                    // HERE
     bide_receive_lent(0, 0, 0);                                         // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE

@@ -1,0 +1,333 @@
+/*
+ * Many bytes, or many datagrams, by few calls: batches of datagrams and sends without a copy. How many were moved is told
+ * whatever ends them.
+ */
+#define _GNU_SOURCE
+#include "runner.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { MANY = 40, LARGE = 8 << 20 };
+
+typedef struct fixture {
+    world *world;
+    bide_descriptor one, other;
+    bide_message messages[MANY];
+    struct iovec bytes[MANY];
+    char texts[MANY][16];
+    bide_address senders[MANY];
+    bide_io_operation operation, helper;
+    struct runner runner;
+} fixture;
+
+static fixture *begin_fixture(world *world)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = world;
+    bide_descriptor_init_closed(&f->one);
+    bide_descriptor_init_closed(&f->other);
+    return f;
+}
+
+static void end_fixture(fixture *f)
+{
+    bide_close(&f->one);
+    bide_close(&f->other);
+    free(f);
+}
+
+/* ---- Datagrams ---- */
+
+static void open_local(fixture *f)
+{
+    int fds[2];
+    int room = 4096; /* (of some datagrams) */
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds), 0);
+    assert_int_equal(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+    bide_descriptor_init(&f->one, fds[0]);
+    bide_descriptor_init(&f->other, fds[1]);
+}
+
+static void open_udp(fixture *f)
+{
+    bide_address address;
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(world_wait(f->world, bide_bind(&f->helper, &f->one, &address, 0)), 0);
+    assert_int_equal(world_wait(f->world, bide_bind(&f->helper, &f->other, &address, 0)), 0);
+    assert_int_equal(bide_local_address(&f->one, &address), 0);
+    assert_int_equal(connect(f->other.fd, &address.any.generic, address.length), 0);
+}
+
+static bide_awaiter *receive(fixture *f, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        f->bytes[i] = (struct iovec){f->texts[i], sizeof f->texts[i]};
+        f->senders[i].length = sizeof f->senders[i].any;
+        bide_message_init(&f->messages[i], &f->bytes[i], &f->senders[i]);
+    }
+    return bide_recv_batch(&f->operation, &f->one, f->messages, count);
+}
+
+static bide_awaiter *send_from(fixture *f, bide_descriptor *socket, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        int length = snprintf(f->texts[i], sizeof f->texts[i], "datagram %u", i);
+        f->bytes[i] = (struct iovec){f->texts[i], (size_t)length};
+        bide_message_init(&f->messages[i], &f->bytes[i], NULL);
+    }
+    return bide_send_batch(&f->operation, socket, f->messages, count);
+}
+
+static void check_text(fixture *f, unsigned i, unsigned number)
+{
+    char text[16];
+    int length = snprintf(text, sizeof text, "datagram %u", number);
+    assert_int_equal(f->messages[i].size, length);
+    assert_memory_equal(f->texts[i], text, (size_t)length);
+}
+
+static void a_batch_has_all_that_is_there(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    bide_address address;
+    open_udp(f);
+    assert_int_equal(world_wait(f->world, send_from(f, &f->other, MANY)), 0);
+    assert_int_equal(f->operation.count, MANY);
+    assert_int_equal(world_wait(f->world, receive(f, 15)), 0);
+    assert_int_equal(f->operation.count, 15);
+    for (unsigned i = 0; i < 15; i++)
+        check_text(f, i, i);
+    assert_int_equal(bide_local_address(&f->other, &address), 0);
+    assert_int_equal(f->messages[3].header.msg_namelen, address.length);
+    assert_int_equal(bide_address_port(&f->senders[3]), bide_address_port(&address));
+    assert_int_equal(world_wait(f->world, receive(f, MANY)), 0);
+    assert_int_equal(f->operation.count, MANY - 15);
+    for (unsigned i = 0; i < MANY - 15; i++)
+        check_text(f, i, i + 15);
+    end_fixture(f);
+}
+
+static void stop(void *runner)
+{
+    bide_stop_request(&((struct runner *)runner)->stop);
+}
+
+static void close_one(void *fixture)
+{
+    assert_int_equal(bide_close(&((struct fixture *)fixture)->one), 0);
+}
+
+enum { STOP, STOP_OUTSIDE, TIME_OUT, DESTROY, CLOSE, WAYS };
+
+static void begin_by(fixture *f, bide_awaiter *awaiter, int how)
+{
+    if (how == DESTROY)
+        start(f->world, &f->runner, awaiter);
+    else if (how == TIME_OUT)
+        begin_limited(f->world, &f->runner, awaiter);
+    else
+        begin(f->world, &f->runner, awaiter);
+}
+
+static void end_by(fixture *f, int how)
+{
+    static const int statuses[] = {-ECANCELED, -ECANCELED, -ETIMEDOUT, 0, -EPIPE};
+    if (how != TIME_OUT) {
+        turn(f->world);
+        assert_false(f->runner.has_ended);
+    }
+    if (how == STOP)
+        call_inside(f->world, stop, &f->runner);
+    else if (how == STOP_OUTSIDE)
+        stop(&f->runner);
+    else if (how == DESTROY)
+        destroy(f->world, &f->runner);
+    else if (how == CLOSE)
+        call_inside(f->world, close_one, f);
+    if (how != DESTROY)
+        assert_int_equal(end(f->world, &f->runner), statuses[how]);
+}
+
+static void a_batch_that_waits_is_cut_short(void **state)
+{
+    for (int how = 0; how < WAYS; how++) {
+        fixture *f = begin_fixture(world_of(state));
+        open_local(f);
+        begin_by(f, receive(f, 4), how);
+        end_by(f, how);
+        assert_int_equal(f->operation.count, 0);
+        if (how != CLOSE) {
+            assert_int_equal(send(f->other.fd, "datagram 7", 10, 0), 10);
+            assert_int_equal(world_wait(f->world, receive(f, 4)), 0);
+            assert_int_equal(f->operation.count, 1);
+            check_text(f, 0, 7);
+        }
+        end_fixture(f);
+    }
+}
+
+/* A receiver's line is full: the rest is sent as it takes them, or told of as not sent. */
+static void a_batch_that_does_not_fit_tells_how_many_were_sent(void **state)
+{
+    for (int how = 0; how < WAYS + 1; how++) {
+        fixture *f = begin_fixture(world_of(state));
+        char text[16];
+        unsigned taken = 0;
+        open_local(f);
+        begin_by(f, send_from(f, &f->one, MANY), how);
+        if (how == WAYS) { /* it goes on */
+            turn(f->world);
+            assert_false(f->runner.has_ended);
+            while (taken < MANY) {
+                ssize_t size = recv(f->other.fd, text, sizeof text, MSG_DONTWAIT);
+                if (size < 0)
+                    turn(f->world);
+                else
+                    assert_int_equal(size, f->bytes[taken++].iov_len);
+            }
+            assert_int_equal(end(f->world, &f->runner), 0);
+        } else {
+            end_by(f, how);
+        }
+        turn(f->world);
+        while (recv(f->other.fd, text, sizeof text, MSG_DONTWAIT) > 0)
+            taken++;
+        assert_int_equal(f->operation.count, taken);
+        assert_in_range(taken, 1, how == WAYS ? MANY : MANY - 1);
+        end_fixture(f);
+    }
+}
+
+/* ---- Without a copy ---- */
+
+static void open_tcp(fixture *f)
+{
+    bide_descriptor listener;
+    bide_address address;
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(world_wait(f->world, bide_listen(&f->helper, &listener, &address, 4)), 0);
+    assert_int_equal(bide_local_address(&listener, &address), 0);
+    assert_int_equal(world_wait(f->world, bide_connect(&f->helper, &f->one, &address)), 0);
+    assert_int_equal(world_wait(f->world, bide_accept(&f->helper, &listener, &f->other, NULL)), 0);
+    bide_close(&listener);
+}
+
+static void open_pair(fixture *f)
+{
+    assert_int_equal(world_wait(f->world, bide_socket_pair(&f->helper, &f->one, &f->other)), 0);
+}
+
+static char *large(void)
+{
+    static char data[LARGE];
+    for (size_t i = 0; i < LARGE; i++)
+        data[i] = (char)(i % 251);
+    return data;
+}
+
+/* Takes all that comes, until `most` or the end. */
+static size_t drain(fixture *f, size_t most)
+{
+    static char got[1 << 20];
+    size_t total = 0;
+    while (total < most) {
+        bide_with_deadline_operation limited;
+        int status = world_wait(
+            f->world, bide_with_deadline(&limited, bide_platform.now() + 50000000,
+                                         bide_recv(&f->helper, &f->other, got, sizeof got)));
+        if (status < 0 || f->helper.count == 0)
+            break;
+        for (size_t i = 0; i < f->helper.count; i += 997)
+            assert_int_equal((unsigned char)got[i], (total + i) % 251);
+        total += f->helper.count;
+    }
+    return total;
+}
+
+static void what_is_sent_without_a_copy_comes(void **state)
+{
+    world *w = world_of(state);
+    for (int local = 0; local < 2; local++) {
+        fixture *f = begin_fixture(w);
+        char *data = large();
+        if (local)
+            open_pair(f);
+        else
+            open_tcp(f);
+        begin(w, &f->runner, bide_send_zero_copy(&f->operation, &f->one, data, LARGE));
+        assert_int_equal(drain(f, LARGE), LARGE);
+        assert_int_equal(end(w, &f->runner), 0);
+        assert_int_equal(f->operation.count, LARGE);
+        if (local || world_is("epoll"))
+            assert_true(bide_was_copied(&f->operation));
+        /* a small one is there when it has ended, and its memory is free */
+        char text[] = "hello", got[8] = "";
+        assert_int_equal(world_wait(w, bide_send_zero_copy(&f->operation, &f->one, text, 5)), 0);
+        memset(text, 'x', 5);
+        assert_int_equal(world_wait(w, bide_recv(&f->helper, &f->other, got, sizeof got)), 0);
+        assert_int_equal(f->helper.count, 5);
+        bide_close(&f->other);
+        int status = 0;
+        for (int i = 0; i < 3 && status == 0; i++)
+            status = world_wait(w, bide_send_zero_copy(&f->operation, &f->one, text, 5));
+        assert_true(status == -EPIPE || status == -ECONNRESET);
+        end_fixture(f);
+    }
+}
+
+/* It ends early, and tells how many bytes come. (On a connection whose other end goes on to take them.) */
+static void a_send_without_a_copy_is_cut_short(void **state)
+{
+    world *w = world_of(state);
+    for (int local = 0; local < 2; local++) {
+        for (int how = 0; how < WAYS; how++) {
+            fixture *f = begin_fixture(w);
+            char *data = large();
+            if (local)
+                open_pair(f);
+            else
+                open_tcp(f);
+            if (how == DESTROY) {
+                start(w, &f->runner, bide_send_zero_copy(&f->operation, &f->one, data, LARGE));
+                turn(w);
+                shutdown(f->other.fd, SHUT_RDWR); /* so that the kernel lets go of it */
+                bide_close(&f->other);
+                destroy(w, &f->runner);
+                end_fixture(f);
+                continue;
+            }
+            begin_by(f, bide_send_zero_copy(&f->operation, &f->one, data, LARGE), how);
+            for (int turns = how == TIME_OUT ? 4 : 1; turns > 0; turns--)
+                turn(w);
+            if (how == STOP)
+                call_inside(w, stop, &f->runner);
+            else if (how == STOP_OUTSIDE)
+                stop(&f->runner);
+            else if (how == CLOSE)
+                bide_shutdown(&f->one, BIDE_HALF_OUTPUT);
+            size_t came = drain(f, LARGE);
+            int status = end(w, &f->runner);
+            if (how == CLOSE)
+                assert_int_equal(status, -EPIPE);
+            else
+                assert_int_equal(status, how == TIME_OUT ? -ETIMEDOUT : -ECANCELED);
+            assert_in_range(came, 1, LARGE - 1);
+            assert_int_equal(f->operation.count, came);
+            end_fixture(f);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(a_batch_has_all_that_is_there),
+        world_test(a_batch_that_waits_is_cut_short),
+        world_test(a_batch_that_does_not_fit_tells_how_many_were_sent),
+        world_test(what_is_sent_without_a_copy_comes),
+        world_test(a_send_without_a_copy_is_cut_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -37,6 +37,7 @@
 #include "bide/file.h"
 #include "bide/loop.h"
 #include "bide/server.h" /* a coroutine for each connection */
+#include "bide/send_file.h" /* a file to a socket */
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
 

@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -274,6 +276,33 @@ static ptrdiff_t send_batch(const bide_io_operation *operation)
                     MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* (a splice to an end that is gone raises SIGPIPE, and no flag keeps it from that) */
+static ptrdiff_t splice_to_socket(const bide_io_operation *operation)
+{
+    static const struct timespec none;
+    sigset_t pipe_signal, before, pending;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    ptrdiff_t result =
+        splice(operation->arguments.splice.pipe, NULL, operation->descriptor->fd, NULL,
+               operation->arguments.splice.size - operation->count, SPLICE_F_NONBLOCK);
+    int error = errno;
+    if (result < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0)
+        sigtimedwait(&pipe_signal, NULL, &none);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return result;
+}
+
+static ptrdiff_t splice_from_file(const bide_io_operation *operation)
+{
+    off_t offset = operation->arguments.splice.offset;
+    return splice(operation->descriptor->fd, &offset, operation->arguments.splice.pipe, NULL,
+                  operation->arguments.splice.size, 0);
+}
+
 static ptrdiff_t on_lines(bide_io_operation *operation)
 {
     int fd = operation->descriptor->fd;
@@ -283,6 +312,8 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
     case BIDE_IO_RECEIVE:
         return recv(fd, operation->arguments.bytes.data, operation->arguments.bytes.size,
                     operation->flags | MSG_DONTWAIT);
+    case BIDE_IO_SPLICE_TO_SOCKET:
+        return splice_to_socket(operation);
     case BIDE_IO_RECEIVE_BATCH:
         return receive_batch(operation);
     case BIDE_IO_SEND_BATCH:
@@ -355,6 +386,8 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
                                   operation->arguments.range.size));
     case BIDE_IO_TRUNCATE:
         return or_errno(ftruncate(fd, operation->arguments.range.size));
+    case BIDE_IO_SPLICE_FROM_FILE:
+        return or_errno(splice_from_file(operation));
     case BIDE_IO_STAT:
     case BIDE_IO_RENAME:
     case BIDE_IO_UNLINK:

@@ -191,6 +191,7 @@ int bide_io_direction(const bide_io_operation *operation)
     case BIDE_IO_SEND_ZERO_COPY:
     case BIDE_IO_SEND_MESSAGE:
     case BIDE_IO_SEND_BATCH:
+    case BIDE_IO_SPLICE_TO_SOCKET:
     case BIDE_IO_CONNECT:
         return BIDE_IO_OUTPUT;
     case BIDE_IO_WRITE:
@@ -277,6 +278,8 @@ static size_t wanted(const bide_io_operation *operation)
         return size_of(operation->arguments.vector.vectors, operation->arguments.vector.count);
     if (operation->code == BIDE_IO_SEND_BATCH)
         return operation->arguments.batch.count;
+    if (operation->code == BIDE_IO_SPLICE_TO_SOCKET)
+        return operation->arguments.splice.size;
     return operation->arguments.bytes.size;
 }
 
@@ -310,6 +313,7 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
     case BIDE_IO_RECEIVE_LENT:
     case BIDE_IO_RECEIVE_MESSAGE:
     case BIDE_IO_RECEIVE_BATCH:
+    case BIDE_IO_SPLICE_FROM_FILE:
     case BIDE_IO_SEND_MESSAGE:
     case BIDE_IO_READ:
     case BIDE_IO_READ_VECTOR:
@@ -318,6 +322,7 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
     case BIDE_IO_SEND:
     case BIDE_IO_SEND_ZERO_COPY:
     case BIDE_IO_SEND_BATCH:
+    case BIDE_IO_SPLICE_TO_SOCKET:
     case BIDE_IO_WRITE:
     case BIDE_IO_WRITE_VECTOR:
         operation->count += (size_t)result;

@@ -27,7 +27,8 @@
  * 6. Of a line only the first is in the ring. The kernel would serve several in any order, and mix
  *    what they send.
  * 7. Several datagrams are received, or sent, by one call, which the ring waits for if need be. As
- *    entries each would cost one, and a completion, and they might be mixed up: 6.
+ *    entries each would cost one, and a completion, and they might be mixed up: 6. A splice to a
+ *    socket is such a call too: as an entry it would go to a thread of the kernel's.
  * 8. A send without a copy completes twice: with its count, and when its bytes are needed no more. It
  *    is IN_RING until the second, so nothing ends before. The first says whether one follows.
  */
@@ -111,6 +112,7 @@ static const uint8_t opcodes[BIDE_IO_CODES] = {
     [BIDE_IO_RECEIVE_BATCH] = IORING_OP_POLL_ADD,
     [BIDE_IO_SEND_BATCH] = IORING_OP_POLL_ADD,
     [BIDE_IO_SEND_ZERO_COPY] = IORING_OP_SEND_ZC,
+    [BIDE_IO_SPLICE_TO_SOCKET] = IORING_OP_POLL_ADD,
     [BIDE_IO_OPEN] = IORING_OP_OPENAT,
     [BIDE_IO_SYNC] = IORING_OP_FSYNC,
     [BIDE_IO_ALLOCATE] = IORING_OP_FALLOCATE,
@@ -119,6 +121,7 @@ static const uint8_t opcodes[BIDE_IO_CODES] = {
     [BIDE_IO_RENAME] = IORING_OP_RENAMEAT,
     [BIDE_IO_UNLINK] = IORING_OP_UNLINKAT,
     [BIDE_IO_MAKE_DIRECTORY] = IORING_OP_MKDIRAT,
+    [BIDE_IO_SPLICE_FROM_FILE] = IORING_OP_SPLICE,
 };
 
 static bool has_opcode(const struct loop_uring *uring, unsigned opcode)
@@ -225,6 +228,11 @@ static void prepare_file(struct io_uring_sqe *entry, const bide_io_operation *op
     case BIDE_IO_TRUNCATE:
         io_uring_prep_rw(OP_FTRUNCATE, entry, operation->descriptor->fd, NULL, 0,
                          (uint64_t)operation->arguments.range.size);
+        break;
+    case BIDE_IO_SPLICE_FROM_FILE:
+        io_uring_prep_splice(entry, operation->descriptor->fd, operation->arguments.splice.offset,
+                             operation->arguments.splice.pipe, -1,
+                             (unsigned)operation->arguments.splice.size, 0);
         break;
     case BIDE_IO_RENAME:
         io_uring_prep_renameat(entry, AT_FDCWD, path, AT_FDCWD, operation->arguments.path.other, 0);
@@ -419,16 +427,17 @@ static void found_no_buffer(bide_loop *loop, bide_io_operation *operation)
 
 /* ---- What is done when it does not have to wait ---- */
 
-/* Several datagrams are one call: 7 */
-static bool is_batch(const bide_io_operation *operation)
+/* Is it a call that is made at once, and waited for if need be? 7 */
+static bool is_tried_first(const bide_io_operation *operation)
 {
-    return operation->code == BIDE_IO_RECEIVE_BATCH || operation->code == BIDE_IO_SEND_BATCH;
+    return operation->code == BIDE_IO_RECEIVE_BATCH || operation->code == BIDE_IO_SEND_BATCH ||
+           operation->code == BIDE_IO_SPLICE_TO_SOCKET;
 }
 
 /* Does the ring wait only, so that the call is made here? */
 static bool is_called_here(const bide_io_operation *operation)
 {
-    if (is_batch(operation))
+    if (is_tried_first(operation))
         return true;
     return operation->code == BIDE_IO_RECEIVE_LENT && operation->arguments.lent.pool->ring == NULL;
 }
@@ -847,7 +856,7 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
             return frame;
         }
     }
-    if (is_batch(operation) &&
+    if (is_tried_first(operation) &&
         operation->descriptor->lines[bide_io_direction(operation)].first == NULL &&
         is_done_by_calls(operation))
         return frame;

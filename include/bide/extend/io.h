@@ -57,6 +57,7 @@ typedef enum bide_io_code {
     BIDE_IO_RECEIVE_BATCH, /* of datagrams */
     BIDE_IO_SEND_BATCH,
     BIDE_IO_SEND_ZERO_COPY,
+    BIDE_IO_SPLICE_TO_SOCKET, /* from a pipe that has it all */
     /* that end at once */
     BIDE_IO_LISTEN,
     BIDE_IO_BIND,
@@ -70,6 +71,7 @@ typedef enum bide_io_code {
     BIDE_IO_RENAME,
     BIDE_IO_UNLINK,
     BIDE_IO_MAKE_DIRECTORY,
+    BIDE_IO_SPLICE_FROM_FILE, /* to a pipe that is empty */
     BIDE_IO_CODES
 } bide_io_code;
 
@@ -120,6 +122,11 @@ typedef union bide_io_arguments {
         struct stat *stat;
         unsigned mode;
     } path;
+    struct {
+        int64_t offset;
+        size_t size;
+        int pipe;
+    } splice;
     struct {
         int64_t offset;
         int64_t size;

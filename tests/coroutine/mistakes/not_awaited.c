@@ -53,6 +53,7 @@ void awaits_nothing(void)
     bide_recv_batch(0, 0, 0, 1);                                        // HERE
     bide_send_batch(0, 0, 0, 1);                                        // HERE
     bide_send_zero_copy(0, 0, 0, 1);                                    // HERE
+    bide_send_file(0, 0, 0, 0, 1);                                      // HERE
     bide_receive_lent(0, 0, 0);                                         // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE

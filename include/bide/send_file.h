@@ -1,0 +1,56 @@
+/*
+ * Sending a file, or a part of one, to a socket, without its bytes coming to the program.
+ * Floor: io.
+ *
+ *     bide_try(bide_send_file(&self->send, &self->socket, &self->file, 0, UINT64_MAX));
+ *     ... self->send.count bytes were sent
+ *
+ * The file may block, the socket may not. So a piece is spliced from the file into a pipe, where
+ * the back end has calls on files made: by the ring, or on a thread for blocking calls. Then it is
+ * spliced from there to the socket, which is waited for. sendfile(2) would do both at once, and
+ * have the loop wait for a disk.
+ *
+ * Why it is right: src/io/send_file.c.
+ */
+#ifndef BIDE_SEND_FILE_H
+#define BIDE_SEND_FILE_H
+
+#include "bide/extend/io.h"
+#include "bide/task.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* One such. The caller's memory until it has ended. */
+typedef struct bide_send_file_operation {
+    bide_task task;
+    bide_descriptor *socket;
+    bide_descriptor *file;
+    int64_t offset;
+    uint64_t most;
+    uint64_t count; /* of bytes that were sent, whatever it ended with */
+    int pipe[2];
+    int status;
+    bool is_sending;
+    union {
+        bide_file_operation fill;
+        bide_io_operation drain;
+    };
+} bide_send_file_operation;
+
+/*
+ * Sends the bytes of `file` from `offset` on, up to `most` (UINT64_MAX: to its end). It ends with
+ * 0 at the end of the file too. The file's own offset is not used. The socket is a stream, in non-
+ * blocking mode, as those are that are opened by these calls. To send to an end that is gone is
+ * -EPIPE, and no signal. It needs two descriptors until it has ended.
+ * Threads: the loop's. Errors: those of pipe2(2) and splice(2); -EINVAL (a file that cannot be
+ * spliced), -EBADF (closed before), -EPIPE (also: closed meanwhile), -ECANCELED, -ETIMEDOUT,
+ * -ENOTSUP (no loop). Suspends: always. Cancel-safe: yes, by `count`: `offset` and `count` say
+ * where to go on. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_send_file(bide_send_file_operation *operation, bide_descriptor *socket,
+                             bide_descriptor *file, int64_t offset, uint64_t most);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -34,6 +34,7 @@
 #include "bide/address.h"
 #include "bide/buffer_pool.h" /* receiving into memory that is lent */
 #include "bide/descriptor.h"
+#include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
 #include "bide/loop.h"
 #include "bide/server.h" /* a coroutine for each connection */

@@ -17,7 +17,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -303,6 +305,47 @@ static ptrdiff_t splice_from_file(const bide_io_operation *operation)
                   operation->arguments.splice.size, 0);
 }
 
+/* Notes where it began, in `offset`, for io_unread_directory. */
+static ptrdiff_t read_directory(bide_io_operation *operation)
+{
+    int fd = operation->descriptor->fd;
+    off_t began = lseek(fd, 0, SEEK_CUR);
+    if (began < 0)
+        return -1;
+    operation->arguments.bytes.offset = began;
+    ptrdiff_t size;
+    do {
+        size = syscall(SYS_getdents64, fd, operation->arguments.bytes.data,
+                       operation->arguments.bytes.size);
+        if (size > 0)
+            io_written(operation->arguments.bytes.data, (size_t)size);
+    } while (size > 0 && !io_has_entry(operation->arguments.bytes.data, (size_t)size));
+    return size;
+}
+
+void io_unread_directory(const bide_io_operation *operation)
+{
+    if (operation->count != 0)
+        lseek(operation->descriptor->fd, operation->arguments.bytes.offset, SEEK_SET);
+}
+
+static ptrdiff_t map(bide_io_operation *operation)
+{
+    void *at = mmap(NULL, operation->arguments.map.size, operation->arguments.map.protection,
+                    operation->flags, operation->descriptor->fd, operation->arguments.map.offset);
+    if (at == MAP_FAILED)
+        return -1;
+    operation->arguments.map.at = at;
+    return 0;
+}
+
+static ptrdiff_t prefault(const bide_io_operation *operation)
+{
+    enum { POPULATE_READ = 22, POPULATE_WRITE = 23 }; /* (newer than Debian 12's library) */
+    return madvise(operation->arguments.map.at, operation->arguments.map.size,
+                   operation->flags != 0 ? POPULATE_WRITE : POPULATE_READ);
+}
+
 static ptrdiff_t on_lines(bide_io_operation *operation)
 {
     int fd = operation->descriptor->fd;
@@ -386,6 +429,12 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
                                   operation->arguments.range.size));
     case BIDE_IO_TRUNCATE:
         return or_errno(ftruncate(fd, operation->arguments.range.size));
+    case BIDE_IO_READ_DIRECTORY:
+        return or_errno(read_directory(operation));
+    case BIDE_IO_MAP:
+        return or_errno(map(operation));
+    case BIDE_IO_PREFAULT:
+        return or_errno(prefault(operation));
     case BIDE_IO_SPLICE_FROM_FILE:
         return or_errno(splice_from_file(operation));
     case BIDE_IO_STAT:

@@ -24,6 +24,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -314,6 +315,7 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
     case BIDE_IO_RECEIVE_MESSAGE:
     case BIDE_IO_RECEIVE_BATCH:
     case BIDE_IO_SPLICE_FROM_FILE:
+    case BIDE_IO_READ_DIRECTORY:
     case BIDE_IO_SEND_MESSAGE:
     case BIDE_IO_READ:
     case BIDE_IO_READ_VECTOR:
@@ -359,6 +361,12 @@ void bide_io_give_back(bide_io_operation *operation)
         break;
     case BIDE_IO_OPEN:
         bide_close(operation->arguments.open.opened);
+        break;
+    case BIDE_IO_READ_DIRECTORY: /* (what was read will be read again) */
+        io_unread_directory(operation);
+        break;
+    case BIDE_IO_MAP:
+        munmap(operation->arguments.map.at, operation->arguments.map.size);
         break;
     case BIDE_IO_RECEIVE_LENT:
         bide_give_back(operation->arguments.lent.pool, operation->arguments.lent.data);

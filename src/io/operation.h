@@ -55,6 +55,12 @@ int io_close(bide_io *io, bide_descriptor *descriptor);
 /* What the system says about an open descriptor: sets its bits. */
 void io_ask(bide_descriptor *descriptor);
 
+/* Is there an entry in what getdents64 has brought, beside "." and ".."? */
+bool io_has_entry(const char *records, size_t size);
+
+/* Puts back the entries that a call has read and nobody has seen. */
+void io_unread_directory(const bide_io_operation *operation);
+
 /* Opens the socket of a connect, for its call. 0, or a negative errno. */
 int io_open_to_connect(bide_io_operation *operation);
 

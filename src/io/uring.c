@@ -122,6 +122,9 @@ static const uint8_t opcodes[BIDE_IO_CODES] = {
     [BIDE_IO_UNLINK] = IORING_OP_UNLINKAT,
     [BIDE_IO_MAKE_DIRECTORY] = IORING_OP_MKDIRAT,
     [BIDE_IO_SPLICE_FROM_FILE] = IORING_OP_SPLICE,
+    [BIDE_IO_READ_DIRECTORY] = OPCODES, /* the ring has none for these */
+    [BIDE_IO_MAP] = OPCODES,
+    [BIDE_IO_PREFAULT] = OPCODES,
 };
 
 static bool has_opcode(const struct loop_uring *uring, unsigned opcode)

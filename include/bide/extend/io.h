@@ -72,6 +72,9 @@ typedef enum bide_io_code {
     BIDE_IO_UNLINK,
     BIDE_IO_MAKE_DIRECTORY,
     BIDE_IO_SPLICE_FROM_FILE, /* to a pipe that is empty */
+    BIDE_IO_READ_DIRECTORY,
+    BIDE_IO_MAP,
+    BIDE_IO_PREFAULT,
     BIDE_IO_CODES
 } bide_io_code;
 
@@ -127,6 +130,12 @@ typedef union bide_io_arguments {
         size_t size;
         int pipe;
     } splice;
+    struct {
+        void *at;
+        size_t size;
+        int64_t offset;
+        int protection;
+    } map;
     struct {
         int64_t offset;
         int64_t size;

@@ -18,6 +18,7 @@ static bide_cyclic_barrier_token token;
 static int element;
 static bide_stream stream;
 static bide_acceptor acceptor;
+static bide_directory directory;
 static struct forker {
     bide_forking forking;
     int n;
@@ -54,6 +55,9 @@ void awaits_nothing(void)
     bide_send_batch(0, 0, 0, 1);                                        // HERE
     bide_send_zero_copy(0, 0, 0, 1);                                    // HERE
     bide_send_file(0, 0, 0, 0, 1);                                      // HERE
+    bide_next_entry(0, &directory);                                     // HERE
+    bide_map_file(0, 0, 0, 0, 0, 0);                                    // HERE
+    bide_prefault(0, 0, 0, false);                                      // HERE
     bide_receive_lent(0, 0, 0);                                         // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE

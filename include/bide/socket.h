@@ -259,6 +259,30 @@ int bide_peer_address(const bide_descriptor *socket, bide_address *address);
  */
 int bide_set_no_delay(bide_descriptor *socket, bool at_once);
 
+/* What a socket may be told, and asked: each a number, or 0 and 1. */
+typedef enum bide_option {
+    BIDE_OPTION_NO_DELAY,      /* TCP_NODELAY */
+    BIDE_OPTION_KEEP_ALIVE,    /* SO_KEEPALIVE */
+    BIDE_OPTION_KEEP_IDLE,     /* TCP_KEEPIDLE: seconds until it asks whether the other end lives */
+    BIDE_OPTION_KEEP_INTERVAL, /* TCP_KEEPINTVL: seconds between two times */
+    BIDE_OPTION_KEEP_COUNT,    /* TCP_KEEPCNT: how many have no answer until it is gone */
+    BIDE_OPTION_USER_TIMEOUT,  /* TCP_USER_TIMEOUT: milliseconds without an acknowledgement */
+    BIDE_OPTION_RECEIVE_BUFFER,   /* SO_RCVBUF: bytes; the system answers twice of it */
+    BIDE_OPTION_SEND_BUFFER,      /* SO_SNDBUF: likewise */
+    BIDE_OPTION_BROADCAST,        /* SO_BROADCAST */
+    BIDE_OPTION_REUSE_PORT,       /* SO_REUSEPORT: before it is bound */
+    BIDE_OPTION_PASS_CREDENTIALS, /* SO_PASSCRED: of each message its sender (pass.h) */
+    BIDE_OPTION_ERROR,            /* SO_ERROR: to be asked alone; takes it off */
+} bide_option;
+
+/*
+ * Tells a socket of one, and asks it.
+ * Threads: the loop's. Errors: -EINVAL (no such option), -EBADF, those of setsockopt(2) and
+ * getsockopt(2). Progress: that of the system call.
+ */
+int bide_set_socket_option(bide_descriptor *socket, bide_option option, int value);
+int bide_socket_option(const bide_descriptor *socket, bide_option option, int *value);
+
 BIDE_EXTERN_C_END
 
 #endif

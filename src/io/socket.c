@@ -247,3 +247,39 @@ int bide_set_no_delay(bide_descriptor *socket, bool at_once)
     int on = at_once;
     return setsockopt(socket->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 ? 0 : -errno;
 }
+
+/* (indexed by bide_option) */
+static const struct {
+    int level;
+    int name;
+} options[] = {
+    {IPPROTO_TCP, TCP_NODELAY},   {SOL_SOCKET, SO_KEEPALIVE}, {IPPROTO_TCP, TCP_KEEPIDLE},
+    {IPPROTO_TCP, TCP_KEEPINTVL}, {IPPROTO_TCP, TCP_KEEPCNT}, {IPPROTO_TCP, TCP_USER_TIMEOUT},
+    {SOL_SOCKET, SO_RCVBUF},      {SOL_SOCKET, SO_SNDBUF},    {SOL_SOCKET, SO_BROADCAST},
+    {SOL_SOCKET, SO_REUSEPORT},   {SOL_SOCKET, SO_PASSCRED},  {SOL_SOCKET, SO_ERROR},
+};
+
+static bool is_option(bide_option option)
+{
+    return (size_t)option < sizeof options / sizeof *options;
+}
+
+int bide_set_socket_option(bide_descriptor *socket, bide_option option, int value)
+{
+    if (!is_option(option))
+        return -EINVAL;
+    return setsockopt(socket->fd, options[option].level, options[option].name, &value,
+                      sizeof value) == 0
+               ? 0
+               : -errno;
+}
+
+int bide_socket_option(const bide_descriptor *socket, bide_option option, int *value)
+{
+    socklen_t length = sizeof *value;
+    if (!is_option(option))
+        return -EINVAL;
+    return getsockopt(socket->fd, options[option].level, options[option].name, value, &length) == 0
+               ? 0
+               : -errno;
+}

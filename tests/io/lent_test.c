@@ -265,9 +265,8 @@ static void one_that_is_destroyed_after_it_was_done_gives_back(void **state)
         send_text(f, 0, "x");
         if (i % 2 != 0)
             turn(f->world);
-        bool knew = f->runners[0].has_ended;
         destroy(f->world, &f->runners[0]);
-        if (knew)
+        if (f->runners[0].has_ended)
             give_back(f, 0);
         assert_int_equal(f->pool.lent, 0);
         char byte;

@@ -58,6 +58,8 @@ void awaits_nothing(void)
     bide_next_entry(0, &directory);                                     // HERE
     bide_map_file(0, 0, 0, 0, 0, 0);                                    // HERE
     bide_prefault(0, 0, 0, false);                                      // HERE
+    bide_send_descriptors(0, 0, 0, 1, 0, 0);                            // HERE
+    bide_receive_descriptors(0, 0, 0, 1, 0, 0);                         // HERE
     bide_receive_lent(0, 0, 0);                                         // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE

@@ -1,0 +1,307 @@
+/* Descriptors that go to other processes and come from them: each is had once, or closed. Options of sockets. */
+#define _GNU_SOURCE
+#include "runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct fixture {
+    world *world;
+    bide_descriptor one, other;
+    bide_pass_operation pass;
+    bide_io_operation helper;
+    struct runner runner;
+    int sent[BIDE_PASS_MOST + 1], got[BIDE_PASS_MOST + 1];
+    char buffer[8];
+} fixture;
+
+static fixture *begin_fixture(world *world)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = world;
+    assert_int_equal(world_wait(world, bide_socket_pair(&f->helper, &f->one, &f->other)), 0);
+    return f;
+}
+
+static void end_fixture(fixture *f)
+{
+    bide_close(&f->one);
+    bide_close(&f->other);
+    free(f);
+}
+
+/* Sends so many descriptors of /dev/null, with a byte. */
+static int send_some(fixture *f, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        f->sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        assert_true(f->sent[i] >= 0);
+    }
+    int status =
+        world_wait(f->world, bide_send_descriptors(&f->pass, &f->other, "x", 1, f->sent, count));
+    for (unsigned i = 0; i < count; i++)
+        close(f->sent[i]);
+    return status;
+}
+
+static bide_awaiter *receive(fixture *f, unsigned room)
+{
+    return bide_receive_descriptors(&f->pass, &f->one, f->buffer, sizeof f->buffer, f->got, room);
+}
+
+static void what_is_passed_is_had(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    int before = count_descriptors();
+    for (unsigned count = 0; count <= BIDE_PASS_MOST; count++) {
+        assert_int_equal(send_some(f, count), 0);
+        assert_int_equal(f->pass.operation.count, 1);
+        assert_int_equal(world_wait(f->world, receive(f, BIDE_PASS_MOST)), 0);
+        assert_int_equal(f->pass.operation.count, 1);
+        assert_int_equal(f->pass.passed, count);
+        assert_false(f->pass.was_truncated);
+        for (unsigned i = 0; i < count; i++) {
+            assert_int_equal(fcntl(f->got[i], F_GETFD), FD_CLOEXEC);
+            assert_int_equal(read(f->got[i], f->buffer, 1), 0);
+            close(f->got[i]);
+        }
+    }
+    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(send_some(f, BIDE_PASS_MOST + 1), -EINVAL);
+    bide_close(&f->other);
+    assert_int_equal(world_wait(f->world, receive(f, 1)), 0);
+    assert_int_equal(f->pass.operation.count, 0);
+    end_fixture(f);
+}
+
+static void those_without_room_are_closed(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    int before = count_descriptors();
+    assert_int_equal(send_some(f, 5), 0);
+    assert_int_equal(world_wait(f->world, receive(f, 2)), 0);
+    assert_int_equal(f->pass.passed, 2);
+    assert_int_equal(f->pass.closed, 3);
+    assert_int_equal(count_descriptors(), before + 2);
+    close(f->got[0]);
+    close(f->got[1]);
+    /* more than the control data hold */
+    enum { TOO_MANY = 2 * BIDE_PASS_MOST };
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int) * TOO_MANY)];
+    } control = {.bytes = {0}};
+    struct iovec bytes = {"x", 1};
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(int) * TOO_MANY);
+    for (int i = 0; i < TOO_MANY; i++)
+        memcpy(CMSG_DATA(&control.header) + (size_t)i * sizeof(int), &f->one.fd, sizeof(int));
+    assert_int_equal(sendmsg(f->other.fd, &message, 0), 1);
+    assert_int_equal(world_wait(f->world, receive(f, 1)), 0);
+    assert_true(f->pass.was_truncated);
+    assert_int_equal(f->pass.passed, 1);
+    close(f->got[0]);
+    assert_int_equal(count_descriptors(), before);
+    end_fixture(f);
+}
+
+static void stop(void *runner)
+{
+    bide_stop_request(&((struct runner *)runner)->stop);
+}
+
+static void a_wait_that_ends_early_loses_and_leaks_nothing(void **state)
+{
+    world *w = world_of(state);
+    for (int how = 0; how < 4; how++) {
+        fixture *f = begin_fixture(w);
+        int before = count_descriptors();
+        bide_pass_operation receiver;
+        bide_awaiter *awaiter =
+            bide_receive_descriptors(&receiver, &f->one, f->buffer, sizeof f->buffer, f->got, 4);
+        if (how == 3) {
+            start(w, &f->runner, awaiter);
+            turn(w);
+            destroy(w, &f->runner);
+        } else if (how == 2) {
+            begin_limited(w, &f->runner, awaiter);
+            assert_int_equal(end(w, &f->runner), -ETIMEDOUT);
+        } else {
+            begin(w, &f->runner, awaiter);
+            turn(w);
+            if (how == 0)
+                call_inside(w, stop, &f->runner);
+            else
+                stop(&f->runner);
+            assert_int_equal(end(w, &f->runner), -ECANCELED);
+        }
+        assert_int_equal(send_some(f, 3), 0);
+        assert_int_equal(world_wait(w, receive(f, 4)), 0);
+        assert_int_equal(f->pass.passed, 3);
+        for (int i = 0; i < 3; i++)
+            close(f->got[i]);
+        assert_int_equal(count_descriptors(), before);
+        end_fixture(f);
+    }
+}
+
+/* The message has come, and the receiver is destroyed before it knows: its descriptors are closed. */
+static void one_that_is_destroyed_after_it_was_done_leaks_nothing(void **state)
+{
+    world *w = world_of(state);
+    for (int i = 0; i < 20; i++) {
+        fixture *f = begin_fixture(w);
+        int before = count_descriptors();
+        bide_pass_operation receiver;
+        start(w, &f->runner,
+              bide_receive_descriptors(&receiver, &f->one, f->buffer, sizeof f->buffer, f->got, 4));
+        turn(w);
+        assert_int_equal(send_some(f, 3), 0);
+        if (i % 2 != 0)
+            turn(w);
+        destroy(w, &f->runner);
+        for (unsigned n = 0; f->runner.has_ended && n < receiver.passed; n++)
+            close(f->got[n]);
+        bide_close(&f->one); /* (with what was not received) */
+        assert_int_equal(count_descriptors(), before - 1);
+        end_fixture(f);
+    }
+}
+
+static void who_sent_it_is_told(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    int value = 0;
+    assert_int_equal(send_some(f, 1), 0);
+    assert_int_equal(world_wait(f->world, receive(f, 1)), 0);
+    assert_false(f->pass.has_credentials);
+    close(f->got[0]);
+    assert_int_equal(bide_set_socket_option(&f->one, BIDE_OPTION_PASS_CREDENTIALS, 1), 0);
+    assert_int_equal(bide_socket_option(&f->one, BIDE_OPTION_PASS_CREDENTIALS, &value), 0);
+    assert_int_equal(value, 1);
+    assert_int_equal(send_some(f, 1), 0);
+    assert_int_equal(world_wait(f->world, receive(f, 1)), 0);
+    assert_true(f->pass.has_credentials);
+    assert_int_equal(f->pass.credentials.process, getpid());
+    assert_int_equal(f->pass.credentials.user, getuid());
+    assert_int_equal(f->pass.credentials.group, getgid());
+    assert_int_equal(f->pass.passed, 1);
+    close(f->got[0]);
+    end_fixture(f);
+}
+
+static void options_are_set_and_asked(void **state)
+{
+    static const bide_option numbers[] = {BIDE_OPTION_NO_DELAY,   BIDE_OPTION_KEEP_ALIVE,
+                                          BIDE_OPTION_KEEP_IDLE,  BIDE_OPTION_KEEP_INTERVAL,
+                                          BIDE_OPTION_KEEP_COUNT, BIDE_OPTION_USER_TIMEOUT,
+                                          BIDE_OPTION_REUSE_PORT};
+    world *w = world_of(state);
+    bide_io_operation listen;
+    bide_descriptor listener;
+    bide_address address;
+    int value;
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(world_wait(w, bide_listen(&listen, &listener, &address, 4)), 0);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        value = -1;
+        assert_int_equal(bide_set_socket_option(&listener, numbers[i], 1), 0);
+        assert_int_equal(bide_socket_option(&listener, numbers[i], &value), 0);
+        assert_int_equal(value, 1);
+    }
+    assert_int_equal(bide_set_socket_option(&listener, BIDE_OPTION_SEND_BUFFER, 20000), 0);
+    assert_int_equal(bide_socket_option(&listener, BIDE_OPTION_SEND_BUFFER, &value), 0);
+    assert_int_equal(value, 40000);
+    assert_int_equal(bide_socket_option(&listener, BIDE_OPTION_ERROR, &value), 0);
+    assert_int_equal(value, 0);
+    assert_int_equal(bide_set_socket_option(&listener, (bide_option)99, 1), -EINVAL);
+    bide_close(&listener);
+    assert_int_equal(bide_socket_option(&listener, BIDE_OPTION_ERROR, &value), -EBADF);
+}
+
+/* In a child, whose descriptors 3 and 4 may be anything; returns the number of the first line that fails. */
+static int inherit(void)
+{
+#define expect(condition)    \
+    do {                     \
+        if (!(condition))    \
+            return __LINE__; \
+    } while (0)
+    bide_descriptor descriptor;
+    char text[16];
+    int fd = open("/dev/null", O_RDONLY);
+    expect(bide_inherited_count() == 0);
+    expect(bide_inherited_descriptor(&descriptor, 0) == -ENOENT);
+    expect(fd == 3 || dup2(fd, 3) == 3);
+    expect(fd == 4 || dup2(fd, 4) == 4);
+    expect(fcntl(3, F_SETFD, 0) == 0 && fcntl(4, F_SETFD, 0) == 0);
+    setenv("LISTEN_FDS", "2", 1);
+    setenv("LISTEN_PID", "1", 1);
+    setenv("LISTEN_FDNAMES", "web:admin", 1);
+    expect(bide_inherited_count() == 0); /* they are another process's */
+    snprintf(text, sizeof text, "%d", (int)getpid());
+    setenv("LISTEN_PID", text, 1);
+    expect(bide_inherited_count() == 2);
+    expect(bide_inherited_descriptor(&descriptor, 0) == 0 && descriptor.fd == 3);
+    expect(fcntl(3, F_GETFD) == FD_CLOEXEC && fcntl(4, F_GETFD) == 0);
+    expect(bide_inherited_descriptor(&descriptor, 2) == -ENOENT && descriptor.fd == -1);
+    expect(bide_inherited_descriptor_named(&descriptor, "admin", 0) == 0 && descriptor.fd == 4);
+    expect(bide_inherited_descriptor_named(&descriptor, "admin", 1) == -ENOENT);
+    expect(bide_inherited_descriptor_named(&descriptor, "adm", 0) == -ENOENT);
+    setenv("LISTEN_FDNAMES", "web:web", 1);
+    expect(bide_inherited_descriptor_named(&descriptor, "web", 1) == 0 && descriptor.fd == 4);
+    close(4);
+    expect(bide_inherited_descriptor(&descriptor, 1) == -EBADF);
+    setenv("LISTEN_FDS", "2x", 1);
+    expect(bide_inherited_count() == 0);
+    setenv("LISTEN_FDS", "-2", 1);
+    expect(bide_inherited_count() == 0);
+    setenv("LISTEN_FDS", "99999999999999999999", 1);
+    expect(bide_inherited_count() == 0);
+    return 0;
+#undef expect
+}
+
+static void the_service_manager_hands_descriptors_over(void **state)
+{
+    int status, line = 0, ends[2];
+    (void)state;
+    fflush(NULL);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    int high = fcntl(ends[1], F_DUPFD_CLOEXEC, 64);
+    assert_true(high >= 0);
+    pid_t child = fork();
+    if (child == 0) {
+        line = inherit();
+        _exit(write(high, &line, sizeof line) == sizeof line ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(read(ends[0], &line, sizeof line), sizeof line);
+    assert_int_equal(line, 0);
+    close(high);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(what_is_passed_is_had),
+        world_test(those_without_room_are_closed),
+        world_test(a_wait_that_ends_early_loses_and_leaks_nothing),
+        world_test(one_that_is_destroyed_after_it_was_done_leaks_nothing),
+        world_test(who_sent_it_is_told),
+        world_test(options_are_set_and_asked),
+        cmocka_unit_test(the_service_manager_hands_descriptors_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

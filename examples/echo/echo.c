@@ -8,7 +8,6 @@
  * out.
  */
 #include <bide/bide.h>
-#include <bide/extend/root.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,14 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER = 16384, BACKLOG = 1024, THREADS_MOST = 64 };
+enum { BUFFER = 16384, BACKLOG = 1024, THREADS_MOST = 64, CONNECTIONS_MOST = 1 << 20 };
 
 /* ---- One connection ---- */
 
 struct connection {
-    bide_task task;
-    bide_root root;
-    bide_descriptor socket;
+    bide_connection connection;
     bide_io_operation operation;
     char buffer[BUFFER];
 };
@@ -31,109 +28,59 @@ struct connection {
 bide_coroutine(connection_body)
 {
     bide_begin(connection_body, struct connection * self);
-    bide_set_no_delay(&self->socket, true);
+    bide_set_no_delay(&self->connection.socket, true);
     for (;;) {
-        bide_try(bide_recv(&self->operation, &self->socket, self->buffer, sizeof self->buffer));
+        bide_try(bide_recv(&self->operation, &self->connection.socket, self->buffer, BUFFER));
         if (self->operation.count == 0)
             bide_return(0);
-        bide_try(bide_send(&self->operation, &self->socket, self->buffer, self->operation.count));
+        bide_try(bide_send(&self->operation, &self->connection.socket, self->buffer,
+                           self->operation.count));
     }
-    bide_finally();
-    bide_close(&self->socket);
     bide_end();
-}
-
-static void connection_ended(bide_root *root)
-{
-    free(bide_container_of(root, struct connection, root));
 }
 
 /* ---- The connections of one loop ---- */
 
-struct acceptor {
-    bide_task task;
-    bide_descriptor listener;
-    bide_io_operation operation;
-    bide_sleep pause;
-    struct connection *next;
-    const bide_address *address;
-    bide_address bound;
-    bide_event listening;
-    int status;
-};
-
-bide_coroutine(acceptor_body)
-{
-    bide_begin(acceptor_body, struct acceptor * self);
-    self->next = NULL;
-    bide_await_status(self->status,
-                      bide_listen_with(&self->operation, &self->listener, self->address, BACKLOG,
-                                       BIDE_LISTEN_REUSE_PORT));
-    if (self->status == 0)
-        bide_local_address(&self->listener, &self->bound);
-    bide_event_set(&self->listening);
-    if (self->status < 0)
-        bide_return(self->status);
-    for (;;) {
-        self->next = malloc(sizeof *self->next);
-        if (self->next != NULL)
-            bide_await_status(self->status, bide_accept(&self->operation, &self->listener,
-                                                        &self->next->socket, NULL));
-        if (self->next == NULL ||
-            self->status < 0) { /* no memory, or no descriptor: there may be soon */
-            free(self->next);
-            self->next = NULL;
-            bide_try(bide_sleep_for(&self->pause, 10000000));
-            continue;
-        }
-        bide_root_begin(&self->next->root, bide_this_context(),
-                        bide_task_init(&self->next->task, &connection_body), connection_ended);
-        self->next = NULL;
-    }
-    bide_finally();
-    free(self->next);
-    bide_close(&self->listener);
-    bide_end();
-}
-
 struct server {
+    bide_server server;
     bide_loop *loop;
-    struct acceptor acceptor;
+    bide_address address;
     bide_spawned spawned;
     pthread_t thread;
 };
 
-static int server_listen(struct server *server, const bide_address *address)
+static int server_listen(struct server *self)
 {
-    bide_event_waiter wait;
-    int status = bide_loop_create(&server->loop, NULL);
-    if (status < 0)
-        return status;
-    server->acceptor.address = address;
-    bide_event_init(&server->acceptor.listening, false);
-    bide_spawn(&server->spawned, bide_loop_context(server->loop),
-               bide_task_init(&server->acceptor.task, &acceptor_body));
-    status = bide_loop_wait(server->loop, bide_event_wait(&wait, &server->acceptor.listening));
-    return status < 0 ? status : server->acceptor.status;
+    bide_server_options options = {.body = &connection_body,
+                                   .size = sizeof(struct connection),
+                                   .most = CONNECTIONS_MOST,
+                                   .allocator = &bide_heap};
+    bide_io_operation listen;
+    int status = bide_loop_create(&self->loop, NULL);
+    if (status == 0)
+        status = bide_server_init(&self->server, &options);
+    if (status == 0)
+        status = bide_loop_wait(self->loop,
+                                bide_listen_with(&listen, &self->server.listener, &self->address,
+                                                 BACKLOG, BIDE_LISTEN_REUSE_PORT));
+    return status == 0 ? bide_local_address(&self->server.listener, &self->address) : status;
 }
 
-static void *server_run(void *argument)
+static void complain(int status)
 {
-    struct server *server = argument;
-    bide_loop_run(server->loop);
-    return NULL;
+    if (status < 0) {
+        fprintf(stderr, "echo: %s\n", strerror(-status));
+        exit(1);
+    }
 }
 
 /* A thread's loop is of the thread that runs it first. */
 static void *server_listen_and_run(void *argument)
 {
-    struct server *server = argument;
-    int status = server_listen(server, server->acceptor.address);
-    if (status < 0) {
-        fprintf(stderr, "echo: %s\n", strerror(-status));
-        exit(1);
-    }
-    return server_run(server);
+    struct server *self = argument;
+    complain(server_listen(self));
+    complain(bide_loop_wait(self->loop, bide_server_run(&self->server)));
+    return NULL;
 }
 
 /* A number up to `most`, or the program ends. */
@@ -153,7 +100,6 @@ int main(int argc, char **argv)
 {
     static struct server servers[THREADS_MOST];
     unsigned port = 0, threads = 1;
-    bide_address address;
     for (int i = 1; i < argc; i += 2) {
         if (strcmp(argv[i], "--port") == 0)
             port = number(argv[i + 1], UINT16_MAX);
@@ -162,22 +108,14 @@ int main(int argc, char **argv)
         else
             number(NULL, 0);
     }
-    bide_address_ip(&address, "127.0.0.1", (uint16_t)port);
-    int status = server_listen(&servers[0], &address);
-    if (status < 0) {
-        fprintf(stderr, "echo: %s\n", strerror(-status));
-        return 1;
-    }
-    bide_address bound = servers[0].acceptor.bound;
+    bide_address_ip(&servers[0].address, "127.0.0.1", (uint16_t)port);
+    complain(server_listen(&servers[0]));
     printf("listening (%s) on port %u\n", bide_loop_backend(servers[0].loop).name,
-           (unsigned)bide_address_port(&bound));
+           (unsigned)bide_address_port(&servers[0].address));
     fflush(stdout);
     for (unsigned i = 1; i < threads; i++) {
-        servers[i].acceptor.address = &bound;
-        if (pthread_create(&servers[i].thread, NULL, server_listen_and_run, &servers[i]) != 0) {
-            fprintf(stderr, "echo: no more threads\n");
-            return 1;
-        }
+        servers[i].address = servers[0].address;
+        complain(-pthread_create(&servers[i].thread, NULL, server_listen_and_run, &servers[i]));
     }
-    server_run(&servers[0]);
+    complain(bide_loop_wait(servers[0].loop, bide_server_run(&servers[0].server)));
 }

@@ -32,6 +32,7 @@
 /* Input and output: a scheduler that sleeps in the kernel, and what its coroutines wait for */
 #include "bide/acceptor.h" /* connections as a stream */
 #include "bide/address.h"
+#include "bide/connection_pool.h" /* connections that are used again */
 #include "bide/buffer_pool.h" /* receiving into memory that is lent */
 #include "bide/descriptor.h"
 #include "bide/directory.h" /* and files mapped into memory */

@@ -109,6 +109,8 @@ void awaits_nothing(void)
     bide_channel_receive(0, &channel, &element);                        // HERE
     bide_channel_send(0, &channel, &element);                           // HERE
     bide_condition_wait(0, 0, 0);                                       // HERE
+    bide_connection_pool_join(0, 0);                                    // HERE
+    bide_connection_pool_take(0, 0);                                    // HERE
     bide_cyclic_barrier_arrive_and_wait(0, 0);                          // HERE
     bide_cyclic_barrier_wait(0, 0, token);                              // HERE
     bide_deadline_end(0, 0);                                            // HERE

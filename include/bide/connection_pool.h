@@ -1,0 +1,143 @@
+/*
+ * A pool of connections to one address: they are taken, used and given back, and those that are
+ * given back are used again. At most so many at a time; the others wait in line. Floor: io.
+ *
+ *     static bide_pooled_connection connections[8];
+ *     bide_connection_pool_init(&pool, &address, connections, 8, 30 * SECOND);
+ *
+ *     bide_try(bide_connection_pool_take(&self->taking, &pool));
+ *     ... bide_send(&self->send, &self->taking.connection->socket, ...) ...
+ *     bide_connection_pool_give(self->taking.connection, true);
+ *     ...
+ *     bide_connection_pool_close(&pool);
+ *
+ *     unused --take, connect--> taken --give--> idle --take--> taken
+ *                                 |              |
+ *                                 +--broken------+--its time is over, or the other end has closed it
+ *                                 v              v
+ *                               unused         unused
+ *
+ * A connection that was idle is looked at before it is given out: one that has something to be read
+ * was closed by the other end, or answers what nobody has asked, and is closed in favour of another.
+ * It may still be closed by the other end right after that. So an exchange that fails on one that
+ * was_idle, before anything has come back, is worth another try.
+ *
+ * One loop has a pool. The memory is the caller's. To take one that is idle costs one system call.
+ *
+ * Why it is right: src/io/connection_pool.c.
+ */
+#ifndef BIDE_CONNECTION_POOL_H
+#define BIDE_CONNECTION_POOL_H
+
+#include "bide/event.h"
+#include "bide/semaphore.h"
+#include "bide/sleep.h"
+#include "bide/socket.h"
+#include "bide/task.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_connection_pool bide_connection_pool;
+typedef struct bide_pooled_connection bide_pooled_connection;
+
+/* One connection. The pool's, but for the socket, which is the taker's until it is given back. */
+struct bide_pooled_connection {
+    bide_descriptor socket;
+    bool was_idle; /* it was used before */
+
+    /* of the pool */
+    bide_connection_pool *pool;
+    bide_pooled_connection *older; /* in the list of the idle, or of the unused */
+    bide_pooled_connection *newer;
+    uint64_t until; /* when it is to be closed, if it is idle */
+};
+
+/* What closes those that were idle for too long. Of the pool. */
+typedef struct bide_connection_closer_ {
+    bide_task task;
+    bide_connection_pool *pool;
+    bide_sleep sleep;
+} bide_connection_closer_;
+
+/* The caller's memory until it is closed and all connections have been given back. */
+struct bide_connection_pool {
+    bide_address address;
+    uint64_t idle; /* nanoseconds; BIDE_FOREVER: without an end */
+    size_t most;
+    size_t open; /* connections that there are: taken, idle, or being opened */
+
+    /* of the pool */
+    bide_semaphore takers; /* a permit for each connection that is not taken */
+    bide_pooled_connection *unused;
+    bide_pooled_connection *newest; /* of the idle */
+    bide_pooled_connection *oldest;
+    size_t taken;
+    bool is_closed;
+    bool is_closing_idle; /* the closer runs */
+    bide_context context; /* of the closer */
+    bide_connection_closer_ closer;
+    bide_event ended; /* it is closed, and all were given back */
+};
+
+/* One wait for a connection. The caller's memory until the wait has ended. */
+typedef struct bide_connection_taking {
+    bide_task task;
+    bide_connection_pool *pool;
+    bide_pooled_connection *connection; /* the result; NULL: none */
+
+    bide_pooled_connection *slot;
+    bide_semaphore_waiter wait;
+    bide_io_operation connect;
+    bool has_permit;
+    int status;
+} bide_connection_taking;
+
+/*
+ * Makes a pool of connections to `address`, which is copied, in the memory of `most` of them at
+ * `connections`, 1 to BIDE_SEMAPHORE_MOST. Those that are idle for `idle` nanoseconds are closed.
+ * Threads: before it is shared. Progress: wait-free, linear in `most`.
+ */
+void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *address,
+                               bide_pooled_connection *connections, size_t most, uint64_t idle);
+
+/*
+ * Takes a connection, which is taking->connection then: the one that was given back last, if it is
+ * whole; otherwise a new one. Waits if as many as there may be are taken; first come, first served.
+ * Threads: the loop's. Errors: those of bide_connect; -EPIPE (the pool is closed), -ECANCELED,
+ * -ETIMEDOUT. Suspends: unless one is idle. Cancel-safe: yes, none is taken. Progress: that of the
+ * system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_connection_pool_take(bide_connection_taking *taking, bide_connection_pool *pool);
+
+/*
+ * Gives one back. `reusable`: its last exchange has come to its end, and the next may begin.
+ * Otherwise it is closed, as it is if its socket is closed, or the pool.
+ * Threads: the loop's. Suspends: never. Progress: as bide_close, if it is closed; wait-free
+ * otherwise, but for the timer that is set.
+ */
+void bide_connection_pool_give(bide_pooled_connection *connection, bool reusable);
+
+/*
+ * Closes the pool: those that wait for a connection end with -EPIPE, and later ones do; the idle
+ * ones are closed. The ones that are taken are closed when they are given back: see
+ * bide_connection_pool_join. More than once is once.
+ * Threads: the loop's. Suspends: never. Progress: as bide_close, for each that is idle.
+ */
+void bide_connection_pool_close(bide_connection_pool *pool);
+
+/*
+ * Waits until the pool is closed and all connections were given back. Then nothing refers to it.
+ * Threads: the loop's. Errors: -ECANCELED, -ETIMEDOUT. Suspends: if one is taken. Cancel-safe: yes.
+ * Progress: lock-free.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_connection_pool_join(bide_event_waiter *waiter,
+                                                    bide_connection_pool *pool)
+{
+    return bide_event_wait(waiter, &pool->ended);
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -154,9 +154,15 @@ static bool is_local(const void *address, const void *below, const void *top)
 BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
                                        const bide_point *here, const void *top)
 {
-    char below = 0; /* its address is what is asked for */
+#if defined __GNUC__
+    /* (a sanitizer may put variables elsewhere) */
+    const void *below = __builtin_frame_address(0);
+#else
+    char variable = 0; /* its address is what is asked for */
+    const void *below = &variable;
+#endif
     const char *what;
-    if (top != NULL && is_local(awaiter, &below, top) && !is_local(frame, &below, top))
+    if (top != NULL && is_local(awaiter, below, top) && !is_local(frame, below, top))
         what = "what is awaited is a local variable of the body";
     else
         what = what_is_wrong_with(awaiter);

@@ -38,9 +38,9 @@
 #include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
 #include "bide/loop.h"
-#include "bide/server.h" /* a coroutine for each connection */
-#include "bide/pass.h" /* descriptors to and from other processes */
+#include "bide/pass.h"      /* descriptors to and from other processes */
 #include "bide/send_file.h" /* a file to a socket */
+#include "bide/server.h"    /* a coroutine for each connection */
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
 

@@ -176,14 +176,13 @@ typedef struct bide_message {
 BIDE_INLINE void bide_message_init(bide_message *message, struct iovec *bytes,
                                    bide_address *address)
 {
-    static const struct msghdr none;
-    message->header = none;
+    message->header.msg_name = address != NULL ? &address->any : NULL;
+    message->header.msg_namelen = address != NULL ? address->length : 0;
     message->header.msg_iov = bytes;
     message->header.msg_iovlen = 1;
-    if (address != NULL) {
-        message->header.msg_name = &address->any;
-        message->header.msg_namelen = address->length;
-    }
+    message->header.msg_control = NULL;
+    message->header.msg_controllen = 0;
+    message->header.msg_flags = 0;
     message->size = 0;
 }
 

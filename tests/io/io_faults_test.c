@@ -95,6 +95,70 @@ static int wait_for_five(void *argument)
     return status < 0 ? status : sent;
 }
 
+/* The same by way of an acceptor, and into memory that is lent. */
+struct lent_talk {
+    bide_task task;
+    bide_descriptor listener, one, other;
+    bide_io_operation operation;
+    bide_address address;
+    bide_acceptor acceptor;
+    int queue[2];
+    bide_buffer_pool pool;
+    char memory[2][64];
+};
+
+bide_coroutine(lent_talk_body)
+{
+    bide_begin(lent_talk_body, struct lent_talk * self);
+    bide_descriptor_init_closed(&self->listener);
+    bide_descriptor_init_closed(&self->one);
+    bide_descriptor_init_closed(&self->other);
+    bide_acceptor_init(&self->acceptor, &self->listener, self->queue, 2);
+    bide_buffer_pool_init(&self->pool, self->memory, sizeof self->memory[0], 2);
+    bide_address_ip(&self->address, "127.0.0.1", 0);
+    bide_try(bide_listen(&self->operation, &self->listener, &self->address, 4));
+    bide_local_address(&self->listener, &self->address);
+    bide_try(bide_connect(&self->operation, &self->one, &self->address));
+    bide_try(bide_acceptor_next(&self->operation, &self->acceptor, &self->other, NULL));
+    bide_try(bide_send_zero_copy(&self->operation, &self->one, "hello", 5));
+    bide_try(bide_receive_lent(&self->operation, &self->other, &self->pool));
+    bide_give_back(&self->pool, bide_lent(&self->operation));
+    bide_finally();
+    bide_acceptor_end(&self->acceptor);
+    bide_close(&self->one);
+    bide_close(&self->other);
+    bide_close(&self->listener);
+    bide_buffer_pool_end(&self->pool);
+    bide_end();
+}
+
+static int lent_talk(void *argument)
+{
+    struct lent_talk frame;
+    bide_loop *loop;
+    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    int status = bide_loop_create(&loop, &options);
+    (void)argument;
+    if (status < 0)
+        return status;
+    status = bide_loop_wait(loop, bide_task_init(&frame.task, &lent_talk_body));
+    bide_loop_destroy(loop);
+    return status;
+}
+
+static void calls_that_fail_lose_no_connection_and_no_buffer(void **state)
+{
+    (void)state;
+    assert_int_equal(lent_talk(NULL), 0);
+    assert_in_range(faults_for_each_n(FAULT_ACCEPT4, ECONNABORTED, lent_talk, NULL), 1, 10);
+    assert_in_range(faults_for_each_n(FAULT_RECV, ECONNRESET, lent_talk, NULL), 1, 10);
+    assert_in_range(faults_for_each_n(FAULT_SEND, ECONNRESET, lent_talk, NULL), 1, 10);
+    assert_in_range(faults_survive_each_n(FAULT_ACCEPT4, 3, EINTR, lent_talk, NULL), 1, 10);
+    assert_in_range(faults_survive_each_n(FAULT_RECV, 3, EINTR, lent_talk, NULL), 1, 10);
+    assert_in_range(faults_survive_each_n(FAULT_SEND, 3, EINTR, lent_talk, NULL), 1, 10);
+    faults_clear();
+}
+
 static void each_call_that_fails_is_reported(void **state)
 {
     static const struct {
@@ -197,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call_that_fails_is_reported),
         cmocka_unit_test(a_call_that_is_interrupted_is_made_again),
+        cmocka_unit_test(calls_that_fail_lose_no_connection_and_no_buffer),
         cmocka_unit_test(short_reads_and_writes_lose_nothing),
         cmocka_unit_test(a_loop_says_why),
         cmocka_unit_test(addresses_are_parsed_and_printed),

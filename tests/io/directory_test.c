@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -196,7 +197,7 @@ static void a_file_is_mapped(void **state)
     assert_non_null(at);
     int status = world_wait(w, bide_prefault(&advice, at, SIZE, true));
     assert_true(status == 0 || status == -EINVAL);
-    if (status == 0) {
+    if (status == 0 && getenv("MESON_EXE_WRAPPER") == NULL) { /* (QEMU tells of no page) */
         assert_int_equal(mincore(at, SIZE, resident), 0);
         for (int i = 0; i < SIZE / 4096; i++)
             assert_true((resident[i] & 1) != 0);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,10 @@ static void those_without_room_are_closed(void **state)
     assert_int_equal(count_descriptors(), before + 2);
     close(f->got[0]);
     close(f->got[1]);
+    if (getenv("MESON_EXE_WRAPPER") != NULL) { /* (QEMU says nothing of what it leaves out) */
+        end_fixture(f);
+        return;
+    }
     /* more than the control data hold */
     enum { TOO_MANY = 2 * BIDE_PASS_MOST };
     union {

@@ -16,6 +16,8 @@
 
 #include "operation.h"
 
+#include "bide/socket.h"
+
 #include "../system/fork.h"
 
 #include <stdlib.h>
@@ -100,8 +102,7 @@ void io_acceptor_give(bide_io_operation *operation, int fd)
     bide_io_take_result(operation, fd, &again);
     if (peer == NULL)
         return;
-    peer->length = sizeof peer->any;
-    if (getpeername(fd, &peer->any.generic, &peer->length) != 0) {
+    if (bide_peer_address(operation->arguments.accept.accepted, peer) != 0) {
         memset(&peer->any, 0, sizeof peer->any);
         peer->length = 0;
     }

@@ -7,6 +7,7 @@
 #include "operation.h"
 
 #include "bide/address.h"
+#include "bide/socket.h"
 
 #include "../coroutine/observe.h"
 #include "../inspect/peek.h"
@@ -14,24 +15,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool has_name(int (*get)(int, struct sockaddr *, socklen_t *), int fd, char *text,
-                     size_t size)
+/* `get` is one of bide_peer_address and bide_local_address. */
+static bool has_name(int (*get)(const bide_descriptor *, bide_address *),
+                     const bide_descriptor *socket, char *text, size_t size)
 {
-    bide_address address = {.length = sizeof address.any};
-    if (get(fd, (struct sockaddr *)&address.any, &address.length) != 0)
-        return false;
-    io_written(&address.any, address.length);
-    return bide_address_print(&address, text, size) != 0 && text[0] != '\0';
-}
-
-static int peer_of(int fd, struct sockaddr *address, socklen_t *length)
-{
-    return getpeername(fd, address, length);
-}
-
-static int own_of(int fd, struct sockaddr *address, socklen_t *length)
-{
-    return getsockname(fd, address, length);
+    bide_address address;
+    return get(socket, &address) == 0 && bide_address_print(&address, text, size) != 0 &&
+           text[0] != '\0';
 }
 
 static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, char *text,
@@ -52,9 +42,9 @@ static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, c
         return;
     if (table.close != NULL) { /* its numbers mean something there alone */
         snprintf(text, size, " on descriptor %d", descriptor.fd);
-    } else if (has_name(peer_of, descriptor.fd, name, sizeof name)) {
+    } else if (has_name(bide_peer_address, &descriptor, name, sizeof name)) {
         snprintf(text, size, " on descriptor %d, peer %s", descriptor.fd, name);
-    } else if (has_name(own_of, descriptor.fd, name, sizeof name)) {
+    } else if (has_name(bide_local_address, &descriptor, name, sizeof name)) {
         snprintf(text, size, " on descriptor %d, at %s", descriptor.fd, name);
     } else {
         char link[32];

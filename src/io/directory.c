@@ -107,9 +107,8 @@ bide_awaiter *bide_next_entry(bide_entry_operation *entry, bide_directory *direc
         .withdraw = bide_io_withdraw,
         .name = "bide_next_entry",
     };
-    bide_io_operation *operation = &entry->file.operation;
-    bide_io_operation_init(operation, &ops, BIDE_IO_READ_DIRECTORY, directory->folder);
-    operation->is_file = true;
+    bide_io_operation *operation =
+        io_file_init(&entry->file, &ops, BIDE_IO_READ_DIRECTORY, directory->folder);
     operation->arguments.bytes.data = directory->buffer;
     operation->arguments.bytes.size = directory->size;
     operation->arguments.bytes.offset = -1;
@@ -122,9 +121,7 @@ bide_awaiter *bide_map_file(bide_file_operation *file, bide_descriptor *descript
                             size_t size, int protection, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_map_file");
-    bide_io_operation *operation = &file->operation;
-    bide_io_operation_init(operation, &ops, BIDE_IO_MAP, descriptor);
-    operation->is_file = true;
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_MAP, descriptor);
     operation->flags = flags;
     operation->arguments.map.at = NULL;
     operation->arguments.map.size = size;
@@ -136,9 +133,7 @@ bide_awaiter *bide_map_file(bide_file_operation *file, bide_descriptor *descript
 bide_awaiter *bide_prefault(bide_file_operation *file, void *at, size_t size, bool to_write)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_prefault");
-    bide_io_operation *operation = &file->operation;
-    bide_io_operation_init(operation, &ops, BIDE_IO_PREFAULT, NULL);
-    operation->is_file = true;
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_PREFAULT, NULL);
     operation->flags = to_write;
     operation->arguments.map.at = at;
     operation->arguments.map.size = size;

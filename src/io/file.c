@@ -1,32 +1,14 @@
 #define _GNU_SOURCE
 #include "bide/file.h"
 
+#include "as_data.h"
 #include "operation.h"
-
-/* What is written to is not written to here, though the arguments have a place for both. */
-static void *as_data(const void *data)
-{
-    union {
-        const void *given;
-        void *taken;
-    } both = {data};
-    return both.taken;
-}
-
-static bide_io_operation *file_init(bide_file_operation *file, const bide_awaiter_ops *ops,
-                                    bide_io_code code, bide_descriptor *descriptor)
-{
-    bide_io_operation *operation = &file->operation;
-    bide_io_operation_init(operation, ops, code, descriptor);
-    operation->is_file = true;
-    return operation;
-}
 
 static bide_awaiter *bytes_init(bide_file_operation *file, const bide_awaiter_ops *ops,
                                 bide_io_code code, bide_descriptor *descriptor, void *data,
                                 size_t size, int64_t offset)
 {
-    bide_io_operation *operation = file_init(file, ops, code, descriptor);
+    bide_io_operation *operation = io_file_init(file, ops, code, descriptor);
     operation->arguments.bytes.data = data;
     operation->arguments.bytes.size = size;
     operation->arguments.bytes.offset = offset;
@@ -38,7 +20,7 @@ static bide_awaiter *vectors_init(bide_file_operation *file, const bide_awaiter_
                                   bide_io_code code, bide_descriptor *descriptor,
                                   const struct iovec *vectors, int count, int64_t offset)
 {
-    bide_io_operation *operation = file_init(file, ops, code, descriptor);
+    bide_io_operation *operation = io_file_init(file, ops, code, descriptor);
     operation->arguments.vector.vectors = vectors;
     operation->arguments.vector.count = count;
     operation->arguments.vector.offset = offset;
@@ -50,7 +32,7 @@ bide_awaiter *bide_open(bide_file_operation *file, bide_descriptor *opened, cons
                         int flags, unsigned mode)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_open");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_OPEN, NULL);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_OPEN, NULL);
     bide_descriptor_init_closed(opened);
     operation->arguments.open.opened = opened;
     operation->arguments.open.path = path;
@@ -70,7 +52,7 @@ bide_awaiter *bide_write(bide_file_operation *file, bide_descriptor *descriptor,
                          size_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_write");
-    return bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, as_data(data), size, -1);
+    return bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, io_as_data(data), size, -1);
 }
 
 bide_awaiter *bide_read_at(bide_file_operation *file, bide_descriptor *descriptor, void *buffer,
@@ -84,7 +66,7 @@ bide_awaiter *bide_write_at(bide_file_operation *file, bide_descriptor *descript
                             const void *data, size_t size, int64_t offset)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_write_at");
-    return bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, as_data(data), size, offset);
+    return bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, io_as_data(data), size, offset);
 }
 
 bide_awaiter *bide_readv(bide_file_operation *file, bide_descriptor *descriptor,
@@ -104,7 +86,7 @@ bide_awaiter *bide_writev(bide_file_operation *file, bide_descriptor *descriptor
 bide_awaiter *bide_sync(bide_file_operation *file, bide_descriptor *descriptor, bide_sync_what what)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_sync");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_SYNC, descriptor);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_SYNC, descriptor);
     operation->flags = what == BIDE_SYNC_DATA;
     return &operation->awaiter;
 }
@@ -113,7 +95,7 @@ bide_awaiter *bide_allocate(bide_file_operation *file, bide_descriptor *descript
                             int64_t offset, int64_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_allocate");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_ALLOCATE, descriptor);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_ALLOCATE, descriptor);
     operation->flags = mode;
     operation->arguments.range.offset = offset;
     operation->arguments.range.size = size;
@@ -123,7 +105,7 @@ bide_awaiter *bide_allocate(bide_file_operation *file, bide_descriptor *descript
 bide_awaiter *bide_truncate(bide_file_operation *file, bide_descriptor *descriptor, int64_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_truncate");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_TRUNCATE, descriptor);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_TRUNCATE, descriptor);
     operation->arguments.range.size = size;
     return &operation->awaiter;
 }
@@ -131,7 +113,7 @@ bide_awaiter *bide_truncate(bide_file_operation *file, bide_descriptor *descript
 bide_awaiter *bide_stat(bide_file_operation *file, bide_descriptor *descriptor, struct stat *about)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_stat");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_STAT, descriptor);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_STAT, descriptor);
     operation->arguments.path.path = NULL;
     operation->arguments.path.stat = about;
     return &operation->awaiter;
@@ -141,7 +123,7 @@ bide_awaiter *bide_stat_path(bide_file_operation *file, const char *path, struct
                              int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_stat_path");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_STAT, NULL);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_STAT, NULL);
     operation->flags = flags;
     operation->arguments.path.path = path;
     operation->arguments.path.stat = about;
@@ -151,7 +133,7 @@ bide_awaiter *bide_stat_path(bide_file_operation *file, const char *path, struct
 bide_awaiter *bide_rename(bide_file_operation *file, const char *from, const char *to)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_rename");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_RENAME, NULL);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_RENAME, NULL);
     operation->arguments.path.path = from;
     operation->arguments.path.other = to;
     return &operation->awaiter;
@@ -160,7 +142,7 @@ bide_awaiter *bide_rename(bide_file_operation *file, const char *from, const cha
 bide_awaiter *bide_unlink(bide_file_operation *file, const char *path, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_unlink");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_UNLINK, NULL);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_UNLINK, NULL);
     operation->flags = flags;
     operation->arguments.path.path = path;
     return &operation->awaiter;
@@ -169,7 +151,7 @@ bide_awaiter *bide_unlink(bide_file_operation *file, const char *path, int flags
 bide_awaiter *bide_make_directory(bide_file_operation *file, const char *path, unsigned mode)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_make_directory");
-    bide_io_operation *operation = file_init(file, &ops, BIDE_IO_MAKE_DIRECTORY, NULL);
+    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_MAKE_DIRECTORY, NULL);
     operation->arguments.path.path = path;
     operation->arguments.path.mode = mode;
     return &operation->awaiter;

@@ -15,6 +15,8 @@
  */
 #include "bide/stream.h"
 
+#include "as_data.h"
+
 #include "bide/coroutine.h"
 
 #include <errno.h>
@@ -29,16 +31,6 @@ void *__tsan_memcpy(void *to, const void *from, size_t size);
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
-}
-
-/* What is written is not written to, though the operation has a place for both. */
-static void *as_data(const void *data)
-{
-    union {
-        const void *given;
-        void *taken;
-    } both = {data};
-    return both.taken;
 }
 
 /* ---- Operations that have ended ---- */
@@ -203,7 +195,7 @@ static bide_awaiter *memory_write(bide_stream stream, bide_stream_operation *ope
                                   const void *data, size_t size)
 {
     const bide_memory_end *end = stream.object;
-    return memory_begin(operation, end->output, as_data(data), size, attempt_put);
+    return memory_begin(operation, end->output, io_as_data(data), size, attempt_put);
 }
 
 static size_t memory_count(const bide_stream_operation *operation)

@@ -29,6 +29,16 @@ enum {
     IO_BITS_OWN = 16,
 };
 
+/* Fills in what all operations have that may block a thread, and returns their head. */
+BIDE_INLINE bide_io_operation *io_file_init(bide_file_operation *file, const bide_awaiter_ops *ops,
+                                            bide_io_code code, bide_descriptor *descriptor)
+{
+    bide_io_operation *operation = &file->operation;
+    bide_io_operation_init(operation, ops, code, descriptor);
+    operation->is_file = true;
+    return operation;
+}
+
 /* Does the operation fill in its descriptor? */
 BIDE_INLINE bool io_opens(const bide_io_operation *operation)
 {

@@ -11,6 +11,7 @@
 
 #include "bide/frame.h"
 
+#include "as_data.h"
 #include "operation.h"
 
 #include <errno.h>
@@ -22,15 +23,6 @@
 BIDE_STATIC_ASSERT(sizeof(struct ucred) == sizeof(bide_credentials),
                    "credentials are the system's");
 
-static void *as_data(const void *data)
-{
-    union {
-        const void *given;
-        void *taken;
-    } both = {data};
-    return both.taken;
-}
-
 static bide_pass_operation *pass_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_pass_operation, operation.awaiter);
@@ -41,7 +33,7 @@ static void pass_init(bide_pass_operation *pass, const bide_awaiter_ops *ops, bi
 {
     memset(&pass->message, 0, sizeof pass->message);
     memset(&pass->control, 0, sizeof pass->control);
-    pass->bytes.iov_base = as_data(data);
+    pass->bytes.iov_base = io_as_data(data);
     pass->bytes.iov_len = size;
     pass->message.msg_iov = &pass->bytes;
     pass->message.msg_iovlen = 1;

@@ -26,10 +26,9 @@ enum { PIECE = 65536 };
 static bide_awaiter *begin_filling(bide_send_file_operation *send)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_file");
-    bide_io_operation *operation = &send->fill.operation;
+    bide_io_operation *operation =
+        io_file_init(&send->fill, &ops, BIDE_IO_SPLICE_FROM_FILE, send->file);
     uint64_t left = send->most - send->count;
-    bide_io_operation_init(operation, &ops, BIDE_IO_SPLICE_FROM_FILE, send->file);
-    operation->is_file = true;
     operation->arguments.splice.pipe = send->pipe[1];
     operation->arguments.splice.offset = send->offset + (int64_t)send->count;
     operation->arguments.splice.size = left < PIECE ? (size_t)left : PIECE;

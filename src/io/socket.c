@@ -1,22 +1,13 @@
 #define _GNU_SOURCE
 #include "bide/socket.h"
 
+#include "as_data.h"
 #include "operation.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/uio.h>
-
-/* What is sent is not written to, though the system's struct has a place for both. */
-static void *as_data(const void *data)
-{
-    union {
-        const void *given;
-        void *taken;
-    } both = {data};
-    return both.taken;
-}
 
 static void open_init(bide_io_operation *operation, const bide_awaiter_ops *ops, bide_io_code code,
                       bide_descriptor *descriptor, const bide_address *address, int flags)
@@ -90,7 +81,7 @@ static void bytes_init(bide_io_operation *operation, const bide_awaiter_ops *ops
                        bide_descriptor *descriptor, const void *data, size_t size)
 {
     bide_io_operation_init(operation, ops, code, descriptor);
-    operation->arguments.bytes.data = as_data(data);
+    operation->arguments.bytes.data = io_as_data(data);
     operation->arguments.bytes.size = size;
     operation->arguments.bytes.offset = -1;
 }
@@ -117,7 +108,7 @@ static void message_init(bide_io_operation *operation, const bide_awaiter_ops *o
                          int flags)
 {
     bide_io_operation_init(operation, ops, code, socket);
-    operation->arguments.message = as_data(message);
+    operation->arguments.message = io_as_data(message);
     operation->flags = flags;
 }
 
@@ -148,12 +139,12 @@ static int received_from(bide_awaiter *awaiter)
 static void datagram_init(bide_datagram *datagram, const void *data, size_t size,
                           const bide_address *address, socklen_t length)
 {
-    datagram->bytes.iov_base = as_data(data);
+    datagram->bytes.iov_base = io_as_data(data);
     datagram->bytes.iov_len = size;
     memset(&datagram->message, 0, sizeof datagram->message);
     datagram->message.msg_iov = &datagram->bytes;
     datagram->message.msg_iovlen = 1;
-    datagram->address = as_data(address);
+    datagram->address = io_as_data(address);
     if (address != NULL) {
         datagram->message.msg_name = &datagram->address->any;
         datagram->message.msg_namelen = length;

@@ -24,6 +24,8 @@
 #define _GNU_SOURCE
 #include "bide/stream.h"
 
+#include "as_data.h"
+
 #include "bide/coroutine.h"
 
 #include <errno.h>
@@ -32,16 +34,6 @@
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
-}
-
-/* What is written is not written to, though the system's struct has a place for both. */
-static void *as_data(const void *data)
-{
-    union {
-        const void *given;
-        void *taken;
-    } both = {data};
-    return both.taken;
 }
 
 /* ---- Descriptors ---- */
@@ -73,7 +65,7 @@ static bide_awaiter *socket_write_vectors(bide_stream stream, bide_stream_operat
 {
     struct msghdr *message = &operation->message.message;
     memset(message, 0, sizeof *message);
-    message->msg_iov = as_data(vectors);
+    message->msg_iov = io_as_data(vectors);
     message->msg_iovlen = (size_t)count;
     return bide_sendmsg(&operation->message.io, stream.object, message, MSG_NOSIGNAL);
 }
@@ -609,7 +601,7 @@ static bide_awaiter *writer_begin(bide_writer_operation *operation, bide_writer 
 bide_awaiter *bide_writer_write(bide_writer_operation *operation, bide_writer *writer,
                                 const void *data, size_t size)
 {
-    operation->only.iov_base = as_data(data);
+    operation->only.iov_base = io_as_data(data);
     operation->only.iov_len = size;
     return writer_begin(operation, writer, &operation->only, size);
 }

@@ -256,14 +256,18 @@ static void put_poll(struct loop_uring *uring, bide_io_operation *operation);
 static void put_cancel(struct loop_uring *uring, bide_io_operation *operation);
 static void end(bide_loop *loop, bide_io_operation *operation, bide_io_outcome how);
 
+/* What an accept takes from; NULL: it is a plain one, or no accept. */
+static bide_acceptor *acceptor_of(const bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_ACCEPT ? operation->arguments.accept.acceptor : NULL;
+}
+
 /* The first of those that wait for its connections, if no other kind of accept stands before it. */
 static bide_io_operation *waiter_of(const bide_acceptor *acceptor)
 {
     bide_io_operation *first = acceptor->listener->lines[BIDE_IO_INPUT].first;
-    return first != NULL && first->code == BIDE_IO_ACCEPT &&
-                   first->arguments.accept.acceptor == acceptor && (first->state & CLOSING) == 0
-               ? first
-               : NULL;
+    return first != NULL && acceptor_of(first) == acceptor && (first->state & CLOSING) == 0 ? first
+                                                                                            : NULL;
 }
 
 /* Has the kernel accept, unless it does, or has not yet said that it has stopped. */
@@ -499,8 +503,8 @@ static bool is_released(bide_io_operation *operation, int *result, unsigned flag
 /* Makes the operation's entry, for what is left of it. */
 static void put(struct loop_uring *uring, bide_io_operation *operation)
 {
-    if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.acceptor != NULL) {
-        serve(loop_of(operation->io), operation->arguments.accept.acceptor);
+    if (acceptor_of(operation) != NULL) {
+        serve(loop_of(operation->io), acceptor_of(operation));
         return;
     }
     if (is_called_here(operation)) {
@@ -851,9 +855,9 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
     }
     if (operation->code == BIDE_IO_RECEIVE_LENT)
         enter_pool(loop, operation->arguments.lent.pool);
-    if (operation->code == BIDE_IO_ACCEPT && operation->arguments.accept.acceptor != NULL &&
+    if (acceptor_of(operation) != NULL &&
         operation->descriptor->lines[BIDE_IO_INPUT].first == NULL) {
-        int fd = io_acceptor_take(operation->arguments.accept.acceptor);
+        int fd = io_acceptor_take(acceptor_of(operation));
         if (fd >= 0) {
             io_acceptor_give(operation, fd);
             return frame;

@@ -72,8 +72,7 @@ static const bide_point *body_of(const bide_frame *frame)
 {
     for (; frame != NULL; frame = bide_continuation_(frame)) {
         const bide_point *point = bide_frame_point(frame);
-        const bide_coroutine_code *code = point->code;
-        if (code != NULL && code->type != NULL && (*code->type)->name != NULL)
+        if (bide_point_is_users_(point))
             return point;
         if (point->state != BIDE_AT_AWAIT)
             break;

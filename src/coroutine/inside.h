@@ -14,6 +14,18 @@ void bide_misused_(const char *what, const bide_point *point);
  */
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about);
 
+/* The name of the code that stands at a point. */
+BIDE_INLINE const char *bide_point_name_(const bide_point *point)
+{
+    return point->code != NULL ? point->code->name : "(ended)";
+}
+
+/* Is it of a coroutine that a user has written? */
+BIDE_INLINE bool bide_point_is_users_(const bide_point *point)
+{
+    return point->code != NULL && point->code->type != NULL && (*point->code->type)->name != NULL;
+}
+
 /*
  * The frame that awaits `frame`; NULL if none does. While a frame is posted to begin it is its own
  * continuation, so that what resumes an ended operation's frame begins it. It stays so if no frame

@@ -17,11 +17,6 @@ static const bide_frame *outer_of(const bide_frame *frame, bool running)
     return bide_continuation_(frame);
 }
 
-static const char *code_name(const bide_point *point)
-{
-    return point->code != NULL ? point->code->name : "(ended)";
-}
-
 /* What a suspended frame waits for. */
 static const char *waiting_for(const bide_frame *frame)
 {
@@ -29,7 +24,7 @@ static const char *waiting_for(const bide_frame *frame)
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT || awaiter == NULL)
         return NULL;
     bide_frame *child = bide_awaited_frame(awaiter);
-    return child != NULL ? code_name(bide_frame_point(child)) : awaiter->ops->name;
+    return child != NULL ? bide_point_name_(bide_frame_point(child)) : awaiter->ops->name;
 }
 
 /* `line` is where it runs, or 0. */
@@ -39,7 +34,7 @@ static bide_backtrace_entry entry_of(const bide_frame *frame, unsigned line)
     const bide_coroutine_code *code = point->code;
     bide_backtrace_entry entry;
     entry.frame = frame;
-    entry.name = code_name(point);
+    entry.name = bide_point_name_(point);
     entry.file = code != NULL ? code->file : "";
     entry.line = line != 0 ? line : point->line;
     entry.state = point->state;

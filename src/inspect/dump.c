@@ -147,14 +147,13 @@ typedef struct seen_operation {
 } seen_operation;
 
 /* Adds to the name what the operation is on, if that is known. */
-static bool describe(const bide_awaiter_ops *ops, const bide_awaiter *address, text *name)
+static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, text *name)
 {
     /* relaxed: a function is there from the begin. */
     bide_describe_operation_ *describe = bide_atomic_load(&bide_describe_operation, relaxed);
     size_t length = strlen(name->bytes);
     if (describe != NULL)
         describe(ops, address, name->bytes + length, TEXT - length);
-    return true;
 }
 
 static bool read_operation(const bide_awaiter *address, seen_operation *read)
@@ -166,13 +165,15 @@ static bool read_operation(const bide_awaiter *address, seen_operation *read)
     if (!is_aligned(address, sizeof(void *)) || !bide_peek_(address, &awaiter, sizeof awaiter) ||
         !is_constant(awaiter.ops, sizeof ops) || !bide_peek_(awaiter.ops, &ops, sizeof ops))
         return false;
-    if (ops.withdraw == bide_frame_withdraw_)
+    if (ops.withdraw == bide_frame_withdraw_) {
         read->child = (const bide_frame *)(const void *)address;
-    else if (awaiter.ops == &bide_owned_ops_.ops)
+    } else if (awaiter.ops == &bide_owned_ops_.ops) {
         read->child = (const bide_frame *)((uintptr_t)address + sizeof(bide_owner));
-    else
-        return ops.name == NULL ||
-               (read_constant_text(ops.name, &read->name) && describe(&ops, address, &read->name));
+    } else if (ops.name != NULL) {
+        if (!read_constant_text(ops.name, &read->name))
+            return false;
+        describe(&ops, address, &read->name);
+    }
     return true;
 }
 

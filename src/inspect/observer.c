@@ -128,16 +128,6 @@ static void leave_it(observed_thread *thread)
 
 /* ---- Turns ---- */
 
-const char *observed_name(const bide_point *point)
-{
-    return point->code != NULL ? point->code->name : "(ended)";
-}
-
-static bool is_users(const bide_point *point)
-{
-    return point->code != NULL && point->code->type != NULL && (*point->code->type)->name != NULL;
-}
-
 /* The parent of what was forked may run beside it. */
 static bool is_forked(const bide_point *point)
 {
@@ -180,7 +170,7 @@ static void look_at(const bide_frame *frame, observed_turn *turn)
     turn->task = frame;
     for (unsigned level = 0; frame != NULL && level < LEVELS_MOST; level++) {
         const bide_point *point = bide_frame_point(frame);
-        if (!found && is_users(point)) {
+        if (!found && bide_point_is_users_(point)) {
             found = true;
             turn->point = point;
             turn->waited_for = waited_for(frame);

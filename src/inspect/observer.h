@@ -34,6 +34,7 @@ struct observed_thread {
     unsigned depth;                      /* turns that run, one inside the other */
     observed_turn turns[OBSERVED_DEPTH]; /* of those, the outer ones */
     trace_block *block;                  /* being filled; NULL: none */
+    uint32_t marks;                      /* that were added to blocks */
 };
 
 /* What wants to know. */
@@ -61,8 +62,5 @@ void trace_operation_ends(observed_thread *thread, const bide_awaiter *operation
                           int status);
 void trace_thread(observed_thread *thread, bide_observed_ what);
 void watch_turn_ends(observed_thread *thread, const observed_turn *turn);
-
-/* The name that stands at a point. */
-const char *observed_name(const bide_point *point);
 
 #endif

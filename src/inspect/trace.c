@@ -15,6 +15,8 @@
 
 #include "observer.h"
 
+#include "../coroutine/inside.h"
+
 #include "bide/create.h"
 
 #include <errno.h>
@@ -45,7 +47,7 @@ typedef struct mark {
     int64_t count;           /* of bytes */
     int32_t number;          /* a descriptor, or a status */
     uint32_t thread;
-    uint32_t order; /* in its thread's block: marks of one time keep it */
+    uint32_t order; /* among its thread's: marks of one time keep it */
     mark_kind kind;
 } mark;
 
@@ -69,13 +71,13 @@ static struct {
 
 static trace_block *take_block(observed_thread *thread)
 {
-    if (bide_atomic_fetch_add(&trace.count, 1, relaxed) >= BLOCKS_MOST) {
+    trace_block *block = NULL;
+    if (bide_atomic_fetch_add(&trace.count, 1, relaxed) < BLOCKS_MOST)
+        block = malloc(sizeof *block);
+    if (block == NULL) {
         bide_atomic_fetch_sub(&trace.count, 1, relaxed);
         return NULL;
     }
-    trace_block *block = malloc(sizeof *block);
-    if (block == NULL)
-        return NULL;
     block->filled = 0;
     block->thread = (uint32_t)thread->id;
     memcpy(block->name, thread->name, sizeof block->name);
@@ -104,7 +106,8 @@ static mark *add(observed_thread *thread, mark_kind kind, const void *of)
     added->time = bide_platform.now();
     added->of = of;
     added->thread = block->thread;
-    added->order = block->filled++;
+    added->order = thread->marks++;
+    block->filled++;
     added->kind = kind;
     return added;
 }
@@ -187,7 +190,7 @@ static int by_time(const void *a, const void *b)
     int order = by_number(one->time, other->time);
     if (order == 0)
         order = by_number(one->thread, other->thread);
-    return order != 0 ? order : by_number((uintptr_t)one, (uintptr_t)other);
+    return order != 0 ? order : by_number(one->order, other->order);
 }
 
 static int by_task(const void *a, const void *b)
@@ -231,7 +234,7 @@ static void put_text(FILE *file, const char *text)
 static const char *name_of(const mark *of)
 {
     if (of->point != NULL)
-        return observed_name(of->point);
+        return bide_point_name_(of->point);
     return of->text != NULL ? of->text : "an operation";
 }
 

@@ -11,6 +11,7 @@
 
 #include "observer.h"
 
+#include "../coroutine/inside.h"
 #include "../system/fork.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static void report(const observed_thread *thread, const observed_turn *turn, uin
                    bool has_ended)
 {
     const bide_long_turn told = {
-        .name = observed_name(turn->point),
+        .name = bide_point_name_(turn->point),
         .file = turn->point->code != NULL ? turn->point->code->file : "",
         .line = turn->point->line,
         .thread_name = thread->name,

@@ -6,11 +6,12 @@
 #include "faults.h"
 #include "testing.h"
 
+#include "../schedule/forking_fib.h"
+
 #include "bide/address.h"
 #include "bide/dump.h"
 #include "bide/event.h"
 #include "bide/file.h"
-#include "bide/fork.h"
 #include "bide/loop.h"
 #include "bide/run_loop.h"
 #include "bide/schedule.h"
@@ -121,26 +122,6 @@ bide_coroutine(pipe_body)
                                 bide_task_init(&self->writer.task, &writer_body)));
     bide_close(&self->reader.in);
     bide_close(&self->writer.out);
-    bide_end();
-}
-
-struct fib {
-    bide_forking forking;
-    unsigned n;
-    uint64_t *result;
-    uint64_t one, other;
-};
-
-bide_forking_coroutine(fib_body)
-{
-    bide_begin(fib_body, struct fib * self);
-    *self->result = self->n;
-    if (self->n < 2)
-        bide_return(0);
-    bide_await(bide_fork(self, struct fib, &fib_body, n = self->n - 1, result = &self->one));
-    bide_try(bide_fork_call(self, struct fib, &fib_body, n = self->n - 2, result = &self->other));
-    bide_try(bide_fork_join(self));
-    *self->result = self->one + self->other;
     bide_end();
 }
 

@@ -97,34 +97,18 @@ static void connections_come_in_order_with_their_peers(void **state)
     end_fixture(f);
 }
 
-static void stop(void *runner)
-{
-    bide_stop_request(&((struct runner *)runner)->stop);
-}
-
 /* A wait that ends early takes nothing: the next has the connection. */
 static void a_wait_that_ends_early_loses_nothing(void **state)
 {
     world *w = world_of(state);
-    for (int how = 0; how < 4; how++) {
+    for (int how = 0; how < CLOSE; how++) {
         fixture *f = begin_fixture(w);
-        if (how == 3) {
-            start(w, &f->runner, next(f));
+        begin_by(w, &f->runner, next(f), how);
+        if (how != TIME_OUT) {
             turn(w);
             assert_false(f->runner.has_ended);
-            destroy(w, &f->runner);
-        } else if (how == 2) {
-            begin_limited(w, &f->runner, next(f));
-            assert_int_equal(end(w, &f->runner), -ETIMEDOUT);
-        } else {
-            begin(w, &f->runner, next(f));
-            turn(w);
-            if (how == 0)
-                call_inside(w, stop, &f->runner);
-            else
-                stop(&f->runner);
-            assert_int_equal(end(w, &f->runner), -ECANCELED);
         }
+        end_by(w, &f->runner, &f->listener, how);
         assert_false(bide_descriptor_is_open(&f->accepted));
         connect_one(f);
         turn(w);

@@ -111,45 +111,13 @@ static void a_batch_has_all_that_is_there(void **state)
     end_fixture(f);
 }
 
-static void stop(void *runner)
+static void cut_short(fixture *f, int how)
 {
-    bide_stop_request(&((struct runner *)runner)->stop);
-}
-
-static void close_one(void *fixture)
-{
-    assert_int_equal(bide_close(&((struct fixture *)fixture)->one), 0);
-}
-
-enum { STOP, STOP_OUTSIDE, TIME_OUT, DESTROY, CLOSE, WAYS };
-
-static void begin_by(fixture *f, bide_awaiter *awaiter, int how)
-{
-    if (how == DESTROY)
-        start(f->world, &f->runner, awaiter);
-    else if (how == TIME_OUT)
-        begin_limited(f->world, &f->runner, awaiter);
-    else
-        begin(f->world, &f->runner, awaiter);
-}
-
-static void end_by(fixture *f, int how)
-{
-    static const int statuses[] = {-ECANCELED, -ECANCELED, -ETIMEDOUT, 0, -EPIPE};
     if (how != TIME_OUT) {
         turn(f->world);
         assert_false(f->runner.has_ended);
     }
-    if (how == STOP)
-        call_inside(f->world, stop, &f->runner);
-    else if (how == STOP_OUTSIDE)
-        stop(&f->runner);
-    else if (how == DESTROY)
-        destroy(f->world, &f->runner);
-    else if (how == CLOSE)
-        call_inside(f->world, close_one, f);
-    if (how != DESTROY)
-        assert_int_equal(end(f->world, &f->runner), statuses[how]);
+    end_by(f->world, &f->runner, &f->one, how);
 }
 
 static void a_batch_that_waits_is_cut_short(void **state)
@@ -157,8 +125,8 @@ static void a_batch_that_waits_is_cut_short(void **state)
     for (int how = 0; how < WAYS; how++) {
         fixture *f = begin_fixture(world_of(state));
         open_local(f);
-        begin_by(f, receive(f, 4), how);
-        end_by(f, how);
+        begin_by(f->world, &f->runner, receive(f, 4), how);
+        cut_short(f, how);
         assert_int_equal(f->operation.count, 0);
         if (how != CLOSE) {
             assert_int_equal(send(f->other.fd, "datagram 7", 10, 0), 10);
@@ -178,7 +146,7 @@ static void a_batch_that_does_not_fit_tells_how_many_were_sent(void **state)
         char text[16];
         unsigned taken = 0;
         open_local(f);
-        begin_by(f, send_from(f, &f->one, MANY), how);
+        begin_by(f->world, &f->runner, send_from(f, &f->one, MANY), how);
         if (how == WAYS) { /* it goes on */
             turn(f->world);
             assert_false(f->runner.has_ended);
@@ -191,7 +159,7 @@ static void a_batch_that_does_not_fit_tells_how_many_were_sent(void **state)
             }
             assert_int_equal(end(f->world, &f->runner), 0);
         } else {
-            end_by(f, how);
+            cut_short(f, how);
         }
         turn(f->world);
         while (recv(f->other.fd, text, sizeof text, MSG_DONTWAIT) > 0)
@@ -300,7 +268,8 @@ static void a_send_without_a_copy_is_cut_short(void **state)
                 end_fixture(f);
                 continue;
             }
-            begin_by(f, bide_send_zero_copy(&f->operation, &f->one, data, LARGE), how);
+            begin_by(f->world, &f->runner, bide_send_zero_copy(&f->operation, &f->one, data, LARGE),
+                     how);
             for (int turns = how == TIME_OUT ? 4 : 1; turns > 0; turns--)
                 turn(w);
             if (how == STOP)
@@ -380,10 +349,10 @@ static void the_sending_of_a_file_is_cut_short(void **state)
         bide_descriptor file;
         open_tcp(f);
         open_file(f, &file, LARGE);
-        begin_by(f, bide_send_file(&send, &f->one, &file, 0, UINT64_MAX), how);
+        begin_by(f->world, &f->runner, bide_send_file(&send, &f->one, &file, 0, UINT64_MAX), how);
         for (int turns = 0; turns < 3 && how != TIME_OUT; turns++)
             turn(w);
-        end_by(f, how);
+        cut_short(f, how);
         bide_close(&f->one);
         size_t came = drain(f, LARGE);
         assert_in_range(came, 0, LARGE - 1);

@@ -1,54 +1,11 @@
 /* Files, pipes and polls on each of the worlds. */
 #define _GNU_SOURCE
-#include "world.h"
+#include "runner.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-/* ---- A coroutine that waits for one operation ---- */
-
-struct runner {
-    bide_task task;
-    bide_awaiter *awaiter;
-    int status;
-    bool has_ended;
-    bide_spawned spawned;
-    bide_stop_source stop;
-    bide_context context;
-};
-
-bide_coroutine(runner_body)
-{
-    bide_begin(runner_body, struct runner * self);
-    bide_await_status(self->status, self->awaiter);
-    self->has_ended = true;
-    bide_end();
-}
-
-static void begin(world *world, struct runner *runner, bide_awaiter *awaiter)
-{
-    runner->has_ended = false;
-    runner->awaiter = awaiter;
-    bide_stop_source_init(&runner->stop);
-    runner->context = *world->context;
-    runner->context.stop = &runner->stop;
-    bide_spawn(&runner->spawned, &runner->context, bide_task_init(&runner->task, &runner_body));
-}
-
-static int end(world *world, struct runner *runner)
-{
-    bide_event_waiter wait;
-    assert_int_equal(world_wait(world, bide_event_wait(&wait, &runner->spawned.ended)), 0);
-    return runner->status;
-}
-
-static void turn(world *world)
-{
-    bide_sleep sleep;
-    assert_int_equal(world_wait(world, bide_sleep_for(&sleep, 1000000)), 0);
-}
 
 /* ---- Files ---- */
 
@@ -200,33 +157,6 @@ static void reads_at_offsets_go_on_side_by_side(void **state)
     bide_close(&file);
 }
 
-static struct runner *to_destroy;
-
-struct destroyer {
-    bide_task task;
-};
-
-bide_coroutine(destroyer_body)
-{
-    bide_begin(destroyer_body, struct destroyer * self);
-    (void)self;
-    bide_destroy(&to_destroy->task.frame);
-    bide_end();
-}
-
-struct starter {
-    bide_task task;
-    world *world;
-};
-
-bide_coroutine(starter_body)
-{
-    bide_begin(starter_body, struct starter * self);
-    bide_start(&to_destroy->task.frame, &runner_body, self->world->context);
-    bide_resume(&to_destroy->task.frame);
-    bide_end();
-}
-
 /* A coroutine that waits for a file is destroyed at each moment: what it opened is closed. */
 static void an_open_whose_coroutine_is_destroyed_leaves_nothing(void **state)
 {
@@ -234,21 +164,16 @@ static void an_open_whose_coroutine_is_destroyed_leaves_nothing(void **state)
     static struct runner runner;
     static bide_file_operation operation;
     static bide_descriptor file;
-    to_destroy = &runner;
     open_new(w, &file);
     bide_close(&file);
     int before = 0; /* (the pool for blocking calls comes with the first open) */
     for (int i = 0; i < 200; i++) {
-        struct starter starter = {.world = w};
-        struct destroyer destroyer;
-        runner.has_ended = false;
-        runner.awaiter = bide_open(&operation, &file, path, O_RDONLY, 0);
-        assert_int_equal(world_wait(w, bide_task_init(&starter.task, &starter_body)), 0);
+        start(w, &runner, bide_open(&operation, &file, path, O_RDONLY, 0));
         if (i % 4 == 0)
             usleep(100); /* (so that it is destroyed when it was done, too) */
         if (i % 2 == 0)
             turn(w);
-        assert_int_equal(world_wait(w, bide_task_init(&destroyer.task, &destroyer_body)), 0);
+        destroy(w, &runner);
         if (runner.has_ended)
             bide_close(&file);
         assert_false(bide_descriptor_is_open(&file));

@@ -40,18 +40,24 @@ bide_coroutine(talk_body)
     bide_end();
 }
 
-static int talk(void *argument)
+/* Runs it on a loop that is made for it. */
+static int wait_on_epoll(bide_awaiter *awaiter)
 {
-    struct talk frame;
     bide_loop *loop;
     bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
     int status = bide_loop_create(&loop, &options);
-    (void)argument;
     if (status < 0)
         return status;
-    status = bide_loop_wait(loop, bide_task_init(&frame.task, &talk_body));
+    status = bide_loop_wait(loop, awaiter);
     bide_loop_destroy(loop);
     return status;
+}
+
+static int talk(void *argument)
+{
+    struct talk frame;
+    (void)argument;
+    return wait_on_epoll(bide_task_init(&frame.task, &talk_body));
 }
 
 /* Waits for what comes later, so that it is told by the kernel. */
@@ -135,15 +141,8 @@ bide_coroutine(lent_talk_body)
 static int lent_talk(void *argument)
 {
     struct lent_talk frame;
-    bide_loop *loop;
-    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
-    int status = bide_loop_create(&loop, &options);
     (void)argument;
-    if (status < 0)
-        return status;
-    status = bide_loop_wait(loop, bide_task_init(&frame.task, &lent_talk_body));
-    bide_loop_destroy(loop);
-    return status;
+    return wait_on_epoll(bide_task_init(&frame.task, &lent_talk_body));
 }
 
 static void calls_that_fail_lose_no_connection_and_no_buffer(void **state)

@@ -162,44 +162,11 @@ static void those_that_wait_for_a_buffer_are_served_in_turn(void **state)
     end_fixture(f);
 }
 
-static void stop(void *runner)
-{
-    bide_stop_request(&((struct runner *)runner)->stop);
-}
-
-static void close_socket(void *socket)
-{
-    assert_int_equal(bide_close(socket), 0);
-}
-
-enum { STOP, STOP_OUTSIDE, TIME_OUT, DESTROY, CLOSE, WAYS };
-
 /* Ends the wait of the i-th, by each way but its data. */
 static void end_early(fixture *f, int i, int how)
 {
-    static const int statuses[] = {-ECANCELED, -ECANCELED, -ETIMEDOUT, 0, -EPIPE};
-    struct runner *runner = &f->runners[i];
-    if (how == STOP)
-        call_inside(f->world, stop, runner);
-    else if (how == STOP_OUTSIDE)
-        stop(runner);
-    else if (how == DESTROY)
-        destroy(f->world, runner);
-    else if (how == CLOSE)
-        call_inside(f->world, close_socket, &f->sockets[i]);
-    if (how != DESTROY)
-        assert_int_equal(end(f->world, runner), statuses[how]);
-    assert_false(runner->has_ended && runner->status == 0);
-}
-
-static void begin_by(fixture *f, int i, int how)
-{
-    if (how == DESTROY)
-        start(f->world, &f->runners[i], receive(f, i));
-    else if (how == TIME_OUT)
-        begin_limited(f->world, &f->runners[i], receive(f, i));
-    else
-        begin(f->world, &f->runners[i], receive(f, i));
+    end_by(f->world, &f->runners[i], &f->sockets[i], how);
+    assert_false(f->runners[i].has_ended && f->runners[i].status == 0);
 }
 
 static void a_wait_for_data_that_ends_early_loses_nothing(void **state)
@@ -208,7 +175,7 @@ static void a_wait_for_data_that_ends_early_loses_nothing(void **state)
     for (int how = 0; how < WAYS; how++) {
         fixture *f = begin_fixture(w, 1);
         open_pairs(f, 2);
-        begin_by(f, 0, how);
+        begin_by(f->world, &f->runners[0], receive(f, 0), how);
         if (how != TIME_OUT)
             turn(w);
         end_early(f, 0, how);
@@ -232,7 +199,7 @@ static void a_wait_for_a_buffer_that_ends_early_loses_nothing(void **state)
         open_pairs(f, 4);
         for (int i = 2; i < 4; i++)
             send_text(f, i, "data");
-        begin_by(f, 2, how);
+        begin_by(f->world, &f->runners[2], receive(f, 2), how);
         begin(w, &f->runners[3], receive(f, 3));
         if (how != TIME_OUT)
             turn(w);

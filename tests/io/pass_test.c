@@ -118,36 +118,19 @@ static void those_without_room_are_closed(void **state)
     end_fixture(f);
 }
 
-static void stop(void *runner)
-{
-    bide_stop_request(&((struct runner *)runner)->stop);
-}
-
 static void a_wait_that_ends_early_loses_and_leaks_nothing(void **state)
 {
     world *w = world_of(state);
-    for (int how = 0; how < 4; how++) {
+    for (int how = 0; how < CLOSE; how++) {
         fixture *f = begin_fixture(w);
         int before = count_descriptors();
         bide_pass_operation receiver;
         bide_awaiter *awaiter =
             bide_receive_descriptors(&receiver, &f->one, f->buffer, sizeof f->buffer, f->got, 4);
-        if (how == 3) {
-            start(w, &f->runner, awaiter);
+        begin_by(w, &f->runner, awaiter, how);
+        if (how != TIME_OUT)
             turn(w);
-            destroy(w, &f->runner);
-        } else if (how == 2) {
-            begin_limited(w, &f->runner, awaiter);
-            assert_int_equal(end(w, &f->runner), -ETIMEDOUT);
-        } else {
-            begin(w, &f->runner, awaiter);
-            turn(w);
-            if (how == 0)
-                call_inside(w, stop, &f->runner);
-            else
-                stop(&f->runner);
-            assert_int_equal(end(w, &f->runner), -ECANCELED);
-        }
+        end_by(w, &f->runner, &f->one, how);
         assert_int_equal(send_some(f, 3), 0);
         assert_int_equal(world_wait(w, receive(f, 4)), 0);
         assert_int_equal(f->pass.passed, 3);

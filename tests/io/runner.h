@@ -4,6 +4,8 @@
 
 #include "world.h"
 
+#include <errno.h>
+
 struct runner {
     bide_task task;
     bide_awaiter *awaiter;
@@ -98,6 +100,46 @@ static inline void start(world *world, struct runner *runner, bide_awaiter *awai
 static inline void destroy(world *world, struct runner *runner)
 {
     call_inside(world, destroy_inside, runner);
+}
+
+/* ---- All ways in which a wait ends that gets nothing ---- */
+
+static inline void stop(void *runner)
+{
+    bide_stop_request(&((struct runner *)runner)->stop);
+}
+
+static inline void close_it(void *descriptor)
+{
+    assert_int_equal(bide_close(descriptor), 0);
+}
+
+enum { STOP, STOP_OUTSIDE, TIME_OUT, DESTROY, CLOSE, WAYS };
+
+static inline void begin_by(world *world, struct runner *runner, bide_awaiter *awaiter, int how)
+{
+    if (how == DESTROY)
+        start(world, runner, awaiter);
+    else if (how == TIME_OUT)
+        begin_limited(world, runner, awaiter);
+    else
+        begin(world, runner, awaiter);
+}
+
+/* `descriptor` is what it waits on. */
+static inline void end_by(world *world, struct runner *runner, bide_descriptor *descriptor, int how)
+{
+    static const int statuses[] = {-ECANCELED, -ECANCELED, -ETIMEDOUT, 0, -EPIPE};
+    if (how == STOP)
+        call_inside(world, stop, runner);
+    else if (how == STOP_OUTSIDE)
+        stop(runner);
+    else if (how == DESTROY)
+        destroy(world, runner);
+    else if (how == CLOSE)
+        call_inside(world, close_it, descriptor);
+    if (how != DESTROY)
+        assert_int_equal(end(world, runner), statuses[how]);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "faults.h"
 #include "misuse.h"
+#include "forking_fib.h"
 #include "schedule_testing.h"
 
 #include "bide/fork.h"
@@ -42,26 +43,6 @@ static int run(unsigned threads, bide_stop_source *stop, bide_awaiter *first)
 }
 
 /* ---- Recursion ---- */
-
-struct fib {
-    bide_forking forking;
-    unsigned n;
-    uint64_t *result;
-    uint64_t one, other;
-};
-
-bide_forking_coroutine(fib_body)
-{
-    bide_begin(fib_body, struct fib * self);
-    *self->result = self->n;
-    if (self->n < 2)
-        bide_return(0);
-    bide_await(bide_fork(self, struct fib, &fib_body, n = self->n - 1, result = &self->one));
-    bide_try(bide_fork_call(self, struct fib, &fib_body, n = self->n - 2, result = &self->other));
-    bide_try(bide_fork_join(self));
-    *self->result = self->one + self->other;
-    bide_end();
-}
 
 static void forks_nest_on_one_worker_and_on_several(void **state)
 {

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER = 16384, BACKLOG = 1024, THREADS_MOST = 64, CONNECTIONS_MOST = 1 << 20 };
+enum { BUFFER = 32768, BACKLOG = 1024, THREADS_MOST = 64, CONNECTIONS_MOST = 1 << 20 };
 
 /* ---- One connection ---- */
 

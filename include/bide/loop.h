@@ -44,7 +44,7 @@ typedef struct bide_loop_options {
      * NULL: the loop makes a pool of its own, of four threads at most, when it needs one first. */
     bide_blocking *files;
 
-    unsigned entries; /* of the io_uring's queue; 0: 256 */
+    unsigned entries; /* of the io_uring's queue; 0: 1024 */
 
     /* Find out how long the longest turn was: it costs two looks at the clock a turn. */
     bool times_turns;

@@ -58,7 +58,7 @@ static bool would_wait(const bide_io_operation *operation)
     if ((descriptor->bits & (IO_BLOCKS | IO_FILE)) != IO_BLOCKS)
         return false;
     struct pollfd asked = {descriptor->fd,
-                           bide_io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT, 0};
+                           io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT, 0};
     return poll(&asked, 1, 0) == 0;
 }
 
@@ -214,9 +214,7 @@ static ptrdiff_t do_poll(bide_io_operation *operation)
 /* A call that returned -1 has its error in errno; those above return it themselves. */
 static ptrdiff_t or_errno(ptrdiff_t result)
 {
-    if (result != -1)
-        return result;
-    return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    return result != -1 ? result : io_error();
 }
 
 static ptrdiff_t of_a_path(const bide_io_operation *operation)
@@ -353,8 +351,8 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
     void *rest;
     switch (operation->code) {
     case BIDE_IO_RECEIVE:
-        return recv(fd, operation->arguments.bytes.data, operation->arguments.bytes.size,
-                    operation->flags | MSG_DONTWAIT);
+    case BIDE_IO_SEND:
+        return io_move_bytes(operation);
     case BIDE_IO_SPLICE_TO_SOCKET:
         return splice_to_socket(operation);
     case BIDE_IO_RECEIVE_BATCH:
@@ -365,9 +363,6 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
         operation->arguments.bytes.was_copied = true;
         rest = io_rest(operation, &size);
         return send(fd, rest, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    case BIDE_IO_SEND:
-        rest = io_rest(operation, &size);
-        return send(fd, rest, size, operation->flags | MSG_DONTWAIT | MSG_NOSIGNAL);
     case BIDE_IO_RECEIVE_MESSAGE:
         return recvmsg(fd, operation->arguments.message,
                        operation->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

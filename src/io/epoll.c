@@ -16,8 +16,8 @@
  * 3. Operations of a direction end in the order of their line. While there is a line nothing passes
  *    it.
  * 4. What the kernel tells names the descriptor's struct. A descriptor is taken out of the set
- *    before its struct may go. What was told of it before is in the batch that is being gone
- *    through, during which no coroutine runs; so nothing is left of it.
+ *    before its struct may go, and what was told of it before is struck out of what is left of the
+ *    batch. For a batch is gone through in turns (loop.h), between which coroutines run.
  * 5. A receive that waits for a buffer stands in front of its line, which goes on when there is one.
  *    If it leaves before, the line goes on without: the data were told of, and are not again.
  */
@@ -25,6 +25,7 @@
 #include "buffer_pool.h"
 #include "loop.h"
 
+#include "../coroutine/observe.h"
 #include "../system/descriptors.h"
 
 #include <errno.h>
@@ -46,6 +47,7 @@ enum {
 struct loop_epoll {
     int fd;
     bool no_pwait2; /* the kernel has no epoll_pwait2 */
+    int next, count; /* of the batch: the first that was not taken, and all */
     struct epoll_event events[EVENTS];
 };
 
@@ -68,8 +70,14 @@ static void set_waiting(bide_descriptor *descriptor, int direction, bool waits)
 /* Has a call taken all there was? 2 */
 static bool took_all(const bide_io_operation *operation)
 {
-    return operation->code == BIDE_IO_RECEIVE && operation->status == 0 && operation->count != 0 &&
-           operation->count < operation->arguments.bytes.size &&
+    size_t size;
+    if (operation->code == BIDE_IO_RECEIVE)
+        size = operation->arguments.bytes.size;
+    else if (operation->code == BIDE_IO_RECEIVE_LENT)
+        size = operation->arguments.lent.pool->size;
+    else
+        return false;
+    return operation->status == 0 && operation->count != 0 && operation->count < size &&
            (operation->descriptor->bits &
             (REGISTERED | IO_BYTES | (unsigned)ENDED << BIDE_IO_INPUT)) ==
                (REGISTERED | IO_BYTES) &&
@@ -77,7 +85,7 @@ static bool took_all(const bide_io_operation *operation)
 }
 
 /* Makes its call, or calls. True: it is done. False: it has to wait. */
-static bool try_it(bide_io_operation *operation)
+static BIDE_NOINLINE bool try_any(bide_io_operation *operation)
 {
     bool again;
     while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
@@ -85,6 +93,29 @@ static bool try_it(bide_io_operation *operation)
             return false;
     }
     return true;
+}
+
+/*
+ * The same. A receive or send that goes through is done here: each return after a system call is
+ * foreseen wrongly on processors that forget, and costs as much as twenty instructions.
+ */
+BIDE_INLINE bool try_it(bide_io_operation *operation)
+{
+    if (operation->code != BIDE_IO_RECEIVE && operation->code != BIDE_IO_SEND)
+        return try_any(operation);
+    ptrdiff_t result = io_move_bytes(operation);
+    bool again;
+    if (BIDE_LIKELY(result > 0)) {
+        operation->count += (size_t)result;
+        if (operation->code == BIDE_IO_RECEIVE || !operation->is_whole ||
+            operation->count == operation->arguments.bytes.size) {
+            operation->status = 0;
+            return true;
+        }
+        return try_any(operation);
+    }
+    return bide_io_take_result(operation, result < 0 ? io_error() : 0, &again) ||
+           (!again && try_any(operation));
 }
 
 /* Registers a descriptor: 0, or a negative errno; -EPERM: it is of a kind that does not poll. */
@@ -119,7 +150,7 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
 {
     bide_loop *loop = loop_of(io);
     bide_descriptor *descriptor = operation->descriptor;
-    if (loop_do_at_once(operation))
+    if (BIDE_UNLIKELY(operation->code >= BIDE_IO_LISTEN) && loop_do_at_once(operation))
         return frame;
     if (operation->is_file && may_block(operation))
         return loop_offload(loop, operation, frame);
@@ -130,7 +161,7 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
     }
     if (operation->code == BIDE_IO_RECEIVE_LENT)
         io_pool_enter(operation->arguments.lent.pool, io, &buffer_hooks);
-    int direction = bide_io_direction(operation);
+    int direction = io_direction(operation);
     if (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) {
         if (!is_waiting(descriptor, direction) && try_it(operation)) {
             if (took_all(operation))
@@ -154,7 +185,7 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
 }
 
 /* The direction may go on: makes the calls of its line. */
-static void go_on(bide_loop *loop, bide_descriptor *descriptor, int direction)
+static void go_on_with_line(bide_loop *loop, bide_descriptor *descriptor, int direction)
 {
     bide_io_operation *next;
     set_waiting(descriptor, direction, false);
@@ -174,10 +205,23 @@ static void go_on(bide_loop *loop, bide_descriptor *descriptor, int direction)
     }
 }
 
+BIDE_INLINE void go_on(bide_loop *loop, bide_descriptor *descriptor, int direction)
+{
+    if (descriptor->lines[direction].first != NULL)
+        go_on_with_line(loop, descriptor, direction);
+    else
+        set_waiting(descriptor, direction, false);
+}
+
+/* What the kernel tells of a descriptor that has left the set since: 4 */
+#define LEFT ((void *)1)
+
 static void take_event(bide_loop *loop, const struct epoll_event *event)
 {
     bide_descriptor *descriptor = event->data.ptr;
     uint32_t what = event->events;
+    if (BIDE_UNLIKELY(descriptor == LEFT))
+        return;
     if (descriptor == NULL) {
         loop->counts.wakes++;
         bide_descriptor_lower_(loop->run.fd);
@@ -221,31 +265,54 @@ static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
                       milliseconds < 86400000 ? (int)milliseconds : 86400000);
 }
 
-static void take_events(bide_loop *loop, int count)
+/* Takes of the batch what a turn may. */
+static void take_events(bide_loop *loop)
 {
-    for (int i = 0; i < count; i++)
-        take_event(loop, &loop->epoll->events[i]);
+    struct loop_epoll *epoll = loop->epoll;
+    int end = epoll->count - epoll->next > LOOP_TURN ? epoll->next + LOOP_TURN : epoll->count;
+    while (epoll->next < end)
+        take_event(loop, &epoll->events[epoll->next++]);
+}
+
+/* Nothing of the batch refers to it any more: 4 */
+static void scrub(struct loop_epoll *epoll, const bide_descriptor *descriptor)
+{
+    for (int i = epoll->next; i < epoll->count; i++) {
+        if (epoll->events[i].data.ptr == descriptor)
+            epoll->events[i].data.ptr = LEFT;
+    }
 }
 
 static void look(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
-    if (loop->io.in_flight == 0)
-        return;
-    loop->counts.looks++;
-    take_events(loop, wait_for_events(loop->epoll, 0));
+    struct loop_epoll *epoll = loop->epoll;
+    if (epoll->next >= epoll->count) {
+        if (loop->io.in_flight == 0)
+            return;
+        loop->counts.looks++;
+        epoll->next = 0;
+        epoll->count = wait_for_events(epoll, 0);
+    }
+    take_events(loop);
 }
 
 static void sleep_for_events(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
-    if (!bide_run_loop_park_(run))
-        return;
-    loop->counts.sleeps++;
-    loop->counts.looks++;
-    int count = wait_for_events(loop->epoll, run->deadline);
-    bide_run_loop_unpark_(run);
-    take_events(loop, count);
+    struct loop_epoll *epoll = loop->epoll;
+    if (epoll->next >= epoll->count) {
+        if (!bide_run_loop_park_(run))
+            return;
+        loop->counts.sleeps++;
+        loop->counts.looks++;
+        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
+        epoll->next = 0;
+        epoll->count = wait_for_events(epoll, run->deadline);
+        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
+        bide_run_loop_unpark_(run);
+    }
+    take_events(loop);
 }
 
 static void enter(bide_run_loop *run)
@@ -281,6 +348,8 @@ static void cancel(bide_io *io, bide_io_operation *operation)
         return;
     }
     bide_descriptor *unread = unread_of(operation);
+    if (operation->code == BIDE_IO_CONNECT) /* it is closed */
+        scrub(loop_of(io)->epoll, operation->descriptor);
     bide_io_take_out(io, operation);
     bide_io_end_waiting(operation, BIDE_IO_CANCELLED);
     if (unread != NULL)
@@ -318,6 +387,7 @@ static void release(bide_io *io, bide_descriptor *descriptor)
             bide_io_end_waiting(operation, BIDE_IO_CLOSED);
         }
     }
+    scrub(loop->epoll, descriptor);
     if ((descriptor->bits & REGISTERED) != 0) {
         epoll_ctl(loop->epoll->fd, EPOLL_CTL_DEL, descriptor->fd, NULL);
         descriptor->bits = 0;
@@ -335,6 +405,7 @@ int loop_epoll_create(bide_loop *loop)
         return -ENOMEM;
     int error = 0;
     epoll->no_pwait2 = false;
+    epoll->next = epoll->count = 0;
     epoll->fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll->fd < 0) {
         error = -errno;

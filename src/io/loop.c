@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_THREADS = 4 };
+enum { FILE_THREADS = 4, ENTRIES = 1024 };
 
 static bide_io *io_of_run_loop(bide_scheduler *scheduler)
 {
@@ -43,7 +43,7 @@ static void do_it_all(void *argument)
     while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
         if (again) { /* a device in non-blocking mode: it is waited for */
             struct pollfd wait = {operation->descriptor->fd,
-                                  bide_io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT,
+                                  io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT,
                                   0};
             poll(&wait, 1, -1);
         }
@@ -161,7 +161,7 @@ static int make_back_end(bide_loop *loop, bide_loop_kind kind, unsigned entries)
         chosen = "BIDE_IO asks for it";
     }
     if (kind != BIDE_LOOP_EPOLL) {
-        int error = loop_uring_create(loop, entries != 0 ? entries : 256);
+        int error = loop_uring_create(loop, entries != 0 ? entries : ENTRIES);
         if (error == 0) {
             loop->back_end.name = "uring";
             loop->back_end.why =

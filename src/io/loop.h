@@ -10,6 +10,12 @@
 
 #include <pthread.h>
 
+/*
+ * So much of what has come is taken before what it woke runs: that finds its memory in the cache, and
+ * the first of many does not wait for the calls of the last.
+ */
+enum { LOOP_TURN = 16 };
+
 struct bide_loop {
     bide_run_loop run; /* at the head: aligned */
     bide_io io;

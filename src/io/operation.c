@@ -177,31 +177,7 @@ bool bide_io_withdraw(bide_awaiter *awaiter)
 
 int bide_io_direction(const bide_io_operation *operation)
 {
-    switch (operation->code) {
-    case BIDE_IO_RECEIVE:
-    case BIDE_IO_RECEIVE_LENT:
-    case BIDE_IO_RECEIVE_MESSAGE:
-    case BIDE_IO_RECEIVE_BATCH:
-    case BIDE_IO_ACCEPT:
-        return BIDE_IO_INPUT;
-    case BIDE_IO_READ:
-        return operation->arguments.bytes.offset < 0 ? BIDE_IO_INPUT : BIDE_IO_FREE;
-    case BIDE_IO_READ_VECTOR:
-        return operation->arguments.vector.offset < 0 ? BIDE_IO_INPUT : BIDE_IO_FREE;
-    case BIDE_IO_SEND:
-    case BIDE_IO_SEND_ZERO_COPY:
-    case BIDE_IO_SEND_MESSAGE:
-    case BIDE_IO_SEND_BATCH:
-    case BIDE_IO_SPLICE_TO_SOCKET:
-    case BIDE_IO_CONNECT:
-        return BIDE_IO_OUTPUT;
-    case BIDE_IO_WRITE:
-        return operation->arguments.bytes.offset < 0 ? BIDE_IO_OUTPUT : BIDE_IO_FREE;
-    case BIDE_IO_WRITE_VECTOR:
-        return operation->arguments.vector.offset < 0 ? BIDE_IO_OUTPUT : BIDE_IO_FREE;
-    default:
-        return BIDE_IO_FREE;
-    }
+    return io_direction(operation);
 }
 
 void bide_io_enlist(bide_io *io, bide_io_operation *operation)
@@ -217,7 +193,7 @@ void io_line_up(bide_io *io, bide_io_operation *operation)
     io->in_flight++;
     if (operation->descriptor == NULL)
         return;
-    bide_io_line_ *line = &operation->descriptor->lines[bide_io_direction(operation)];
+    bide_io_line_ *line = &operation->descriptor->lines[io_direction(operation)];
     operation->next = NULL;
     operation->previous = line->first != NULL ? line->last : NULL;
     if (line->first == NULL)
@@ -234,7 +210,7 @@ void bide_io_take_out(bide_io *io, bide_io_operation *operation)
         io_pool_leave(operation);
     if (operation->descriptor == NULL)
         return;
-    bide_io_line_ *line = &operation->descriptor->lines[bide_io_direction(operation)];
+    bide_io_line_ *line = &operation->descriptor->lines[io_direction(operation)];
     if (operation->previous != NULL)
         operation->previous->next = operation->next;
     else

@@ -4,7 +4,9 @@
 
 #include "bide/extend/io.h"
 
+#include <errno.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 /* What the kernel has written, and a sanitizer has not seen. */
 #if defined __has_feature
@@ -37,6 +39,42 @@ BIDE_INLINE bide_io_operation *io_file_init(bide_file_operation *file, const bid
     bide_io_operation_init(operation, ops, code, descriptor);
     operation->is_file = true;
     return operation;
+}
+
+/* bide_io_direction, in the files that call it for each operation. */
+BIDE_INLINE int io_direction(const bide_io_operation *operation)
+{
+    enum {
+        INPUT = 1 << BIDE_IO_RECEIVE | 1 << BIDE_IO_RECEIVE_LENT | 1 << BIDE_IO_RECEIVE_MESSAGE |
+                1 << BIDE_IO_RECEIVE_BATCH | 1 << BIDE_IO_ACCEPT,
+        OUTPUT = 1 << BIDE_IO_SEND | 1 << BIDE_IO_SEND_ZERO_COPY | 1 << BIDE_IO_SEND_MESSAGE |
+                 1 << BIDE_IO_SEND_BATCH | 1 << BIDE_IO_SPLICE_TO_SOCKET | 1 << BIDE_IO_CONNECT,
+    };
+    if (operation->code > BIDE_IO_SPLICE_TO_SOCKET) /* (the others are below 31) */
+        return BIDE_IO_FREE;
+    unsigned bit = 1u << operation->code;
+    if ((bit & INPUT) != 0)
+        return BIDE_IO_INPUT;
+    if ((bit & OUTPUT) != 0)
+        return BIDE_IO_OUTPUT;
+    int64_t offset = -1;
+    switch (operation->code) {
+    case BIDE_IO_READ:
+    case BIDE_IO_WRITE:
+        offset = operation->arguments.bytes.offset;
+        break;
+    case BIDE_IO_READ_VECTOR:
+    case BIDE_IO_WRITE_VECTOR:
+        offset = operation->arguments.vector.offset;
+        break;
+    default:
+        return BIDE_IO_FREE;
+    }
+    if (offset >= 0)
+        return BIDE_IO_FREE;
+    return operation->code == BIDE_IO_READ || operation->code == BIDE_IO_READ_VECTOR
+               ? BIDE_IO_INPUT
+               : BIDE_IO_OUTPUT;
 }
 
 /* Does the operation fill in its descriptor? */
@@ -74,11 +112,28 @@ void io_unread_directory(const bide_io_operation *operation);
 /* Opens the socket of a connect, for its call. 0, or a negative errno. */
 int io_open_to_connect(bide_io_operation *operation);
 
+/* The error of a call that returned -1. */
+BIDE_INLINE ptrdiff_t io_error(void)
+{
+    return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+}
+
 /* What is left of the bytes of an operation that is whole, or all. */
 BIDE_INLINE void *io_rest(const bide_io_operation *operation, size_t *size)
 {
     *size = operation->arguments.bytes.size - operation->count;
     return (char *)operation->arguments.bytes.data + operation->count;
+}
+
+/* The call of a plain receive or send, which never waits. */
+BIDE_INLINE ptrdiff_t io_move_bytes(bide_io_operation *operation)
+{
+    size_t size;
+    void *rest = io_rest(operation, &size);
+    int flags = operation->flags | MSG_DONTWAIT;
+    return operation->code == BIDE_IO_RECEIVE
+               ? recv(operation->descriptor->fd, rest, size, flags)
+               : send(operation->descriptor->fd, rest, size, flags | MSG_NOSIGNAL);
 }
 
 /* The same of vectors: those that are left; if it is in the middle of one, the rest of that alone. */

@@ -31,6 +31,9 @@
  *    socket is such a call too: as an entry it would go to a thread of the kernel's.
  * 8. A send without a copy completes twice: with its count, and when its bytes are needed no more. It
  *    is IN_RING until the second, so nothing ends before. The first says whether one follows.
+ * 9. A receive is tried before it is polled for, also after one that took less than it asked for. To
+ *    poll first saves a try where nothing has come. Where there are many connections most have
+ *    something by the time of the next entry, and with the poll come 20 at a time, not all.
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -44,6 +47,7 @@
 
 #include "bide/address.h"
 
+#include "../coroutine/observe.h"
 #include "../system/alone.h"
 #include "../system/descriptors.h"
 
@@ -75,9 +79,6 @@ enum {
     POLLING = IO_OWN << 6,
     FORGOTTEN = IO_OWN << 7,
 };
-
-/* Of a descriptor: the last receive took all there was. */
-enum { EMPTY = IO_BITS_OWN };
 
 /* What the end of a send without a copy says. */
 #define USAGE_COPIED (1u << 31)
@@ -188,8 +189,6 @@ static void prepare_bytes(struct io_uring_sqe *entry, const bide_io_operation *o
     case BIDE_IO_RECEIVE:
         io_uring_prep_recv(entry, fd, operation->arguments.bytes.data,
                            size_of(operation->arguments.bytes.size), operation->flags);
-        if ((operation->descriptor->bits & EMPTY) != 0)
-            entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
         break;
     case BIDE_IO_SEND_ZERO_COPY:
         io_uring_prep_send_zc(entry, fd, rest, size_of(size), MSG_NOSIGNAL | MSG_WAITALL,
@@ -566,7 +565,7 @@ static void put_poll(struct loop_uring *uring, bide_io_operation *operation)
 {
     struct io_uring_sqe *entry = new_entry(uring);
     io_uring_prep_poll_add(entry, operation->descriptor->fd,
-                           bide_io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT);
+                           io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT);
     set_data(entry, operation, OF_OPERATION);
     operation->state |= IN_RING | POLLING;
 }
@@ -614,7 +613,7 @@ static void note_written(const bide_io_operation *operation, ptrdiff_t result)
 static void take_out(bide_loop *loop, bide_io_operation *operation)
 {
     bide_descriptor *descriptor = operation->descriptor;
-    int direction = bide_io_direction(operation);
+    int direction = io_direction(operation);
     bide_io_take_out(&loop->io, operation);
     if (descriptor == NULL || direction == BIDE_IO_FREE)
         return;
@@ -687,13 +686,6 @@ static void completed(bide_loop *loop, bide_io_operation *operation, int result,
         return;
     if (operation->code == BIDE_IO_RECEIVE_LENT && (flags & IORING_CQE_F_BUFFER) != 0)
         take_buffer(operation, result, flags);
-    if (operation->code == BIDE_IO_RECEIVE && (operation->state & POLLING) == 0) {
-        bool more = (flags & IORING_CQE_F_SOCK_NONEMPTY) != 0 || result <= 0;
-        if (more)
-            operation->descriptor->bits &= ~(unsigned)EMPTY;
-        else
-            operation->descriptor->bits |= EMPTY;
-    }
     if ((operation->state & CANCEL_SENT) != 0) { /* 1 */
         operation->state |= KNOWN;
         operation->status = result;
@@ -720,12 +712,16 @@ static void loop_completed(bide_loop *loop)
         bide_descriptor_lower_(loop->run.fd);
 }
 
-/* Goes through what has completed. */
+/*
+ * Goes through what has completed, as much of it as a turn may. (Where nothing has, a peek would enter
+ * the kernel for a few more, before what was begun is submitted.)
+ */
 static void reap(bide_loop *loop)
 {
     struct loop_uring *uring = loop->uring;
     struct io_uring_cqe *entry;
-    while (io_uring_peek_cqe(&uring->ring, &entry) == 0) {
+    for (int i = 0; i < LOOP_TURN && io_uring_cq_ready(&uring->ring) != 0; i++) {
+        io_uring_peek_cqe(&uring->ring, &entry);
         bide_io_operation *operation =
             (bide_io_operation *)(void *)(uintptr_t)(entry->user_data & ~(uint64_t)KINDS);
         unsigned kind = (unsigned)(entry->user_data & KINDS);
@@ -808,7 +804,9 @@ static void sleep_for_completions(bide_run_loop *run)
         return;
     arm(loop);
     loop->counts.sleeps++;
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     wait_for_one(loop->uring, run->deadline);
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);
     reap(loop);
 }
@@ -833,7 +831,7 @@ static void enter(bide_run_loop *run)
 /* Those behind it in a line wait for it: 6 */
 static bool is_first(const bide_io_operation *operation)
 {
-    int direction = bide_io_direction(operation);
+    int direction = io_direction(operation);
     return operation->descriptor == NULL || direction == BIDE_IO_FREE ||
            operation->descriptor->lines[direction].first == operation;
 }
@@ -864,7 +862,7 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
         }
     }
     if (is_tried_first(operation) &&
-        operation->descriptor->lines[bide_io_direction(operation)].first == NULL &&
+        operation->descriptor->lines[io_direction(operation)].first == NULL &&
         is_done_by_calls(operation))
         return frame;
     bide_io_enlist(io, operation);

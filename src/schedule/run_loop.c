@@ -300,9 +300,7 @@ static void await_events(bide_run_loop *loop)
         if (loop->ready.first != NULL)
             return;
     }
-    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     loop->events->sleep(loop);
-    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
         loop->spins = BIDE_LOOP_EVENTS_LOOKS_;
     if (is_deadline_past(loop))

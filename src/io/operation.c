@@ -19,11 +19,14 @@
  */
 #include "bide/extend/io.h"
 
+#include "bide/socket.h"
+
 #include "../coroutine/observe.h"
 #include "../system/fork.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -329,9 +332,31 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
     return true;
 }
 
+/* Nobody knows of the descriptors that came with a message. */
+static void close_passed(struct msghdr *message)
+{
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = CMSG_NXTHDR(message, at)) {
+        if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = CMSG_LEN(0); i + sizeof(int) <= at->cmsg_len; i += sizeof(int)) {
+            int fd;
+            memcpy(&fd, (const char *)at + i, sizeof fd);
+            close(fd);
+        }
+    }
+    message->msg_controllen = 0;
+}
+
 void bide_io_give_back(bide_io_operation *operation)
 {
     switch (operation->code) {
+    case BIDE_IO_RECEIVE_MESSAGE:
+        close_passed(operation->arguments.message);
+        break;
+    case BIDE_IO_RECEIVE_BATCH:
+        for (size_t i = 0; i < operation->count; i++)
+            close_passed(&operation->arguments.batch.messages[i].header);
+        break;
     case BIDE_IO_ACCEPT:
         bide_close(operation->arguments.accept.accepted);
         break;

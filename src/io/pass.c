@@ -2,8 +2,8 @@
  * Descriptors that come from elsewhere.
  *
  * 1. A message that was received has the descriptors in its control data, until `resume` moves them to
- *    the caller's, or closes those for which there is no room. `withdraw` closes all that are in
- *    either place: then nobody will know of them.
+ *    the caller's, or closes those for which there is no room. `withdraw` closes the caller's, and
+ *    what is still in the message is given back as that of any message: nobody will know of them.
  * 2. The control data are zero before: a message that never came has none in them.
  */
 #define _GNU_SOURCE
@@ -130,9 +130,6 @@ static bool receive_withdraw(bide_awaiter *awaiter)
     bool was_waiting = bide_io_withdraw(awaiter);
     while (pass->passed != 0) /* `resume` has moved them, for a coroutine that will not know */
         close(pass->descriptors[--pass->passed]);
-    pass->room = 0;
-    if (pass->operation.status == 0)
-        take_control(pass);
     return was_waiting;
 }
 

@@ -141,25 +141,117 @@ static void a_wait_that_ends_early_loses_and_leaks_nothing(void **state)
     }
 }
 
+/* A receiver of descriptors, by each operation that can be one. */
+struct receiver {
+    bide_pass_operation pass;
+    bide_io_operation operation;
+    bide_message message;
+    struct iovec bytes;
+    size_t control[CMSG_SPACE(sizeof(int) * 4) / sizeof(size_t)];
+};
+
+enum { BY_DESCRIPTORS, BY_MESSAGE, BY_BATCH, RECEIVERS };
+
+static bide_awaiter *begin_receiver(fixture *f, struct receiver *it, int by)
+{
+    memset(it, 0, sizeof *it);
+    it->bytes = (struct iovec){f->buffer, sizeof f->buffer};
+    bide_message_init(&it->message, &it->bytes, NULL);
+    it->message.header.msg_control = it->control;
+    it->message.header.msg_controllen = sizeof it->control;
+    if (by == BY_DESCRIPTORS)
+        return bide_receive_descriptors(&it->pass, &f->one, f->buffer, sizeof f->buffer, f->got, 4);
+    if (by == BY_MESSAGE)
+        return bide_recvmsg(&it->operation, &f->one, &it->message.header, 0);
+    return bide_recv_batch(&it->operation, &f->one, &it->message, 1);
+}
+
+/* Closes what a receiver that knows has got. */
+static void close_received(fixture *f, struct receiver *it, int by)
+{
+    struct cmsghdr *header = CMSG_FIRSTHDR(&it->message.header);
+    if (by == BY_DESCRIPTORS) {
+        for (unsigned i = 0; i < it->pass.passed; i++)
+            close(f->got[i]);
+        return;
+    }
+    assert_non_null(header);
+    for (size_t at = CMSG_LEN(0); at < header->cmsg_len; at += sizeof(int)) {
+        int fd;
+        memcpy(&fd, (char *)header + at, sizeof fd);
+        close(fd);
+    }
+}
+
+/* Woken by a byte, it destroys the receiver, which was woken by what came next. */
+struct destroyer {
+    bide_task task;
+    bide_io_operation operation;
+    bide_descriptor wakes, writes;
+    struct runner *victim;
+    char byte;
+};
+
+bide_coroutine(destroyer_body)
+{
+    bide_begin(destroyer_body, struct destroyer * self);
+    bide_try(bide_recv(&self->operation, &self->wakes, &self->byte, 1));
+    bide_destroy(&self->victim->task.frame);
+    bide_end();
+}
+
+struct both {
+    fixture *fixture;
+    struct destroyer *destroyer;
+};
+
+/* (the loop looks at neither in between) */
+static void send_both(void *both_)
+{
+    struct both *both = both_;
+    int fds[3] = {0, 0, 0};
+    struct iovec bytes = {"x", 1};
+    size_t control[CMSG_SPACE(sizeof fds) / sizeof(size_t)] = {0};
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = CMSG_SPACE(sizeof fds)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof fds);
+    memcpy(CMSG_DATA(header), fds, sizeof fds);
+    assert_int_equal(write(both->destroyer->writes.fd, "x", 1), 1);
+    assert_int_equal(sendmsg(both->fixture->other.fd, &message, 0), 1);
+}
+
 /* The message has come, and the receiver is destroyed before it knows: its descriptors are closed. */
 static void one_that_is_destroyed_after_it_was_done_leaks_nothing(void **state)
 {
     world *w = world_of(state);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 8 * RECEIVERS; i++) {
         fixture *f = begin_fixture(w);
+        int by = i % RECEIVERS;
+        struct receiver receiver;
+        struct destroyer destroyer = {.victim = &f->runner};
+        struct both both = {f, &destroyer};
+        bide_spawned spawned;
+        bide_event_waiter wait;
+        assert_int_equal(
+            world_wait(w, bide_socket_pair(&f->helper, &destroyer.wakes, &destroyer.writes)), 0);
         int before = count_descriptors();
-        bide_pass_operation receiver;
-        start(w, &f->runner,
-              bide_receive_descriptors(&receiver, &f->one, f->buffer, sizeof f->buffer, f->got, 4));
+        bide_spawn(&spawned, w->context, bide_task_init(&destroyer.task, &destroyer_body));
         turn(w);
-        assert_int_equal(send_some(f, 3), 0);
-        if (i % 2 != 0)
-            turn(w);
-        destroy(w, &f->runner);
-        for (unsigned n = 0; f->runner.has_ended && n < receiver.passed; n++)
-            close(f->got[n]);
+        start(w, &f->runner, begin_receiver(f, &receiver, by));
+        turn(w);
+        call_inside(w, send_both, &both);
+        assert_int_equal(world_wait(w, bide_event_wait(&wait, &spawned.ended)), 0);
+        if (f->runner.has_ended)
+            close_received(f, &receiver, by);
         bide_close(&f->one); /* (with what was not received) */
         assert_int_equal(count_descriptors(), before - 1);
+        bide_close(&destroyer.wakes);
+        bide_close(&destroyer.writes);
         end_fixture(f);
     }
 }

@@ -86,7 +86,7 @@ static void *server_listen_and_run(void *argument)
 /* A number up to `most`, or the program ends. */
 static unsigned number(const char *text, unsigned most)
 {
-    char *end;
+    char *end = NULL;
     errno = 0;
     unsigned long value = text != NULL ? strtoul(text, &end, 10) : 0;
     if (text == NULL || end == text || *end != '\0' || errno != 0 || value > most) {

@@ -12,8 +12,9 @@
  *    gate of the wait is shut until the io's thread has said that the operation has left (stop.h,
  *    5a), so the operation stays, also if it ends before the mail comes.
  * 2. The push that finds the list empty posts the mail. The mail takes the list when it runs, and is
- *    in no queue then; so whoever finds the list empty afterwards may post it again. If the push
- *    finds something, the mail is posted, or about to be, and has not taken the list yet.
+ *    in no queue then; so whoever finds the list empty afterwards may post it again. That one writes
+ *    the mail's frame anew, and its push acquires what the take released: the mail was read before.
+ *    If the push finds something, the mail is posted, or about to be, and has not taken the list yet.
  * 3. An operation ends once: `end_waiting` is called by the table alone, which has it in one place.
  *    The table calls it when it has no use for the memory any more.
  */
@@ -39,8 +40,8 @@ static bide_next mail_step(bide_frame *frame, unsigned depth)
 {
     bide_io *io = bide_container_of(frame, bide_io, mail);
     (void)depth;
-    /* acquire: 1 */
-    bide_awaiter *named = (bide_awaiter *)bide_atomic_exchange(&io->leaving, 0, acquire);
+    /* acquire: 1. release: 2, partner is the next push */
+    bide_awaiter *named = (bide_awaiter *)bide_atomic_exchange(&io->leaving, 0, acq_rel);
     while (named != NULL) {
         bide_awaiter *awaiter = named;
         bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
@@ -155,9 +156,10 @@ void bide_io_cancel(bide_awaiter *awaiter)
     uintptr_t newest = bide_atomic_load(&io->leaving, relaxed);
     do {
         *link = (bide_awaiter *)newest;
-    } while (!bide_atomic_compare_exchange_weak(&io->leaving, &newest, (uintptr_t)awaiter, release,
-                                                relaxed)); /* 1 */
-    if (newest == 0) {                                     /* 2 */
+        /* release: 1. acquire: 2 */
+    } while (!bide_atomic_compare_exchange_weak(&io->leaving, &newest, (uintptr_t)awaiter, acq_rel,
+                                                relaxed));
+    if (newest == 0) {
         bide_frame_init_in(&io->mail, &mail_point, &io->context);
         io->mail.awaiter.frame = &io->mail;
         io->scheduler->post(io->scheduler, &io->mail.awaiter, &io->mail.awaiter);

@@ -5,6 +5,7 @@
  *     uring            an io_uring; the tests are skipped where it is refused
  *     uring-polls      the same as on kernels that cannot wait on a word in a ring
  *     epoll
+ *     any              what the library chooses
  */
 #ifndef BIDE_TESTS_IO_WORLD_H
 #define BIDE_TESTS_IO_WORLD_H
@@ -54,7 +55,9 @@ static inline int world_wait(world *world, bide_awaiter *awaiter)
 static inline int world_begin(void **state)
 {
     static world only;
-    bide_loop_options options = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING};
+    bide_loop_options options = {.kind = world_is("any")     ? BIDE_LOOP_ANY
+                                         : world_is("epoll") ? BIDE_LOOP_EPOLL
+                                                             : BIDE_LOOP_URING};
     setenv("BIDE_IO_WITHOUT", world_is("uring-polls") ? "futex" : "", 1);
     only.descriptors = count_descriptors();
     int status = bide_loop_create(&only.loop, &options);

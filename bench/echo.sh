@@ -19,74 +19,20 @@ if ! [ -x "$client" ]; then
 fi
 ulimit -n "$(ulimit -H -n)"
 
-asio() {
-    src=bench/peers/echo_asio.cpp
-    out=build/bench/peers-asio
-    if ! command -v g++ >/dev/null 2>&1 ||
-        { [ ! -f /usr/include/asio.hpp ] && [ ! -f /usr/include/boost/asio.hpp ]; }; then
-        echo "echo.sh: asio is skipped: g++ or Asio (libasio-dev, libboost-dev) is missing" >&2
-        return 0
-    fi
-    if [ ! -f "$out/echo" ] || [ "$src" -nt "$out/echo" ]; then
-        mkdir -p "$out"
-        g++ -std=c++20 -O2 -DNDEBUG -pthread -o "$out/echo" "$src" >&2
-    fi
-    echo "$out/echo"
-}
-
-# The program of a subject, with what stands before its --port.
-program() {
-    case $1 in
-    bide-*) built build/examples/echo "env BIDE_IO=${1#bide-}" ;;
-    raw-epoll) built build/bench/echo_raw_epoll ;;
-    raw-uring) built build/bench/echo_raw_uring ;;
-    libuv) built build/bench/echo_uv ;;
-    asio) asio ;;
-    go) sh bench/peers/go.sh echo ;;
-    tokio) sh bench/peers/rust.sh echo tokio ;;
-    *) echo "echo.sh: there is no subject $1" >&2 ;;
-    esac
-}
-
-built() {
-    if [ -x "$1" ]; then
-        echo "${2-} $1"
-    else
-        echo "echo.sh: $1 is not built, so its subject is skipped" >&2
-    fi
-}
+. bench/servers.sh
 
 folder=$(mktemp -d)
-server=
-stop() {
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    [ -z "$server" ] || wait "$server" 2>/dev/null || true
-    server=
-}
 trap 'stop; rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 mkfifo "$folder/line"
 
 # turn SUBJECT CONNECTIONS SIZE: one line of the client's, or none when the server does not run.
 turn() {
-    threads=
-    case $1 in bide-*) threads='--threads 1' ;; esac
-    # shellcheck disable=SC2046,SC2086 # a program and its arguments
-    taskset -c 0 $(cat "$folder/$1") --port 0 $threads >"$folder/line" </dev/null &
-    server=$!
-    exec 3<"$folder/line"
-    line=
-    read -r line <&3 || true
+    start "$1" "$folder"
     if [ -n "$line" ]; then
         timeout 20 taskset -c 1 "$client" "${line##* }" "$2" "$3" 0.15 "$seconds" "$server" || true
     fi
     stop
-    exec 3<&-
-}
-
-# Column $2 of the file: its median.
-median() {
-    cut -d ' ' -f "$2" "$1" | sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
 }
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll raw-uring raw-epoll libuv asio go tokio

@@ -24,6 +24,16 @@ scripted() {
     return 1
 }
 
+# Whether it is a program that a script runs: NAME_PROGRAM, and bench/NAME.sh is there.
+of_a_script() {
+    local name=$1
+    while [ "$name" != "${name%_*}" ]; do
+        name=${name%_*}
+        [ ! -f "bench/$name.sh" ] || return 0
+    done
+    return 1
+}
+
 # Keeps on stdout only the lines that are JSON objects.
 only_json() {
     local line
@@ -70,8 +80,8 @@ ran=0
 for path in build/bench/* bench/*.sh; do
     name=${path##*/}
     name=${name%.sh}
-    if [ -f "bench/${name%%_*}.sh" ] && [ "$name" != "${name%%_*}" ]; then
-        continue # a program of that script's
+    if [ ! -f "bench/$name.sh" ] && of_a_script "$name"; then
+        continue
     fi
     if known "$name"; then
         run "$name"

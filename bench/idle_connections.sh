@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Connections that are idle: what each takes of the server's own memory, and what all of them take of its processor. JSON
+# lines on stdout: bytes each; microseconds of processor time in so many seconds; and how often its threads ran.
+# Usage: bench/idle_connections.sh [SUBJECT...]; IDLE_COUNT and IDLE_SECONDS in the environment.
+set -eu
+
+cd "$(dirname "$0")/.."
+client=build/bench/idle_connections_client
+if ! command -v taskset >/dev/null 2>&1 || ! [ -x "$client" ]; then
+    echo "idle_connections.sh: skipped: taskset is missing, or $client is not built" >&2
+    exit 0
+fi
+ulimit -n "$(ulimit -H -n)"
+count=${IDLE_COUNT:-10000}
+seconds=${IDLE_SECONDS:-10}
+[ "$(ulimit -n)" -gt $((count + 200)) ] || count=$(($(ulimit -n) - 200))
+
+. bench/servers.sh
+
+folder=$(mktemp -d)
+trap 'stop; rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+mkfifo "$folder/line"
+
+[ $# -gt 0 ] || set -- bide-uring bide-epoll raw-uring raw-epoll libuv asio go tokio
+status=0
+for subject; do
+    case $subject in
+    bide-*) built build/bench/idle_connections_bide "env BIDE_IO=${subject#bide-}" ;;
+    *) program "$subject" ;;
+    esac >"$folder/$subject"
+    [ -s "$folder/$subject" ] || continue
+    start "$subject" "$folder"
+    if [ -z "$line" ] ||
+        ! timeout 120 taskset -c 1 "$client" "${line##* }" "$count" "$seconds" "$server" >"$folder/figures"; then
+        echo "idle_connections.sh: $subject failed" >&2
+        status=1
+    else
+        read -r _ each _ processor _ switches <"$folder/figures"
+        params="\"connections\": $count"
+        printf '{"bench": "idle_connections", "subject": "%s", "value": %s, "unit": "bytes", "params": {%s}}\n' \
+            "$subject" "$each" "$params"
+        params="$params, \"seconds\": $seconds"
+        printf '{"bench": "idle_connections", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "processor"}}\n' \
+            "$subject" "$processor" "$params"
+        printf '{"bench": "idle_connections", "subject": "%s", "value": %s, "unit": "times", "params": {%s, "of": "runs"}}\n' \
+            "$subject" "$switches" "$params"
+    fi
+    stop
+done
+exit "$status"

@@ -38,6 +38,7 @@
 #include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
 #include "bide/loop.h"
+#include "bide/names.h"     /* look-ups, and connecting by name */
 #include "bide/pass.h"      /* descriptors to and from other processes */
 #include "bide/send_file.h" /* a file to a socket */
 #include "bide/server.h"    /* a coroutine for each connection */

@@ -63,8 +63,11 @@ void awaits_nothing(void)
     bide_receive_lent(0, 0, 0);                                         // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE
+    bide_connect_any(0, 0, 0, 0, 0);                                    // HERE
+    bide_connect_by_name(0, 0, 0, 0, 0);                                // HERE
     bide_listen(0, 0, 0, 0);                                            // HERE
     bide_listen_with(0, 0, 0, 0, 0);                                    // HERE
+    bide_look_up(0, 0, 0, 0);                                           // HERE
     bide_recv(0, 0, 0, 0);                                              // HERE
     bide_recv_from(0, 0, 0, 0, 0);                                      // HERE
     bide_recvmsg(0, 0, 0, 0);                                           // HERE

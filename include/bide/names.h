@@ -1,0 +1,174 @@
+/*
+ * Names of hosts: what addresses they have, and connecting by name. Floor: io.
+ *
+ *     bide_names *names;
+ *     bide_names_create(&names, NULL);                     // threads of its own
+ *
+ *     bide_try(bide_connect_by_name(&self->connect, &self->socket, names, "example.org", 80));
+ *
+ *     bide_try(bide_look_up(&self->look_up, names, "example.org", 80));
+ *     for (unsigned i = 0; i < self->look_up.count; i++)
+ *         use(&self->look_up.addresses[i]);
+ *
+ * The system looks names up (getaddrinfo: its files, its resolvers, in the order that it is set up
+ * for), which blocks. That is done on threads that nothing else uses: a resolver that does not
+ * answer delays no file, and no loop. A look-up that is cut short ends at once; its call goes on
+ * where it is, and nobody has its answer.
+ *
+ * To connect, addresses are tried one after the other, of both families in turn. Each has a quarter
+ * of a second before the next begins beside it, and a failure begins the next at once. The first
+ * that connects is taken, and the others end without a trace (RFC 8305, "Happy Eyeballs").
+ *
+ * Why it is right: src/io/names.c, src/io/connect_by_name.c.
+ */
+#ifndef BIDE_NAMES_H
+#define BIDE_NAMES_H
+
+#include "bide/address.h"
+#include "bide/auto_event.h"
+#include "bide/blocking.h"
+#include "bide/deadline.h"
+#include "bide/event.h"
+#include "bide/scope.h"
+#include "bide/socket.h"
+#include "bide/task.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* Who looks names up. */
+typedef struct bide_names bide_names;
+
+/* How it is made. All zero is a good beginning. */
+typedef struct bide_names_options {
+    unsigned threads; /* at most; 0: 4. So many names are looked up at once, and others wait. */
+} bide_names_options;
+
+/*
+ * Makes one; `options` may be NULL. Threads are started when they are needed.
+ * Threads: any. Errors: -ENOMEM, -EINVAL, and those of bide_blocking_create_with. Progress: blocks.
+ */
+int bide_names_create(bide_names **names, const bide_names_options *options);
+
+/*
+ * Ends its threads, once the calls that they are in have returned, and frees it. Nobody waits for a
+ * look-up.
+ * Threads: any, but not in a look-up's. Progress: blocks for as long as the system's calls.
+ */
+void bide_names_destroy(bide_names *names);
+
+/* A look-up has at most so many addresses; the system's first ones. */
+enum { BIDE_LOOK_UP_MOST = 16 };
+
+/* One look-up. The caller's memory until it has ended; then what it found. */
+typedef struct bide_look_up_operation {
+    bide_task task;
+    bide_address addresses[BIDE_LOOK_UP_MOST]; /* in the system's order, each once */
+    unsigned count;
+
+    /* of the operation */
+    bide_names *names;
+    const char *host;
+    uint16_t port;
+    struct bide_look_up_request_ *request;
+    bide_event_waiter wait;
+    int status;
+} bide_look_up_operation;
+
+/*
+ * Looks up the addresses of `host`, and gives them `port`. An IP address in digits needs no look-up
+ * and is the result. `host` stays until it has ended.
+ * Threads: any. Errors: -ENOENT (there is no such name, or it has no address), -EAGAIN (no resolver
+ * answers, or no thread can be had), -EREMOTEIO (a resolver says that it failed), -EINVAL (`host`
+ * is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system; -ECANCELED,
+ * -ETIMEDOUT. Suspends: unless it is an IP address. Cancel-safe: yes. Progress: that of the system's
+ * call, on another thread.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_look_up(bide_look_up_operation *operation, bide_names *names, const char *host,
+                           uint16_t port);
+
+/* One address that is tried. Of the operation. */
+typedef struct bide_connect_attempt_ {
+    bide_task task;
+    bide_branch branch;
+    struct bide_connect_any_operation *all;
+    bide_io_operation connect;
+    bide_descriptor socket;
+    const bide_address *address;
+    int status;
+} bide_connect_attempt_;
+
+/* What begins them. Of the operation. */
+typedef struct bide_connect_pacer_ {
+    bide_task task;
+    bide_branch branch;
+    struct bide_connect_any_operation *all;
+    bide_auto_event_waiter wait;
+    bide_with_deadline_operation limited;
+} bide_connect_pacer_;
+
+/* So many addresses are tried at most: the first ones, of both families in turn. */
+enum { BIDE_CONNECT_MOST = 8 };
+
+/* The caller's memory until it has ended. */
+typedef struct bide_connect_any_operation {
+    bide_task task;
+    unsigned connected; /* if it has ended with 0: which of the addresses it was */
+
+    /* of the operation */
+    bide_descriptor *connection;
+    const bide_address *addresses;
+    unsigned count;
+    uint64_t stagger;
+    bide_connect_attempt_ attempts[BIDE_CONNECT_MOST];
+    unsigned order[BIDE_CONNECT_MOST];
+    unsigned most, begun, failed;
+    bide_connect_attempt_ *winner;
+    bide_connect_pacer_ pacer;
+    bide_scope scope;
+    bide_auto_event news;
+} bide_connect_any_operation;
+
+/* How long an attempt has before the next begins, in nanoseconds. */
+#define BIDE_CONNECT_STAGGER UINT64_C(250000000)
+
+/*
+ * Connects to whichever of `count` addresses answers first. The first is tried first, and then one
+ * of the other family, if there is one, and so on in turn; `stagger` nanoseconds after one has begun
+ * the next does, or as soon as one has failed; 0: BIDE_CONNECT_STAGGER. The addresses stay where
+ * they are until it has ended. `connection` is opened, and its struct must stay.
+ * Threads: the loop's. Errors: -EINVAL (there are no addresses); if none can be connected to, that
+ * of the address that was tried first; -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: always.
+ * Cancel-safe: yes, nothing is left open. Progress: that of the system's calls.
+ * Source: RFC 8305, 4 and 5.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_connect_any(bide_connect_any_operation *operation, bide_descriptor *connection,
+                               const bide_address *addresses, unsigned count, uint64_t stagger);
+
+/* The caller's memory until it has ended. */
+typedef struct bide_connect_by_name_operation {
+    bide_task task;
+    bide_look_up_operation look_up;
+    bide_connect_any_operation connect;
+
+    /* of the operation */
+    bide_descriptor *connection;
+    bide_names *names;
+    const char *host;
+    uint16_t port;
+} bide_connect_by_name_operation;
+
+/*
+ * Looks `host` up, and connects to whichever of its addresses answers first.
+ * Threads: the loop's. Errors: those of bide_look_up and bide_connect_any. Suspends: always.
+ * Cancel-safe: yes, nothing is left open. Progress: that of the two.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_connect_by_name(bide_connect_by_name_operation *operation,
+                                   bide_descriptor *connection, bide_names *names, const char *host,
+                                   uint16_t port);
+
+BIDE_EXTERN_C_END
+
+#endif

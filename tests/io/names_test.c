@@ -1,0 +1,459 @@
+/*
+ * Names: what the system finds for them, how a look-up ends early while its call goes on, and connecting to whichever of
+ * several addresses answers first. The system's getaddrinfo is the test's own.
+ */
+#define _GNU_SOURCE
+#include "runner.h"
+
+#include <netdb.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- The system's look-up ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_held; /* calls wait until it is false */
+    unsigned begun, ended;
+    int error; /* what calls return, and set errno to if it is EAI_SYSTEM */
+    const char *addresses[20];
+} resolver = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static struct addrinfo *make(const char *text)
+{
+    struct addrinfo *it = calloc(1, sizeof *it);
+    bide_address address;
+    assert_non_null(it);
+    assert_int_equal(bide_address_ip(&address, text, 0), 0);
+    it->ai_family = address.any.generic.sa_family;
+    it->ai_addrlen = address.length;
+    it->ai_addr = malloc(address.length);
+    assert_non_null(it->ai_addr);
+    memcpy(it->ai_addr, &address.any, address.length);
+    return it;
+}
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *wanted,
+                       struct addrinfo **found);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *wanted,
+                       struct addrinfo **found)
+{
+    struct addrinfo **link = found;
+    (void)service;
+    (void)wanted;
+    pthread_mutex_lock(&resolver.lock);
+    resolver.begun++;
+    pthread_cond_broadcast(&resolver.changed);
+    while (resolver.is_held)
+        pthread_cond_wait(&resolver.changed, &resolver.lock);
+    int error = strcmp(host, "nowhere.test") == 0 ? EAI_NONAME : resolver.error;
+    if (error == 0) {
+        for (int i = 0; resolver.addresses[i] != NULL; i++, link = &(*link)->ai_next)
+            *link = make(resolver.addresses[i]);
+    }
+    resolver.ended++;
+    pthread_cond_broadcast(&resolver.changed);
+    pthread_mutex_unlock(&resolver.lock);
+    errno = ENFILE;
+    return error;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *found);
+void __wrap_freeaddrinfo(struct addrinfo *found)
+{
+    while (found != NULL) {
+        struct addrinfo *next = found->ai_next;
+        free(found->ai_addr);
+        free(found);
+        found = next;
+    }
+}
+
+static void hold(bool held)
+{
+    pthread_mutex_lock(&resolver.lock);
+    resolver.is_held = held;
+    pthread_cond_broadcast(&resolver.changed);
+    pthread_mutex_unlock(&resolver.lock);
+}
+
+static void wait_for_calls(const unsigned *count, unsigned number)
+{
+    pthread_mutex_lock(&resolver.lock);
+    while (*count < number)
+        pthread_cond_wait(&resolver.changed, &resolver.lock);
+    pthread_mutex_unlock(&resolver.lock);
+}
+
+static void answer(int error, const char *const *addresses)
+{
+    int count = 0;
+    resolver.begun = resolver.ended = 0;
+    resolver.is_held = false;
+    resolver.error = error;
+    for (; addresses != NULL && addresses[count] != NULL; count++)
+        resolver.addresses[count] = addresses[count];
+    resolver.addresses[count] = NULL;
+}
+
+static const char *const both[] = {"::1", "127.0.0.1", NULL};
+
+static bide_names *make_names(unsigned threads)
+{
+    bide_names *names;
+    bide_names_options options = {.threads = threads};
+    assert_int_equal(bide_names_create(&names, &options), 0);
+    return names;
+}
+
+/* ---- Look-ups ---- */
+
+static void a_name_has_its_addresses(void **state)
+{
+    world *w = world_of(state);
+    bide_names *names = make_names(0);
+    bide_look_up_operation it;
+    bide_address expected;
+    static const char *const twice[] = {"::1", "127.0.0.1", "::1", "127.0.0.1", NULL};
+    answer(0, twice);
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, "host.test", 80)), 0);
+    assert_int_equal(it.count, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        bide_address_ip(&expected, twice[i], 80);
+        assert_int_equal(it.addresses[i].length, expected.length);
+        assert_memory_equal(&it.addresses[i].any, &expected.any, expected.length);
+    }
+    bide_names_destroy(names);
+}
+
+static void digits_need_no_look_up(void **state)
+{
+    world *w = world_of(state);
+    bide_names *names = make_names(1);
+    bide_look_up_operation it;
+    answer(EAI_FAIL, NULL);
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, "127.0.0.1", 80)), 0);
+    assert_int_equal(it.count, 1);
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, "[::1]", 80)), 0);
+    assert_int_equal(it.addresses[0].any.generic.sa_family, AF_INET6);
+    assert_int_equal(resolver.begun, 0);
+    bide_names_destroy(names);
+}
+
+static void each_failure_has_its_error(void **state)
+{
+    static const struct {
+        int error, status;
+    } cases[] = {{EAI_NONAME, -ENOENT}, {EAI_AGAIN, -EAGAIN},   {EAI_FAIL, -EREMOTEIO},
+                 {EAI_MEMORY, -ENOMEM}, {EAI_SYSTEM, -ENFILE}, {EAI_FAMILY, -EINVAL},
+                 {0, -ENOENT /* no address */}};
+    world *w = world_of(state);
+    bide_names *names = make_names(1);
+    bide_look_up_operation it;
+    char longest[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        answer(cases[i].error, NULL);
+        assert_int_equal(world_wait(w, bide_look_up(&it, names, "host.test", 80)),
+                         cases[i].status);
+        assert_int_equal(it.count, 0);
+    }
+    memset(longest, 'a', 254);
+    longest[254] = '\0';
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, longest, 80)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, "", 80)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, NULL, 80)), -EINVAL);
+    longest[253] = '\0';
+    answer(0, both);
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, longest, 80)), 0);
+    bide_names_destroy(names);
+}
+
+static void no_more_addresses_than_there_is_room_for(void **state)
+{
+    static const char *const many[] = {
+        "10.0.0.1",  "10.0.0.2",  "10.0.0.3",  "10.0.0.4",  "10.0.0.5",  "10.0.0.6", "10.0.0.7",
+        "10.0.0.8",  "10.0.0.9",  "10.0.0.10", "10.0.0.11", "10.0.0.12", "10.0.0.13",
+        "10.0.0.14", "10.0.0.15", "10.0.0.16", "10.0.0.17", "10.0.0.18", NULL};
+    world *w = world_of(state);
+    bide_names *names = make_names(1);
+    bide_look_up_operation it;
+    answer(0, many);
+    assert_int_equal(world_wait(w, bide_look_up(&it, names, "host.test", 80)), 0);
+    assert_int_equal(it.count, BIDE_LOOK_UP_MOST);
+    bide_names_destroy(names);
+}
+
+/* The call is under way, or waits for a thread, when its operation ends; and ends when nobody waits. */
+static void a_look_up_is_cut_short(void **state)
+{
+    world *w = world_of(state);
+    for (int how = 0; how < CLOSE; how++) {
+        for (int is_queued = 0; is_queued < 2; is_queued++) {
+            bide_names *names = make_names(1);
+            struct runner first, second;
+            bide_look_up_operation one, other;
+            answer(0, both);
+            hold(true);
+            begin_by(w, &first, bide_look_up(&one, names, "host.test", 80), how);
+            turn(w);
+            wait_for_calls(&resolver.begun, 1);
+            if (is_queued) {
+                begin_by(w, &second, bide_look_up(&other, names, "other.test", 80), how);
+                turn(w);
+                end_by(w, &second, NULL, how);
+            }
+            turn(w);
+            end_by(w, &first, NULL, how);
+            hold(false);
+            bide_names_destroy(names);
+            assert_int_equal(resolver.ended, resolver.begun);
+        }
+    }
+}
+
+static void files_do_not_wait_for_names(void **state)
+{
+    world *w = world_of(state);
+    bide_names *names = make_names(2);
+    struct runner runners[2];
+    bide_look_up_operation look_ups[2];
+    bide_file_operation open;
+    bide_descriptor file;
+    answer(0, both);
+    hold(true);
+    for (int i = 0; i < 2; i++)
+        begin(w, &runners[i], bide_look_up(&look_ups[i], names, "host.test", 80));
+    assert_int_equal(world_wait(w, bide_open(&open, &file, "/dev/null", 0, 0)), 0);
+    bide_close(&file);
+    hold(false);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(end(w, &runners[i]), 0);
+    bide_names_destroy(names);
+}
+
+/* ---- Connecting ---- */
+
+typedef struct fixture {
+    world *world;
+    bide_descriptor listeners[2]; /* of both families */
+    bide_descriptor full;         /* does not answer: its line of connections is full */
+    int fillers[8];
+    bide_address answers[2], refuses, silent;
+    bide_descriptor connection, accepted;
+    bide_io_operation operation;
+    bide_connect_any_operation connect;
+} fixture;
+
+static void listen_on(fixture *f, bide_descriptor *listener, const char *ip, int backlog,
+                      bide_address *address)
+{
+    assert_int_equal(bide_address_ip(address, ip, 0), 0);
+    assert_int_equal(
+        world_wait(f->world, bide_listen(&f->operation, listener, address, backlog)), 0);
+    assert_int_equal(bide_local_address(listener, address), 0);
+}
+
+static fixture *begin_fixture(world *world)
+{
+    fixture *f = calloc(1, sizeof *f);
+    bide_descriptor gone;
+    assert_non_null(f);
+    f->world = world;
+    listen_on(f, &f->listeners[0], "127.0.0.1", 16, &f->answers[0]);
+    bide_descriptor_init_closed(&f->listeners[1]);
+    bide_address_ip(&f->answers[1], "::1", 0);
+    if (world_wait(world, bide_listen(&f->operation, &f->listeners[1], &f->answers[1], 16)) == 0)
+        assert_int_equal(bide_local_address(&f->listeners[1], &f->answers[1]), 0);
+    listen_on(f, &gone, "127.0.0.1", 1, &f->refuses);
+    bide_close(&gone);
+    listen_on(f, &f->full, "127.0.0.1", 0, &f->silent);
+    for (int i = 0; i < 8; i++) {
+        f->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)!connect(f->fillers[i], &f->silent.any.generic, f->silent.length);
+    }
+    bide_descriptor_init_closed(&f->accepted);
+    return f;
+}
+
+static void end_fixture(fixture *f)
+{
+    for (int i = 0; i < 2; i++)
+        bide_close(&f->listeners[i]);
+    bide_close(&f->full);
+    bide_close(&f->connection);
+    bide_close(&f->accepted);
+    for (int i = 0; i < 8; i++)
+        close(f->fillers[i]);
+    free(f);
+}
+
+/* It is connected, and can be used by its new place. */
+static void check_connection(fixture *f, int listener)
+{
+    char byte = 0;
+    assert_int_equal(
+        world_wait(f->world, bide_accept(&f->operation, &f->listeners[listener], &f->accepted, NULL)),
+        0);
+    assert_int_equal(world_wait(f->world, bide_send(&f->operation, &f->connection, "x", 1)), 0);
+    assert_int_equal(world_wait(f->world, bide_recv(&f->operation, &f->accepted, &byte, 1)), 0);
+    assert_int_equal(byte, 'x');
+    assert_int_equal(world_wait(f->world, bide_send(&f->operation, &f->accepted, "y", 1)), 0);
+    assert_int_equal(world_wait(f->world, bide_recv(&f->operation, &f->connection, &byte, 1)), 0);
+    assert_int_equal(byte, 'y');
+}
+
+enum { SHORT = 2000000 }; /* an attempt's time, in nanoseconds */
+
+static void the_first_that_answers_is_taken(void **state)
+{
+    enum { ANSWERS, REFUSES, SILENT, KINDS };
+    for (int number = 0; number < KINDS * KINDS * KINDS; number++) {
+        fixture *f = begin_fixture(world_of(state));
+        bide_address addresses[3];
+        int kinds[3] = {number % KINDS, number / KINDS % KINDS, number / KINDS / KINDS};
+        int answers = -1;
+        for (int i = 0; i < 3; i++) {
+            addresses[i] = kinds[i] == ANSWERS   ? f->answers[0]
+                           : kinds[i] == REFUSES ? f->refuses
+                                                 : f->silent;
+            if (kinds[i] == ANSWERS && answers < 0)
+                answers = i;
+        }
+        struct runner runner;
+        bool is_silent = kinds[0] == SILENT || kinds[1] == SILENT || kinds[2] == SILENT;
+        begin(f->world, &runner,
+              bide_connect_any(&f->connect, &f->connection, addresses, 3, is_silent ? SHORT : 0));
+        if (answers < 0 && is_silent) { /* nothing ends it but a request */
+            turn(f->world);
+            call_inside(f->world, stop, &runner);
+            assert_int_equal(end(f->world, &runner), -ECANCELED);
+            assert_false(bide_descriptor_is_open(&f->connection));
+        } else if (answers < 0) {
+            assert_int_equal(end(f->world, &runner), -ECONNREFUSED);
+            assert_false(bide_descriptor_is_open(&f->connection));
+        } else {
+            assert_int_equal(end(f->world, &runner), 0);
+            assert_int_equal(kinds[f->connect.connected], ANSWERS);
+            if (!is_silent) /* (beside a silent one they are begun soon after each other) */
+                assert_int_equal(f->connect.connected, answers);
+            check_connection(f, 0);
+        }
+        end_fixture(f);
+    }
+}
+
+static void families_are_tried_in_turn(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    if (!bide_descriptor_is_open(&f->listeners[1])) {
+        end_fixture(f);
+        skip();
+    }
+    /* three of one family that refuse stand before one of the other */
+    bide_address addresses[4] = {f->refuses, f->refuses, f->refuses, f->answers[1]};
+    assert_int_equal(world_wait(f->world, bide_connect_any(&f->connect, &f->connection, addresses,
+                                                           4, 0)),
+                     0);
+    assert_int_equal(f->connect.connected, 3);
+    assert_int_equal(f->connect.begun, 2);
+    check_connection(f, 1);
+    end_fixture(f);
+}
+
+static void connecting_is_cut_short(void **state)
+{
+    for (int how = 0; how < CLOSE; how++) {
+        for (unsigned count = 1; count <= 3; count++) {
+            fixture *f = begin_fixture(world_of(state));
+            bide_address addresses[3] = {f->silent, f->silent, f->silent};
+            struct runner runner;
+            int before = count_descriptors();
+            begin_by(f->world, &runner,
+                     bide_connect_any(&f->connect, &f->connection, addresses, count, 1), how);
+            turn(f->world);
+            end_by(f->world, &runner, NULL, how);
+            turn(f->world);
+            assert_int_equal(count_descriptors(), before);
+            assert_false(bide_descriptor_is_open(&f->connection));
+            end_fixture(f);
+        }
+    }
+}
+
+static void no_address_is_an_error(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    assert_int_equal(
+        world_wait(f->world, bide_connect_any(&f->connect, &f->connection, f->answers, 0, 0)),
+        -EINVAL);
+    end_fixture(f);
+}
+
+static void a_name_is_connected_to(void **state)
+{
+    fixture *f = begin_fixture(world_of(state));
+    bide_names *names = make_names(1);
+    bide_connect_by_name_operation it;
+    uint16_t port = bide_address_port(&f->answers[0]);
+    answer(0, both); /* nobody listens there by IPv6, as good as certainly */
+    assert_int_equal(
+        world_wait(f->world, bide_connect_by_name(&it, &f->connection, names, "host.test", port)),
+        0);
+    bide_close(&f->connection);
+    assert_int_equal(world_wait(f->world, bide_connect_by_name(&it, &f->connection, names,
+                                                               "127.0.0.1", port)),
+                     0);
+    assert_int_equal(world_wait(f->world, bide_accept(&f->operation, &f->listeners[0],
+                                                      &f->accepted, NULL)),
+                     0);
+    bide_close(&f->accepted);
+    check_connection(f, 0);
+    bide_close(&f->connection);
+    assert_int_equal(world_wait(f->world, bide_connect_by_name(&it, &f->connection, names,
+                                                               "nowhere.test", port)),
+                     -ENOENT);
+    assert_false(bide_descriptor_is_open(&f->connection));
+    bide_names_destroy(names);
+    end_fixture(f);
+}
+
+static void connecting_by_name_is_cut_short(void **state)
+{
+    for (int how = 0; how < CLOSE; how++) {
+        fixture *f = begin_fixture(world_of(state));
+        bide_names *names = make_names(1);
+        bide_connect_by_name_operation it;
+        struct runner runner;
+        answer(0, both);
+        hold(true);
+        begin_by(f->world, &runner,
+                 bide_connect_by_name(&it, &f->connection, names, "host.test", 80), how);
+        turn(f->world);
+        end_by(f->world, &runner, NULL, how);
+        hold(false);
+        bide_names_destroy(names);
+        end_fixture(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(a_name_has_its_addresses),
+        world_test(digits_need_no_look_up),
+        world_test(each_failure_has_its_error),
+        world_test(no_more_addresses_than_there_is_room_for),
+        world_test(a_look_up_is_cut_short),
+        world_test(files_do_not_wait_for_names),
+        world_test(the_first_that_answers_is_taken),
+        world_test(families_are_tried_in_turn),
+        world_test(connecting_is_cut_short),
+        world_test(no_address_is_an_error),
+        world_test(a_name_is_connected_to),
+        world_test(connecting_by_name_is_cut_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -81,6 +81,7 @@ typedef struct bide_test_loop {
     uint32_t held_for;
     bide_timers timers;
     bide_test_call_ *calls;
+    bide_io *io;      /* carries input and output out (memory_io.h); NULL: nothing does */
     pthread_t thread; /* that made it */
     bide_test_record_ *record;
     struct bide_test_loop *outer; /* what ran on this thread before */

@@ -323,8 +323,15 @@ static ptrdiff_t read_directory(bide_io_operation *operation)
 
 void io_unread_directory(const bide_io_operation *operation)
 {
-    if (operation->count != 0)
-        lseek(operation->descriptor->fd, operation->arguments.bytes.offset, SEEK_SET);
+    int fd = operation->descriptor->fd;
+    int64_t began = operation->arguments.bytes.offset;
+    bide_io *io = operation->io;
+    if (operation->count == 0)
+        return;
+    if (io_calls(io) != NULL)
+        io_calls(io)->lseek(io, fd, began);
+    else
+        lseek(fd, began, SEEK_SET);
 }
 
 static ptrdiff_t map(bide_io_operation *operation)

@@ -18,6 +18,8 @@
 #include "bide/coroutine.h"
 #include "bide/handle.h"
 
+#include "operation.h"
+
 #include <errno.h>
 #include <poll.h>
 
@@ -115,7 +117,10 @@ static void begin_closing_idle(bide_connection_pool *pool)
 /* Has the other end neither closed it nor sent what nobody has asked for? */
 static bool is_whole(const bide_pooled_connection *connection)
 {
-    struct pollfd asked = {connection->socket.fd, POLLIN | POLLRDHUP, 0};
+    const bide_descriptor *socket = &connection->socket;
+    struct pollfd asked = {socket->fd, POLLIN | POLLRDHUP, 0};
+    if (io_calls(socket->io) != NULL)
+        return io_calls(socket->io)->poll(socket->io, socket->fd, POLLIN | POLLRDHUP) == 0;
     return poll(&asked, 1, 0) == 0;
 }
 

@@ -40,7 +40,9 @@ static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, c
         !bide_peek_(operation.descriptor, &descriptor, sizeof descriptor) || descriptor.fd < 0 ||
         !bide_peek_(operation.io, &io, sizeof io) || !bide_peek_(io.table, &table, sizeof table))
         return;
-    if (table.close != NULL) { /* its numbers mean something there alone */
+    if (io.table == &io_memory_table) {
+        io_memory_describe(operation.io, descriptor.fd, text, size);
+    } else if (table.calls != NULL) { /* its numbers mean something there alone */
         snprintf(text, size, " on descriptor %d", descriptor.fd);
     } else if (has_name(bide_peer_address, &descriptor, name, sizeof name)) {
         snprintf(text, size, " on descriptor %d, peer %s", descriptor.fd, name);

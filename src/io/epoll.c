@@ -394,7 +394,7 @@ static void release(bide_io *io, bide_descriptor *descriptor)
     }
 }
 
-static const bide_io_table table = {"epoll", begin, cancel, forget, release, NULL, NULL};
+static const bide_io_table table = {"epoll", begin, cancel, forget, release, NULL};
 static const struct bide_run_loop_events_ events = {look, sleep_for_events, enter};
 
 int loop_epoll_create(bide_loop *loop)

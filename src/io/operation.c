@@ -59,8 +59,7 @@ bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
     bide_descriptor *descriptor = operation->descriptor;
-    bide_scheduler *scheduler = frame->context->scheduler;
-    bide_io *io = scheduler->io != NULL ? scheduler->io(scheduler) : NULL;
+    bide_io *io = io_of_context(frame->context);
     if (BIDE_UNLIKELY(io == NULL || io->generation != bide_generation_)) {
         operation->status = -ENOTSUP;
         return frame;
@@ -177,7 +176,7 @@ static void take_opened(const bide_io_operation *operation, bide_descriptor *des
 {
     bide_descriptor_init(descriptor, fd);
     descriptor->bits = bits;
-    if (operation->io->table->close != NULL) /* its number means something there alone */
+    if (io_calls(operation->io) != NULL) /* its number means something there alone */
         bide_io_adopt(operation->io, descriptor);
 }
 
@@ -241,7 +240,7 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
 }
 
 /* Nobody knows of the descriptors that came with a message. */
-static void close_passed(struct msghdr *message)
+static void close_passed(bide_io *io, struct msghdr *message)
 {
     for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = CMSG_NXTHDR(message, at)) {
         if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
@@ -249,7 +248,7 @@ static void close_passed(struct msghdr *message)
         for (size_t i = CMSG_LEN(0); i + sizeof(int) <= at->cmsg_len; i += sizeof(int)) {
             int fd;
             memcpy(&fd, (const char *)at + i, sizeof fd);
-            close(fd);
+            io_close_number(io, fd);
         }
     }
     message->msg_controllen = 0;
@@ -259,11 +258,11 @@ void bide_io_give_back(bide_io_operation *operation)
 {
     switch (operation->code) {
     case BIDE_IO_RECEIVE_MESSAGE:
-        close_passed(operation->arguments.message);
+        close_passed(operation->io, operation->arguments.message);
         break;
     case BIDE_IO_RECEIVE_BATCH:
         for (size_t i = 0; i < operation->count; i++)
-            close_passed(&operation->arguments.batch.messages[i].header);
+            close_passed(operation->io, &operation->arguments.batch.messages[i].header);
         break;
     case BIDE_IO_ACCEPT:
         bide_close(operation->arguments.accept.accepted);
@@ -299,6 +298,13 @@ void bide_io_give_back(bide_io_operation *operation)
 
 /* ---- Descriptors ---- */
 
+int io_close_number(bide_io *io, int fd)
+{
+    if (io_calls(io) != NULL)
+        return io_calls(io)->close(io, fd);
+    return close(fd) == 0 ? 0 : -errno;
+}
+
 int io_close(bide_io *io, bide_descriptor *descriptor)
 {
     int fd = descriptor->fd;
@@ -306,9 +312,7 @@ int io_close(bide_io *io, bide_descriptor *descriptor)
         return -EBADF;
     disown(descriptor);
     bide_descriptor_init_closed(descriptor);
-    if (io != NULL && io->table->close != NULL)
-        return io->table->close(io, fd);
-    return close(fd) == 0 ? 0 : -errno;
+    return io_close_number(io, fd);
 }
 
 /* Its loop lets go of it. */

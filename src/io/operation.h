@@ -91,6 +91,10 @@ BIDE_INLINE bool io_opens(const bide_io_operation *operation)
     }
 }
 
+/* The table of the io in memory (memory/), and what a dump says of a descriptor of it: " on ..." */
+extern const bide_io_table io_memory_table;
+void io_memory_describe(const bide_io *io, int fd, char *text, size_t size);
+
 /* Has dumps show of operations what they are on (describe.c). */
 void io_describe_operations(void);
 
@@ -99,6 +103,22 @@ void io_line_up(bide_io *io, bide_io_operation *operation);
 
 /* Closes it, if it is open, without a word to its io. */
 int io_close(bide_io *io, bide_descriptor *descriptor);
+
+/* The calls on its descriptors, if those are its own; NULL: they are the system's, or of none. */
+BIDE_INLINE const bide_io_calls *io_calls(const bide_io *io)
+{
+    return io != NULL ? io->table->calls : NULL;
+}
+
+/* What carries out the operations of a context's coroutines; or NULL. */
+BIDE_INLINE bide_io *io_of_context(const bide_context *context)
+{
+    bide_scheduler *scheduler = context->scheduler;
+    return scheduler->io != NULL ? scheduler->io(scheduler) : NULL;
+}
+
+/* Closes a descriptor of the io, or of the system's, that has no struct. */
+int io_close_number(bide_io *io, int fd);
 
 /* What the system says about an open descriptor: sets its bits. */
 void io_ask(bide_descriptor *descriptor);

@@ -90,7 +90,7 @@ static void take(bide_pass_operation *pass, int fd)
         pass->descriptors[pass->passed++] = fd;
     } else {
         pass->closed++;
-        close(fd);
+        io_close_number(pass->operation.io, fd);
     }
 }
 
@@ -129,7 +129,7 @@ static bool receive_withdraw(bide_awaiter *awaiter)
     bide_pass_operation *pass = pass_of(awaiter);
     bool was_waiting = bide_io_withdraw(awaiter);
     while (pass->passed != 0) /* `resume` has moved them, for a coroutine that will not know */
-        close(pass->descriptors[--pass->passed]);
+        io_close_number(pass->operation.io, pass->descriptors[--pass->passed]);
     return was_waiting;
 }
 

@@ -58,11 +58,25 @@ static bool are_open(const bide_send_file_operation *send)
     return bide_descriptor_is_open(send->socket) && bide_descriptor_is_open(send->file);
 }
 
-static void close_pipe(bide_send_file_operation *send)
+static int open_pipe(bide_send_file_operation *send, bide_io *io)
+{
+    int error = 0;
+    if (io_calls(io) != NULL)
+        error = io_calls(io)->pipe(io, send->pipe);
+    else if (pipe2(send->pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        error = -errno;
+    if (error < 0) {
+        send->pipe[0] = -1;
+        send->pipe[1] = -1;
+    }
+    return error;
+}
+
+static void close_pipe(bide_send_file_operation *send, bide_io *io)
 {
     for (int i = 0; i < 2; i++) {
         if (send->pipe[i] >= 0)
-            close(send->pipe[i]);
+            io_close_number(io, send->pipe[i]);
         send->pipe[i] = -1;
     }
 }
@@ -72,11 +86,9 @@ bide_coroutine(send_file_body)
     bide_begin(send_file_body, bide_send_file_operation * self);
     if (!are_open(self))
         bide_return(-EBADF);
-    if (pipe2(self->pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
-        self->pipe[0] = -1;
-        self->pipe[1] = -1;
-        bide_return(-errno);
-    }
+    self->status = open_pipe(self, io_of_context(bide_this_context()));
+    if (self->status < 0)
+        bide_return(self->status);
     while (self->count < self->most) {
         if (!are_open(self)) /* closed between two pieces: as in one */
             bide_return(-EPIPE);
@@ -95,7 +107,7 @@ bide_coroutine(send_file_body)
     bide_finally();
     if (self->is_sending)
         end_draining(self);
-    close_pipe(self);
+    close_pipe(self, io_of_context(bide_this_context()));
     bide_end();
 }
 

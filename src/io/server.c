@@ -28,6 +28,8 @@
 #include "bide/coroutine.h"
 #include "bide/sleep.h"
 
+#include "operation.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -131,18 +133,23 @@ static void begin_connection(bide_server *server, bide_connection *connection)
 /* ---- Accepting ---- */
 
 /* Has it a descriptor in reserve, or can it have one? */
-static bool have_reserve(bide_server *server)
+static bool have_reserve(bide_server *server, const bide_context *context)
 {
-    if (server->reserve < 0)
-        server->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    static const char nothing[] = "/dev/null";
+    bide_io *io = io_of_context(context);
+    if (server->reserve >= 0)
+        return true;
+    server->reserve = io_calls(io) != NULL
+                          ? io_calls(io)->open(io, nothing, O_RDONLY | O_CLOEXEC, 0)
+                          : open(nothing, O_RDONLY | O_CLOEXEC);
     return server->reserve >= 0;
 }
 
-static bool close_reserve(bide_server *server)
+static bool close_reserve(bide_server *server, const bide_context *context)
 {
     if (server->reserve < 0)
         return false;
-    close(server->reserve);
+    io_close_number(io_of_context(context), server->reserve);
     server->reserve = -1;
     return true;
 }
@@ -211,14 +218,15 @@ bide_coroutine(bide_server_acceptor)
             bide_await(pause_accepting(self, bide_this_context()));
             continue;
         }
-        (void)have_reserve(self->server);
+        (void)have_reserve(self->server, bide_this_context());
         do { /* 3 */
             bide_await_status(self->status, bide_accept(&self->accept, &self->server->listener,
                                                         &self->next->socket, NULL));
-        } while (verdict_of(self->status) == NO_DESCRIPTOR && close_reserve(self->server));
+        } while (verdict_of(self->status) == NO_DESCRIPTOR &&
+                 close_reserve(self->server, bide_this_context()));
 
         enum verdict verdict = verdict_of(self->status);
-        if (verdict == DONE && have_reserve(self->server)) {
+        if (verdict == DONE && have_reserve(self->server, bide_this_context())) {
             begin_connection(self->server, self->next);
             self->next = NULL;
             continue;
@@ -228,7 +236,7 @@ bide_coroutine(bide_server_acceptor)
         if (verdict == DONE) {
             self->server->counts.refused++;
             bide_close(&self->next->socket);
-            (void)have_reserve(self->server);
+            (void)have_reserve(self->server, bide_this_context());
         } else {
             self->server->counts.errors++;
         }
@@ -267,7 +275,7 @@ bide_coroutine(bide_server_body)
                                      bide_task_init(&self->acceptor.task, &bide_server_acceptor)));
     bide_stop_source_detach(&self->accepting);
     bide_close(&self->listener);
-    (void)close_reserve(self);
+    (void)close_reserve(self, bide_this_context());
     for (;;) {
         bide_auto_event_reset(&self->news); /* 4 */
         if (self->counts.live == 0 || is_late(self, bide_this_context()))
@@ -283,7 +291,7 @@ bide_coroutine(bide_server_body)
     bide_finally();
     bide_stop_source_detach(&self->accepting);
     bide_close(&self->listener);
-    (void)close_reserve(self);
+    (void)close_reserve(self, bide_this_context());
     bide_end();
 }
 

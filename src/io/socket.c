@@ -216,27 +216,37 @@ int bide_shutdown(bide_descriptor *socket, bide_half half)
     static const int halves[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
     if (socket->fd < 0)
         return -EBADF;
-    if (socket->io != NULL && socket->io->table->shutdown != NULL)
-        return socket->io->table->shutdown(socket->io, socket->fd, halves[half]);
+    if (io_calls(socket->io) != NULL)
+        return io_calls(socket->io)->shutdown(socket->io, socket->fd, halves[half]);
     return shutdown(socket->fd, halves[half]) == 0 ? 0 : -errno;
 }
 
 int bide_local_address(const bide_descriptor *socket, bide_address *address)
 {
+    if (io_calls(socket->io) != NULL)
+        return io_calls(socket->io)->getsockname(socket->io, socket->fd, address);
     address->length = sizeof address->any;
     return getsockname(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
 }
 
 int bide_peer_address(const bide_descriptor *socket, bide_address *address)
 {
+    if (io_calls(socket->io) != NULL)
+        return io_calls(socket->io)->getpeername(socket->io, socket->fd, address);
     address->length = sizeof address->any;
     return getpeername(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
 }
 
+static int set_option(bide_descriptor *socket, int level, int name, int value)
+{
+    if (io_calls(socket->io) != NULL)
+        return io_calls(socket->io)->setsockopt(socket->io, socket->fd, level, name, value);
+    return setsockopt(socket->fd, level, name, &value, sizeof value) == 0 ? 0 : -errno;
+}
+
 int bide_set_no_delay(bide_descriptor *socket, bool at_once)
 {
-    int on = at_once;
-    return setsockopt(socket->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 ? 0 : -errno;
+    return set_option(socket, IPPROTO_TCP, TCP_NODELAY, at_once);
 }
 
 /* (indexed by bide_option) */
@@ -259,10 +269,7 @@ int bide_set_socket_option(bide_descriptor *socket, bide_option option, int valu
 {
     if (!is_option(option))
         return -EINVAL;
-    return setsockopt(socket->fd, options[option].level, options[option].name, &value,
-                      sizeof value) == 0
-               ? 0
-               : -errno;
+    return set_option(socket, options[option].level, options[option].name, value);
 }
 
 int bide_socket_option(const bide_descriptor *socket, bide_option option, int *value)
@@ -270,6 +277,10 @@ int bide_socket_option(const bide_descriptor *socket, bide_option option, int *v
     socklen_t length = sizeof *value;
     if (!is_option(option))
         return -EINVAL;
+    if (io_calls(socket->io) != NULL)
+        return io_calls(socket->io)
+            ->getsockopt(socket->io, socket->fd, options[option].level, options[option].name,
+                         value);
     return getsockopt(socket->fd, options[option].level, options[option].name, value, &length) == 0
                ? 0
                : -errno;

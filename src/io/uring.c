@@ -931,7 +931,7 @@ static void release(bide_io *io, bide_descriptor *descriptor)
     }
 }
 
-static const bide_io_table table = {"uring", begin, cancel, forget, release, NULL, NULL};
+static const bide_io_table table = {"uring", begin, cancel, forget, release, NULL};
 static const struct bide_run_loop_events_ events = {look, sleep_for_completions, enter};
 
 /* ---- Beginning and end ---- */

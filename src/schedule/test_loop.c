@@ -228,7 +228,7 @@ static uint32_t task_of(bide_test_record_ *record, const bide_frame *frame)
     return i + 1;
 }
 
-static const char *call_turn(const bide_frame *frame);
+static const char *turn_name(const bide_frame *frame);
 
 static void note_turn(bide_test_loop *loop, const bide_awaiter *awaiter, uint32_t value,
                       uint32_t of)
@@ -240,9 +240,9 @@ static void note_turn(bide_test_loop *loop, const bide_awaiter *awaiter, uint32_
         (const bide_frame *)(const void *)((const char *)awaiter->frame - gave_way);
     const bide_frame *body = frame;
     const bide_point *point = bide_frame_point(frame);
-    const char *call = call_turn(frame);
-    if (call != NULL) {
-        note_line(loop, (test_line){.kind = DRAW_TURN, .what = call, .value = value, .of = of});
+    const char *other = turn_name(frame);
+    if (other != NULL) {
+        note_line(loop, (test_line){.kind = DRAW_TURN, .what = other, .value = value, .of = of});
         return;
     }
     const char *what = bide_awaiter_is_frame(awaiter) ? NULL : awaiter->ops->name;
@@ -315,6 +315,9 @@ void test_line_print(FILE *file, const test_line *line)
         break;
     case DRAW_CALL:
         fprintf(file, "   <- a blocking call %s in %u us", line->what, line->value);
+        break;
+    case DRAW_DELAY:
+        fprintf(file, "   <- %s after %u us", line->what, line->value);
         break;
     case DRAW_OWN:
     default:
@@ -389,6 +392,11 @@ static uint64_t now(bide_scheduler *scheduler)
     return loop_of(scheduler)->now;
 }
 
+static bide_io *io_of(bide_scheduler *scheduler)
+{
+    return loop_of(scheduler)->io;
+}
+
 /*
  * A blocking call. Its timer comes twice: when it is made, and when its coroutine is to know. In
  * between it cannot be taken back.
@@ -448,14 +456,15 @@ static bide_next call_step(bide_frame *frame, unsigned depth)
 static const bide_coroutine_code call_code = {call_step, "(blocking call)", __FILE__, NULL, NULL};
 static const bide_point call_point = BIDE_POINT_START(&call_code);
 
-/* What a call does in its turn; NULL: the frame is not a call's. */
-static const char *call_turn(const bide_frame *frame)
+/* What is done in a turn of what is no coroutine, and has no file; NULL: it is one. */
+static const char *turn_name(const bide_frame *frame)
 {
-    if (bide_frame_point(frame) != &call_point)
-        return NULL;
-    return bide_container_of(frame, const bide_test_call_, frame)->is_made
-               ? "a blocking call has ended"
-               : "a blocking call is made";
+    const bide_point *point = bide_frame_point(frame);
+    if (point == &call_point)
+        return bide_container_of(frame, const bide_test_call_, frame)->is_made
+                   ? "a blocking call has ended"
+                   : "a blocking call is made";
+    return point->code != NULL && point->code->file == NULL ? point->code->name : NULL;
 }
 
 static void begin_call(bide_scheduler *scheduler, bide_awaiter *awaiter,
@@ -676,7 +685,7 @@ void bide_test_loop_init(bide_test_loop *loop, uint64_t seed)
     loop->scheduler.clear_timer = clear_timer;
     loop->scheduler.runs_here_only = runs_here_only;
     loop->scheduler.world = &world;
-    loop->scheduler.io = NULL;
+    loop->scheduler.io = io_of;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_LEAST);
     loop->context.scheduler = &loop->scheduler;
     loop->seed = seed;
@@ -700,7 +709,7 @@ void bide_test_loop_destroy_checked_(bide_test_loop *loop, const char *what, con
     bide_tell_what_is_left_(&loop->scheduler, &loop->timers,
                             "a test loop is destroyed while a timer of it is set",
                             "a test loop is destroyed while a task of it waits");
-    if (!bide_test_loop_is_empty(loop))
+    if (loop->io != NULL || !bide_test_loop_is_empty(loop))
         bide_platform.misuse(what, function, file, line);
 }
 
@@ -719,23 +728,44 @@ static bide_test_fault *fault_named(bide_test_loop *loop, const char *name)
     return fault;
 }
 
-bool bide_maybe_(const char *name)
+bool test_loop_fault(bide_test_loop *loop, const char *name, uint32_t rate)
 {
     static const uint32_t rates[] = {0, 2, 8, 64};
     enum { RATES = sizeof rates / sizeof rates[0] };
-    bide_test_loop *loop = bide_test_loop_running_;
-    bide_test_fault *fault = fault_named(loop, name);
+    bide_test_fault *fault = rate != 0 ? fault_named(loop, name) : NULL;
     if (fault == NULL)
         return false;
     fault->asked++;
-    if (fault->rate_ == UINT64_MAX)
-        fault->rate_ = rates[draw(loop, DRAW_RATE, number_below(loop, RATES), RATES)];
-    uint32_t rate = (uint32_t)fault->rate_;
+    if (rate == TEST_RATE_DRAWN) {
+        if (fault->rate_ == UINT64_MAX)
+            fault->rate_ = rates[draw(loop, DRAW_RATE, number_below(loop, RATES), RATES)];
+        rate = (uint32_t)fault->rate_;
+    }
     if (rate == 0 || draw(loop, DRAW_FAULT, number_below(loop, rate) == 0, 2) == 0)
         return false;
     fault->fired++;
     note_line(loop, (test_line){.kind = DRAW_FAULT, .what = fault->name, .value = 1, .of = rate});
     return true;
+}
+
+bool bide_maybe_(const char *name)
+{
+    return test_loop_fault(bide_test_loop_running_, name, TEST_RATE_DRAWN);
+}
+
+uint64_t test_loop_delay(bide_test_loop *loop, const char *what, uint64_t most)
+{
+    enum { DELAYS = 5 }; /* none, and each eight times the one before */
+    if (most == 0)
+        return 0;
+    uint32_t number = draw(loop, DRAW_DELAY, number_below(loop, DELAYS), DELAYS);
+    if (number == 0)
+        return 0;
+    uint64_t delay = most >> (3 * (DELAYS - 1 - number));
+    uint64_t microseconds = delay / 1000 < UINT32_MAX ? delay / 1000 : UINT32_MAX;
+    note_line(loop, (test_line){
+                        .kind = DRAW_DELAY, .what = what, .value = (uint32_t)microseconds});
+    return delay;
 }
 
 static bool point_ready(bide_awaiter *awaiter)

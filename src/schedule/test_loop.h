@@ -12,7 +12,8 @@ typedef enum test_draw {
     DRAW_POINT,
     DRAW_RATE, /* of a fault */
     DRAW_FAULT,
-    DRAW_CALL, /* how long until it is made, and then until it is known */
+    DRAW_CALL,  /* how long until it is made, and then until it is known */
+    DRAW_DELAY, /* of something else: which of a few */
     DRAW_OWN,  /* the test's */
 } test_draw;
 
@@ -67,6 +68,23 @@ struct bide_test_record_ {
     /* Called on a failure, if not NULL: does not return. */
     void (*fails)(bide_test_loop *loop, bide_test_failure failure, int status);
 };
+
+/* ---- For what is simulated under a test loop ---- */
+
+/* A rate of faults that is drawn, once for each name in a run. */
+#define TEST_RATE_DRAWN UINT32_MAX
+
+/*
+ * Does the fault `name` fire here? Once in `rate` times; 0: never, and nothing is drawn. It is noted
+ * as those of bide_maybe are.
+ */
+bool test_loop_fault(bide_test_loop *loop, const char *name, uint32_t rate);
+
+/*
+ * Draws how long something takes, in nanoseconds: 0, `most`, or a part of it; `what` is for the
+ * trace. Nothing is drawn if `most` is 0.
+ */
+uint64_t test_loop_delay(bide_test_loop *loop, const char *what, uint64_t most);
 
 /* Writes a line of a trace. */
 void test_line_print(FILE *file, const test_line *line);

@@ -6,8 +6,6 @@
 #include "runner.h"
 
 #include <errno.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 enum { QUEUE = 4, MANY = 40 };
 
@@ -19,10 +17,16 @@ typedef struct fixture {
     bide_address address, peer;
     bide_io_operation operation;
     bide_descriptor accepted;
-    int clients[MANY];
+    bide_descriptor clients[MANY];
     int connected;
     struct runner runner;
 } fixture;
+
+/* Is an accept made when one is awaited, and not before? */
+static bool keeps_none(void)
+{
+    return world_is("epoll") || world_is("memory");
+}
 
 static fixture *begin_fixture(world *world)
 {
@@ -44,17 +48,13 @@ static void end_fixture(fixture *f)
     bide_close(&f->listener);
     bide_close(&f->accepted);
     for (int i = 0; i < f->connected; i++)
-        close(f->clients[i]);
+        bide_close(&f->clients[i]);
     free(f);
 }
 
-/* A client that is no part of the loop. */
 static void connect_one(fixture *f)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, &f->address.any.generic, f->address.length), 0);
-    f->clients[f->connected++] = fd;
+    world_connect(f->world, &f->clients[f->connected++], &f->address);
 }
 
 static bide_awaiter *next(fixture *f)
@@ -66,10 +66,10 @@ static bide_awaiter *next(fixture *f)
 /* What was accepted is the nth client's. */
 static void check_is(fixture *f, int n)
 {
-    bide_address mine = {.length = sizeof mine.any};
+    bide_address mine;
     char text[2][BIDE_ADDRESS_TEXT];
     assert_true(bide_descriptor_is_open(&f->accepted));
-    assert_int_equal(getsockname(f->clients[n], &mine.any.generic, &mine.length), 0);
+    assert_int_equal(bide_local_address(&f->clients[n], &mine), 0);
     bide_address_print(&mine, text[0], sizeof text[0]);
     bide_address_print(&f->peer, text[1], sizeof text[1]);
     assert_string_equal(text[1], text[0]);
@@ -112,7 +112,7 @@ static void a_wait_that_ends_early_loses_nothing(void **state)
         assert_false(bide_descriptor_is_open(&f->accepted));
         connect_one(f);
         turn(w);
-        assert_int_equal(bide_acceptor_kept(&f->acceptor), world_is("epoll") ? 0 : 1);
+        assert_int_equal(bide_acceptor_kept(&f->acceptor), keeps_none() ? 0 : 1);
         take(f, 0);
         end_fixture(f);
     }
@@ -186,7 +186,7 @@ static void a_full_queue_stops_the_kernel(void **state)
     turn(f->world);
     turn(f->world);
     size_t kept = bide_acceptor_kept(&f->acceptor);
-    if (world_is("epoll"))
+    if (keeps_none())
         assert_int_equal(kept, 0);
     else
         assert_in_range(kept, QUEUE, 3 * QUEUE);
@@ -222,7 +222,7 @@ static void what_is_kept_is_closed_at_its_end(void **state)
         assert_int_equal(count_descriptors(), before + f->connected - 1);
         for (int i = 1; i < f->connected; i++) {
             char byte;
-            assert_true(recv(f->clients[i], &byte, 1, 0) <= 0);
+            assert_true(world_receive(w, &f->clients[i], &byte, 1) <= 0);
         }
         end_fixture(f);
     }
@@ -231,15 +231,11 @@ static void what_is_kept_is_closed_at_its_end(void **state)
 static void without_descriptors_a_connection_goes_on_waiting(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
-    struct rlimit limit, none;
     connect_one(f);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    none = limit;
-    none.rlim_cur = 3;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    world_lack_descriptors(f->world, true);
     int status = world_wait(f->world, next(f));
     int again = world_wait(f->world, next(f));
-    setrlimit(RLIMIT_NOFILE, &limit);
+    world_lack_descriptors(f->world, false);
     assert_int_equal(status, -EMFILE);
     assert_int_equal(again, -EMFILE);
     take(f, 0);
@@ -293,7 +289,7 @@ static void none_is_lost_in_a_storm(void **state)
             assert_int_equal(bide_descriptor_is_open(&f->accepted), status == 0);
         }
         while (f->connected > 0)
-            close(f->clients[--f->connected]);
+            bide_close(&f->clients[--f->connected]);
         bide_close(&f->accepted);
         assert_int_equal(bide_acceptor_kept(&f->acceptor), 0);
     }

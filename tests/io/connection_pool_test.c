@@ -252,7 +252,7 @@ static void a_wait_may_be_cut_short_and_the_place_is_the_next_ones(void **state)
     bide_pooled_connection *one = take(f, 0);
     bide_pooled_connection *other = take(f, 1);
     bide_awaiter *limited = taker_init(f, 2);
-    f->takers[2].deadline = bide_platform.now() + 2 * MILLISECOND;
+    f->takers[2].deadline = world_now(f->world) + 2 * MILLISECOND;
     assert_int_equal(world_wait(f->world, limited), 0);
     assert_int_equal(f->takers[2].status, -ETIMEDOUT);
     begin_taking(f, 2);
@@ -305,10 +305,10 @@ static void the_idle_are_closed_when_their_time_is_over(void **state)
     assert_int_equal(f->server.counts.live, 2);
     give(f, one, true);
     give(f, other, true);
-    uint64_t given = bide_platform.now();
+    uint64_t given = world_now(f->world);
     while (f->server.counts.live != 0)
         turn(f);
-    assert_true(bide_platform.now() - given >= 15 * MILLISECOND); /* (they were given one by one) */
+    assert_true(world_now(f->world) - given >= 15 * MILLISECOND); /* (they were given one by one) */
     assert_int_equal(f->pool.open, 0);
     assert_false(f->pool.is_closing_idle);
     one = take(f, 0); /* and again */
@@ -348,7 +348,7 @@ static void closing_ends_what_waits_and_what_is_taken_is_closed_later(void **sta
     begin_taking(f, 3);
     assert_int_equal(wait_for(f, 3), -EPIPE);
     assert_int_equal(
-        world_wait(f->world, bide_with_deadline(&limited, bide_platform.now() + MILLISECOND,
+        world_wait(f->world, bide_with_deadline(&limited, world_now(f->world) + MILLISECOND,
                                                 bide_connection_pool_join(&wait, &f->pool))),
         -ETIMEDOUT);
     talk(f, one, 'x'); /* it is whole still */
@@ -381,7 +381,7 @@ static void destroyed_takers_leave_nothing_behind(void **state)
     give(f, one, false);
     give(f, other, false);
     bide_await_later(taker_init(f, 2)); /* one that is behind a deadline, and connects */
-    f->takers[2].deadline = bide_platform.now() + 3600000 * MILLISECOND;
+    f->takers[2].deadline = world_now(f->world) + 3600000 * MILLISECOND;
     bide_start(&f->takers[2].task.frame, &taker_body, f->world->context);
     bide_resume(&f->takers[2].task.frame);
     bide_destroy(&f->takers[2].task.frame);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- Files ---- */
@@ -30,6 +29,14 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
+/* The world of a test, with the folder. */
+static world *world_with_folder(void **state)
+{
+    world *w = world_of(state);
+    world_make_folder(w, folder);
+    return w;
+}
+
 static void open_new(world *w, bide_descriptor *file)
 {
     bide_file_operation operation;
@@ -39,7 +46,7 @@ static void open_new(world *w, bide_descriptor *file)
 
 static void what_is_written_is_read(void **state)
 {
-    world *w = world_of(state);
+    world *w = world_with_folder(state);
     bide_file_operation operation;
     bide_descriptor file;
     char buffer[16] = "";
@@ -64,7 +71,7 @@ static void what_is_written_is_read(void **state)
 
 static void buffers_are_gathered_and_scattered(void **state)
 {
-    world *w = world_of(state);
+    world *w = world_with_folder(state);
     bide_file_operation operation;
     bide_descriptor file;
     char one[4] = "", two[4] = "";
@@ -82,7 +89,7 @@ static void buffers_are_gathered_and_scattered(void **state)
 
 static void files_are_made_measured_and_removed(void **state)
 {
-    world *w = world_of(state);
+    world *w = world_with_folder(state);
     bide_file_operation operation;
     bide_descriptor file;
     struct stat about;
@@ -107,7 +114,7 @@ static void files_are_made_measured_and_removed(void **state)
 
 static void errors_are_those_of_the_system(void **state)
 {
-    world *w = world_of(state);
+    world *w = world_with_folder(state);
     bide_file_operation operation;
     bide_descriptor file, again;
     char byte;
@@ -116,13 +123,9 @@ static void errors_are_those_of_the_system(void **state)
     assert_false(bide_descriptor_is_open(&file));
     assert_int_equal(world_wait(w, bide_open(&operation, &file, folder, O_RDONLY, 0)), 0);
     assert_int_equal(world_wait(w, bide_read(&operation, &file, &byte, 1)), -EISDIR);
-    struct rlimit limit, none;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    none = limit;
-    none.rlim_cur = 3;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    world_lack_descriptors(w, true);
     int status = world_wait(w, bide_open(&operation, &again, "/dev/null", O_RDONLY, 0));
-    setrlimit(RLIMIT_NOFILE, &limit);
+    world_lack_descriptors(w, false);
     assert_int_equal(status, -EMFILE);
     bide_close(&file);
 }
@@ -134,7 +137,7 @@ static void reads_at_offsets_go_on_side_by_side(void **state)
     static struct runner runners[MANY];
     static bide_file_operation operations[MANY];
     static char blocks[MANY][SIZE];
-    world *w = world_of(state);
+    world *w = world_with_folder(state);
     bide_file_operation operation;
     bide_descriptor file;
     open_new(w, &file);
@@ -160,7 +163,7 @@ static void reads_at_offsets_go_on_side_by_side(void **state)
 /* A coroutine that waits for a file is destroyed at each moment: what it opened is closed. */
 static void an_open_whose_coroutine_is_destroyed_leaves_nothing(void **state)
 {
-    world *w = world_of(state);
+    world *w = world_with_folder(state);
     static struct runner runner;
     static bide_file_operation operation;
     static bide_descriptor file;
@@ -189,14 +192,6 @@ struct ends {
     bide_descriptor input, output;
 };
 
-static void open_pipe(struct ends *ends, int flags)
-{
-    int fds[2];
-    assert_int_equal(pipe2(fds, O_CLOEXEC | flags), 0);
-    bide_descriptor_init(&ends->input, fds[0]);
-    bide_descriptor_init(&ends->output, fds[1]);
-}
-
 static void close_pipe(struct ends *ends)
 {
     bide_close(&ends->input);
@@ -213,7 +208,7 @@ static void a_read_of_a_pipe_waits(void **state)
         struct runner runner;
         bide_file_operation read, write;
         char buffer[8] = "";
-        open_pipe(&pipe, modes[m]);
+        world_pipe_with(w, &pipe.input, &pipe.output, modes[m]);
         begin(w, &runner, bide_read(&read, &pipe.input, buffer, sizeof buffer));
         turn(w);
         assert_false(runner.has_ended);
@@ -237,7 +232,7 @@ static void a_read_of_a_pipe_is_cut_short(void **state)
             struct runner runner;
             bide_file_operation read, write;
             char buffer[8] = "";
-            open_pipe(&pipe, modes[m]);
+            world_pipe_with(w, &pipe.input, &pipe.output, modes[m]);
             begin(w, &runner, bide_read(&read, &pipe.input, buffer, sizeof buffer));
             turn(w);
             if (how == 0)
@@ -270,7 +265,7 @@ static void a_write_of_more_than_a_pipe_holds_waits(void **state)
             bide_file_operation read, write;
             struct iovec pieces[] = {{data, 1000}, {data + 1000, 200000}, {data + 201000, 99000}};
             size_t total = 0;
-            open_pipe(&pipe, modes[m]);
+            world_pipe_with(w, &pipe.input, &pipe.output, modes[m]);
             begin(w, &runner,
                   vectors ? bide_writev(&write, &pipe.output, pieces, 3, -1)
                           : bide_write(&write, &pipe.output, data, SIZE));
@@ -295,19 +290,20 @@ static void a_poll_says_what_is_ready(void **state)
     struct ends pipe;
     struct runner runner;
     bide_io_operation poll;
-    open_pipe(&pipe, 0);
+    bide_file_operation file;
+    world_pipe(w, &pipe.input, &pipe.output);
     assert_int_equal(world_wait(w, bide_poll(&poll, &pipe.output, POLLOUT)), 0);
     assert_true((poll.arguments.poll.found & POLLOUT) != 0);
     begin(w, &runner, bide_poll(&poll, &pipe.input, POLLIN));
     turn(w);
     assert_false(runner.has_ended);
-    assert_int_equal(write(pipe.output.fd, "x", 1), 1);
+    assert_int_equal(world_wait(w, bide_write(&file, &pipe.output, "x", 1)), 0);
     assert_int_equal(end(w, &runner), 0);
     assert_true((poll.arguments.poll.found & POLLIN) != 0);
     /* nothing was done about it */
     assert_int_equal(world_wait(w, bide_poll(&poll, &pipe.input, POLLIN)), 0);
     char byte;
-    assert_int_equal(read(pipe.input.fd, &byte, 1), 1);
+    assert_int_equal(world_wait(w, bide_read(&file, &pipe.input, &byte, 1)), 0);
     begin(w, &runner, bide_poll(&poll, &pipe.input, POLLIN));
     turn(w);
     assert_false(runner.has_ended);

@@ -15,7 +15,7 @@ typedef struct fixture {
     char *memory;
     bide_buffer_pool pool;
     bide_descriptor sockets[MANY];
-    int others[MANY];
+    bide_descriptor others[MANY];
     int opened;
     bide_io_operation operations[MANY];
     struct runner runners[MANY];
@@ -36,7 +36,7 @@ static void end_fixture(fixture *f)
 {
     for (int i = 0; i < f->opened; i++) {
         bide_close(&f->sockets[i]);
-        close(f->others[i]);
+        bide_close(&f->others[i]);
     }
     turn(f->world);
     assert_int_equal(f->pool.lent, 0);
@@ -48,10 +48,8 @@ static void end_fixture(fixture *f)
 static void open_pairs(fixture *f, int count)
 {
     while (f->opened < count) {
-        int fds[2];
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-        bide_descriptor_init(&f->sockets[f->opened], fds[0]);
-        f->others[f->opened++] = fds[1];
+        world_socket_pair(f->world, &f->sockets[f->opened], &f->others[f->opened]);
+        f->opened++;
     }
 }
 
@@ -62,7 +60,7 @@ static bide_awaiter *receive(fixture *f, int i)
 
 static void send_text(fixture *f, int i, const char *text)
 {
-    assert_int_equal(write(f->others[i], text, strlen(text)), strlen(text));
+    world_send(f->world, &f->others[i], text, strlen(text));
 }
 
 static void check_text(fixture *f, int i, const char *text)
@@ -99,14 +97,14 @@ static void what_comes_is_lent(void **state)
     else if (f->pool.ring == NULL)
         printf("# the kernel takes no buffers by itself\n");
     memset(large, 'x', sizeof large);
-    assert_int_equal(write(f->others[0], large, sizeof large), sizeof large);
+    world_send(f->world, &f->others[0], large, sizeof large);
     assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
     assert_int_equal(f->operations[0].count, SIZE);
     give_back(f, 0);
     assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
     assert_int_equal(f->operations[0].count, sizeof large - SIZE);
     give_back(f, 0);
-    assert_int_equal(shutdown(f->others[0], SHUT_WR), 0);
+    assert_int_equal(bide_shutdown(&f->others[0], BIDE_HALF_OUTPUT), 0);
     for (int i = 0; i < 2 * BUFFERS; i++) { /* the end holds no buffer */
         assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
         assert_int_equal(f->operations[0].count, 0);
@@ -237,7 +235,7 @@ static void one_that_is_destroyed_after_it_was_done_gives_back(void **state)
             give_back(f, 0);
         assert_int_equal(f->pool.lent, 0);
         char byte;
-        recv(f->sockets[0].fd, &byte, 1, MSG_DONTWAIT);
+        (void)world_receive_now(f->world, &f->sockets[0], &byte, 1);
     }
     end_fixture(f);
 }
@@ -260,7 +258,7 @@ static void none_is_lost_in_a_storm(void **state)
         switch (at_end ? 4 : drawn >> 8 & 3) {
         case 0:
             if (sent[i] - got[i] < 1000)
-                sent[i] += write(f->others[i], &byte, 1) == 1;
+                world_send(f->world, &f->others[i], &byte, 1), sent[i]++;
             break;
         case 1:
             if (!waits[i] && !holds[i]) {

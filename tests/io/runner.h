@@ -38,7 +38,7 @@ static inline void begin(world *world, struct runner *runner, bide_awaiter *awai
 static inline void begin_limited(world *world, struct runner *runner, bide_awaiter *awaiter)
 {
     begin(world, runner,
-          bide_with_deadline(&runner->limited, bide_platform.now() + 2000000, awaiter));
+          bide_with_deadline(&runner->limited, world_now(world) + 2000000, awaiter));
 }
 
 static inline int end(world *world, struct runner *runner)

@@ -139,7 +139,7 @@ static int hear(fixture *f, int i)
 {
     bide_with_deadline_operation limited;
     int status = world_wait(
-        f->world, bide_with_deadline(&limited, bide_platform.now() + 5000 * MILLISECOND,
+        f->world, bide_with_deadline(&limited, world_now(f->world) + 5000 * MILLISECOND,
                                      bide_recv(&f->operation, &f->clients[i], f->buffer, 64)));
     return status < 0 ? status : (int)f->operation.count;
 }
@@ -316,11 +316,11 @@ static void after_the_deadline_the_rest_is_asked_to_stop(void **state)
     begin_client(f, 1);
     talk(f, 0);
     talk(f, 1);
-    uint64_t deadline = bide_platform.now() + 20 * MILLISECOND;
+    uint64_t deadline = world_now(f->world) + 20 * MILLISECOND;
     bide_server_shut_down(&f->server, deadline);
     bide_close(&f->clients[0]);
     assert_int_equal(server_end(f), 0);
-    assert_true(bide_platform.now() >= deadline);
+    assert_true(world_now(f->world) >= deadline);
     assert_int_equal(echoes.cut, 1);
 }
 
@@ -361,6 +361,7 @@ static void *shut_down_from_outside(void *argument)
 
 static void another_thread_may_shut_it_down(void **state)
 {
+    (void)world_of_the_system(state, "a test loop has one thread");
     for (uint32_t round = 0; round < rounds_of(20); round++) {
         pthread_t thread;
         fixture *f = serve(state, SLOTS);
@@ -475,6 +476,7 @@ static void *reap(void *argument)
 
 static void two_hundred_clients_are_served_with_sixty_four_descriptors(void **state)
 {
+    (void)world_of_the_system(state, "its clients are another process");
     struct rlimit before, few;
     struct reaper reaper;
     pthread_t thread;
@@ -585,7 +587,7 @@ bide_coroutine(bystander_body)
 static void a_storm_of_connections_leaves_others_their_turns(void **state)
 {
     enum { STORM = 300 };
-    int clients[STORM];
+    static bide_descriptor clients[STORM];
     struct bystander bystander = {.server = &only.server};
     fixture *f = serve(state, SLOTS);
     bide_server_shut_down(&f->server, 0); /* (its listener is wanted before it runs) */
@@ -596,16 +598,14 @@ static void a_storm_of_connections_leaves_others_their_turns(void **state)
     assert_int_equal(world_wait(f->world, bide_listen(&f->operation, &f->server.listener,
                                                       &f->address, 2 * STORM)),
                      0);
-    for (int i = 0; i < STORM; i++) {
-        clients[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(connect(clients[i], &f->address.any.generic, f->address.length), 0);
-    }
+    for (int i = 0; i < STORM; i++)
+        world_connect(f->world, &clients[i], &f->address);
     bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
     assert_int_equal(world_wait(f->world, bide_task_init(&bystander.task, &bystander_body)), 0);
     printf("# %u at a turn\n", (unsigned)bystander.most);
     assert_in_range(bystander.most, 1, STORM / 2);
     for (int i = 0; i < STORM; i++)
-        close(clients[i]);
+        bide_close(&clients[i]);
     shut_down_and_end(f);
 }
 
@@ -673,7 +673,7 @@ static void several_threads_share_an_address(void **state)
     static struct shard shards[THREADS];
     static struct quiet memory[THREADS][SHARED];
     bide_address address;
-    (void)world_of(state);
+    (void)world_of_the_system(state, "a loop a thread");
     bide_address_ip(&address, "127.0.0.1", 0);
     for (int i = 0; i < THREADS; i++) {
         bide_server_options options = {
@@ -706,8 +706,9 @@ static void several_threads_share_an_address(void **state)
 static int end_without_counting(void **state)
 {
     world *world = *state;
-    if (world->loop != NULL)
-        bide_loop_destroy(world->loop);
+    if (world->loop == NULL)
+        return world_end(state);
+    bide_loop_destroy(world->loop);
     return 0;
 }
 

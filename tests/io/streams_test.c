@@ -122,10 +122,9 @@ static void destroy_subject(fixture *f)
 
 /* ---- Kinds of streams ---- */
 
-static void make_small(const bide_descriptor *socket)
+static void make_small(bide_descriptor *socket)
 {
-    int size = 4096;
-    assert_int_equal(setsockopt(socket->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size), 0);
+    assert_int_equal(bide_set_socket_option(socket, BIDE_OPTION_SEND_BUFFER, 4096), 0);
 }
 
 static void open_memory(fixture *f)
@@ -172,10 +171,7 @@ static void open_tcp(fixture *f)
 
 static void open_pipe(fixture *f)
 {
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    bide_descriptor_init(&f->one, ends[0]);
-    bide_descriptor_init(&f->other, ends[1]);
+    world_pipe(f->world, &f->one, &f->other);
     f->input = bide_stream_of_file(&f->one);
     f->output = bide_stream_of_file(&f->other);
 }
@@ -278,7 +274,7 @@ static void go(fixture *f, const subject *s, chunking chunking, end end)
         } else {
             if (cut && end == TIMED_OUT) {
                 expected = -ETIMEDOUT;
-                awaiter = bide_with_deadline(&f->limited, bide_platform.now() + drawn(f, 0, 60000),
+                awaiter = bide_with_deadline(&f->limited, world_now(f->world) + drawn(f, 0, 60000),
                                              awaiter);
             }
             act(f, &f->subject, awaiter);

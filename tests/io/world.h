@@ -1,23 +1,39 @@
 /*
- * What carries input and output out in a test: a loop by io_uring or by epoll. A test program is run once for each,
- * with its name in BIDE_TEST_WORLD, and means the same.
+ * What carries input and output out in a test: a loop by io_uring or by epoll, or memory under a test loop. A test
+ * program is run once for each, with its name in BIDE_TEST_WORLD, and means the same.
  *
  *     uring            an io_uring; the tests are skipped where it is refused
  *     uring-polls      the same as on kernels that cannot wait on a word in a ring
  *     epoll
  *     any              what the library chooses
+ *     memory           nothing of it is the system's: not descriptors, nor files, nor time
+ *
+ * What is asked of the system elsewhere is asked of the world: world_now, world_pipe and their like.
  */
 #ifndef BIDE_TESTS_IO_WORLD_H
 #define BIDE_TESTS_IO_WORLD_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 
 #include "testing.h"
 
 #include <bide/bide.h>
 
+#include "../../src/schedule/test_loop.h"
+
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 typedef struct world {
-    bide_loop *loop;
+    bide_loop *loop; /* NULL: there is none */
+    bide_test_loop test;
+    bide_test_record_ record;
+    bide_memory_io *memory; /* NULL: not under a test loop */
     bide_context *context;
     int descriptors; /* that were open before */
 } world;
@@ -28,10 +44,27 @@ static inline const char *world_name(void)
     return name != NULL ? name : "epoll";
 }
 
-/* How many descriptors the process has. */
+static inline bool world_is(const char *name)
+{
+    return strcmp(world_name(), name) == 0;
+}
+
+/* The only one. */
+static inline world *world_only(void)
+{
+    static world only;
+    return &only;
+}
+
+/* How many descriptors there are, in the process or in the world's memory. */
 static inline int count_descriptors(void)
 {
     int count = 0;
+    if (world_only()->memory != NULL) {
+        bide_memory_io_counts counts;
+        bide_memory_io_count(world_only()->memory, &counts);
+        return (int)counts.descriptors;
+    }
     DIR *folder = opendir("/proc/self/fd");
     assert_non_null(folder);
     while (readdir(folder) != NULL)
@@ -40,36 +73,64 @@ static inline int count_descriptors(void)
     return count;
 }
 
-static inline bool world_is(const char *name)
-{
-    return strcmp(world_name(), name) == 0;
-}
-
 /* Waits on the world until it has ended. */
 static inline int world_wait(world *world, bide_awaiter *awaiter)
 {
-    return bide_loop_wait(world->loop, awaiter);
+    return world->memory != NULL ? bide_test_loop_wait(&world->test, awaiter)
+                                 : bide_loop_wait(world->loop, awaiter);
+}
+
+/* Its time. */
+static inline uint64_t world_now(const world *world)
+{
+    return bide_now(world->context);
 }
 
 /* Makes the world, as cmocka's setup. */
 static inline int world_begin(void **state)
 {
-    static world only;
+    world *world = world_only();
     bide_loop_options options = {.kind = world_is("any")     ? BIDE_LOOP_ANY
                                          : world_is("epoll") ? BIDE_LOOP_EPOLL
                                                              : BIDE_LOOP_URING};
+    *state = world;
+    world->loop = NULL;
+    world->memory = NULL;
+    world->context = NULL;
+    if (world_is("memory")) {
+        static const uint16_t plain = 0;
+        world->record = (bide_test_record_){.given = &plain}; /* whatever is drawn is 0 */
+        bide_test_loop_init(&world->test, 1);
+        world->test.record = &world->record;
+        world->test.most_turns = UINT64_MAX;
+        assert_int_equal(bide_memory_io_create(&world->memory, &world->test, NULL), 0);
+        world->context = &world->test.context;
+        return 0;
+    }
     setenv("BIDE_IO_WITHOUT", world_is("uring-polls") ? "futex" : "", 1);
-    only.descriptors = count_descriptors();
-    int status = bide_loop_create(&only.loop, &options);
+    world->descriptors = count_descriptors();
+    int status = bide_loop_create(&world->loop, &options);
     if (status < 0 && options.kind == BIDE_LOOP_URING) {
         printf("# no io_uring: %s\n", strerror(-status));
-        only.loop = NULL;
+        world->loop = NULL;
     } else {
         assert_int_equal(status, 0);
-        only.context = bide_loop_context(only.loop);
+        world->context = bide_loop_context(world->loop);
     }
-    *state = &only;
     return 0;
+}
+
+/* Nothing is left in it. */
+static inline void world_end_memory(world *world)
+{
+    bide_memory_io_counts counts;
+    bide_memory_io_count(world->memory, &counts);
+    bide_memory_io_destroy(world->memory);
+    world->memory = NULL;
+    assert_int_equal(counts.in_flight, 0);
+    assert_int_equal(counts.descriptors, 0);
+    assert_true(bide_test_loop_is_empty(&world->test));
+    bide_test_loop_destroy(&world->test);
 }
 
 /* Ends it, as cmocka's teardown: nothing is left in it, and no descriptor. */
@@ -77,6 +138,8 @@ static inline int world_end(void **state)
 {
     world *world = *state;
     bide_loop_counts counts;
+    if (world->memory != NULL)
+        world_end_memory(world);
     if (world->loop == NULL)
         return 0;
     bide_loop_count(world->loop, &counts);
@@ -91,9 +154,161 @@ static inline int world_end(void **state)
 static inline world *world_of(void **state)
 {
     world *world = *state;
-    if (world->loop == NULL)
+    if (world->context == NULL)
         skip();
     return world;
+}
+
+/* The test asks what only the system can answer, or does what only threads can: it is skipped in memory. */
+static inline world *world_of_the_system(void **state, const char *why)
+{
+    if (world_is("memory")) {
+        printf("# not in memory: %s\n", why);
+        skip();
+    }
+    return world_of(state);
+}
+
+/* A pipe: what is written to *output is read from *input. */
+static inline void world_pipe_with(world *world, bide_descriptor *input, bide_descriptor *output, int flags)
+{
+    int fds[2];
+    if (world->memory != NULL) {
+        assert_int_equal(bide_memory_io_pipe(world->memory, input, output), 0);
+        return;
+    }
+    assert_int_equal(pipe2(fds, O_CLOEXEC | flags), 0);
+    bide_descriptor_init(input, fds[0]);
+    bide_descriptor_init(output, fds[1]);
+}
+
+static inline void world_pipe(world *world, bide_descriptor *input, bide_descriptor *output)
+{
+    world_pipe_with(world, input, output, 0);
+}
+
+/* ---- Clients that are no part of the loop; in memory they are, there is nothing else ---- */
+
+static inline void world_connect(world *world, bide_descriptor *client, const bide_address *address)
+{
+    bide_io_operation operation;
+    if (world->memory != NULL) {
+        assert_int_equal(world_wait(world, bide_connect(&operation, client, address)), 0);
+        return;
+    }
+    int fd = socket(address->any.generic.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, &address->any.generic, address->length), 0);
+    bide_descriptor_init(client, fd);
+}
+
+/* How many bytes; 0: the end; or a negative errno. */
+static inline ptrdiff_t world_receive(world *world, bide_descriptor *client, void *data, size_t size)
+{
+    bide_io_operation operation;
+    if (world->memory == NULL) {
+        ssize_t count = recv(client->fd, data, size, 0);
+        return count >= 0 ? count : -errno;
+    }
+    int status = world_wait(world, bide_recv(&operation, client, data, size));
+    return status == 0 ? (ptrdiff_t)operation.count : status;
+}
+
+static inline void world_send(world *world, bide_descriptor *client, const void *data, size_t size)
+{
+    bide_io_operation operation;
+    if (world->memory != NULL)
+        assert_int_equal(world_wait(world, bide_send(&operation, client, data, size)), 0);
+    else
+        assert_int_equal(send(client->fd, data, size, MSG_NOSIGNAL), size);
+}
+
+/* The same as world_receive; -EAGAIN: there is nothing. */
+static inline ptrdiff_t world_receive_now(world *world, bide_descriptor *client, void *data, size_t size)
+{
+    bide_io_operation operation;
+    bide_with_deadline_operation limited;
+    if (world->memory == NULL) {
+        ssize_t count = recv(client->fd, data, size, MSG_DONTWAIT);
+        return count >= 0 ? count : -errno;
+    }
+    int status = world_wait(world, bide_with_deadline(&limited, world_now(world) + 1000,
+                                                      bide_recv(&operation, client, data, size)));
+    return status == 0 ? (ptrdiff_t)operation.count : status == -ETIMEDOUT ? -EAGAIN : status;
+}
+
+/* Two that are connected, of a Unix socket; in the system they block. */
+static inline void world_socket_pair(world *world, bide_descriptor *one, bide_descriptor *other)
+{
+    bide_io_operation operation;
+    int fds[2];
+    if (world->memory != NULL) {
+        assert_int_equal(world_wait(world, bide_socket_pair(&operation, one, other)), 0);
+        return;
+    }
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    bide_descriptor_init(one, fds[0]);
+    bide_descriptor_init(other, fds[1]);
+}
+
+/* A number of a descriptor; and closes one. */
+static inline int world_open(world *world, const char *path, int flags)
+{
+    bide_file_operation operation;
+    bide_descriptor file;
+    if (world->memory == NULL)
+        return open(path, flags | O_CLOEXEC, 0600);
+    int status = world_wait(world, bide_open(&operation, &file, path, flags, 0600));
+    return status == 0 ? bide_descriptor_release(&file) : status;
+}
+
+static inline void world_close(world *world, int fd)
+{
+    bide_descriptor descriptor;
+    bide_descriptor_init(&descriptor, fd);
+    if (world->memory != NULL)
+        bide_io_adopt(world->test.io, &descriptor);
+    assert_int_equal(bide_close(&descriptor), 0);
+}
+
+/* No more descriptors are to be had, although one is open at least; or as many as before. */
+static inline void world_lack_descriptors(world *world, bool lacks)
+{
+    static struct rlimit before;
+    struct rlimit limit;
+    if (world->memory != NULL) {
+        bide_memory_io_options options = {.descriptors = lacks ? (unsigned)count_descriptors() : 0};
+        bide_memory_io_change(world->memory, &options);
+        return;
+    }
+    if (lacks)
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = before;
+    if (lacks)
+        limit.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* In memory: any order, delays and short transfers from now on, drawn from `seed`. Nothing breaks, or is lost. */
+static inline void world_roughen(world *world, uint64_t seed)
+{
+    bide_memory_io_options options = {.delay = 1000000,
+                                      .disk_delay = 1000000,
+                                      .short_transfers = BIDE_MEMORY_IO_DRAWN};
+    if (world->memory == NULL)
+        return;
+    world->test.style = testing_random(&seed);
+    world->test.random = seed;
+    world->test.record = NULL;
+    bide_memory_io_change(world->memory, &options);
+}
+
+/* A folder for the files of a test program, in the system or in each world's memory. */
+static inline void world_make_folder(world *world, const char *path)
+{
+    bide_file_operation operation;
+    if (world->memory != NULL)
+        assert_int_equal(world_wait(world, bide_make_directory(&operation, path, 0700)), 0);
 }
 
 #define world_test(function) cmocka_unit_test_setup_teardown(function, world_begin, world_end)

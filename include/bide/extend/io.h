@@ -170,6 +170,24 @@ typedef struct bide_file_operation {
     bide_blocking_call call;
 } bide_file_operation;
 
+/*
+ * Calls on descriptors that are a table's own, and mean nothing to the system. Each is as the
+ * system's of that name, and returns a negative errno where that would set errno. None waits.
+ * On the io's thread.
+ */
+typedef struct bide_io_calls {
+    int (*close)(bide_io *io, int fd);
+    int (*shutdown)(bide_io *io, int fd, int how);
+    int (*getsockname)(bide_io *io, int fd, struct bide_address *address);
+    int (*getpeername)(bide_io *io, int fd, struct bide_address *address);
+    int (*setsockopt)(bide_io *io, int fd, int level, int name, int value);
+    int (*getsockopt)(bide_io *io, int fd, int level, int name, int *value);
+    int (*poll)(bide_io *io, int fd, unsigned events); /* what it is ready for, or 0 */
+    int (*open)(bide_io *io, const char *path, int flags, unsigned mode);
+    int (*pipe)(bide_io *io, int *fds);
+    int (*lseek)(bide_io *io, int fd, int64_t offset);
+} bide_io_calls;
+
 /* What carries operations out. */
 typedef struct bide_io_table {
     const char *name;
@@ -192,9 +210,8 @@ typedef struct bide_io_table {
     /* Ends what waits on a descriptor with -EPIPE, and forgets the descriptor. */
     void (*release)(bide_io *io, bide_descriptor *descriptor);
 
-    /* Closes and shuts down, in place of the system's calls. NULL: those. */
-    int (*close)(bide_io *io, int fd);
-    int (*shutdown)(bide_io *io, int fd, int how);
+    /* NULL: its descriptors are the system's. */
+    const bide_io_calls *calls;
 } bide_io_table;
 
 /* What every io begins with. */

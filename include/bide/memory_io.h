@@ -1,0 +1,155 @@
+/*
+ * Input and output in memory, under a test loop: sockets, pipes and files that never touch the
+ * system. So what uses them is tested without a network, at virtual times, and with what a network
+ * and a disk do seldom: short reads, slow peers, connections that break. Floor: io.
+ *
+ *     static int run(bide_test_loop *loop, void *argument)            // one run of a test
+ *     {
+ *         bide_memory_io *io;
+ *         bide_memory_io_options options = bide_memory_io_rough();
+ *         int status = bide_memory_io_create(&io, loop, &options);
+ *         if (status == 0) {
+ *             status = bide_test_loop_wait(loop, clients_and_server(&test));
+ *             bide_memory_io_destroy(io);
+ *         }
+ *         return status;
+ *     }
+ *
+ *     bide_test_loop_explore(run, 10000);
+ *
+ * It is the third of what carries operations out, beside an io_uring and an epoll set. Coroutines of
+ * the loop use the ordinary operations (socket.h, file.h, directory.h, pass.h), and what is made of
+ * them (stream.h, server.h, connection_pool.h); errors and ends are those of Linux.
+ *
+ * What is there:
+ *
+ *     network   TCP and UDP of both versions. There is one machine, and every address is its own, so
+ *               a test may give each of its servers an address of its own. A connection holds
+ *               `window` bytes in each direction; then its sender waits.
+ *     Unix      streams and datagrams, by path and without a file, with descriptors and credentials
+ *     files     one tree, kept until the end. At first it has "/tmp" and "/dev/null". Paths that do
+ *               not begin with "/" begin at its root. Whoever asks may read and write.
+ *     pipes     bide_memory_io_pipe
+ *
+ * What is not: maps of files (-ENOTSUP), symbolic links, and options that only a kernel can keep, which
+ * are remembered and mean nothing else. A write to a pipe that nobody reads is -EPIPE without a
+ * signal. Numbers of descriptors mean nothing to the system: calls of it end with EBADF. One that
+ * was released, or came in a message, is this io's after its first operation or bide_io_adopt.
+ *
+ * What is drawn, if the options ask for it, is drawn from the loop's seed. Each fault has a name, under
+ * which bide_test_options.faults and bide_test_result know it:
+ *
+ *     "io: short receive", "io: short send"   a part is moved; the rest of a send has to wait
+ *     "io: reset"             a connection of TCP breaks while it is used
+ *     "io: refused"           a connection cannot be had: refused, no route, no answer
+ *     "io: aborted"           a connection is gone before it is accepted
+ *     "io: no descriptor"     -EMFILE, of what opens one
+ *     "io: lost", "io: twice" a datagram of UDP
+ *     "io: short read", "io: short write"     of a file
+ *     "io: disk full", "io: disk error"       -ENOSPC of what writes, -EIO
+ *
+ * One thread has it: that of the loop.
+ *
+ * Why it is right: src/io/memory/table.c.
+ *
+ * Source: the simulated worlds of FoundationDB, TigerBeetle and madsim.
+ */
+#ifndef BIDE_MEMORY_IO_H
+#define BIDE_MEMORY_IO_H
+
+#include "bide/extend/io.h"
+#include "bide/loop.h"
+#include "bide/test_loop.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_memory_io bide_memory_io;
+
+/* In place of a rate: it is drawn, for each fault by itself, once in a run: never, or one in 2, 8 or
+ * 64 times. */
+#define BIDE_MEMORY_IO_DRAWN UINT32_MAX
+
+/* How it is to be. All zero: nothing is drawn, and all happens as soon as it can. */
+typedef struct bide_memory_io_options {
+    /* Nanoseconds at most, of which is drawn: none, or a part, or all. */
+    uint64_t delay;      /* until what is sent over a network arrives, and a connection is made */
+    uint64_t disk_delay; /* until an operation on a file is done */
+
+    /* Rates: one in so many times; 0: never; BIDE_MEMORY_IO_DRAWN. */
+    uint32_t short_transfers; /* short receives, sends, reads and writes */
+    uint32_t broken;          /* resets, refused and aborted connections */
+    uint32_t lost;            /* datagrams lost, and datagrams that come twice */
+    uint32_t no_descriptor;
+    uint32_t disk_full;
+    uint32_t disk_error;
+
+    size_t window;        /* bytes that a direction of a stream, or a pipe, holds. 0: 65536 */
+    size_t disk;          /* bytes of all files. 0: 64 MiB; more is -ENOSPC */
+    unsigned descriptors; /* that may be open at a time. 0: 1024; more is -EMFILE */
+} bide_memory_io_options;
+
+/*
+ * Options of a rough world: all that can be drawn is, with delays of up to 50 ms in the network
+ * and 5 ms of the disk, except for the faults of the disk and the lack of descriptors.
+ * Threads: any. Progress: wait-free.
+ */
+BIDE_INLINE bide_memory_io_options bide_memory_io_rough(void)
+{
+    enum { NETWORK_DELAY = 50000000, DISK_DELAY = 5000000 };
+    bide_memory_io_options options = {
+        NETWORK_DELAY, DISK_DELAY, BIDE_MEMORY_IO_DRAWN, BIDE_MEMORY_IO_DRAWN, BIDE_MEMORY_IO_DRAWN,
+        0, 0, 0, 0, 0, 0};
+    return options;
+}
+
+/*
+ * Makes one, and attaches it to `loop`, which has none yet: its coroutines have input and output from
+ * now on. `options` is copied; NULL: all zero.
+ * Threads: the loop's. Errors: -ENOMEM, -EBUSY (the loop has one). Progress: that of malloc.
+ */
+int bide_memory_io_create(bide_memory_io **io, bide_test_loop *loop,
+                          const bide_memory_io_options *options);
+
+/*
+ * Frees it with all that is in it, before the loop is destroyed. No operation waits; descriptors that
+ * are open are closed, and belong to no loop.
+ * Threads: the loop's. Progress: that of free, linear in what there is.
+ */
+void bide_memory_io_destroy(bide_memory_io *io);
+
+/*
+ * Other options from now on: to heal the world, or to fill its disk. What is under way stays as it was
+ * drawn. Windows are those of connections that are made later.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_memory_io_change(bide_memory_io *io, const bide_memory_io_options *options);
+
+/*
+ * Opens a pipe: what is written to *output is read from *input.
+ * Threads: the loop's. Errors: -EMFILE, -ENOMEM. Progress: that of malloc.
+ */
+int bide_memory_io_pipe(bide_memory_io *io, bide_descriptor *input, bide_descriptor *output);
+
+/* What there is in one. */
+typedef struct bide_memory_io_counts {
+    uint64_t begun;       /* operations, ever */
+    uint64_t in_flight;   /* of those, that have not ended */
+    unsigned descriptors; /* that are open */
+    size_t disk;          /* bytes of all files */
+} bide_memory_io_counts;
+
+/*
+ * Counts: after a test no descriptor is open.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_memory_io_count(const bide_memory_io *io, bide_memory_io_counts *counts);
+
+/*
+ * As bide_loop_backend says of a loop: its name is "memory".
+ * Threads: any. Progress: wait-free.
+ */
+bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *io);
+
+BIDE_EXTERN_C_END
+
+#endif

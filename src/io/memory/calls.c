@@ -1,0 +1,352 @@
+/*
+ * What operations on descriptors in memory do, where src/io/calls.c has the system's calls; and the
+ * calls that are made on them directly. None waits: where one would, it returns -EAGAIN.
+ */
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include "../buffer_pool.h"
+
+enum { CHUNK = 4096 };
+
+/* ---- Bytes ---- */
+
+/* A message of one piece; `vector` is for it, and stays. */
+static void message_init(memory_message *message, struct iovec *vector, void *data, size_t size,
+                         int flags)
+{
+    *vector = (struct iovec){data, size};
+    memory_bytes_init(&message->bytes, vector, 1, 0);
+    message->flags = flags;
+    message->header = NULL;
+}
+
+static ptrdiff_t receive(memory_node *node, memory_message *message)
+{
+    return node->kind->receive != NULL ? node->kind->receive(node, message)
+           : node->kind->is_socket     ? -ENOTCONN
+                                       : -EINVAL;
+}
+
+static ptrdiff_t send_to(memory_node *node, memory_message *message)
+{
+    return node->kind->send != NULL ? node->kind->send(node, message)
+           : node->kind->is_socket  ? -EPIPE
+                                    : -EINVAL;
+}
+
+static ptrdiff_t move_bytes(memory_node *node, bide_io_operation *operation, bool sends)
+{
+    memory_message message;
+    struct iovec vector;
+    size_t size;
+    void *data = io_rest(operation, &size);
+    message_init(&message, &vector, data, size, operation->flags);
+    return sends ? send_to(node, &message) : receive(node, &message);
+}
+
+static ptrdiff_t move_message(memory_node *node, struct msghdr *header, int flags, bool sends)
+{
+    memory_message message;
+    memory_bytes_init(&message.bytes, header->msg_iov, header->msg_iovlen, 0);
+    message.flags = flags;
+    message.header = header;
+    return sends ? send_to(node, &message) : receive(node, &message);
+}
+
+/* Of read and write: a file's are at an offset, others have none. */
+static ptrdiff_t move_vectors(memory_node *node, const struct iovec *vectors, size_t count,
+                              size_t skip, int64_t offset, bool sends)
+{
+    memory_message message;
+    memory_bytes_init(&message.bytes, vectors, count, skip);
+    message.flags = 0;
+    message.header = NULL;
+    if (node->kind->is_file) {
+        if (offset >= 0)
+            offset += (int64_t)skip;
+        return sends ? memory_file_write(node, &message.bytes, offset)
+                     : memory_file_read(node, &message.bytes, offset);
+    }
+    if (offset >= 0)
+        return -ESPIPE;
+    return sends ? send_to(node, &message) : receive(node, &message);
+}
+
+static ptrdiff_t read_or_write(memory_node *node, const bide_io_operation *operation)
+{
+    bool sends = operation->code == BIDE_IO_WRITE || operation->code == BIDE_IO_WRITE_VECTOR;
+    size_t skip = sends ? operation->count : 0;
+    if (operation->code == BIDE_IO_READ_VECTOR || operation->code == BIDE_IO_WRITE_VECTOR) {
+        if (operation->arguments.vector.count < 0)
+            return -EINVAL;
+        return move_vectors(node, operation->arguments.vector.vectors,
+                            (size_t)operation->arguments.vector.count, skip,
+                            operation->arguments.vector.offset, sends);
+    }
+    struct iovec vector = {operation->arguments.bytes.data, operation->arguments.bytes.size};
+    return move_vectors(node, &vector, 1, skip, operation->arguments.bytes.offset, sends);
+}
+
+/* ---- Many, and lent ---- */
+
+static ptrdiff_t move_batch(memory_node *node, bide_io_operation *operation, bool sends)
+{
+    size_t first = sends ? operation->count : 0;
+    ptrdiff_t moved = 0;
+    for (size_t i = first; i < operation->arguments.batch.count; i++) {
+        bide_message *message = &operation->arguments.batch.messages[i];
+        ptrdiff_t size = move_message(node, &message->header, 0, sends);
+        if (size < 0)
+            return moved != 0 ? moved : size;
+        message->size = (unsigned)size;
+        moved++;
+    }
+    return moved;
+}
+
+/* Takes a buffer for the time of the call, and keeps it if something has come. */
+static ptrdiff_t receive_lent(memory_node *node, bide_io_operation *operation)
+{
+    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    memory_message message;
+    struct iovec vector;
+    if ((node->kind->ready(node) & POLLIN) == 0)
+        return -EAGAIN;
+    void *data = io_pool_take(pool, operation);
+    if (data == NULL) {
+        io_pool_wait(operation);
+        return -EAGAIN;
+    }
+    message_init(&message, &vector, data, pool->size, 0);
+    ptrdiff_t size = receive(node, &message);
+    if (size > 0) {
+        operation->arguments.lent.data = data;
+        pool->lent++;
+    } else {
+        io_pool_put(pool, data);
+    }
+    return size;
+}
+
+/* ---- From files to sockets, by way of a pipe ---- */
+
+static ptrdiff_t splice_from_file(memory_world *world, const bide_io_operation *operation)
+{
+    char chunk[CHUNK];
+    memory_message message;
+    struct iovec vector;
+    size_t size = operation->arguments.splice.size, moved = 0;
+    int64_t offset = operation->arguments.splice.offset;
+    memory_node *file = memory_node_of(world, operation->descriptor->fd);
+    memory_node *pipe = memory_node_of(world, operation->arguments.splice.pipe);
+    if (file == NULL || pipe == NULL)
+        return -EBADF;
+    if (pipe->kind != &memory_pipe_kind || !file->kind->is_file)
+        return -EINVAL;
+    while (moved < size) {
+        message_init(&message, &vector, chunk, size - moved < CHUNK ? size - moved : CHUNK, 0);
+        ptrdiff_t count = memory_file_read(file, &message.bytes, offset + (int64_t)moved);
+        if (count <= 0)
+            return moved != 0 ? (ptrdiff_t)moved : count;
+        message_init(&message, &vector, chunk, (size_t)count, 0);
+        count = send_to(pipe, &message);
+        if (count < 0)
+            return moved != 0 ? (ptrdiff_t)moved : count;
+        moved += (size_t)count;
+    }
+    return (ptrdiff_t)moved;
+}
+
+static void take_from_pipe(memory_node *pipe, char *chunk, size_t size)
+{
+    memory_message message;
+    struct iovec vector;
+    while (size != 0) {
+        message_init(&message, &vector, chunk, size, 0);
+        size -= (size_t)receive(pipe, &message); /* (it has them) */
+    }
+}
+
+static ptrdiff_t splice_to_socket(memory_node *socket, const bide_io_operation *operation)
+{
+    char chunk[CHUNK];
+    memory_message message;
+    struct iovec vector;
+    size_t size = operation->arguments.splice.size - operation->count, moved = 0;
+    memory_node *pipe = memory_node_of(socket->world, operation->arguments.splice.pipe);
+    if (pipe == NULL)
+        return -EBADF;
+    while (moved < size) {
+        size_t least = size - moved < CHUNK ? size - moved : CHUNK;
+        message_init(&message, &vector, chunk, least, MSG_PEEK);
+        ptrdiff_t count = receive(pipe, &message);
+        if (count > 0) {
+            message_init(&message, &vector, chunk, (size_t)count, 0);
+            count = send_to(socket, &message);
+        }
+        if (count <= 0)
+            return moved != 0 ? (ptrdiff_t)moved : count;
+        take_from_pipe(pipe, chunk, (size_t)count);
+        moved += (size_t)count;
+    }
+    return (ptrdiff_t)moved;
+}
+
+/* ---- All of them ---- */
+
+static ptrdiff_t poll_it(const memory_node *node, unsigned wanted)
+{
+    unsigned found = node->kind->ready(node) & (wanted | POLLERR | POLLHUP);
+    return found != 0 ? (ptrdiff_t)found : -EAGAIN;
+}
+
+static ptrdiff_t of_a_socket(memory_node *node, bide_io_operation *operation)
+{
+    switch (operation->code) {
+    case BIDE_IO_RECEIVE:
+        return move_bytes(node, operation, false);
+    case BIDE_IO_SEND_ZERO_COPY:
+        operation->arguments.bytes.was_copied = true;
+        return move_bytes(node, operation, true);
+    case BIDE_IO_SEND:
+        return move_bytes(node, operation, true);
+    case BIDE_IO_RECEIVE_MESSAGE:
+        return move_message(node, operation->arguments.message, operation->flags, false);
+    case BIDE_IO_SEND_MESSAGE:
+        return move_message(node, operation->arguments.message, operation->flags, true);
+    case BIDE_IO_RECEIVE_BATCH:
+        return move_batch(node, operation, false);
+    case BIDE_IO_SEND_BATCH:
+        return move_batch(node, operation, true);
+    case BIDE_IO_RECEIVE_LENT:
+        return receive_lent(node, operation);
+    case BIDE_IO_SPLICE_TO_SOCKET:
+        return splice_to_socket(node, operation);
+    case BIDE_IO_CONNECT:
+        return memory_connected(node);
+    default:
+        return memory_accept(node, operation->arguments.accept.peer);
+    }
+}
+
+ptrdiff_t memory_call(memory_world *world, bide_io_operation *operation)
+{
+    memory_node *node =
+        operation->descriptor != NULL ? memory_node_of(world, operation->descriptor->fd) : NULL;
+    if (node == NULL && operation->descriptor != NULL)
+        return -EBADF;
+    switch (operation->code) {
+    case BIDE_IO_READ:
+    case BIDE_IO_WRITE:
+    case BIDE_IO_READ_VECTOR:
+    case BIDE_IO_WRITE_VECTOR:
+        return read_or_write(node, operation);
+    case BIDE_IO_POLL:
+        return poll_it(node, operation->arguments.poll.wanted);
+    case BIDE_IO_SPLICE_FROM_FILE:
+        return splice_from_file(world, operation);
+    default:
+        break;
+    }
+    if (operation->code >= BIDE_IO_OPEN)
+        return memory_file_call(world, operation);
+    return node->kind->is_socket ? of_a_socket(node, operation) : -ENOTSOCK;
+}
+
+/* ---- Directly ---- */
+
+static int close_number(bide_io *io, int fd)
+{
+    memory_world *world = memory_world_of(io);
+    int error = memory_close(world, fd);
+    memory_settle(world);
+    return error;
+}
+
+static int shut_down(bide_io *io, int fd, int how)
+{
+    memory_world *world = memory_world_of(io);
+    memory_node *node = memory_node_of(world, fd);
+    if (node == NULL)
+        return -EBADF;
+    if (node->kind->shut == NULL)
+        return -ENOTSOCK;
+    int error = node->kind->shut(node, how);
+    memory_settle(world);
+    return error;
+}
+
+static int get_name(bide_io *io, int fd, bide_address *address)
+{
+    const memory_node *node = memory_node_of(memory_world_of(io), fd);
+    if (node == NULL)
+        return -EBADF;
+    if (node->kind->get_name == NULL)
+        return -ENOTSOCK;
+    node->kind->get_name(node, address);
+    return 0;
+}
+
+static int get_peer(bide_io *io, int fd, bide_address *address)
+{
+    const memory_node *node = memory_node_of(memory_world_of(io), fd);
+    if (node == NULL)
+        return -EBADF;
+    if (node->kind->get_peer == NULL)
+        return node->kind->is_socket ? -ENOTCONN : -ENOTSOCK;
+    return node->kind->get_peer(node, address);
+}
+
+static int set_option(bide_io *io, int fd, int level, int name, int value)
+{
+    memory_world *world = memory_world_of(io);
+    memory_node *node = memory_node_of(world, fd);
+    if (node == NULL)
+        return -EBADF;
+    int error = memory_set_option(node, level, name, value);
+    memory_settle(world);
+    return error;
+}
+
+static int get_option(bide_io *io, int fd, int level, int name, int *value)
+{
+    memory_node *node = memory_node_of(memory_world_of(io), fd);
+    return node != NULL ? memory_get_option(node, level, name, value) : -EBADF;
+}
+
+static int poll_now(bide_io *io, int fd, unsigned events)
+{
+    const memory_node *node = memory_node_of(memory_world_of(io), fd);
+    ptrdiff_t found = node != NULL ? poll_it(node, events) : POLLNVAL;
+    return found > 0 ? (int)found : 0;
+}
+
+static int open_now(bide_io *io, const char *path, int flags, unsigned mode)
+{
+    return memory_open(memory_world_of(io), path, flags, mode);
+}
+
+static int open_pipe(bide_io *io, int *fds)
+{
+    return memory_pipe(memory_world_of(io), fds);
+}
+
+static int seek(bide_io *io, int fd, int64_t offset)
+{
+    memory_node *node = memory_node_of(memory_world_of(io), fd);
+    return node == NULL ? -EBADF : node->kind->is_file ? memory_seek(node, offset) : -ESPIPE;
+}
+
+const bide_io_calls memory_calls = {
+    .close = close_number,
+    .shutdown = shut_down,
+    .getsockname = get_name,
+    .getpeername = get_peer,
+    .setsockopt = set_option,
+    .getsockopt = get_option,
+    .poll = poll_now,
+    .open = open_now,
+    .pipe = open_pipe,
+    .lseek = seek,
+};

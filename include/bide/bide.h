@@ -42,6 +42,7 @@
 #include "bide/pass.h"      /* descriptors to and from other processes */
 #include "bide/send_file.h" /* a file to a socket */
 #include "bide/server.h"    /* a coroutine for each connection */
+#include "bide/signal.h"
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
 

@@ -1,0 +1,119 @@
+/*
+ * Waiting for signals: any number of coroutines and threads, on any schedulers, may wait for the
+ * same one. Floor: io.
+ *
+ *     bide_signal terminate;
+ *     status = bide_signal_listen(&terminate, SIGTERM);       // from here on none is missed
+ *     ...
+ *     bide_try(bide_signal_wait(&self->wait, &terminate));
+ *     ...
+ *     bide_signal_end(&terminate);                            // the last one: as it was before
+ *
+ *     nobody listens --listen--> a handler of the library's --the last ends--> as it was before
+ *
+ *     a listener     CLEAR --the signal--> SET --a wait--> CLEAR
+ *
+ * Each listener hears of each signal that is sent to the process after it has begun to listen. It
+ * remembers one for which nobody waits, and several as one, as the system does with signals. Of the
+ * waits on one listener each signal ends one, that of the longest wait; for all to hear of it each
+ * has a listener of its own.
+ *
+ * The signal is caught by a handler, which notes it, and told by a thread of the library's, which
+ * there is while somebody listens. The handler may run on any thread that does not block the
+ * signal; calls of the system that it interrupts are begun again where the system does that
+ * (SA_RESTART), and otherwise end with EINTR. Where all threads block it, it is taken by that
+ * thread. So no thread needs to know of it. But a program that blocks a signal everywhere, to take
+ * it by sigwait(3) or a signalfd, loses those for which somebody listens here.
+ *
+ * In a child of fork that goes on without exec nobody listens: what was done with the signals before
+ * is done again there, and listeners of the parent hear nothing.
+ *
+ * Why it is right: src/io/signal.c.
+ */
+#ifndef BIDE_SIGNAL_H
+#define BIDE_SIGNAL_H
+
+#include "bide/sync_wait.h"
+
+#include <signal.h>
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_signal_waiter bide_signal_waiter;
+
+/* One listener. The caller's memory until it has ended, and so have the waits on it. */
+typedef struct bide_signal {
+    int number;
+
+    /* How it was when it began to listen, for the caller to know. */
+    bool was_ignored; /* the process ignored it: as nohup(1) wants it to go on doing */
+    bool was_blocked; /* the calling thread blocks it */
+
+    /* of the lock of all listeners */
+    bool is_set; /* it has come, and no wait has had it */
+    bool has_ended;
+    bide_signal_waiter *first; /* in line */
+    bide_signal_waiter *last;
+    struct bide_signal *next;
+    struct bide_signal **place; /* among the listeners for this number */
+    uint32_t generation;        /* of the process */
+} bide_signal;
+
+/* One wait. The caller's memory until it has ended. */
+struct bide_signal_waiter {
+    bide_awaiter awaiter;
+    bide_signal *signal;
+    bide_signal_waiter *next; /* in line */
+    bide_signal_waiter *previous;
+    int state; /* in line, has the signal, or neither */
+};
+
+/*
+ * Begins to listen for signal `number`. A handler of somebody else's stays, and is told of.
+ * Threads: any, but not in a signal handler. Errors: -EINVAL (there is no such signal, it cannot be
+ * caught, or it is one that an instruction raises: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
+ * SIGABRT), -EBUSY (somebody else handles it), -EAGAIN (no more threads), -ENOMEM. Progress: blocks
+ * for a moment, and while a thread is started or ends.
+ */
+int bide_signal_listen(bide_signal *signal, int number);
+
+/*
+ * Waits until the signal has come since the last wait that it ended, or since it began to listen.
+ * `waiter` must stay until the wait has ended. A wait that is cut short has taken none, and neither
+ * has one whose coroutine is destroyed: the next waiter has it.
+ * Threads: any. Errors: -EPIPE (the listener has ended), -ECANCELED, -ETIMEDOUT. Suspends: unless it
+ * has come. Cancel-safe: yes. Progress: blocks for a moment, for the lock of all listeners.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_signal_wait(bide_signal_waiter *waiter, bide_signal *signal);
+
+/*
+ * The same for a plain thread, which it blocks until `deadline` at most: see
+ * bide_event_wait_blocking.
+ * Threads: any. Errors: as bide_signal_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ */
+BIDE_INLINE int bide_signal_wait_blocking(bide_signal *signal, uint64_t deadline)
+{
+    bide_signal_waiter waiter;
+    return bide_sync_wait_until(bide_signal_wait(&waiter, signal), deadline);
+}
+
+/*
+ * Has the signal come? Takes it, as a wait would.
+ * Threads: any. Progress: blocks for a moment, for the lock of all listeners.
+ */
+bool bide_signal_try_wait(bide_signal *signal);
+
+/*
+ * Ends listening: waits end with -EPIPE. After the last listener for a signal has ended the process
+ * does with it what it did before, unless somebody else has set a handler meanwhile: that one stays,
+ * and is told of. One that never began, because bide_signal_listen failed, is not ended.
+ * Threads: any, but not in a signal handler. Errors: -EBUSY (somebody else handles the signal by
+ * now); it has ended all the same. Progress: blocks for a moment, and while a coroutine runs that a
+ * signal has woken inline.
+ */
+int bide_signal_end(bide_signal *signal);
+
+BIDE_EXTERN_C_END
+
+#endif

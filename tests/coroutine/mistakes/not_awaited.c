@@ -18,7 +18,7 @@ static bide_cyclic_barrier_token token;
 static int element;
 static bide_stream stream;
 static bide_acceptor acceptor;
-static bide_signal signal;
+static bide_signal one_signal;
 static bide_directory directory;
 static struct forker {
     bide_forking forking;
@@ -66,7 +66,7 @@ void awaits_nothing(void)
     bide_connect(0, 0, 0);                                              // HERE
     bide_connect_any(0, 0, 0, 0, 0);                                    // HERE
     bide_connect_by_name(0, 0, 0, 0, 0);                                // HERE
-    bide_signal_wait(0, &signal);                                       // HERE
+    bide_signal_wait(0, &one_signal);                                   // HERE
     bide_listen(0, 0, 0, 0);                                            // HERE
     bide_listen_with(0, 0, 0, 0, 0);                                    // HERE
     bide_look_up(0, 0, 0, 0);                                           // HERE

@@ -16,7 +16,7 @@
  *
  * Where there is only ever one waiter, single_consumer_event.h has a smaller one.
  *
- * Why it is right: it is a notify (notify.h) that never notifies all.
+ * Why it is right: it is a notify (notify.h) whose waits no phase ends.
  *
  * Source: cppcoro's async_auto_reset_event; the name comes from Windows.
  */
@@ -97,7 +97,7 @@ BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
     };
     waiter->wait.waiter.awaiter.ops = &ops;
     waiter->wait.waiter.queue = &event->notify.queue;
-    waiter->wait.waiter.wants = 0; /* the phase, which stays */
+    waiter->wait.waiter.wants = BIDE_NOTIFY_NO_PHASE_;
     return &waiter->wait.waiter.awaiter;
 }
 

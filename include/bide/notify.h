@@ -9,13 +9,16 @@
  *         bide_try(changed);
  *     }
  *
- *     one    ends the wait of the first in line; without waiters it is remembered, once
+ *     one    ends the wait of the first in line; without waiters it is remembered, once, and a
+ *            second one ends all waits that have begun
  *     all    ends all waits that have begun; nothing is remembered
  *
  * Any thread may notify and wait. A wait begins when bide_notify_wait is called, not when it is
  * awaited: so the loop above hears of each change that is made before all are notified. A
  * notification of one is not lost either: if the wait that it would end is cut short at the same
- * time, or its coroutine is destroyed before it runs, the next in line has it.
+ * time, or its coroutine is destroyed before it runs, the next in line has it. And if several
+ * waiters have begun and looked, and are not in line yet, when as many are notified one by one,
+ * then each of them ends.
  *
  * There may be one notification more than needed. While another thread is ending waits,
  * notifications are counted, and settled only when that is done. Then two waits that begin in that
@@ -24,9 +27,11 @@
  *
  * Why it is right: it is a waiter queue; waiter_queue.h has the argument. Its value is the number
  * of waits that may end, at most 1 except while a server is at work; and a phase, which notifying
- * all adds 1 to.
+ * all adds 1 to, and notifying one that cannot be remembered. A waiter that has begun before that
+ * finds its phase past when it comes to the line.
  *
- * Source: Tokio's Notify. Its notify_last is not here: a line has no end to leave by.
+ * Source: Tokio's Notify, where a notification that cannot be remembered is lost. Its notify_last
+ * is not here: a line has no end to leave by.
  */
 #ifndef BIDE_NOTIFY_H
 #define BIDE_NOTIFY_H
@@ -48,6 +53,15 @@ typedef struct bide_notify_waiter {
 
 extern const bide_queue_rules bide_notify_rules_;
 
+/* What a waiter wants that no phase ends, in place of the phase in which it has begun. */
+#define BIDE_NOTIFY_NO_PHASE_ UINT32_MAX
+
+BIDE_INLINE bool bide_notify_is_due_(const bide_queue_waiter *waiter, uintptr_t state)
+{
+    return bide_queue_is_past(state, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants) &&
+           waiter->wants != BIDE_NOTIFY_NO_PHASE_;
+}
+
 /*
  * Makes a notify. The memory may go when nobody waits and nobody will use it. It may go at once
  * after a wait, whoever ended it, because notifying touches nothing once another can have been
@@ -61,9 +75,10 @@ BIDE_INLINE void bide_notify_init(bide_notify *notify)
 
 /*
  * Ends the wait of the first in line, which is woken on its scheduler; without a waiter it is
- * remembered, and the next wait passes. Does nothing if the notify is closed. The wait that ends
- * sees what was written before. Its coroutine does not run on the caller's stack while a coroutine
- * is running on it.
+ * remembered, and the next wait passes. If one is remembered already, waits that have begun and are
+ * not in line yet end too. Does nothing if the notify is closed. The wait that ends sees what was
+ * written before. Its coroutine does not run on the caller's stack while a coroutine is running on
+ * it.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
 void bide_notify_one(bide_notify *notify);
@@ -71,7 +86,8 @@ void bide_notify_one(bide_notify *notify);
 /*
  * Ends all waits that have begun, in the order in which they came; is not remembered. As
  * bide_notify_one otherwise. A wait that has begun and is not awaited until very many such calls
- * later, 2^13 where a word has 32 bits, may miss them.
+ * later, 2^13 where a word has 32 bits, may miss them. Notifying one counts as such a call if one
+ * is remembered.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_notify_all(bide_notify *notify);
@@ -123,7 +139,7 @@ BIDE_INLINE bool bide_notify_ready_(bide_awaiter *awaiter)
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
     /* acquire: partner is the release of notifying all. */
     uintptr_t state = bide_atomic_load(&waiter->queue->state, acquire);
-    if (bide_queue_is_past(state, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants))
+    if (bide_notify_is_due_(waiter, state))
         return true;
     if (!bide_notify_try_wait(bide_container_of(waiter->queue, bide_notify, queue)))
         return false;

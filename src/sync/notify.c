@@ -1,18 +1,13 @@
 /* The slow half of notify, and of the auto-reset event. The argument: waiter_queue.h. */
 #include "bide/auto_event.h"
 
-static bool is_due(const bide_queue_waiter *waiter, uintptr_t value)
-{
-    return bide_queue_is_past(value, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants);
-}
-
 /*
  * A waiter that all were notified with takes nothing: a notification of one is then the next
  * waiter's.
  */
 static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
-    if (is_due(waiter, *value))
+    if (bide_notify_is_due_(waiter, *value))
         return true;
     if (bide_queue_number(*value) == 0)
         return false;
@@ -23,19 +18,19 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
 /* A waiter that is due has taken nothing. */
 static void admitted(bide_queue_waiter *waiter, uintptr_t value)
 {
-    if (!is_due(waiter, value))
+    if (!bide_notify_is_due_(waiter, value))
         waiter->awaiter.ops = &bide_notify_had_one_;
 }
 
-/* Nobody waits: what is left is remembered once. */
+/* Nobody is in line: what is left is remembered once. What cannot be ends the waits that have begun. */
 static uintptr_t settle(uintptr_t value)
 {
     uintptr_t number = bide_queue_number(value);
-    return number > 1 ? value - (number - 1) * BIDE_QUEUE_ONE : value;
+    return number > 1 ? value - (number - 1) * BIDE_QUEUE_ONE + BIDE_QUEUE_PHASE_ONE : value;
 }
 
 const bide_queue_rules bide_notify_rules_ = {
-    .admit = admit, .admitted = admitted, .is_due = is_due, .settle = settle};
+    .admit = admit, .admitted = admitted, .is_due = bide_notify_is_due_, .settle = settle};
 
 void bide_notify_one(bide_notify *notify)
 {
@@ -44,7 +39,7 @@ void bide_notify_one(bide_notify *notify)
     while ((state & BIDE_QUEUE_CLOSED_) == 0) {
         /* While a server is at work, only it knows how many wait. */
         uintptr_t most = (state & BIDE_QUEUE_SERVING_) != 0 ? BIDE_QUEUE_NUMBER_MOST : 1;
-        uintptr_t more = bide_queue_number(state) < most ? BIDE_QUEUE_ONE : 0;
+        uintptr_t more = bide_queue_number(state) < most ? BIDE_QUEUE_ONE : BIDE_QUEUE_PHASE_ONE;
         if (bide_waiter_queue_put(&notify->queue, &bide_notify_rules_, &state,
                                   BIDE_QUEUE_VALUE(state) + more))
             return;

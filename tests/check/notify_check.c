@@ -30,7 +30,7 @@ typedef struct state {
     int data;
     bide_atomic(uint32_t) flag;
     bide_atomic(uint32_t) passed;
-    bide_notify_waiter begun; /* in the setup */
+    bide_notify_waiter begun, begun_too; /* in the setup */
 } state;
 
 static void setup(void *p)
@@ -49,15 +49,20 @@ bide_coroutine(early_body)
     bide_end();
 }
 
-static void enlist(state *s, int index)
+static void enlist_for(state *s, int index, bide_notify *notify)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
     early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
-    early->notify = &s->notify;
+    early->notify = notify;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);
     bide_resume(&early->task.frame);
+}
+
+static void enlist(state *s, int index)
+{
+    enlist_for(s, index, &s->notify);
 }
 
 static int end_of(state *s, int index)
@@ -237,6 +242,87 @@ static const bide_check_scenario closed_after = {
     .setup = setup,
     .threads = {notify_one_and_close, wait_for_it},
     .finish = finish_nothing_left,
+};
+
+/* Each makes one thing known and notifies one; each of the others takes one, as in the head of notify.h. */
+static void make_and_notify_one(void *p)
+{
+    state *s = p;
+    bide_atomic_fetch_add(&s->flag, 1, relaxed);
+    bide_notify_one(&s->notify);
+}
+
+static void make_two_and_notify_each(void *p)
+{
+    make_and_notify_one(p);
+    make_and_notify_one(p);
+}
+
+static bool take(state *s)
+{
+    uint32_t there = bide_atomic_load(&s->flag, relaxed);
+    while (there != 0) {
+        if (bide_atomic_compare_exchange(&s->flag, &there, there - 1, relaxed, relaxed))
+            return true;
+    }
+    return false;
+}
+
+static void look_and_take(void *p)
+{
+    state *s = p;
+    for (;;) {
+        bide_notify_waiter wait;
+        bide_awaiter *changed = bide_notify_wait(&wait, &s->notify);
+        if (take(s))
+            break;
+        bide_check_assert(bide_check_await(changed) == 0);
+    }
+}
+
+static const bide_check_scenario looked = {
+    .name = "two_look_before_each_is_notified_and_none_waits_for_ever",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {make_two_and_notify_each, look_and_take, look_and_take},
+};
+
+/* The same while a server is at work: what it cannot leave behind is not lost. */
+static void setup_begun_beside(void *p)
+{
+    state *s = p;
+    setup_one(p);
+    bide_await_later(bide_notify_wait(&s->begun, &s->notify));
+    bide_await_later(bide_notify_wait(&s->begun_too, &s->notify));
+}
+
+static void notify_one_twice(void *p)
+{
+    notify_one(p);
+    notify_one(p);
+}
+
+static bool has_ended(bide_notify_waiter *begun)
+{
+    bide_awaiter *awaiter = &begun->waiter.awaiter;
+    return awaiter->ops->ready(awaiter);
+}
+
+static void finish_begun_beside(void *p)
+{
+    state *s = p;
+    bide_check_assert(end_of(p, 0) == 0);
+    bide_check_assert(has_ended(&s->begun) && has_ended(&s->begun_too));
+}
+
+static const bide_check_scenario begun_beside = {
+    .name = "one_is_in_line_and_two_have_begun_when_three_are_notified",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_begun_beside,
+    .threads = {notify_one, notify_one_twice},
+    .finish = finish_begun_beside,
 };
 
 /* ---- All ---- */
@@ -602,7 +688,8 @@ static void reset_and_set(void *p)
 static void finish_reset_beside(void *p)
 {
     uintptr_t state_left = bide_atomic_load(&((state *)p)->event.notify.queue.state, relaxed);
-    bide_check_assert(state_left == 0 || state_left == BIDE_QUEUE_ONE);
+    bide_check_assert(BIDE_QUEUE_VALUE(state_left) == state_left &&
+                      bide_queue_number(state_left) <= 1);
 }
 
 static const bide_check_scenario reset_beside = {
@@ -612,6 +699,30 @@ static const bide_check_scenario reset_beside = {
     .setup = setup,
     .threads = {set_it, wait_for_event, reset_and_set},
     .finish = finish_reset_beside,
+};
+
+/* A set that comes while a waiter is in line is that waiter's, and no more than that. */
+static void setup_in_line(void *p)
+{
+    state *s = p;
+    setup(p);
+    enlist_for(s, 0, &s->event.notify);
+}
+
+static void finish_in_line(void *p)
+{
+    state *s = p;
+    bide_check_assert(end_of(s, 0) == 0);
+    bide_check_assert(!bide_auto_event_try_wait(&s->event));
+}
+
+static const bide_check_scenario reset_in_line = {
+    .name = "it_is_set_and_reset_while_a_waiter_is_in_line",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_in_line,
+    .threads = {set_it, reset_it},
+    .finish = finish_in_line,
 };
 
 /* ---- The memory goes as soon as it may ---- */
@@ -653,6 +764,8 @@ int main(int argc, char **argv)
         &cancelled,
         &cancelled_alone,
         &remembered,
+        &looked,
+        &begun_beside,
         &closed,
         &closed_after,
         &all,
@@ -668,6 +781,7 @@ int main(int argc, char **argv)
         &reset,
         &reset_and_tried,
         &reset_beside,
+        &reset_in_line,
         &freed,
         NULL,
     };

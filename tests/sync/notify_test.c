@@ -33,6 +33,35 @@ static void one_ends_the_first_wait_or_is_remembered_once(void **state)
     bide_notify_destroy(&notify);
 }
 
+/* Several have begun, and looked, before as many are notified one by one. */
+static void as_many_notifications_as_there_are_waits_that_have_begun_end_all_of_them(void **state)
+{
+    (void)state;
+    enum { MOST = 4 };
+    for (int waits = 1; waits <= MOST; waits++) {
+        bide_notify notify;
+        bide_notify_waiter waiters[MOST], later;
+        probe probes[MOST], after;
+        bide_awaiter *begun[MOST];
+        int ended = 0;
+        bide_notify_init(&notify);
+        for (int i = 0; i < waits; i++) {
+            probe_init(&probes[i]);
+            begun[i] = bide_notify_wait(&waiters[i], &notify);
+        }
+        for (int i = 0; i < waits; i++)
+            bide_notify_one(&notify);
+        for (int i = 0; i < waits; i++)
+            ended += probe_await(&probes[i], begun[i]);
+        assert_int_equal(ended, waits);
+        /* One that begins later has what is remembered, or nothing. */
+        probe_init(&after);
+        assert_int_equal(probe_await(&after, bide_notify_wait(&later, &notify)), waits > 1);
+        bide_notify_one(&notify);
+        assert_int_equal(probe_ended(&after), waits == 1);
+    }
+}
+
 static void all_ends_the_waits_that_have_begun_and_is_not_remembered(void **state)
 {
     (void)state;
@@ -425,6 +454,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_ends_the_first_wait_or_is_remembered_once),
+        cmocka_unit_test(as_many_notifications_as_there_are_waits_that_have_begun_end_all_of_them),
         cmocka_unit_test(all_ends_the_waits_that_have_begun_and_is_not_remembered),
         cmocka_unit_test(all_takes_nothing_of_what_is_remembered),
         cmocka_unit_test(a_wait_begins_when_it_is_made_not_when_it_is_awaited),

@@ -39,9 +39,9 @@ typedef struct bide_descriptor bide_descriptor;
 struct bide_descriptor {
     int fd;                /* -1: closed */
     uint32_t bits;         /* what its io knows about it */
-    bide_io *io;           /* to which it belongs (extend/io.h); NULL: none yet */
+    bide_atomic(bide_io *) io; /* to which it belongs (extend/io.h); NULL: none yet */
     bide_descriptor *next; /* of those that belong to it */
-    bide_descriptor **place;
+    bide_descriptor **place; /* NULL: it is not among them */
     /* of operations that wait for input, of those for output, and of those that wait for no other */
     bide_io_line_ lines[3];
 };
@@ -55,7 +55,8 @@ BIDE_INLINE void bide_descriptor_init_closed(bide_descriptor *descriptor)
 {
     descriptor->fd = -1;
     descriptor->bits = 0;
-    descriptor->io = NULL;
+    bide_atomic_init(&descriptor->io, (bide_io *)NULL);
+    descriptor->place = NULL;
     descriptor->lines[0].first = NULL;
     descriptor->lines[1].first = NULL;
     descriptor->lines[2].first = NULL;

@@ -108,13 +108,20 @@ void io_acceptor_give(bide_io_operation *operation, int fd)
     }
 }
 
+static void forget_stream(bide_io *io, void *argument)
+{
+    bide_io_operation *stream = argument;
+    if ((stream->state & IO_WAITING) != 0 && io->generation == bide_generation_)
+        io->table->forget(io, stream);
+    stream->state = 0;
+}
+
 void bide_acceptor_end(bide_acceptor *acceptor)
 {
     bide_io_operation *stream = &acceptor->stream;
     int fd;
-    if ((stream->state & IO_WAITING) != 0 && stream->io->generation == bide_generation_)
-        stream->io->table->forget(stream->io, stream);
-    stream->state = 0;
+    if (stream->io != NULL)
+        io_do_there(stream->io, forget_stream, stream);
     while ((fd = io_acceptor_take(acceptor)) >= 0)
         close(fd);
 }

@@ -83,11 +83,12 @@ static void close_all(bide_connect_any_operation *self)
 static void hand_over(bide_connect_any_operation *self)
 {
     bide_descriptor *socket = &self->winner->socket;
-    bide_io *io = socket->io;
+    bide_io *io = io_of(socket);
     uint32_t bits = socket->bits & (IO_BITS_OWN - 1);
     bide_descriptor_init(self->connection, bide_descriptor_release(socket));
     self->connection->bits = bits;
-    bide_io_adopt(io, self->connection);
+    if (io_calls(io) != NULL) /* its number means something there alone */
+        bide_io_adopt(io, self->connection);
     self->connected = (unsigned)(self->winner->address - self->addresses);
 }
 

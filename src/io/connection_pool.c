@@ -119,8 +119,8 @@ static bool is_whole(const bide_pooled_connection *connection)
 {
     const bide_descriptor *socket = &connection->socket;
     struct pollfd asked = {socket->fd, POLLIN | POLLRDHUP, 0};
-    if (io_calls(socket->io) != NULL)
-        return io_calls(socket->io)->poll(socket->io, socket->fd, POLLIN | POLLRDHUP) == 0;
+    if (io_calls(io_of(socket)) != NULL)
+        return io_calls(io_of(socket))->poll(io_of(socket), socket->fd, POLLIN | POLLRDHUP) == 0;
     return poll(&asked, 1, 0) == 0;
 }
 

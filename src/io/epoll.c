@@ -127,6 +127,7 @@ static int enroll(bide_loop *loop, bide_descriptor *descriptor)
         return 0;
     if (epoll_ctl(loop->epoll->fd, EPOLL_CTL_ADD, descriptor->fd, &event) != 0)
         return -errno;
+    bide_io_adopt(&loop->io, descriptor);
     descriptor->bits |= REGISTERED;
     return 0;
 }
@@ -283,6 +284,11 @@ static void scrub(struct loop_epoll *epoll, const bide_descriptor *descriptor)
     }
 }
 
+static void take(bide_run_loop *run)
+{
+    take_events(bide_container_of(run, bide_loop, run));
+}
+
 static void look(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
@@ -301,18 +307,15 @@ static void sleep_for_events(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     struct loop_epoll *epoll = loop->epoll;
-    if (epoll->next >= epoll->count) {
-        if (!bide_run_loop_park_(run))
-            return;
-        loop->counts.sleeps++;
-        loop->counts.looks++;
-        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
-        epoll->next = 0;
-        epoll->count = wait_for_events(epoll, run->deadline);
-        BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
-        bide_run_loop_unpark_(run);
-    }
-    take_events(loop);
+    if (epoll->next < epoll->count || !bide_run_loop_park_(run))
+        return;
+    loop->counts.sleeps++;
+    loop->counts.looks++;
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
+    epoll->next = 0;
+    epoll->count = wait_for_events(epoll, run->deadline);
+    BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
+    bide_run_loop_unpark_(run);
 }
 
 static void enter(bide_run_loop *run)
@@ -395,7 +398,7 @@ static void release(bide_io *io, bide_descriptor *descriptor)
 }
 
 static const bide_io_table table = {"epoll", begin, cancel, forget, release, NULL};
-static const struct bide_run_loop_events_ events = {look, sleep_for_events, enter};
+static const struct bide_run_loop_events_ events = {look, sleep_for_events, take, enter, NULL};
 
 int loop_epoll_create(bide_loop *loop)
 {

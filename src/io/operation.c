@@ -6,6 +6,10 @@
  *
  * The operation, its descriptor's lines and the io are of one thread: that of the io's scheduler.
  * So they need no order. What other threads reach is in mail.c.
+ *
+ * Where several threads have an io each and share their coroutines (io_pool.c), a descriptor is of
+ * the io that used it first, its home. An operation that is awaited elsewhere is sent home, and
+ * begins there. So is what is asked of a descriptor at once: to be closed, or forgotten.
  */
 #include "bide/extend/io.h"
 
@@ -25,11 +29,24 @@
 #include "buffer_pool.h"
 #include "operation.h"
 
+/* To which it belongs from now on: this one, unless another of the group was first. */
+static bide_io *claim(bide_io *io, bide_descriptor *descriptor)
+{
+    bide_io *home = io_of(descriptor);
+    if (home != NULL)
+        return home;
+    /* relaxed: an io is older than the threads that find it here */
+    if (io->group == NULL)
+        bide_atomic_store(&descriptor->io, io, relaxed);
+    else if (!bide_atomic_compare_exchange(&descriptor->io, &home, io, relaxed, relaxed))
+        return home;
+    return io;
+}
+
 void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
 {
-    if (descriptor->io == io)
+    if (claim(io, descriptor) != io || descriptor->place != NULL)
         return;
-    descriptor->io = io;
     descriptor->next = io->descriptors;
     descriptor->place = &io->descriptors;
     if (descriptor->next != NULL)
@@ -40,12 +57,15 @@ void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
 /* The descriptor belongs to none. */
 static void disown(bide_descriptor *descriptor)
 {
-    if (descriptor->io == NULL)
+    if (io_of(descriptor) == NULL)
         return;
-    *descriptor->place = descriptor->next;
-    if (descriptor->next != NULL)
-        descriptor->next->place = descriptor->place;
-    descriptor->io = NULL;
+    if (descriptor->place != NULL) {
+        *descriptor->place = descriptor->next;
+        if (descriptor->next != NULL)
+            descriptor->next->place = descriptor->place;
+        descriptor->place = NULL;
+    }
+    bide_atomic_store(&descriptor->io, (bide_io *)NULL, relaxed);
     descriptor->bits &= IO_BITS_OWN - 1;
 }
 
@@ -55,29 +75,53 @@ void bide_io_end(bide_io *io)
         disown(io->descriptors);
 }
 
-bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
+bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
-    bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
     bide_descriptor *descriptor = operation->descriptor;
-    bide_io *io = io_of_context(frame->context);
-    if (BIDE_UNLIKELY(io == NULL || io->generation != bide_generation_)) {
-        operation->status = -ENOTSUP;
-        return frame;
-    }
-    operation->io = io;
     if (descriptor != NULL && !io_opens(operation)) {
         if (BIDE_UNLIKELY(descriptor->fd < 0)) {
             operation->status = -EBADF;
             return frame;
         }
-        if (descriptor->io == NULL)
+        if (descriptor->place == NULL || io_of(descriptor) != io)
             bide_io_adopt(io, descriptor);
-        else if (BIDE_UNLIKELY(descriptor->io != io))
-            bide_platform.misuse("a descriptor is used on two loops", awaiter->ops->name, __FILE__,
-                                 __LINE__);
+        if (BIDE_UNLIKELY(io_of(descriptor) != io))
+            bide_platform.misuse("a descriptor is used on two loops", operation->awaiter.ops->name,
+                                 __FILE__, __LINE__);
     }
+    if (operation->io != io) /* (one that was sent here may be looked at by a request to stop) */
+        operation->io = io;
     io->begun++;
-    bide_frame *next = io->table->begin(io, operation, frame);
+    return io->table->begin(io, operation, frame);
+}
+
+/* The same of one of several: at the descriptor's home. */
+static BIDE_NOINLINE bide_frame *begin_at_home(bide_io *io, bide_io_operation *operation,
+                                               bide_frame *frame)
+{
+    bide_descriptor *descriptor = operation->descriptor;
+    if (operation->code == BIDE_IO_RECEIVE_LENT) { /* a pool of buffers is of one loop */
+        operation->status = -ENOTSUP;
+        return frame;
+    }
+    if (descriptor != NULL && !io_opens(operation) && descriptor->fd >= 0) {
+        bide_io *home = claim(io, descriptor);
+        if (home->group == io->group)
+            io = home; /* (otherwise it is misuse) */
+    }
+    return io_is_here(io) ? io_begin(io, operation, frame) : io_send_home(io, operation);
+}
+
+bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
+    bide_io *io = io_of_context(frame->context);
+    if (BIDE_UNLIKELY(io == NULL || io->generation != bide_generation_)) {
+        operation->status = -ENOTSUP;
+        return frame;
+    }
+    bide_frame *next = BIDE_LIKELY(io->group == NULL) ? io_begin(io, operation, frame)
+                                                      : begin_at_home(io, operation, frame);
 #if BIDE_BUDGET > 0
     if (next == frame)
         bide_budget_ -= BIDE_BUDGET_OF_IO_ - 1;
@@ -90,18 +134,32 @@ int bide_io_resume(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_io_operation, awaiter)->status;
 }
 
+/* What is asked of an operation at its io. */
+typedef struct withdrawal {
+    bide_io_operation *operation;
+    bool is_forgotten;
+} withdrawal;
+
+static void forget(bide_io *io, void *argument)
+{
+    withdrawal *wanted = argument;
+    bide_io_operation *operation = wanted->operation;
+    wanted->is_forgotten = (operation->state & IO_WAITING) != 0;
+    if (wanted->is_forgotten) {
+        io->table->forget(io, operation);
+        BIDE_OBSERVE_(operation_ends, (&operation->awaiter, operation->count, -ECANCELED));
+        operation->state = 0;
+    } else if (operation->status == 0) {
+        bide_io_give_back(operation);
+    }
+}
+
 bool bide_io_withdraw(bide_awaiter *awaiter)
 {
-    bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
-    if ((operation->state & IO_WAITING) != 0) {
-        operation->io->table->forget(operation->io, operation);
-        BIDE_OBSERVE_(operation_ends, (awaiter, operation->count, -ECANCELED));
-        operation->state = 0;
-        return true;
-    }
-    if (operation->status == 0)
-        bide_io_give_back(operation);
-    return false;
+    withdrawal wanted = {bide_container_of(awaiter, bide_io_operation, awaiter), false};
+    if (wanted.operation->io != NULL)
+        io_do_there(wanted.operation->io, forget, &wanted);
+    return wanted.is_forgotten;
 }
 
 int bide_io_direction(const bide_io_operation *operation)
@@ -315,12 +373,20 @@ int io_close(bide_io *io, bide_descriptor *descriptor)
     return io_close_number(io, fd);
 }
 
+static void release_there(bide_io *io, void *argument)
+{
+    bide_descriptor *descriptor = argument;
+    if (io->generation == bide_generation_)
+        io->table->release(io, descriptor);
+    disown(descriptor);
+}
+
 /* Its loop lets go of it. */
 static bide_io *leave_io(bide_descriptor *descriptor)
 {
-    bide_io *io = descriptor->io;
-    if (io != NULL && io->generation == bide_generation_)
-        io->table->release(io, descriptor);
+    bide_io *io = io_of(descriptor);
+    if (io != NULL)
+        io_do_there(io, release_there, descriptor);
     return io;
 }
 
@@ -338,7 +404,6 @@ int bide_descriptor_release(bide_descriptor *descriptor)
     if (fd < 0)
         return -EBADF;
     leave_io(descriptor);
-    disown(descriptor);
     bide_descriptor_init_closed(descriptor);
     return fd;
 }

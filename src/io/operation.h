@@ -104,6 +104,39 @@ void io_line_up(bide_io *io, bide_io_operation *operation);
 /* Closes it, if it is open, without a word to its io. */
 int io_close(bide_io *io, bide_descriptor *descriptor);
 
+/* To which a descriptor belongs; NULL: none yet. */
+BIDE_INLINE bide_io *io_of(const bide_descriptor *descriptor)
+{
+    return bide_atomic_load(&descriptor->io, relaxed);
+}
+
+/* What several io share. */
+struct bide_io_group_ {
+    /* On a thread of one of them: does there what has been sent to it. False: on another thread. */
+    bool (*serve)(const struct bide_io_group_ *group);
+};
+
+/* Is this its thread? */
+BIDE_INLINE bool io_is_here(const bide_io *io)
+{
+    return io->scheduler->runs_here_only(io->scheduler);
+}
+
+/* Begins an operation; as `begin` of its table. On the io's thread. */
+bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame);
+
+/*
+ * Has the io's thread begin it. NULL, as of a suspend that waits: it is not touched any more. It
+ * ends on that thread.
+ */
+bide_frame *io_send_home(bide_io *io, bide_io_operation *operation);
+
+/*
+ * Calls `run` on the io's thread, and returns when it has returned. Here, if the io is alone. It
+ * waits for what runs there to suspend.
+ */
+void io_do_there(bide_io *io, void (*run)(bide_io *io, void *argument), void *argument);
+
 /* The calls on its descriptors, if those are its own; NULL: they are the system's, or of none. */
 BIDE_INLINE const bide_io_calls *io_calls(const bide_io *io)
 {

@@ -216,31 +216,31 @@ int bide_shutdown(bide_descriptor *socket, bide_half half)
     static const int halves[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
     if (socket->fd < 0)
         return -EBADF;
-    if (io_calls(socket->io) != NULL)
-        return io_calls(socket->io)->shutdown(socket->io, socket->fd, halves[half]);
+    if (io_calls(io_of(socket)) != NULL)
+        return io_calls(io_of(socket))->shutdown(io_of(socket), socket->fd, halves[half]);
     return shutdown(socket->fd, halves[half]) == 0 ? 0 : -errno;
 }
 
 int bide_local_address(const bide_descriptor *socket, bide_address *address)
 {
-    if (io_calls(socket->io) != NULL)
-        return io_calls(socket->io)->getsockname(socket->io, socket->fd, address);
+    if (io_calls(io_of(socket)) != NULL)
+        return io_calls(io_of(socket))->getsockname(io_of(socket), socket->fd, address);
     address->length = sizeof address->any;
     return getsockname(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
 }
 
 int bide_peer_address(const bide_descriptor *socket, bide_address *address)
 {
-    if (io_calls(socket->io) != NULL)
-        return io_calls(socket->io)->getpeername(socket->io, socket->fd, address);
+    if (io_calls(io_of(socket)) != NULL)
+        return io_calls(io_of(socket))->getpeername(io_of(socket), socket->fd, address);
     address->length = sizeof address->any;
     return getpeername(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
 }
 
 static int set_option(bide_descriptor *socket, int level, int name, int value)
 {
-    if (io_calls(socket->io) != NULL)
-        return io_calls(socket->io)->setsockopt(socket->io, socket->fd, level, name, value);
+    if (io_calls(io_of(socket)) != NULL)
+        return io_calls(io_of(socket))->setsockopt(io_of(socket), socket->fd, level, name, value);
     return setsockopt(socket->fd, level, name, &value, sizeof value) == 0 ? 0 : -errno;
 }
 
@@ -277,9 +277,9 @@ int bide_socket_option(const bide_descriptor *socket, bide_option option, int *v
     socklen_t length = sizeof *value;
     if (!is_option(option))
         return -EINVAL;
-    if (io_calls(socket->io) != NULL)
-        return io_calls(socket->io)
-            ->getsockopt(socket->io, socket->fd, options[option].level, options[option].name,
+    if (io_calls(io_of(socket)) != NULL)
+        return io_calls(io_of(socket))
+            ->getsockopt(io_of(socket), socket->fd, options[option].level, options[option].name,
                          value);
     return getsockopt(socket->fd, options[option].level, options[option].name, value, &length) == 0
                ? 0

@@ -796,11 +796,7 @@ static void sleep_for_completions(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     loop->counts.looks++;
-    if (io_uring_cq_ready(&loop->uring->ring) != 0) {
-        reap(loop);
-        return;
-    }
-    if (!bide_run_loop_park_(run))
+    if (io_uring_cq_ready(&loop->uring->ring) != 0 || !bide_run_loop_park_(run))
         return;
     arm(loop);
     loop->counts.sleeps++;
@@ -808,7 +804,11 @@ static void sleep_for_completions(bide_run_loop *run)
     wait_for_one(loop->uring, run->deadline);
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);
-    reap(loop);
+}
+
+static void take(bide_run_loop *run)
+{
+    reap(bide_container_of(run, bide_loop, run));
 }
 
 static void enter(bide_run_loop *run)
@@ -931,8 +931,15 @@ static void release(bide_io *io, bide_descriptor *descriptor)
     }
 }
 
+static void disarm(bide_loop *loop);
+
+static void leave_thread(bide_run_loop *run)
+{
+    disarm(bide_container_of(run, bide_loop, run));
+}
+
 static const bide_io_table table = {"uring", begin, cancel, forget, release, NULL};
-static const struct bide_run_loop_events_ events = {look, sleep_for_completions, enter};
+static const struct bide_run_loop_events_ events = {look, sleep_for_completions, take, enter, leave_thread};
 
 /* ---- Beginning and end ---- */
 

@@ -301,6 +301,7 @@ static void await_events(bide_run_loop *loop)
             return;
     }
     loop->events->sleep(loop);
+    loop->events->take(loop);
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
         loop->spins = BIDE_LOOP_EVENTS_LOOKS_;
     if (is_deadline_past(loop))
@@ -389,6 +390,31 @@ static void leave(bide_run_loop *loop)
     running = loop->outer;
     if (loop->fd >= 0 && !try_polled(loop))
         bide_descriptor_raise_(loop->fd); /* 5a */
+}
+
+void bide_run_loop_enter_(bide_run_loop *loop)
+{
+    enter(loop);
+}
+
+void bide_run_loop_leave_(bide_run_loop *loop)
+{
+    if (loop->events->leave != NULL)
+        loop->events->leave(loop);
+    leave(loop);
+}
+
+bool bide_run_loop_run_posted_(bide_run_loop *loop)
+{
+    int count = 0;
+    for (; count < TURNS && take(loop); count++)
+        run_one(loop);
+    return count != 0;
+}
+
+bool bide_run_loop_is_ready_(bide_run_loop *loop)
+{
+    return take(loop);
 }
 
 void bide_run_loop_init(bide_run_loop *loop)

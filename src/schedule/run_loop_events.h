@@ -10,14 +10,31 @@ struct bide_run_loop_events_ {
     void (*look)(bide_run_loop *loop);
 
     /*
-     * The same, and sleeps if nothing has come: until something has, or loop->deadline, or something
-     * is posted. It parks before.
+     * Starts what was begun, and sleeps if nothing has come: until something has, or loop->deadline,
+     * or something is posted. It parks before.
      */
     void (*sleep)(bide_run_loop *loop);
 
+    /* Posts what has come, after a sleep. */
+    void (*take)(bide_run_loop *loop);
+
     /* The loop begins to run on this thread, or goes on. */
     void (*enter)(bide_run_loop *loop);
+
+    /* The thread will not run it again, and the loop goes. NULL: nothing. */
+    void (*leave)(bide_run_loop *loop);
 };
+
+/*
+ * For a thread that has other things to run as well: the loop is the thread's from `enter` to
+ * `leave`. What is posted to it runs in bide_run_loop_run_posted_; false: there was nothing.
+ */
+void bide_run_loop_enter_(bide_run_loop *loop);
+void bide_run_loop_leave_(bide_run_loop *loop);
+bool bide_run_loop_run_posted_(bide_run_loop *loop);
+
+/* Has it something to run? */
+bool bide_run_loop_is_ready_(bide_run_loop *loop);
 
 /* Lets posters wake this thread, or raise the descriptor if there is one; false: something was posted. */
 bool bide_run_loop_park_(bide_run_loop *loop);

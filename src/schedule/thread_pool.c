@@ -32,7 +32,11 @@ static void *begin_worker(void *argument)
         bide_threads_keep_this_on_(worker->processor);
     if (pool->hooks.start != NULL)
         pool->hooks.start(pool->hooks.argument, index);
+    if (pool->driver != NULL)
+        pool->driver->enter(pool->driver, index);
     bide_pool_work_(worker);
+    if (pool->driver != NULL)
+        pool->driver->leave(pool->driver, index);
     if (pool->hooks.end != NULL)
         pool->hooks.end(pool->hooks.argument, index);
     return NULL;
@@ -122,6 +126,7 @@ static void init(bide_thread_pool *pool)
     pool->hooks = (bide_thread_pool_hooks){NULL, NULL, NULL, NULL, NULL};
     pool->name[0] = '\0';
     pool->are_placed = false;
+    pool->driver = NULL;
     bide_atomic_init(&pool->extra, NULL);
     bide_atomic_init(&pool->begun, 0);
     bide_atomic_init(&pool->calls, 0);
@@ -166,8 +171,8 @@ static bool are_there(const unsigned *processors, unsigned count)
     return true;
 }
 
-int bide_thread_pool_create_with(bide_thread_pool **created,
-                                 const bide_thread_pool_options *options)
+int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options *options,
+                      bide_pool_driver *driver, bide_io *(*io)(bide_scheduler *scheduler))
 {
     unsigned threads = options->threads != 0 ? options->threads : bide_processors_();
     if (threads > BIDE_THREADS_MOST_ || !are_there(options->processors, threads))
@@ -176,6 +181,8 @@ int bide_thread_pool_create_with(bide_thread_pool **created,
     if (pool == NULL)
         return -ENOMEM;
     take_options(pool, options);
+    pool->driver = driver;
+    pool->scheduler.io = io;
     int error = bide_threads_start_(pool->threads, threads, begin_worker, pool, end);
     if (error != 0) {
         bide_pool_free_(pool);
@@ -183,6 +190,12 @@ int bide_thread_pool_create_with(bide_thread_pool **created,
     }
     *created = pool;
     return 0;
+}
+
+int bide_thread_pool_create_with(bide_thread_pool **created,
+                                 const bide_thread_pool_options *options)
+{
+    return bide_pool_create_(created, options, NULL, NULL);
 }
 
 int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
@@ -204,6 +217,8 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
     bide_tell_what_is_left_(&pool->scheduler, &pool->timers,
                             "a thread pool is destroyed while a timer of it is set",
                             "a thread pool is destroyed while a task of it waits");
+    if (pool->driver != NULL)
+        pool->driver->destroy(pool->driver);
     bide_pool_free_(pool);
 }
 

@@ -1,7 +1,8 @@
 /*
- * Requests to stop that come from other threads to operations on descriptors: each ends once, on the
- * thread of its loop, with what was written before the request, whether it is done meanwhile or not;
- * and the memory is nobody's afterwards.
+ * Letters from other threads to an io. Requests to stop: each operation ends once, on the thread of
+ * its loop, with what was written before the request, whether it is done meanwhile or not; and the
+ * memory is nobody's afterwards. Operations that are sent home begin there, and before they are asked
+ * to stop. Errands are done when their sender goes on.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -32,7 +33,10 @@ typedef struct state {
     struct waiter waiters[WAITERS];
     int count;
     unsigned ended;
-    bool is_done_inside; /* the first is done by the loop */
+    bool is_done_inside;  /* the first is done by the loop */
+    bool is_sent_home;    /* what they wait for */
+    bool is_done_at_once; /* when it begins at home */
+    int errands;
     bide_frame completer;
 } state;
 
@@ -51,14 +55,32 @@ static void cancel(bide_io *io, bide_io_operation *operation)
     bide_io_end_waiting(operation, BIDE_IO_CANCELLED);
 }
 
-static const bide_io_table table = {"none", NULL, cancel, NULL, NULL, NULL, NULL};
+static const bide_io_table table = {"none", NULL, cancel, NULL, NULL, NULL};
+
+static bool serve(const struct bide_io_group_ *group)
+{
+    (void)group;
+    return false;
+}
+
+static const struct bide_io_group_ group = {serve};
+
+bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+{
+    const state *s = bide_container_of(io, state, io);
+    bide_check_assert(operation->io == io);
+    if (s->is_done_at_once)
+        return frame;
+    operation->state |= IO_WAITING;
+    return NULL;
+}
 
 static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
-    (void)frame;
-    operation->state |= IO_WAITING;
-    return NULL;
+    bide_io *io = operation->io;
+    return bide_container_of(io, state, io)->is_sent_home ? io_send_home(io, operation)
+                                                          : io_begin(io, operation, frame);
 }
 
 static int wait_resume(bide_awaiter *awaiter)
@@ -87,11 +109,21 @@ bide_coroutine(waiter_body)
     if (self->status == -ECANCELED)
         bide_check_assert(self->data == 1);
     else
-        bide_check_assert(self->state->is_done_inside && self == self->state->waiters);
+        bide_check_assert(self->state->is_done_at_once ||
+                          (self->state->is_done_inside && self == self->state->waiters));
     self->state->ended++;
     if (self->state->ended == (unsigned)self->state->count)
         bide_run_loop_stop(&self->state->loop);
     bide_end();
+}
+
+static void begin_waiter(state *s, struct waiter *waiter)
+{
+    waiter->state = s;
+    bide_stop_source_init(&waiter->stop);
+    waiter->context = s->loop.context;
+    waiter->context.stop = &waiter->stop;
+    bide_start(&waiter->task.frame, &waiter_body, &waiter->context);
 }
 
 static void setup_of(state *s, int count)
@@ -100,13 +132,8 @@ static void setup_of(state *s, int count)
     bide_io_init(&s->io, &table, &s->loop.scheduler);
     s->count = count;
     for (int i = 0; i < count; i++) {
-        struct waiter *waiter = &s->waiters[i];
-        waiter->state = s;
-        bide_stop_source_init(&waiter->stop);
-        waiter->context = s->loop.context;
-        waiter->context.stop = &waiter->stop;
-        bide_start(&waiter->task.frame, &waiter_body, &waiter->context);
-        bide_resume(&waiter->task.frame); /* it waits */
+        begin_waiter(s, &s->waiters[i]);
+        bide_resume(&s->waiters[i].task.frame); /* it waits */
     }
 }
 
@@ -168,6 +195,97 @@ static void request_both(void *p)
     request(&((state *)p)->waiters[1]);
 }
 
+/* The io is one of several, and what is awaited on this thread begins there. */
+static void setup_sent(state *s, int count)
+{
+    s->is_sent_home = true;
+    setup_of(s, 0);
+    s->io.group = &group;
+    s->count = count;
+}
+
+static void setup_sent_home(void *p)
+{
+    setup_sent(p, 1);
+}
+
+static void setup_done_at_once(void *p)
+{
+    state *s = p;
+    s->is_done_at_once = true;
+    setup_sent(s, 1);
+}
+
+/* Awaits it on this thread, and asks it to stop. */
+static void await_and_request(void *p)
+{
+    state *s = p;
+    struct waiter *waiter = &s->waiters[0];
+    begin_waiter(s, waiter);
+    bide_resume(&waiter->task.frame);
+    request(waiter);
+}
+
+static void await_it(void *p)
+{
+    state *s = p;
+    begin_waiter(s, &s->waiters[0]);
+    bide_resume(&s->waiters[0].task.frame);
+}
+
+static void do_errand(bide_io *io, void *argument)
+{
+    state *s = bide_container_of(io, state, io);
+    int *value = argument;
+    *value = 7;
+    if (++s->errands == 2)
+        bide_run_loop_stop(&s->loop);
+}
+
+static void setup_errands(void *p)
+{
+    setup_sent(p, 0);
+}
+
+static void send_errand(void *p)
+{
+    int value = 0;
+    io_do_there(&((state *)p)->io, do_errand, &value);
+    bide_check_assert(value == 7);
+}
+
+static void send_two_errands(void *p)
+{
+    send_errand(p);
+    send_errand(p);
+}
+
+static const bide_check_scenario sent_home = {
+    .name = "one_is_sent_home_and_asked_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .preemptions = 2,
+    .setup = setup_sent_home,
+    .threads = {run, await_and_request},
+};
+
+static const bide_check_scenario sent_home_done = {
+    .name = "one_is_sent_home_and_is_done_there_at_once",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_done_at_once,
+    .threads = {run, await_it},
+};
+
+static const bide_check_scenario errands = {
+    .name = "two_errands_one_after_the_other",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .preemptions = 2,
+    .setup = setup_errands,
+    .threads = {run, send_two_errands},
+};
+
 static const bide_check_scenario one = {
     .name = "one_is_asked_to_stop",
     .size = sizeof(state),
@@ -196,7 +314,8 @@ static const bide_check_scenario beside_done = {
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&one, &one_after_the_other, &beside_done, NULL};
+    static const bide_check_scenario *const all[] = {
+        &one, &one_after_the_other, &beside_done, &sent_home, &sent_home_done, &errands, NULL};
     static const char *const files[] = {"mail.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

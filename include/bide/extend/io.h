@@ -15,6 +15,8 @@
  *
  * One thread has an io: that of its scheduler. It begins operations, ends them and is told of
  * requests to stop. A request on another thread names the operation to that thread (stop.h, 5a).
+ * Where several threads have one each and share their coroutines (io_pool.h), an operation is sent
+ * to the thread that its descriptor belongs to.
  * The memory of an operation, and what its arguments point at, is the io's until it has ended.
  *
  * Why it is right: src/io/operation.c.
@@ -224,8 +226,11 @@ struct bide_io {
     bide_descriptor *descriptors; /* that belong to it */
     uint32_t generation;          /* of the process: another in a child of fork */
 
-    /* of all threads: operations that are to be cancelled, newest first */
-    bide_atomic(uintptr_t) leaving;
+    /* Of several that share their coroutines (io_pool.h); NULL: it is alone. */
+    const struct bide_io_group_ *group;
+
+    /* of all threads: what is sent to its thread, newest first */
+    bide_atomic(uintptr_t) letters;
     bide_frame mail; /* posted when there is one */
 };
 

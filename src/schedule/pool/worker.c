@@ -66,7 +66,12 @@
  *    another. If none sleeps the workers look at the clock, some turns apart.
  * 7. A post from outside may be the last thing that keeps the pool: what is posted may run at once,
  *    and somebody may destroy the pool then. So a poster uses nothing of it once it has freed the
- *    lock, but the address that a worker sleeps on.
+ *    lock, but the address that a worker sleeps on. A driver's `wake` uses more, and is called
+ *    under the lock.
+ *
+ * A pool with a driver sleeps in that. Its `wake` ends the sleep that is, or the next. A worker that
+ * something has come for leaves the set of the idle by itself, before it posts what that has woken;
+ * so the posts do not find it asleep.
  */
 #define _GNU_SOURCE
 #include "worker.h"
@@ -97,9 +102,14 @@ bide_pool_worker *bide_pool_worker_of_(const bide_thread_pool *pool)
 
 /* ---- The idle; under the lock ---- */
 
-static void wake(bide_pool_worker *worker)
+/* Frees the lock, and wakes a worker, if not NULL. */
+static void unlock_and_wake(bide_thread_pool *pool, bide_pool_worker *worker)
 {
-    if (worker != NULL)
+    bool has_driver = pool->driver != NULL;
+    if (worker != NULL && has_driver)
+        pool->driver->wake(pool->driver, worker->index); /* 7 */
+    pthread_mutex_unlock(&pool->lock);
+    if (worker != NULL && !has_driver)
         bide_platform.wake(&worker->parked, 1);
 }
 
@@ -152,8 +162,7 @@ BIDE_COLD void bide_pool_wake_(bide_thread_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     bide_pool_worker *worker = take_sleeper_if_needed(pool);
-    pthread_mutex_unlock(&pool->lock);
-    wake(worker);
+    unlock_and_wake(pool, worker);
 }
 
 /* Something is in a slot, and nobody watches. */
@@ -165,8 +174,7 @@ static BIDE_COLD void call_watcher(bide_thread_pool *pool)
         bide_atomic_store(&pool->watched, 1, relaxed);
         worker = poke_keeper(pool);
     }
-    pthread_mutex_unlock(&pool->lock);
-    wake(worker);
+    unlock_and_wake(pool, worker);
 }
 
 /* ---- Making work ---- */
@@ -224,8 +232,7 @@ static void post_from_outside(bide_thread_pool *pool, bide_awaiter *first, bide_
     pthread_mutex_lock(&pool->lock);
     inject(pool, first, last);
     bide_pool_worker *woken = take_sleeper_if_needed(pool);
-    pthread_mutex_unlock(&pool->lock);
-    wake(woken); /* 7 */
+    unlock_and_wake(pool, woken); /* 7 */
 }
 
 void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
@@ -280,8 +287,7 @@ int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
         return 0;
     pthread_mutex_lock(&pool->lock); /* 6 */
     woken = poke_keeper(pool);
-    pthread_mutex_unlock(&pool->lock);
-    wake(woken);
+    unlock_and_wake(pool, woken);
     return 0;
 }
 
@@ -333,6 +339,8 @@ static BIDE_NOINLINE void look_around(bide_pool_worker *worker)
 {
     bide_thread_pool *pool = worker->pool;
     worker->until_look = BIDE_POOL_LOOK_TURNS_;
+    if (pool->driver != NULL)
+        pool->driver->look(pool->driver, worker->index);
     if (bide_atomic_load(&pool->is_injected, relaxed) != 0) {
         take_injected(worker);
         bide_pool_tell_(pool);
@@ -488,8 +496,7 @@ BIDE_COLD void bide_pool_stop_searching_(bide_pool_worker *worker)
                                  bide_atomic_load(&pool->watched, relaxed) != 0);
     if (is_work || pool->injected.first != NULL || needs_keeper)
         woken = take_sleeper_if_needed(pool);
-    pthread_mutex_unlock(&pool->lock);
-    wake(woken);
+    unlock_and_wake(pool, woken);
 }
 
 /* Counts the worker among those who search, unless they are many already. */
@@ -538,6 +545,10 @@ static bool search(bide_pool_worker *worker)
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
         deadline = next_timer(pool);
     int looks = pool->may_look ? BIDE_POOL_LOOKS_ : 0;
+    if (pool->driver != NULL) {
+        pool->driver->look(pool->driver, worker->index);
+        looks = 1; /* what is to come comes from the system */
+    }
     for (int i = 0; i < looks; i++) {
         if (bide_pool_run_one_(worker))
             return true;
@@ -625,8 +636,30 @@ static bool keep(bide_pool_worker *keeper, uint64_t deadline)
     return bide_atomic_load(&pool->watched, relaxed) != 0 && watch(keeper);
 }
 
+/* The same in a driver. */
+static void wait_in_driver(bide_pool_worker *worker, bool is_keeper)
+{
+    bide_pool_driver *driver = worker->pool->driver;
+    /* acquire: as below */
+    while ((bide_atomic_load(&worker->parked, acquire) & PARKED) != 0) {
+        uint64_t deadline = is_keeper ? keepers_deadline(worker->pool) : BIDE_FOREVER;
+        driver->sleep(driver, worker->index, deadline);
+        if (!is_keeper || bide_platform.now() < deadline) {
+            leave_by_itself(worker);
+            break;
+        }
+        if (keep(worker, deadline))
+            break;
+    }
+    driver->take(driver, worker->index);
+}
+
 static void wait_to_be_woken(bide_pool_worker *worker, bool is_keeper)
 {
+    if (worker->pool->driver != NULL) {
+        wait_in_driver(worker, is_keeper);
+        return;
+    }
     for (;;) {
         /* acquire: 6; partner is the poke's release */
         uint32_t parked = bide_atomic_load(&worker->parked, acquire);
@@ -705,8 +738,13 @@ void bide_pool_end_(bide_thread_pool *pool)
         leave(pool, worker);
         worker->next_idle = first;
         first = worker;
+        if (pool->driver != NULL)
+            pool->driver->wake(pool->driver, worker->index);
     }
+    bool has_driver = pool->driver != NULL;
     pthread_mutex_unlock(&pool->lock);
+    if (has_driver)
+        return;
     for (bide_pool_worker *next; first != NULL; first = next) {
         next = first->next_idle;
         bide_platform.wake(&first->parked, 1);
@@ -747,8 +785,7 @@ static bool take_back_from_other(bide_pool_worker *victim, const bide_awaiter *a
     pthread_mutex_lock(&pool->lock);
     inject(pool, others.first, others.last);
     woken = take_sleeper_if_needed(pool);
-    pthread_mutex_unlock(&pool->lock);
-    wake(woken);
+    unlock_and_wake(pool, woken);
     return found;
 }
 

@@ -44,6 +44,31 @@ typedef struct bide_pool_extra {
     bool (*is_there)(bide_thread_pool *pool);
 } bide_pool_extra;
 
+/*
+ * What the workers sleep in, where that is more than a word: each has a loop with input and output.
+ * Constant. All but `wake` are called on the worker's own thread.
+ */
+typedef struct bide_pool_driver bide_pool_driver;
+struct bide_pool_driver {
+    void (*enter)(bide_pool_driver *driver, unsigned worker);
+    void (*leave)(bide_pool_driver *driver, unsigned worker);
+
+    /* Posts to the pool what has come; does not sleep. */
+    void (*look)(bide_pool_driver *driver, unsigned worker);
+
+    /* Sleeps until something has come, or `wake`, or `deadline`; not while there is something. */
+    void (*sleep)(bide_pool_driver *driver, unsigned worker, uint64_t deadline);
+
+    /* Posts to the pool what the sleep has found. */
+    void (*take)(bide_pool_driver *driver, unsigned worker);
+
+    /* Ends the worker's sleep, or its next one. Under the pool's lock. */
+    void (*wake)(bide_pool_driver *driver, unsigned worker);
+
+    /* The threads have gone. */
+    void (*destroy)(bide_pool_driver *driver);
+};
+
 struct bide_pool_worker {
     /* The owner's; thieves read and take. */
     BIDE_ALIGNAS(128) bide_run_queue_ queue;
@@ -96,6 +121,7 @@ struct bide_thread_pool {
     bide_thread_pool_hooks hooks;
     char name[16]; /* of the threads; empty: none */
     bool are_placed;
+    bide_pool_driver *driver; /* or NULL */
 
     bide_atomic(const bide_pool_extra *) extra; /* or NULL: none yet */
     bide_atomic(uint32_t) begun;                /* how many threads have an index */
@@ -202,6 +228,10 @@ void bide_pool_free_(bide_thread_pool *pool);
 
 /* Puts one into the worker's slot; what stood there goes to the ring. The worker's. */
 void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter);
+
+/* As bide_thread_pool_create_with, for a pool that has a driver and another `io`; or NULL twice. */
+int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options *options,
+                      bide_pool_driver *driver, bide_io *(*io)(bide_scheduler *scheduler));
 
 /* What a worker's thread runs, until the pool ends. */
 void bide_pool_work_(bide_pool_worker *worker);

@@ -1,0 +1,67 @@
+/*
+ * A thread pool whose workers each have a loop with input and output: coroutines that wait for
+ * descriptors, on as many threads as there are processors. Floor: io.
+ *
+ *     bide_thread_pool *pool;
+ *     if (bide_io_pool_create(&pool, NULL) == 0) {
+ *         bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+ *         status = bide_sync_wait_in(&context, main_run(&frame));
+ *         bide_thread_pool_destroy(pool);
+ *     }
+ *
+ * It is a thread pool (thread_pool.h), and all that is said there holds. Its coroutines may also
+ * await sockets, files and other descriptors. A worker without work sleeps in its io_uring, or in
+ * its epoll set, so it costs nothing while nothing comes.
+ *
+ * A descriptor belongs to the worker that used it first, its home. Its operations begin and end
+ * there, and wake their coroutine there. Another worker may steal the coroutine, as any that is
+ * ready; what that awaits next on the descriptor is sent home. So a connection and its coroutine
+ * stay together while the load is even, and what costs time is spread.
+ *
+ *     one coroutine a connection     as on a loop
+ *     several on one descriptor      each direction has its line; its operations end in the order in
+ *                                    which they came to the home
+ *     bide_close elsewhere           waits until the home's coroutine suspends
+ *
+ * A worker looks for what has come when its coroutine suspends, every so many times. A coroutine
+ * that computes for long keeps what is at home there waiting; bide_turn_watch_start tells of it.
+ *
+ * For one loop alone, or in a strand of the pool (strand.h), since they share what is not for
+ * several threads: a server (server.h), a connection pool, an acceptor, connecting by name, readers
+ * and writers of one stream. A pool of buffers to lend is for one loop alone; receiving from it ends
+ * with -ENOTSUP here. A coroutine that waits for a descriptor is destroyed, as any of a pool, only
+ * while nothing can end its wait; usually it is asked to stop.
+ *
+ * Why it is right: src/io/io_pool.c, and mail.c beside it.
+ */
+#ifndef BIDE_IO_POOL_H
+#define BIDE_IO_POOL_H
+
+#include "bide/loop.h"
+#include "bide/thread_pool.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* What a pool is to be. All zero is a good beginning. */
+typedef struct bide_io_pool_options {
+    bide_thread_pool_options threads;
+    bide_loop_options loop; /* of each worker; `times_turns` is that of `threads` */
+} bide_io_pool_options;
+
+/*
+ * Starts a pool and puts it in *pool; bide_thread_pool_destroy ends it. `options` is copied; NULL:
+ * all zero. If it fails nothing is left.
+ * Threads: any. Errors: those of bide_thread_pool_create_with and of bide_loop_create. Progress:
+ * blocks.
+ */
+int bide_io_pool_create(bide_thread_pool **pool, const bide_io_pool_options *options);
+
+/*
+ * Which back end its workers run, and why.
+ * Threads: any. Progress: wait-free.
+ */
+bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *pool);
+
+BIDE_EXTERN_C_END
+
+#endif

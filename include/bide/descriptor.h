@@ -12,7 +12,8 @@
  * they are given. It is the caller's memory and stays where it is while it is open.
  *
  * A descriptor belongs to the loop whose coroutines used it first, until it is closed or released.
- * It is used on that loop's thread only. Operations on it wait in one line for each direction: they
+ * It is used on that loop's thread only, or, in a pool whose workers each have a loop (io_pool.h), on
+ * any of the pool's. Operations on it wait in one line for each direction: they
  * are done one after the other, in the order in which they were begun. Both directions go on at the
  * same time, and those at an offset of a file all do.
  *

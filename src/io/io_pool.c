@@ -13,6 +13,7 @@
  *    whether it comes before the sleep or in it.
  * 4. `poke` is posted by whoever changes `is_poked` from 0, and it changes that back when it runs,
  *    in no queue any more. The exchange acquires what it released: the frame may be written anew.
+ *    (All who post it have the pool's lock. The worker need not have taken that since.)
  * 5. Two that wait for each other's errands serve each other: mail.c, 5.
  */
 #define _GNU_SOURCE
@@ -30,15 +31,15 @@
 enum { FILE_THREADS = 4 };
 
 typedef struct worker_loop {
-    BIDE_ALIGNAS(128) bide_loop *loop;
+    bide_loop *loop;
     bide_frame poke;
-    bide_atomic(uint32_t) is_poked;
+    bide_atomic(uint32_t) is_poked; /* 4 */
+    char apart[BIDE_CACHE_LINE]; /* from the next, which other threads write to */
 } worker_loop;
 
 typedef struct io_pool {
     bide_pool_driver driver;
     struct bide_io_group_ group;
-    bide_thread_pool *pool;
     bide_blocking *files; /* that it made; or NULL */
     unsigned count;
     bide_atomic(uint32_t) next; /* whose loop begins what is awaited on a thread outside */
@@ -197,19 +198,21 @@ int bide_io_pool_create(bide_thread_pool **created, const bide_io_pool_options *
         return -EINVAL;
     bide_thread_pool_options threads = options->threads;
     threads.threads = count;
-    io_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL)
-        return -ENOMEM;
-    pool->driver = driver_of_loops;
-    pool->group.serve = serve;
-    bide_atomic_init(&pool->next, 0);
-    pool->loops = aligned_alloc(_Alignof(worker_loop), count * sizeof *pool->loops);
-    if (pool->loops == NULL) {
+    io_pool *pool = malloc(sizeof *pool);
+    worker_loop *loops = malloc(count * sizeof *loops);
+    if (pool == NULL || loops == NULL) {
+        free(loops);
         free(pool);
         return -ENOMEM;
     }
-    for (pool->count = 0; pool->count < count; pool->count++)
-        pool->loops[pool->count].loop = NULL;
+    pool->driver = driver_of_loops;
+    pool->group.serve = serve;
+    bide_atomic_init(&pool->next, 0);
+    pool->files = NULL;
+    pool->count = count;
+    pool->loops = loops;
+    for (unsigned i = 0; i < count; i++)
+        loops[i].loop = NULL;
     int error = make_loops(pool, &options->loop);
     if (error == 0)
         error = bide_pool_create_(created, &threads, &pool->driver, io_of_pool);

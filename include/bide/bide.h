@@ -37,6 +37,7 @@
 #include "bide/descriptor.h"
 #include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
+#include "bide/file_watch.h"
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */
 #include "bide/pass.h"      /* descriptors to and from other processes */

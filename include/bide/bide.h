@@ -50,6 +50,7 @@
 /* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"
 #include "bide/memory_io.h" /* sockets and files of a test */
+#include "bide/terminal.h"
 #include "bide/test_loop.h"
 #include "bide/trace.h"      /* what ran when, as a file that Perfetto opens */
 #include "bide/turn_watch.h" /* who holds a thread for too long */

@@ -49,6 +49,7 @@
 
 /* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"
+#include "bide/splice.h"
 #include "bide/memory_io.h" /* sockets and files of a test */
 #include "bide/terminal.h"
 #include "bide/test_loop.h"

@@ -37,6 +37,7 @@
 #include "bide/descriptor.h"
 #include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
+#include "bide/file_watch.h"
 #include "bide/io_pool.h" /* a loop for each worker of a thread pool */
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */
@@ -49,7 +50,9 @@
 
 /* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"
+#include "bide/splice.h"
 #include "bide/memory_io.h" /* sockets and files of a test */
+#include "bide/terminal.h"
 #include "bide/test_loop.h"
 #include "bide/trace.h"      /* what ran when, as a file that Perfetto opens */
 #include "bide/turn_watch.h" /* who holds a thread for too long */

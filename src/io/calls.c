@@ -1,12 +1,13 @@
 /*
  * The system calls behind the operations. Of what polls none waits: where one would, it returns
  * -EAGAIN. Some descriptors are in blocking mode, since others share them (a terminal, a pipe that
- * was inherited): those are asked first whether the call would wait, and a write is then kept to
- * what a pipe that has room takes.
+ * was inherited): those are asked first whether the call would wait, and are told not to, where the
+ * kernel can do that. A write is kept to what a pipe that has room takes.
  */
 #define _GNU_SOURCE
 #include "bide/address.h"
 #include "bide/socket.h"
+#include "as_data.h"
 #include "buffer_pool.h"
 #include "operation.h"
 
@@ -69,12 +70,48 @@ static size_t most(const bide_io_operation *operation, size_t size)
     return blocks && size > PIPE_BUF ? PIPE_BUF : size;
 }
 
+/* Is it in blocking mode, and may others have what a call is about to have? */
+static bool is_shared(const bide_io_operation *operation)
+{
+    return (operation->descriptor->bits & (IO_BLOCKS | IO_FILE)) == IO_BLOCKS;
+}
+
+/* Has the kernel refused to make a call without waiting, since it cannot for that descriptor? */
+static bool cannot_say(ptrdiff_t result)
+{
+    return result < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL);
+}
+
+/*
+ * A read at the descriptor's position. One that is shared is ready by now, unless somebody else was
+ * faster: so it is told not to wait, where the kernel can do that (pipes and sockets).
+ */
+static ptrdiff_t do_read(const bide_io_operation *operation)
+{
+    int fd = operation->descriptor->fd;
+    const struct iovec bytes = {operation->arguments.bytes.data, operation->arguments.bytes.size};
+    if (is_shared(operation)) {
+        ptrdiff_t result = preadv2(fd, &bytes, 1, -1, RWF_NOWAIT);
+        if (!cannot_say(result))
+            return result;
+    }
+    return read(fd, bytes.iov_base, bytes.iov_len);
+}
+
 static ptrdiff_t do_write(const bide_io_operation *operation, const void *data, size_t size,
                           int64_t offset)
 {
     int fd = operation->descriptor->fd;
     size = most(operation, size);
-    return offset >= 0 ? pwrite(fd, data, size, offset) : write(fd, data, size);
+    if (offset >= 0)
+        return pwrite(fd, data, size, offset);
+    if (is_shared(operation)) { /* (as do_read) */
+        const struct iovec bytes = {io_as_data(data), size};
+        ptrdiff_t result = pwritev2(fd, &bytes, 1, -1, RWF_NOWAIT);
+        if (!cannot_say(result))
+            return result;
+    }
+    return write(fd, data, size);
 }
 
 static ptrdiff_t write_vectors(const bide_io_operation *operation)
@@ -390,10 +427,9 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
     case BIDE_IO_ACCEPT:
         return do_accept(operation);
     case BIDE_IO_READ:
-        return offset >= 0
-                   ? pread(fd, operation->arguments.bytes.data, operation->arguments.bytes.size,
-                           offset)
-                   : read(fd, operation->arguments.bytes.data, operation->arguments.bytes.size);
+        return offset >= 0 ? pread(fd, operation->arguments.bytes.data,
+                                   operation->arguments.bytes.size, offset)
+                           : do_read(operation);
     case BIDE_IO_WRITE:
         rest = io_rest(operation, &size);
         return do_write(operation, rest, size,

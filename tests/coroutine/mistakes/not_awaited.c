@@ -57,6 +57,9 @@ void awaits_nothing(void)
     bide_send_zero_copy(0, 0, 0, 1);                                    // HERE
     bide_send_file(0, 0, 0, 0, 1);                                      // HERE
     bide_next_entry(0, &directory);                                     // HERE
+    bide_file_watch_next(0, 0);                                         // HERE
+    bide_splice(0, 0, 0, 1);                                            // HERE
+    bide_copy_between(0);                                               // HERE
     bide_map_file(0, 0, 0, 0, 0, 0);                                    // HERE
     bide_prefault(0, 0, 0, false);                                      // HERE
     bide_send_descriptors(0, 0, 0, 1, 0, 0);                            // HERE

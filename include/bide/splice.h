@@ -1,0 +1,94 @@
+/*
+ * Moving bytes from one descriptor to another in the kernel, of which one is a pipe; and between any
+ * two by a pipe of its own. Floor: io.
+ *
+ *     bide_try(bide_splice(&self->splice, &self->pipe, &self->socket, 65536));
+ *     ... self->splice.count bytes were moved; 0: the end
+ *
+ *     error = bide_copy_between_init(&copy, &one, &other);
+ *     ...
+ *     bide_try(bide_copy_between(&self->copy));           // until the end of `one`
+ *     ... self->copy.count bytes were moved
+ *     bide_copy_between_end(&self->copy);
+ *
+ * Two such copies are the directions of a proxy. Each takes no more from one end than the other end
+ * takes from it, beside what fits a pipe.
+ *
+ * Both descriptors are in non-blocking mode, or pipes. Files are not for this, since they may block
+ * the loop: bide_send_file sends one. A loop in memory does not do this: -EOPNOTSUPP.
+ *
+ * Why it is right: src/io/splice.c.
+ */
+#ifndef BIDE_SPLICE_H
+#define BIDE_SPLICE_H
+
+#include "bide/extend/io.h"
+#include "bide/task.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* One splice. The caller's memory until it has ended. */
+typedef struct bide_splice_operation {
+    bide_task task;
+    bide_descriptor *from;
+    bide_descriptor *to;
+    size_t most;
+    size_t count; /* of bytes that were moved, whatever it ended with */
+    int status;
+    bide_io_operation poll;
+} bide_splice_operation;
+
+/*
+ * Moves up to `most` bytes, 1 or more, as soon as there are some and there is room. A count of 0 is
+ * the end of `from`. It stands in no line: nobody else reads from `from`, or writes to `to`, while it
+ * waits. To move bytes to an end that is gone is -EPIPE, and no signal.
+ * Threads: the loop's. Errors: those of splice(2): -EINVAL (none of them is a pipe; or one cannot be
+ * spliced), -EPIPE (also: closed meanwhile); -EBADF (closed before), -EOPNOTSUPP (a file; a loop in
+ * memory), -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if one of them is not ready.
+ * Cancel-safe: yes, by `count`: nothing is moved after it was cut short. Progress: that of the system
+ * calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_splice(bide_splice_operation *operation, bide_descriptor *from,
+                          bide_descriptor *to, size_t most);
+
+/* A copy. The caller's memory until bide_copy_between_end. */
+typedef struct bide_between {
+    bide_task task;
+    bide_descriptor *from;
+    bide_descriptor *to;
+    bide_descriptor input;  /* of its pipe: what is held is read here */
+    bide_descriptor output; /* and was written here */
+    uint64_t count;         /* of bytes that `to` has got, ever */
+    size_t held;            /* of those that were taken from `from`, and are in the pipe */
+    int status;
+    bool is_filling;
+    bool is_draining;
+    bide_splice_operation splice;
+} bide_between;
+
+/*
+ * Makes the pipe of a copy from `from` to `to`. It has two descriptors.
+ * Threads: any. Errors: -EMFILE, -ENFILE; it is ended then. Progress: that of the system call.
+ */
+int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descriptor *to);
+
+/*
+ * Moves all bytes that come, until the end of `from`. When it is cut short, or fails, `count` is what
+ * `to` has got and `held` what is in the pipe: nothing is lost. It may be awaited again, and goes on
+ * with that; or what is held is read from copy->input. Otherwise as bide_splice.
+ * Threads: the loop's. Errors: as bide_splice. Suspends: if one of them is not ready. Cancel-safe:
+ * yes, by `count` and `held`. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_copy_between(bide_between *copy);
+
+/*
+ * Closes the pipe, with what is held. One that has ended is left as it is.
+ * Threads: the loop's. Progress: as bide_close.
+ */
+void bide_copy_between_end(bide_between *copy);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * Splices: a call that does not wait, and a wait for the side that was not ready.
+ *
+ *     from --splice--> to           from --fill--> pipe --drain--> to
+ *
+ * 1. The call is made on the loop's thread, also where there is an io_uring: as an entry it always goes
+ *    to a thread of the kernel's, which costs more than the call.
+ * 2. It is made between two waits only, and counted at once. So a wait that ends early has moved
+ *    nothing that is not counted.
+ * 3. `held` is changed when the splice to or from the pipe has ended, or its coroutine is destroyed
+ *    (`finally`), by that one's count.
+ */
+#define _GNU_SOURCE
+#include "bide/splice.h"
+
+#include "bide/coroutine.h"
+#include "bide/file.h"
+
+#include "operation.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PIECE = 65536 };
+
+/* (a splice to an end that is gone raises SIGPIPE, and no flag keeps it from that) */
+static ptrdiff_t call(const bide_splice_operation *splicing)
+{
+    static const struct timespec none;
+    sigset_t pipe_signal, before, pending;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    ptrdiff_t result;
+    do {
+        result = splice(splicing->from->fd, NULL, splicing->to->fd, NULL, splicing->most,
+                        SPLICE_F_NONBLOCK);
+        if (result < 0)
+            result = io_error();
+    } while (result == -EINTR);
+    if (result == -EPIPE && sigismember(&pending, SIGPIPE) == 0)
+        sigtimedwait(&pipe_signal, NULL, &none);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+static bool are_open(const bide_splice_operation *splicing)
+{
+    return bide_descriptor_is_open(splicing->from) && bide_descriptor_is_open(splicing->to);
+}
+
+static int refusal_of(const bide_io *io, bide_splice_operation *splicing)
+{
+    if (io == NULL)
+        return -ENOTSUP;
+    if (io_calls(io) != NULL)
+        return -EOPNOTSUPP;
+    if (!are_open(splicing))
+        return -EBADF;
+    io_ask(splicing->from);
+    io_ask(splicing->to);
+    return ((splicing->from->bits | splicing->to->bits) & IO_FILE) != 0 ? -EOPNOTSUPP : 0;
+}
+
+/* Waits for the side that is not ready. */
+static bide_awaiter *wait_for_side(bide_splice_operation *splicing)
+{
+    struct pollfd asked = {splicing->from->fd, POLLIN, 0};
+    if (poll(&asked, 1, 0) == 0)
+        return bide_poll(&splicing->poll, splicing->from, POLLIN);
+    return bide_poll(&splicing->poll, splicing->to, POLLOUT);
+}
+
+bide_coroutine(splice_body)
+{
+    bide_begin(splice_body, bide_splice_operation * self);
+    self->status = refusal_of(io_of_context(bide_this_context()), self);
+    if (self->status < 0)
+        bide_return(self->status);
+    for (;;) {
+        if (!are_open(self))
+            bide_return(-EPIPE);
+        ptrdiff_t result = call(self);
+        if (result >= 0)
+            self->count = (size_t)result;
+        if (result != -EAGAIN)
+            bide_return(result < 0 ? (int)result : 0);
+        bide_await_status(self->status, wait_for_side(self));
+        if (self->status < 0)
+            bide_return(self->status);
+    }
+    bide_end();
+}
+
+bide_awaiter *bide_splice(bide_splice_operation *splicing, bide_descriptor *from,
+                          bide_descriptor *to, size_t most)
+{
+    splicing->from = from;
+    splicing->to = to;
+    splicing->most = most;
+    splicing->count = 0;
+    return bide_task_init(&splicing->task, &splice_body);
+}
+
+/* ---- Between two ---- */
+
+int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descriptor *to)
+{
+    int fds[2];
+    bide_descriptor_init_closed(&copy->input);
+    bide_descriptor_init_closed(&copy->output);
+    copy->from = from;
+    copy->to = to;
+    copy->count = 0;
+    copy->held = 0;
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
+        return -errno;
+    bide_descriptor_init(&copy->input, fds[0]);
+    bide_descriptor_init(&copy->output, fds[1]);
+    return 0;
+}
+
+void bide_copy_between_end(bide_between *copy)
+{
+    bide_close(&copy->input);
+    bide_close(&copy->output);
+    copy->held = 0;
+}
+
+static bide_awaiter *fill(bide_between *copy)
+{
+    copy->is_filling = true;
+    return bide_splice(&copy->splice, copy->from, &copy->output, PIECE);
+}
+
+static bide_awaiter *drain(bide_between *copy)
+{
+    copy->is_draining = true;
+    return bide_splice(&copy->splice, &copy->input, copy->to, copy->held);
+}
+
+/* 3 */
+static void note(bide_between *copy)
+{
+    if (copy->is_filling)
+        copy->held += copy->splice.count;
+    if (copy->is_draining) {
+        copy->held -= copy->splice.count;
+        copy->count += copy->splice.count;
+    }
+    copy->is_filling = copy->is_draining = false;
+}
+
+bide_coroutine(between_body)
+{
+    bide_begin(between_body, bide_between * self);
+    for (;;) {
+        while (self->held != 0) {
+            bide_await_status(self->status, drain(self));
+            note(self);
+            if (self->status < 0)
+                bide_return(self->status);
+        }
+        bide_await_status(self->status, fill(self));
+        note(self);
+        if (self->status < 0 || self->held == 0)
+            bide_return(self->status);
+    }
+    bide_finally();
+    note(self);
+    bide_end();
+}
+
+bide_awaiter *bide_copy_between(bide_between *copy)
+{
+    copy->is_filling = copy->is_draining = false;
+    return bide_task_init(&copy->task, &between_body);
+}

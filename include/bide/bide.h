@@ -42,6 +42,7 @@
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */
 #include "bide/pass.h"      /* descriptors to and from other processes */
+#include "bide/process.h" /* child processes */
 #include "bide/send_file.h" /* a file to a socket */
 #include "bide/server.h"    /* a coroutine for each connection */
 #include "bide/signal.h"

@@ -20,6 +20,7 @@ static bide_stream stream;
 static bide_acceptor acceptor;
 static bide_signal one_signal;
 static bide_directory directory;
+static bide_process process;
 static struct forker {
     bide_forking forking;
     int n;
@@ -60,6 +61,8 @@ void awaits_nothing(void)
     bide_file_watch_next(0, 0);                                         // HERE
     bide_splice(0, 0, 0, 1);                                            // HERE
     bide_copy_between(0);                                               // HERE
+    bide_process_wait(0, &process);                                     // HERE
+    bide_process_communicate(0, &process, 0, 0, 0, 0, 0, 0);            // HERE
     bide_map_file(0, 0, 0, 0, 0, 0);                                    // HERE
     bide_prefault(0, 0, 0, false);                                      // HERE
     bide_send_descriptors(0, 0, 0, 1, 0, 0);                            // HERE

@@ -1,0 +1,201 @@
+/*
+ * Child processes: started with what they are to have and nothing else, waited for, sent signals,
+ * talked to. Floor: io.
+ *
+ *     bide_process process;
+ *     error = bide_process_start(&process, &(bide_process_options){
+ *         .program = "sort", .arguments = (char *[]){"sort", "-u", NULL},
+ *         .streams = {{BIDE_STREAM_PIPE}, {BIDE_STREAM_PIPE}, {BIDE_STREAM_INHERIT}}});
+ *     ...
+ *     bide_try(bide_process_communicate(&self->talk, &process, "b\na\n", 4, self->text, 100, NULL, 0));
+ *     ... self->talk.output_count bytes, and process.exit_code ...
+ *     bide_process_end(&process);
+ *
+ *     start --> runs --it ends, and is waited for--> ended --end--> gone
+ *                 +-----------------end: it is killed-----------------^
+ *
+ * A child has the descriptors that its options name, and no others, whatever the program has open.
+ * Its signals are as at the system's start: none is blocked, none ignored. A program that cannot be
+ * started is an error of bide_process_start, as exec gives it, and leaves no process.
+ *
+ * Who has a bide_process waits for it, or ends it; so no zombie is left. Nobody else in the program
+ * may take the status of its children: no wait(2) for any child, and SIGCHLD is not ignored.
+ *
+ * Why it is right: src/io/process.c.
+ */
+#ifndef BIDE_PROCESS_H
+#define BIDE_PROCESS_H
+
+#include "bide/file.h"
+#include "bide/scope.h"
+#include "bide/signal.h"
+#include "bide/socket.h"
+#include "bide/task.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* What one of the child's standard streams is. */
+typedef enum bide_stream_kind {
+    BIDE_STREAM_INHERIT, /* that of the program */
+    BIDE_STREAM_NULL,    /* nothing: /dev/null */
+    BIDE_STREAM_GIVEN,   /* a descriptor of the program, which keeps it */
+    /* The program has the other end, in bide_process.streams, which does not block. Of the input it
+     * is a Unix socket: to write to a child that has gone is an error, and no signal. Write to it with
+     * bide_send. */
+    BIDE_STREAM_PIPE,
+} bide_stream_kind;
+
+typedef struct bide_process_stream {
+    bide_stream_kind kind;
+    int fd; /* that is given */
+} bide_process_stream;
+
+/* A descriptor of the program that the child has under another number, 3 or more. */
+typedef struct bide_process_pass {
+    int fd;
+    int number;
+} bide_process_pass;
+
+/* What a process is to be. `program` at least. All that is pointed to is used at the start only. */
+typedef struct bide_process_options {
+    const char *program;      /* a path; or, without a slash, looked for in PATH */
+    char *const *arguments;   /* the first is its name; then NULL. NULL: the program's name alone */
+    char *const *environment; /* "NAME=value", then NULL. NULL: the program's */
+    const char *directory;    /* that it begins in; NULL: the program's */
+    bide_process_stream streams[3];
+    const bide_process_pass *passes;
+    size_t pass_count;
+    bool own_group;   /* it leads a process group: a signal may go to all of that */
+    bool own_session; /* it leads a session, and so a group, without a terminal */
+} bide_process_options;
+
+/* The caller's memory until bide_process_end. */
+typedef struct bide_process {
+    int pid;
+    bide_descriptor streams[3]; /* the program's ends of pipes; closed: there is none */
+
+    bool has_ended;                  /* and was waited for: then the rest is known */
+    int exit_code;                   /* -1: a signal ended it */
+    int signal;                      /* that ended it; or 0 */
+    uint64_t user_time, system_time; /* nanoseconds */
+    size_t most_memory;              /* resident at a time, bytes */
+
+    bool leads_group;
+    bide_descriptor handle; /* readable when it has ended; closed: the kernel has none */
+} bide_process;
+
+/*
+ * Starts a process.
+ * Threads: any. Errors: -EINVAL (no program, or a number below 3); those of exec(2), such as -ENOENT
+ * and -EACCES, and of the directory; -EBADF (a descriptor that is given is closed); -EMFILE, -ENFILE,
+ * -ENOMEM, -EAGAIN. Then there is no process, and nothing is left. Progress: blocks until the child
+ * has begun its program, or failed to.
+ */
+int bide_process_start(bide_process *process, const bide_process_options *options);
+
+/* One wait. The caller's memory until it has ended. */
+typedef struct bide_process_wait_operation {
+    bide_task task;
+    bide_process *process;
+    bide_io_operation poll;
+    bide_signal child; /* where there is no handle */
+    bide_signal_waiter wait;
+    bool listens;
+    int status;
+} bide_process_wait_operation;
+
+/*
+ * Waits until the process has ended, and says in `process` how. Any number of coroutines may wait
+ * for it. Ended already: at once.
+ * Threads: the loop's. Errors: -ECHILD (somebody else has taken its status), -ECANCELED, -ETIMEDOUT,
+ * -ENOTSUP (no loop), -EOPNOTSUPP (a loop in memory); without pidfds (Linux 5.3) those of
+ * bide_signal_listen. Suspends: if it has not ended. Cancel-safe: yes, the process goes on. Progress:
+ * that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_process_wait(bide_process_wait_operation *operation, bide_process *process);
+
+/*
+ * Sends it a signal; 0 only asks whether that would go. A process that has ended is not signalled,
+ * nor another that has its number.
+ * Threads: the loop's. Errors: -ESRCH (it has ended, and was waited for), -EPERM, -EINVAL. Progress:
+ * that of the system call.
+ */
+int bide_process_signal(const bide_process *process, int signal);
+
+/*
+ * Sends a signal to its group, also when it has ended itself but others of the group have not.
+ * Threads: the loop's. Errors: -EINVAL (it leads no group; no such signal), -ESRCH (nobody is left),
+ * -EPERM. Progress: that of the system call.
+ */
+int bide_process_signal_group(const bide_process *process, int signal);
+
+/*
+ * Ends it: kills the process if it has not been waited for, takes its status, closes its streams. If
+ * it leads a group, all of that is killed. One that did not start may be ended too, if it was
+ * initialised by bide_process_init.
+ * Threads: the loop's. Progress: blocks until the kernel has done away with the process.
+ */
+void bide_process_end(bide_process *process);
+
+/*
+ * Makes one that there is none of: what a frame's process is to be before its `finally` may end it.
+ * Threads: any. Progress: wait-free.
+ */
+BIDE_INLINE void bide_process_init(bide_process *process)
+{
+    process->pid = 0;
+    process->has_ended = true;
+    process->leads_group = false;
+    bide_descriptor_init_closed(&process->handle);
+    for (int i = 0; i < 3; i++)
+        bide_descriptor_init_closed(&process->streams[i]);
+}
+
+struct bide_process_communicate_operation;
+
+/* One direction of a talk. Of the talk. */
+typedef struct bide_process_pump_ {
+    bide_task task;
+    bide_branch branch;
+    struct bide_process_communicate_operation *all;
+    bide_descriptor *stream;
+    char *data;
+    size_t size;
+    size_t count;
+    int status;
+    bool sends;
+    char more; /* a byte that has no room */
+    bide_file_operation read;
+    bide_io_operation send;
+} bide_process_pump_;
+
+/* One talk. The caller's memory until it has ended. */
+typedef struct bide_process_communicate_operation {
+    bide_task task;
+    bide_process *process;
+    size_t input_count;  /* bytes that the child's socket has taken */
+    size_t output_count; /* bytes that it has written to its output, and to its error output */
+    size_t error_count;
+    bide_scope scope;
+    bide_process_pump_ pumps[3];
+    bide_process_wait_operation wait;
+} bide_process_communicate_operation;
+
+/*
+ * Writes all of `input` to the process, and closes that; reads all that it writes to its output and
+ * its error output, both at once; and waits for its end. Streams that are no pipes are left out. A
+ * process that does not read all of its input is no error.
+ * Threads: the loop's. Errors: -EMSGSIZE (more came than there is room for: the buffer is full, and
+ * the process has not been waited for); otherwise as bide_process_wait and bide_read. Suspends:
+ * always. Cancel-safe: yes, by the counts; the process goes on. Progress: that of the process.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_process_communicate(bide_process_communicate_operation *operation,
+                                       bide_process *process, const void *input, size_t input_size,
+                                       void *output, size_t output_size, void *error,
+                                       size_t error_size);
+
+BIDE_EXTERN_C_END
+
+#endif

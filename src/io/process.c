@@ -1,0 +1,421 @@
+/*
+ * Child processes.
+ *
+ * 1. Starting is posix_spawn's: glibc runs the child in the parent's memory, on a stack of its own,
+ *    with all signals blocked, until it has its program; so it costs the same however large the
+ *    program is, is right beside other threads, and tells what exec said.
+ * 2. The child's numbers are given by dup2, and one must not overwrite what another still needs. So
+ *    what is given is first duplicated to numbers above all those, in the parent, closed on exec.
+ *    dup2 takes that mark off. All other numbers are closed in the child, also those that somebody
+ *    has opened without the mark.
+ * 3. Nobody else takes the status (process.h), so until it is taken here the pid is this child's, at
+ *    least as a zombie: to open its handle, and to signal it, hits no other process. It is taken on
+ *    one thread, which notes that in `has_ended` at once.
+ * 4. The handle becomes readable when the child has ended, and stays so. So no end is missed by a
+ *    wait that begins later, and all waits end. Without one, each wait listens to SIGCHLD before it
+ *    looks, and looks again after each.
+ * 5. A talk's owner awaits the join of its pumps alone, which a request or a failure stops. So it can
+ *    be destroyed at any time.
+ */
+#define _GNU_SOURCE
+#include "bide/process.h"
+
+#include "bide/coroutine.h"
+
+#include "operation.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- Starting ---- */
+
+/* What the child is to have under which number. */
+typedef struct plan {
+    const bide_process_options *options;
+    int first;     /* above all numbers of the child */
+    int theirs[3]; /* the child's ends of the streams; or -1 */
+    int *copies;   /* of what is passed, above `first`; or -1 */
+    posix_spawn_file_actions_t actions;
+} plan;
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Duplicates it above all numbers of the child: 2 */
+static int copy_above(const plan *plan, int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, plan->first);
+    return copy < 0 ? -errno : copy;
+}
+
+/* Takes an end for the child, which is closed here. */
+static int lift(const plan *plan, int fd)
+{
+    int copy = copy_above(plan, fd);
+    close(fd);
+    return copy;
+}
+
+static int open_pipe(bide_process *process, const plan *plan, int number)
+{
+    int fds[2];
+    bool is_input = number == STDIN_FILENO;
+    int error =
+        is_input ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) : pipe2(fds, O_CLOEXEC);
+    if (error != 0)
+        return -errno;
+    int ours = is_input ? fds[1] : fds[0];
+    fcntl(ours, F_SETFL, fcntl(ours, F_GETFL) | O_NONBLOCK);
+    if (is_input) /* what the child writes there goes nowhere */
+        shutdown(ours, SHUT_RD);
+    bide_descriptor_init(&process->streams[number], ours);
+    return lift(plan, is_input ? fds[0] : fds[1]);
+}
+
+/* The child's end of a stream, above all its numbers; or a negative errno. */
+static int open_stream(bide_process *process, const plan *plan, int number)
+{
+    const bide_process_stream *stream = &plan->options->streams[number];
+    switch (stream->kind) {
+    case BIDE_STREAM_NULL: {
+        int fd = open("/dev/null", (number == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+        return fd < 0 ? -errno : lift(plan, fd);
+    }
+    case BIDE_STREAM_GIVEN:
+        return copy_above(plan, stream->fd);
+    case BIDE_STREAM_PIPE:
+        return open_pipe(process, plan, number);
+    default:
+        return copy_above(plan, number);
+    }
+}
+
+static bool is_passed(const bide_process_options *options, int number)
+{
+    for (size_t i = 0; i < options->pass_count; i++) {
+        if (options->passes[i].number == number)
+            return true;
+    }
+    return false;
+}
+
+/* Says in the actions what the child has: 2. A positive errno, as they do. */
+static int say_what_it_has(plan *plan)
+{
+    const bide_process_options *options = plan->options;
+    int error = 0;
+    for (int i = 0; i < 3 && error == 0; i++) {
+        error = plan->theirs[i] >= 0
+                    ? posix_spawn_file_actions_adddup2(&plan->actions, plan->theirs[i], i)
+                    : posix_spawn_file_actions_addclose(&plan->actions, i);
+    }
+    for (size_t i = 0; i < options->pass_count && error == 0; i++)
+        error = posix_spawn_file_actions_adddup2(&plan->actions, plan->copies[i],
+                                                 options->passes[i].number);
+    for (int number = 3; number < plan->first && error == 0; number++) {
+        if (!is_passed(options, number))
+            error = posix_spawn_file_actions_addclose(&plan->actions, number);
+    }
+    if (error == 0)
+        error = posix_spawn_file_actions_addclosefrom_np(&plan->actions, plan->first);
+    if (error == 0 && options->directory != NULL)
+        error = posix_spawn_file_actions_addchdir_np(&plan->actions, options->directory);
+    return error;
+}
+
+/* A positive errno. */
+static int spawn(bide_process *process, plan *plan)
+{
+    const bide_process_options *options = plan->options;
+    char *just_name[] = {(char *)options->program, NULL};
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    memset(&all, 0xff, sizeof all); /* with those of the C library's, which it would have ignored */
+    int error = posix_spawnattr_init(&attributes);
+    if (error != 0)
+        return error;
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    if (options->own_session)
+        flags |= POSIX_SPAWN_SETSID;
+    else if (options->own_group)
+        flags |= POSIX_SPAWN_SETPGROUP;
+    posix_spawnattr_setflags(&attributes, flags);
+    error = posix_spawnp(&process->pid, options->program, &plan->actions, &attributes,
+                         options->arguments != NULL ? options->arguments : just_name,
+                         options->environment != NULL ? options->environment : environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+/* Opens what the child is to have, and starts it. A negative errno. */
+static int carry_out(bide_process *process, plan *plan)
+{
+    const bide_process_options *options = plan->options;
+    for (int i = 0; i < 3; i++) {
+        plan->theirs[i] = open_stream(process, plan, i);
+        bool may_be_closed = options->streams[i].kind == BIDE_STREAM_INHERIT;
+        if (plan->theirs[i] < 0 && !(plan->theirs[i] == -EBADF && may_be_closed))
+            return plan->theirs[i];
+    }
+    for (size_t i = 0; i < options->pass_count; i++) {
+        plan->copies[i] = copy_above(plan, options->passes[i].fd);
+        if (plan->copies[i] < 0)
+            return plan->copies[i];
+    }
+    int error = posix_spawn_file_actions_init(&plan->actions);
+    if (error != 0)
+        return -error;
+    error = say_what_it_has(plan);
+    if (error == 0)
+        error = spawn(process, plan);
+    posix_spawn_file_actions_destroy(&plan->actions);
+    return -error;
+}
+
+/* Kills it, and takes its status. */
+static void put_away(bide_process *process)
+{
+    if (process->leads_group)
+        kill(-process->pid, SIGKILL);
+    kill(process->pid, SIGKILL);
+    while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    process->has_ended = true;
+}
+
+static int open_handle(bide_process *process)
+{
+#ifdef SYS_pidfd_open
+    int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    if (fd < 0 && errno != ENOSYS)
+        return -errno;
+    if (fd >= 0) /* (closed on exec by itself) */
+        bide_descriptor_init(&process->handle, fd);
+#endif
+    return 0;
+}
+
+int bide_process_start(bide_process *process, const bide_process_options *options)
+{
+    plan plan = {.options = options, .first = 3, .theirs = {-1, -1, -1}};
+    bide_process_init(process);
+    if (options->program == NULL)
+        return -EINVAL;
+    for (size_t i = 0; i < options->pass_count; i++) {
+        if (options->passes[i].number < 3)
+            return -EINVAL;
+        if (options->passes[i].number >= plan.first)
+            plan.first = options->passes[i].number + 1;
+    }
+    plan.copies = malloc((options->pass_count + 1) * sizeof *plan.copies);
+    if (plan.copies == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < options->pass_count; i++)
+        plan.copies[i] = -1;
+    int error = carry_out(process, &plan);
+    for (int i = 0; i < 3; i++)
+        close_fd(&plan.theirs[i]);
+    for (size_t i = 0; i < options->pass_count; i++)
+        close_fd(&plan.copies[i]);
+    free(plan.copies);
+    if (error == 0) {
+        process->has_ended = false;
+        process->leads_group = options->own_group || options->own_session;
+        error = open_handle(process);
+    }
+    if (error != 0)
+        bide_process_end(process);
+    return error;
+}
+
+/* ---- Its end ---- */
+
+static uint64_t nanoseconds(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_usec * 1000;
+}
+
+/* Takes its status, if it has ended. 0, -EAGAIN (not yet), or -ECHILD. */
+static int look(bide_process *process)
+{
+    struct rusage usage;
+    int status;
+    if (process->has_ended)
+        return 0;
+    pid_t found = wait4(process->pid, &status, WNOHANG, &usage);
+    if (found == 0)
+        return -EAGAIN;
+    if (found < 0)
+        return -errno;
+    process->has_ended = true;
+    process->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    process->user_time = nanoseconds(usage.ru_utime);
+    process->system_time = nanoseconds(usage.ru_stime);
+    process->most_memory = (size_t)usage.ru_maxrss * 1024;
+    return 0;
+}
+
+static int refusal_of(const bide_io *io)
+{
+    if (io == NULL)
+        return -ENOTSUP;
+    return io_calls(io) != NULL ? -EOPNOTSUPP : 0;
+}
+
+bide_coroutine(wait_body)
+{
+    bide_begin(wait_body, bide_process_wait_operation * self);
+    self->status = refusal_of(io_of_context(bide_this_context()));
+    if (self->status < 0)
+        bide_return(self->status);
+    while ((self->status = look(self->process)) == -EAGAIN)
+        bide_try(bide_poll(&self->poll, &self->process->handle, POLLIN));
+    bide_return(self->status);
+    bide_end();
+}
+
+/* The same without a handle: 4 */
+bide_coroutine(listen_body)
+{
+    bide_begin(listen_body, bide_process_wait_operation * self);
+    self->listens = false;
+    self->status = refusal_of(io_of_context(bide_this_context()));
+    if (self->status == 0)
+        self->status = bide_signal_listen(&self->child, SIGCHLD);
+    if (self->status < 0)
+        bide_return(self->status);
+    self->listens = true;
+    while ((self->status = look(self->process)) == -EAGAIN)
+        bide_try(bide_signal_wait(&self->wait, &self->child));
+    bide_return(self->status);
+    bide_finally();
+    if (self->listens)
+        bide_signal_end(&self->child);
+    bide_end();
+}
+
+bide_awaiter *bide_process_wait(bide_process_wait_operation *operation, bide_process *process)
+{
+    operation->process = process;
+    return bide_task_init(&operation->task,
+                          bide_descriptor_is_open(&process->handle) ? &wait_body : &listen_body);
+}
+
+int bide_process_signal(const bide_process *process, int signal)
+{
+    if (process->has_ended)
+        return -ESRCH;
+    return kill(process->pid, signal) == 0 ? 0 : -errno;
+}
+
+int bide_process_signal_group(const bide_process *process, int signal)
+{
+    if (!process->leads_group)
+        return -EINVAL;
+    return kill(-process->pid, signal) == 0 ? 0 : -errno;
+}
+
+void bide_process_end(bide_process *process)
+{
+    if (!process->has_ended)
+        put_away(process);
+    bide_close(&process->handle);
+    for (int i = 0; i < 3; i++)
+        bide_close(&process->streams[i]);
+}
+
+/* ---- Talking to it ---- */
+
+bide_coroutine(send_body)
+{
+    bide_begin(send_body, bide_process_pump_ * self);
+    bide_await_status(self->status, bide_send(&self->send, self->stream, self->data, self->size));
+    self->count = self->send.count;
+    bide_close(self->stream);
+    if (self->status == -EPIPE || self->status == -ECONNRESET) /* it wants no more */
+        self->status = 0;
+    bide_return(self->status);
+    bide_finally();
+    self->all->input_count = self->send.count;
+    bide_end();
+}
+
+bide_coroutine(receive_body)
+{
+    bide_begin(receive_body, bide_process_pump_ * self);
+    for (;;) {
+        bool is_full = self->count == self->size;
+        bide_try(bide_read(&self->read, self->stream,
+                           is_full ? &self->more : self->data + self->count,
+                           is_full ? 1 : self->size - self->count));
+        if (self->read.operation.count == 0)
+            bide_return(0);
+        if (self->count == self->size)
+            bide_return(-EMSGSIZE);
+        self->count += self->read.operation.count;
+    }
+    bide_end();
+}
+
+static void begin_pump(bide_process_communicate_operation *all, int number)
+{
+    bide_process_pump_ *pump = &all->pumps[number];
+    pump->all = all;
+    pump->stream = &all->process->streams[number];
+    pump->count = 0;
+    if (bide_descriptor_is_open(pump->stream))
+        bide_scope_spawn(
+            &all->scope, &pump->branch,
+            bide_task_init(&pump->task, number == STDIN_FILENO ? &send_body : &receive_body));
+}
+
+bide_coroutine(communicate_body)
+{
+    bide_begin(communicate_body, bide_process_communicate_operation * self);
+    if (refusal_of(io_of_context(bide_this_context())) < 0)
+        bide_return(refusal_of(io_of_context(bide_this_context())));
+    bide_scope_init(&self->scope, bide_this_frame());
+    for (int i = 0; i < 3; i++)
+        begin_pump(self, i);
+    bide_try(bide_scope_join(&self->scope));
+    bide_try(bide_process_wait(&self->wait, self->process));
+    bide_finally();
+    self->output_count = self->pumps[STDOUT_FILENO].count;
+    self->error_count = self->pumps[STDERR_FILENO].count;
+    bide_end();
+}
+
+bide_awaiter *bide_process_communicate(bide_process_communicate_operation *operation,
+                                       bide_process *process, const void *input, size_t input_size,
+                                       void *output, size_t output_size, void *error,
+                                       size_t error_size)
+{
+    void *data[] = {(void *)(uintptr_t)input, output, error};
+    size_t sizes[] = {input_size, output_size, error_size};
+    operation->process = process;
+    operation->input_count = operation->output_count = operation->error_count = 0;
+    for (int i = 0; i < 3; i++) {
+        operation->pumps[i].data = data[i];
+        operation->pumps[i].size = sizes[i];
+        operation->pumps[i].count = 0;
+    }
+    return bide_task_init(&operation->task, &communicate_body);
+}

@@ -1,0 +1,539 @@
+/*
+ * Child processes: what they have, how they end, what they are told and what they say; and that none is left, nor any
+ * descriptor, however it goes.
+ */
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+/* ---- A kernel without pidfds, or without room for one ---- */
+
+static int refusal; /* of pidfd_open; or 0 */
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+long __wrap_syscall(long number, ...)
+{
+    long a[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_pidfd_open && refusal != 0) {
+        errno = refusal;
+        return -1;
+    }
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* ---- Common ---- */
+
+#define SHELL(text)                               \
+    .program = "/bin/sh", .arguments = (char *[]) \
+    {                                             \
+        "sh", "-c", text, NULL                    \
+    }
+
+#define PIPES \
+    .streams = {{.kind = BIDE_STREAM_PIPE}, {.kind = BIDE_STREAM_PIPE}, {.kind = BIDE_STREAM_PIPE}}
+
+static int begin(bide_process *process, const bide_process_options *options)
+{
+    return bide_process_start(process, options);
+}
+
+static void assert_no_children(void)
+{
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static int wait_for(world *world, bide_process *process)
+{
+    bide_process_wait_operation wait;
+    return world_wait(world, bide_process_wait(&wait, process));
+}
+
+/* Talks, and returns what it said, NUL-terminated. */
+static int talk(world *world, bide_process *process, const char *input, char *output, size_t size)
+{
+    static bide_process_communicate_operation operation;
+    int status =
+        world_wait(world, bide_process_communicate(&operation, process, input, strlen(input),
+                                                   output, size - 1, NULL, 0));
+    output[operation.output_count] = '\0';
+    return status;
+}
+
+/* Without a handle the end is told by a signal. */
+static const int refusals[] = {0, ENOSYS};
+
+/* ---- Ends ---- */
+
+static void it_is_told_how_a_process_has_ended(void **state)
+{
+    world *world = world_of(state);
+    static const struct {
+        char *text;
+        int exit_code, signal;
+    } ends[] = {{"exit 0", 0, 0}, {"exit 7", 7, 0}, {"kill -9 $$", -1, 9}, {"kill -15 $$", -1, 15}};
+    for (size_t how = 0; how < sizeof refusals / sizeof *refusals; how++) {
+        refusal = refusals[how];
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+            bide_process process;
+            assert_int_equal(begin(&process, &(bide_process_options){SHELL(ends[i].text)}), 0);
+            assert_int_equal(bide_descriptor_is_open(&process.handle), refusal == 0);
+            assert_int_equal(wait_for(world, &process), 0);
+            assert_int_equal(process.exit_code, ends[i].exit_code);
+            assert_int_equal(process.signal, ends[i].signal);
+            assert_true(process.most_memory > 0);
+            assert_int_equal(wait_for(world, &process), 0); /* again: at once */
+            assert_int_equal(bide_process_signal(&process, SIGTERM), -ESRCH);
+            bide_process_end(&process);
+            assert_no_children();
+        }
+    }
+    refusal = 0;
+}
+
+static void what_cannot_be_started_leaves_nothing(void **state)
+{
+    world_of(state);
+    static const int given[] = {12345};
+    int before = count_descriptors();
+    char *const folder[] = {"x", NULL};
+    const struct {
+        bide_process_options options;
+        int error;
+    } tries[] = {
+        {{.program = "/no/such/program"}, -ENOENT},
+        {{.program = "no-such-program-anywhere"}, -ENOENT},
+        {{.program = "/etc/passwd"}, -EACCES},
+        {{.program = "/", .arguments = folder}, -EACCES},
+        {{.program = "/bin/true", .directory = "/no/such/folder"}, -ENOENT},
+        {{.program = NULL}, -EINVAL},
+        {{.program = "/bin/true", .streams = {{BIDE_STREAM_GIVEN, given[0]}}}, -EBADF},
+        {{.program = "/bin/true", .passes = &(bide_process_pass){0, 2}, .pass_count = 1}, -EINVAL},
+        {{.program = "/bin/true", .passes = &(bide_process_pass){given[0], 5}, .pass_count = 1},
+         -EBADF},
+        {{.program = "/no/such/program", PIPES}, -ENOENT},
+    };
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        bide_process process;
+        assert_int_equal(begin(&process, &tries[i].options), tries[i].error);
+        assert_no_children();
+        assert_int_equal(count_descriptors(), before);
+        bide_process_end(&process); /* may be said all the same */
+    }
+}
+
+/* With so many descriptors fewer, each in turn. */
+static void a_lack_of_descriptors_is_told_and_leaves_nothing(void **state)
+{
+    world *world = world_of(state);
+    struct rlimit limit, few;
+    int before = count_descriptors();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    bool began = false;
+    for (rlim_t most = 3; !began && most < 200; most++) {
+        bide_process process;
+        few = limit;
+        few.rlim_cur = most;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        int status = begin(&process, &(bide_process_options){.program = "/bin/true", PIPES});
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        began = status == 0;
+        if (began)
+            assert_int_equal(wait_for(world, &process), 0);
+        else
+            assert_true(status == -EMFILE || status == -EINVAL || status == -EBADF);
+        bide_process_end(&process);
+        assert_no_children();
+        assert_int_equal(count_descriptors(), before);
+    }
+    assert_true(began);
+    refusal = EMFILE; /* when all but the handle is there, the process is too, and goes again */
+    bide_process process;
+    assert_int_equal(begin(&process, &(bide_process_options){.program = "/bin/true"}), -EMFILE);
+    refusal = 0;
+    assert_no_children();
+    assert_int_equal(count_descriptors(), before);
+}
+
+/* ---- What it has ---- */
+
+static void it_has_its_arguments_its_environment_and_its_directory(void **state)
+{
+    world *world = world_of(state);
+    char text[200];
+    char *environment[] = {"ONE=1", "TWO=two", NULL};
+    bide_process process;
+    assert_int_equal(begin(&process,
+                           &(bide_process_options){
+                               .program = "/bin/sh",
+                               .arguments = (char *[]){"name", "-c", "echo $0 $ONE $TWO $HOME; pwd",
+                                                       "zero", NULL},
+                               .environment = environment,
+                               .directory = "/usr",
+                               PIPES}),
+                     0);
+    assert_int_equal(talk(world, &process, "", text, sizeof text), 0);
+    assert_string_equal(text, "zero 1 two\n/usr\n");
+    bide_process_end(&process);
+}
+
+static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
+{
+    world *world = world_of(state);
+    char text[200];
+    int fds[2], stray = dup(2); /* not closed on exec */
+    bide_process process;
+    assert_int_equal(pipe(fds), 0);
+    /* Each goes where the other was. */
+    bide_process_pass passes[] = {{fds[0], fds[1]}, {fds[1], fds[0]}, {fds[1], 9}};
+    assert_int_equal(write(fds[1], "passed", 6), 6);
+    char command[100];
+    snprintf(command, sizeof command,
+             "head -c 6 <&%d; echo; echo more >&9; ls /proc/$$/fd | tr '\\n' ' '", fds[1]);
+    assert_int_equal(
+        begin(&process, &(bide_process_options){.program = "/bin/sh",
+                                                .arguments = (char *[]){"sh", "-c", command, NULL},
+                                                .passes = passes,
+                                                .pass_count = 3,
+                                                PIPES}),
+        0);
+    assert_int_equal(talk(world, &process, "", text, sizeof text), 0);
+    bide_process_end(&process);
+    int low = fds[0] < fds[1] ? fds[0] : fds[1], high = fds[0] + fds[1] - low;
+    char expected[100];
+    snprintf(expected, sizeof expected, "passed\n0 1 2 %d %d%s", low < 9 ? low : 9,
+             low < 9 ? (high < 9 ? high : 9) : low, "");
+    assert_true(strncmp(text, "passed\n0 1 2 ", 13) == 0);
+    int count = 0;
+    for (const char *at = strchr(text, '\n'); *at != '\0'; at++)
+        count += *at == ' ';
+    assert_int_equal(count, fds[0] == 9 || fds[1] == 9 ? 5 : 6); /* nothing but those */
+    char more[8];
+    assert_int_equal(read(fds[0], more, sizeof more), 5);
+    assert_memory_equal(more, "more\n", 5);
+    close(fds[0]);
+    close(fds[1]);
+    close(stray);
+}
+
+static void its_streams_are_what_was_asked_for(void **state)
+{
+    world *world = world_of(state);
+    char path[] = "/tmp/bide-process-XXXXXX", text[64] = "";
+    int file = mkstemp(path);
+    bide_process process;
+    assert_true(file >= 0);
+    unlink(path);
+    bide_process_options options = {SHELL("cat; echo said"),
+                                    .streams = {{.kind = BIDE_STREAM_NULL},
+                                                {.kind = BIDE_STREAM_GIVEN, .fd = file},
+                                                {.kind = BIDE_STREAM_NULL}}};
+    assert_int_equal(begin(&process, &options), 0);
+    assert_int_equal(wait_for(world, &process), 0);
+    assert_int_equal(process.exit_code, 0);
+    assert_int_equal(pread(file, text, sizeof text, 0), 5);
+    assert_memory_equal(text, "said\n", 5);
+    bide_process_end(&process);
+    close(file);
+}
+
+static void it_blocks_no_signal_and_ignores_none(void **state)
+{
+    world *world = world_of(state);
+    char text[400];
+    sigset_t all, before;
+    bide_process process;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    void (*was)(int) = signal(SIGPIPE, SIG_IGN);
+    int status = begin(
+        &process, &(bide_process_options){.program = "grep",
+                                          .arguments = (char *[]){"grep", "-E", "^Sig(Blk|Ign)",
+                                                                  "/proc/self/status", NULL},
+                                          PIPES});
+    signal(SIGPIPE, was);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    assert_int_equal(status, 0);
+    assert_int_equal(talk(world, &process, "", text, sizeof text), 0);
+    assert_string_equal(text, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    bide_process_end(&process);
+}
+
+/* ---- Talking ---- */
+
+enum { MUCH = 3 << 20 };
+
+static void both_outputs_and_the_input_go_on_at_once(void **state)
+{
+    world *world = world_of(state);
+    static char input[MUCH], output[MUCH + 1], error[MUCH + 1];
+    static bide_process_communicate_operation operation;
+    bide_process process;
+    uint64_t random = testing_seed();
+    for (size_t i = 0; i < MUCH; i++)
+        input[i] = (char)testing_random(&random);
+    assert_int_equal(begin(&process, &(bide_process_options){SHELL("tee /proc/self/fd/2"), PIPES}),
+                     0);
+    assert_int_equal(
+        world_wait(world, bide_process_communicate(&operation, &process, input, MUCH, output,
+                                                   sizeof output, error, sizeof error)),
+        0);
+    assert_int_equal(operation.input_count, MUCH);
+    assert_int_equal(operation.output_count, MUCH);
+    assert_int_equal(operation.error_count, MUCH);
+    assert_memory_equal(input, output, MUCH);
+    assert_memory_equal(input, error, MUCH);
+    assert_int_equal(process.exit_code, 0);
+    bide_process_end(&process);
+}
+
+static void a_process_that_reads_nothing_is_no_error(void **state)
+{
+    world *world = world_of(state);
+    static char input[MUCH];
+    char output[100];
+    static bide_process_communicate_operation operation;
+    bide_process process;
+    assert_int_equal(begin(&process, &(bide_process_options){SHELL("exec <&-; echo no"), PIPES}),
+                     0);
+    assert_int_equal(world_wait(world, bide_process_communicate(&operation, &process, input, MUCH,
+                                                                output, sizeof output, NULL, 0)),
+                     0);
+    assert_int_equal(operation.output_count, 3);
+    assert_true(operation.input_count < MUCH);
+    bide_process_end(&process);
+}
+
+static void more_than_there_is_room_for_is_an_error(void **state)
+{
+    world *world = world_of(state);
+    char output[5];
+    bide_process process;
+    static bide_process_communicate_operation operation;
+    for (int extra = 0; extra <= 1; extra++) {
+        char *text = extra ? "printf 123456; exec sleep 1000" : "printf 12345";
+        assert_int_equal(begin(&process, &(bide_process_options){SHELL(text), PIPES}), 0);
+        assert_int_equal(world_wait(world, bide_process_communicate(&operation, &process, NULL, 0,
+                                                                    output, 5, NULL, 0)),
+                         extra ? -EMSGSIZE : 0);
+        assert_int_equal(operation.output_count, 5);
+        assert_memory_equal(output, "12345", 5);
+        assert_int_equal(process.has_ended, !extra);
+        bide_process_end(&process); /* kills it */
+        assert_no_children();
+    }
+}
+
+/* ---- Cut short ---- */
+
+struct patient {
+    bide_task task;
+    bide_process *process;
+    bide_process_wait_operation wait;
+    bide_process_communicate_operation talk;
+    char output[100];
+    bool talks;
+    int status;
+};
+
+static bide_awaiter *choose(struct patient *self)
+{
+    return self->talks ? bide_process_communicate(&self->talk, self->process, "x", 1, self->output,
+                                                  sizeof self->output, NULL, 0)
+                       : bide_process_wait(&self->wait, self->process);
+}
+
+bide_coroutine(patient_body)
+{
+    bide_begin(patient_body, struct patient * self);
+    bide_await_status(self->status, choose(self));
+    bide_end();
+}
+
+enum { BY_STOP, BY_DEADLINE, BY_DESTROY, WAYS };
+
+static void a_wait_that_is_cut_short_leaves_the_process_running(void **state)
+{
+    world *world = world_of(state);
+    for (int i = 0; i < 2 * WAYS * 2; i++) {
+        int way = i % WAYS;
+        static struct patient patient;
+        static bide_with_deadline_operation limited;
+        bide_process process;
+        bide_stop_source source;
+        bide_context context = *world->context;
+        refusal = refusals[i / (2 * WAYS)];
+        patient = (struct patient){.process = &process, .talks = i / WAYS % 2 != 0, .status = 1};
+        assert_int_equal(begin(&process, &(bide_process_options){SHELL("exec sleep 1000"), PIPES}),
+                         0);
+        bide_stop_source_init(&source);
+        context.stop = &source;
+        if (way == BY_DEADLINE) {
+            bide_awaiter *task = bide_task_init(&patient.task, &patient_body);
+            world_wait(world, bide_with_deadline(&limited, world_now(world) + 1000000, task));
+            assert_int_equal(patient.status, -ETIMEDOUT);
+        } else {
+            bide_sleep pause;
+            bide_start(&patient.task.frame, &patient_body, &context);
+            bide_resume(&patient.task.frame);
+            world_wait(world, bide_sleep_for(&pause, 1000000));
+            assert_int_equal(patient.status, 1);
+            if (way == BY_DESTROY) {
+                bide_destroy(&patient.task.frame);
+            } else {
+                bide_stop_request(&source);
+                while (patient.status == 1)
+                    world_wait(world, bide_sleep_for(&pause, 1000));
+                assert_int_equal(patient.status, -ECANCELED);
+            }
+        }
+        assert_false(process.has_ended);
+        assert_int_equal(bide_process_signal(&process, 0), 0);
+        assert_int_equal(bide_process_signal(&process, SIGTERM), 0);
+        assert_int_equal(wait_for(world, &process), 0);
+        assert_int_equal(process.signal, SIGTERM);
+        bide_process_end(&process);
+        assert_no_children();
+    }
+    refusal = 0;
+}
+
+/* ---- Many, and groups ---- */
+
+static void two_hundred_at_once_leave_nobody(void **state)
+{
+    enum { CHILDREN = 200 };
+    world *world = world_of(state);
+    static bide_process processes[CHILDREN];
+    static struct patient patients[CHILDREN];
+    static bide_spawned spawned[CHILDREN];
+    bide_event_waiter wait;
+    int before = count_descriptors();
+    for (size_t how = 0; how < sizeof refusals / sizeof *refusals; how++) {
+        refusal = refusals[how];
+        for (int i = 0; i < CHILDREN; i++) {
+            char text[32];
+            snprintf(text, sizeof text, "exit %d", i % 100);
+            assert_int_equal(begin(&processes[i], &(bide_process_options){SHELL(text)}), 0);
+            patients[i] = (struct patient){.process = &processes[i], .status = 1};
+            bide_spawn(&spawned[i], world->context,
+                       bide_task_init(&patients[i].task, &patient_body));
+        }
+        for (int i = 0; i < CHILDREN; i++) {
+            assert_int_equal(world_wait(world, bide_event_wait(&wait, &spawned[i].ended)), 0);
+            assert_int_equal(patients[i].status, 0);
+            assert_int_equal(processes[i].exit_code, i % 100);
+            bide_process_end(&processes[i]);
+        }
+        assert_no_children();
+    }
+    refusal = 0;
+    assert_in_range(count_descriptors(), before, before + 1);
+}
+
+static void several_wait_for_one(void **state)
+{
+    enum { WAITERS = 5 };
+    world *world = world_of(state);
+    static struct patient patients[WAITERS];
+    static bide_spawned spawned[WAITERS];
+    bide_event_waiter wait;
+    for (size_t how = 0; how < sizeof refusals / sizeof *refusals; how++) {
+        bide_process process;
+        refusal = refusals[how];
+        assert_int_equal(begin(&process, &(bide_process_options){SHELL("read x; exit 3"), PIPES}),
+                         0);
+        for (int i = 0; i < WAITERS; i++) {
+            patients[i] = (struct patient){.process = &process, .status = 1};
+            bide_spawn(&spawned[i], world->context,
+                       bide_task_init(&patients[i].task, &patient_body));
+        }
+        bide_io_operation send;
+        assert_int_equal(world_wait(world, bide_send(&send, &process.streams[0], "go\n", 3)), 0);
+        for (int i = 0; i < WAITERS; i++) {
+            assert_int_equal(world_wait(world, bide_event_wait(&wait, &spawned[i].ended)), 0);
+            assert_int_equal(patients[i].status, 0);
+        }
+        assert_int_equal(process.exit_code, 3);
+        bide_process_end(&process);
+        assert_no_children();
+    }
+    refusal = 0;
+}
+
+static void a_group_is_signalled_and_killed_as_one(void **state)
+{
+    world *world = world_of(state);
+    char output[64];
+    static bide_process_communicate_operation operation;
+    for (int i = 0; i < 3; i++) {
+        bide_process process;
+        bide_process_options options = {SHELL("sleep 1000 & echo; wait"), PIPES,
+                                        .own_group = i != 1, .own_session = i == 1};
+        bide_file_operation read;
+        assert_int_equal(begin(&process, &options), 0);
+        assert_int_equal(world_wait(world, bide_read(&read, &process.streams[1], output, 1)), 0);
+        if (i == 2) {
+            bide_process_end(&process); /* the sleeper too: nobody else would end it */
+        } else {
+            assert_int_equal(bide_process_signal_group(&process, SIGTERM), 0);
+            /* The end of the output says that the sleeper has gone as well. */
+            assert_int_equal(
+                world_wait(world, bide_process_communicate(&operation, &process, NULL, 0, output,
+                                                           sizeof output, NULL, 0)),
+                0);
+            assert_int_equal(process.signal, SIGTERM);
+            bide_process_end(&process);
+        }
+        assert_no_children();
+    }
+    bide_process alone;
+    assert_int_equal(begin(&alone, &(bide_process_options){.program = "/bin/true"}), 0);
+    assert_int_equal(bide_process_signal_group(&alone, SIGTERM), -EINVAL);
+    bide_process_end(&alone);
+}
+
+static void a_status_that_somebody_else_took_is_told(void **state)
+{
+    world *world = world_of(state);
+    bide_process process;
+    assert_int_equal(begin(&process, &(bide_process_options){.program = "/bin/true"}), 0);
+    assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
+    assert_int_equal(wait_for(world, &process), -ECHILD);
+    process.has_ended = true;
+    bide_process_end(&process);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(it_is_told_how_a_process_has_ended),
+        world_test(what_cannot_be_started_leaves_nothing),
+        world_test(a_lack_of_descriptors_is_told_and_leaves_nothing),
+        world_test(it_has_its_arguments_its_environment_and_its_directory),
+        world_test(it_has_the_descriptors_that_it_is_given_and_no_others),
+        world_test(its_streams_are_what_was_asked_for),
+        world_test(it_blocks_no_signal_and_ignores_none),
+        world_test(both_outputs_and_the_input_go_on_at_once),
+        world_test(a_process_that_reads_nothing_is_no_error),
+        world_test(more_than_there_is_room_for_is_an_error),
+        world_test(a_wait_that_is_cut_short_leaves_the_process_running),
+        world_test(two_hundred_at_once_leave_nobody),
+        world_test(several_wait_for_one),
+        world_test(a_group_is_signalled_and_killed_as_one),
+        world_test(a_status_that_somebody_else_took_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -11,9 +11,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -280,3 +283,31 @@ WRAP_CALL(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int 
           (fd, address, size, flags), FAULT_ACCEPT4)
 WRAP_CALL(int, connect, (int fd, const struct sockaddr *address, socklen_t size),
           (fd, address, size), FAULT_CONNECT)
+WRAP_CALL(int, recvmmsg,
+          (int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout),
+          (fd, messages, count, flags, timeout), FAULT_RECVMMSG)
+WRAP_CALL(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int flags),
+          (fd, messages, count, flags), FAULT_SENDMMSG)
+WRAP_CALL(ssize_t, splice,
+          (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t size, unsigned flags),
+          (from, from_offset, to, to_offset, size, flags), FAULT_SPLICE)
+WRAP_CALL(int, pipe2, (int *fds, int flags), (fds, flags), FAULT_PIPE2)
+
+WRAP(void *, mmap64, (void *at, size_t size, int protection, int flags, int fd, off64_t offset))
+{
+    return fails(FAULT_MMAP) ? MAP_FAILED : __real_mmap64(at, size, protection, flags, fd, offset);
+}
+
+/* (calls that take fewer arguments ignore the rest) */
+WRAP(long, syscall, (long number, ...))
+{
+    long a[6];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (number == SYS_getdents64 && fails(FAULT_GETDENTS64))
+        return -1;
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}

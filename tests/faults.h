@@ -45,6 +45,12 @@ typedef enum fault {
     FAULT_CONNECT,
     FAULT_RECV,
     FAULT_SEND,
+    FAULT_RECVMMSG,
+    FAULT_SENDMMSG,
+    FAULT_SPLICE,
+    FAULT_PIPE2,
+    FAULT_MMAP,
+    FAULT_GETDENTS64, /* by way of syscall() */
     FAULT_FUNCTIONS /* how many there are */
 } fault;
 

@@ -8,6 +8,11 @@
 #include <bide/bide.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* A connection over which five bytes go there and back. */
 struct talk {
@@ -158,6 +163,178 @@ static void calls_that_fail_lose_no_connection_and_no_buffer(void **state)
     faults_clear();
 }
 
+/* ---- Batches, files to sockets, splices, directories and maps ---- */
+
+enum { MESSAGES = 3, FILE_SIZE = 100000 };
+
+struct bulk {
+    bide_task task;
+    bide_descriptor one, other, file, folder;
+    bide_io_operation operation;
+    bide_file_operation file_operation;
+    bide_message messages[MESSAGES];
+    struct iovec pieces[MESSAGES];
+    bide_send_file_operation send_file;
+    bide_between copy;
+    bool copies;
+    bide_directory directory;
+    bide_entry_operation entry;
+    unsigned entries;
+    uint64_t left;
+    char buffer[4096];
+};
+
+static void prepare(struct bulk *self)
+{
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        self->pieces[i] = (struct iovec){self->buffer + 100 * i, 100};
+        bide_message_init(&self->messages[i], &self->pieces[i], NULL);
+    }
+}
+
+static int open_pair(struct bulk *self, int type)
+{
+    int fds[2];
+    bide_descriptor_init_closed(&self->file);
+    bide_descriptor_init_closed(&self->folder);
+    if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
+        return -errno;
+    bide_descriptor_init(&self->one, fds[0]);
+    bide_descriptor_init(&self->other, fds[1]);
+    return 0;
+}
+
+static void close_all(struct bulk *self)
+{
+    bide_close(&self->one);
+    bide_close(&self->other);
+    bide_close(&self->file);
+    bide_close(&self->folder);
+}
+
+bide_coroutine(batch_body)
+{
+    bide_begin(batch_body, struct bulk * self);
+    assert_int_equal(open_pair(self, SOCK_DGRAM), 0);
+    prepare(self);
+    bide_try(bide_send_batch(&self->operation, &self->one, self->messages, MESSAGES));
+    prepare(self);
+    bide_try(bide_recv_batch(&self->operation, &self->other, self->messages, MESSAGES));
+    if (self->operation.count != MESSAGES)
+        bide_return(-EBADMSG);
+    bide_finally();
+    close_all(self);
+    bide_end();
+}
+
+static int open_file(struct bulk *self)
+{
+    static char text[FILE_SIZE];
+    char path[] = "/tmp/bide-faults-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    unlink(path);
+    assert_int_equal(ftruncate(fd, FILE_SIZE), 0);
+    assert_int_equal(pwrite(fd, text, sizeof text, 0), sizeof text);
+    bide_descriptor_init(&self->file, fd);
+    return 0;
+}
+
+/* All of a file, which fits the socket's buffer. */
+bide_coroutine(send_file_body)
+{
+    bide_begin(send_file_body, struct bulk * self);
+    assert_int_equal(open_pair(self, SOCK_STREAM), 0);
+    open_file(self);
+    bide_try(bide_send_file(&self->send_file, &self->one, &self->file, 0, FILE_SIZE));
+    if (self->send_file.count != FILE_SIZE)
+        bide_return(-EBADMSG);
+    bide_finally();
+    close_all(self);
+    bide_end();
+}
+
+static bide_awaiter *send_and_shut(struct bulk *self)
+{
+    return bide_send(&self->operation, &self->one, self->buffer, sizeof self->buffer);
+}
+
+/* What one end sends comes back to it. */
+bide_coroutine(copy_body)
+{
+    bide_begin(copy_body, struct bulk * self);
+    self->copies = false;
+    assert_int_equal(open_pair(self, SOCK_STREAM), 0);
+    bide_try(send_and_shut(self));
+    bide_shutdown(&self->one, BIDE_HALF_OUTPUT);
+    int error = bide_copy_between_init(&self->copy, &self->other, &self->other);
+    if (error != 0)
+        bide_return(error);
+    self->copies = true;
+    bide_try(bide_copy_between(&self->copy));
+    if (self->copy.count != sizeof self->buffer || self->copy.held != 0)
+        bide_return(-EBADMSG);
+    bide_finally();
+    if (self->copies)
+        bide_copy_between_end(&self->copy);
+    close_all(self);
+    bide_end();
+}
+
+bide_coroutine(directory_body)
+{
+    bide_begin(directory_body, struct bulk * self);
+    self->entries = 0;
+    assert_int_equal(open_pair(self, SOCK_STREAM), 0);
+    open_file(self);
+    bide_try(bide_open(&self->file_operation, &self->folder, "/proc/self/fdinfo",
+                       O_RDONLY | O_DIRECTORY, 0));
+    bide_directory_init(&self->directory, &self->folder, self->buffer, 512);
+    for (;; self->entries++)
+        bide_try_or_break(bide_next_entry(&self->entry, &self->directory));
+    if (self->entries < 4)
+        bide_return(-EBADMSG);
+    bide_try(
+        bide_map_file(&self->file_operation, &self->file, 0, FILE_SIZE, PROT_READ, MAP_SHARED));
+    munmap(self->file_operation.operation.arguments.map.at, FILE_SIZE);
+    bide_finally();
+    close_all(self);
+    bide_end();
+}
+
+static int run_bulk(void *point)
+{
+    static struct bulk frame;
+    return wait_on_epoll(bide_task_init(&frame.task, point));
+}
+
+static void bulk_calls_that_fail_are_reported_and_leave_nothing(void **state)
+{
+    static const struct {
+        fault function;
+        int error;
+        const bide_point *point;
+    } faults[] = {
+        {FAULT_SENDMMSG, ENOBUFS, &batch_body},   {FAULT_RECVMMSG, ECONNREFUSED, &batch_body},
+        {FAULT_PIPE2, EMFILE, &send_file_body},   {FAULT_SPLICE, EIO, &send_file_body},
+        {FAULT_PIPE2, ENFILE, &copy_body},        {FAULT_SPLICE, ECONNRESET, &copy_body},
+        {FAULT_GETDENTS64, EIO, &directory_body}, {FAULT_MMAP, ENODEV, &directory_body},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        void *point = (void *)(uintptr_t)faults[i].point;
+        assert_int_equal(run_bulk(point), 0);
+        assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, run_bulk, point), 1,
+                        100);
+        if (faults[i].function == FAULT_PIPE2 || faults[i].function == FAULT_MMAP ||
+            faults[i].function == FAULT_GETDENTS64)
+            continue; /* nothing interrupts these */
+        assert_in_range(faults_survive_each_n(faults[i].function, 3, EINTR, run_bulk, point), 1,
+                        100);
+    }
+    faults_clear();
+}
+
 static void each_call_that_fails_is_reported(void **state)
 {
     static const struct {
@@ -261,6 +438,7 @@ int main(void)
         cmocka_unit_test(each_call_that_fails_is_reported),
         cmocka_unit_test(a_call_that_is_interrupted_is_made_again),
         cmocka_unit_test(calls_that_fail_lose_no_connection_and_no_buffer),
+        cmocka_unit_test(bulk_calls_that_fail_are_reported_and_leave_nothing),
         cmocka_unit_test(short_reads_and_writes_lose_nothing),
         cmocka_unit_test(a_loop_says_why),
         cmocka_unit_test(addresses_are_parsed_and_printed),

@@ -258,6 +258,7 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
         .coroutine = limited_coroutine,
         .give_back = limited_give_back,
         .inner = limited_inner_of,
+        .inner_at = offsetof(bide_with_deadline_operation, inner),
     };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;

@@ -79,6 +79,7 @@ bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_sour
         .coroutine = coroutine,
         .give_back = give_back,
         .inner = inner_of,
+        .inner_at = offsetof(bide_with_stop_operation, inner),
     };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;

@@ -144,7 +144,11 @@ static bool is_unchanged(const bide_frame *address, const snapshot *read)
 typedef struct seen_operation {
     const bide_frame *child; /* or NULL */
     text name;
+    unsigned depth; /* how many wrappers it is inside of */
 } seen_operation;
+
+/* What is looked into at most: a wrapper's struct, and wrappers in each other. */
+enum { WRAPPER_MOST = 65536, WRAPPERS_MOST = 8 };
 
 /* Adds to the name what the operation is on, if that is known. */
 static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, text *name)
@@ -156,6 +160,31 @@ static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, t
         describe(ops, address, name->bytes + length, TEXT - length);
 }
 
+static bool read_operation(const bide_awaiter *address, seen_operation *read);
+
+/* Of a wrapper: adds what it waits for; or that is a coroutine, which is looked into in its place. */
+static void read_inner(const bide_awaiter_ops *ops, const bide_awaiter *address,
+                       seen_operation *read)
+{
+    bide_wrapper_ops wrapper;
+    const bide_awaiter *inner;
+    seen_operation inside;
+    if (!is_constant(ops, sizeof wrapper) || !bide_peek_(ops, &wrapper, sizeof wrapper) ||
+        wrapper.inner_at == 0 || wrapper.inner_at > WRAPPER_MOST ||
+        !bide_peek_((const char *)address + wrapper.inner_at, &inner, sizeof inner) ||
+        read->depth == WRAPPERS_MOST)
+        return;
+    inside.depth = read->depth + 1;
+    if (!read_operation(inner, &inside))
+        return;
+    read->child = inside.child;
+    size_t length = strlen(read->name.bytes);
+    if (inside.child == NULL)
+        snprintf(read->name.bytes + length, TEXT - length, " of %.*s", (int)(TEXT - length),
+                 inside.name.bytes);
+}
+
+/* `read->depth` is there. */
 static bool read_operation(const bide_awaiter *address, seen_operation *read)
 {
     bide_awaiter awaiter;
@@ -172,7 +201,10 @@ static bool read_operation(const bide_awaiter *address, seen_operation *read)
     } else if (ops.name != NULL) {
         if (!read_constant_text(ops.name, &read->name))
             return false;
-        describe(&ops, address, &read->name);
+        if (ops.withdraw == bide_wrapper_withdraw_)
+            read_inner(awaiter.ops, address, read);
+        else
+            describe(&ops, address, &read->name);
     }
     return true;
 }
@@ -183,6 +215,7 @@ static bool read_waiting(const bide_frame *address, snapshot *frame, seen_operat
     for (int i = 0; i < TRIES; i++) {
         if (!read_frame(address, frame))
             return false;
+        operation->depth = 0;
         bool waits =
             frame->point.state == BIDE_AT_AWAIT && frame->frame.awaiter.link != &bide_running_;
         if (waits && !read_operation(frame->frame.awaiter.link, operation))
@@ -285,6 +318,7 @@ static bool read_task(const bide_root *address, seen_task *task)
     if (!is_listed(address) || !read_frame(&address->frame, &frame) ||
         frame.point.code != &bide_root_code_ || !bide_peek_(address, &root, sizeof root))
         return false;
+    awaited.depth = 0;
     if (!read_operation(root.awaited, &awaited))
         return false;
     task->root = address;

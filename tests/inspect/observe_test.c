@@ -8,6 +8,8 @@
 
 #include "../schedule/forking_fib.h"
 
+#include "bide/deadline.h"
+#include "bide/with_stop.h"
 #include "bide/address.h"
 #include "bide/dump.h"
 #include "bide/event.h"
@@ -439,17 +441,39 @@ struct receiver {
     bide_descriptor *on;
     bide_io_operation operation;
     bide_descriptor accepted;
+    bide_with_deadline_operation limited;
+    bide_with_stop_operation stoppable;
+    bide_stop_source source;
     char byte;
-    bool accepts;
+    bool accepts, calls;
+    bide_task inner;
 };
+
+bide_coroutine(called_body)
+{
+    bide_begin(called_body, bide_task * self);
+    struct receiver *receiver = bide_container_of(self, struct receiver, inner);
+    bide_await(bide_recv(&receiver->operation, receiver->on, &receiver->byte, 1));
+    bide_end();
+}
+
+/* Wrapped twice. */
+static bide_awaiter *wrap(struct receiver *self, bide_awaiter *inner)
+{
+    bide_stop_source_init(&self->source);
+    return bide_with_deadline(&self->limited, BIDE_FOREVER - 1,
+                              bide_with_stop(&self->stoppable, &self->source, inner));
+}
 
 bide_coroutine(receiver_body)
 {
     bide_begin(receiver_body, struct receiver * self);
     if (self->accepts)
         bide_await(bide_accept(&self->operation, self->on, &self->accepted, NULL));
+    else if (self->calls)
+        bide_await(wrap(self, bide_task_init(&self->inner, &called_body)));
     else
-        bide_await(bide_recv(&self->operation, self->on, &self->byte, 1));
+        bide_await(wrap(self, bide_recv(&self->operation, self->on, &self->byte, 1)));
     bide_end();
 }
 
@@ -479,7 +503,7 @@ bide_coroutine(dumped_body)
     bide_await(bide_socket_pair(&self->operation, &self->pair[0], &self->pair[1]));
     self->accepting = (struct receiver){.on = &self->listener, .accepts = true};
     self->receiving = (struct receiver){.on = &self->one};
-    self->at_pair = (struct receiver){.on = &self->pair[0]};
+    self->at_pair = (struct receiver){.on = &self->pair[0], .calls = true};
     bide_spawn(&self->spawned[0], bide_this_context(),
                bide_task_init(&self->accepting.task, &receiver_body));
     bide_spawn(&self->spawned[1], bide_this_context(),
@@ -494,8 +518,9 @@ bide_coroutine(dumped_body)
              "waiting for bide_accept on descriptor %d, at 127.0.0.1:%u\n", self->listener.fd,
              bide_address_port(&self->address));
     snprintf(self->expected[1], sizeof self->expected[1],
-             "waiting for bide_recv on descriptor %d, peer 127.0.0.1:%u\n", self->one.fd,
-             bide_address_port(&self->address));
+             "waiting for bide_with_deadline of bide_with_stop of bide_recv on descriptor %d, peer "
+             "127.0.0.1:%u\n",
+             self->one.fd, bide_address_port(&self->address));
     bide_close(&self->listener);
     bide_close(&self->one);
     bide_close(&self->other);
@@ -519,7 +544,8 @@ static void a_dump_says_what_an_operation_is_on_and_a_loop_counts(void **state)
         text dumped = {.bytes = self.text};
         assert_has(&dumped, self.expected[0]);
         assert_has(&dumped, self.expected[1]);
-        assert_has(&dumped, "waiting for bide_recv on descriptor");
+        assert_has(&dumped, "waiting for bide_recv on descriptor"); /* in what is called */
+        assert_has(&dumped, "called_body");
         free(self.text);
         bide_loop_count(loop, &counts);
         assert_true(counts.runs >= 5);

@@ -58,6 +58,10 @@ typedef struct bide_wrapper_ops {
      * awaiting coroutine; and `resume` and `give_back` free both.
      */
     bool is_owner;
+
+    /* Where in the wrapper it keeps a pointer to its one inner operation, for dumps to show that; 0:
+     * it has none, or several. */
+    size_t inner_at;
 } bide_wrapper_ops;
 
 /* The first member of a wrapper's table. */
@@ -171,7 +175,8 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
 #define BIDE_FORWARD_OPS(resume, name)                                                        \
     {                                                                                         \
         BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
-            bide_forward_give_back_, bide_forward_inner_, false                               \
+            bide_forward_give_back_, bide_forward_inner_, false,                              \
+            offsetof(bide_forward, inner)                                                     \
     }
 
 /*

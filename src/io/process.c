@@ -347,7 +347,11 @@ void bide_process_end(bide_process *process)
 bide_coroutine(send_body)
 {
     bide_begin(send_body, bide_process_pump_ * self);
-    bide_await_status(self->status, bide_send(&self->send, self->stream, self->data, self->size));
+    self->status = 0;
+    self->send.count = 0;
+    if (self->size != 0)
+        bide_await_status(self->status,
+                          bide_send(&self->send, self->stream, self->data, self->size));
     self->count = self->send.count;
     bide_close(self->stream);
     if (self->status == -EPIPE || self->status == -ECONNRESET) /* it wants no more */

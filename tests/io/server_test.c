@@ -476,7 +476,7 @@ static void *reap(void *argument)
 
 static void two_hundred_clients_are_served_with_sixty_four_descriptors(void **state)
 {
-    (void)world_of_the_system(state, "its clients are another process");
+    (void)world_of_a_loop(world_of_the_system(state, "its clients are another process"));
     struct rlimit before, few;
     struct reaper reaper;
     pthread_t thread;

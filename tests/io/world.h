@@ -6,6 +6,7 @@
  *     uring-polls      the same as on kernels that cannot wait on a word in a ring
  *     epoll
  *     any              what the library chooses
+ *     pool             a pool whose one worker has a loop by what the library chooses; all else is on another thread
  *     memory           nothing of it is the system's: not descriptors, nor files, nor time
  *
  * What is asked of the system elsewhere is asked of the world: world_now, world_pipe and their like.
@@ -31,6 +32,7 @@
 
 typedef struct world {
     bide_loop *loop; /* NULL: there is none */
+    bide_thread_pool *pool; /* likewise */
     bide_test_loop test;
     bide_test_record_ record;
     bide_memory_io *memory; /* NULL: not under a test loop */
@@ -76,6 +78,8 @@ static inline int count_descriptors(void)
 /* Waits on the world until it has ended. */
 static inline int world_wait(world *world, bide_awaiter *awaiter)
 {
+    if (world->pool != NULL)
+        return bide_sync_wait_in(world->context, awaiter);
     return world->memory != NULL ? bide_test_loop_wait(&world->test, awaiter)
                                  : bide_loop_wait(world->loop, awaiter);
 }
@@ -95,6 +99,7 @@ static inline int world_begin(void **state)
                                                              : BIDE_LOOP_URING};
     *state = world;
     world->loop = NULL;
+    world->pool = NULL;
     world->memory = NULL;
     world->context = NULL;
     if (world_is("memory")) {
@@ -109,6 +114,14 @@ static inline int world_begin(void **state)
     }
     setenv("BIDE_IO_WITHOUT", world_is("uring-polls") ? "futex" : "", 1);
     world->descriptors = count_descriptors();
+    if (world_is("pool")) {
+        static bide_context in_pool;
+        const bide_io_pool_options one = {.threads = {.threads = 1}};
+        assert_int_equal(bide_io_pool_create(&world->pool, &one), 0);
+        in_pool = (bide_context){.scheduler = bide_thread_pool_scheduler(world->pool)};
+        world->context = &in_pool;
+        return 0;
+    }
     int status = bide_loop_create(&world->loop, &options);
     if (status < 0 && options.kind == BIDE_LOOP_URING) {
         printf("# no io_uring: %s\n", strerror(-status));
@@ -140,6 +153,10 @@ static inline int world_end(void **state)
     bide_loop_counts counts;
     if (world->memory != NULL)
         world_end_memory(world);
+    if (world->pool != NULL) {
+        bide_thread_pool_destroy(world->pool);
+        assert_in_range(count_descriptors(), world->descriptors, world->descriptors + 1);
+    }
     if (world->loop == NULL)
         return 0;
     bide_loop_count(world->loop, &counts);
@@ -167,6 +184,16 @@ static inline world *world_of_the_system(void **state, const char *why)
         skip();
     }
     return world_of(state);
+}
+
+/* The test asks a loop itself: it is skipped in a pool. */
+static inline world *world_of_a_loop(world *world)
+{
+    if (world->pool != NULL) {
+        printf("# not in a pool: it is about a loop\n");
+        skip();
+    }
+    return world;
 }
 
 /* A pipe: what is written to *output is read from *input. */

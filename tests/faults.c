@@ -299,7 +299,10 @@ WRAP(void *, mmap64, (void *at, size_t size, int protection, int flags, int fd, 
 }
 
 /* (calls that take fewer arguments ignore the rest) */
-WRAP(long, syscall, (long number, ...))
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+UNCHECKED_BY_MSAN long __wrap_syscall(long number, ...)
 {
     long a[6];
     va_list arguments;

@@ -172,6 +172,7 @@ BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_op
         .give_back = bide_async_generator_give_back_,
         .inner = NULL,
         .is_owner = false,
+        .inner_at = 0,
     };
     next->awaiter.ops = &ops.ops;
     next->generator = generator;

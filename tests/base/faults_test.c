@@ -8,7 +8,9 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -38,6 +40,7 @@ static int call(fault function)
     struct epoll_event event = {.events = EPOLLIN};
     struct sockaddr address = {.sa_family = AF_UNIX};
     char byte = 0;
+    int none[2];
     long result = 0;
     errno = 0;
     switch (function) {
@@ -100,6 +103,24 @@ static int call(fault function)
         break;
     case FAULT_SEND:
         result = send(-1, &byte, 1, 0);
+        break;
+    case FAULT_RECVMMSG:
+        result = recvmmsg(-1, NULL, 0, 0, NULL);
+        break;
+    case FAULT_SENDMMSG:
+        result = sendmmsg(-1, NULL, 0, 0);
+        break;
+    case FAULT_SPLICE:
+        result = splice(-1, NULL, -1, NULL, 1, 0);
+        break;
+    case FAULT_PIPE2:
+        result = pipe2(none, -1);
+        break;
+    case FAULT_MMAP:
+        result = (long)mmap(NULL, 0, PROT_READ, MAP_PRIVATE, -1, 0);
+        break;
+    case FAULT_GETDENTS64:
+        result = syscall(SYS_getdents64, -1, &byte, 1);
         break;
     case FAULT_FUNCTIONS:
         break;

@@ -18,7 +18,7 @@ static int refusal; /* of pidfd_open; or 0 */
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 
-long __wrap_syscall(long number, ...)
+UNCHECKED_BY_MSAN long __wrap_syscall(long number, ...)
 {
     long a[6];
     va_list list;

@@ -170,7 +170,7 @@ int bide_file_watch_add_opened(bide_file_watcher *watcher, bide_file_watch *watc
     watch->watcher = NULL;
     if (!bide_descriptor_is_open(opened))
         return -EBADF;
-    if (io_calls(opened->io) != NULL)
+    if (io_calls(io_of(opened)) != NULL)
         return -EOPNOTSUPP;
     snprintf(path, sizeof path, "/proc/self/fd/%d", opened->fd);
     return bide_file_watch_add(watcher, watch, path, wanted & ~(uint32_t)BIDE_FILE_NO_FOLLOW);

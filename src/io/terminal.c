@@ -116,7 +116,7 @@ static int number_of(const bide_descriptor *descriptor)
 {
     if (!bide_descriptor_is_open(descriptor))
         return -EBADF;
-    return io_calls(descriptor->io) != NULL ? -EOPNOTSUPP : descriptor->fd;
+    return io_calls(io_of(descriptor)) != NULL ? -EOPNOTSUPP : descriptor->fd;
 }
 
 bool bide_is_terminal(const bide_descriptor *descriptor)

@@ -75,7 +75,7 @@ void bide_io_end(bide_io *io)
         disown(io->descriptors);
 }
 
-bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+BIDE_INLINE bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     bide_descriptor *descriptor = operation->descriptor;
     if (descriptor != NULL && !io_opens(operation)) {
@@ -95,6 +95,11 @@ bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *fram
     return io->table->begin(io, operation, frame);
 }
 
+bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+{
+    return begin(io, operation, frame);
+}
+
 /* The same of one of several: at the descriptor's home. */
 static BIDE_NOINLINE bide_frame *begin_at_home(bide_io *io, bide_io_operation *operation,
                                                bide_frame *frame)
@@ -109,7 +114,7 @@ static BIDE_NOINLINE bide_frame *begin_at_home(bide_io *io, bide_io_operation *o
         if (home->group == io->group)
             io = home; /* (otherwise it is misuse) */
     }
-    return io_is_here(io) ? io_begin(io, operation, frame) : io_send_home(io, operation);
+    return io_is_here(io) ? begin(io, operation, frame) : io_send_home(io, operation);
 }
 
 bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -120,7 +125,7 @@ bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
         operation->status = -ENOTSUP;
         return frame;
     }
-    bide_frame *next = BIDE_LIKELY(io->group == NULL) ? io_begin(io, operation, frame)
+    bide_frame *next = BIDE_LIKELY(io->group == NULL) ? begin(io, operation, frame)
                                                       : begin_at_home(io, operation, frame);
 #if BIDE_BUDGET > 0
     if (next == frame)

@@ -305,7 +305,8 @@ static void a_send_without_a_copy_is_cut_short(void **state)
                 assert_int_equal(status, -EPIPE);
             else
                 assert_int_equal(status, how == TIME_OUT ? -ETIMEDOUT : -ECANCELED);
-            assert_in_range(came, 1, LARGE - 1);
+            /* (its time may be over before it has begun) */
+            assert_in_range(came, how == TIME_OUT ? 0 : 1, LARGE - 1);
             assert_int_equal(f->operation.count, came);
             end_fixture(f);
         }

@@ -341,11 +341,12 @@ static void output_that_is_not_read_stops_no_loop(void **state)
             struct fixture *f = set_up(state, kind, 1 + how % 2);
             begin_by(f->world, &f->runner, bide_write(&f->operation, &f->opened, data, LARGE), how);
             turn(f->world);
-            if (how != DESTROY)
+            if (how != DESTROY && how != TIME_OUT)
                 assert_false(f->runner.has_ended);
             end_by(f->world, &f->runner, &f->opened, how);
             size_t count = f->operation.operation.count;
-            assert_in_range(count, 1, LARGE - 1);
+            /* (its time may be over before it has begun) */
+            assert_in_range(count, how == TIME_OUT ? 0 : 1, LARGE - 1);
             drain(f, count);
             if (how != CLOSE) {
                 assert_int_equal(

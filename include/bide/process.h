@@ -41,7 +41,8 @@ typedef enum bide_stream_kind {
     BIDE_STREAM_GIVEN,   /* a descriptor of the program, which keeps it */
     /* The program has the other end, in bide_process.streams, which does not block. Of the input it
      * is a Unix socket: to write to a child that has gone is an error, and no signal. Write to it with
-     * bide_send. */
+     * bide_send. (A child cannot open such an input anew, by /dev/stdin; one that has to is
+     * given a pipe.) */
     BIDE_STREAM_PIPE,
 } bide_stream_kind;
 

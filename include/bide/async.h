@@ -1,0 +1,128 @@
+/*
+ * async and await as words of C, by the translator bidec. Floor: coroutine.
+ *
+ *     async int fetch(struct client *client, const char *url)
+ *     {
+ *         char buffer[4096];
+ *         int n, total = 0;
+ *         while ((n = await client_read(client, buffer, sizeof buffer)) > 0)
+ *             total += n;
+ *         return n < 0 ? n : total;
+ *     }
+ *
+ * becomes a struct, which is its frame, and an init function that puts the frame at its start:
+ *
+ *     struct async_fetch { bide_task task; ... };      // its result, parameters and variables
+ *     bide_awaiter *async_fetch(struct async_fetch *frame, struct client *client, const char *url);
+ *
+ * So plain C, bodies written by hand, bide_spawn and bide_sync_wait take it as any other task; its
+ * result is the frame's member `result`, once it has ended. In an async function `await fetch(...)`
+ * is all: the frame is a member of the awaiting function's frame.
+ *
+ * An await takes
+ * - a call of an async function: its value is the function's result;
+ * - a call of a function that makes an awaiter and takes where the operation keeps itself first:
+ *   `await bide_event_wait(&event)`. Without that argument the waiter is a member of the frame. Its
+ *   value is the status, or the count of bytes where the operation has one (bide_recv);
+ * - all(...), any(...) or all_ready(...) of such calls, as bide_when_all of when.h; its value is the
+ *   status;
+ * - any expression of type bide_awaiter *; its value is the status.
+ *
+ * docs/async.md has the language; `bidec --help` says how to compile it. A file that is compiled
+ * without bidec does not assemble, and says why. With BIDE_SYNCHRONOUS defined async and await are
+ * nothing, and the functions are plain C; it is for programs that await their own functions only.
+ *
+ * A function whose result is an int, long or long long ends, as a task, with its result where that
+ * is a negative errno, and with 0 otherwise. Where it is destroyed, what it has deferred runs.
+ */
+#ifndef BIDE_ASYNC_H
+#define BIDE_ASYNC_H
+
+#include "bide/task.h"
+#include "bide/when.h"
+
+#if defined BIDE_SYNCHRONOUS
+#define async
+#define await
+#elif !defined __BIDEC__
+/* For editors, which read this and generate nothing. */
+#define async
+#define await
+__asm__(".error \"a file that includes bide/async.h is compiled by bidec: bidec cc ...\"");
+#endif
+
+BIDE_EXTERN_C_BEGIN
+
+/* What is left of the thread's budget, as a local variable of a step function: coroutine.h. */
+typedef struct bide_async_budget_ {
+    int32_t left;
+    int32_t kept;
+} bide_async_budget_;
+
+BIDE_INLINE bide_async_budget_ bide_async_budget_take_(void)
+{
+    int32_t left = bide_budget_;
+    bide_async_budget_ budget = {left, left};
+    return budget;
+}
+
+BIDE_INLINE void bide_async_budget_keep_(bide_async_budget_ *budget)
+{
+    if (budget->left != budget->kept)
+        bide_budget_ = budget->kept = budget->left;
+}
+
+/*
+ * One await. True: the frame is suspended, or has given way, and *next runs next. False: the
+ * operation has ended, and the frame goes on.
+ */
+BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
+                                      const bide_point *here, unsigned depth,
+                                      bide_async_budget_ *budget, bide_frame **next)
+{
+#if BIDE_DEBUG
+    bide_check_awaited_(frame, awaiter, here, BIDE_STEP_TOP_);
+#endif
+    const bide_awaiter_ops *ops = awaiter->ops;
+    if (bide_awaiter_ready(awaiter, ops)) {
+        if (BIDE_BUDGET > 0 && BIDE_UNLIKELY(--budget->left < 0)) {
+            *next = NULL;
+            if (bide_give_way_(frame, awaiter, here, true))
+                return true;
+            *budget = bide_async_budget_take_();
+        }
+        return false;
+    }
+    bide_async_budget_keep_(budget);
+    if (bide_suspend_(frame, awaiter, ops, here, depth, next))
+        return true;
+    *budget = bide_async_budget_take_();
+    bide_frame_runs_(frame);
+    return false;
+}
+
+/* With what a frame ends, by its result: an error of the system, or 0. */
+BIDE_INLINE int bide_async_error_of_int_(const int *result)
+{
+    return *result < 0 && *result >= -4095 ? *result : 0;
+}
+
+BIDE_INLINE int bide_async_error_of_long_(const long *result)
+{
+    return *result < 0 && *result >= -4095 ? (int)*result : 0;
+}
+
+BIDE_INLINE int bide_async_error_of_long_long_(const long long *result)
+{
+    return *result < 0 && *result >= -4095 ? (int)*result : 0;
+}
+
+BIDE_INLINE int bide_async_no_error_(const void *result)
+{
+    (void)result;
+    return 0;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

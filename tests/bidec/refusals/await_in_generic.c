@@ -1,0 +1,14 @@
+/*
+ * says: an await cannot stand in _Generic
+ */
+#include <bide/async.h>
+
+async int f(void)
+{
+    return 1;
+}
+
+async int g(void)
+{
+    return _Generic(await f(), int: 1, default: 2); /* HERE */
+}

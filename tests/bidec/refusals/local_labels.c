@@ -1,0 +1,14 @@
+/*
+ * says: labels of a block's own
+ */
+#include <bide/async.h>
+
+async int f(void)
+{
+    {
+        __label__ out; /* HERE */
+        goto out;
+    out:;
+    }
+    return 0;
+}

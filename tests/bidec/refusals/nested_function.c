@@ -1,0 +1,10 @@
+/*
+ * says: a function in a function
+ */
+#include <bide/async.h>
+
+async int f(void)
+{
+    int g(void) { return 1; } /* HERE */
+    return g();
+}

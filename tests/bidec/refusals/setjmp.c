@@ -1,0 +1,12 @@
+/*
+ * says: setjmp remembers a stack
+ */
+#include <bide/async.h>
+
+#include <setjmp.h>
+
+async int f(void)
+{
+    jmp_buf buffer;
+    return setjmp(buffer); /* HERE */
+}

@@ -1,0 +1,226 @@
+/*
+ * Makes each function of a program async, with an await before each statement and in each condition,
+ * and in some of the operands: preprocessed text from standard input to standard output, to be
+ * translated. A plain function of the old name runs it to its end, so the program means what it
+ * meant.
+ *
+ * usage: torture [seed]
+ */
+#include "../../tools/bidec/bidec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static unsigned long random_state;
+
+static bool chance(unsigned in)
+{
+    random_state = random_state * 6364136223846793005ul + 1442695040888963407ul;
+    return (random_state >> 33) % in == 0;
+}
+
+/* Outer ones come first. */
+static void wrap(int first, int end, const char *before, const char *after)
+{
+    struct token *left = &tokens[first], *right = &tokens[end - 1];
+    left->before = print("%s%s", left->before != NULL ? left->before : "", before);
+    right->after = print("%s%s", after, right->after != NULL ? right->after : "");
+}
+
+static void wrap_value(struct node *node)
+{
+    if (node == NULL || node->kind == E_INITIALISER)
+        return;
+    wrap(node->first, node->end, "(await bide_torture_pause(0), ", ")");
+}
+
+static void value(struct node *node)
+{
+    if (node == NULL)
+        return;
+    if (node->kind == E_CALL) {
+        bool is_builtin = tokens[node->a->first].length > 10 &&
+                          memcmp(tokens[node->a->first].at, "__builtin_", 10) == 0;
+        for (struct node *part = node->list; part != NULL && !is_builtin; part = part->next) {
+            if (chance(4))
+                wrap_value(part);
+        }
+    }
+    if ((node->kind == E_BINARY || node->kind == E_ASSIGN || node->kind == E_INDEX) && chance(4))
+        wrap_value(node->b);
+    value(node->a);
+    value(node->b);
+    value(node->c);
+    if (node->kind == E_INITIALISER) {
+        for (struct node *part = node->list; part != NULL; part = part->next)
+            value(part->a);
+        return;
+    }
+    for (struct node *part = node->list; part != NULL; part = part->next)
+        value(part);
+}
+
+static void statement(struct node *node, bool returns_nothing);
+
+static void inner(struct node *node, bool returns_nothing)
+{
+    if (node == NULL)
+        return;
+    wrap(node->first, node->end, "{ await bide_torture_pause(0); ", " }");
+    statement(node, returns_nothing);
+}
+
+static void statement(struct node *node, bool returns_nothing)
+{
+    if (node == NULL)
+        return;
+    switch (node->kind) {
+    case S_DECLARATION:
+        for (struct declarator *d = node->declarators; d != NULL; d = d->next) {
+            if (!node->specifiers->is_static)
+                value(d->initialiser);
+        }
+        break;
+    case S_BLOCK:
+        for (struct node *s = node->list; s != NULL; s = s->next) {
+            if (s->kind != S_LABEL)
+                wrap(s->first, s->first + 1, "await bide_torture_pause(0); ", "");
+            statement(s, returns_nothing);
+        }
+        break;
+    case S_LABEL:
+        if (node->a != NULL && node->a->kind != S_LABEL && node->a->kind != S_DECLARATION)
+            inner(node->a, returns_nothing);
+        else
+            statement(node->a, returns_nothing);
+        break;
+    case S_IF:
+        wrap_value(node->a);
+        value(node->a);
+        inner(node->b, returns_nothing);
+        inner(node->c, returns_nothing);
+        break;
+    case S_WHILE:
+    case S_DO:
+        wrap_value(node->a);
+        value(node->a);
+        inner(node->b, returns_nothing);
+        break;
+    case S_SWITCH:
+        wrap_value(node->a);
+        value(node->a);
+        statement(node->b, returns_nothing);
+        break;
+    case S_FOR:
+        statement(node->a, returns_nothing);
+        wrap_value(node->b);
+        value(node->b);
+        wrap_value(node->c);
+        value(node->c);
+        inner(node->d, returns_nothing);
+        break;
+    case S_RETURN:
+        if (!returns_nothing)
+            wrap_value(node->a);
+        value(node->a);
+        break;
+    case S_EXPRESSION:
+        value(node->a);
+        break;
+    default:
+        break;
+    }
+}
+
+static void print_range(struct text *out, int first, int end)
+{
+    unsigned line = tokens[first].line;
+    const char *file = "";
+    for (int i = first; i < end; i++) {
+        const struct token *t = &tokens[i];
+        if (t->kind == PRAGMA || t->line != line || strcmp(t->file, file) != 0)
+            text_print(out, "\n# %u \"%s\"\n", t->line, t->file);
+        line = t->line;
+        file = t->file;
+        text_print(out, " %s%.*s%s", t->before != NULL ? t->before : "", (int)t->length, t->at,
+                   t->after != NULL ? t->after : "");
+        if (t->kind == PRAGMA)
+            line = 0;
+    }
+}
+
+static bool is_plain(const struct specifiers *specifiers, const struct declarator *d)
+{
+    if (is(specifiers->first, "extern") || is(specifiers->first, "__extension__"))
+        return false;
+    for (int i = d->first; i < d->name; i++) {
+        if (!is(i, "*") && !is(i, "const"))
+            return false;
+    }
+    int open = d->parameters, close = closing(open);
+    for (int i = open; i < close; i++) {
+        if (is(i, "..."))
+            return false;
+    }
+    return close == open + 1 || is_type_start(open + 1);
+}
+
+/* A function that is defined; the parser stands at its body. */
+static bool torture(struct text *out, struct specifiers *specifiers, struct declarator *d)
+{
+    int name = d->name, first = specifiers->first, open = d->parameters, brace = at;
+    if (tokens[name].system || !is(at, "{") || !is_plain(specifiers, d))
+        return false;
+    struct function f = {.name = "x"};
+    function = &f;
+    scope = NULL;
+    definitions = NULL;
+    open_scope();
+    at = open;
+    struct declarator *parameters = parse_parameters();
+    skip_attributes();
+    struct node *node = parse_block(scope);
+    int end = at;
+    function = NULL;
+    scope = NULL;
+    const char *type = plain_specifiers(specifiers, false);
+    if (type[strspn(type, " ")] == 0)
+        type = "int";
+    bool returns_nothing = strcmp(type + strspn(type, " "), "void") == 0 && d->first == name;
+    print_range(out, first, closing(open) + 1);
+    text_print(out, ";\nasync %s ", type);
+    print_range(out, d->first, name);
+    text_print(out, " tortured_%s", spelled(name));
+    print_range(out, open, closing(open) + 1);
+    statement(node, returns_nothing);
+    bool is_main = is(name, "main");
+    if (is_main)
+        tokens[end - 1].before = print("return 0; ");
+    print_range(out, brace, end);
+    text_print(out, "\n");
+    print_range(out, first, brace);
+    text_print(out, "{ struct async_tortured_%s frame; bide_sync_wait(async_tortured_%s(&frame",
+               spelled(name), spelled(name));
+    for (struct declarator *p = parameters; p != NULL; p = p->next)
+        text_print(out, ", %s", spelled(p->name));
+    text_print(out, ")); %s }\n", returns_nothing ? "" : "return frame.result;");
+    return true;
+}
+
+int main(int count, char **words)
+{
+    struct text input = {0}, out = {0};
+    static char block[1 << 16];
+    random_state = count > 1 ? strtoul(words[1], NULL, 10) : 1;
+    text_add(&input, "", 0);
+    text_add(&out, "", 0);
+    for (ssize_t n; (n = read(0, block, sizeof block)) > 0;)
+        text_add(&input, block, (size_t)n);
+    lex(input.at, input.length);
+    on_function = torture;
+    translate(&out, input.at);
+    fwrite(out.at, 1, out.length, stdout);
+    return 0;
+}

@@ -1,0 +1,125 @@
+#!/bin/sh
+# The translator as the compiler of make, Meson and CMake, by itself, and behind ccache; what a changed header rebuilds;
+# and what a debugger shows: wrapper_test.sh BIDEC ROOT LIBRARY
+set -u
+bidec=$(realpath "$1")
+root=$2
+library=$(realpath "$3")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+failed=0
+include=-I$root/include
+libs="$library $BIDE_LIBS"
+
+fail() {
+    echo "$1"
+    [ ! -f said ] || head -20 said
+    failed=1
+}
+
+cat >twice.h <<'END'
+#define FACTOR 2
+END
+cat >twice.c <<'END'
+#include "twice.h"
+#include <bide/async.h>
+#include <bide/sleep.h>
+#include <bide/sync_wait.h>
+#include <stdio.h>
+
+async int twice(int n)
+{
+    int seen = n;
+    await bide_sleep_for(1);
+    seen *= FACTOR;
+    return seen;
+}
+
+int main(void)
+{
+    struct async_twice frame;
+    bide_sync_wait(async_twice(&frame, 21));
+    printf("%d\n", frame.result);
+    return 0;
+}
+END
+cat >plain.c <<'END'
+#include <stdio.h>
+int plain(void);
+int plain(void) { return puts("plain"); }
+END
+
+for cc in gcc clang; do
+    command -v $cc >/dev/null || continue
+    # shellcheck disable=SC2086
+    {
+        "$bidec" $cc -std=gnu11 -g -Wall $include twice.c plain.c -o program $libs >said 2>&1 || fail "$cc: source to program"
+        [ -s said ] && fail "$cc: says something"
+        [ "$(./program)" = 42 ] || fail "$cc: does not print 42"
+        rm -f twice.o twice.d
+        "$bidec" $cc -std=gnu11 -MD $include -c twice.c >said 2>&1 || fail "$cc: -c without -o"
+        grep -q 'twice.o:' twice.d && grep -q twice.h twice.d || fail "$cc: -MD names no header"
+        "$bidec" $cc -std=gnu11 -MMD -MF deps -MT target $include -c twice.c -o other.o >said 2>&1 && grep -q '^target:' deps ||
+            fail "$cc: -MF and -MT"
+        "$bidec" $cc -std=gnu11 -S $include twice.c && [ -s twice.s ] || fail "$cc: -S"
+        "$bidec" $cc -std=gnu11 -E $include twice.c -o twice.i && grep -q 'struct async_twice' twice.i || fail "$cc: -E"
+        "$bidec" --emit $cc -std=gnu11 $include twice.c | grep -q 'int seen;' || fail "$cc: --emit"
+        $cc -std=gnu11 -E -D__BIDEC__ $include twice.c | "$bidec" | grep -q 'struct async_twice' || fail "$cc: as a filter"
+        "$bidec" $cc -c plain.c -o plain.o || fail "$cc: a plain file"
+        $cc -std=gnu11 $include -c twice.c -o not.o 2>said && fail "$cc: assembles without the translator"
+        "$bidec" $cc $include -c missing.c 2>said && fail "$cc: compiles a file that is not there"
+        "$bidec" $cc --version >said || fail "$cc: --version"
+    }
+done
+[ -z "$(ls -d "${TMPDIR:-/tmp}"/bidec-* 2>/dev/null | head -1)" ] || echo "(a folder of another run is left)"
+
+cat >Makefile <<END
+CC = $bidec gcc
+CFLAGS = -std=gnu11 -MMD $include
+LDLIBS = $libs
+twice: twice.o
+-include twice.d
+END
+if command -v make >/dev/null && command -v gcc >/dev/null; then
+    unset MAKEFLAGS MFLAGS
+    rm -f twice.o
+    make >said 2>&1 && [ "$(./twice)" = 42 ] || fail "make"
+    sleep 1
+    echo '#define FACTOR 3' >twice.h
+    make >said 2>&1 && [ "$(./twice)" = 63 ] || fail "make does not see that a header has changed"
+    echo '#define FACTOR 2' >twice.h
+fi
+if command -v cmake >/dev/null; then
+    cat >CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.10)
+project(twice C)
+add_executable(twice twice.c)
+target_include_directories(twice PRIVATE $root/include)
+target_link_libraries(twice $libs)
+END
+    cmake -S . -B by_cmake -DCMAKE_C_COMPILER_LAUNCHER="$bidec" >said 2>&1 && cmake --build by_cmake >said 2>&1 &&
+        [ "$(by_cmake/twice)" = 42 ] || fail "CMake"
+fi
+if command -v meson >/dev/null; then
+    cat >meson.build <<END
+project('twice', 'c', default_options: ['c_std=gnu11'])
+executable('twice', 'twice.c', include_directories: include_directories('include'), link_args: '$libs'.split())
+END
+    ln -s "$root/include" include
+    CC="$bidec gcc" meson setup by_meson >said 2>&1 && ninja -C by_meson >said 2>&1 && [ "$(by_meson/twice)" = 42 ] ||
+        fail "Meson"
+fi
+if command -v ccache >/dev/null; then
+    # shellcheck disable=SC2086
+    CCACHE_DIR=$folder/cache "$bidec" ccache gcc -std=gnu11 $include -c twice.c -o cached.o >said 2>&1 || fail "ccache"
+fi
+if command -v gdb >/dev/null && [ -x program ] && command -v gcc >/dev/null; then
+    # shellcheck disable=SC2086
+    "$bidec" gcc -std=gnu11 -O0 -g $include twice.c -o program $libs
+    gdb -batch -nx -ex 'break twice.c:11' -ex run -ex 'print bide_self->seen' -ex 'info source' ./program >said 2>&1
+    if ! grep -q 'ptrace' said; then
+        grep -q '= 21' said || fail "gdb does not show a variable at its line"
+    fi
+fi
+exit $failed

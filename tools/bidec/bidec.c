@@ -1,0 +1,471 @@
+/*
+ * The program: a filter from standard input to standard output, and a wrapper of a compiler.
+ *
+ *     bidec gcc -O2 -c x.c -o x.o
+ *
+ * runs `gcc -E` on each C source, translates what comes, and has gcc compile that. A source without
+ * an async function is compiled as if bidec were not there. What is made on the way lies in a
+ * directory of its own and is removed.
+ */
+#define _GNU_SOURCE
+#include "bidec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "bidec: async and await for C, as a wrapper of a compiler\n"
+    "\n"
+    "usage: bidec COMPILER ARGUMENT...     as the compiler: bidec gcc -c x.c\n"
+    "       bidec < preprocessed > plain   as a filter\n"
+    "       bidec --emit COMPILER ARGUMENT... FILE.c\n"
+    "                                      what becomes of FILE.c, to standard output\n"
+    "\n"
+    "With make: CC=\"bidec gcc\". With Meson: CC=\"bidec gcc\" meson setup ... With CMake:\n"
+    "-DCMAKE_C_COMPILER_LAUNCHER=bidec. The sources are preprocessed with __BIDEC__ defined, and\n"
+    "include bide/async.h.\n";
+
+static struct text read_all(int file)
+{
+    struct text text = {0};
+    char *block = take(1 << 16);
+    text_add(&text, "", 0);
+    for (;;) {
+        ssize_t n = read(file, block, 1 << 16);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            perror("bidec: read");
+            exit(1);
+        }
+        if (n == 0)
+            return text;
+        text_add(&text, block, (size_t)n);
+    }
+}
+
+static void write_all(int file, const struct text *text)
+{
+    for (size_t done = 0; done < text->length;) {
+        ssize_t n = write(file, text->at + done, text->length - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            perror("bidec: write");
+            exit(1);
+        }
+        done += (size_t)n;
+    }
+}
+
+static void filter(int from, int to)
+{
+    struct text input = read_all(from), out = {0};
+    text_add(&out, "", 0);
+    lex(input.at, input.length);
+    translate(&out, input.at);
+    write_all(to, &out);
+}
+
+/* ---- Commands ---- */
+
+struct command {
+    const char **words;
+    unsigned count, room;
+};
+
+static void add(struct command *command, const char *word)
+{
+    if (command->count + 1 >= command->room) {
+        command->room = command->room * 2 + 64;
+        command->words = realloc(command->words, command->room * sizeof *command->words);
+        if (command->words == NULL) {
+            fputs("bidec: no memory\n", stderr);
+            exit(1);
+        }
+    }
+    command->words[command->count++] = word;
+    command->words[command->count] = NULL;
+}
+
+static void be(const struct command *command)
+{
+    execvp(command->words[0], (char **)command->words);
+    fprintf(stderr, "bidec: %s: %s\n", command->words[0], strerror(errno));
+    _exit(127);
+}
+
+static int wait_for(pid_t child)
+{
+    int status;
+    while (waitpid(child, &status, 0) < 0) {
+        if (errno != EINTR)
+            return 1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static pid_t start(void)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0) {
+        perror("bidec: fork");
+        exit(1);
+    }
+    return child;
+}
+
+static int run(const struct command *command)
+{
+    pid_t child = start();
+    if (child == 0)
+        be(command);
+    return wait_for(child);
+}
+
+/* Each in a process of its own: the translator has one input. */
+static int translate_file(const char *from, const char *to)
+{
+    pid_t child = start();
+    if (child == 0) {
+        int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        if (in < 0 || out < 0) {
+            perror(in < 0 ? from : to);
+            _exit(1);
+        }
+        filter(in, out);
+        _exit(0);
+    }
+    return wait_for(child);
+}
+
+/* Is there an async function? Asked of the text, so that other sources take the shortest way. */
+static bool has_async(const char *path)
+{
+    int file = open(path, O_RDONLY);
+    if (file < 0)
+        return false;
+    struct text text = read_all(file);
+    close(file);
+    for (const char *p = text.at; (p = strstr(p, "async")) != NULL; p += 5) {
+        char before = p == text.at ? ' ' : p[-1];
+        if ((before == '\n' || before == ' ' || before == '\t') &&
+            (p[5] == ' ' || p[5] == '\n' || p[5] == '\t' || p[5] == '_'))
+            return true;
+    }
+    return false;
+}
+
+/* ---- The compiler's arguments ---- */
+
+static bool starts(const char *word, const char *with)
+{
+    return strncmp(word, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *word, const char *with)
+{
+    size_t length = strlen(word), tail = strlen(with);
+    return length > tail && strcmp(word + length - tail, with) == 0;
+}
+
+/* Options whose value is the next word. */
+static bool takes_word(const char *word)
+{
+    static const char *const options[] = {"-o",
+                                          "-x",
+                                          "-I",
+                                          "-D",
+                                          "-U",
+                                          "-L",
+                                          "-l",
+                                          "-T",
+                                          "-u",
+                                          "-z",
+                                          "-e",
+                                          "-include",
+                                          "-imacros",
+                                          "-isystem",
+                                          "-iquote",
+                                          "-idirafter",
+                                          "-iprefix",
+                                          "-iwithprefix",
+                                          "-iwithprefixbefore",
+                                          "-isysroot",
+                                          "-MF",
+                                          "-MT",
+                                          "-MQ",
+                                          "-Xlinker",
+                                          "-Xassembler",
+                                          "-Xpreprocessor",
+                                          "-Xclang",
+                                          "-arch",
+                                          "-target",
+                                          "-aux-info",
+                                          "-dumpbase",
+                                          "-dumpdir",
+                                          "--param",
+                                          "-A",
+                                          "-mllvm"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (strcmp(word, options[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of interest to the preprocessor alone. */
+static bool is_preprocessing(const char *word)
+{
+    static const char *const options[] = {"-I",
+                                          "-D",
+                                          "-U",
+                                          "-include",
+                                          "-imacros",
+                                          "-isystem",
+                                          "-iquote",
+                                          "-idirafter",
+                                          "-iprefix",
+                                          "-iwithprefix",
+                                          "-M",
+                                          "-Wp,",
+                                          "-Xpreprocessor",
+                                          "-A"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (starts(word, options[i]))
+            return true;
+    }
+    return false;
+}
+
+struct job {
+    struct command compiler; /* the words that name it */
+    struct command rest;     /* all others */
+    struct command sources;  /* the C sources among them */
+    const char *output;      /* of -o, or NULL */
+    bool only_preprocess, only_assemble, only_compile, only_dependencies;
+    bool has_dependencies, names_dependencies, names_target;
+    const char *directory;
+};
+
+static bool is_source(const char *word)
+{
+    return word[0] != '-' && ends(word, ".c");
+}
+
+static void read_arguments(struct job *job, char **word)
+{
+    static const char *const launchers[] = {"ccache", "distcc", "sccache", "icecc"};
+    bool again = true;
+    while (again && *word != NULL) {
+        const char *name = strrchr(*word, '/') != NULL ? strrchr(*word, '/') + 1 : *word;
+        again = false;
+        for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+            again |= strcmp(name, launchers[i]) == 0;
+        add(&job->compiler, *word++);
+    }
+    for (; *word != NULL; word++) {
+        job->only_preprocess |= strcmp(*word, "-E") == 0;
+        job->only_assemble |= strcmp(*word, "-S") == 0;
+        job->only_compile |= strcmp(*word, "-c") == 0;
+        job->only_dependencies |= strcmp(*word, "-M") == 0 || strcmp(*word, "-MM") == 0;
+        job->has_dependencies |= strcmp(*word, "-MD") == 0 || strcmp(*word, "-MMD") == 0;
+        job->names_dependencies |= starts(*word, "-MF");
+        job->names_target |= starts(*word, "-MT") || starts(*word, "-MQ");
+        if (starts(*word, "-o") && (*word)[2] != 0 && strcmp(*word, "-objcmt-migration") != 0)
+            job->output = *word + 2;
+        else if (strcmp(*word, "-o") == 0 && word[1] != NULL)
+            job->output = word[1];
+        add(&job->rest, *word);
+        if (takes_word(*word) && word[1] != NULL)
+            add(&job->rest, *++word);
+        else if (is_source(*word))
+            add(&job->sources, *word);
+    }
+}
+
+static const char *with_suffix(const char *path, const char *suffix, bool keep_directory)
+{
+    const char *name = strrchr(path, '/'), *dot = strrchr(path, '.');
+    if (!keep_directory && name != NULL)
+        path = name + 1;
+    if (dot == NULL || (name != NULL && dot < name))
+        dot = path + strlen(path);
+    return print("%.*s%s", (int)(dot - path), path, suffix);
+}
+
+/* Preprocesses `source` into `to`. */
+static int preprocess(const struct job *job, const char *source, const char *to)
+{
+    struct command c = {0};
+    for (unsigned i = 0; i < job->compiler.count; i++)
+        add(&c, job->compiler.words[i]);
+    for (unsigned i = 0; i < job->rest.count; i++) {
+        const char *word = job->rest.words[i];
+        if (strcmp(word, "-o") == 0) {
+            i++;
+        } else if (takes_word(word) && i + 1 < job->rest.count) {
+            add(&c, word);
+            add(&c, job->rest.words[++i]);
+        } else if (word[0] == '-' && strcmp(word, "-c") != 0 && strcmp(word, "-S") != 0 &&
+                   strcmp(word, "-E") != 0 && !starts(word, "-o") && !starts(word, "-save-temps") &&
+                   !starts(word, "-l") && !starts(word, "-Wl,")) {
+            add(&c, word);
+        }
+    }
+    if (job->has_dependencies) {
+        const char *object = job->output != NULL && (job->only_compile || job->only_assemble)
+                                 ? job->output
+                                 : with_suffix(source, ".o", false);
+        if (!job->names_dependencies) {
+            add(&c, "-MF");
+            add(&c, with_suffix(object, ".d", true));
+        }
+        if (!job->names_target) {
+            add(&c, "-MQ");
+            add(&c, object);
+        }
+    }
+    add(&c, "-D__BIDEC__=1");
+    add(&c, "-E");
+    add(&c, source);
+    add(&c, "-o");
+    add(&c, to);
+    return run(&c);
+}
+
+/* Compiles, with each source replaced by what it was translated to. */
+static int compile(const struct job *job, const struct command *translated)
+{
+    struct command c = {0};
+    unsigned source = 0;
+    for (unsigned i = 0; i < job->compiler.count; i++)
+        add(&c, job->compiler.words[i]);
+    for (unsigned i = 0; i < job->rest.count; i++) {
+        const char *word = job->rest.words[i];
+        bool has_value = takes_word(word) && i + 1 < job->rest.count;
+        if (is_preprocessing(word) && strcmp(word, "-Wp,") != 0) {
+            i += has_value;
+        } else if (has_value) {
+            add(&c, word);
+            add(&c, job->rest.words[++i]);
+        } else if (is_source(word)) {
+            add(&c, translated->words[source++]);
+        } else {
+            add(&c, word);
+        }
+    }
+    /* what was said in a comment is gone */
+    add(&c, "-Wno-implicit-fallthrough");
+    if (job->output == NULL && (job->only_compile || job->only_assemble) &&
+        job->sources.count == 1) {
+        add(&c, "-o");
+        add(&c, with_suffix(job->sources.words[0], job->only_compile ? ".o" : ".s", false));
+    }
+    return run(&c);
+}
+
+static const char *temporary;
+
+static void remove_temporary(const struct command *files)
+{
+    for (unsigned i = 0; i < files->count; i++)
+        unlink(files->words[i]);
+    rmdir(temporary);
+}
+
+static int run_job(const struct job *job, bool emit)
+{
+    struct command translated = {0}, made = {0};
+    const char *base = getenv("TMPDIR");
+    char *directory = (char *)print("%s/bidec-XXXXXX", base != NULL ? base : "/tmp");
+    int status = 0;
+    bool any = false;
+    if (mkdtemp(directory) == NULL) {
+        perror("bidec: mkdtemp");
+        return 1;
+    }
+    temporary = directory;
+    for (unsigned i = 0; i < job->sources.count && status == 0; i++) {
+        const char *source = job->sources.words[i];
+        const char *from = print("%s/%u.in.i", directory, i);
+        const char *to = print("%s/%u-%s", directory, i, with_suffix(source, ".i", false));
+        add(&made, from);
+        add(&made, to);
+        status = preprocess(job, source, from);
+        if (status != 0)
+            break;
+        if (!has_async(from)) {
+            add(&translated, source);
+            continue;
+        }
+        any = true;
+        status = translate_file(from, to);
+        add(&translated, to);
+    }
+    if (status == 0 && (emit || job->only_preprocess)) {
+        int to = STDOUT_FILENO;
+        if (!emit && job->output != NULL)
+            to = open(job->output, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        for (unsigned i = 0; i < translated.count; i++) {
+            const char *path = translated.words[i];
+            int in = open(path == job->sources.words[i] ? print("%s/%u.in.i", directory, i) : path,
+                          O_RDONLY);
+            struct text text = read_all(in);
+            close(in);
+            write_all(to, &text);
+        }
+    } else if (status == 0 && any) {
+        status = compile(job, &translated);
+    }
+    remove_temporary(&made);
+    if (status == 0 && !any && !emit && !job->only_preprocess)
+        return -1;
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    bool emit = false;
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--emit") == 0) {
+        emit = true;
+        argv++;
+        argc--;
+    }
+    if (argc < 2) {
+        if (emit) {
+            fputs(usage, stderr);
+            return 2;
+        }
+        filter(STDIN_FILENO, STDOUT_FILENO);
+        return 0;
+    }
+    if (argv[1][0] == '-') {
+        fprintf(stderr, "bidec: no such option: %s\n%s", argv[1], usage);
+        return 2;
+    }
+    struct job job = {0};
+    read_arguments(&job, argv + 1);
+    if (job.sources.count != 0 && !job.only_dependencies) {
+        int status = run_job(&job, emit);
+        if (status != -1)
+            return status;
+    }
+    /* nothing to translate: be the compiler */
+    struct command c = {0};
+    for (int i = 1; i < argc; i++)
+        add(&c, argv[i]);
+    if (job.sources.count != 0)
+        add(&c, "-D__BIDEC__=1");
+    be(&c);
+}

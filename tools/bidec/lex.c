@@ -1,0 +1,270 @@
+/*
+ * Text, and the tokens of preprocessed C.
+ */
+#include "bidec.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct token *tokens;
+int token_count;
+static int token_room;
+
+/* Memory is given back by exit: no sanitizer shall look for it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+void *take(size_t size)
+{
+    void *memory = calloc(1, size);
+    if (memory == NULL) {
+        fputs("bidec: no memory\n", stderr);
+        exit(1);
+    }
+    return memory;
+}
+
+void text_add(struct text *text, const char *at, size_t length)
+{
+    if (text->length + length + 1 > text->room) {
+        text->room = (text->length + length + 1) * 2;
+        char *larger = realloc(text->at, text->room);
+        if (larger == NULL) {
+            fputs("bidec: no memory\n", stderr);
+            exit(1);
+        }
+        text->at = larger;
+    }
+    memcpy(text->at + text->length, at, length);
+    text->length += length;
+    text->at[text->length] = 0;
+}
+
+static void text_vprint(struct text *text, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *line = take((size_t)length + 1);
+    vsnprintf(line, (size_t)length + 1, format, arguments);
+    text_add(text, line, (size_t)length);
+    free(line);
+}
+
+void text_print(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    text_vprint(text, format, arguments);
+    va_end(arguments);
+}
+
+const char *print(const char *format, ...)
+{
+    struct text text = {0};
+    va_list arguments;
+    text_add(&text, "", 0);
+    va_start(arguments, format);
+    text_vprint(&text, format, arguments);
+    va_end(arguments);
+    return text.at;
+}
+
+void refuse(int token, const char *format, ...)
+{
+    struct text text = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    text_vprint(&text, format, arguments);
+    va_end(arguments);
+    struct token *t = &tokens[token];
+    fprintf(stderr, "%s:%u:%u: error: %s\n", t->file, t->line, t->column, text.at);
+    exit(1);
+}
+
+bool is(int token, const char *text)
+{
+    struct token *t = &tokens[token];
+    return t->kind != STRING && strlen(text) == t->length && memcmp(t->at, text, t->length) == 0;
+}
+
+const char *spelled(int token)
+{
+    return print("%.*s", (int)tokens[token].length, tokens[token].at);
+}
+
+int closing(int token)
+{
+    int depth = 0;
+    for (int i = token; tokens[i].kind != END; i++) {
+        if (is(i, "(") || is(i, "[") || is(i, "{"))
+            depth++;
+        else if ((is(i, ")") || is(i, "]") || is(i, "}")) && --depth == 0)
+            return i;
+    }
+    refuse(token, "this bracket is not closed");
+}
+
+static struct token *add(enum token_kind kind, const char *at)
+{
+    if (token_count == token_room) {
+        token_room = token_room * 2 + 4096;
+        tokens = realloc(tokens, (size_t)token_room * sizeof *tokens);
+        if (tokens == NULL) {
+            fputs("bidec: no memory\n", stderr);
+            exit(1);
+        }
+    }
+    struct token *t = &tokens[token_count++];
+    memset(t, 0, sizeof *t);
+    t->kind = kind;
+    t->at = at;
+    return t;
+}
+
+static bool starts_name(char c)
+{
+    return isalpha((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
+}
+
+static const char *punctuators[] = {
+    "...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",
+    "&&",  "||",  "*=",  "/=", "%=", "+=", "-=", "&=", "^=", "|=", "##", NULL,
+};
+
+static const char *end_of_string(const char *p, const char *end)
+{
+    char quote = *p++;
+    while (p < end && *p != quote && *p != '\n')
+        p += *p == '\\' && p + 1 < end ? 2 : 1;
+    return p < end ? p + 1 : end;
+}
+
+/* `# 12 "file" 1 3`, or `#line 12 "file"`. False: it is no line marker. */
+static bool read_marker(const char *p, const char *end, unsigned *line, const char **file,
+                        bool *system)
+{
+    p++;
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    if (end - p > 4 && memcmp(p, "line", 4) == 0)
+        p += 4;
+    while (p < end && *p == ' ')
+        p++;
+    if (p == end || !isdigit((unsigned char)*p))
+        return false;
+    *line = (unsigned)strtoul(p, (char **)(void *)&p, 10);
+    while (p < end && *p == ' ')
+        p++;
+    if (p < end && *p == '"') {
+        const char *close = end_of_string(p, end);
+        size_t length = (size_t)(close - p) - 2;
+        if (*file == NULL || strlen(*file) != length || memcmp(*file, p + 1, length) != 0)
+            *file = print("%.*s", (int)length, p + 1);
+        *system = false;
+        for (p = close; p < end; p++) {
+            if (*p == '3')
+                *system = true;
+        }
+    }
+    return true;
+}
+
+void lex(const char *input, size_t length)
+{
+    const char *p = input, *end = input + length, *line_start = input;
+    unsigned line = 1;
+    const char *file = "<stdin>";
+    bool system = false, at_start = true, space = false;
+    while (p < end) {
+        if (*p == '\n') {
+            line++;
+            p++;
+            line_start = p;
+            at_start = space = true;
+            continue;
+        }
+        if (isspace((unsigned char)*p)) {
+            p++;
+            space = true;
+            continue;
+        }
+        if (p[0] == '\\' && p + 1 < end && p[1] == '\n') {
+            line++;
+            p += 2;
+            continue;
+        }
+        if (p[0] == '/' && p + 1 < end && p[1] == '*') {
+            for (p += 2; p + 1 < end && !(p[0] == '*' && p[1] == '/'); p++)
+                line += *p == '\n';
+            p = p + 1 < end ? p + 2 : end;
+            space = true;
+            continue;
+        }
+        if (p[0] == '/' && p + 1 < end && p[1] == '/') {
+            while (p < end && *p != '\n')
+                p++;
+            continue;
+        }
+        struct token *t;
+        const char *start = p;
+        if (*p == '#' && at_start) {
+            while (p < end && *p != '\n')
+                p++;
+            if (read_marker(start, p, &line, &file, &system)) {
+                line--;
+                continue;
+            }
+            t = add(PRAGMA, start);
+        } else if (starts_name(*p)) {
+            while (p < end && (starts_name(*p) || isdigit((unsigned char)*p)))
+                p++;
+            size_t prefix = (size_t)(p - start);
+            if (p < end && (*p == '"' || *p == '\'') &&
+                ((prefix == 1 && strchr("LuU", *start)) ||
+                 (prefix == 2 && memcmp(start, "u8", 2) == 0))) {
+                t = add(*p == '"' ? STRING : NUMBER, start);
+                p = end_of_string(p, end);
+            } else {
+                t = add(NAME, start);
+            }
+        } else if (isdigit((unsigned char)*p) ||
+                   (*p == '.' && p + 1 < end && isdigit((unsigned char)p[1]))) {
+            while (p < end && (starts_name(*p) || isdigit((unsigned char)*p) || *p == '.' ||
+                               ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
+                p++;
+            t = add(NUMBER, start);
+        } else if (*p == '"' || *p == '\'') {
+            t = add(*p == '"' ? STRING : NUMBER, start);
+            p = end_of_string(p, end);
+        } else {
+            t = add(PUNCTUATOR, start);
+            p++;
+            for (const char **known = punctuators; *known != NULL; known++) {
+                size_t n = strlen(*known);
+                if ((size_t)(end - start) >= n && memcmp(start, *known, n) == 0) {
+                    p = start + n;
+                    break;
+                }
+            }
+        }
+        t->length = (unsigned)(p - start);
+        t->line = line;
+        t->column = (unsigned)(start - line_start) + 1;
+        t->file = file;
+        t->system = system;
+        t->space = space;
+        at_start = space = false;
+    }
+    struct token *t = add(END, end);
+    t->line = line;
+    t->file = file;
+    t->column = 1;
+}

@@ -38,17 +38,34 @@
 #ifndef BIDE_ASYNC_H
 #define BIDE_ASYNC_H
 
+#include "bide/create.h"
 #include "bide/task.h"
 #include "bide/when.h"
 
 #if defined BIDE_SYNCHRONOUS
 #define async
+#define async_created
+#define async_sized(size)
 #define await
 #elif !defined __BIDEC__
 /* For editors, which read this and generate nothing. */
 #define async
+#define async_created
+#define async_sized(size)
 #define await
 __asm__(".error \"a file that includes bide/async.h is compiled by bidec: bidec cc ...\"");
+#endif
+
+#ifdef __BIDEC__
+/* What an await of an operation gives where that did not fail, by the type of its waiter. */
+__bide_async_value(bide_io_operation, long, count);
+__bide_async_value(bide_file_operation, long, operation.count);
+__bide_async_value(bide_datagram, long, operation.count);
+__bide_async_value(bide_reader_operation, long, count);
+__bide_async_value(bide_writer_operation, long, count);
+__bide_async_value(bide_copy_operation, long, count);
+__bide_async_value(bide_splice_operation, long, count);
+__bide_async_value(bide_send_file_operation, long, count);
 #endif
 
 BIDE_EXTERN_C_BEGIN
@@ -72,29 +89,46 @@ BIDE_INLINE void bide_async_budget_keep_(bide_async_budget_ *budget)
         bide_budget_ = budget->kept = budget->left;
 }
 
-/*
- * One await. True: the frame is suspended, or has given way, and *next runs next. False: the
- * operation has ended, and the frame goes on.
- */
-BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
-                                      const bide_point *here, unsigned depth,
-                                      bide_async_budget_ *budget, bide_frame **next)
+/* What a look at an operation has shown. */
+typedef enum bide_async_looked_ {
+    BIDE_ASYNC_GOES_ON_, /* it has ended */
+    BIDE_ASYNC_SPENT_,   /* it has ended, and the budget is spent */
+    BIDE_ASYNC_WAITS_    /* it has not ended */
+} bide_async_looked_;
+
+/* One await, in two parts: has the operation ended? If not, the frame is saved. */
+BIDE_INLINE bide_async_looked_ bide_async_look_(bide_frame *frame, bide_awaiter *awaiter,
+                                                const bide_point *here, bide_async_budget_ *budget)
 {
 #if BIDE_DEBUG
     bide_check_awaited_(frame, awaiter, here, BIDE_STEP_TOP_);
 #endif
-    const bide_awaiter_ops *ops = awaiter->ops;
-    if (bide_awaiter_ready(awaiter, ops)) {
-        if (BIDE_BUDGET > 0 && BIDE_UNLIKELY(--budget->left < 0)) {
-            *next = NULL;
-            if (bide_give_way_(frame, awaiter, here, true))
-                return true;
-            *budget = bide_async_budget_take_();
-        }
+    (void)frame;
+    (void)here;
+    if (!bide_awaiter_ready(awaiter, awaiter->ops))
+        return BIDE_ASYNC_WAITS_;
+    if (BIDE_BUDGET > 0 && BIDE_UNLIKELY(--budget->left < 0))
+        return BIDE_ASYNC_SPENT_;
+    return BIDE_ASYNC_GOES_ON_;
+}
+
+/*
+ * True: the frame is suspended, or has given way, and *next runs next. False: the operation has
+ * ended, and the frame goes on.
+ */
+BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
+                                      const bide_point *here, bide_async_looked_ looked,
+                                      unsigned depth, bide_async_budget_ *budget, bide_frame **next)
+{
+    if (looked == BIDE_ASYNC_SPENT_) {
+        *next = NULL;
+        if (bide_give_way_(frame, awaiter, here, true))
+            return true;
+        *budget = bide_async_budget_take_();
         return false;
     }
     bide_async_budget_keep_(budget);
-    if (bide_suspend_(frame, awaiter, ops, here, depth, next))
+    if (bide_suspend_(frame, awaiter, awaiter->ops, here, depth, next))
         return true;
     *budget = bide_async_budget_take_();
     bide_frame_runs_(frame);
@@ -115,6 +149,27 @@ BIDE_INLINE int bide_async_error_of_long_(const long *result)
 BIDE_INLINE int bide_async_error_of_long_long_(const long long *result)
 {
     return *result < 0 && *result >= -4095 ? (int)*result : 0;
+}
+
+/* The result of a function whose frame could not be created. */
+BIDE_INLINE void bide_async_no_memory_int_(int *result)
+{
+    *result = -ENOMEM;
+}
+
+BIDE_INLINE void bide_async_no_memory_long_(long *result)
+{
+    *result = -ENOMEM;
+}
+
+BIDE_INLINE void bide_async_no_memory_long_long_(long long *result)
+{
+    *result = -ENOMEM;
+}
+
+BIDE_INLINE void bide_async_no_memory_(void *result)
+{
+    (void)result;
 }
 
 BIDE_INLINE int bide_async_no_error_(const void *result)

@@ -58,7 +58,7 @@ extern int token_count; /* the last one is END */
 
 void lex(const char *input, size_t length);
 bool is(int token, const char *text);
-bool is_name(int token, const char *text); /* the token is this word: a pointer to a constant */
+bool is_name(int token, const char *text);
 const char *spelled(int token);
 int closing(int token); /* of a bracket: the one that closes it */
 __attribute__((format(printf, 2, 3), noreturn)) void refuse(int token, const char *format, ...);
@@ -75,6 +75,11 @@ struct symbol {
     struct declarator *declarator; /* of a variable or a type name */
     int token;                     /* where it is declared */
     bool in_frame;                 /* a variable: a member of the frame */
+    bool is_local;                 /* ... in a local of the step function while that runs */
+    bool is_saved;                 /* ... and saved at an await */
+    bool needs_memory;             /* its address is taken, or what is deferred names it */
+    bool is_written;               /* other than by its initialiser */
+    int last_use;                  /* the last token by which it can be used */
     const char *member;            /* its name there; of a type: its name outside of the function */
     bool is_const;                 /* its member is written once and read as a constant */
     const char *probe; /* its declaration's name outside of the function, if asked for */
@@ -152,7 +157,7 @@ enum node_kind {
 struct node {
     enum node_kind kind;
     int first, end; /* tokens, the end not included */
-    int operator;   /* its token */
+    int sign;       /* its token */
     int type, type_end;
     struct node *a, *b, *c, *d;
     struct node *list, *next;
@@ -163,6 +168,7 @@ struct node {
     bool jumps;          /* a loop: a continue goes to its label */
     unsigned number;     /* of that label, or of what is awaited */
     struct node *around; /* of break and continue: the loop or switch */
+    struct node *previous_loop; /* of a loop: of those of the function */
     const char *member;  /* of a literal that is kept in the frame */
 };
 
@@ -170,7 +176,8 @@ struct specifiers {
     int first, end;
     bool is_typedef, is_static, is_extern, is_const, is_automatic, is_async, is_struct;
     bool has_body;
-    bool is_created; /* async_created */
+    bool is_created;       /* async_created */
+    int size, size_end;    /* of async_sized(...): what stands in the parentheses, else 0 */
 };
 
 /* A struct, union or enum that is defined in a body, or a type that is given a name there. */
@@ -212,7 +219,11 @@ struct function {
     bool takes_awaiter[16];
 
     /* an async one */
-    bool defined; /* its struct is known */
+    bool defined;       /* its struct is known, or the size of that */
+    bool has_body;      /* it is defined in this file */
+    bool is_created;    /* its frames are created; it may await itself */
+    const char *size;   /* of its struct, if that is declared without its members */
+    bool size_declared;
     bool is_static;
     bool returns_nothing;
     const char *result; /* its type, as text */
@@ -236,6 +247,7 @@ struct function *find_function(const char *name, size_t length);
 struct value *find_value(const char *waiter);
 bool is_global_type(int token);
 bool is_global_array(int token);
+bool is_global_scalar(int token);
 /* For tests: what becomes of a plain function whose body begins where the parser stands. */
 extern bool (*on_function)(struct text *out, struct specifiers *specifiers, struct declarator *d);
 void translate(struct text *out, const char *input);
@@ -247,6 +259,8 @@ extern struct scope *scope;
 extern struct function *function;      /* whose body is parsed, or NULL */
 extern unsigned serial;                /* for names that shall be unique in a function */
 extern struct definition *definitions; /* of the function, in their order */
+extern bool has_labels;                /* the function has labels of its own */
+extern int deferred;                   /* what is parsed is deferred */
 
 void expect(const char *text);
 bool accept(const char *text);
@@ -261,6 +275,7 @@ struct declarator *parse_declarator(struct specifiers *specifiers);
 struct declarator *parse_parameters(void);
 void parse_type_name(void);
 struct node *parse_declaration(void);
+bool is_scalar(const struct specifiers *specifiers); /* a number, as far as can be seen */
 struct node *new_node(enum node_kind kind, int first);
 struct node *finish(struct node *node);
 
@@ -271,6 +286,7 @@ struct node *parse_assignment(void);
 struct node *parse_condition(void);
 struct node *parse_initialiser(void);
 struct node *parse_statement(void);
+extern struct node *last_loop; /* of the function, and the others behind it */
 struct node *parse_block(struct scope *its_scope);
 
 /* ---- frame.c ---- */
@@ -278,6 +294,8 @@ struct node *parse_block(struct scope *its_scope);
 const char *outside(int first, int end);      /* tokens as they are written at file scope */
 const char *type_of(const struct node *node); /* as a type at file scope, of a value */
 const char *member_name(const char *wanted);
+void print_locals(struct text *out, const struct scope *of);
+void print_saves(struct text *out, const struct scope *from, int first, int await, bool back);
 void add_member(struct scope *to, const char *line);
 void lay_out(struct node *body);
 struct scope *leaf(struct scope *in);

@@ -338,6 +338,14 @@ struct specifiers *parse_specifiers(void)
         } else if (function == NULL && !has_type && is(at, "async")) {
             s->is_async = true;
             at++;
+        } else if (function == NULL && !has_type && is(at, "async_created")) {
+            s->is_async = s->is_created = true;
+            at++;
+        } else if (function == NULL && !has_type && is(at, "async_sized") && is(at + 1, "(")) {
+            s->is_async = true;
+            s->size = at + 2;
+            s->size_end = closing(at + 1);
+            at = s->size_end + 1;
         } else if (!has_type && is_type_name(at)) {
             if (function != NULL)
                 tokens[at].symbol = find_symbol(at);
@@ -349,6 +357,28 @@ struct specifiers *parse_specifiers(void)
     }
     s->end = at;
     return s;
+}
+
+bool is_scalar(const struct specifiers *specifiers)
+{
+    for (int i = specifiers->first; i < specifiers->end; i++) {
+        if (is(i, "struct") || is(i, "union") || is_typeof(i) || is_attribute(i) || is(i, "_Atomic") ||
+            is(i, "volatile") || is(i, "__volatile__") || is(i, "__builtin_va_list") ||
+            is(i, "__auto_type") || is_alignment(i))
+            return false;
+        if (is(i, "enum")) {
+            while (i + 1 < specifiers->end && (tokens[i + 1].kind == NAME || is(i + 1, "{"))) {
+                i++;
+                if (is(i, "{"))
+                    i = closing(i);
+            }
+            continue;
+        }
+        if (tokens[i].kind == NAME && !is_one_of(i, type_words) && !is_one_of(i, other_words) &&
+            !is_global_scalar(i))
+            return false;
+    }
+    return true;
 }
 
 struct declarator *parse_parameters(void)

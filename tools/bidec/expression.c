@@ -123,7 +123,7 @@ struct node *parse_initialiser(void)
         } else if (tokens[at].kind == NAME && is(at + 1, ":") && find_symbol(at) == NULL) {
             at += 2; /* GNU's old designator */
         }
-        element->operator= at;
+        element->sign = at;
         element->a = parse_initialiser();
         append(node, finish(with(element, element->a)));
         if (!accept(","))
@@ -191,6 +191,10 @@ static struct node *parse_primary(void)
     tokens[at].symbol = find_symbol(at);
     if (tokens[at].symbol != NULL && tokens[at].symbol->kind == ENUMERATOR)
         node->kind = E_CONSTANT;
+    if (tokens[at].symbol != NULL) {
+        tokens[at].symbol->last_use = at;
+        tokens[at].symbol->needs_memory |= deferred != 0;
+    }
     at++;
     return finish(node);
 }
@@ -201,6 +205,28 @@ static struct node *parse_block_expression(void)
     node->a = parse_block(NULL);
     expect(")");
     return finish(with(node, node->a));
+}
+
+static struct symbol *variable_of(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES || node->kind == E_UNARY)
+        node = node->a;
+    return node->kind == E_TOKENS ? tokens[node->first].symbol : NULL;
+}
+
+/* A variable whose address is taken is in memory all the time. */
+static void note_address(const struct node *node)
+{
+    struct symbol *symbol = variable_of(node);
+    if (symbol != NULL)
+        symbol->needs_memory = true;
+}
+
+static void note_written(const struct node *node)
+{
+    struct symbol *symbol = variable_of(node);
+    if (symbol != NULL)
+        symbol->is_written = true;
 }
 
 static struct node *parse_postfix(struct node *node)
@@ -224,13 +250,14 @@ static struct node *parse_postfix(struct node *node)
             expect("]");
         } else if (is(at, ".") || is(at, "->")) {
             next = new_node(E_MEMBER, node->first);
-            next->operator= at++;
+            next->sign = at++;
             if (tokens[at].kind != NAME)
                 refuse(at, "here should stand a member's name");
             at++;
         } else if (is(at, "++") || is(at, "--")) {
             next = new_node(E_POSTFIX, node->first);
-            next->operator= at++;
+            next->sign = at++;
+            note_written(node);
         } else {
             return node;
         }
@@ -312,8 +339,12 @@ static struct node *parse_unary(void)
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         if (is(at, operators[i])) {
             node = new_node(E_UNARY, at);
-            node->operator= at++;
+            node->sign = at++;
             node->a = parse_unary();
+            if (is(node->sign, "&"))
+                note_address(node->a);
+            if (is(node->sign, "++") || is(node->sign, "--"))
+                note_written(node->a);
             return finish(with(node, node->a));
         }
     }
@@ -342,7 +373,7 @@ static struct node *parse_binary(int least)
     struct node *left = parse_unary();
     for (int p; (p = precedence(at)) >= least && p > 0;) {
         struct node *node = new_node(E_BINARY, left->first);
-        node->operator= at++;
+        node->sign = at++;
         node->a = left;
         node->b = parse_binary(p + 1);
         with(with(node, node->a), node->b);
@@ -357,7 +388,7 @@ struct node *parse_condition(void)
     if (!is(at, "?"))
         return left;
     struct node *node = new_node(E_CONDITION, left->first);
-    node->operator= at++;
+    node->sign = at++;
     node->a = left;
     if (!is(at, ":"))
         node->b = parse_expression();
@@ -375,8 +406,9 @@ struct node *parse_assignment(void)
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         if (tokens[at].kind == PUNCTUATOR && is(at, operators[i])) {
             struct node *node = new_node(E_ASSIGN, left->first);
-            node->operator= at++;
+            node->sign = at++;
             node->a = left;
+            note_written(left);
             node->b = parse_assignment();
             with(with(node, node->a), node->b);
             return finish(node);
@@ -390,7 +422,7 @@ struct node *parse_expression(void)
     struct node *left = parse_assignment();
     while (is(at, ",")) {
         struct node *node = new_node(E_COMMA, left->first);
-        node->operator= at++;
+        node->sign = at++;
         node->a = left;
         node->b = parse_assignment();
         with(with(node, node->a), node->b);

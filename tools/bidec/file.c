@@ -15,7 +15,7 @@ struct name {
     struct name *next;
     const char *at;
     size_t length;
-    bool is_type, is_array;
+    bool is_type, is_array, is_scalar;
     struct function *function;
 };
 
@@ -52,6 +52,12 @@ bool is_global_array(int token)
 {
     const struct name *name = find_name(tokens[token].at, tokens[token].length, false);
     return is(token, "__builtin_va_list") || (name != NULL && name->is_array);
+}
+
+bool is_global_scalar(int token)
+{
+    const struct name *name = find_name(tokens[token].at, tokens[token].length, false);
+    return name != NULL && name->is_type && name->is_scalar;
 }
 
 struct function *find_function(const char *text, size_t length)
@@ -167,10 +173,15 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     if (!d->is_function || d->is_pointer)
         refuse(name, "only a function is async");
     struct function *f = add_function(name);
-    if (f->defined)
-        refuse(name, "%s is defined a second time", f->name);
+    if (f->has_body)
+        refuse(name, "%s is defined already", f->name);
     function = f;
     f->is_async = true;
+    f->is_created |= specifiers->is_created;
+    if (specifiers->size != 0)
+        f->size = outside(specifiers->size, specifiers->size_end);
+    if (f->size != NULL && f->is_created)
+        refuse(name, "a frame that is created needs no size");
     f->is_static |= specifiers->is_static;
     f->name_token = name;
     for (int i = d->first; i < name; i++) {
@@ -187,6 +198,8 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     f->close = closing(d->parameters);
     scope = NULL;
     definitions = NULL;
+    last_loop = NULL;
+    has_labels = false;
     open_scope();
     f->scope = scope;
     at = f->open;
@@ -203,7 +216,7 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
         }
         f->body = parse_block(f->scope);
         print_function(out);
-        f->defined = true;
+        f->defined = f->has_body = true;
     } else {
         expect(";");
         print_declaration(out);
@@ -262,6 +275,8 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
         if (d->name != 0 && specifiers->is_typedef) {
             struct name *name = find_name(tokens[d->name].at, tokens[d->name].length, true);
             name->is_type = true;
+            name->is_scalar = d->is_pointer || (!d->is_array && !d->is_function &&
+                                                is_scalar(specifiers));
             name->is_array = d->is_array || (!d->is_pointer && !d->is_function &&
                                              is_global_array(specifiers->end - 1));
         } else if (d->name != 0 && specifiers->is_async) {

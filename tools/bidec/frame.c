@@ -191,7 +191,9 @@ const char *plain_specifiers(const struct specifiers *specifiers, bool drop_cons
             skip |= is(i, storage[n]);
         if (drop_const && (is(i, "const") || is(i, "__const") || is(i, "__const__")))
             skip = true;
-        if (skip)
+        if (is(i, "async_sized"))
+            i = closing(i + 1);
+        if (skip || is(i, ")"))
             continue;
         if (is_attribute(i) && !is_of_type(i)) {
             i = closing(i + 1);
@@ -389,6 +391,38 @@ static void take_parts_of(struct node *node)
         take_parts_of(part);
 }
 
+/* Nothing outside of the function has the name that the variable would have in the step function. */
+static bool is_free(const char *name)
+{
+    for (int i = function->body->first; i < function->body->end; i++) {
+        if (tokens[i].symbol == NULL && is_name(i, name))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * A number or a pointer whose address nobody takes is a local of the step function while that runs.
+ * It is saved where the function suspends, if it is used behind that.
+ */
+static bool may_be_local(const struct symbol *symbol)
+{
+    const struct declarator *d = symbol->declarator;
+    bool stars = false;
+    for (int i = d->first; i < d->name; i++) {
+        if (is(i, "volatile") || is(i, "__volatile__"))
+            return false;
+        stars |= is(i, "*");
+    }
+    if (symbol->needs_memory || d->cleanup != 0 || is_attribute(d->end))
+        return false;
+    if (d->is_array || (d->is_function && !d->is_parameter))
+        return d->is_parameter && d->is_array && is_free(symbol->member);
+    if (d->specifiers->is_automatic || (!stars && !d->is_pointer && !is_scalar(d->specifiers)))
+        return false;
+    return is_free(symbol->member);
+}
+
 static void lay_out_symbols(struct scope *in, struct symbol *symbol)
 {
     if (symbol == NULL)
@@ -403,6 +437,16 @@ static void lay_out_symbols(struct scope *in, struct symbol *symbol)
     symbol->in_frame = true;
     symbol->is_const = d->is_const;
     symbol->member = member_name(symbol->name);
+    symbol->is_local = may_be_local(symbol);
+    for (const struct node *loop = last_loop; loop != NULL; loop = loop->previous_loop) {
+        bool inside_scope = loop->first > symbol->token ||
+                            (loop->kind == S_FOR && loop->scope == symbol->scope);
+        if (inside_scope && loop->first <= symbol->last_use &&
+            symbol->last_use < loop->end)
+            symbol->last_use = loop->end;
+    }
+    if (has_labels)
+        symbol->last_use = function->body->end;
 }
 
 /* No length of an array in these tokens may depend on a variable of the function. */
@@ -440,26 +484,67 @@ static void lay_out_scope(struct scope *in)
         lay_out_scope(inner);
 }
 
-static void print_members(struct scope *in, struct symbol *symbol)
+/* ---- Locals of the step function ---- */
+
+/* Declares those of a scope, where its block begins. */
+static void print_locals_of(struct text *out, const struct symbol *symbol)
 {
     if (symbol == NULL)
         return;
-    print_members(in, symbol->next);
-    if (symbol->in_frame) {
-        check_bounds(symbol->declarator);
-        struct token *t = &tokens[symbol->declarator->name];
-        add_member(in, print("# %u \"%s\" 3\n%s;", t->line, t->file,
-                             declared_as(symbol, symbol->member, true)));
+    print_locals_of(out, symbol->next);
+    if (symbol->is_local)
+        text_print(out, "%s; ", declared_as(symbol, symbol->member, true));
+}
+
+void print_locals(struct text *out, const struct scope *of)
+{
+    print_locals_of(out, of->symbols);
+}
+
+/*
+ * Saves what is used behind the await at `token`, or `back`: loads it again. `first` is where the
+ * expression begins in which the await stands: what is named there may be read after the await.
+ */
+void print_saves(struct text *out, const struct scope *from, int first, int token, bool back)
+{
+    for (; from != NULL; from = from->up) {
+        for (struct symbol *s = from->symbols; s != NULL; s = s->next) {
+            if (!s->is_local || s->token > token || s->last_use < first)
+                continue;
+            s->is_saved = true;
+            if (!back && s->declarator->is_parameter && !s->is_written)
+                continue; /* it is what it was */
+            if (back)
+                text_print(out, "%s = bide_self->%s; ", s->member, s->member);
+            else
+                text_print(out, "bide_self->%s = %s; ", s->member, s->member);
+        }
     }
 }
 
-static void print_scope_members(struct scope *in)
+static void print_members(struct text *out, const struct symbol *symbol)
+{
+    if (symbol == NULL)
+        return;
+    print_members(out, symbol->next);
+    if (!symbol->in_frame ||
+        (symbol->is_local && !symbol->is_saved && !symbol->declarator->is_parameter))
+        return;
+    struct token *t = &tokens[symbol->declarator->name];
+    text_print(out, "# %u \"%s\" 3\n%s;\n", t->line, t->file,
+               declared_as(symbol, symbol->member, true));
+}
+
+static void check_scope(const struct scope *in)
 {
     if (!in->awaits)
         return;
-    print_members(in, in->symbols);
-    for (struct scope *inner = in->inner; inner != NULL; inner = inner->next)
-        print_scope_members(inner);
+    for (const struct symbol *s = in->symbols; s != NULL; s = s->next) {
+        if (s->in_frame)
+            check_bounds(s->declarator);
+    }
+    for (const struct scope *inner = in->inner; inner != NULL; inner = inner->next)
+        check_scope(inner);
 }
 
 /* Types that are defined in scopes with an await are defined in front of the struct. */
@@ -501,7 +586,7 @@ void lay_out(struct node *node)
     function->scope->awaits = true; /* the parameters are members anyhow */
     lay_out_scope(function->scope);
     hoist();
-    print_scope_members(function->scope);
+    check_scope(function->scope);
 }
 
 /* ---- The struct ---- */
@@ -510,6 +595,10 @@ static bool has_members(const struct scope *in)
 {
     if (in->members.length != 0)
         return true;
+    for (const struct symbol *s = in->symbols; s != NULL; s = s->next) {
+        if (s->in_frame && (!s->is_local || s->is_saved || s->declarator->is_parameter))
+            return true;
+    }
     for (const struct scope *inner = in->inner; inner != NULL; inner = inner->next) {
         if (has_members(inner))
             return true;
@@ -520,6 +609,7 @@ static bool has_members(const struct scope *in)
 static void print_scope(struct text *out, const struct scope *in)
 {
     unsigned inner_count = 0;
+    print_members(out, in->symbols);
     if (in->members.length != 0)
         text_add(out, in->members.at, in->members.length);
     for (const struct scope *inner = in->inner; inner != NULL; inner = inner->next)
@@ -541,7 +631,12 @@ static void print_scope(struct text *out, const struct scope *in)
 
 void print_frame(struct text *out)
 {
-    text_print(out, "struct async_%s {\nbide_task task;\n", function->name);
+    text_print(out, "struct async_%s%s {\nbide_task task;\n", function->name,
+               function->size != NULL ? "_frame" : "");
+    if (function->is_created)
+        text_print(out, "bide_allocator *bide_allocator;\n");
+    if (function->is_created && !function->returns_nothing)
+        text_print(out, "%s *bide_result_to;\n", function->result);
     bool has_rest = has_members(function->scope);
     if (!function->returns_nothing && has_rest)
         text_print(out, "union {\n");
@@ -554,5 +649,5 @@ void print_frame(struct text *out)
         if (!function->returns_nothing)
             text_print(out, "};\n};\n");
     }
-    text_print(out, "};\n");
+    text_print(out, "}%s;\n", function->size != NULL ? " __attribute__((__may_alias__))" : "");
 }

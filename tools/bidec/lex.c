@@ -95,6 +95,11 @@ bool is(int token, const char *text)
     return t->kind != STRING && strlen(text) == t->length && memcmp(t->at, text, t->length) == 0;
 }
 
+bool is_name(int token, const char *text)
+{
+    return tokens[token].kind == NAME && is(token, text);
+}
+
 const char *spelled(int token)
 {
     return print("%.*s", (int)tokens[token].length, tokens[token].at);

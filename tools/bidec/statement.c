@@ -6,6 +6,9 @@
 #include <string.h>
 
 static struct node *loop, *breakable; /* that which continue and break are about */
+struct node *last_loop;
+bool has_labels;
+int deferred;
 
 static struct node *with(struct node *node, const struct node *part)
 {
@@ -20,8 +23,11 @@ static struct node *parse_inner(struct node *node, bool is_loop)
 {
     struct node *outer_loop = loop, *outer_breakable = breakable;
     breakable = node;
-    if (is_loop)
+    if (is_loop) {
         loop = node;
+        node->previous_loop = last_loop;
+        last_loop = node;
+    }
     struct node *inner = parse_statement();
     loop = outer_loop;
     breakable = outer_breakable;
@@ -110,7 +116,7 @@ static struct node *parse_do(void)
 /* A label belongs to the statement behind it. */
 static struct node *parse_labelled(struct node *node)
 {
-    node->operator= at;
+    node->sign = at;
     if (!is(at, "}"))
         node->a = parse_statement();
     return finish(with(node, node->a));
@@ -151,6 +157,8 @@ static struct node *parse_asm(void)
     for (at++; at < end;) {
         if (is(at, "(")) {
             struct node *operand = parse_parenthesised();
+            if (operand->kind == E_TOKENS && tokens[operand->first].symbol != NULL)
+                tokens[operand->first].symbol->is_written = true;
             if (operand->awaits)
                 refuse(operand->first, "an await cannot stand in an operand of asm");
         } else if (is(at, "[")) {
@@ -171,7 +179,9 @@ static struct node *parse_defer(void)
         s->awaits = true;
     struct node *outer_loop = loop, *outer_breakable = breakable;
     loop = breakable = NULL;
+    deferred++;
     node->a = parse_statement();
+    deferred--;
     loop = outer_loop;
     breakable = outer_breakable;
     if (node->a->awaits)
@@ -241,6 +251,7 @@ struct node *parse_statement(void)
     if (tokens[at].kind == NAME && is(at + 1, ":") && !is(at, "default")) {
         node = new_node(S_LABEL, at);
         struct symbol *label = take(sizeof *label);
+        has_labels = true;
         label->kind = LABEL;
         label->name = spelled(at);
         label->scope = scope;

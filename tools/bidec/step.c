@@ -237,7 +237,15 @@ static void lower_initialiser(struct declarator *d)
 {
     const char *member = d->symbol->member;
     struct node *initialiser = d->initialiser;
-    if (initialiser != NULL) {
+    if (initialiser != NULL && d->symbol->is_local) {
+        bool braces = initialiser->kind == E_INITIALISER;
+        const char *value = lower_whole(initialiser);
+        place(d->initialiser_first);
+        if (braces)
+            text_print(body, "%s = (__typeof__(%s))%s;", member, member, value);
+        else
+            text_print(body, "%s = %s;", member, value);
+    } else if (initialiser != NULL) {
         const char *value = lower_whole(initialiser);
         bool braces = initialiser->kind == E_INITIALISER;
         place(d->initialiser_first);
@@ -293,6 +301,7 @@ static void lower_loop(struct node *node)
     bool awaits = condition != NULL && condition->awaits;
     if (node->kind == S_FOR) {
         text_print(body, "{");
+        print_locals(body, node->scope);
         if (node->a != NULL)
             lower_statement(node->a);
     }
@@ -361,8 +370,14 @@ static void lower_return(struct node *node)
 
 void lower_block(struct node *node)
 {
-    place(node->first);
-    text_print(body, "{");
+    if (node->scope != function->scope) {
+        generated(node->first);
+        text_print(body, "{");
+        print_locals(body, node->scope);
+    } else {
+        place(node->first);
+        text_print(body, "{");
+    }
     for (struct node *s = node->list; s != NULL; s = s->next)
         lower_statement(s);
     if (node->scope != function->scope)
@@ -378,7 +393,7 @@ void lower_statement(struct node *node)
         return;
     }
     if (node->kind == S_LABEL) {
-        print_tokens(body, node->first, node->operator);
+        print_tokens(body, node->first, node->sign);
         text_print(body, " ;");
         if (node->a != NULL)
             lower_statement(node->a);
@@ -443,29 +458,110 @@ static void print_head(struct text *out)
     text_print(out, ")");
 }
 
+static void print_created_head(struct text *out)
+{
+    text_print(out, "%sbide_awaiter *async_%s_created(bide_allocator *bide_allocator",
+               function->is_static ? "static inline " : "", function->name);
+    if (!function->returns_nothing)
+        text_print(out, ", %s *bide_result_to", function->result);
+    print_parameters(out);
+    text_print(out, ")");
+}
+
+/* The struct of which only the size is known: it has the same head. */
+static void print_opaque(struct text *out)
+{
+    const char *name = function->name;
+    text_print(out, "struct async_%s {\nbide_task task;\n", name);
+    if (!function->returns_nothing)
+        text_print(out, "union {\n%s result;\n", function->result);
+    text_print(out, "unsigned char bide_room[(%s) - sizeof(bide_task)];\n", function->size);
+    if (!function->returns_nothing)
+        text_print(out, "};\n");
+    text_print(out, "} __attribute__((__may_alias__, __aligned__(16)));\n");
+}
+
 /* What stands for the function itself: to call it without an await is an error that says so. */
 void print_declaration(struct text *out)
 {
     const char *name = function->name;
     struct token *t = &tokens[function->name_token];
     text_print(out, "\n# %u \"%s\" 3\n", t->line, t->file);
-    text_print(out, "struct async_%s;\n", name);
+    if (function->size != NULL && !function->size_declared)
+        print_opaque(out);
+    else
+        text_print(out, "struct async_%s;\n", name);
+    if (function->size != NULL)
+        function->size_declared = function->defined = true;
     text_print(out,
                "extern %s %s(%s) __attribute__((__error__(\"%s is async: await it, or begin it by "
                "async_%s(frame, ...)\")));\n",
                function->result, name, own_parameters(), name, name);
     print_head(out);
     text_print(out, ";\n");
+    if (function->is_created) {
+        print_created_head(out);
+        text_print(out, ";\n");
+    }
+}
+
+static void print_parameters_kept(struct text *out, const char *self)
+{
+    for (struct declarator *d = function->parameters; d != NULL; d = d->next)
+        text_print(out, "    %s->%s = %s;\n", self, d->symbol->member, d->symbol->name);
+}
+
+/* The room that the declaration gives must do; the message names the size that would. */
+static void print_size_check(struct text *out)
+{
+    const char *name = function->name;
+    const struct token *t = &tokens[function->name_token];
+    text_print(out,
+               "\n# %u \"%s\"\n"
+               "extern char async_%s_needs_this_size[sizeof(struct async_%s)];\n"
+               "extern char async_%s_needs_this_size[sizeof(struct async_%s_frame) <= sizeof(struct "
+               "async_%s) ? sizeof(struct async_%s) : sizeof(struct async_%s_frame)];\n"
+               "_Static_assert(_Alignof(struct async_%s_frame) <= _Alignof(struct async_%s), \"the "
+               "frame of %s is aligned more than one of a given size is\");\n"
+               "\n# %u \"%s\" 3\n",
+               t->line, t->file, name, name, name, name, name, name, name, name, name, name,
+               t->line, t->file);
 }
 
 static void print_init(struct text *out)
 {
+    const char *name = function->name, *self = "bide_self";
     print_head(out);
     text_print(out, "\n{\n");
-    for (struct declarator *d = function->parameters; d != NULL; d = d->next)
-        text_print(out, "    bide_self->%s = %s;\n", d->symbol->member, d->symbol->name);
-    text_print(out, "    return bide_frame_init(&bide_self->task.frame, &async_%s_start);\n}\n",
-               function->name);
+    if (function->size != NULL) {
+        self = "bide_inner";
+        text_print(out, "    struct async_%s_frame *bide_inner = (void *)bide_self;\n", name);
+    }
+    if (function->is_created)
+        text_print(out, "    bide_self->bide_allocator = &bide_heap;\n");
+    if (function->is_created && !function->returns_nothing)
+        text_print(out, "    bide_self->bide_result_to = 0;\n");
+    print_parameters_kept(out, self);
+    text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start);\n}\n", self, name);
+    if (!function->is_created)
+        return;
+    print_created_head(out);
+    text_print(out,
+               "\n{\n    struct async_%s *bide_self = bide_create(sizeof *bide_self, "
+               "&async_%s_start, bide_allocator);\n    if (bide_self != 0) {\n"
+               "    bide_self->bide_allocator = bide_allocator;\n",
+               name, name);
+    if (!function->returns_nothing)
+        text_print(out, "    bide_self->bide_result_to = bide_result_to;\n");
+    print_parameters_kept(out, "bide_self");
+    text_print(out, "    }");
+    if (!function->returns_nothing)
+        text_print(out, " else {\n    __builtin_memset((void *)bide_result_to, 0, sizeof "
+                        "*bide_result_to);\n    _Generic(*bide_result_to, int: "
+                        "bide_async_no_memory_int_, long: bide_async_no_memory_long_, long long: "
+                        "bide_async_no_memory_long_long_, default: "
+                        "bide_async_no_memory_)((void *)bide_result_to);\n    }");
+    text_print(out, "\n    return bide_owned(bide_self, &async_%s_start);\n}\n", name);
 }
 
 static void print_constants(struct text *out, unsigned count)
@@ -502,15 +598,18 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     const char *name = function->name;
     text_print(out,
                "static bide_next async_%s_step(bide_frame *bide_frame_, unsigned bide_depth_)\n{\n"
-               "    struct async_%s *const bide_self = (void *)bide_frame_;\n"
+               "    struct async_%s%s *const bide_self = (void *)bide_frame_;\n"
                "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n",
-               name, name);
+               name, name, function->size != NULL ? "_frame" : "");
     if (count != 0)
         text_print(out, "    bide_awaiter *bide_awaiter_;\n    bide_frame *bide_next_;\n"
-                        "    int bide_status_;\n    (void)bide_status_;\n");
+                        "    int bide_status_;\n    bide_async_looked_ bide_looked_;\n"
+                        "    (void)bide_status_;\n");
     if (!function->returns_nothing)
         text_print(out, "    __typeof__(bide_self->result) bide_result_;\n");
-    text_print(out, "    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
+    text_print(out, "    ");
+    print_locals(out, function->scope);
+    text_print(out, "\n    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
                     "        goto bide_return_;\n");
     if (count != 0) {
         text_print(out, "    switch (bide_frame_point(bide_frame_)->number) {\n");
@@ -519,6 +618,10 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         text_print(out, "    default: break;\n    }\n");
     }
     text_print(out, "    bide_frame_runs_(bide_frame_);\n");
+    for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        if (d->symbol->is_local)
+            text_print(out, "    %s = bide_self->%s;\n", d->symbol->member, d->symbol->member);
+    }
     text_add(out, statements->at, statements->length);
     const struct token *last = &tokens[function->body->end - 1];
     text_print(out, "\n# %u \"%s\" 3\nbide_return_:\n", last->line, last->file);
@@ -534,6 +637,10 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                name, name);
     if (!function->returns_nothing)
         text_print(out, "    bide_self->result = bide_result_;\n");
+    if (function->is_created && !function->returns_nothing)
+        text_print(out, "    if (bide_self->bide_result_to != 0)\n"
+                        "        __builtin_memcpy((void *)bide_self->bide_result_to, "
+                        "&bide_self->result, sizeof bide_self->result);\n");
     text_print(out,
                "    return bide_next_frame(bide_frame_finish_(bide_frame_, &async_%s_code, "
                "&async_%s_finished, %s));\n}\n",
@@ -569,6 +676,8 @@ void print_function(struct text *out)
     print_frame(out);
     text_print(out, "\n# %u \"%s\" 3\n", tokens[function->name_token].line,
                tokens[function->name_token].file);
+    if (function->size != NULL)
+        print_size_check(out);
     print_constants(out, count);
     print_init(out);
     print_step(&step, count, &statements);

@@ -13,6 +13,7 @@
 struct text *body;
 
 static struct scope *whole; /* of the whole expression that is taken apart */
+static int whole_first;     /* its first token */
 
 /* ---- Tokens as they are written in the step function ---- */
 
@@ -27,6 +28,10 @@ static void print_token(struct text *out, int token)
     else if (symbol == NULL || (symbol->kind != VARIABLE && symbol->member == NULL) ||
              (symbol->kind == VARIABLE && !symbol->in_frame))
         text_add(out, t->at, t->length);
+    else if (symbol->kind == VARIABLE && symbol->is_local && symbol->is_const)
+        text_print(out, "(*(const __typeof__(%s) *)&%s)", symbol->member, symbol->member);
+    else if (symbol->kind == VARIABLE && symbol->is_local)
+        text_add(out, symbol->member, strlen(symbol->member));
     else if (symbol->kind == VARIABLE && symbol->is_const)
         text_print(out, "(*(const __typeof__(bide_self->%s) *)&bide_self->%s)", symbol->member,
                    symbol->member);
@@ -105,8 +110,8 @@ static bool is_constant(const struct node *node)
     if (node->kind == E_CONSTANT || node->kind == E_STRING || node->kind == E_SIZEOF)
         return true;
     if (node->kind == E_PARENTHESES || node->kind == E_CAST ||
-        (node->kind == E_UNARY && !is(node->operator, "&") && !is(node->operator, "*") &&
-         !is(node->operator, "++") && !is(node->operator, "--")))
+        (node->kind == E_UNARY && !is(node->sign, "&") && !is(node->sign, "*") &&
+         !is(node->sign, "++") && !is(node->sign, "--")))
         return is_constant(node->a);
     if (node->kind == E_BINARY)
         return is_constant(node->a) && is_constant(node->b);
@@ -185,7 +190,7 @@ static const char *lower_braces(struct node *node, bool more)
             last = NULL;
             more_follows = more;
         }
-        text_print(&text, "%s", inside(e->first, e->operator));
+        text_print(&text, "%s", inside(e->first, e->sign));
         const char *one;
         if (e->a->kind == E_INITIALISER)
             one = lower_braces(e->a, more_follows);
@@ -294,6 +299,33 @@ static const char *group_awaiter(const char *group, struct node *node, struct sc
     return text.at;
 }
 
+/* Where the frames of functions that are awaited come from. */
+static const char *allocator(void)
+{
+    if (function->is_created)
+        return "bide_self->bide_allocator";
+    for (const struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        for (int i = d->specifiers->first; i < d->specifiers->end; i++) {
+            if (is(i, "bide_allocator") && d->is_pointer)
+                return print("bide_self->%s", d->symbol->member);
+        }
+    }
+    return "(&bide_heap)";
+}
+
+/* Of a function whose frames are created: its result is written into the frame that awaits it. */
+static const char *created_awaiter(struct function *f, struct node *node, const char *arguments,
+                                   struct scope *slot)
+{
+    const char *comma = node->list != NULL ? ", " : "";
+    if (f->returns_nothing)
+        return print("async_%s_created(%s%s%s)", f->name, allocator(), comma, arguments);
+    node->member = member_name(f->name);
+    add_member(slot, print("__typeof__(%s) %s;", f->result, node->member));
+    return print("async_%s_created(%s, &bide_self->%s%s%s)", f->name, allocator(), node->member,
+                 comma, arguments);
+}
+
 static const char *awaiter_of(struct node *node, struct scope *slot)
 {
     node = bare(node);
@@ -302,16 +334,20 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
         return group_awaiter(group, node, slot);
     struct function *f = called(node);
     if (f != NULL && f->is_async) {
-        if (!f->defined)
+        if (!f->defined && !f->is_created)
             refuse(node->first,
                    strcmp(f->name, function->name) == 0
-                       ? "%s awaits itself: its frame would have to contain itself"
-                       : "the frame of %s is not known here: define it before it is awaited",
+                       ? "%s awaits itself: its frame would have to contain itself; declare it "
+                         "async_created"
+                       : "the frame of %s is not known here: define it before it is awaited, or "
+                         "declare it async_sized(...) or async_created",
                    f->name);
         if ((int)length_of(node->list) != f->parameter_count)
             refuse(node->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
                    length_of(node->list));
         const char *arguments = awaiter_arguments(f, node->list, 0, slot);
+        if (f->is_created)
+            return created_awaiter(f, node, arguments, slot);
         const char *name = member_name(f->name);
         add_member(slot, print("struct async_%s %s;", f->name, name));
         node->member = name;
@@ -340,7 +376,7 @@ const char *await_status_of(const struct node *node)
     if (f != NULL && f->is_async) {
         if (f->returns_nothing)
             return "((void)0)";
-        return print("(*(%s *)0)", print("__typeof__(((struct async_%s *)0)->result)", f->name));
+        return print("(*(__typeof__(%s) *)0)", f->result);
     }
     if (f != NULL && brings_waiter(f, of)) {
         struct value *value = find_value(f->waiter);
@@ -375,16 +411,26 @@ static const char *lower_await(struct node *node)
     place(node->first);
     text_print(body, "bide_awaiter_ = %s;", awaiter);
     generated(node->first);
+    struct text saves = {0}, loads = {0};
+    text_add(&saves, "", 0);
+    text_add(&loads, "", 0);
+    print_saves(&saves, node->scope, whole_first, node->first, false);
+    print_saves(&loads, node->scope, whole_first, node->first, true);
     text_print(body,
-               "if (bide_async_suspends_(bide_frame_, bide_awaiter_, &async_%s_points[%u], "
-               "bide_depth_, &bide_budget_left_, &bide_next_))\n"
-               "    return bide_next_frame(bide_next_);\n",
-               function->name, point);
+               "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, "
+               "&async_%s_points[%u], &bide_budget_left_);\n"
+               "if (bide_looked_ != BIDE_ASYNC_GOES_ON_) {\n    %s\n"
+               "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &async_%s_points[%u], "
+               "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
+               "        return bide_next_frame(bide_next_);\n}\n",
+               function->name, point, saves.at, function->name, point);
     bool is_child = f != NULL && f->is_async;
-    if (!is_child)
+    bool takes_status = !is_child || f->is_created;
+    if (takes_status)
         text_print(body,
                    "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
-    text_print(body, "if (0) {\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n", point);
+    text_print(body, "if (0) {\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n%s\n", point,
+               loads.at);
     if (!is_child)
         text_print(body,
                    "bide_awaiter_ = bide_frame_->awaiter.link;\n"
@@ -392,7 +438,8 @@ static const char *lower_await(struct node *node)
     text_print(body, "}\n");
     if (is_child)
         return f->returns_nothing ? "(void)0"
-                                  : print("((void)0, bide_self->%s.result)", of->member);
+                                  : print("((void)0, bide_self->%s%s)", of->member,
+                                          f->is_created ? "" : ".result");
     if (f != NULL && of->member != NULL) {
         struct value *value = find_value(f->waiter);
         if (value != NULL)
@@ -446,11 +493,14 @@ static const char *lower_block_value(struct node *node)
         *end = NULL; /* it is the value, and no statement */
     }
     struct scope *outer_whole = whole;
+    int outer_first = whole_first;
     text_print(body, "{");
+    print_locals(body, node->a->scope);
     for (struct node *s = node->a->list; s != NULL; s = s->next)
         lower_statement(s);
     if (value != NULL) {
         whole = leaf(node->a->scope);
+        whole_first = last->first;
         const char *text = lower(last->a);
         place(last->first);
         text_print(body, "%s = %s;", value, text);
@@ -459,6 +509,7 @@ static const char *lower_block_value(struct node *node)
     lower_cleanups(node->a->scope);
     text_print(body, "}");
     whole = outer_whole;
+    whole_first = outer_first;
     return value != NULL ? value : "(void)0";
 }
 
@@ -481,9 +532,9 @@ static const char *lower_choice(struct node *node)
 
 static const char *lower_binary(struct node *node)
 {
-    const char *sign = spelled(node->operator);
-    bool is_or = is(node->operator, "||");
-    if ((is_or || is(node->operator, "&&")) && node->b->awaits) {
+    const char *sign = spelled(node->sign);
+    bool is_or = is(node->sign, "||");
+    if ((is_or || is(node->sign, "&&")) && node->b->awaits) {
         const char *value = add_local("int"), *left = lower(node->a);
         text_print(body, "%s = !!(%s); if (%s%s) {", value, left, is_or ? "!" : "", value);
         const char *right = lower(node->b);
@@ -497,7 +548,7 @@ static const char *lower_binary(struct node *node)
 
 static const char *lower_assignment(struct node *node)
 {
-    const char *sign = spelled(node->operator);
+    const char *sign = spelled(node->sign);
     if (!node->b->awaits)
         return print("%s %s %s", lower(node->a), sign, inside(node->b->first, node->b->end));
     if (!node->a->awaits) {
@@ -556,11 +607,11 @@ const char *lower(struct node *node)
     case E_INDEX:
         return lower_index(node);
     case E_MEMBER:
-        return print("%s%s", lower(node->a), inside(node->operator, node->end));
+        return print("%s%s", lower(node->a), inside(node->sign, node->end));
     case E_POSTFIX:
-        return print("%s%s", lower(node->a), spelled(node->operator));
+        return print("%s%s", lower(node->a), spelled(node->sign));
     case E_UNARY:
-        return print("%s %s", spelled(node->operator), lower(node->a));
+        return print("%s %s", spelled(node->sign), lower(node->a));
     case E_CAST:
         return print("(%s)%s", inside(node->type, node->type_end), lower(node->a));
     case E_LITERAL:
@@ -572,7 +623,7 @@ const char *lower(struct node *node)
     case E_CONDITION:
         if ((node->b != NULL && node->b->awaits) || node->c->awaits)
             return lower_choice(node);
-        return print("%s%s", lower(node->a), inside(node->operator, node->end));
+        return print("%s%s", lower(node->a), inside(node->sign, node->end));
     case E_ASSIGN:
         return lower_assignment(node);
     case E_COMMA:
@@ -598,6 +649,8 @@ static void write_statement(int token, const char *text)
 /* An expression whose value is not used, and may be none. */
 void lower_to_nothing(struct node *node)
 {
+    struct scope *outer = whole;
+    int outer_first = whole_first;
     if (!node->awaits) {
         place(node->first);
         text_print(body, "%s;", inside(node->first, node->end));
@@ -627,9 +680,9 @@ void lower_to_nothing(struct node *node)
         text_print(body, "}");
         return;
     case E_BINARY:
-        if (!is(node->operator, "&&") && !is(node->operator, "||"))
+        if (!is(node->sign, "&&") && !is(node->sign, "||"))
             break;
-        text_print(body, "if (%s(%s)) {", is(node->operator, "||") ? "!" : "", lower(node->a));
+        text_print(body, "if (%s(%s)) {", is(node->sign, "||") ? "!" : "", lower(node->a));
         lower_to_nothing(node->b);
         text_print(body, "}");
         return;
@@ -639,6 +692,7 @@ void lower_to_nothing(struct node *node)
     case E_BLOCK:
         move_into_whole(node->a->scope);
         text_print(body, "{");
+        print_locals(body, node->a->scope);
         for (struct node *s = node->a->list; s != NULL; s = s->next) {
             if (s->next == NULL && s->kind == S_EXPRESSION && !s->awaits)
                 text_print(body, "(void)(%s);", inside(s->a->first, s->a->end));
@@ -647,6 +701,8 @@ void lower_to_nothing(struct node *node)
         }
         lower_cleanups(node->a->scope);
         text_print(body, "}");
+        whole = outer;
+        whole_first = outer_first;
         return;
     default:
         break;
@@ -657,6 +713,8 @@ void lower_to_nothing(struct node *node)
 /* A whole expression begins: what is kept in it lives until its end. */
 void begin_expression(struct node *node)
 {
-    if (node != NULL && node->awaits)
-        whole = leaf(node->scope);
+    if (node == NULL || !node->awaits)
+        return;
+    whole = leaf(node->scope);
+    whole_first = node->first;
 }

@@ -291,6 +291,74 @@ async int several(int n)
     return n;
 }
 
+/* ---- Frames that are created, and those of a given size ---- */
+
+async_created int odd(int n);
+async_sized(192) static int in_given_room(int n);
+
+async_created int even(int n)
+{
+    await later(0);
+    return n == 0 ? 1 : await odd(n - 1);
+}
+
+async_created int odd(int n)
+{
+    return n == 0 ? 0 : await even(n - 1);
+}
+
+async_created static void visit(int depth, int *count)
+{
+    ++*count;
+    if (depth == 0)
+        return;
+    await visit(depth - 1, count);
+    await all(visit(depth - 1, count), visit(depth - 1, count));
+}
+
+/* Counts what it gives, and has no more than `left`. */
+typedef struct counting_allocator {
+    bide_allocator allocator;
+    int live, left;
+} counting_allocator;
+
+static void *counted_allocate(bide_allocator *allocator, size_t size)
+{
+    counting_allocator *self = (counting_allocator *)allocator;
+    if (self->left-- <= 0)
+        return NULL;
+    self->live++;
+    return malloc(size);
+}
+
+static void counted_free(bide_allocator *allocator, void *memory, size_t size)
+{
+    (void)size;
+    ((counting_allocator *)allocator)->live--;
+    free(memory);
+}
+
+static counting_allocator new_allocator(int left)
+{
+    return (counting_allocator){{counted_allocate, counted_free}, 0, left};
+}
+
+async int created(bide_allocator *allocator, int n)
+{
+    int count = 0;
+    (void)allocator;
+    await visit(3, &count);
+    int is_even = await even(n);
+    return is_even < 0 ? is_even : is_even * 1000 + count + await in_given_room(n);
+}
+
+async int in_given_room(int n)
+{
+    char room[64] = "given";
+    int waited = await later(n);
+    return waited + room[5];
+}
+
 /* ---- What is deferred ---- */
 
 static void put_away(int *value)
@@ -364,6 +432,36 @@ static void test_results(void **state)
     assert_int_equal(RUN(awaits_nothing, 0), 2);
     assert_int_equal(RUN(types, 3), 3);
     assert_int_equal(RUN(several, 3), 3);
+}
+
+static void test_created(void **state)
+{
+    (void)state;
+    counting_allocator allocator = new_allocator(1000);
+    assert_int_equal(RUN(created, &allocator.allocator, 10), 1000 + 40 + 10);
+    assert_int_equal(allocator.live, 0);
+    assert_int_equal(allocator.left, 1000 - 40 - 11);
+    /* one allocation after the other fails, from the last to the first */
+    for (int left = 50; left >= 40; left--) {
+        allocator = new_allocator(left);
+        assert_int_equal(RUN(created, &allocator.allocator, 10), -ENOMEM);
+        assert_int_equal(allocator.live, 0);
+    }
+    /* destroyed where it waits */
+    static struct async_created frame;
+    for (unsigned waits_before = 0; waits_before < 5; waits_before++) {
+        allocator = new_allocator(1000);
+        set_gate(false);
+        bide_await_later(async_created(&frame, &allocator.allocator, 10));
+        frame.task.frame.context = &bide_default_context;
+        bide_resume(&frame.task.frame);
+        for (unsigned n = 0; n < waits_before; n++)
+            bide_auto_event_set(&gate);
+        assert_false(bide_done(&frame.task.frame));
+        assert_true(allocator.live > 0);
+        bide_destroy(&frame.task.frame);
+        assert_int_equal(allocator.live, 0);
+    }
 }
 
 static const char *const ways[] = {
@@ -454,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_statements),
         cmocka_unit_test(test_declarations),
         cmocka_unit_test(test_results),
+        cmocka_unit_test(test_created),
         cmocka_unit_test(test_deferred),
         cmocka_unit_test(test_destroyed_at_each_await),
         cmocka_unit_test(test_stopped_at_each_await),

@@ -117,7 +117,7 @@ fi
 if command -v gdb >/dev/null && [ -x program ] && command -v gcc >/dev/null; then
     # shellcheck disable=SC2086
     "$bidec" gcc -std=gnu11 -O0 -g $include twice.c -o program $libs
-    gdb -batch -nx -ex 'break twice.c:11' -ex run -ex 'print bide_self->seen' -ex 'info source' ./program >said 2>&1
+    gdb -batch -nx -ex 'break twice.c:11' -ex run -ex 'print seen' -ex 'info source' ./program >said 2>&1
     if ! grep -q 'ptrace' said; then
         grep -q '= 21' said || fail "gdb does not show a variable at its line"
     fi

@@ -429,11 +429,12 @@ static const char *lower_await(struct node *node)
     if (takes_status)
         text_print(body,
                    "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
-    text_print(body, "if (0) {\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n%s\n", point,
-               loads.at);
-    if (!is_child)
+    text_print(body, "if (0) {\nbide_resume_%u:\n", point);
+    if (takes_status)
+        text_print(body, "bide_awaiter_ = bide_frame_->awaiter.link;\n");
+    text_print(body, "bide_frame_runs_(bide_frame_);\n%s\n", loads.at);
+    if (takes_status)
         text_print(body,
-                   "bide_awaiter_ = bide_frame_->awaiter.link;\n"
                    "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
     text_print(body, "}\n");
     if (is_child)

@@ -368,7 +368,7 @@ static void put_away(int *value)
     *value = 0;
 }
 
-#define PUT_AWAY __attribute__((cleanup(put_away)))
+#define PUT_AWAY __attribute__((cleanup(put_away), unused))
 
 async int deferring(int way)
 {

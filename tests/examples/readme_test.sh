@@ -2,7 +2,7 @@
 # The programs in the documents compile without a warning and print what the documents say: each block of
 # C is one program, and the block of text after it is its output. A program that includes bide/check.h is compiled
 # for the model checker, under the name that its first line gives; it may find something, if that is shown; how
-# long it took may differ. A block that follows the name of a file is that file, and not looked at here. LIBRARIES is
+# long it took may differ. One that includes bide/async.h is compiled by BIDEC. A block that follows the name of a file is that file, and not looked at here. LIBRARIES is
 # what the library itself is linked with.
 # readme_test.sh CC SOURCE-ROOT LIBRARY CHECK-LIBRARY DOCUMENT...
 set -u
@@ -21,6 +21,9 @@ compile() { # NAME: NAME.c to NAME.program
         [ "$1.c" = "${source:=$1.c}" ] || cp "$1.c" "$source"
         $cc $flags -g -DBIDE_CHECK=1 -fsanitize=thread -c "$source" -o "$1.o" &&
             $cc ${CFLAGS-} "$1.o" "$check_library" -o "$1.program"
+    elif grep -q 'bide/async.h' "$1.c"; then
+        "$BIDEC" $cc -std=gnu11 -O1 -Wall -Wextra -Werror ${CFLAGS-} "-I$root/include" "$1.c" "$library" -pthread \
+            ${LIBRARIES-} -o "$1.program"
     else
         $cc $flags "$1.c" "$library" -pthread ${LIBRARIES-} -o "$1.program"
     fi

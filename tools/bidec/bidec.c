@@ -154,7 +154,7 @@ static bool has_async(const char *path)
     struct text text = read_all(file);
     close(file);
     for (const char *p = text.at; (p = strstr(p, "async")) != NULL; p += 5) {
-        char before = p == text.at ? ' ' : p[-1];
+        const char before = *(p == text.at ? " " : p - 1);
         if ((before == '\n' || before == ' ' || before == '\t') &&
             (p[5] == ' ' || p[5] == '\n' || p[5] == '\t' || p[5] == '_'))
             return true;
@@ -251,7 +251,6 @@ struct job {
     const char *output;      /* of -o, or NULL */
     bool only_preprocess, only_assemble, only_compile, only_dependencies;
     bool has_dependencies, names_dependencies, names_target;
-    const char *directory;
 };
 
 static bool is_source(const char *word)

@@ -165,19 +165,19 @@ struct node {
     struct declarator *declarators;
     struct specifiers *specifiers;
     bool awaits;
-    bool jumps;          /* a loop: a continue goes to its label */
-    unsigned number;     /* of that label, or of what is awaited */
-    struct node *around; /* of break and continue: the loop or switch */
+    bool jumps;                 /* a loop: a continue goes to its label */
+    unsigned number;            /* of that label, or of what is awaited */
+    struct node *around;        /* of break and continue: the loop or switch */
     struct node *previous_loop; /* of a loop: of those of the function */
-    const char *member;  /* of a literal that is kept in the frame */
+    const char *member;         /* of a literal that is kept in the frame */
 };
 
 struct specifiers {
     int first, end;
     bool is_typedef, is_static, is_extern, is_const, is_automatic, is_async, is_struct;
     bool has_body;
-    bool is_created;       /* async_created */
-    int size, size_end;    /* of async_sized(...): what stands in the parentheses, else 0 */
+    bool is_created;    /* async_created */
+    int size, size_end; /* of async_sized(...): what stands in the parentheses, else 0 */
 };
 
 /* A struct, union or enum that is defined in a body, or a type that is given a name there. */
@@ -219,10 +219,10 @@ struct function {
     bool takes_awaiter[16];
 
     /* an async one */
-    bool defined;       /* its struct is known, or the size of that */
-    bool has_body;      /* it is defined in this file */
-    bool is_created;    /* its frames are created; it may await itself */
-    const char *size;   /* of its struct, if that is declared without its members */
+    bool defined;     /* its struct is known, or the size of that */
+    bool has_body;    /* it is defined in this file */
+    bool is_created;  /* its frames are created; it may await itself */
+    const char *size; /* of its struct, if that is declared without its members */
     bool size_declared;
     bool is_static;
     bool returns_nothing;

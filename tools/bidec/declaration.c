@@ -362,9 +362,9 @@ struct specifiers *parse_specifiers(void)
 bool is_scalar(const struct specifiers *specifiers)
 {
     for (int i = specifiers->first; i < specifiers->end; i++) {
-        if (is(i, "struct") || is(i, "union") || is_typeof(i) || is_attribute(i) || is(i, "_Atomic") ||
-            is(i, "volatile") || is(i, "__volatile__") || is(i, "__builtin_va_list") ||
-            is(i, "__auto_type") || is_alignment(i))
+        if (is(i, "struct") || is(i, "union") || is_typeof(i) || is_attribute(i) ||
+            is(i, "_Atomic") || is(i, "volatile") || is(i, "__volatile__") ||
+            is(i, "__builtin_va_list") || is(i, "__auto_type") || is_alignment(i))
             return false;
         if (is(i, "enum")) {
             while (i + 1 < specifiers->end && (tokens[i + 1].kind == NAME || is(i + 1, "{"))) {

@@ -275,8 +275,8 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
         if (d->name != 0 && specifiers->is_typedef) {
             struct name *name = find_name(tokens[d->name].at, tokens[d->name].length, true);
             name->is_type = true;
-            name->is_scalar = d->is_pointer || (!d->is_array && !d->is_function &&
-                                                is_scalar(specifiers));
+            name->is_scalar =
+                d->is_pointer || (!d->is_array && !d->is_function && is_scalar(specifiers));
             name->is_array = d->is_array || (!d->is_pointer && !d->is_function &&
                                              is_global_array(specifiers->end - 1));
         } else if (d->name != 0 && specifiers->is_async) {

@@ -439,10 +439,9 @@ static void lay_out_symbols(struct scope *in, struct symbol *symbol)
     symbol->member = member_name(symbol->name);
     symbol->is_local = may_be_local(symbol);
     for (const struct node *loop = last_loop; loop != NULL; loop = loop->previous_loop) {
-        bool inside_scope = loop->first > symbol->token ||
-                            (loop->kind == S_FOR && loop->scope == symbol->scope);
-        if (inside_scope && loop->first <= symbol->last_use &&
-            symbol->last_use < loop->end)
+        bool inside_scope =
+            loop->first > symbol->token || (loop->kind == S_FOR && loop->scope == symbol->scope);
+        if (inside_scope && loop->first <= symbol->last_use && symbol->last_use < loop->end)
             symbol->last_use = loop->end;
     }
     if (has_labels)

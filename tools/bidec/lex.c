@@ -152,17 +152,26 @@ static const char *end_of_string(const char *p, const char *end)
     return p < end ? p + 1 : end;
 }
 
+static const char *behind_spaces(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    return p;
+}
+
+static bool starts_with(const char *p, const char *end, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(end - p) > length && memcmp(p, word, length) == 0;
+}
+
 /* `# 12 "file" 1 3`, or `#line 12 "file"`. False: it is no line marker. */
 static bool read_marker(const char *p, const char *end, unsigned *line, const char **file,
                         bool *system)
 {
-    p++;
-    while (p < end && (*p == ' ' || *p == '\t'))
-        p++;
-    if (end - p > 4 && memcmp(p, "line", 4) == 0)
-        p += 4;
-    while (p < end && *p == ' ')
-        p++;
+    p = behind_spaces(p + 1, end);
+    if (starts_with(p, end, "line"))
+        p = behind_spaces(p + 4, end);
     if (p == end || !isdigit((unsigned char)*p))
         return false;
     *line = (unsigned)strtoul(p, (char **)(void *)&p, 10);

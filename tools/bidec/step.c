@@ -141,7 +141,7 @@ static void prepare_jump(struct node *node)
         } else if (!node->awaits) {
             word->instead = function->returns_nothing ? "{ (void)" : "{ bide_result_ =";
             end->instead = "; goto bide_return_; }";
-            if (function->returns_nothing && node->a != NULL) {
+            if (function->returns_nothing) {
                 tokens[node->a->first].before = "(";
                 end->instead = "); goto bide_return_; }";
             }
@@ -516,16 +516,17 @@ static void print_size_check(struct text *out)
 {
     const char *name = function->name;
     const struct token *t = &tokens[function->name_token];
-    text_print(out,
-               "\n# %u \"%s\"\n"
-               "extern char async_%s_needs_this_size[sizeof(struct async_%s)];\n"
-               "extern char async_%s_needs_this_size[sizeof(struct async_%s_frame) <= sizeof(struct "
-               "async_%s) ? sizeof(struct async_%s) : sizeof(struct async_%s_frame)];\n"
-               "_Static_assert(_Alignof(struct async_%s_frame) <= _Alignof(struct async_%s), \"the "
-               "frame of %s is aligned more than one of a given size is\");\n"
-               "\n# %u \"%s\" 3\n",
-               t->line, t->file, name, name, name, name, name, name, name, name, name, name,
-               t->line, t->file);
+    text_print(
+        out,
+        "\n# %u \"%s\"\n"
+        "extern char async_%s_needs_this_size[sizeof(struct async_%s)];\n"
+        "extern char async_%s_needs_this_size[sizeof(struct async_%s_frame) <= sizeof(struct "
+        "async_%s) ? sizeof(struct async_%s) : sizeof(struct async_%s_frame)];\n"
+        "_Static_assert(_Alignof(struct async_%s_frame) <= _Alignof(struct async_%s), \"the "
+        "frame of %s is aligned more than one of a given size is\");\n"
+        "\n# %u \"%s\" 3\n",
+        t->line, t->file, name, name, name, name, name, name, name, name, name, name, t->line,
+        t->file);
 }
 
 static void print_init(struct text *out)
@@ -542,7 +543,8 @@ static void print_init(struct text *out)
     if (function->is_created && !function->returns_nothing)
         text_print(out, "    bide_self->bide_result_to = 0;\n");
     print_parameters_kept(out, self);
-    text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start);\n}\n", self, name);
+    text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start);\n}\n", self,
+               name);
     if (!function->is_created)
         return;
     print_created_head(out);

@@ -650,7 +650,7 @@ static void write_statement(int token, const char *text)
 /* An expression whose value is not used, and may be none. */
 void lower_to_nothing(struct node *node)
 {
-    struct scope *outer = whole;
+    struct scope *outer_whole = whole;
     int outer_first = whole_first;
     if (!node->awaits) {
         place(node->first);
@@ -702,7 +702,7 @@ void lower_to_nothing(struct node *node)
         }
         lower_cleanups(node->a->scope);
         text_print(body, "}");
-        whole = outer;
+        whole = outer_whole;
         whole_first = outer_first;
         return;
     default:

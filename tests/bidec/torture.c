@@ -24,7 +24,7 @@ static bool chance(unsigned in)
 /* Outer ones come first. */
 static void wrap(int first, int end, const char *before, const char *after)
 {
-    struct token *left = &tokens[first], *right = &tokens[end - 1];
+    struct mark *left = mark(first), *right = mark(end - 1);
     left->before = print("%s%s", left->before != NULL ? left->before : "", before);
     right->after = print("%s%s", after, right->after != NULL ? right->after : "");
 }
@@ -144,8 +144,8 @@ static void print_range(struct text *out, int first, int end)
             text_print(out, "\n# %u \"%s\"\n", t->line, t->file);
         line = t->line;
         file = t->file;
-        text_print(out, " %s%.*s%s", t->before != NULL ? t->before : "", (int)t->length, t->at,
-                   t->after != NULL ? t->after : "");
+        text_print(out, " %s%.*s%s", mark_of(t)->before != NULL ? mark_of(t)->before : "",
+                   (int)t->length, t->at, mark_of(t)->after != NULL ? mark_of(t)->after : "");
         if (t->kind == PRAGMA)
             line = 0;
     }
@@ -197,7 +197,7 @@ static bool torture(struct text *out, struct specifiers *specifiers, struct decl
     statement(node, returns_nothing);
     bool is_main = is(name, "main");
     if (is_main)
-        tokens[end - 1].before = print("return 0; ");
+        mark(end - 1)->before = print("return 0; ");
     print_range(out, brace, end);
     text_print(out, "\n");
     print_range(out, first, brace);

@@ -7,7 +7,6 @@
  * an async function is compiled as if bidec were not there. What is made on the way lies in a
  * directory of its own and is removed.
  */
-#define _GNU_SOURCE
 #include "bidec.h"
 
 #include <errno.h>

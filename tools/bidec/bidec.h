@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* ---- Text ---- */
 
@@ -36,6 +37,15 @@ enum token_kind { END, NAME, NUMBER, STRING, PUNCTUATOR, PRAGMA };
 struct symbol;
 struct node;
 
+/* What is written in place of a token, or around it. Few tokens have one. */
+struct mark {
+    const char *before, *after; /* in the step function */
+    const char *instead;        /* there */
+    const char *named;          /* in place of it everywhere */
+    struct node *replaced;      /* begins here, and has another text outside of a function */
+    int hoisted;                /* a { whose struct is defined elsewhere: its } */
+};
+
 struct token {
     enum token_kind kind;
     const char *at; /* in the input */
@@ -45,20 +55,32 @@ struct token {
     bool system;      /* of a system header */
     bool space;       /* space stands before it */
 
-    struct symbol *symbol;      /* the local name that it stands for */
-    const char *before, *after; /* written around it in the step function */
-    const char *instead;        /* written in place of it there */
-    const char *named;          /* written in place of it everywhere */
-    struct node *replaced;      /* begins here, and has another text outside of a function */
-    int hoisted;                /* a { whose struct is defined elsewhere: its } */
+    struct symbol *symbol; /* the local name that it stands for */
+    struct mark *mark;     /* NULL: none */
 };
 
 extern struct token *tokens;
 extern int token_count; /* the last one is END */
 
+/* To write to; and to read, where it may be none. */
+struct mark *mark(int token);
+const struct mark *mark_of(const struct token *token);
+
 void lex(const char *input, size_t length);
-bool is(int token, const char *text);
-bool is_name(int token, const char *text);
+
+/* The token is spelled so, and is no string. */
+static inline bool is(int token, const char *text)
+{
+    const struct token *t = &tokens[token];
+    return *t->at == *text && t->kind != STRING && t->length == strlen(text) &&
+           memcmp(text, t->at, t->length) == 0;
+}
+
+static inline bool is_name(int token, const char *text)
+{
+    return tokens[token].kind == NAME && is(token, text);
+}
+
 const char *spelled(int token);
 int closing(int token); /* of a bracket: the one that closes it */
 __attribute__((format(printf, 2, 3), noreturn)) void refuse(int token, const char *format, ...);

@@ -184,7 +184,7 @@ static struct node *parse_primary(void)
         refuse_word(at);
     if (is(at, "__func__") || is(at, "__FUNCTION__") || is(at, "__PRETTY_FUNCTION__")) {
         node = new_node(E_STRING, at);
-        tokens[at++].named = print("\"%s\"", function->name);
+        mark(at++)->named = print("\"%s\"", function->name);
         return finish(node);
     }
     node = new_node(E_TOKENS, at);
@@ -272,7 +272,7 @@ static struct node *parse_unary(void);
 static struct node *parse_literal(struct node *node)
 {
     node->kind = E_LITERAL;
-    tokens[node->first].replaced = node;
+    mark(node->first)->replaced = node;
     node->a = parse_initialiser();
     return finish(with(node, node->a));
 }
@@ -315,7 +315,7 @@ static struct node *parse_await(void)
     awaits_here();
     node->a = parse_unary();
     node->awaits = true;
-    tokens[node->first].replaced = node;
+    mark(node->first)->replaced = node;
     return finish(node);
 }
 

@@ -105,8 +105,8 @@ static void outside_to(struct text *out, int first, int end)
             continue;
         if (i > first && (t->space || (t->kind == NAME && tokens[i - 1].kind == NAME)))
             text_add(out, " ", 1);
-        if (t->replaced != NULL) {
-            const struct node *node = t->replaced;
+        if (mark_of(t)->replaced != NULL) {
+            const struct node *node = mark_of(t)->replaced;
             const char *text = node->kind == E_BLOCK ? type_of_block(node)
                                : node->kind == E_LITERAL
                                    ? print("(*(%s *)0)", type_of_literal(node))
@@ -115,12 +115,12 @@ static void outside_to(struct text *out, int first, int end)
             i = node->end - 1;
             continue;
         }
-        if (t->hoisted != 0) {
-            i = t->hoisted;
+        if (mark_of(t)->hoisted != 0) {
+            i = mark_of(t)->hoisted;
             continue;
         }
-        if (t->named != NULL) {
-            text_print(out, "%s", t->named);
+        if (mark_of(t)->named != NULL) {
+            text_print(out, "%s", mark_of(t)->named);
             continue;
         }
         struct symbol *symbol = t->symbol;
@@ -344,7 +344,7 @@ static bool take_apart(struct node *node)
         return false;
     if (node->kind == E_BLOCK) {
         node->a->scope->awaits = true;
-        tokens[node->first].replaced = node;
+        mark(node->first)->replaced = node;
         return node->awaits = true;
     }
     if (node->kind >= S_EXPRESSION)
@@ -575,7 +575,7 @@ static void hoist(void)
         check_lengths(d->keyword + (d->symbol->token != 0), d->open, d->close);
         const char *text = outside(d->open, d->close + 1);
         text_print(&outer, "%s %s %s;\n", spelled(d->keyword), d->symbol->member, text);
-        tokens[d->open].hoisted = d->close;
+        mark(d->open)->hoisted = d->close;
     }
 }
 

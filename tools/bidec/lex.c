@@ -30,17 +30,22 @@ void *take(size_t size)
     return memory;
 }
 
+static void text_reserve(struct text *text, size_t length)
+{
+    if (text->length + length + 1 <= text->room)
+        return;
+    text->room = (text->length + length + 1) * 2;
+    char *larger = realloc(text->at, text->room);
+    if (larger == NULL) {
+        fputs("bidec: no memory\n", stderr);
+        exit(1);
+    }
+    text->at = larger;
+}
+
 void text_add(struct text *text, const char *at, size_t length)
 {
-    if (text->length + length + 1 > text->room) {
-        text->room = (text->length + length + 1) * 2;
-        char *larger = realloc(text->at, text->room);
-        if (larger == NULL) {
-            fputs("bidec: no memory\n", stderr);
-            exit(1);
-        }
-        text->at = larger;
-    }
+    text_reserve(text, length);
     memcpy(text->at + text->length, at, length);
     text->length += length;
     text->at[text->length] = 0;
@@ -50,12 +55,14 @@ static void text_vprint(struct text *text, const char *format, va_list arguments
 {
     va_list again;
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, again);
+    size_t room = text->room - text->length;
+    int length = vsnprintf(room != 0 ? text->at + text->length : NULL, room, format, again);
     va_end(again);
-    char *line = take((size_t)length + 1);
-    vsnprintf(line, (size_t)length + 1, format, arguments);
-    text_add(text, line, (size_t)length);
-    free(line);
+    if ((size_t)length >= room) {
+        text_reserve(text, (size_t)length);
+        vsnprintf(text->at + text->length, (size_t)length + 1, format, arguments);
+    }
+    text->length += (size_t)length;
 }
 
 void text_print(struct text *text, const char *format, ...)
@@ -89,20 +96,22 @@ void refuse(int token, const char *format, ...)
     exit(1);
 }
 
-bool is(int token, const char *text)
-{
-    struct token *t = &tokens[token];
-    return t->kind != STRING && strlen(text) == t->length && memcmp(t->at, text, t->length) == 0;
-}
-
-bool is_name(int token, const char *text)
-{
-    return tokens[token].kind == NAME && is(token, text);
-}
-
 const char *spelled(int token)
 {
     return print("%.*s", (int)tokens[token].length, tokens[token].at);
+}
+
+struct mark *mark(int token)
+{
+    if (tokens[token].mark == NULL)
+        tokens[token].mark = take(sizeof *tokens[token].mark);
+    return tokens[token].mark;
+}
+
+const struct mark *mark_of(const struct token *token)
+{
+    static const struct mark none;
+    return token->mark != NULL ? token->mark : &none;
 }
 
 int closing(int token)
@@ -261,7 +270,8 @@ void lex(const char *input, size_t length)
         } else {
             t = add(PUNCTUATOR, start);
             p++;
-            for (const char **known = punctuators; *known != NULL; known++) {
+            bool alone = strchr("(){}[];,:?~", *start) != NULL;
+            for (const char **known = punctuators; !alone && *known != NULL; known++) {
                 size_t n = strlen(*known);
                 if ((size_t)(end - start) >= n && memcmp(start, *known, n) == 0) {
                     p = start + n;

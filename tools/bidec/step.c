@@ -135,14 +135,14 @@ static void prepare_jump(struct node *node)
 {
     const char *before = "";
     if (node->kind == S_RETURN) {
-        struct token *word = &tokens[node->first], *end = &tokens[node->end - 1];
+        struct mark *word = mark(node->first), *end = mark(node->end - 1);
         if (node->a == NULL) {
             word->instead = "goto bide_return_";
         } else if (!node->awaits) {
             word->instead = function->returns_nothing ? "{ (void)" : "{ bide_result_ =";
             end->instead = "; goto bide_return_; }";
             if (function->returns_nothing) {
-                tokens[node->a->first].before = "(";
+                mark(node->a->first)->before = "(";
                 end->instead = "); goto bide_return_; }";
             }
         }
@@ -157,11 +157,11 @@ static void prepare_jump(struct node *node)
             stop = stop->up;
         before = leaving(node->scope, stop, 0);
         if (node->kind == S_CONTINUE && around->number != 0)
-            tokens[node->first].instead = print("goto bide_continue_%u", around->number);
+            mark(node->first)->instead = print("goto bide_continue_%u", around->number);
     }
     if (*before != 0) {
-        tokens[node->first].before = print("{ %s ", before);
-        tokens[node->end - 1].after = " }";
+        mark(node->first)->before = print("{ %s ", before);
+        mark(node->end - 1)->after = " }";
     }
 }
 
@@ -210,11 +210,11 @@ static void keep_literals(struct node *node)
         node->member = member_name(print("literal_%u", ++serial));
         add_member(node->scope, print("%s %s;", type_of_literal(node), node->member));
         if (!node->awaits) {
-            tokens[node->first].before =
+            mark(node->first)->before =
                 print("(*(__typeof__(bide_self->%s) *)__builtin_memcpy((void *)&bide_self->%s, &",
                       node->member, node->member);
-            tokens[node->end - 1].after = print(", sizeof bide_self->%s))", node->member);
-            tokens[node->a->end - 1].after = tokens[node->end - 1].after;
+            mark(node->end - 1)->after = print(", sizeof bide_self->%s))", node->member);
+            mark(node->a->end - 1)->after = mark(node->end - 1)->after;
         }
     }
     keep_literals(node->a);

@@ -21,10 +21,11 @@ static void print_token(struct text *out, int token)
 {
     const struct token *t = &tokens[token];
     const struct symbol *symbol = t->symbol;
-    if (t->before != NULL)
-        text_add(out, t->before, strlen(t->before));
-    if (t->instead != NULL || t->named != NULL)
-        text_print(out, "%s", t->instead != NULL ? t->instead : t->named);
+    if (mark_of(t)->before != NULL)
+        text_add(out, mark_of(t)->before, strlen(mark_of(t)->before));
+    if (mark_of(t)->instead != NULL || mark_of(t)->named != NULL)
+        text_print(out, "%s",
+                   mark_of(t)->instead != NULL ? mark_of(t)->instead : mark_of(t)->named);
     else if (symbol == NULL || (symbol->kind != VARIABLE && symbol->member == NULL) ||
              (symbol->kind == VARIABLE && !symbol->in_frame))
         text_add(out, t->at, t->length);
@@ -41,8 +42,8 @@ static void print_token(struct text *out, int token)
         text_print(out, "%.*s %s", (int)t->length, t->at, symbol->member);
     else
         text_add(out, symbol->member, strlen(symbol->member));
-    if (t->after != NULL)
-        text_add(out, t->after, strlen(t->after));
+    if (mark_of(t)->after != NULL)
+        text_add(out, mark_of(t)->after, strlen(mark_of(t)->after));
 }
 
 static unsigned out_line, out_column;
@@ -82,8 +83,8 @@ static void print_range(struct text *out, int first, int end, bool lines)
         } else if (i > first && (t->space || (t->kind == NAME && tokens[i - 1].kind == NAME))) {
             text_add(out, " ", 1);
         }
-        if (t->hoisted != 0)
-            i = t->hoisted; /* defined in front of the frame */
+        if (mark_of(t)->hoisted != 0)
+            i = mark_of(t)->hoisted; /* defined in front of the frame */
         else
             print_token(out, i);
     }

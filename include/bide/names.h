@@ -135,6 +135,16 @@ typedef struct bide_connect_pacer_ {
     bide_with_deadline_operation limited;
 } bide_connect_pacer_;
 
+/* What awaits the look-up of a connection by name. Of the operation. */
+typedef struct bide_connect_feeder_ {
+    bide_task task;
+    bide_branch branch;
+    struct bide_connect_any_operation *all;
+    bide_awaiter *awaiter;
+    int status;
+    bool has_ended;
+} bide_connect_feeder_;
+
 /* So many addresses are tried at most: the first ones, of both families in turn. */
 enum { BIDE_CONNECT_MOST = 8 };
 
@@ -149,8 +159,14 @@ typedef struct bide_connect_any_operation {
     unsigned count;
     uint64_t stagger;
     bide_connect_attempt_ attempts[BIDE_CONNECT_MOST];
-    unsigned order[BIDE_CONNECT_MOST];
-    unsigned most, begun, failed;
+    unsigned begun, failed;
+    unsigned failed_before; /* when the last was begun */
+    unsigned next[2];       /* from where on the first family is looked for, and the other */
+    unsigned turn;          /* which of these two is next */
+    int first_family;
+    uint64_t begun_at;               /* when the last was begun */
+    bide_look_up_operation *look_up; /* which finds the addresses; NULL: they are there */
+    bide_connect_feeder_ feeder;
     bide_connect_attempt_ *winner;
     bide_connect_pacer_ pacer;
     bide_scope scope;
@@ -159,6 +175,9 @@ typedef struct bide_connect_any_operation {
 
 /* How long an attempt has before the next begins, in nanoseconds. */
 #define BIDE_CONNECT_STAGGER UINT64_C(250000000)
+
+/* How long addresses of version 4 wait for those of version 6, in nanoseconds. */
+#define BIDE_CONNECT_RESOLUTION_DELAY UINT64_C(50000000)
 
 /*
  * Connects to whichever of `count` addresses answers first. The first is tried first, and then one
@@ -188,9 +207,13 @@ typedef struct bide_connect_by_name_operation {
 } bide_connect_by_name_operation;
 
 /*
- * Looks `host` up, and connects to whichever of its addresses answers first.
+ * Looks `host` up, and connects to whichever of its addresses answers first. By c-ares it begins to
+ * connect when the addresses of version 6 are known, or BIDE_CONNECT_RESOLUTION_DELAY after those of
+ * version 4 are; addresses that are found later are tried too. When it has ended with 0,
+ * operation->look_up has the addresses that were found by then, in the order in which they were
+ * found, and operation->connect.connected says which it is.
  * Threads: the loop's. Errors: those of bide_look_up and bide_connect_any. Suspends: always.
- * Cancel-safe: yes, nothing is left open. Progress: that of the two.
+ * Cancel-safe: yes, nothing is left open. Progress: that of the two. Source: RFC 8305, 3 to 5.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_connect_by_name(bide_connect_by_name_operation *operation,

@@ -500,6 +500,166 @@ static void options_are_checked(void **state)
     assert_int_equal(bide_names_create(&names, &options), -EINVAL);
 }
 
+/* ---- Connecting by name: of 127.0.0.1 and ::1 one refuses, or none ---- */
+
+typedef struct fixture {
+    world *world;
+    server *server;
+    bide_names *names;
+    bide_descriptor listeners[2]; /* by version 4, by version 6: of the same port */
+    uint16_t port;
+    bide_descriptor connection, accepted;
+    bide_io_operation operation;
+    bide_connect_by_name_operation connect;
+} fixture;
+
+static int listen_on(fixture *f, int which, const char *ip)
+{
+    bide_address address;
+    bide_address_ip(&address, ip, f->port);
+    int status =
+        world_wait(f->world, bide_listen_with(&f->operation, &f->listeners[which], &address, 4,
+                                              which ? BIDE_LISTEN_V6_ONLY : 0));
+    if (status == 0) {
+        assert_int_equal(bide_local_address(&f->listeners[which], &address), 0);
+        f->port = bide_address_port(&address);
+    }
+    return status;
+}
+
+static void end_fixture(fixture *f)
+{
+    for (int i = 0; i < 2; i++)
+        bide_close(&f->listeners[i]);
+    bide_close(&f->connection);
+    bide_close(&f->accepted);
+    if (f->names != NULL)
+        bide_names_destroy(f->names);
+    if (f->server != NULL)
+        end_server(f->server);
+    free(f);
+}
+
+static fixture *begin_fixture(world *w, bool has_v4, bool has_v6)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = w;
+    bide_descriptor_init_closed(&f->listeners[0]);
+    bide_descriptor_init_closed(&f->listeners[1]);
+    bide_descriptor_init_closed(&f->connection);
+    bide_descriptor_init_closed(&f->accepted);
+    if (has_v6 && listen_on(f, 1, "::1") != 0) {
+        end_fixture(f);
+        printf("# no IPv6\n");
+        skip();
+    }
+    if (has_v4)
+        assert_int_equal(listen_on(f, 0, "127.0.0.1"), 0);
+    f->server = begin_server(w);
+    f->names = make_names(f->server, 0, 0);
+    return f;
+}
+
+static bide_awaiter *connect_to(fixture *f, const char *host)
+{
+    return bide_connect_by_name(&f->connect, &f->connection, f->names, host, f->port);
+}
+
+static void check_connection(fixture *f, int which)
+{
+    char byte = 0;
+    bide_address *address = &f->connect.look_up.addresses[f->connect.connect.connected];
+    assert_int_equal(address->any.generic.sa_family, which ? AF_INET6 : AF_INET);
+    assert_int_equal(
+        world_wait(f->world, bide_accept(&f->operation, &f->listeners[which], &f->accepted, NULL)),
+        0);
+    assert_int_equal(world_wait(f->world, bide_send(&f->operation, &f->connection, "x", 1)), 0);
+    assert_int_equal(world_wait(f->world, bide_recv(&f->operation, &f->accepted, &byte, 1)), 0);
+    assert_int_equal(byte, 'x');
+}
+
+static void version_6_is_waited_for_no_longer_than_its_delay(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), true, false);
+    assert_int_equal(world_wait(f->world, connect_to(f, "late-six.test")), 0);
+    assert_int_equal(f->connect.look_up.answered, BIDE_ANSWERED_V4_);
+    check_connection(f, 0);
+    end_fixture(f);
+}
+
+static void version_6_is_first_if_it_comes_within_its_delay(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), true, true);
+    assert_int_equal(world_wait(f->world, connect_to(f, "soon-six.test")), 0);
+    assert_int_equal(f->connect.look_up.addresses[0].any.generic.sa_family, AF_INET);
+    assert_int_equal(f->connect.connect.begun, 1);
+    check_connection(f, 1);
+    end_fixture(f);
+}
+
+static void version_6_does_not_wait_for_version_4(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), true, true);
+    assert_int_equal(world_wait(f->world, connect_to(f, "late-four.test")), 0);
+    assert_int_equal(f->connect.look_up.answered, BIDE_ANSWERED_V6_);
+    check_connection(f, 1);
+    end_fixture(f);
+}
+
+/* What is there has been tried, and refuses, when more is found. */
+static void what_is_found_later_is_tried(void **state)
+{
+    static const char *const hosts[2] = {"late-four.test", "late-six.test"};
+    for (int late = 0; late < 2; late++) {
+        fixture *f = begin_fixture(world_of(state), late == 0, late == 1);
+        struct runner runner;
+        begin(f->world, &runner, connect_to(f, hosts[late]));
+        wait_for(f->server, &f->server->holds, 1);
+        while (f->connect.connect.begun == 0 || f->connect.connect.failed == 0)
+            turn(f->world);
+        assert_false(runner.has_ended);
+        reply_to(f->server, &f->server->held, 0, false, 1);
+        assert_int_equal(end(f->world, &runner), 0);
+        assert_int_equal(f->connect.connect.begun, 2);
+        check_connection(f, late);
+        end_fixture(f);
+    }
+}
+
+static void that_nothing_more_comes_is_the_first_error(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), true, false);
+    bide_close(&f->listeners[0]); /* its port refuses now */
+    assert_int_equal(world_wait(f->world, connect_to(f, "four.test")), -ECONNREFUSED);
+    assert_int_equal(world_wait(f->world, connect_to(f, "none.test")), -ENOENT);
+    assert_int_equal(world_wait(f->world, connect_to(f, "empty.test")), -ENOENT);
+    assert_false(bide_descriptor_is_open(&f->connection));
+    end_fixture(f);
+}
+
+/* While nothing is found; and while an attempt has failed and more may come. */
+static void connecting_by_name_is_cut_short(void **state)
+{
+    for (int how = 0; how < CLOSE; how++) {
+        for (int is_late = 0; is_late < 2; is_late++) {
+            fixture *f = begin_fixture(world_of(state), true, false);
+            struct runner runner;
+            int before = count_descriptors();
+            begin_by(f->world, &runner, connect_to(f, is_late ? "late-four.test" : "silent.test"),
+                     how);
+            if (how != TIME_OUT)
+                wait_for(f->server, &f->server->queries, 2);
+            while (how != TIME_OUT && is_late && f->connect.connect.failed == 0)
+                turn(f->world);
+            end_by(f->world, &runner, NULL, how);
+            assert_int_equal(count_descriptors(), before);
+            assert_false(bide_descriptor_is_open(&f->connection));
+            end_fixture(f);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,6 +672,12 @@ int main(void)
         world_test(many_look_ups_go_on_at_once),
         world_test(what_the_system_lacks_is_said),
         world_test(options_are_checked),
+        world_test(version_6_is_waited_for_no_longer_than_its_delay),
+        world_test(version_6_is_first_if_it_comes_within_its_delay),
+        world_test(version_6_does_not_wait_for_version_4),
+        world_test(what_is_found_later_is_tried),
+        world_test(that_nothing_more_comes_is_the_first_error),
+        world_test(connecting_by_name_is_cut_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

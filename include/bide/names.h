@@ -15,6 +15,11 @@
  * answer delays no file, and no loop. A look-up that is cut short ends at once; its call goes on
  * where it is, and nobody has its answer.
  *
+ * Or c-ares looks them up on the loop, if the library was built with it: no thread is used, and as
+ * many look-ups go on at once as are begun. It asks name servers and reads /etc/hosts, and knows
+ * nothing of what else the system is set up for (nsswitch.conf: mDNS, LDAP and the like). To begin
+ * one reads a few small files, /etc/resolv.conf among them, on the loop's thread.
+ *
  * To connect, addresses are tried one after the other, of both families in turn. Each has a quarter
  * of a second before the next begins beside it, and a failure begins the next at once. The first
  * that connects is taken, and the others end without a trace (RFC 8305, "Happy Eyeballs").
@@ -38,14 +43,28 @@ BIDE_EXTERN_C_BEGIN
 /* Who looks names up. */
 typedef struct bide_names bide_names;
 
+/* By what. */
+typedef enum bide_names_kind {
+    BIDE_NAMES_SYSTEM, /* getaddrinfo, on threads */
+    BIDE_NAMES_CARES,  /* c-ares, on the loop of each look-up's coroutine */
+} bide_names_kind;
+
 /* How it is made. All zero is a good beginning. */
 typedef struct bide_names_options {
     unsigned threads; /* at most; 0: 4. So many names are looked up at once, and others wait. */
+    bide_names_kind kind;
+
+    /* of BIDE_NAMES_CARES alone */
+    const char *servers; /* "1.2.3.4,[::1]:53"; copied; NULL: those of /etc/resolv.conf */
+    unsigned timeout;    /* of a server's first try, in milliseconds; 0: what c-ares takes */
+    unsigned tries;      /* of each server; 0: what c-ares takes */
 } bide_names_options;
 
 /*
- * Makes one; `options` may be NULL. Threads are started when they are needed.
- * Threads: any. Errors: -ENOMEM, -EINVAL, and those of bide_blocking_create_with. Progress: blocks.
+ * Makes one; `options` may be NULL. Threads are started when they are needed. -ENOTSUP says that
+ * c-ares is asked for, and the library was built without it.
+ * Threads: any. Errors: -ENOMEM, -EINVAL (also: `servers` cannot be read, or has more than 511
+ * bytes), -ENOTSUP, and those of bide_blocking_create_with. Progress: blocks.
  */
 int bide_names_create(bide_names **names, const bide_names_options *options);
 
@@ -62,7 +81,8 @@ enum { BIDE_LOOK_UP_MOST = 16 };
 /* One look-up. The caller's memory until it has ended; then what it found. */
 typedef struct bide_look_up_operation {
     bide_task task;
-    bide_address addresses[BIDE_LOOK_UP_MOST]; /* in the system's order, each once */
+    /* in the system's order, each once; by c-ares those of version 6 first, and at most 8 of each */
+    bide_address addresses[BIDE_LOOK_UP_MOST];
     unsigned count;
 
     /* of the operation */
@@ -71,17 +91,25 @@ typedef struct bide_look_up_operation {
     uint16_t port;
     struct bide_look_up_request_ *request;
     bide_event_waiter wait;
+    struct bide_cares_look_up_ *cares;
+    bide_auto_event *news; /* set when a family is answered; NULL: nobody wants to know */
+    uint64_t answered_at;  /* when version 4 was */
+    unsigned answered;     /* which versions were */
     int status;
 } bide_look_up_operation;
+
+/* Which versions were answered: bits. Of the operation. */
+enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
 
 /*
  * Looks up the addresses of `host`, and gives them `port`. An IP address in digits needs no look-up
  * and is the result. `host` stays until it has ended.
  * Threads: any. Errors: -ENOENT (there is no such name, or it has no address), -EAGAIN (no resolver
- * answers, or no thread can be had), -EREMOTEIO (a resolver says that it failed), -EINVAL (`host`
- * is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system; -ECANCELED,
- * -ETIMEDOUT. Suspends: unless it is an IP address. Cancel-safe: yes. Progress: that of the system's
- * call, on another thread.
+ * answers, or all that do cannot say, or no thread can be had), -EREMOTEIO (a resolver says that it failed), -EINVAL (`host`
+ * is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system, -ENOTSUP (by
+ * c-ares, and the coroutine is not a loop's of the system); -ECANCELED, -ETIMEDOUT. Suspends: unless
+ * it is an IP address, or, by c-ares, in /etc/hosts. Cancel-safe: yes. Progress: that of the system's
+ * call, on another thread; by c-ares, that of the system's calls.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_look_up(bide_look_up_operation *operation, bide_names *names, const char *host,
@@ -107,6 +135,16 @@ typedef struct bide_connect_pacer_ {
     bide_with_deadline_operation limited;
 } bide_connect_pacer_;
 
+/* What awaits the look-up of a connection by name. Of the operation. */
+typedef struct bide_connect_feeder_ {
+    bide_task task;
+    bide_branch branch;
+    struct bide_connect_any_operation *all;
+    bide_awaiter *awaiter;
+    int status;
+    bool has_ended;
+} bide_connect_feeder_;
+
 /* So many addresses are tried at most: the first ones, of both families in turn. */
 enum { BIDE_CONNECT_MOST = 8 };
 
@@ -121,8 +159,14 @@ typedef struct bide_connect_any_operation {
     unsigned count;
     uint64_t stagger;
     bide_connect_attempt_ attempts[BIDE_CONNECT_MOST];
-    unsigned order[BIDE_CONNECT_MOST];
-    unsigned most, begun, failed;
+    unsigned begun, failed;
+    unsigned failed_before; /* when the last was begun */
+    unsigned next[2];       /* from where on the first family is looked for, and the other */
+    unsigned turn;          /* which of these two is next */
+    int first_family;
+    uint64_t begun_at;               /* when the last was begun */
+    bide_look_up_operation *look_up; /* which finds the addresses; NULL: they are there */
+    bide_connect_feeder_ feeder;
     bide_connect_attempt_ *winner;
     bide_connect_pacer_ pacer;
     bide_scope scope;
@@ -131,6 +175,9 @@ typedef struct bide_connect_any_operation {
 
 /* How long an attempt has before the next begins, in nanoseconds. */
 #define BIDE_CONNECT_STAGGER UINT64_C(250000000)
+
+/* How long addresses of version 4 wait for those of version 6, in nanoseconds. */
+#define BIDE_CONNECT_RESOLUTION_DELAY UINT64_C(50000000)
 
 /*
  * Connects to whichever of `count` addresses answers first. The first is tried first, and then one
@@ -160,9 +207,13 @@ typedef struct bide_connect_by_name_operation {
 } bide_connect_by_name_operation;
 
 /*
- * Looks `host` up, and connects to whichever of its addresses answers first.
+ * Looks `host` up, and connects to whichever of its addresses answers first. By c-ares it begins to
+ * connect when the addresses of version 6 are known, or BIDE_CONNECT_RESOLUTION_DELAY after those of
+ * version 4 are; addresses that are found later are tried too. When it has ended with 0,
+ * operation->look_up has the addresses that were found by then, in the order in which they were
+ * found, and operation->connect.connected says which it is.
  * Threads: the loop's. Errors: those of bide_look_up and bide_connect_any. Suspends: always.
- * Cancel-safe: yes, nothing is left open. Progress: that of the two.
+ * Cancel-safe: yes, nothing is left open. Progress: that of the two. Source: RFC 8305, 3 to 5.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_connect_by_name(bide_connect_by_name_operation *operation,

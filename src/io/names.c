@@ -14,23 +14,20 @@
  *    nobody waits for any more. In a world of its own (a test loop) it stays there.
  */
 #define _GNU_SOURCE
-#include "bide/names.h"
+#include "names.h"
 
 #include "bide/coroutine.h"
 #include "bide/create.h"
 #include "bide/handle.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { THREADS = 4, HOST_MOST = 253 };
-
-struct bide_names {
-    bide_blocking *blocking;
-};
 
 struct bide_look_up_request_ {
     bide_event done;
@@ -43,14 +40,29 @@ struct bide_look_up_request_ {
 
 typedef struct bide_look_up_request_ request;
 
+static int set_cares(bide_names *names, const bide_names_options *options)
+{
+    const char *servers = options->servers != NULL ? options->servers : "";
+    if (options->kind != BIDE_NAMES_CARES ||
+        strnlen(servers, NAMES_SERVERS_MOST) == NAMES_SERVERS_MOST || options->timeout > INT_MAX ||
+        options->tries > INT_MAX)
+        return -EINVAL;
+    strcpy(names->servers, servers);
+    names->timeout = options->timeout;
+    names->tries = options->tries;
+    return names_cares_check(names);
+}
+
 int bide_names_create(bide_names **created, const bide_names_options *options)
 {
     unsigned threads = options != NULL && options->threads != 0 ? options->threads : THREADS;
     bide_blocking_options with = {.name = "names", .threads = threads};
-    bide_names *names = malloc(sizeof *names);
+    bide_names *names = calloc(1, sizeof *names);
     if (names == NULL)
         return -ENOMEM;
-    int error = bide_blocking_create_with(&names->blocking, &with);
+    int error = options == NULL || options->kind == BIDE_NAMES_SYSTEM
+                    ? bide_blocking_create_with(&names->blocking, &with)
+                    : set_cares(names, options);
     if (error != 0) {
         free(names);
         return error;
@@ -61,7 +73,8 @@ int bide_names_create(bide_names **created, const bide_names_options *options)
 
 void bide_names_destroy(bide_names *names)
 {
-    bide_blocking_destroy(names->blocking);
+    if (names->blocking != NULL)
+        bide_blocking_destroy(names->blocking);
     free(names);
 }
 
@@ -164,8 +177,8 @@ bide_coroutine_of(call_type, call_body)
 {
     bide_begin(call_body, struct call * self);
     int status;
-    bide_await_status(status, bide_blocking_run(&self->call, self->names->blocking, look_up,
-                                                self->request));
+    bide_await_status(
+        status, bide_blocking_run(&self->call, self->names->blocking, look_up, self->request));
     if (status < 0)
         self->request->status = status;
     bide_event_set(&self->request->done); /* 2 */
@@ -209,7 +222,8 @@ static int begin(bide_look_up_operation *operation, const bide_context *context)
         operation->count = 1;
         return 0;
     }
-    return begin_request(operation, context);
+    return operation->names->blocking != NULL ? begin_request(operation, context)
+                                              : names_cares_create(operation, context);
 }
 
 static void take_result(bide_look_up_operation *operation)
@@ -228,20 +242,43 @@ static void take_result(bide_look_up_operation *operation)
     }
 }
 
+/* One family's addresses stand together, in the order in which the families were answered. */
+static void put_version_6_first(bide_look_up_operation *operation)
+{
+    bide_address v4[BIDE_LOOK_UP_MOST];
+    unsigned count = 0, kept = 0;
+    for (unsigned i = 0; i < operation->count; i++) {
+        if (operation->addresses[i].any.generic.sa_family == AF_INET)
+            v4[count++] = operation->addresses[i];
+        else
+            operation->addresses[kept++] = operation->addresses[i];
+    }
+    memcpy(&operation->addresses[kept], v4, count * sizeof *v4);
+}
+
 bide_coroutine(look_up_body)
 {
     bide_begin(look_up_body, bide_look_up_operation * self);
     self->request = NULL;
+    self->cares = NULL;
     self->status = begin(self, bide_this_context());
     if (self->request != NULL) {
         bide_await_status(self->status, bide_event_wait(&self->wait, &self->request->done));
         if (self->status == 0)
             take_result(self);
+    } else if (self->cares != NULL) {
+        bide_await_status(self->status, names_cares_run(self->cares));
+        if (self->status != 0)
+            self->count = 0;
+        else if (self->news == NULL)
+            put_version_6_first(self);
     }
     bide_return(self->status);
     bide_finally();
     if (self->request != NULL)
         let_go(self->request);
+    if (self->cares != NULL)
+        names_cares_destroy(self->cares);
     bide_end();
 }
 
@@ -251,5 +288,7 @@ bide_awaiter *bide_look_up(bide_look_up_operation *operation, bide_names *names,
     operation->names = names;
     operation->host = host;
     operation->port = port;
+    operation->news = NULL;
+    operation->answered = 0;
     return bide_task_init(&operation->task, &look_up_body);
 }

@@ -439,6 +439,16 @@ static void connecting_by_name_is_cut_short(void **state)
     }
 }
 
+#if !HAS_CARES
+static void c_ares_is_said_to_be_missing(void **state)
+{
+    bide_names *names;
+    bide_names_options options = {.kind = BIDE_NAMES_CARES};
+    (void)state;
+    assert_int_equal(bide_names_create(&names, &options), -ENOTSUP);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +464,9 @@ int main(void)
         world_test(no_address_is_an_error),
         world_test(a_name_is_connected_to),
         world_test(connecting_by_name_is_cut_short),
+#if !HAS_CARES
+        cmocka_unit_test(c_ares_is_said_to_be_missing),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

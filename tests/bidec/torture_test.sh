@@ -3,7 +3,7 @@
 # without: torture_test.sh BIDEC TORTURE ROOT LIBRARY
 #
 # BIDE_TORTURE=long: GCC's own torture tests too, where its sources are installed (/usr/src/gcc-*), and programs of
-# csmith, with a printed seed. A program that means something about its stack or its text is refused, or left out here.
+# csmith, with a printed seed. Of GCC's it takes one in BIDE_TORTURE_SHARE, 1 for all. A program that means something about its stack or its text is refused, or left out here.
 set -u
 bidec=$1
 torture=$2
@@ -86,9 +86,8 @@ if [ "${BIDE_TORTURE:-}" = long ]; then
         seed=${BIDE_SEED:-$(date +%s)}
         echo "BIDE_SEED=$seed"
         made=$(mktemp -d)
-        for n in $(seq 1 "${BIDE_CSMITH:-30}"); do
+        for n in $(seq 1 "${BIDE_CSMITH:-10}"); do
             csmith --seed $((seed + n)) --no-packed-struct --max-funcs 4 --max-block-depth 3 >"$made/csmith.c"
-            sed -i 's/#include "csmith.h"/#include "csmith.h"/' "$made/csmith.c"
             C_INCLUDE_PATH=$(dirname "$(find /usr/include -name csmith.h 2>/dev/null | head -1)") \
                 try "$made/csmith.c" $((seed + n)) -O1
         done
@@ -98,13 +97,14 @@ if [ "${BIDE_TORTURE:-}" = long ]; then
     if [ -n "$archive" ]; then
         sources=$(mktemp -d)
         tar xf "$archive" -C "$sources" --wildcards '*/gcc.c-torture/execute/*.c' --strip-components=5
-        for program in "$sources"/execute/*.c "$sources"/*.c; do
+        # shellcheck disable=SC2044
+        for program in $(find "$sources" -name '*.c' | sort); do
             name=$(basename "$program" .c)
             case "$left_out" in *" $name "*) continue ;; esac
-            # (of every so many)
+            # one of so many
             if [ -f "$program" ]; then
                 number=$((${number:-0} + 1))
-                [ $((number % ${BIDE_TORTURE_SHARE:-1})) -eq 0 ] && try "$program" 1 -O1
+                [ $((number % ${BIDE_TORTURE_SHARE:-20})) -eq 0 ] && try "$program" 1 -O1
             fi
         done
         rm -rf "$sources"

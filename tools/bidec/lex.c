@@ -14,10 +14,10 @@ int token_count;
 static int token_room;
 
 /* Memory is given back by exit: no sanitizer shall look for it. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
 {
-    return "detect_leaks=0";
+    return 1;
 }
 
 void *take(size_t size)

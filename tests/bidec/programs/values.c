@@ -104,7 +104,8 @@ int main(void)
     puts((x & 1 ? "odd" : "even"));
     unsigned char small = 200;
     small += 100;
-    x = small++ + ++small;
+    x = small++;
+    x += ++small;
     x ^= x << 3 | 5;
     return x & 127;
 }

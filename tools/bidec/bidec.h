@@ -248,7 +248,8 @@ struct function {
     bool size_declared;
     bool is_static;
     bool returns_nothing;
-    const char *result; /* its type, as text */
+    bool returns_struct; /* or what may be one: it may have members that are const */
+    const char *result;  /* its type, as text */
     int name_token;
     int open, close; /* of the parameters */
     int specifiers_first, specifiers_end, stars_end;

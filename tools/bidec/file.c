@@ -194,6 +194,7 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     f->result = print("%s %s", type, outside(d->first, name));
     f->returns_nothing =
         strcmp(type + strspn(type, " "), "void") == 0 && stars_between(d->first, name) == 0;
+    f->returns_struct = stars_between(d->first, name) == 0 && !is_scalar(specifiers);
     f->open = d->parameters;
     f->close = closing(d->parameters);
     scope = NULL;

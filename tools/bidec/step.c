@@ -95,6 +95,20 @@ static const char *leaving(struct scope *from, const struct scope *stop, int lab
     return text.at;
 }
 
+/* ---- The result: a struct may have members that are const, so it is not assigned ---- */
+
+static const char *result_begins(void)
+{
+    return function->returns_struct ? "__builtin_memcpy((void *)&bide_result_, &(struct { "
+                                      "__typeof__(bide_result_) value; }){"
+                                    : "bide_result_ =";
+}
+
+static const char *result_ends(void)
+{
+    return function->returns_struct ? "}, sizeof bide_result_)" : "";
+}
+
 /* ---- Jumps: written at their tokens, wherever they stand ---- */
 
 static struct symbol *find_label(struct scope *in, int name)
@@ -139,8 +153,8 @@ static void prepare_jump(struct node *node)
         if (node->a == NULL) {
             word->instead = "goto bide_return_";
         } else if (!node->awaits) {
-            word->instead = function->returns_nothing ? "{ (void)" : "{ bide_result_ =";
-            end->instead = "; goto bide_return_; }";
+            word->instead = print("{ %s", function->returns_nothing ? "(void)" : result_begins());
+            end->instead = print("%s; goto bide_return_; }", result_ends());
             if (function->returns_nothing) {
                 mark(node->a->first)->before = "(";
                 end->instead = "); goto bide_return_; }";
@@ -363,7 +377,7 @@ static void lower_return(struct node *node)
     } else {
         const char *value = lower(node->a);
         place(node->first);
-        text_print(body, "bide_result_ = %s;", value);
+        text_print(body, "%s %s%s;", result_begins(), value, result_ends());
     }
     text_print(body, "goto bide_return_;");
 }
@@ -507,8 +521,16 @@ void print_declaration(struct text *out)
 
 static void print_parameters_kept(struct text *out, const char *self)
 {
-    for (struct declarator *d = function->parameters; d != NULL; d = d->next)
-        text_print(out, "    %s->%s = %s;\n", self, d->symbol->member, d->symbol->name);
+    for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        const char *member = d->symbol->member, *name = d->symbol->name;
+        bool is_struct = d->specifiers->is_struct && !d->is_pointer && !d->is_array &&
+                         !d->is_function && !is_scalar(d->specifiers);
+        if (is_struct) /* it may have members that are const */
+            text_print(out, "    __builtin_memcpy((void *)&%s->%s, &%s, sizeof %s);\n", self,
+                       member, name, name);
+        else
+            text_print(out, "    %s->%s = %s;\n", self, member, name);
+    }
 }
 
 /* The room that the declaration gives must do; the message names the size that would. */
@@ -638,7 +660,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                "&async_%s_code, &async_%s_finished, -2147483647 - 1));\n",
                name, name);
     if (!function->returns_nothing)
-        text_print(out, "    bide_self->result = bide_result_;\n");
+        text_print(out, "    __builtin_memcpy((void *)&bide_self->result, &bide_result_, sizeof "
+                        "bide_result_);\n");
     if (function->is_created && !function->returns_nothing)
         text_print(out, "    if (bide_self->bide_result_to != 0)\n"
                         "        __builtin_memcpy((void *)bide_self->bide_result_to, "

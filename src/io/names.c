@@ -47,7 +47,7 @@ static int set_cares(bide_names *names, const bide_names_options *options)
         strnlen(servers, NAMES_SERVERS_MOST) == NAMES_SERVERS_MOST || options->timeout > INT_MAX ||
         options->tries > INT_MAX)
         return -EINVAL;
-    strcpy(names->servers, servers);
+    memcpy(names->servers, servers, strlen(servers) + 1);
     names->timeout = options->timeout;
     names->tries = options->tries;
     return names_cares_check(names);
@@ -198,7 +198,7 @@ static int begin_request(bide_look_up_operation *operation, const bide_context *
     }
     bide_event_init(&it->done, false);
     bide_atomic_init(&it->holders, 2);
-    strcpy(it->host, operation->host);
+    memcpy(it->host, operation->host, strlen(operation->host) + 1);
     operation->request = it;
     call->request = it;
     call->names = operation->names;

@@ -111,15 +111,15 @@ typedef struct server {
 
 static void parse(query *it)
 {
-    size_t length = it->bytes[12], end = 12;
+    size_t length = it->bytes[12], rest = 12;
     assert_in_range(it->size, 17, MESSAGE);
     assert_in_range(length, 1, sizeof it->label - 1);
     memcpy(it->label, it->bytes + 13, length);
     it->label[length] = '\0';
-    while (it->bytes[end] != 0)
-        end += it->bytes[end] + 1u;
-    it->type = (uint16_t)(it->bytes[end + 1] << 8 | it->bytes[end + 2]);
-    it->size = end + 5;
+    while (it->bytes[rest] != 0)
+        rest += it->bytes[rest] + 1u;
+    it->type = (uint16_t)(it->bytes[rest + 1] << 8 | it->bytes[rest + 2]);
+    it->size = rest + 5;
 }
 
 static size_t put_record(const query *it, uint8_t *at, uint8_t last)
@@ -582,6 +582,7 @@ static fixture *begin_fixture(world *w, bool has_v4, bool has_v6)
         end_fixture(f);
         printf("# no IPv6\n");
         skip();
+        return NULL;
     }
     if (has_v4)
         assert_int_equal(listen_on(f, 0, "127.0.0.1"), 0);

@@ -56,12 +56,12 @@ static void text_vprint(struct text *text, const char *format, va_list arguments
     va_list again;
     va_copy(again, arguments);
     size_t room = text->room - text->length;
-    int length = vsnprintf(room != 0 ? text->at + text->length : NULL, room, format, again);
-    va_end(again);
+    int length = vsnprintf(room != 0 ? text->at + text->length : NULL, room, format, arguments);
     if ((size_t)length >= room) {
         text_reserve(text, (size_t)length);
-        vsnprintf(text->at + text->length, (size_t)length + 1, format, arguments);
+        vsnprintf(text->at + text->length, (size_t)length + 1, format, again);
     }
+    va_end(again);
     text->length += (size_t)length;
 }
 

@@ -31,12 +31,10 @@ static void print_token(struct text *out, int token)
         text_add(out, t->at, t->length);
     else if (symbol->kind == VARIABLE && symbol->is_local && symbol->is_const)
         text_print(out, "(*(const __typeof__(%s) *)&%s)", symbol->member, symbol->member);
-    else if (symbol->kind == VARIABLE && symbol->is_local)
-        text_add(out, symbol->member, strlen(symbol->member));
-    else if (symbol->kind == VARIABLE && symbol->is_const)
+    else if (symbol->kind == VARIABLE && !symbol->is_local && symbol->is_const)
         text_print(out, "(*(const __typeof__(bide_self->%s) *)&bide_self->%s)", symbol->member,
                    symbol->member);
-    else if (symbol->kind == VARIABLE)
+    else if (symbol->kind == VARIABLE && !symbol->is_local)
         text_print(out, "bide_self->%s", symbol->member);
     else if (symbol->kind == TAG && symbol->token == 0)
         text_print(out, "%.*s %s", (int)t->length, t->at, symbol->member);

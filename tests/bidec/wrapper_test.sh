@@ -65,6 +65,10 @@ for cc in gcc clang; do
         "$bidec" $cc -std=gnu11 -S $include twice.c && [ -s twice.s ] || fail "$cc: -S"
         "$bidec" $cc -std=gnu11 -E $include twice.c -o twice.i && grep -q 'struct async_twice' twice.i || fail "$cc: -E"
         "$bidec" --emit $cc -std=gnu11 $include twice.c | grep -q 'int seen;' || fail "$cc: --emit"
+        "$bidec" --frames $cc -std=gnu11 -O2 $include -c twice.c -o frames.o >said 2>&1 &&
+            grep -q '^twice.c:7: twice: [0-9]* bytes, aligned to 8$' said && grep -q '^       0      32  task  ' said &&
+            grep -q '^      [0-9]* *4  seen  *lines 8 to 13$' said && grep -q 'bide_sleep_for_1  *line 10$' said &&
+            [ ! -e frames.o ] || fail "$cc: --frames"
         $cc -std=gnu11 -E -D__BIDEC__ $include twice.c | "$bidec" | grep -q 'struct async_twice' || fail "$cc: as a filter"
         "$bidec" $cc -c plain.c -o plain.o || fail "$cc: a plain file"
         $cc -std=gnu11 $include -c twice.c -o not.o 2>said && fail "$cc: assembles without the translator"

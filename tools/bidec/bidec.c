@@ -24,6 +24,12 @@ static const char usage[] =
     "       bidec < preprocessed > plain   as a filter\n"
     "       bidec --emit COMPILER ARGUMENT... FILE.c\n"
     "                                      what becomes of FILE.c, to standard output\n"
+    "       bidec --frames COMPILER ARGUMENT... FILE.c\n"
+    "                                      a table of each frame: where its members lie, how "
+    "large\n"
+    "                                      they are, and on which lines they live; those that "
+    "stand\n"
+    "                                      further right overlap with each other\n"
     "\n"
     "With make: CC=\"bidec gcc\". With Meson: CC=\"bidec gcc\" meson setup ... With CMake:\n"
     "-DCMAKE_C_COMPILER_LAUNCHER=bidec. The sources are preprocessed with __BIDEC__ defined, and\n"
@@ -339,7 +345,7 @@ static int preprocess(const struct job *job, const char *source, const char *to)
 }
 
 /* Compiles, with each source replaced by what it was translated to. */
-static int compile(const struct job *job, const struct command *translated)
+static int compile(const struct job *job, const struct command *translated, const char *assembly)
 {
     struct command c = {0};
     unsigned source = 0;
@@ -348,6 +354,12 @@ static int compile(const struct job *job, const struct command *translated)
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
         bool has_value = takes_word(word) && i + 1 < job->rest.count;
+        bool is_output =
+            starts(word, "-o") || strcmp(word, "-c") == 0 || starts(word, "-save-temps");
+        if (assembly != NULL && is_output) {
+            i += strcmp(word, "-o") == 0;
+            continue;
+        }
         if (is_preprocessing(word) && strcmp(word, "-Wp,") != 0) {
             i += has_value;
         } else if (has_value) {
@@ -359,9 +371,17 @@ static int compile(const struct job *job, const struct command *translated)
             add(&c, word);
         }
     }
+    if (assembly != NULL) {
+        add(&c, "-S");
+        add(&c, "-O0");
+        add(&c, "-w");
+        add(&c, "-fno-lto");
+        add(&c, "-o");
+        add(&c, assembly);
+    }
     /* what was said in a comment is gone */
     add(&c, "-Wno-implicit-fallthrough");
-    if (job->output == NULL && (job->only_compile || job->only_assemble) &&
+    if (assembly == NULL && job->output == NULL && (job->only_compile || job->only_assemble) &&
         job->sources.count == 1) {
         add(&c, "-o");
         add(&c, with_suffix(job->sources.words[0], job->only_compile ? ".o" : ".s", false));
@@ -376,6 +396,16 @@ static void remove_temporary(const struct command *files)
     for (unsigned i = 0; i < files->count; i++)
         unlink(files->words[i]);
     rmdir(temporary);
+}
+
+static void print_file(const char *assembly, const char *source)
+{
+    int file = open(assembly, O_RDONLY);
+    if (file >= 0) {
+        struct text text = read_all(file);
+        close(file);
+        print_answers(text.at, source);
+    }
 }
 
 static int run_job(const struct job *job, bool emit)
@@ -419,11 +449,24 @@ static int run_job(const struct job *job, bool emit)
             close(in);
             write_all(to, &text);
         }
+    } else if (status == 0 && tables) {
+        const char *assembly = print("%s/frames.s", directory);
+        add(&made, assembly);
+        for (unsigned i = 0; i < translated.count && any && status == 0; i++) {
+            struct command one = {0};
+            if (translated.words[i] == job->sources.words[i])
+                continue;
+            for (unsigned n = 0; n < translated.count; n++)
+                add(&one, translated.words[i]);
+            status = compile(job, &one, assembly);
+            if (status == 0)
+                print_file(assembly, job->sources.words[i]);
+        }
     } else if (status == 0 && any) {
-        status = compile(job, &translated);
+        status = compile(job, &translated, NULL);
     }
     remove_temporary(&made);
-    if (status == 0 && !any && !emit && !job->only_preprocess)
+    if (status == 0 && !any && !emit && !tables && !job->only_preprocess)
         return -1;
     return status;
 }
@@ -440,8 +483,13 @@ int main(int argc, char **argv)
         argv++;
         argc--;
     }
+    if (argc > 1 && strcmp(argv[1], "--frames") == 0) {
+        tables = true;
+        argv++;
+        argc--;
+    }
     if (argc < 2) {
-        if (emit) {
+        if (emit || tables) {
             fputs(usage, stderr);
             return 2;
         }

@@ -118,6 +118,7 @@ struct scope {
     struct scope *inner, *last_inner, *next;
     struct symbol *symbols;
     bool awaits;
+    int first, last;     /* its tokens; 0: not known */
     struct text members; /* as lines of a struct */
     unsigned member_count;
     struct cleanup *cleanups; /* the latest first */
@@ -341,6 +342,12 @@ void lower_cleanups(struct scope *of);
 unsigned point_count(void);
 extern struct text point_table;
 const char *await_status_of(const struct node *node);
+
+/* ---- frames.c ---- */
+
+extern bool tables; /* are asked for, behind each function */
+void print_questions(struct text *out);
+void print_answers(const char *assembly, const char *file);
 
 /* ---- step.c ---- */
 

@@ -49,6 +49,7 @@ struct scope *open_scope(void)
 {
     struct scope *inner = take(sizeof *inner);
     inner->up = scope;
+    inner->first = inner->last = at;
     if (scope != NULL) {
         if (scope->last_inner != NULL)
             scope->last_inner->next = inner;
@@ -62,6 +63,7 @@ struct scope *open_scope(void)
 
 void close_scope(void)
 {
+    scope->last = at - 1;
     scope = scope->up;
 }
 

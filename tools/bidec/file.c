@@ -216,6 +216,8 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
                 refuse(p->first, "a parameter of a function that is defined has a name");
         }
         f->body = parse_block(f->scope);
+        f->scope->first = f->body->first;
+        f->scope->last = at - 1;
         print_function(out);
         f->defined = f->has_body = true;
     } else {

@@ -707,4 +707,6 @@ void print_function(struct text *out)
     print_init(out);
     print_step(&step, count, &statements);
     text_add(out, step.at, step.length);
+    if (tables)
+        print_questions(out);
 }

@@ -392,6 +392,8 @@ static const char *lower_await(struct node *node)
 {
     struct node *of = bare(node->a);
     struct scope *slot = leaf(whole);
+    slot->first = node->first;
+    slot->last = node->end - 1;
     const char *awaiter = awaiter_of(of, slot);
     struct function *f = called(of);
     unsigned point = ++points;
@@ -500,7 +502,7 @@ static const char *lower_block_value(struct node *node)
         lower_statement(s);
     if (value != NULL) {
         whole = leaf(node->a->scope);
-        whole_first = last->first;
+        whole_first = whole->first = whole->last = last->first;
         const char *text = lower(last->a);
         place(last->first);
         text_print(body, "%s = %s;", value, text);
@@ -716,5 +718,6 @@ void begin_expression(struct node *node)
     if (node == NULL || !node->awaits)
         return;
     whole = leaf(node->scope);
-    whole_first = node->first;
+    whole_first = whole->first = node->first;
+    whole->last = node->end - 1;
 }

@@ -1,0 +1,106 @@
+/*
+ * Tables of frames: where each member lies, how large it is, and on which lines it lives.
+ *
+ * The compiler knows sizes and offsets. It is asked for them by statements of asm that have them as
+ * constants, and the text that it generates is read; nothing is assembled.
+ */
+#include "bidec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool tables;
+
+static const char *tag(void)
+{
+    return print("struct async_%s%s", function->name, function->size != NULL ? "_frame" : "");
+}
+
+static void ask(struct text *out, const char *member, unsigned depth, const char *lines)
+{
+    text_print(out,
+               "__asm__ volatile(\"\\n#bide member %%c0 %%c1 %u %s %s\" :: "
+               "\"i\"(__builtin_offsetof(%s, %s)), \"i\"(sizeof ((%s *)0)->%s));\n",
+               depth, member, lines, tag(), member, tag(), member);
+}
+
+static const char *lines_of(const struct scope *of)
+{
+    if (of->first == 0)
+        return "";
+    unsigned first = tokens[of->first].line, last = tokens[of->last].line;
+    return first == last ? print("line %u", first) : print("lines %u to %u", first, last);
+}
+
+/* The names that stand last in the lines of a struct; bit-fields have no place of their own. */
+static void ask_for_lines(struct text *out, const struct scope *in, unsigned depth)
+{
+    const char *line = in->members.at;
+    for (const char *end; line != NULL && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        const char *last = end - 1, *name;
+        for (name = last; name > line && name[-1] != ' '; name--)
+            ;
+        if (strncmp(line, "unsigned bide_armed_", 20) != 0)
+            ask(out, print("%.*s", (int)(last - name), name), depth, lines_of(in));
+    }
+}
+
+static void ask_for_symbols(struct text *out, const struct scope *in, const struct symbol *symbol,
+                            unsigned depth)
+{
+    if (symbol == NULL)
+        return;
+    ask_for_symbols(out, in, symbol->next, depth);
+    bool is_parameter = symbol->declarator != NULL && symbol->declarator->is_parameter;
+    if (symbol->in_frame && (!symbol->is_local || symbol->is_saved || is_parameter))
+        ask(out, symbol->member, depth, is_parameter ? "parameter" : lines_of(in));
+}
+
+static void ask_for_scope(struct text *out, const struct scope *in, unsigned depth)
+{
+    ask_for_symbols(out, in, in->symbols, depth);
+    ask_for_lines(out, in, depth);
+    for (const struct scope *inner = in->inner; inner != NULL; inner = inner->next)
+        ask_for_scope(out, inner, depth + 1);
+}
+
+void print_questions(struct text *out)
+{
+    const struct token *t = &tokens[function->name_token];
+    text_print(out,
+               "static void async_%s_table(void) __attribute__((__used__));\n"
+               "static void async_%s_table(void)\n{\n"
+               "__asm__ volatile(\"\\n#bide frame %%c0 %%c1 %s %u\" :: \"i\"(sizeof(%s)), "
+               "\"i\"(_Alignof(%s)));\n",
+               function->name, function->name, function->name, t->line, tag(), tag());
+    ask(out, "task", 0, "the header");
+    if (function->is_created) {
+        ask(out, "bide_allocator", 0, "its own");
+        if (!function->returns_nothing)
+            ask(out, "bide_result_to", 0, "the awaiting frame's");
+    }
+    if (!function->returns_nothing)
+        ask(out, "result", 0, "at the end, over all that follows");
+    ask_for_scope(out, function->scope, 0);
+    text_print(out, "}\n");
+}
+
+/* Prints what the compiler has answered. */
+void print_answers(const char *assembly, const char *file)
+{
+    for (const char *p = assembly; (p = strstr(p, "#bide ")) != NULL; p++) {
+        unsigned long a, b;
+        unsigned depth, line;
+        char name[256];
+        int length = 0;
+        if (sscanf(p, "#bide frame %lu %lu %255s %u", &a, &b, name, &line) == 4) {
+            printf("%s:%u: %s: %lu bytes, aligned to %lu\n  offset    size\n", file, line, name, a,
+                   b);
+        } else if (sscanf(p, "#bide member %lu %lu %u %255s %n", &a, &b, &depth, name, &length) >=
+                   4) {
+            const char *rest = p + length;
+            printf("%8lu %7lu  %*s%-*s %.*s\n", a, b, (int)depth * 2, "",
+                   depth < 12 ? 30 - (int)depth * 2 : 6, name, (int)strcspn(rest, "\n"), rest);
+        }
+    }
+}

@@ -26,7 +26,13 @@
  *   value is the status, or the count of bytes where the operation has one (bide_recv);
  * - all(...), any(...) or all_ready(...) of such calls, as bide_when_all of when.h; its value is the
  *   status;
+ * - select_any(&which, ...) of such operations, as bide_select_any of select.h; its value is the
+ *   status, and `which` the index of the one that was had;
  * - any expression of type bide_awaiter *; its value is the status.
+ *
+ * An async_generator(type) function hands out values by `yield value;`, and a loop of another takes
+ * them: `async_for (type value, generator(...)) statement`. spawn(scope, call) begins an async
+ * function in a bide_scope; its value is 0 or -ENOMEM.
  *
  * docs/async.md has the language; `bidec --help` says how to compile it. A file that is compiled
  * without bidec does not assemble, and says why. With BIDE_SYNCHRONOUS defined async and await are
@@ -38,21 +44,33 @@
 #ifndef BIDE_ASYNC_H
 #define BIDE_ASYNC_H
 
+#include "bide/async_generator.h"
 #include "bide/create.h"
+#include "bide/scope.h"
+#include "bide/select.h"
+#include "bide/sleep.h"
 #include "bide/task.h"
 #include "bide/when.h"
+#if !defined BIDE_SYNCHRONOUS
+#include "bide/detail/async_macros.h"
+#endif
 
 #if defined BIDE_SYNCHRONOUS
 #define async
 #define async_created
 #define async_sized(size)
 #define await
+/* No yield, async_for and spawn: a plain function cannot stop in the middle. */
 #elif !defined __BIDEC__
 /* For editors, which read this and generate nothing. */
 #define async
 #define async_created
 #define async_sized(size)
+#define async_generator(type)
+#define async_for(variable, ...) for (variable = {0}; (void)(__VA_ARGS__), 1;)
 #define await
+#define yield              (void)
+#define spawn(scope, call) ((void)(scope), (void)(call), 0)
 __asm__(".error \"a file that includes bide/async.h is compiled by bidec: bidec cc ...\"");
 #endif
 
@@ -133,6 +151,47 @@ BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
     *budget = bide_async_budget_take_();
     bide_frame_runs_(frame);
     return false;
+}
+
+/* What spawn() makes, in front of the frame; it is freed where its branch ends. */
+typedef struct bide_async_spawned_ {
+    bide_branch branch;
+    bide_allocator *allocator;
+    size_t size;
+} bide_async_spawned_;
+
+BIDE_INLINE void *bide_async_spawned_new_(bide_allocator *allocator, size_t size)
+{
+    bide_async_spawned_ *spawned = (bide_async_spawned_ *)allocator->allocate(allocator, size);
+    if (spawned != NULL) {
+        spawned->allocator = allocator;
+        spawned->size = size;
+    }
+    return spawned;
+}
+
+BIDE_INLINE void bide_async_spawned_free_(bide_branch *branch)
+{
+    bide_async_spawned_ *spawned = (bide_async_spawned_ *)(void *)branch;
+    spawned->allocator->deallocate(spawned->allocator, spawned, spawned->size);
+}
+
+/* Returns what spawn() does. */
+BIDE_INLINE int bide_async_spawn_(bide_scope *scope, void *spawned, bide_awaiter *awaiter)
+{
+    if (spawned == NULL)
+        return -ENOMEM;
+    bide_scope_spawn_in(scope, &((bide_async_spawned_ *)spawned)->branch, &scope->context, awaiter,
+                        bide_async_spawned_free_);
+    return 0;
+}
+
+/* The numbers by which a select of the frame draws, begun by its clock. */
+BIDE_INLINE uint64_t *bide_async_random_(uint64_t *random, const bide_frame *frame)
+{
+    if (*random == 0)
+        *random = bide_now(frame->context) | 1;
+    return random;
 }
 
 /* With what a frame ends, by its result: an error of the system, or 0. */

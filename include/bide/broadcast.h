@@ -443,7 +443,9 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
  * Suspends: if there is none yet. Cancel-safe: yes. Progress: lock-free, except for the system call
  * of a heavy fence (fence.h) if nobody has waited for some time.
  */
-#define bide_broadcast_receive(waiter, subscriber_, to)                               \
+#define bide_broadcast_receive(waiter, subscriber_, to) \
+    BIDE_BROADCAST_RECEIVE_(waiter, subscriber_, to)
+#define BIDE_BROADCAST_RECEIVE_(waiter, subscriber_, to)                              \
     bide_broadcast_receive_((waiter), &(subscriber_)->cursor, &(subscriber_)->missed, \
                             BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),             \
                             BIDE_BROADCAST_SIZE_(subscriber_))

@@ -216,7 +216,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * Cancel-safe: yes, the element was not sent. Progress: lock-free for each call, as mpmc_ring.h
  * says.
  */
-#define bide_channel_send(waiter, channel_, from)                                                 \
+#define bide_channel_send(waiter, channel_, from) BIDE_CHANNEL_SEND_(waiter, channel_, from)
+#define BIDE_CHANNEL_SEND_(waiter, channel_, from)                                                \
     bide_channel_send_((waiter), &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), \
                        BIDE_CHANNEL_SIZE_(channel_))
 
@@ -227,7 +228,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * Threads: any. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends: if it is
  * empty. Cancel-safe: yes, no element was taken. Progress: as bide_channel_send.
  */
-#define bide_channel_receive(waiter, channel_, to)                                                 \
+#define bide_channel_receive(waiter, channel_, to) BIDE_CHANNEL_RECEIVE_(waiter, channel_, to)
+#define BIDE_CHANNEL_RECEIVE_(waiter, channel_, to)                                                \
     bide_channel_receive_((waiter), &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
                           BIDE_CHANNEL_SIZE_(channel_))
 

@@ -111,13 +111,14 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
  * -ECANCELED, -ETIMEDOUT. Suspends: unless it is closed or asked to stop already. Cancel-safe: yes.
  * Progress: lock-free, except for the mutex.
  */
+#define bide_condition_wait(waiter, condition, lock) BIDE_CONDITION_WAIT_(waiter, condition, lock)
 #if BIDE_DEBUG
-#define bide_condition_wait(waiter, condition, lock) \
-    bide_condition_wait_checked_(                    \
-        (waiter), (condition), (lock),               \
+#define BIDE_CONDITION_WAIT_(waiter, condition, lock) \
+    bide_condition_wait_checked_(                     \
+        (waiter), (condition), (lock),                \
         BIDE_MISUSE_("a condition is waited for without its mutex", #lock))
 #else
-#define bide_condition_wait(waiter, condition, lock) \
+#define BIDE_CONDITION_WAIT_(waiter, condition, lock) \
     bide_condition_wait_((waiter), (condition), (lock))
 #endif
 

@@ -124,8 +124,9 @@ BIDE_INLINE bide_awaiter *bide_latch_arrive_and_wait_(bide_latch_waiter *waiter,
  * Threads: any. Errors: as bide_latch_wait. Suspends: if it is neither zero nor closed.
  * Cancel-safe: no, it has been counted down. Progress: as bide_latch_count_down_many.
  */
-#define bide_latch_arrive_and_wait(waiter, latch) \
-    bide_latch_arrive_and_wait_(waiter, latch,    \
+#define bide_latch_arrive_and_wait(waiter, latch) BIDE_LATCH_ARRIVE_AND_WAIT_(waiter, latch)
+#define BIDE_LATCH_ARRIVE_AND_WAIT_(waiter, latch) \
+    bide_latch_arrive_and_wait_(waiter, latch,     \
                                 BIDE_MISUSE_("a latch is counted down below zero", #latch))
 
 /*

@@ -222,7 +222,8 @@ BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bid
  * received already), -ECANCELED, -ETIMEDOUT. Suspends: if nothing was sent yet. Cancel-safe: yes.
  * Progress: wait-free.
  */
-#define bide_oneshot_receive(waiter, oneshot, to)                         \
+#define bide_oneshot_receive(waiter, oneshot, to) BIDE_ONESHOT_RECEIVE_(waiter, oneshot, to)
+#define BIDE_ONESHOT_RECEIVE_(waiter, oneshot, to)                        \
     bide_oneshot_receive_((waiter), &(oneshot)->state, &(oneshot)->value, \
                           BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
 

@@ -233,7 +233,9 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
  * or it is closed. Cancel-safe: yes, the element was not received. Progress: lock-free; a claimed
  * send waits for the receiver's copy.
  */
-#define bide_rendezvous_send(sender, rendezvous_, from)         \
+#define bide_rendezvous_send(sender, rendezvous_, from) \
+    BIDE_RENDEZVOUS_SEND_(sender, rendezvous_, from)
+#define BIDE_RENDEZVOUS_SEND_(sender, rendezvous_, from)        \
     bide_rendezvous_send_((sender), &(rendezvous_)->rendezvous, \
                           BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (from)))
 
@@ -243,7 +245,9 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if nothing is offered.
  * Cancel-safe: yes, no element was taken. Progress: lock-free.
  */
-#define bide_rendezvous_receive(receiver, rendezvous_, to)           \
+#define bide_rendezvous_receive(receiver, rendezvous_, to) \
+    BIDE_RENDEZVOUS_RECEIVE_(receiver, rendezvous_, to)
+#define BIDE_RENDEZVOUS_RECEIVE_(receiver, rendezvous_, to)          \
     bide_rendezvous_receive_((receiver), &(rendezvous_)->rendezvous, \
                              BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)))
 

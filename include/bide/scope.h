@@ -92,6 +92,15 @@ BIDE_INLINE void bide_scope_stop(bide_scope *scope)
 BIDE_MUST_AWAIT
 bide_awaiter *bide_scope_join(bide_scope *scope);
 
+/*
+ * Destroys what still runs in the scope, newest first, as bide_destroy does, and closes it; if it was
+ * joined, or its owner was destroyed while it joined, this does nothing. For the owner's `finally`:
+ * so an owner that is destroyed, or returns early, leaves nothing behind. What is destroyed must not
+ * run meanwhile: the rules of bide_destroy.
+ * Threads: the owner's. Suspends: never. Progress: as bide_destroy, for each.
+ */
+void bide_scope_destroy(bide_scope *scope);
+
 BIDE_EXTERN_C_END
 
 #endif

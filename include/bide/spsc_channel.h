@@ -205,7 +205,9 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * Threads: the sender's. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is full.
  * Cancel-safe: yes, the element was not sent. Progress: wait-free, if it need not wait.
  */
-#define bide_spsc_channel_send(waiter, channel_, from)                      \
+#define bide_spsc_channel_send(waiter, channel_, from) \
+    BIDE_SPSC_CHANNEL_SEND_(waiter, channel_, from)
+#define BIDE_SPSC_CHANNEL_SEND_(waiter, channel_, from)                     \
     bide_spsc_channel_send_((waiter), &(channel_)->channel,                 \
                             BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), \
                             BIDE_SPSC_CHANNEL_SIZE_(channel_))
@@ -217,7 +219,9 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * Threads: the receiver's. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends:
  * if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free, if it need not wait.
  */
-#define bide_spsc_channel_receive(waiter, channel_, to)                      \
+#define bide_spsc_channel_receive(waiter, channel_, to) \
+    BIDE_SPSC_CHANNEL_RECEIVE_(waiter, channel_, to)
+#define BIDE_SPSC_CHANNEL_RECEIVE_(waiter, channel_, to)                     \
     bide_spsc_channel_receive_((waiter), &(channel_)->channel,               \
                                BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
                                BIDE_SPSC_CHANNEL_SIZE_(channel_))

@@ -155,7 +155,9 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
  * Threads: any. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends: if it is
  * empty. Cancel-safe: yes, no element was taken. Progress: lock-free.
  */
-#define bide_unbounded_channel_receive(waiter, channel_, seat, to)          \
+#define bide_unbounded_channel_receive(waiter, channel_, seat, to) \
+    BIDE_UNBOUNDED_CHANNEL_RECEIVE_(waiter, channel_, seat, to)
+#define BIDE_UNBOUNDED_CHANNEL_RECEIVE_(waiter, channel_, seat, to)         \
     bide_unbounded_channel_receive_((waiter), &(channel_)->channel, (seat), \
                                     BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)))
 

@@ -342,7 +342,8 @@ BIDE_INLINE bide_awaiter *bide_watch_receive_(bide_watch_waiter *waiter,
  * -ETIMEDOUT. Suspends: if there is nothing new. Cancel-safe: yes. Progress: lock-free, except for
  * the system call of a heavy fence (fence.h) if nobody has waited for some time.
  */
-#define bide_watch_receive(waiter, receiver_, to)                                               \
+#define bide_watch_receive(waiter, receiver_, to) BIDE_WATCH_RECEIVE_(waiter, receiver_, to)
+#define BIDE_WATCH_RECEIVE_(waiter, receiver_, to)                                              \
     bide_watch_receive_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                         BIDE_WATCH_SIZE_(receiver_))
 

@@ -9,6 +9,7 @@
 #include "bide/coroutine.h"
 #include "bide/errors.h"
 #include "bide/extend/wrapper.h"
+#include "bide/handle.h"
 
 void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
 {
@@ -71,6 +72,7 @@ static int join_resume(bide_awaiter *awaiter)
     if (scope->owner != NULL)
         bide_open_scopes_remove_(scope);
     scope->owner = NULL;
+    scope->group.joined = NULL; /* no branch is left to read it */
     /* relaxed: branch.h, 2. */
     return -(int)bide_atomic_load(&scope->group.decided, relaxed);
 }
@@ -99,4 +101,14 @@ bide_awaiter *bide_scope_join(bide_scope *scope)
     };
     scope->awaiter.ops = &ops.ops;
     return &scope->awaiter;
+}
+
+void bide_scope_destroy(bide_scope *scope)
+{
+    bide_frame *branch;
+    if (scope->group.joined == NULL)
+        return;
+    while ((branch = join_coroutine(&scope->awaiter)) != NULL)
+        bide_destroy(branch);
+    join_give_back(&scope->awaiter);
 }

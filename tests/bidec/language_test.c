@@ -49,6 +49,7 @@ static int noted(int value)
 #define RUN(name, ...)                                              \
     ({                                                              \
         static struct async_##name frame;                           \
+        memset(&frame, 0xd5, sizeof frame);                         \
         set_gate(false);                                            \
         journal[0] = 0;                                             \
         run_to_end(&frame.task, async_##name(&frame, __VA_ARGS__)); \
@@ -61,7 +62,7 @@ static void run_to_end(bide_task *task, bide_awaiter *awaiter)
 {
     waits = 0;
     bide_await_later(awaiter);
-    task->frame.context = &bide_default_context;
+    bide_frame_init_in(&task->frame, bide_frame_point(&task->frame), &bide_default_context);
     bide_resume(&task->frame);
     while (!bide_done(&task->frame)) {
         waits++;
@@ -359,6 +360,24 @@ async int in_given_room(int n)
     return waited + room[5];
 }
 
+/* A pointer that is used last where a block in its expression awaits. */
+async int through_pointers(int value)
+{
+    int first = 1, second = 2, *to_first = &first, **to_to_first;
+    int *to_second = &second;
+    to_to_first = &to_first;
+    *to_second = ({
+        await later(value);
+        value + 1;
+    });
+    **to_to_first += ({
+        int *inner = &second;
+        *inner += await later(1);
+        value;
+    });
+    return first * 100 + second;
+}
+
 /* ---- What is deferred ---- */
 
 static void put_away(int *value)
@@ -409,6 +428,12 @@ static void test_expressions(void **state)
     assert_int_equal(RUN(expressions, 9), 9);
     printf("# %u waits\n", waits);
     assert_true(waits > 30);
+}
+
+static void test_blocks_in_expressions(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN(through_pointers, 5), 607);
 }
 
 static void test_statements(void **state)
@@ -500,8 +525,9 @@ static bool run_to_wait(struct async_deferring *frame, unsigned n, const bide_co
 {
     set_gate(false);
     journal[0] = 0;
+    memset(frame, 0xd5, sizeof *frame);
     bide_await_later(async_deferring(frame, 0));
-    frame->task.frame.context = context;
+    bide_frame_init_in(&frame->task.frame, bide_frame_point(&frame->task.frame), context);
     bide_resume(&frame->task.frame);
     for (; n > 0 && !bide_done(&frame->task.frame); n--) {
         bide_auto_event_set(&gate);
@@ -549,6 +575,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expressions),
+        cmocka_unit_test(test_blocks_in_expressions),
         cmocka_unit_test(test_statements),
         cmocka_unit_test(test_declarations),
         cmocka_unit_test(test_results),

@@ -236,6 +236,66 @@ static void what_runs_in_a_scope_may_begin_more_and_free_itself(void **state)
     assert_int_equal(self.freed, 100);
 }
 
+/* Joins its scope, or returns at once, and in any case leaves nothing in it. */
+struct careful {
+    bide_task task;
+    bide_scope scope;
+    bide_branch branches[PARTS];
+    struct part parts[PARTS];
+    bide_event events[PARTS];
+    bide_event go;
+    bide_event_waiter wait;
+    bool joins;
+    int i;
+};
+
+bide_coroutine(careful_body)
+{
+    bide_begin(careful_body, struct careful * self);
+    bide_scope_init(&self->scope, bide_this_frame());
+    for (self->i = 0; self->i < PARTS; self->i++)
+        bide_scope_spawn(&self->scope, &self->branches[self->i],
+                         part(&self->parts[self->i], &self->events[self->i], 0));
+    bide_await(bide_event_wait(&self->wait, &self->go));
+    if (self->joins)
+        bide_try(bide_scope_join(&self->scope));
+    bide_finally();
+    bide_scope_destroy(&self->scope);
+    bide_end();
+}
+
+/* Of its parts `ended` end before; then it goes on or not, joins or not, and may be destroyed. */
+static void what_is_left_in_a_scope_is_destroyed(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 32; way++) {
+        unsigned ended = way & 3;
+        bool goes_on = way & 4, joins = way & 8, destroyed = way & 16;
+        struct careful self = {.joins = joins};
+        bide_event_init(&self.go, false);
+        for (int i = 0; i < PARTS; i++)
+            bide_event_init(&self.events[i], false);
+        bide_start(&self.task.frame, &careful_body, &bide_default_context);
+        bide_resume(&self.task.frame);
+        for (unsigned i = 0; i < ended; i++)
+            bide_event_set(&self.events[i]);
+        if (goes_on)
+            bide_event_set(&self.go);
+        if (destroyed || !goes_on)
+            bide_destroy(&self.task.frame);
+        else if (joins)
+            for (unsigned i = ended; i < PARTS; i++)
+                bide_event_set(&self.events[i]);
+        assert_true(bide_done(&self.task.frame));
+        bool all_end = goes_on && joins && !destroyed;
+        for (unsigned i = 0; i < PARTS; i++) {
+            assert_true(self.parts[i].finally);
+            assert_int_equal(self.branches[i].status, i < ended || all_end ? 0 : -ECANCELED);
+            bide_event_set(&self.events[i]); /* nobody waits there */
+        }
+    }
+}
+
 #if TESTING_HOSTED
 struct forgetful {
     bide_task task;
@@ -351,6 +411,7 @@ int main(void)
         cmocka_unit_test(what_asks_the_owner_asks_all_of_them),
         cmocka_unit_test(destroyed_while_it_joins_all_of_them_are_destroyed),
         cmocka_unit_test(what_runs_in_a_scope_may_begin_more_and_free_itself),
+        cmocka_unit_test(what_is_left_in_a_scope_is_destroyed),
 #if TESTING_HOSTED
         cmocka_unit_test(a_scope_that_is_dropped_is_caught),
         cmocka_unit_test(among_many_open_scopes_only_one_that_is_dropped_is_caught),

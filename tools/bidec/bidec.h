@@ -156,6 +156,7 @@ enum node_kind {
     E_ASSIGN,
     E_COMMA,
     E_AWAIT,
+    E_SPAWN,
     E_BLOCK,       /* ({ ... }) */
     E_INITIALISER, /* {list} */
     E_ELEMENT,     /* designators, then a */
@@ -174,6 +175,8 @@ enum node_kind {
     S_CONTINUE,
     S_RETURN,
     S_DEFER,
+    S_YIELD,
+    S_EACH,   /* async_for (declarators, a, b) d */
     S_COPIED, /* asm, pragmas, an empty statement: nothing in it is looked at */
 };
 
@@ -192,15 +195,16 @@ struct node {
     unsigned number;            /* of that label, or of what is awaited */
     struct node *around;        /* of break and continue: the loop or switch */
     struct node *previous_loop; /* of a loop: of those of the function */
-    const char *member;         /* of a literal that is kept in the frame */
+    const char *member;         /* of a literal that is kept in the frame, or of what is awaited */
 };
 
 struct specifiers {
     int first, end;
     bool is_typedef, is_static, is_extern, is_const, is_automatic, is_async, is_struct;
     bool has_body;
-    bool is_created;    /* async_created */
-    int size, size_end; /* of async_sized(...): what stands in the parentheses, else 0 */
+    bool is_created;      /* async_created */
+    int size, size_end;   /* of async_sized(...): what stands in the parentheses, else 0 */
+    int value, value_end; /* of async_generator(...), so too */
 };
 
 /* A struct, union or enum that is defined in a body, or a type that is given a name there. */
@@ -249,8 +253,10 @@ struct function {
     bool size_declared;
     bool is_static;
     bool returns_nothing;
+    bool draws;          /* it has a select */
     bool returns_struct; /* or what may be one: it may have members that are const */
     const char *result;  /* its type, as text */
+    const char *value;   /* of a generator: the type of what it yields, else NULL */
     int name_token;
     int open, close; /* of the parameters */
     int specifiers_first, specifiers_end, stars_end;
@@ -309,6 +315,7 @@ struct node *parse_expression(void);
 struct node *parse_assignment(void);
 struct node *parse_condition(void);
 struct node *parse_initialiser(void);
+void awaits_here(void); /* what is declared around is kept in the frame */
 struct node *parse_statement(void);
 extern struct node *last_loop; /* of the function, and the others behind it */
 struct node *parse_block(struct scope *its_scope);
@@ -327,6 +334,7 @@ const char *open_bound(const struct node *initialiser); /* the length that brace
 const char *type_of_literal(const struct node *node);
 const char *plain_specifiers(const struct specifiers *specifiers, bool drop_const);
 const char *member_declaration(const struct declarator *d, const char *name);
+const char *header(void); /* of the frame, as a member */
 void print_frame(struct text *out);
 extern struct text outer; /* what stands before the struct: types and probes */
 
@@ -342,6 +350,10 @@ void lower_cleanups(struct scope *of);
 unsigned point_count(void);
 extern struct text point_table;
 const char *await_status_of(const struct node *node);
+const char *lower_generator(struct node *node, struct scope *slot);
+void lower_next(struct node *node, const char *awaiter);
+void lower_yield(struct node *node);
+struct function *called(const struct node *node); /* by this expression, or NULL */
 
 /* ---- frames.c ---- */
 

@@ -343,6 +343,11 @@ struct specifiers *parse_specifiers(void)
         } else if (function == NULL && !has_type && is(at, "async_created")) {
             s->is_async = s->is_created = true;
             at++;
+        } else if (function == NULL && !has_type && is(at, "async_generator") && is(at + 1, "(")) {
+            s->is_async = true;
+            s->value = at + 2;
+            s->value_end = closing(at + 1);
+            at = s->value_end + 1;
         } else if (function == NULL && !has_type && is(at, "async_sized") && is(at + 1, "(")) {
             s->is_async = true;
             s->size = at + 2;

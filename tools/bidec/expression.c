@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* An await stands here: what is declared around it is kept in the frame. */
-static void awaits_here(void)
+void awaits_here(void)
 {
     for (struct scope *s = scope; s != NULL; s = s->up)
         s->awaits = true;
@@ -242,6 +242,13 @@ static struct node *parse_postfix(struct node *node)
                     break;
             }
             expect(")");
+            if (node->kind == E_TOKENS && is(node->first, "spawn") &&
+                tokens[node->first].symbol == NULL && find_function("spawn", 5) == NULL) {
+                next->kind = E_SPAWN;
+                awaits_here();
+                next->awaits = true;
+                mark(next->first)->replaced = next;
+            }
         } else if (is(at, "[")) {
             next = new_node(E_INDEX, node->first);
             at++;

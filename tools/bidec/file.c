@@ -180,8 +180,12 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     f->is_created |= specifiers->is_created;
     if (specifiers->size != 0)
         f->size = outside(specifiers->size, specifiers->size_end);
+    if (specifiers->value != 0)
+        f->value = outside(specifiers->value, specifiers->value_end);
     if (f->size != NULL && f->is_created)
         refuse(name, "a frame that is created needs no size");
+    if (f->value != NULL && f->is_created)
+        refuse(name, "the frame of a generator is not created: it is where its values are taken");
     f->is_static |= specifiers->is_static;
     f->name_token = name;
     for (int i = d->first; i < name; i++) {

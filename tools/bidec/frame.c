@@ -24,6 +24,8 @@ const char *member_name(const char *wanted)
         taken.count = 0;
         taken.name[taken.count++] = "task";
         taken.name[taken.count++] = "result";
+        taken.name[taken.count++] = "generator";
+        taken.name[taken.count++] = "value";
         function->scope->member_count = 1;
     }
     const char *name = wanted;
@@ -191,7 +193,7 @@ const char *plain_specifiers(const struct specifiers *specifiers, bool drop_cons
             skip |= is(i, storage[n]);
         if (drop_const && (is(i, "const") || is(i, "__const") || is(i, "__const__")))
             skip = true;
-        if (is(i, "async_sized"))
+        if (is(i, "async_sized") || is(i, "async_generator"))
             i = closing(i + 1);
         if (skip || is(i, ")"))
             continue;
@@ -628,10 +630,17 @@ static void print_scope(struct text *out, const struct scope *in)
         text_print(out, "};\n");
 }
 
+const char *header(void)
+{
+    return function->value != NULL ? "bide_async_generator generator" : "bide_task task";
+}
+
 void print_frame(struct text *out)
 {
-    text_print(out, "struct async_%s%s {\nbide_task task;\n", function->name,
-               function->size != NULL ? "_frame" : "");
+    text_print(out, "struct async_%s%s {\n%s;\n", function->name,
+               function->size != NULL ? "_frame" : "", header());
+    if (function->value != NULL)
+        text_print(out, "__typeof__(%s) value;\n", function->value);
     if (function->is_created)
         text_print(out, "bide_allocator *bide_allocator;\n");
     if (function->is_created && !function->returns_nothing)

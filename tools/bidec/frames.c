@@ -73,7 +73,9 @@ void print_questions(struct text *out)
                "__asm__ volatile(\"\\n#bide frame %%c0 %%c1 %s %u\" :: \"i\"(sizeof(%s)), "
                "\"i\"(_Alignof(%s)));\n",
                function->name, function->name, function->name, t->line, tag(), tag());
-    ask(out, "task", 0, "the header");
+    ask(out, function->value != NULL ? "generator" : "task", 0, "the header");
+    if (function->value != NULL)
+        ask(out, "value", 0, "the newest that was yielded");
     if (function->is_created) {
         ask(out, "bide_allocator", 0, "its own");
         if (!function->returns_nothing)

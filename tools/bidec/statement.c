@@ -90,6 +90,50 @@ static struct node *parse_for(void)
     return finish(node);
 }
 
+/* async_for (declaration, generator, place of its status) statement */
+static struct node *parse_each(void)
+{
+    struct node *node = new_node(S_EACH, at++);
+    expect("(");
+    node->scope = open_scope();
+    awaits_here();
+    struct specifiers *specifiers = parse_specifiers();
+    struct declarator *d = parse_declarator(specifiers);
+    if (specifiers->first == specifiers->end || d->name == 0 || specifiers->is_typedef ||
+        specifiers->is_static || specifiers->is_extern || specifiers->is_automatic)
+        refuse(node->first, "async_for begins with the declaration of a variable and its type: "
+                            "async_for (int value, generator())");
+    if (d->is_array || d->is_function || d->cleanup != 0)
+        refuse(d->name, "the variable of async_for takes what is yielded: a number, a pointer or a "
+                        "struct, without a cleanup function");
+    expect(",");
+    node->a = parse_assignment();
+    if (accept(","))
+        node->b = parse_assignment();
+    if (node->b != NULL && node->b->awaits)
+        refuse(node->b->first, "an await cannot stand in the place of a status");
+    expect(")");
+    d->symbol = declare(VARIABLE, d->name, d);
+    node->declarators = d;
+    node->specifiers = specifiers;
+    node->d = parse_inner(node, true);
+    close_scope();
+    node->awaits = true;
+    return finish(node);
+}
+
+static struct node *parse_yield(void)
+{
+    struct node *node = new_node(S_YIELD, at++);
+    if (function->value == NULL)
+        refuse(node->first, "only an async_generator yields");
+    awaits_here();
+    node->a = parse_expression();
+    expect(";");
+    node->awaits = true;
+    return finish(node);
+}
+
 static struct node *parse_if(void)
 {
     struct node *node = new_node(S_IF, at++);
@@ -175,8 +219,7 @@ static struct node *parse_asm(void)
 static struct node *parse_defer(void)
 {
     struct node *node = new_node(S_DEFER, at++);
-    for (struct scope *s = scope; s != NULL; s = s->up)
-        s->awaits = true;
+    awaits_here();
     struct node *outer_loop = loop, *outer_breakable = breakable;
     loop = breakable = NULL;
     deferred++;
@@ -264,6 +307,10 @@ struct node *parse_statement(void)
     }
     if (is(at, "defer") && find_symbol(at) == NULL)
         return parse_defer();
+    if (is(at, "yield") && find_symbol(at) == NULL && !is(at + 1, "="))
+        return parse_yield();
+    if (is(at, "async_for") && is(at + 1, "("))
+        return parse_each();
     if (is(at, "_Static_assert") || (is_type_start(at) && !is(at, "__extension__")) ||
         (is(at, "__extension__") && is_type_start(at + 1)))
         return parse_declaration();

@@ -53,6 +53,12 @@ static void find_cleanups(struct node *node)
         add_cleanup(node->scope, node->first)->statement = node->a;
         return;
     }
+    if (node->kind == S_EACH) {
+        node->member = member_name(print("next_%u", ++serial));
+        add_member(node->scope, print("bide_async_generator_next_operation %s;", node->member));
+        add_cleanup(node->scope, node->first)->text =
+            print("bide_async_generator_end(bide_self->%s.generator)", node->member);
+    }
     if (node->kind == S_DECLARATION) {
         for (struct declarator *d = node->declarators; d != NULL; d = d->next) {
             find_cleanups(d->initialiser);
@@ -247,6 +253,21 @@ static const char *lower_whole(struct node *node)
     return lower(node);
 }
 
+/* Its first value, which is no braces. */
+static void initialise(const struct declarator *d, const char *value)
+{
+    const char *member = d->symbol->member;
+    if (d->symbol->is_local)
+        text_print(body, "%s = %s;", member, value);
+    else if (d->specifiers->is_struct && !d->is_pointer)
+        text_print(body,
+                   "__builtin_memcpy((void *)&bide_self->%s, &(struct { "
+                   "__typeof__(bide_self->%s) value; }){%s}, sizeof bide_self->%s);",
+                   member, member, value, member);
+    else
+        text_print(body, "bide_self->%s = %s;", member, value);
+}
+
 static void lower_initialiser(struct declarator *d)
 {
     const char *member = d->symbol->member;
@@ -258,7 +279,7 @@ static void lower_initialiser(struct declarator *d)
         if (braces)
             text_print(body, "%s = (__typeof__(%s))%s;", member, member, value);
         else
-            text_print(body, "%s = %s;", member, value);
+            initialise(d, value);
     } else if (initialiser != NULL) {
         const char *value = lower_whole(initialiser);
         bool braces = initialiser->kind == E_INITIALISER;
@@ -274,14 +295,8 @@ static void lower_initialiser(struct declarator *d)
                        "&(__typeof__(bide_self->%s))%s%s%s, sizeof "
                        "bide_self->%s);",
                        member, member, braces ? "" : "{", value, braces ? "" : "}", member);
-        else if (d->specifiers->is_struct && !d->is_pointer)
-            text_print(
-                body,
-                "__builtin_memcpy((void *)&bide_self->%s, &(struct { __typeof__(bide_self->%s) "
-                "value; }){%s}, sizeof bide_self->%s);",
-                member, member, value, member);
         else
-            text_print(body, "bide_self->%s = %s;", member, value);
+            initialise(d, value);
     }
     struct cleanup *cleanup = cleanup_at(d->symbol->scope, d->name);
     if (cleanup != NULL)
@@ -344,6 +359,37 @@ static void lower_loop(struct node *node)
         lower_cleanups(node->scope);
         text_print(body, "}");
     }
+}
+
+/* The generator is ended, where it has not, by what runs when the loop's scope is left. */
+static void lower_each(struct node *node)
+{
+    const char *next = print("bide_self->%s", node->member);
+    const struct function *f = called(node->a);
+    const char *value = f != NULL && f->value != NULL
+                            ? print("*(__typeof__(%s) *)%s.value", f->value, next)
+                            : print("%s.value", next);
+    text_print(body, "{");
+    print_locals(body, node->scope);
+    begin_expression(node->a);
+    const char *generator = lower_generator(node->a, node->scope);
+    place(node->first);
+    text_print(body, "%s.generator = %s;", next, generator);
+    text_print(body, "bide_self->bide_armed_%u = 1;", cleanup_at(node->scope, node->first)->number);
+    text_print(body, "for (;;) {");
+    lower_next(node, print("bide_async_generator_next(&%s, %s.generator)", next, next));
+    text_print(body, "if (%s.value == 0) {", next);
+    if (node->b != NULL) {
+        place(node->b->first);
+        text_print(body, "%s = bide_status_;", inside(node->b->first, node->b->end));
+    }
+    text_print(body, "break; }");
+    place(node->declarators->name);
+    initialise(node->declarators, value);
+    lower_statement(node->d);
+    text_print(body, "}");
+    lower_cleanups(node->scope);
+    text_print(body, "}");
 }
 
 static void lower_if(struct node *node)
@@ -429,6 +475,12 @@ void lower_statement(struct node *node)
     case S_FOR:
         lower_loop(node);
         break;
+    case S_EACH:
+        lower_each(node);
+        break;
+    case S_YIELD:
+        lower_yield(node);
+        break;
     case S_SWITCH:
         lower_switch(node);
         break;
@@ -466,8 +518,10 @@ static const char *own_parameters(void)
 
 static void print_head(struct text *out)
 {
-    text_print(out, "%sbide_awaiter *async_%s(struct async_%s *bide_self",
-               function->is_static ? "static inline " : "", function->name, function->name);
+    text_print(out, "%s%s *async_%s(struct async_%s *bide_self",
+               function->is_static ? "static inline " : "",
+               function->value != NULL ? "bide_async_generator" : "bide_awaiter", function->name,
+               function->name);
     print_parameters(out);
     text_print(out, ")");
 }
@@ -486,10 +540,11 @@ static void print_created_head(struct text *out)
 static void print_opaque(struct text *out)
 {
     const char *name = function->name;
-    text_print(out, "struct async_%s {\nbide_task task;\n", name);
+    text_print(out, "struct async_%s {\n%s;\n", name, header());
     if (!function->returns_nothing)
         text_print(out, "union {\n%s result;\n", function->result);
-    text_print(out, "unsigned char bide_room[(%s) - sizeof(bide_task)];\n", function->size);
+    text_print(out, "unsigned char bide_room[(%s) - sizeof(%s)];\n", function->size,
+               function->value != NULL ? "bide_async_generator" : "bide_task");
     if (!function->returns_nothing)
         text_print(out, "};\n");
     text_print(out, "} __attribute__((__may_alias__, __aligned__(16)));\n");
@@ -508,9 +563,10 @@ void print_declaration(struct text *out)
     if (function->size != NULL)
         function->size_declared = function->defined = true;
     text_print(out,
-               "extern %s %s(%s) __attribute__((__error__(\"%s is async: await it, or begin it by "
+               "extern %s %s(%s) __attribute__((__error__(\"%s is async: %s, or begin it by "
                "async_%s(frame, ...)\")));\n",
-               function->result, name, own_parameters(), name, name);
+               function->result, name, own_parameters(), name,
+               function->value != NULL ? "take its values by async_for" : "await it", name);
     print_head(out);
     text_print(out, ";\n");
     if (function->is_created) {
@@ -565,8 +621,17 @@ static void print_init(struct text *out)
     if (function->is_created && !function->returns_nothing)
         text_print(out, "    bide_self->bide_result_to = 0;\n");
     print_parameters_kept(out, self);
-    text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start);\n}\n", self,
-               name);
+    for (const struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
+        text_print(out, "    %s->bide_armed_%u = 0;\n", self, c->number);
+    if (function->draws)
+        text_print(out, "    %s->bide_random = 0;\n", self);
+    if (function->value != NULL)
+        text_print(out,
+                   "    return bide_async_generator_init(&%s->generator, &async_%s_start);\n}\n",
+                   self, name);
+    else
+        text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start);\n}\n", self,
+                   name);
     if (!function->is_created)
         return;
     print_created_head(out);
@@ -578,6 +643,10 @@ static void print_init(struct text *out)
     if (!function->returns_nothing)
         text_print(out, "    bide_self->bide_result_to = bide_result_to;\n");
     print_parameters_kept(out, "bide_self");
+    for (const struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
+        text_print(out, "    bide_self->bide_armed_%u = 0;\n", c->number);
+    if (function->draws)
+        text_print(out, "    bide_self->bide_random = 0;\n");
     text_print(out, "    }");
     if (!function->returns_nothing)
         text_print(out, " else {\n    __builtin_memset((void *)bide_result_to, 0, sizeof "
@@ -596,9 +665,10 @@ static void print_constants(struct text *out, unsigned count)
                "static bide_next async_%s_step(bide_frame *bide_frame_, unsigned bide_depth_);\n",
                name);
     text_print(out,
-               "static const bide_coroutine_type *const async_%s_type = &bide_task_type;\n"
+               "static const bide_coroutine_type *const async_%s_type = &%s;\n"
                "static const bide_point async_%s_finished;\n",
-               name, name);
+               name, function->value != NULL ? "bide_async_generator_type" : "bide_task_type",
+               name);
     text_print(out,
                "static const bide_coroutine_code async_%s_code = {async_%s_step, \"%s\", \"%s\", "
                "&async_%s_type, &async_%s_finished};\n",
@@ -633,8 +703,13 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         text_print(out, "    __typeof__(bide_self->result) bide_result_;\n");
     text_print(out, "    ");
     print_locals(out, function->scope);
-    text_print(out, "\n    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
-                    "        goto bide_return_;\n");
+    /* a frame that is destroyed has no result; compilers shall not ask where it comes from */
+    text_print(out,
+               "\n    if (__builtin_expect(bide_depth_ == (~0U), 0)) {\n%s"
+               "        goto bide_return_;\n    }\n",
+               last_cleanup != NULL && !function->returns_nothing
+                   ? "        __builtin_memset((void *)&bide_result_, 0, sizeof bide_result_);\n"
+                   : "");
     if (count != 0) {
         text_print(out, "    switch (bide_frame_point(bide_frame_)->number) {\n");
         for (unsigned i = 1; i <= count; i++)
@@ -695,6 +770,8 @@ void print_function(struct text *out)
         add_member(function->scope, print("unsigned bide_armed_%u : 1;", c->number));
     prepare(function->body);
     lower_block(function->body);
+    if (function->draws)
+        add_member(function->scope, "uint64_t bide_random;");
     unsigned count = point_count();
     print_declaration(out);
     text_add(out, outer.at, outer.length);

@@ -14,6 +14,7 @@ struct text *body;
 
 static struct scope *whole; /* of the whole expression that is taken apart */
 static int whole_first;     /* its first token */
+static int enclosing_first; /* ... and of that whose block is written; 0: of none */
 
 /* ---- Tokens as they are written in the step function ---- */
 
@@ -205,7 +206,7 @@ static const char *lower_braces(struct node *node, bool more)
 
 /* ---- Awaits ---- */
 
-static struct function *called(const struct node *node)
+struct function *called(const struct node *node)
 {
     if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
         tokens[node->a->first].symbol != NULL || node->a->end != node->a->first + 1)
@@ -228,10 +229,10 @@ static struct node *bare(struct node *node)
     return node;
 }
 
-/* all(...), any(...), all_ready(...) */
+/* all(...), any(...), all_ready(...), select_any(...) */
 static const char *group_of(const struct node *node)
 {
-    static const char *const words[] = {"all", "any", "all_ready"};
+    static const char *const words[] = {"all", "any", "all_ready", "select_any"};
     if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
         tokens[node->a->first].symbol != NULL || called(node) != NULL)
         return NULL;
@@ -242,11 +243,19 @@ static const char *group_of(const struct node *node)
     return NULL;
 }
 
+/* An operation that is a macro is called with this in place of a waiter: async_macros.h. */
+static bool is_here(const struct node *node)
+{
+    while (node != NULL && node->kind == E_PARENTHESES)
+        node = node->a;
+    return node != NULL && node->kind == E_TOKENS && is(node->first, "bide_here_");
+}
+
 /* The waiter of an operation that is called without one. */
 static bool brings_waiter(const struct function *f, const struct node *node)
 {
     return f->makes_awaiter && f->waiter != NULL && node->list != NULL &&
-           (int)length_of(node->list) == f->parameter_count - 1;
+           (is_here(node->list) || (int)length_of(node->list) == f->parameter_count - 1);
 }
 
 static const char *awaiter_of(struct node *node, struct scope *slot);
@@ -298,6 +307,38 @@ static const char *group_awaiter(const char *group, struct node *node, struct sc
     return text.at;
 }
 
+/* select_any(&which, ...): its value is the status, and the index of the case goes to *which. */
+static const char *select_awaiter(struct node *node, struct scope *slot)
+{
+    unsigned count = length_of(node->list) - 1, number = 0;
+    if (node->list == NULL || count == 0)
+        refuse(node->first, "select_any() takes the place of an index, and then operations");
+    const char *name = member_name(print("select_%u", ++serial));
+    add_member(slot,
+               print("struct { bide_select any; bide_select_case cases[%u]; } %s;", count, name));
+    function->draws = true;
+    node->member =
+        print("*(%s) = %sbide_select_winner(&bide_self->%s.any)", keep(node->list), "(int)", name);
+    struct text text = {0};
+    text_add(&text, "(", 1);
+    for (struct node *part = node->list->next; part != NULL; part = part->next, number++) {
+        const struct function *f = called(bare(part));
+        if (part->awaits)
+            refuse(part->first, "what select_any() waits for is begun together: no await inside");
+        if (group_of(bare(part)) != NULL || (f != NULL && f->is_async))
+            refuse(part->first, "select_any() takes operations that can be attempted; any() waits "
+                                "for the first of several functions");
+        const char *one = awaiter_of(part, slot);
+        text_print(&text, "bide_select_case_init(&bide_self->%s.cases[%u], %s), ", name, number,
+                   one);
+    }
+    text_print(&text,
+               "bide_select_any(&bide_self->%s.any, bide_self->%s.cases, %u, "
+               "bide_async_random_(&bide_self->bide_random, bide_frame_)))",
+               name, name, count);
+    return text.at;
+}
+
 /* Where the frames of functions that are awaited come from. */
 static const char *allocator(void)
 {
@@ -325,37 +366,47 @@ static const char *created_awaiter(struct function *f, struct node *node, const 
                  comma, arguments);
 }
 
+/* The call of an async function: its frame is a member of `slot`. */
+static const char *async_awaiter(struct function *f, struct node *node, struct scope *slot)
+{
+    if (!f->defined && !f->is_created)
+        refuse(node->first,
+               strcmp(f->name, function->name) == 0
+                   ? "%s awaits itself: its frame would have to contain itself; declare it "
+                     "async_created"
+                   : "the frame of %s is not known here: define it before it is awaited, or "
+                     "declare it async_sized(...) or async_created",
+               f->name);
+    if ((int)length_of(node->list) != f->parameter_count)
+        refuse(node->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
+               length_of(node->list));
+    const char *arguments = awaiter_arguments(f, node->list, 0, slot);
+    if (f->is_created)
+        return created_awaiter(f, node, arguments, slot);
+    const char *name = member_name(f->name);
+    add_member(slot, print("struct async_%s %s;", f->name, name));
+    node->member = name;
+    return print("async_%s(&bide_self->%s%s%s)", f->name, name, node->list != NULL ? ", " : "",
+                 arguments);
+}
+
 static const char *awaiter_of(struct node *node, struct scope *slot)
 {
     node = bare(node);
     const char *group = group_of(node);
+    if (group != NULL && strcmp(group, "select_any") == 0)
+        return select_awaiter(node, slot);
     if (group != NULL)
         return group_awaiter(group, node, slot);
     struct function *f = called(node);
-    if (f != NULL && f->is_async) {
-        if (!f->defined && !f->is_created)
-            refuse(node->first,
-                   strcmp(f->name, function->name) == 0
-                       ? "%s awaits itself: its frame would have to contain itself; declare it "
-                         "async_created"
-                       : "the frame of %s is not known here: define it before it is awaited, or "
-                         "declare it async_sized(...) or async_created",
-                   f->name);
-        if ((int)length_of(node->list) != f->parameter_count)
-            refuse(node->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
-                   length_of(node->list));
-        const char *arguments = awaiter_arguments(f, node->list, 0, slot);
-        if (f->is_created)
-            return created_awaiter(f, node, arguments, slot);
-        const char *name = member_name(f->name);
-        add_member(slot, print("struct async_%s %s;", f->name, name));
-        node->member = name;
-        return print("async_%s(&bide_self->%s%s%s)", f->name, name, node->list != NULL ? ", " : "",
-                     arguments);
-    }
+    if (f != NULL && f->value != NULL)
+        refuse(node->first, "%s is a generator: async_for takes its values", f->name);
+    if (f != NULL && f->is_async)
+        return async_awaiter(f, node, slot);
     if (f != NULL && f->makes_awaiter) {
         bool brings = brings_waiter(f, node);
-        const char *arguments = awaiter_arguments(f, node->list, brings ? 1 : 0, slot);
+        struct node *list = is_here(node->list) ? node->list->next : node->list;
+        const char *arguments = awaiter_arguments(f, list, brings ? 1 : 0, slot);
         if (!brings)
             return print("%s(%s)", f->name, arguments);
         const char *name = member_name(print("%s_%u", f->name, ++serial));
@@ -367,9 +418,50 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
     return lower(node);
 }
 
+/* spawn(scope, call): memory for a branch and the frame, which the branch frees when it ends. */
+static const char *lower_spawn(struct node *node)
+{
+    if (length_of(node->list) != 2)
+        refuse(node->first, "spawn() takes a scope and the call of an async function");
+    struct node *call = bare(node->list->next);
+    struct function *f = called(call);
+    if (f == NULL || !f->is_async || f->value != NULL)
+        refuse(call->first, "spawn() takes a scope and the call of an async function");
+    if (!f->defined && f != function)
+        refuse(call->first,
+               "the frame of %s is not known here: define it before it is spawned, or "
+               "declare it async_sized(...)",
+               f->name);
+    if ((int)length_of(call->list) != f->parameter_count)
+        refuse(call->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
+               length_of(call->list));
+    const char *value = add_local("int");
+    const char *to = call->awaits ? keep(node->list) : lower(node->list);
+    const char *arguments = awaiter_arguments(f, call->list, 0, leaf(whole));
+    text_print(body, "{");
+    place(node->first);
+    text_print(body,
+               "struct { bide_async_spawned_ spawned; struct async_%s frame; } *bide_spawned_ = "
+               "bide_async_spawned_new_(%s, sizeof *bide_spawned_);",
+               f->name, allocator());
+    place(node->first);
+    text_print(body,
+               "bide_awaiter *bide_spawns_ = bide_spawned_ == 0 ? 0 : "
+               "async_%s(&bide_spawned_->frame%s%s);",
+               f->name, call->list != NULL ? ", " : "", arguments);
+    if (f->is_created)
+        text_print(body, "if (bide_spawned_ != 0) bide_spawned_->frame.bide_allocator = %s;",
+                   allocator());
+    text_print(body, "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_);", value, to);
+    text_print(body, "}");
+    return value;
+}
+
 /* What an await is at file scope: an expression of its type. */
 const char *await_status_of(const struct node *node)
 {
+    if (node->kind == E_SPAWN)
+        return "(*(int *)0)";
     const struct node *of = bare(node->a);
     struct function *f = called(of);
     if (f != NULL && f->is_async) {
@@ -388,27 +480,20 @@ const char *await_status_of(const struct node *node)
 static unsigned points;
 struct text point_table;
 
-static const char *lower_await(struct node *node)
+/* The constant of a place where the function is suspended. */
+static unsigned add_point(int token, const char *state)
 {
-    struct node *of = bare(node->a);
-    struct scope *slot = leaf(whole);
-    slot->first = node->first;
-    slot->last = node->end - 1;
-    const char *awaiter = awaiter_of(of, slot);
-    struct function *f = called(of);
     unsigned point = ++points;
-    bool is_known = group_of(of) != NULL || (f != NULL && (f->is_async || f->makes_awaiter));
-    if (!is_known) {
-        place(node->first);
-        text_print(body,
-                   "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), bide_awaiter *), "
-                   "\"await takes a call of an async function, or a bide_awaiter *\");",
-                   awaiter);
-    }
     text_print(&point_table,
                "    [%u] = {{0, bide_frame_started_, 0, 0, bide_frame_withdraw_, 0, 0}, "
-               "&async_%s_code, 0, %u, %u, BIDE_AT_AWAIT},\n",
-               point, function->name, point, tokens[node->first].line);
+               "&async_%s_code, 0, %u, %u, %s},\n",
+               point, function->name, point, tokens[token].line, state);
+    return point;
+}
+
+static void print_await(const struct node *node, const char *awaiter, bool takes_status)
+{
+    unsigned point = add_point(node->first, "BIDE_AT_AWAIT");
     place(node->first);
     text_print(body, "bide_awaiter_ = %s;", awaiter);
     generated(node->first);
@@ -425,8 +510,6 @@ static const char *lower_await(struct node *node)
                "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
                "        return bide_next_frame(bide_next_);\n}\n",
                function->name, point, saves.at, function->name, point);
-    bool is_child = f != NULL && f->is_async;
-    bool takes_status = !is_child || f->is_created;
     if (takes_status)
         text_print(body,
                    "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
@@ -438,10 +521,32 @@ static const char *lower_await(struct node *node)
         text_print(body,
                    "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
     text_print(body, "}\n");
+}
+
+static const char *lower_await(struct node *node)
+{
+    struct node *of = bare(node->a);
+    struct scope *slot = leaf(whole);
+    slot->first = node->first;
+    slot->last = node->end - 1;
+    const char *awaiter = awaiter_of(of, slot);
+    struct function *f = called(of);
+    bool is_known = group_of(of) != NULL || (f != NULL && (f->is_async || f->makes_awaiter));
+    if (!is_known) {
+        place(node->first);
+        text_print(body,
+                   "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), bide_awaiter *), "
+                   "\"await takes a call of an async function, or a bide_awaiter *\");",
+                   awaiter);
+    }
+    bool is_child = f != NULL && f->is_async;
+    print_await(node, awaiter, !is_child || f->is_created);
     if (is_child)
         return f->returns_nothing ? "(void)0"
                                   : print("((void)0, bide_self->%s%s)", of->member,
                                           f->is_created ? "" : ".result");
+    if (group_of(of) != NULL && of->member != NULL)
+        return print("(%s, bide_status_)", of->member);
     if (f != NULL && of->member != NULL) {
         struct value *value = find_value(f->waiter);
         if (value != NULL)
@@ -449,6 +554,51 @@ static const char *lower_await(struct node *node)
                          value->expression);
     }
     return "((void)0, bide_status_)";
+}
+
+/* What stands for the generator of an async_for, whose frame is a member of `slot`. */
+const char *lower_generator(struct node *node, struct scope *slot)
+{
+    struct function *f = called(bare(node));
+    if (f != NULL && f->value != NULL)
+        return async_awaiter(f, bare(node), slot);
+    const char *generator = lower(node);
+    place(node->first);
+    text_print(body,
+               "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), bide_async_generator "
+               "*), \"async_for takes a call of an async_generator, or a bide_async_generator "
+               "*\");",
+               generator);
+    return generator;
+}
+
+/* Awaits the next value, as a statement. */
+void lower_next(struct node *node, const char *awaiter)
+{
+    whole_first = enclosing_first != 0 ? enclosing_first : node->first;
+    print_await(node, awaiter, true);
+}
+
+void lower_yield(struct node *node)
+{
+    begin_expression(node->a);
+    const char *value = lower(node->a);
+    place(node->first);
+    text_print(body,
+               "__builtin_memcpy((void *)&bide_self->value, &(struct { "
+               "__typeof__(bide_self->value) value; }){(%s)}, sizeof bide_self->value);",
+               value);
+    generated(node->first);
+    unsigned point = add_point(node->first, "BIDE_AT_YIELD");
+    int first = enclosing_first != 0 ? enclosing_first : node->end;
+    print_saves(body, node->scope, first, node->first, false);
+    text_print(body,
+               "\nbide_frame_->awaiter.ops = &async_%s_points[%u].ops;\n"
+               "bide_frame_yields_(bide_frame_);\nbide_async_budget_keep_(&bide_budget_left_);\n"
+               "return bide_next_frame(bide_async_generator_yield_(bide_frame_, "
+               "(void *)&bide_self->value));\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n",
+               function->name, point, point);
+    print_saves(body, node->scope, first, node->first, true);
 }
 
 unsigned point_count(void)
@@ -495,14 +645,16 @@ static const char *lower_block_value(struct node *node)
         *end = NULL; /* it is the value, and no statement */
     }
     struct scope *outer_whole = whole;
-    int outer_first = whole_first;
+    int outer_first = whole_first, outer_enclosing = enclosing_first;
+    enclosing_first = whole_first;
     text_print(body, "{");
     print_locals(body, node->a->scope);
     for (struct node *s = node->a->list; s != NULL; s = s->next)
         lower_statement(s);
     if (value != NULL) {
         whole = leaf(node->a->scope);
-        whole_first = whole->first = whole->last = last->first;
+        whole->first = whole->last = last->first;
+        whole_first = enclosing_first;
         const char *text = lower(last->a);
         place(last->first);
         text_print(body, "%s = %s;", value, text);
@@ -512,6 +664,7 @@ static const char *lower_block_value(struct node *node)
     text_print(body, "}");
     whole = outer_whole;
     whole_first = outer_first;
+    enclosing_first = outer_enclosing;
     return value != NULL ? value : "(void)0";
 }
 
@@ -635,6 +788,8 @@ const char *lower(struct node *node)
         return lower(node->b);
     case E_AWAIT:
         return lower_await(node);
+    case E_SPAWN:
+        return lower_spawn(node);
     case E_BLOCK:
         return lower_block_value(node);
     default:
@@ -691,6 +846,9 @@ void lower_to_nothing(struct node *node)
     case E_AWAIT:
         lower_await(node);
         return;
+    case E_SPAWN:
+        text_print(body, "(void)%s;", lower_spawn(node));
+        return;
     case E_BLOCK:
         move_into_whole(node->a->scope);
         text_print(body, "{");
@@ -718,6 +876,7 @@ void begin_expression(struct node *node)
     if (node == NULL || !node->awaits)
         return;
     whole = leaf(node->scope);
-    whole_first = whole->first = node->first;
+    whole->first = node->first;
+    whole_first = enclosing_first != 0 ? enclosing_first : node->first;
     whole->last = node->end - 1;
 }

@@ -1,0 +1,57 @@
+/*
+ * In an async function an operation may be called without its waiter, which is then a member of the
+ * frame (async.h). Those that are macros take as many arguments as they are called with here; the
+ * translator knows `bide_here_` for a waiter that it brings. Floor: tools.
+ */
+#ifndef BIDE_DETAIL_ASYNC_MACROS_H
+#define BIDE_DETAIL_ASYNC_MACROS_H
+
+#include "bide/detail/arguments.h"
+
+#include "bide/broadcast.h"
+#include "bide/channel.h"
+#include "bide/condition.h"
+#include "bide/latch.h"
+#include "bide/oneshot.h"
+#include "bide/rendezvous.h"
+#include "bide/spsc_channel.h"
+#include "bide/unbounded_channel.h"
+#include "bide/watch.h"
+
+/* macro(__VA_ARGS__), which takes `count` arguments; if one is missing, with bide_here_ first. */
+#define BIDE_BRING_(count, macro, ...) \
+    BIDE_COUNTED_(BIDE_BRING_##count##_, BIDE_COUNT_(__VA_ARGS__))(macro, __VA_ARGS__)
+#define BIDE_BRING_2_1_(macro, ...) macro(bide_here_, __VA_ARGS__)
+#define BIDE_BRING_2_2_(macro, ...) macro(__VA_ARGS__)
+#define BIDE_BRING_3_2_(macro, ...) macro(bide_here_, __VA_ARGS__)
+#define BIDE_BRING_3_3_(macro, ...) macro(__VA_ARGS__)
+#define BIDE_BRING_4_3_(macro, ...) macro(bide_here_, __VA_ARGS__)
+#define BIDE_BRING_4_4_(macro, ...) macro(__VA_ARGS__)
+
+#undef bide_channel_send
+#define bide_channel_send(...) BIDE_BRING_(3, BIDE_CHANNEL_SEND_, __VA_ARGS__)
+#undef bide_channel_receive
+#define bide_channel_receive(...) BIDE_BRING_(3, BIDE_CHANNEL_RECEIVE_, __VA_ARGS__)
+#undef bide_spsc_channel_send
+#define bide_spsc_channel_send(...) BIDE_BRING_(3, BIDE_SPSC_CHANNEL_SEND_, __VA_ARGS__)
+#undef bide_spsc_channel_receive
+#define bide_spsc_channel_receive(...) BIDE_BRING_(3, BIDE_SPSC_CHANNEL_RECEIVE_, __VA_ARGS__)
+#undef bide_unbounded_channel_receive
+#define bide_unbounded_channel_receive(...) \
+    BIDE_BRING_(4, BIDE_UNBOUNDED_CHANNEL_RECEIVE_, __VA_ARGS__)
+#undef bide_rendezvous_send
+#define bide_rendezvous_send(...) BIDE_BRING_(3, BIDE_RENDEZVOUS_SEND_, __VA_ARGS__)
+#undef bide_rendezvous_receive
+#define bide_rendezvous_receive(...) BIDE_BRING_(3, BIDE_RENDEZVOUS_RECEIVE_, __VA_ARGS__)
+#undef bide_broadcast_receive
+#define bide_broadcast_receive(...) BIDE_BRING_(3, BIDE_BROADCAST_RECEIVE_, __VA_ARGS__)
+#undef bide_oneshot_receive
+#define bide_oneshot_receive(...) BIDE_BRING_(3, BIDE_ONESHOT_RECEIVE_, __VA_ARGS__)
+#undef bide_watch_receive
+#define bide_watch_receive(...) BIDE_BRING_(3, BIDE_WATCH_RECEIVE_, __VA_ARGS__)
+#undef bide_latch_arrive_and_wait
+#define bide_latch_arrive_and_wait(...) BIDE_BRING_(2, BIDE_LATCH_ARRIVE_AND_WAIT_, __VA_ARGS__)
+#undef bide_condition_wait
+#define bide_condition_wait(...) BIDE_BRING_(3, BIDE_CONDITION_WAIT_, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * says: the variable of async_for takes what is yielded
+ */
+#include <bide/async.h>
+
+async_generator(int) void f(void)
+{
+    yield 1;
+}
+
+async void g(void)
+{
+    async_for (int i[2], f()) /* HERE */
+        ;
+}

@@ -1,0 +1,380 @@
+/*
+ * What async functions begin beside themselves (spawn), wait for together (select_any), and the
+ * operations that are macros, called without their waiter. Translated by bidec.
+ */
+#include "testing.h"
+
+#include "bide/async.h"
+#include "bide/auto_event.h"
+#include "bide/handle.h"
+#include "bide/stop.h"
+#include "bide/sync_wait.h"
+
+/* ---- Memory that counts, and that fails ---- */
+
+struct counting {
+    bide_allocator allocator;
+    int live, given, fail_at; /* the n-th request fails; 0: none */
+};
+
+static void *counting_allocate(bide_allocator *allocator, size_t size)
+{
+    struct counting *self = (struct counting *)(void *)allocator;
+    if (++self->given == self->fail_at)
+        return NULL;
+    self->live++;
+    return malloc(size);
+}
+
+static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    memset(memory, 0xd5, size);
+    free(memory);
+    ((struct counting *)(void *)allocator)->live--;
+}
+
+static struct counting memory;
+
+static void reset_memory(int fail_at)
+{
+    memory = (struct counting){{counting_allocate, counting_deallocate}, 0, 0, fail_at};
+}
+
+/* ---- spawn ---- */
+
+static bide_auto_event gate;
+static int begun, ended;
+
+async int branch(int value)
+{
+    begun++;
+    defer ended++;
+    int status = await bide_auto_event_wait(&gate);
+    return status < 0 ? status : value;
+}
+
+async_sized(256) void far_away(int *count, const char *what);
+
+/* Its waits are taken before it begins others: spawn is an expression, and its call may await. */
+async int owner(bide_allocator *allocator, int count, int bad)
+{
+    bide_scope scope;
+    int far_count = 0, failed = 0;
+    (void)allocator;
+    bide_scope_init(&scope, bide_this_frame());
+    defer bide_scope_destroy(&scope);
+    for (int i = 0; i < count; i++)
+        failed += spawn(&scope, branch(i == bad ? -EDOM : await branch(i))) < 0;
+    if (failed == 0 && count > 100)
+        return -E2BIG; /* without a join */
+    spawn(&scope, far_away(&far_count, "away"));
+    int status = await bide_scope_join(&scope);
+    return status < 0 ? status : far_count * 100 + count - failed;
+}
+
+async void far_away(int *count, const char *what)
+{
+    await bide_auto_event_wait(&gate);
+    *count += (int)strlen(what);
+}
+
+async_created int tree(int depth)
+{
+    bide_scope scope;
+    bide_scope_init(&scope, bide_this_frame());
+    defer bide_scope_destroy(&scope);
+    begun++;
+    if (depth > 0 &&
+        (spawn(&scope, tree(depth - 1)) < 0 || spawn(&scope, tree(depth - 1)) < 0))
+        return -ENOMEM;
+    return await bide_scope_join(&scope);
+}
+
+async int grow(bide_allocator *allocator, int depth)
+{
+    (void)allocator;
+    return await tree(depth);
+}
+
+static bide_frame *start(bide_awaiter *awaiter, bide_frame *frame, const bide_context *context)
+{
+    bide_await_later(awaiter);
+    bide_frame_init_in(frame, bide_frame_point(frame), context);
+    bide_auto_event_init(&gate, false);
+    begun = ended = 0;
+    bide_resume(frame);
+    return frame;
+}
+
+static unsigned run_to_end(bide_frame *frame)
+{
+    unsigned waits = 0;
+    for (; !bide_done(frame); waits++)
+        bide_auto_event_set(&gate);
+    return waits;
+}
+
+#define START(name, ...)                                                              \
+    (memset(&frame, 0xd5, sizeof frame), start(async_##name(&frame, __VA_ARGS__),     \
+                                               &frame.task.frame, &bide_default_context))
+
+static void test_spawned(void **state)
+{
+    (void)state;
+    static struct async_owner frame;
+    reset_memory(0);
+    assert_int_equal(run_to_end(START(owner, &memory.allocator, 3, -1)), 7);
+    assert_int_equal(frame.result, 403);
+    assert_int_equal(begun, 6);
+    assert_int_equal(ended, 6);
+    assert_int_equal(memory.live, 0);
+    assert_int_equal(memory.given, 4);
+
+    /* one fails: the others are asked to stop */
+    reset_memory(0);
+    run_to_end(START(owner, &memory.allocator, 3, 2));
+    assert_int_equal(frame.result, -EDOM);
+    assert_int_equal(memory.live, 0);
+
+    /* none is joined */
+    reset_memory(0);
+    run_to_end(START(owner, &memory.allocator, 101, -1));
+    assert_int_equal(frame.result, -E2BIG);
+    assert_int_equal(begun, ended);
+    assert_int_equal(memory.live, 0);
+}
+
+static void test_spawned_without_memory(void **state)
+{
+    (void)state;
+    static struct async_owner frame;
+    for (int n = 1; n <= 4; n++) {
+        reset_memory(n);
+        run_to_end(START(owner, &memory.allocator, 3, -1));
+        assert_int_equal(frame.result, n == 4 ? 3 : 402);
+        assert_int_equal(begun, n == 4 ? 6 : 5);
+        assert_int_equal(memory.live, 0);
+    }
+}
+
+static void test_spawned_and_destroyed(void **state)
+{
+    (void)state;
+    static struct async_owner frame;
+    for (unsigned n = 0; n < 7; n++) {
+        reset_memory(0);
+        START(owner, &memory.allocator, 3, -1);
+        for (unsigned i = 0; i < n; i++)
+            bide_auto_event_set(&gate);
+        assert_false(bide_done(&frame.task.frame));
+        bide_destroy(&frame.task.frame);
+        assert_int_equal(memory.live, 0);
+        assert_int_equal(begun, ended);
+        memset(&frame, 0xd5, sizeof frame);
+        bide_auto_event_set(&gate);
+    }
+}
+
+static void test_spawned_and_stopped(void **state)
+{
+    (void)state;
+    static struct async_owner frame;
+    for (unsigned n = 0; n < 7; n++) {
+        bide_stop_source source;
+        bide_stop_source_init(&source);
+        bide_context context = bide_default_context;
+        context.stop = &source;
+        reset_memory(0);
+        memset(&frame, 0xd5, sizeof frame);
+        start(async_owner(&frame, &memory.allocator, 3, -1), &frame.task.frame, &context);
+        for (unsigned i = 0; i < n; i++)
+            bide_auto_event_set(&gate);
+        bide_stop_request(&source);
+        assert_true(bide_done(&frame.task.frame));
+        assert_int_equal(memory.live, 0);
+        assert_int_equal(begun, ended);
+    }
+}
+
+static void test_trees(void **state)
+{
+    (void)state;
+    static struct async_grow frame;
+    for (int n = 0; n <= 16; n++) {
+        reset_memory(n);
+        run_to_end(START(grow, &memory.allocator, 3));
+        assert_int_equal(frame.result, n == 0 || n == 16 ? 0 : -ENOMEM);
+        assert_int_equal(memory.live, 0);
+        if (n == 0)
+            assert_int_equal(memory.given, 15);
+    }
+}
+
+/* ---- select_any, and operations that are macros ---- */
+
+typedef bide_channel(int) ints;
+typedef bide_channel_slot(int) ints_slot;
+
+async int choose(ints *first, ints *second, bide_event *event, unsigned *choices)
+{
+    for (;;) {
+        int from_first, to_second = 7;
+        size_t which = 99;
+        int status = await select_any(&which, bide_channel_receive(first, &from_first),
+                                      bide_channel_send(second, &to_second),
+                                      bide_event_wait(event));
+        if (status < 0)
+            return which == 0 ? 1000 + status : status;
+        assert_true(which < 3);
+        choices[which]++;
+        if (which == 0)
+            assert_int_equal(from_first, 5);
+        if (which == 2)
+            bide_event_reset(event);
+    }
+}
+
+async int send_and_close(ints *channel, int count)
+{
+    for (int i = 0, five = 5; i < count; i++) {
+        int status = await bide_channel_send(channel, &five);
+        if (status < 0)
+            return status;
+    }
+    bide_channel_close(channel);
+    return 0;
+}
+
+async int take_some(ints *channel, bide_event *event, int count)
+{
+    int value, sum = 0;
+    for (int i = 0; i < count; i++) {
+        int status = await bide_channel_receive(channel, &value);
+        if (status < 0)
+            return status;
+        sum += value;
+        if (i == 1)
+            bide_event_set(event);
+    }
+    return sum == 7 * count ? 0 : -EDOM;
+}
+
+async int selecting(unsigned *choices)
+{
+    ints_slot first_slots[1], second_slots[1];
+    ints first, second;
+    bide_event event;
+    int result = 0;
+    bide_channel_init(&first, first_slots, 1);
+    bide_channel_init(&second, second_slots, 1);
+    bide_event_init(&event, false);
+    bide_scope scope;
+    bide_scope_init(&scope, bide_this_frame());
+    defer bide_scope_destroy(&scope);
+    result += spawn(&scope, send_and_close(&first, 4));
+    result += spawn(&scope, take_some(&second, &event, 3));
+    int ended_with = await choose(&first, &second, &event, choices);
+    await bide_scope_join(&scope);
+    return result < 0 ? result : ended_with;
+}
+
+static void test_select(void **state)
+{
+    (void)state;
+    static struct async_selecting frame;
+    unsigned choices[3] = {0, 0, 0};
+    memset(&frame, 0xd5, sizeof frame);
+    run_to_end(START(selecting, choices));
+    assert_int_equal(frame.result, 1000 - EPIPE);
+    assert_int_equal(choices[0], 4);
+    assert_true(choices[1] >= 1);
+}
+
+typedef bide_spsc_channel(int) spsc_ints;
+typedef bide_rendezvous(int) rendezvous_ints;
+typedef bide_oneshot(int) oneshot_int;
+
+static struct {
+    bide_latch latch;
+    bide_mutex mutex;
+    bide_condition condition;
+    spsc_ints spsc;
+    rendezvous_ints rendezvous;
+    oneshot_int oneshot;
+    bool flag;
+} all_kinds;
+
+async int one_side(void)
+{
+    int value = 1, status;
+    status = await bide_latch_arrive_and_wait(&all_kinds.latch);
+    status |= await bide_spsc_channel_send(&all_kinds.spsc, &value);
+    value = 2;
+    status |= await bide_rendezvous_send(&all_kinds.rendezvous, &value);
+    value = 3;
+    status |= bide_oneshot_send(&all_kinds.oneshot, &value);
+    bide_mutex_waiter lock;
+    status |= await bide_mutex_lock(&lock, &all_kinds.mutex);
+    while (!all_kinds.flag)
+        status |= await bide_condition_wait(&all_kinds.condition, &lock);
+    bide_mutex_unlock(&lock);
+    return status;
+}
+
+async int other_side(int *sum)
+{
+    int value = 0, status;
+    status = await bide_latch_arrive_and_wait(&all_kinds.latch);
+    status |= await bide_spsc_channel_receive(&all_kinds.spsc, &value);
+    *sum = value;
+    status |= await bide_rendezvous_receive(&all_kinds.rendezvous, &value);
+    *sum = *sum * 10 + value;
+    status |= await bide_oneshot_receive(&all_kinds.oneshot, &value);
+    *sum = *sum * 10 + value;
+    bide_mutex_waiter lock;
+    status |= await bide_mutex_lock(&lock, &all_kinds.mutex);
+    all_kinds.flag = true;
+    bide_condition_notify_one(&all_kinds.condition);
+    bide_mutex_unlock(&lock);
+    return status;
+}
+
+async int both_sides(int *sum)
+{
+    int status = await all(one_side(), other_side(sum));
+    bide_broadcast_waiter *unused = NULL; /* a waiter of one's own is still possible */
+    (void)unused;
+    return status;
+}
+
+static void test_operations_that_are_macros(void **state)
+{
+    (void)state;
+    static struct async_both_sides frame;
+    static int slots[2];
+    int sum = 0;
+    memset(&all_kinds, 0, sizeof all_kinds);
+    bide_latch_init(&all_kinds.latch, 2);
+    bide_mutex_init(&all_kinds.mutex);
+    bide_condition_init(&all_kinds.condition);
+    bide_spsc_channel_init(&all_kinds.spsc, slots, 2);
+    bide_rendezvous_init(&all_kinds.rendezvous);
+    bide_oneshot_init(&all_kinds.oneshot);
+    run_to_end(START(both_sides, &sum));
+    assert_int_equal(frame.result, 0);
+    assert_int_equal(sum, 123);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spawned),
+        cmocka_unit_test(test_spawned_without_memory),
+        cmocka_unit_test(test_spawned_and_destroyed),
+        cmocka_unit_test(test_spawned_and_stopped),
+        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_operations_that_are_macros),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,20 +38,30 @@ static const char usage[] =
 
 static struct text read_all(int file)
 {
+    enum { BLOCK = 1 << 16 };
     struct text text = {0};
-    char *block = take(1 << 16);
-    text_add(&text, "", 0);
+    struct stat status;
+    char *block = take(BLOCK);
+    bool is_file = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    text_expect(&text, is_file ? (size_t)status.st_size : BLOCK);
     for (;;) {
-        ssize_t n = read(file, block, 1 << 16);
+        size_t left = text.room - 1 - text.length;
+        char *to = left != 0 ? text.at + text.length : block;
+        ssize_t n = read(file, to, left != 0 ? left : BLOCK);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
             perror("bidec: read");
             exit(1);
         }
-        if (n == 0)
+        if (n == 0) {
+            text.at[text.length] = 0;
             return text;
-        text_add(&text, block, (size_t)n);
+        }
+        if (to == block)
+            text_add(&text, block, (size_t)n);
+        else
+            text.length += (size_t)n;
     }
 }
 
@@ -71,7 +82,7 @@ static void write_all(int file, const struct text *text)
 static void filter(int from, int to)
 {
     struct text input = read_all(from), out = {0};
-    text_add(&out, "", 0);
+    text_expect(&out, input.length * 2);
     lex(input.at, input.length);
     translate(&out, input.at);
     write_all(to, &out);

@@ -27,6 +27,8 @@ struct text {
 
 void *take(size_t size); /* zeroed; ends the program where there is none */
 void text_add(struct text *text, const char *at, size_t length);
+void text_expect(struct text *text, size_t length); /* makes it, empty, with room for that */
+const char *text_kept(struct text *text);           /* what it has become; it is empty afterwards */
 __attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
 __attribute__((format(printf, 1, 2))) const char *print(const char *format, ...);
 
@@ -47,16 +49,18 @@ struct mark {
 };
 
 struct token {
-    enum token_kind kind;
-    const char *at; /* in the input */
-    unsigned length;
-    unsigned line, column;
+    const char *at;   /* in the input */
     const char *file; /* as in the line marker, with its escapes */
-    bool system;      /* of a system header */
-    bool space;       /* space stands before it */
 
     struct symbol *symbol; /* the local name that it stands for */
     struct mark *mark;     /* NULL: none */
+
+    unsigned length;
+    unsigned line;
+    unsigned short column; /* its largest value: that, or behind it */
+    unsigned char kind;    /* a token_kind */
+    bool system;           /* of a system header */
+    bool space;            /* space stands before it */
 };
 
 extern struct token *tokens;

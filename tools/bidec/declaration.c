@@ -373,6 +373,10 @@ bool is_scalar(const struct specifiers *specifiers)
             is(i, "_Atomic") || is(i, "volatile") || is(i, "__volatile__") ||
             is(i, "__builtin_va_list") || is(i, "__auto_type") || is_alignment(i))
             return false;
+        if (is(i, "async_sized") || is(i, "async_generator"))
+            i = closing(i + 1);
+        else if (is(i, "async") || is(i, "async_created"))
+            continue;
         if (is(i, "enum")) {
             while (i + 1 < specifiers->end && (tokens[i + 1].kind == NAME || is(i + 1, "{"))) {
                 i++;

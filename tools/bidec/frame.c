@@ -147,7 +147,7 @@ const char *outside(int first, int end)
     struct text text = {0};
     text_add(&text, "", 0);
     outside_to(&text, first, end);
-    return text.at;
+    return text_kept(&text);
 }
 
 const char *type_of(const struct node *node)
@@ -215,7 +215,7 @@ const char *plain_specifiers(const struct specifiers *specifiers, bool drop_cons
         outside_to(&text, i, end);
         i = end - 1;
     }
-    return text.at;
+    return text_kept(&text);
 }
 
 /* How many elements braces have, as an expression; a designator says where its element stands. */
@@ -323,7 +323,7 @@ static const char *declared_as(const struct symbol *symbol, const char *name, bo
         if (is_of_type(i))
             text_print(&text, " %s", outside(i, closing(i + 1) + 1));
     }
-    return text.at;
+    return text_kept(&text);
 }
 
 /* A parameter, as the init function declares it. */

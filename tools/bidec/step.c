@@ -98,7 +98,7 @@ static const char *leaving(struct scope *from, const struct scope *stop, int lab
         if (c->token > label)
             print_cleanup(&text, c);
     }
-    return text.at;
+    return text_kept(&text);
 }
 
 /* ---- The result: a struct may have members that are const, so it is not assigned ---- */
@@ -513,7 +513,7 @@ static const char *own_parameters(void)
     text_add(&text, "", 0);
     for (int i = function->open + 1; i < function->close; i++)
         text_print(&text, " %s", spelled(i));
-    return text.at;
+    return text_kept(&text);
 }
 
 static void print_head(struct text *out)
@@ -696,7 +696,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n",
                name, name, function->size != NULL ? "_frame" : "");
     if (count != 0)
-        text_print(out, "    bide_awaiter *bide_awaiter_;\n    bide_frame *bide_next_;\n"
+        text_print(out, "    bide_awaiter *bide_awaiter_;\n    const bide_awaiter_ops "
+                        "*bide_ops_;\n    bide_frame *bide_next_;\n"
                         "    int bide_status_;\n    bide_async_looked_ bide_looked_;\n"
                         "    (void)bide_status_;\n");
     if (!function->returns_nothing)
@@ -754,11 +755,12 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
 
 void print_function(struct text *out)
 {
-    struct text statements = {0}, step = {0};
-    outer = (struct text){0};
-    point_table = (struct text){0};
-    text_add(&outer, "", 0);
-    text_add(&statements, "", 0);
+    static struct text statements, step; /* their memory serves one function after the other */
+    struct text *const texts[] = {&statements, &step, &outer, &point_table};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        texts[i]->length = 0;
+        text_add(texts[i], "", 0);
+    }
     last_cleanup = NULL;
     labels = 0;
     serial = 0;

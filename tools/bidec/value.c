@@ -100,7 +100,7 @@ const char *inside(int first, int end)
     struct text text = {0};
     text_add(&text, "", 0);
     print_range(&text, first, end, false);
-    return text.at;
+    return text_kept(&text);
 }
 
 /* ---- What is kept ---- */
@@ -175,7 +175,7 @@ static const char *lower_list(struct node *list)
             last = NULL;
         text_print(&text, "%s%s", one, separator(node));
     }
-    return text.at;
+    return text_kept(&text);
 }
 
 /* Elements of braces: before the last that awaits, each is kept, but for braces in braces. */
@@ -201,7 +201,7 @@ static const char *lower_braces(struct node *node, bool more)
         text_print(&text, "%s%s", one, separator(e));
     }
     text_add(&text, "}", 1);
-    return text.at;
+    return text_kept(&text);
 }
 
 /* ---- Awaits ---- */
@@ -283,7 +283,7 @@ static const char *awaiter_arguments(const struct function *f, struct node *list
             last = NULL;
         text_print(&text, "%s%s", one, separator(node));
     }
-    return text.at;
+    return text_kept(&text);
 }
 
 static const char *group_awaiter(const char *group, struct node *node, struct scope *slot)
@@ -304,7 +304,7 @@ static const char *group_awaiter(const char *group, struct node *node, struct sc
     }
     text_print(&text, "bide_when_%s(&bide_self->%s.when, bide_self->%s.branches, %u))", group, name,
                name, count);
-    return text.at;
+    return text_kept(&text);
 }
 
 /* select_any(&which, ...): its value is the status, and the index of the case goes to *which. */
@@ -336,7 +336,7 @@ static const char *select_awaiter(struct node *node, struct scope *slot)
                "bide_select_any(&bide_self->%s.any, bide_self->%s.cases, %u, "
                "bide_async_random_(&bide_self->bide_random, bide_frame_)))",
                name, name, count);
-    return text.at;
+    return text_kept(&text);
 }
 
 /* Where the frames of functions that are awaited come from. */
@@ -497,22 +497,23 @@ static void print_await(const struct node *node, const char *awaiter, bool takes
     place(node->first);
     text_print(body, "bide_awaiter_ = %s;", awaiter);
     generated(node->first);
+    text_print(body, "bide_ops_ = bide_awaiter_->ops;\n");
     struct text saves = {0}, loads = {0};
     text_add(&saves, "", 0);
     text_add(&loads, "", 0);
     print_saves(&saves, node->scope, whole_first, node->first, false);
     print_saves(&loads, node->scope, whole_first, node->first, true);
     text_print(body,
-               "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, "
+               "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, bide_ops_, "
                "&async_%s_points[%u], &bide_budget_left_);\n"
                "if (bide_looked_ != BIDE_ASYNC_GOES_ON_) {\n    %s\n"
-               "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &async_%s_points[%u], "
+               "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &bide_ops_, "
+               "&async_%s_points[%u], "
                "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
                "        return bide_next_frame(bide_next_);\n}\n",
                function->name, point, saves.at, function->name, point);
     if (takes_status)
-        text_print(body,
-                   "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
+        text_print(body, "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_ops_);\n");
     text_print(body, "if (0) {\nbide_resume_%u:\n", point);
     if (takes_status)
         text_print(body, "bide_awaiter_ = bide_frame_->awaiter.link;\n");

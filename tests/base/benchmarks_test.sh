@@ -8,7 +8,7 @@ if ! command -v gcc >/dev/null; then
     exit 77
 fi
 options='-std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -iquote bench -fsyntax-only'
-sources=$(ls bench/*.c bench/peers/*.c | grep -v '/check\.c$\|/queue_ck\.c$\|/timer_uv\.c$\|/queue_urcu\.c$\|/echo_uv\.c$\|_uring\.c$\|/echo_client\.c$')
+sources=$(ls bench/*.c bench/peers/*.c | grep -v '/check\.c$\|/language_async\.c$\|/queue_ck\.c$\|/timer_uv\.c$\|/queue_urcu\.c$\|/echo_uv\.c$\|_uring\.c$\|/echo_client\.c$')
 # shellcheck disable=SC2086 # lists of words
 gcc $options $sources
 # shellcheck disable=SC2086

@@ -40,7 +40,7 @@ static void ask_for_lines(struct text *out, const struct scope *in, unsigned dep
         const char *last = end - 1, *name;
         for (name = last; name > line && name[-1] != ' '; name--)
             ;
-        if (strncmp(line, "unsigned bide_armed_", 20) != 0)
+        if (strncmp(line, "unsigned char bide_armed_", 25) != 0)
             ask(out, print("%.*s", (int)(last - name), name), depth, lines_of(in));
     }
 }

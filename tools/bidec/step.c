@@ -769,7 +769,7 @@ void print_function(struct text *out)
     keep_literals(function->body);
     find_cleanups(function->body);
     for (struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
-        add_member(function->scope, print("unsigned bide_armed_%u : 1;", c->number));
+        add_member(function->scope, print("unsigned char bide_armed_%u : 1;", c->number));
     prepare(function->body);
     lower_block(function->body);
     if (function->draws)

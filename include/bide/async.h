@@ -1,5 +1,5 @@
 /*
- * async and await as words of C, by the translator bidec. Floor: coroutine.
+ * async and await as words of C, by the translator bidec. Floor: tools.
  *
  *     async int fetch(struct client *client, const char *url)
  *     {
@@ -55,23 +55,21 @@
 #include "bide/detail/async_macros.h"
 #endif
 
+/*
+ * The frame of an async function, as a type: `async_frame(fetch) frame;` is
+ * `struct async_fetch frame;`, and an editor, which knows no such struct, can read it.
+ * Threads: any may use the type.
+ */
+#if defined __BIDEC__
+#define async_frame(name) struct async_##name
+#endif
+
 #if defined BIDE_SYNCHRONOUS
 #define async
 #define async_created
 #define async_sized(size)
 #define await
 /* No yield, async_for and spawn: a plain function cannot stop in the middle. */
-#elif !defined __BIDEC__
-/* For editors, which read this and generate nothing. */
-#define async
-#define async_created
-#define async_sized(size)
-#define async_generator(type)
-#define async_for(variable, ...) for (variable = {0}; (void)(__VA_ARGS__), 1;)
-#define await
-#define yield              (void)
-#define spawn(scope, call) ((void)(scope), (void)(call), 0)
-__asm__(".error \"a file that includes bide/async.h is compiled by bidec: bidec cc ...\"");
 #endif
 
 #ifdef __BIDEC__
@@ -245,5 +243,41 @@ BIDE_INLINE int bide_async_no_error_(const void *result)
 }
 
 BIDE_EXTERN_C_END
+
+#if !defined __BIDEC__ && !defined BIDE_SYNCHRONOUS
+/*
+ * For editors, which read this and generate nothing. The words are nothing, or what an editor can
+ * take for C; they are defined behind all headers of bide, whose members may have their names.
+ */
+#if defined __clang__ && !defined __cplusplus
+#include "bide/detail/editor.h"
+/* an await of a bide_awaiter * is an int; a value that is yielded is used */
+#pragma clang diagnostic ignored "-Wint-conversion"
+#pragma clang diagnostic ignored "-Wunused-value"
+#pragma clang diagnostic ignored "-Wunsequenced"
+#pragma clang diagnostic ignored "-Wimplicit-function-declaration"
+#endif
+/* Of a frame an editor knows its head. */
+struct bide_editor_frame_ {
+    bide_task task;
+    bide_async_generator generator;
+    int result;
+};
+#define async_frame(name) struct bide_editor_frame_
+#define async
+#define async_created
+#define async_sized(size)
+#define async_generator(type)
+#define async_for(variable, ...) for (variable = {0}; (void)(__VA_ARGS__), 1;)
+#define await
+#define yield (void)0,
+#define defer
+#define spawn(scope, call)     ((void)(scope), (void)(call), 0)
+#define all(...)               ((void)(__VA_ARGS__), 0)
+#define any(...)               ((void)(__VA_ARGS__), 0)
+#define all_ready(...)         ((void)(__VA_ARGS__), 0)
+#define select_any(which, ...) ((void)(which), (void)(__VA_ARGS__), 0)
+__asm__(".error \"a file that includes bide/async.h is compiled by bidec: bidec cc ...\"");
+#endif
 
 #endif

@@ -65,6 +65,25 @@ for cc in gcc clang; do
         "$bidec" $cc -std=gnu11 -S $include twice.c && [ -s twice.s ] || fail "$cc: -S"
         "$bidec" $cc -std=gnu11 -E $include twice.c -o twice.i && grep -q 'struct async_twice' twice.i || fail "$cc: -E"
         "$bidec" --emit $cc -std=gnu11 $include twice.c | grep -q 'int seen;' || fail "$cc: --emit"
+        "$bidec" --explain 10 $cc -std=gnu11 $include -c twice.c -o frames.o >said 2>&1 &&
+            grep -q '^the step function:$' said && grep -q 'bide_awaiter_ = bide_sleep_for' said &&
+            grep -q 'bide_async_suspends_' said && ! grep -q 'seen \*=' said || fail "$cc: --explain"
+        "$bidec" --explain 1000 $cc -std=gnu11 $include -c twice.c >said 2>&1 && fail "$cc: --explain of no line"
+
+        # what the compiler saves is of the translated text, and named as it would be
+        rm -f twice.[ios] out.[ios]
+        "$bidec" $cc -std=gnu11 -save-temps $include -c twice.c >said 2>&1 &&
+            grep -q async_twice_step twice.i && grep -q async_twice_step twice.s && [ -f twice.o ] || fail "$cc: -save-temps"
+        rm -f twice.[ios]
+        "$bidec" $cc -std=gnu11 -save-temps=obj $include -c twice.c -o out.o >said 2>&1 &&
+            grep -q async_twice_step out.i && [ -f out.o ] && [ ! -f twice.i ] || fail "$cc: -save-temps=obj"
+
+        # words from a file, which names another
+        printf -- '-std=gnu11 @more "-I%s/include"\n' "$root" >words
+        printf -- "-c  twice.c\t-o 'a name'.o -DTEXT=\\\\\"" >more
+        "$bidec" $cc @words >said 2>&1 && [ -f "a name.o" ] || fail "$cc: words from a file"
+        "$bidec" $cc -std=gnu11 $include -c twice.c @missing >said 2>&1 && fail "$cc: a file of words that is not there"
+
         "$bidec" --frames $cc -std=gnu11 -O2 $include -c twice.c -o frames.o >said 2>&1 &&
             grep -q '^twice.c:7: twice: [0-9]* bytes, aligned to 8$' said && grep -q '^       0      32  task  ' said &&
             grep -q '^      [0-9]* *4  seen  *lines 8 to 13$' said && grep -q 'bide_sleep_for_1  *line 10$' said &&
@@ -126,4 +145,19 @@ if command -v gdb >/dev/null && [ -x program ] && command -v gcc >/dev/null; the
         grep -q '= 21' said || fail "gdb does not show a variable at its line"
     fi
 fi
+# It is told to end while its compiler runs: nothing of its own is left behind.
+cat >slow <<'END'
+#!/bin/sh
+echo "$TMPDIR"/bidec-* >begun
+while [ ! -e go ]; do sleep 0.01; done
+END
+chmod +x slow
+mkdir temporary
+TMPDIR=$folder/temporary "$bidec" ./slow -c twice.c &
+while [ ! -s begun ]; do sleep 0.01; done
+kill -TERM $!
+wait $! && fail "ended by a signal, it says that all is well"
+touch go
+[ -z "$(ls temporary)" ] || fail "a folder is left behind"
+
 exit $failed

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +32,16 @@ static const char usage[] =
     "                                      they are, and on which lines they live; those that "
     "stand\n"
     "                                      further right overlap with each other\n"
+    "       bidec --explain LINE COMPILER ARGUMENT... FILE.c\n"
+    "                                      what a line of FILE.c has become\n"
+    "       bidec --editor < preprocessed  what clang is to be told of the functions that make\n"
+    "                                      awaiters, for bide/detail/editor.h\n"
     "\n"
     "With make: CC=\"bidec gcc\". With Meson: CC=\"bidec gcc\" meson setup ... With CMake:\n"
     "-DCMAKE_C_COMPILER_LAUNCHER=bidec. The sources are preprocessed with __BIDEC__ defined, and\n"
     "include bide/async.h.\n";
 
-static struct text read_all(int file)
+struct text read_all(int file)
 {
     enum { BLOCK = 1 << 16 };
     struct text text = {0};
@@ -133,6 +138,11 @@ static pid_t start(void)
     if (child < 0) {
         perror("bidec: fork");
         exit(1);
+    }
+    if (child == 0) {
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGHUP, SIG_DFL);
     }
     return child;
 }
@@ -267,6 +277,7 @@ struct job {
     const char *output;      /* of -o, or NULL */
     bool only_preprocess, only_assemble, only_compile, only_dependencies;
     bool has_dependencies, names_dependencies, names_target;
+    bool saves, saves_beside_output; /* -save-temps, and with =obj */
 };
 
 static bool is_source(const char *word)
@@ -292,6 +303,8 @@ static void read_arguments(struct job *job, char **word)
         job->only_dependencies |= strcmp(*word, "-M") == 0 || strcmp(*word, "-MM") == 0;
         job->has_dependencies |= strcmp(*word, "-MD") == 0 || strcmp(*word, "-MMD") == 0;
         job->names_dependencies |= starts(*word, "-MF");
+        job->saves |= starts(*word, "-save-temps") || starts(*word, "--save-temps");
+        job->saves_beside_output |= strcmp(*word, "-save-temps=obj") == 0;
         job->names_target |= starts(*word, "-MT") || starts(*word, "-MQ");
         if (starts(*word, "-o") && (*word)[2] != 0 && strcmp(*word, "-objcmt-migration") != 0)
             job->output = *word + 2;
@@ -401,12 +414,30 @@ static int compile(const struct job *job, const struct command *translated, cons
 }
 
 static const char *temporary;
+static struct command made; /* the files in it */
 
-static void remove_temporary(const struct command *files)
+static void remove_temporary(void)
 {
-    for (unsigned i = 0; i < files->count; i++)
-        unlink(files->words[i]);
+    for (unsigned i = 0; i < made.count; i++)
+        unlink(made.words[i]);
     rmdir(temporary);
+}
+
+/* What was made goes when bidec is told to end, too. (Its compiler is told as well, by a terminal.) */
+static void end_by_signal(int number)
+{
+    remove_temporary();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void mind_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (signal(numbers[i], end_by_signal) == SIG_IGN)
+            signal(numbers[i], SIG_IGN);
+    }
 }
 
 static void print_file(const char *assembly, const char *source)
@@ -419,9 +450,13 @@ static void print_file(const char *assembly, const char *source)
     }
 }
 
-static int run_job(const struct job *job, bool emit)
+/* What is asked for in place of compiling. */
+static bool emit;
+static unsigned explained; /* a line; 0: none */
+
+static int run_job(const struct job *job)
 {
-    struct command translated = {0}, made = {0};
+    struct command translated = {0};
     const char *base = getenv("TMPDIR");
     char *directory = (char *)print("%s/bidec-XXXXXX", base != NULL ? base : "/tmp");
     int status = 0;
@@ -431,12 +466,17 @@ static int run_job(const struct job *job, bool emit)
         return 1;
     }
     temporary = directory;
+    mind_signals();
     for (unsigned i = 0; i < job->sources.count && status == 0; i++) {
         const char *source = job->sources.words[i];
         const char *from = print("%s/%u.in.i", directory, i);
         const char *to = print("%s/%u-%s", directory, i, with_suffix(source, ".i", false));
         add(&made, from);
-        add(&made, to);
+        if (job->saves) /* the compiler saves the rest under this name */
+            to = with_suffix(job->saves_beside_output && job->output != NULL ? job->output : source,
+                             ".i", job->saves_beside_output && job->output != NULL);
+        else
+            add(&made, to);
         status = preprocess(job, source, from);
         if (status != 0)
             break;
@@ -448,7 +488,18 @@ static int run_job(const struct job *job, bool emit)
         status = translate_file(from, to);
         add(&translated, to);
     }
-    if (status == 0 && (emit || job->only_preprocess)) {
+    if (status == 0 && explained != 0) {
+        for (unsigned i = 0; i < translated.count; i++) {
+            int in = open(translated.words[i], O_RDONLY);
+            struct text text = read_all(in);
+            close(in);
+            if (!explain(&text, job->sources.words[i], explained)) {
+                fprintf(stderr, "bidec: %s:%u: nothing has become of this line\n",
+                        job->sources.words[i], explained);
+                status = 1;
+            }
+        }
+    } else if (status == 0 && (emit || job->only_preprocess)) {
         int to = STDOUT_FILENO;
         if (!emit && job->output != NULL)
             to = open(job->output, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -476,31 +527,48 @@ static int run_job(const struct job *job, bool emit)
     } else if (status == 0 && any) {
         status = compile(job, &translated, NULL);
     }
-    remove_temporary(&made);
-    if (status == 0 && !any && !emit && !tables && !job->only_preprocess)
+    remove_temporary();
+    if (status == 0 && !any && !emit && explained == 0 && !tables && !job->only_preprocess)
         return -1;
     return status;
 }
 
+/* What clang is to be told, of preprocessed text. */
+static void filter_for_editors(void)
+{
+    struct text input = read_all(STDIN_FILENO), out = {0};
+    text_add(&out, "", 0);
+    lex(input.at, input.length);
+    translate(&out, input.at);
+    out.length = 0;
+    print_for_editors(&out);
+    write_all(STDOUT_FILENO, &out);
+}
+
 int main(int argc, char **argv)
 {
-    bool emit = false;
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+    const char *word = argc > 1 ? argv[1] : "";
+    int words = 1;
+    if (strcmp(word, "--help") == 0) {
         fputs(usage, stdout);
         return 0;
     }
-    if (argc > 1 && strcmp(argv[1], "--emit") == 0) {
-        emit = true;
-        argv++;
-        argc--;
+    if (strcmp(word, "--editor") == 0) {
+        filter_for_editors();
+        return 0;
     }
-    if (argc > 1 && strcmp(argv[1], "--frames") == 0) {
-        tables = true;
-        argv++;
-        argc--;
+    emit = strcmp(word, "--emit") == 0;
+    tables = strcmp(word, "--frames") == 0;
+    if (strcmp(word, "--explain") == 0 && argc > 2) {
+        explained = (unsigned)strtoul(argv[2], NULL, 10);
+        words = 2;
+    }
+    if (emit || tables || explained != 0) {
+        argv += words;
+        argc -= words;
     }
     if (argc < 2) {
-        if (emit || tables) {
+        if (emit || tables || explained != 0) {
             fputs(usage, stderr);
             return 2;
         }
@@ -512,16 +580,17 @@ int main(int argc, char **argv)
         return 2;
     }
     struct job job = {0};
-    read_arguments(&job, argv + 1);
+    argv = with_response_files(argv + 1);
+    read_arguments(&job, argv);
     if (job.sources.count != 0 && !job.only_dependencies) {
-        int status = run_job(&job, emit);
+        int status = run_job(&job);
         if (status != -1)
             return status;
     }
     /* nothing to translate: be the compiler */
     struct command c = {0};
-    for (int i = 1; i < argc; i++)
-        add(&c, argv[i]);
+    for (; *argv != NULL; argv++)
+        add(&c, *argv);
     if (job.sources.count != 0)
         add(&c, "-D__BIDEC__=1");
     be(&c);

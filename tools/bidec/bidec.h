@@ -277,6 +277,7 @@ struct value {
 
 /* ---- file.c ---- */
 
+extern struct function *first_function; /* in the order of their first declarations */
 struct function *find_function(const char *name, size_t length);
 struct value *find_value(const char *waiter);
 bool is_global_type(int token);
@@ -364,6 +365,16 @@ struct function *called(const struct node *node); /* by this expression, or NULL
 extern bool tables; /* are asked for, behind each function */
 void print_questions(struct text *out);
 void print_answers(const char *assembly, const char *file);
+
+/* ---- explain.c, editor.c ---- */
+
+bool explain(const struct text *translated, const char *source, unsigned line);
+void print_for_editors(struct text *out);
+
+/* ---- bidec.c, response.c ---- */
+
+struct text read_all(int file); /* ends the program where it cannot */
+char **with_response_files(char **words);
 
 /* ---- step.c ---- */
 

@@ -21,6 +21,8 @@ struct name {
 
 static struct name *names[BUCKETS];
 static struct value *values;
+struct function *first_function;
+static struct function **last_function = &first_function;
 
 static struct name *find_name(const char *at, size_t length, bool add)
 {
@@ -72,6 +74,8 @@ static struct function *add_function(int token)
     if (name->function == NULL) {
         name->function = take(sizeof *name->function);
         name->function->name = spelled(token);
+        *last_function = name->function;
+        last_function = &name->function->next;
     }
     return name->function;
 }
@@ -126,6 +130,8 @@ static const char *waiter_type(int first, int end)
 static void note_awaiter_maker(struct function *f, int open)
 {
     int close = closing(open), first = open + 1;
+    f->open = open;
+    f->close = close;
     f->makes_awaiter = true;
     f->parameter_count = 0;
     if (is(first, "void") && first + 1 == close)

@@ -510,7 +510,7 @@ static void print_await(const struct node *node, const char *awaiter, bool takes
                "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &bide_ops_, "
                "&async_%s_points[%u], "
                "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
-               "        return bide_next_frame(bide_next_);\n}\n",
+               "        return bide_next_frame(bide_next_);\n    }\n",
                function->name, point, saves.at, function->name, point);
     if (takes_status)
         text_print(body, "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_ops_);\n");
@@ -521,7 +521,7 @@ static void print_await(const struct node *node, const char *awaiter, bool takes
     if (takes_status)
         text_print(body,
                    "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
-    text_print(body, "}\n");
+    text_print(body, "    }\n");
 }
 
 static const char *lower_await(struct node *node)

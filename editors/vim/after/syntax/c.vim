@@ -1,0 +1,13 @@
+" async and await as words of C (bide/async.h), beside Vim's own syntax of C.
+" In files that include the header, or in all: let g:bide_async = 1.
+if get(g:, 'bide_async', 0) || search('\v^\s*#\s*include\s+[<"]bide/async\.h[>"]', 'nw')
+  syntax keyword bideAsync async async_created async_frame
+  syntax match bideAsync '\v<async_(sized|generator)>\ze\s*\('
+  syntax match bideRepeat '\v<async_for>\ze\s*\('
+  syntax keyword bideStatement await yield defer
+  syntax match bideStatement '\v<spawn>\ze\s*\('
+  syntax match bideStatement '\v%(<await>\_s*)@<=<(all|any|all_ready|select_any)>\ze\s*\('
+  highlight default link bideAsync StorageClass
+  highlight default link bideRepeat Repeat
+  highlight default link bideStatement Statement
+endif

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Makes include/bide/detail/editor.h, on standard output: editor-header.sh BIDEC [COMPILER]
+set -eu
+bidec=$1
+cc=${2:-gcc}
+root=$(cd "$(dirname "$0")/.." && pwd)
+cat <<'HEAD'
+/*
+ * For editors whose parser is clang (clangd), which read async functions without the translator: each
+ * function that makes an awaiter is declared once more, without its waiter, and returns what the
+ * await of it gives. Made by scripts/editor-header.sh. Floor: tools.
+ */
+#ifndef BIDE_DETAIL_EDITOR_H
+#define BIDE_DETAIL_EDITOR_H
+
+#include "bide/bide.h"
+
+/* clang-format off */
+
+/* What operations that are macros are called with: async_macros.h. */
+struct bide_here_;
+extern struct bide_here_ *bide_here_;
+
+/* What bide_this_frame() stands for. */
+extern bide_frame *bide_frame_;
+
+#define BIDE_EDITOR_ __attribute__((overloadable))
+HEAD
+printf '#include "bide/bide.h"\n#include "bide/async.h"\n' |
+    "$cc" -E -std=gnu11 -D__BIDEC__=1 -I"$root/include" -x c - | "$bidec" --editor
+cat <<'TAIL'
+#undef BIDE_EDITOR_
+
+/* clang-format on */
+
+#endif
+TAIL

@@ -1,0 +1,70 @@
+#!/bin/sh
+# What an editor's parser says of async functions that it reads without the translator: nothing, of the samples in the
+# documents; and of what is wrong, what is wrong. Also: bide/detail/editor.h is what scripts/editor-header.sh makes.
+# editor_test.sh BIDEC ROOT
+set -eu
+bidec=$1
+root=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+
+fail() {
+    echo "$@"
+    failed=1
+}
+
+# (with gcc's preprocessor or another's: the text is the same)
+sh "$root/scripts/editor-header.sh" "$bidec" cc >"$folder/editor.h"
+cmp "$folder/editor.h" "$root/include/bide/detail/editor.h" ||
+    fail "make it anew: scripts/editor-header.sh build/tools/bidec > include/bide/detail/editor.h"
+
+command -v clang >/dev/null || {
+    echo "skipped: clang is not installed"
+    [ $failed -eq 0 ] && exit 77
+    exit 1
+}
+awk -v folder="$folder" '
+    /^```c$/ { text = ""; inside = 1; next }
+    /^```$/ { if (inside && text ~ /bide\/async.h/) printf "%s", text >(folder "/sample" ++count ".c"); inside = 0 }
+    inside { text = text $0 "\n" }' "$root/docs/async.md" "$root/README.md"
+options="-std=gnu11 -Wall -Wextra -I$root/include"
+echo "$options" | tr ' ' '\n' >"$folder/compile_flags.txt"
+samples=0
+for sample in "$folder"/sample*.c; do
+    samples=$((samples + 1))
+    for clang in clang clang-19; do
+        command -v "$clang" >/dev/null || continue
+        # shellcheck disable=SC2086 # a list of words
+        "$clang" $options -Werror -fsyntax-only "$sample" || fail "$clang complains of this sample"
+    done
+    if command -v clangd >/dev/null; then
+        timeout 120 clangd --check="$sample" >"$folder/said" 2>&1 || {
+            grep '^E' "$folder/said"
+            fail "clangd complains of this sample:" "$(cat "$sample")"
+        }
+    fi
+done
+[ $samples -ge 7 ] || fail "only $samples samples"
+
+wrong() {
+    said=$1
+    {
+        printf '#include <bide/async.h>\n#include <bide/event.h>\n#include <bide/socket.h>\nasync int f(int value)\n{\n'
+        printf '    return value;\n}\nasync int g(bide_event *event)\n{\n    %s\n    return event != NULL;\n}\n' "$2"
+    } >"$folder/wrong.c"
+    # shellcheck disable=SC2086
+    if clang $options -Werror -fsyntax-only "$folder/wrong.c" 2>"$folder/said"; then
+        fail "nothing is said of: $2"
+    elif ! grep -q "error: .*$said" "$folder/said" || ! grep -q 'wrong.c:10:' "$folder/said"; then
+        cat "$folder/said"
+        fail "something else is said of: $2"
+    fi
+}
+wrong 'too few arguments' 'await f();'
+wrong 'incompatible' 'struct { int a; } x = {1}; return await f(x);'
+wrong 'no matching function' 'await bide_event_wait();'
+wrong 'no matching function' 'await bide_event_wait(event, 1, 2);'
+wrong 'undeclared' 'return await f(values);'
+wrong 'no matching function' 'return *event + await bide_recv(event);'
+exit $failed

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Vim shows the words of async functions as what they are, where the header is included: vim_test.sh ROOT
+set -eu
+root=$1
+command -v vim >/dev/null && vim --version | grep -q +syntax || {
+    echo "skipped: vim with syntax is not installed"
+    exit 77
+}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cat >"$folder/words.c" <<'END'
+#include <bide/async.h>
+async int f(void);
+async_generator(long) int g(int all)
+{
+    defer f();
+    yield await all(f(), f());
+    async_for (long x, g(1)) spawn(&s, f());
+    return all;
+}
+END
+sed 1d "$folder/words.c" >"$folder/plain.c"
+cat >"$folder/look.vim" <<'END'
+function Group(line, word)
+  call cursor(a:line, 1)
+  let column = matchstrpos(getline(a:line), '\<' . a:word . '\>')[1] + 1
+  return synIDattr(synID(a:line, column, 1), 'name')
+endfunction
+let first = expand('%:t') == 'words.c' ? 0 : -1
+let seen = []
+for [line, word] in [[2, 'async'], [3, 'async_generator'], [3, 'all'], [5, 'defer'], [6, 'yield'], [6, 'await'], [6, 'all'], [7, 'async_for'], [7, 'spawn'], [8, 'all']]
+  call add(seen, word . ' ' . Group(line + first, word))
+endfor
+call writefile(seen, expand('%') . '.seen')
+quit
+END
+for name in words plain; do
+    timeout 60 vim -es -u NONE --cmd 'set nocompatible' --cmd "set runtimepath^=$root/editors/vim runtimepath+=$root/editors/vim/after" \
+        -c 'filetype on' -c 'syntax on' -c 'set filetype=c' -c "source $folder/look.vim" "$folder/$name.c" </dev/null || true
+done
+cat >"$folder/wanted" <<'END'
+async bideAsync
+async_generator bideAsync
+all 
+defer bideStatement
+yield bideStatement
+await bideStatement
+all bideStatement
+async_for bideRepeat
+spawn bideStatement
+all 
+END
+sed 's/ *$//' "$folder/wanted" >"$folder/words.wanted"
+sed 's/ .*//' "$folder/wanted" >"$folder/plain.wanted"
+for name in words plain; do
+    sed 's/ *$//; s/ c[A-Z][A-Za-z]*$//' "$folder/$name.c.seen" | diff "$folder/$name.wanted" - || exit 1
+done

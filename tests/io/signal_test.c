@@ -614,6 +614,7 @@ static int make_loops(void **state)
 
 int main(void)
 {
+    signal(SIGHUP, SIG_DFL); /* whoever began this may have had it ignored */
     const struct CMUnitTest tests[] = {
         world_test(a_signal_ends_a_wait),
         world_test(a_signal_that_comes_before_the_wait_is_remembered_once),

@@ -1,0 +1,105 @@
+/* A type of one's own to wait for: a turnstile, which lets its waiters through in the order of their numbers. */
+#include <bide/async.h>
+#include <bide/run_loop.h>
+#include <bide/sleep.h>
+#include <stdio.h>
+
+struct turnstile {
+    struct turn *waiting; /* all on one thread */
+    int next;
+};
+
+struct turn {
+    bide_awaiter awaiter; /* first */
+    struct turn *behind;
+    struct turnstile *turnstile;
+    int number;
+};
+
+static struct turn *of(bide_awaiter *awaiter)
+{
+    return (struct turn *)(void *)awaiter;
+}
+
+static bool turn_ready(bide_awaiter *awaiter)
+{
+    return of(awaiter)->number == of(awaiter)->turnstile->next;
+}
+
+static bide_frame *turn_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    struct turn *turn = of(awaiter);
+    (void)frame; /* the awaiter knows it */
+    turn->behind = turn->turnstile->waiting;
+    turn->turnstile->waiting = turn;
+    return NULL;
+}
+
+/* Takes a turn out of those that wait. */
+static bool turn_withdraw(bide_awaiter *awaiter)
+{
+    struct turn **place = &of(awaiter)->turnstile->waiting;
+    while (*place != NULL && *place != of(awaiter))
+        place = &(*place)->behind;
+    if (*place == NULL)
+        return false;
+    *place = (*place)->behind;
+    return true;
+}
+
+static bide_awaiter *turnstile_wait(struct turn *turn, struct turnstile *turnstile, int number)
+{
+    static const bide_awaiter_ops ops = {.ready = turn_ready,
+                                         .suspend = turn_suspend,
+                                         .withdraw = turn_withdraw,
+                                         .name = "turnstile_wait"};
+    turn->awaiter.ops = &ops;
+    turn->turnstile = turnstile;
+    turn->number = number;
+    return &turn->awaiter;
+}
+
+static void turnstile_pass(struct turnstile *turnstile)
+{
+    turnstile->next++;
+    for (struct turn *turn = turnstile->waiting; turn != NULL; turn = turn->behind) {
+        if (turn->number == turnstile->next) {
+            turn_withdraw(&turn->awaiter);
+            bide_wake_one(&turn->awaiter);
+            return;
+        }
+    }
+}
+
+async int visitor(struct turnstile *turnstile, int number)
+{
+    await bide_sleep_for((uint64_t)(number * 7 % 5) * 100000);
+    await turnstile_wait(turnstile, number);
+    printf("%d ", number);
+    turnstile_pass(turnstile);
+    return 0;
+}
+
+async int museum(void)
+{
+    struct turnstile turnstile = {NULL, 0};
+    bide_scope scope;
+    bide_scope_init(&scope, bide_this_frame());
+    defer bide_scope_destroy(&scope);
+    for (int i = 9; i >= 0; i--)
+        if (spawn(&scope, visitor(&turnstile, i)) < 0)
+            return -ENOMEM;
+    int status = await bide_scope_join(&scope);
+    printf("closed\n");
+    return status;
+}
+
+int main(void)
+{
+    async_frame(museum) frame;
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    int status = bide_run_loop_wait(&loop, async_museum(&frame));
+    bide_run_loop_destroy(&loop);
+    return -status;
+}

@@ -35,7 +35,7 @@
  * function in a bide_scope; its value is 0 or -ENOMEM.
  *
  * docs/async.md has the language; `bidec --help` says how to compile it. A file that is compiled
- * without bidec does not assemble, and says why. With BIDE_SYNCHRONOUS defined async and await are
+ * without bidec does not assemble, and says why; what bidec has emitted (BIDE_EMITTED) does. With BIDE_SYNCHRONOUS defined async and await are
  * nothing, and the functions are plain C; it is for programs that await their own functions only.
  *
  * A function whose result is an int, long or long long ends, as a task, with its result where that
@@ -60,7 +60,7 @@
  * `struct async_fetch frame;`, and an editor, which knows no such struct, can read it.
  * Threads: any may use the type.
  */
-#if defined __BIDEC__
+#if defined __BIDEC__ || defined BIDE_EMITTED
 #define async_frame(name) struct async_##name
 #endif
 
@@ -244,7 +244,15 @@ BIDE_INLINE int bide_async_no_error_(const void *result)
 
 BIDE_EXTERN_C_END
 
-#if !defined __BIDEC__ && !defined BIDE_SYNCHRONOUS
+#if defined BIDE_EMITTED
+/* A local that has no value yet is saved as the others are. */
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if !defined __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#endif
+
+#if !defined __BIDEC__ && !defined BIDE_EMITTED && !defined BIDE_SYNCHRONOUS
 /*
  * For editors, which read this and generate nothing. The words are nothing, or what an editor can
  * take for C; they are defined behind all headers of bide, whose members may have their names.

@@ -64,7 +64,8 @@ for cc in gcc clang; do
             fail "$cc: -MF and -MT"
         "$bidec" $cc -std=gnu11 -S $include twice.c && [ -s twice.s ] || fail "$cc: -S"
         "$bidec" $cc -std=gnu11 -E $include twice.c -o twice.i && grep -q 'struct async_twice' twice.i || fail "$cc: -E"
-        "$bidec" --emit $cc -std=gnu11 $include twice.c | grep -q 'int seen;' || fail "$cc: --emit"
+        "$bidec" --emit $cc -std=gnu11 $include twice.c >said && grep -q 'int seen;' said && grep -q '#include "twice.h"' said ||
+            fail "$cc: --emit"
         "$bidec" --explain 10 $cc -std=gnu11 $include -c twice.c -o frames.o >said 2>&1 &&
             grep -q '^the step function:$' said && grep -q 'bide_awaiter_ = bide_sleep_for' said &&
             grep -q 'bide_async_suspends_' said && ! grep -q 'seen \*=' said || fail "$cc: --explain"
@@ -94,6 +95,18 @@ for cc in gcc clang; do
         "$bidec" $cc $include -c missing.c 2>said && fail "$cc: compiles a file that is not there"
         "$bidec" $cc --version >said || fail "$cc: --version"
     }
+done
+# A source of which no line can be left as it is: it is emitted preprocessed, and why is said.
+for why in '#define TWO 2' '//} int also(void) { return 0; }' '//} /* a comment' '//async_sized(512) int other(int n);'; do
+    case $why in
+    '//async_sized'*) echo "${why#//}" >other.h && sed 's/.*stdio.h.*/&\n#include "other.h"/' twice.c >whole.c ;;
+    '//}'*) awk -v with="${why#//}" '$0 == "}" && !n++ { $0 = with; if (with ~ /a comment/) $0 = $0 "\n of two lines */" } { print }' twice.c >whole.c ;;
+    *) awk -v with="$why" '{ print } /seen = n/ { print with }' twice.c >whole.c ;;
+    esac
+    # shellcheck disable=SC2086
+    "$bidec" --emit gcc -std=gnu11 $include whole.c >emitted.i 2>said && grep -q '^# [0-9]' emitted.i &&
+        grep -q 'so what is emitted is preprocessed' said && gcc -fpreprocessed -c emitted.i -o emitted.o ||
+        fail "--emit of '$why'"
 done
 [ -z "$(ls -d "${TMPDIR:-/tmp}"/bidec-* 2>/dev/null | head -1)" ] || echo "(a folder of another run is left)"
 

@@ -25,7 +25,11 @@ static const char usage[] =
     "usage: bidec COMPILER ARGUMENT...     as the compiler: bidec gcc -c x.c\n"
     "       bidec < preprocessed > plain   as a filter\n"
     "       bidec --emit COMPILER ARGUMENT... FILE.c\n"
-    "                                      what becomes of FILE.c, to standard output\n"
+    "                                      what becomes of FILE.c, to standard output: as it "
+    "stands,\n"
+    "                                      with its async functions translated; preprocessed "
+    "where\n"
+    "                                      that cannot be done\n"
     "       bidec --frames COMPILER ARGUMENT... FILE.c\n"
     "                                      a table of each frame: where its members lie, how "
     "large\n"
@@ -84,13 +88,14 @@ static void write_all(int file, const struct text *text)
     }
 }
 
-static void filter(int from, int to)
+/* With the name of the source, as the source where that can be done. */
+static void filter(int from, int to, const char *source)
 {
-    struct text input = read_all(from), out = {0};
+    struct text input = read_all(from), out = {0}, emitted = {0};
     text_expect(&out, input.length * 2);
     lex(input.at, input.length);
     translate(&out, input.at);
-    write_all(to, &out);
+    write_all(to, source != NULL && emit_in_source(&emitted, &out, source) ? &emitted : &out);
 }
 
 /* ---- Commands ---- */
@@ -155,8 +160,8 @@ static int run(const struct command *command)
     return wait_for(child);
 }
 
-/* Each in a process of its own: the translator has one input. */
-static int translate_file(const char *from, const char *to)
+/* Each in a process of its own: the translator has one input. With a source, what is to be emitted of that. */
+static int translate_file(const char *from, const char *to, const char *source)
 {
     pid_t child = start();
     if (child == 0) {
@@ -165,7 +170,7 @@ static int translate_file(const char *from, const char *to)
             perror(in < 0 ? from : to);
             _exit(1);
         }
-        filter(in, out);
+        filter(in, out, source);
         _exit(0);
     }
     return wait_for(child);
@@ -485,7 +490,7 @@ static int run_job(const struct job *job)
             continue;
         }
         any = true;
-        status = translate_file(from, to);
+        status = translate_file(from, to, emit ? source : NULL);
         add(&translated, to);
     }
     if (status == 0 && explained != 0) {
@@ -505,8 +510,8 @@ static int run_job(const struct job *job)
             to = open(job->output, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         for (unsigned i = 0; i < translated.count; i++) {
             const char *path = translated.words[i];
-            int in = open(path == job->sources.words[i] ? print("%s/%u.in.i", directory, i) : path,
-                          O_RDONLY);
+            bool is_plain = !emit && path == job->sources.words[i];
+            int in = open(is_plain ? print("%s/%u.in.i", directory, i) : path, O_RDONLY);
             struct text text = read_all(in);
             close(in);
             write_all(to, &text);
@@ -572,7 +577,7 @@ int main(int argc, char **argv)
             fputs(usage, stderr);
             return 2;
         }
-        filter(STDIN_FILENO, STDOUT_FILENO);
+        filter(STDIN_FILENO, STDOUT_FILENO, NULL);
         return 0;
     }
     if (argv[1][0] == '-') {

@@ -287,6 +287,14 @@ bool is_global_scalar(int token);
 extern bool (*on_function)(struct text *out, struct specifiers *specifiers, struct declarator *d);
 void translate(struct text *out, const char *input);
 
+/* What an async function has become, or its declaration: tokens of the input, and where it stands. */
+struct piece {
+    struct piece *next;
+    int first, last;
+    size_t begin, end;
+};
+extern struct piece *first_piece; /* in their order */
+
 /* ---- declaration.c ---- */
 
 extern int at; /* the parser stands here */
@@ -366,8 +374,9 @@ extern bool tables; /* are asked for, behind each function */
 void print_questions(struct text *out);
 void print_answers(const char *assembly, const char *file);
 
-/* ---- explain.c, editor.c ---- */
+/* ---- emit.c, explain.c, editor.c ---- */
 
+bool emit_in_source(struct text *out, const struct text *translated, const char *source);
 bool explain(const struct text *translated, const char *source, unsigned line);
 void print_for_editors(struct text *out);
 

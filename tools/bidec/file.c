@@ -158,6 +158,17 @@ bool (*on_function)(struct text *out, struct specifiers *specifiers, struct decl
 
 static const char *copied; /* up to here */
 
+struct piece *first_piece;
+static struct piece **last_piece = &first_piece;
+
+static void add_piece(int first, int last, size_t begin, size_t end)
+{
+    struct piece *piece = take(sizeof *piece);
+    *piece = (struct piece){NULL, first, last, begin, end};
+    *last_piece = piece;
+    last_piece = &piece->next;
+}
+
 static void copy_to(struct text *out, int token)
 {
     text_add(out, copied, (size_t)(tokens[token].at - copied));
@@ -220,6 +231,7 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
         f->parameter_count++;
     skip_attributes();
     copy_to(out, first);
+    size_t begin = out->length;
     if (is(at, "{")) {
         for (struct declarator *p = f->parameters; p != NULL; p = p->next) {
             if (p->name == 0)
@@ -236,6 +248,7 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     }
     function = NULL;
     scope = NULL;
+    add_piece(first, at - 1, begin, out->length);
     copy_behind(out, at - 1);
 }
 

@@ -699,7 +699,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         text_print(out, "    bide_awaiter *bide_awaiter_;\n    const bide_awaiter_ops "
                         "*bide_ops_;\n    bide_frame *bide_next_;\n"
                         "    int bide_status_;\n    bide_async_looked_ bide_looked_;\n"
-                        "    (void)bide_status_;\n");
+                        "    (void)bide_awaiter_, (void)bide_ops_, (void)bide_next_, (void)bide_status_, "
+                        "(void)bide_looked_;\n");
     if (!function->returns_nothing)
         text_print(out, "    __typeof__(bide_self->result) bide_result_;\n");
     text_print(out, "    ");

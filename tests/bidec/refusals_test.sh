@@ -1,6 +1,6 @@
 #!/bin/sh
 # Each program in refusals/ is refused, by the translator or by the compiler behind it, at the line that ends with HERE and
-# in the words of its comment: refusals_test.sh BIDEC ROOT
+# in the words of its comment: refusals_test.sh BIDEC ROOT. By the compilers that BIDE_COMPILERS names, or all.
 set -u
 bidec=$1
 root=$2
@@ -8,7 +8,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
 
-for cc in gcc clang; do
+for cc in ${BIDE_COMPILERS:-gcc clang}; do
     command -v "$cc" >/dev/null || continue
     for program in "$root"/tests/bidec/refusals/*.c; do
         says=$(sed -n 's/^ \* says: //p' "$program")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The translator as the compiler of make, Meson and CMake, by itself, and behind ccache; what a changed header rebuilds;
-# and what a debugger shows: wrapper_test.sh BIDEC ROOT LIBRARY
+# and what a debugger shows: wrapper_test.sh BIDEC ROOT LIBRARY. By the compilers that BIDE_COMPILERS names, or all.
 set -u
 bidec=$(realpath "$1")
 root=$2
@@ -50,7 +50,7 @@ int plain(void);
 int plain(void) { return puts("plain"); }
 END
 
-for cc in gcc clang; do
+for cc in ${BIDE_COMPILERS:-gcc clang}; do
     command -v $cc >/dev/null || continue
     # shellcheck disable=SC2086
     {

@@ -88,14 +88,25 @@ static void write_all(int file, const struct text *text)
     }
 }
 
-/* With the name of the source, as the source where that can be done. */
+/* As the source named, where that can be done. */
+static bool emit_source(struct text *emitted, const struct text *translated, const char *source)
+{
+    int file = open(source, O_RDONLY);
+    if (file < 0)
+        return false;
+    struct text text = read_all(file);
+    close(file);
+    return emit_in_source(emitted, translated, source, &text);
+}
+
+/* With the name of the source, what is to be emitted of it. */
 static void filter(int from, int to, const char *source)
 {
     struct text input = read_all(from), out = {0}, emitted = {0};
     text_expect(&out, input.length * 2);
     lex(input.at, input.length);
     translate(&out, input.at);
-    write_all(to, source != NULL && emit_in_source(&emitted, &out, source) ? &emitted : &out);
+    write_all(to, source != NULL && emit_source(&emitted, &out, source) ? &emitted : &out);
 }
 
 /* ---- Commands ---- */

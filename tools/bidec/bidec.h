@@ -376,7 +376,8 @@ void print_answers(const char *assembly, const char *file);
 
 /* ---- emit.c, explain.c, editor.c ---- */
 
-bool emit_in_source(struct text *out, const struct text *translated, const char *source);
+bool emit_in_source(struct text *out, const struct text *translated, const char *source,
+                    const struct text *text);
 bool explain(const struct text *translated, const char *source, unsigned line);
 void print_for_editors(struct text *out);
 

@@ -8,9 +8,7 @@
 #include "bidec.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static const char *end_of_line(const char *p)
 {
@@ -111,17 +109,13 @@ static bool is_sources_own(const struct piece *piece, const char *source)
            strcmp(tokens[piece->last].file, source) == 0;
 }
 
-bool emit_in_source(struct text *out, const struct text *translated, const char *source)
+bool emit_in_source(struct text *out, const struct text *translated, const char *source,
+                    const struct text *text)
 {
-    int file = open(source, O_RDONLY);
-    if (file < 0)
-        return false;
-    struct text text = read_all(file);
-    close(file);
-    text_expect(out, text.length * 4);
+    text_expect(out, text->length * 4);
     text_print(out, "/* Made by bidec. bide/async.h gives what the translated functions use. */\n"
                     "#define BIDE_EMITTED 1\n");
-    const char *line = text.at;
+    const char *line = text->at;
     unsigned number = 1;
     for (const struct piece *piece = first_piece; piece != NULL; piece = piece->next) {
         const struct token *first = &tokens[piece->first], *last = &tokens[piece->last];
@@ -142,6 +136,6 @@ bool emit_in_source(struct text *out, const struct text *translated, const char 
         line = next_line(end);
         number++;
     }
-    text_add(out, line, (size_t)(text.at + text.length - line));
+    text_add(out, line, (size_t)(text->at + text->length - line));
     return true;
 }

@@ -1,6 +1,7 @@
 /*
- * bide: async/await for C. All of it but the model checker (bide/check.h), which is for tests, and
- * what authors of primitives need (bide/extend/); each header may also be included by itself.
+ * bide: async/await for C. All of it but the model checker (bide/check.h), which is for tests, TLS
+ * (bide/tls.h), which is a library of its own, and what authors of primitives need (bide/extend/);
+ * each header may also be included by itself.
  * Floor: io.
  */
 #ifndef BIDE_BIDE_H

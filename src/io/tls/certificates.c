@@ -26,6 +26,7 @@ static int open_text(BIO **text, const char *file, const void *data, size_t size
         return 0;
     int status = file != NULL && errno != 0 ? -errno : -ENOMEM;
     *reason = status == -ENOMEM ? "out of memory" : "a file cannot be opened";
+    ERR_clear_error();
     return status;
 }
 

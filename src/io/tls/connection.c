@@ -72,6 +72,8 @@ static tls_operation *operation_in(bide_stream_operation *operation)
 /* Frees what a connection has, which nobody uses any more. 6 */
 static void free_rest(bide_tls *tls, SSL *ssl)
 {
+    if (tls->failure == 0) /* otherwise OpenSSL would have its session resumed no more */
+        SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(ssl);
     tls_flow_free(tls);
     OPENSSL_free(tls->name);

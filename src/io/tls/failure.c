@@ -44,15 +44,18 @@ static int of_reason(int reason)
     }
 }
 
-/* The first error is the cause; one of memory is, wherever it stands. */
+/* Lower parts complain first, and then TLS says what that means: its first error is the cause. One of
+ * memory is, wherever it stands. */
 static unsigned long cause(void)
 {
-    unsigned long first = ERR_get_error();
-    for (unsigned long next = first; next != 0; next = ERR_get_error()) {
-        if (ERR_GET_REASON(next) == ERR_R_MALLOC_FAILURE)
-            first = next;
+    unsigned long found = ERR_get_error();
+    for (unsigned long next = found; next != 0; next = ERR_get_error()) {
+        bool is_memory = ERR_GET_REASON(next) == ERR_R_MALLOC_FAILURE;
+        if (is_memory || (ERR_GET_LIB(found) != ERR_LIB_SSL && ERR_GET_LIB(next) == ERR_LIB_SSL &&
+                          ERR_GET_REASON(found) != ERR_R_MALLOC_FAILURE))
+            found = next;
     }
-    return first;
+    return found;
 }
 
 /* OpenSSL says that it cannot go on. */

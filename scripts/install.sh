@@ -10,6 +10,7 @@ exec >&2
 build='gcc libc6-dev meson ninja-build'
 demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
+    node-llhttp curl
     coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev"
 long="$check valgrind strace"
 # For those of check-long's configurations that are skipped without: compilers, their
@@ -34,7 +35,7 @@ queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev l
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'
 demo_commands="$build_commands <zlib.h>"
-check_commands="$demo_commands gcc g++ <cmocka.h> <ares.h> <openssl/ssl.h> openssl gnutls-cli clang clang++ clangd vim crc32 setarch timeout gdb <uv.h> <event2/event.h>"
+check_commands="$demo_commands gcc g++ <cmocka.h> <ares.h> <openssl/ssl.h> openssl gnutls-cli curl clang clang++ clangd vim crc32 setarch timeout gdb <uv.h> <event2/event.h>"
 long_commands="$check_commands valgrind strace"
 bench_commands="$demo_commands gcc g++ clang java javac go"
 

@@ -39,6 +39,9 @@
 #include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
 #include "bide/file_watch.h"
+#include "bide/http.h"        /* servers: a coroutine for each request */
+#include "bide/http_client.h"
+#include "bide/http_message.h"
 #include "bide/io_pool.h" /* a loop for each worker of a thread pool */
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */

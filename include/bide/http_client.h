@@ -1,0 +1,230 @@
+/*
+ * An HTTP/1.1 client: requests and responses over one connection, which is any stream. Floor: io.
+ *
+ *     bide_http_client_init(&self->client, bide_stream_of_socket(&self->socket), self->memory,
+ *                           sizeof self->memory, NULL);
+ *     bide_http_client_begin(&self->client, "GET", "/index.html", "example.org");
+ *     bide_http_client_add(&self->client, "Accept", "text/html");
+ *     bide_try(bide_http_client_receive(&self->client));
+ *     ... self->client.response.status ...
+ *     for (;;) {
+ *         bide_try(bide_http_client_read(&self->client, self->buffer, sizeof self->buffer));
+ *         if (self->client.count == 0)
+ *             break;
+ *         ... self->client.count bytes in self->buffer ...
+ *     }
+ *     ... bide_http_client_is_reusable(&self->client): the next request may begin
+ *
+ *     idle --begin--> head --(write)--> body --receive--> response --read, to its end--> idle
+ *
+ * Bodies go both ways in pieces, at the speed of the slower side. The body of a request has the length
+ * that is said by bide_http_client_end_head, or goes in chunks if that is unknown or nobody has said.
+ * Responses of 1xx are passed over, but for 101; those to HEAD, and with 204 or 304, have no body.
+ *
+ * Operations have no deadlines of their own: bide_with_deadline. After one that did not end with 0, but
+ * for reads that say otherwise, the connection is of no more use than to be closed.
+ *
+ * Redirects are the caller's (http_url.h). For many connections there is connection_pool.h.
+ *
+ * Why it is right: src/io/http/client.c.
+ */
+#ifndef BIDE_HTTP_CLIENT_H
+#define BIDE_HTTP_CLIENT_H
+
+#include "bide/http_message.h"
+#include "bide/extend/wrapper.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* What a client is to be. All that is 0 is as it says. */
+typedef struct bide_http_client_options {
+    size_t output;      /* bytes of the buffer of what goes out, of its memory. 0: a quarter */
+    size_t most_fields; /* of a response, with its trailers. 0: 64 */
+    size_t most_head;   /* bytes of a response's head. 0: its buffer less 1024, which is the most */
+    uint64_t most_body; /* bytes of a response's. 0: without a limit */
+} bide_http_client_options;
+
+/* The head of a response. Texts stay until the next request begins. */
+typedef struct bide_http_response {
+    int status;
+    int minor; /* of the version: 1, or 0 of HTTP/1.0 */
+    bide_http_text reason;
+    const bide_http_field *fields;
+    size_t field_count;
+    uint64_t length; /* of the body; BIDE_HTTP_UNKNOWN: that is found out when it ends */
+} bide_http_response;
+
+typedef struct bide_http_client bide_http_client;
+
+/* What receives. Of a client. */
+typedef struct bide_http_receiver_ {
+    bide_task task;
+    bide_http_client *client;
+    bool is_for_continue;
+} bide_http_receiver_;
+
+/* One connection. The caller's memory, while it is used. */
+struct bide_http_client {
+    bide_stream stream;
+    bide_http_response response;
+    size_t count;   /* bytes that the last bide_http_client_read has read; 0: the body has ended */
+    bool continues; /* bide_http_client_continue: the body is wanted */
+
+    /* of the library */
+    bide_http_client_options options;
+    bide_http_field *fields;
+    bide_reader reader;
+    bide_writer writer;
+    bide_http_input input;
+    bide_http_output output;
+    bide_http_receiver_ receiver;
+    bide_forward reading;
+    size_t scanned;
+    uint8_t state;
+    bool closes;
+    bool is_head;
+    bool is_connect;
+    bool has_no_content; /* of a method whose requests have none, mostly */
+    int informational;
+    int status;
+};
+
+enum { BIDE_HTTP_CLIENT_MEMORY = 16384 };
+
+/*
+ * Makes a client of a stream that is connected. `memory` is aligned as malloc's, and stays with what the
+ * stream is over while the client is used; BIDE_HTTP_CLIENT_MEMORY bytes are a good size. `options` is
+ * copied; NULL: all 0.
+ * Threads: before it is shared. Errors: -EINVAL (too little memory), -ENOTSUP (the library was built
+ * without llhttp). Progress: wait-free.
+ */
+int bide_http_client_init(bide_http_client *client, bide_stream stream, void *memory, size_t size,
+                          const bide_http_client_options *options);
+
+/*
+ * Begins a request: "`method` `target` HTTP/1.1", and "Host". A client that was used before begins anew.
+ * Threads: the stream's. Errors: -EINVAL (they may not stand there), -EBUSY (the last response was not
+ * read to its end, or the connection ends after it), -EMSGSIZE (it does not fit). Progress: wait-free.
+ */
+int bide_http_client_begin(bide_http_client *client, const char *method, const char *target,
+                           const char *host);
+
+/*
+ * Adds a field to the request's head. Not "Content-Length" and "Transfer-Encoding", which the library
+ * adds itself, nor "Connection", for which there is bide_http_client_close_after.
+ * Threads: the stream's. Errors: -EINVAL (it may not stand in a field, or the head is at its end),
+ * -EMSGSIZE (it does not fit). Progress: wait-free.
+ */
+int bide_http_client_add(bide_http_client *client, const char *name, const char *value);
+
+/*
+ * The server is asked to end the connection after its response. Before the head ends.
+ * Threads: the stream's. Progress: wait-free.
+ */
+void bide_http_client_close_after(bide_http_client *client);
+
+/*
+ * The request asks to change to that protocol: "Connection: Upgrade", "Upgrade: `protocol`". If the
+ * response is 101, bide_http_client_reader has what came behind it.
+ * Threads: the stream's. Errors: as bide_http_client_add. Progress: wait-free.
+ */
+int bide_http_client_ask_upgrade(bide_http_client *client, const char *protocol);
+
+/*
+ * Ends the head of a request whose body has `length` bytes; BIDE_HTTP_UNKNOWN: it goes in chunks. The
+ * first write does this, with BIDE_HTTP_UNKNOWN, if nobody has, and receive for a request without a body.
+ * Threads: the stream's. Errors: -EINVAL (it has ended), -EMSGSIZE (it does not fit).
+ * Progress: wait-free.
+ */
+int bide_http_client_end_head(bide_http_client *client, uint64_t length);
+
+/*
+ * Writes bytes of the request's body, which stay until it has ended. They are gathered in the buffer
+ * until it is full: bide_http_client_flush, or receive. One at a time, but beside reads.
+ * Threads: the stream's. Errors: -EMSGSIZE (more than was promised), -EINVAL (it has ended), those of the
+ * stream: the server may have responded all the same. Suspends: if they do not fit into the buffer and
+ * the server is slow. Cancel-safe: no, the connection cannot be used any more. Progress: that of the
+ * stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_client_write(bide_http_client *client, const void *data, size_t size);
+
+/*
+ * Sends what was gathered.
+ * Threads: the stream's. Errors: as bide_http_client_write. Suspends: if the server is slow.
+ * Cancel-safe: no, the connection cannot be used any more. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_client_flush(bide_http_client *client);
+
+/*
+ * Adds a trailer, behind a body that goes in chunks and all of which was written.
+ * Threads: the stream's. Errors: -EINVAL (the body does not go in chunks, or it may not stand in a
+ * field), -EMSGSIZE (it does not fit). Progress: wait-free.
+ */
+int bide_http_client_add_trailer(bide_http_client *client, const char *name, const char *value);
+
+/*
+ * Sends the head, which has "Expect: 100-continue" among its fields, and waits for the server to want the
+ * body: then client->continues is true. If it is false the response is there, and no body is to be
+ * written. If a deadline ends this with -ETIMEDOUT, the body may be written.
+ * Threads: the stream's. Errors: as bide_http_client_receive. Suspends: if the server has not answered.
+ * Cancel-safe: yes. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_client_continue(bide_http_client *client);
+
+/*
+ * Ends the request, sends what is left of it, and waits for the response's head, which is
+ * client->response then.
+ * Threads: the stream's. Errors: -EBADMSG (what came is no response, or could be read in two ways),
+ * -EMSGSIZE (its head is too long, or has too many fields), -EFBIG (its body would be longer than it may
+ * be), -EPIPE (the server has closed the connection before it: if that was used before, the request may
+ * be tried on another), -ENODATA (in the middle of it), -ECANCELED, -ETIMEDOUT, those of the stream.
+ * Suspends: if the server has not answered. Cancel-safe: yes, it may be waited for again.
+ * Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_client_receive(bide_http_client *client);
+
+/*
+ * Reads what there is of the response's body, at least one byte and at most `size`, 1 or more;
+ * client->count says how many bytes, 0 at the end.
+ * Threads: the stream's. Errors: -EBADMSG (the body is spoilt), -EFBIG (longer than it may be), -EMSGSIZE
+ * (the trailers are), -ENODATA (the connection has ended before), -ECANCELED, -ETIMEDOUT, those of the
+ * stream. Suspends: if nothing is buffered. Cancel-safe: yes, by `count`. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_client_read(bide_http_client *client, void *data, size_t size);
+
+/*
+ * The value of the first field of the response of that name, and of the trailers, which are there when
+ * the body has ended; its data is NULL if there is none.
+ * Threads: the stream's. Progress: wait-free, linear in the fields.
+ */
+bide_http_text bide_http_client_field(const bide_http_client *client, const char *name);
+bide_http_text bide_http_client_trailer(const bide_http_client *client, const char *name);
+
+/*
+ * Has the response been read to its end, and may another request follow on the connection?
+ * Threads: the stream's. Progress: wait-free.
+ */
+bool bide_http_client_is_reusable(const bide_http_client *client);
+
+/*
+ * The connection's reader and writer, after 101, or 2xx in response to CONNECT.
+ * Threads: the stream's. Progress: wait-free.
+ */
+BIDE_INLINE bide_reader *bide_http_client_reader(bide_http_client *client)
+{
+    return &client->reader;
+}
+
+BIDE_INLINE bide_writer *bide_http_client_writer(bide_http_client *client)
+{
+    return &client->writer;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

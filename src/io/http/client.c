@@ -1,0 +1,360 @@
+/*
+ * An HTTP client.
+ *
+ *     IDLE --begin--> REQUEST --receive--> SENT --head--> RESPONSE --end of the body--> IDLE
+ *
+ * 1. A head is parsed when it is there as a whole, as a server's is (parse.c).
+ * 2. How long the body is follows from the request's method, the status, and one of "Content-Length" and
+ *    "Transfer-Encoding"; both is an error.
+ * 3. A request whose body could not be sent may have been answered. So receive reads on.
+ */
+#define _GNU_SOURCE
+#include "bide/http_client.h"
+
+#include "characters.h"
+#include "output.h"
+#include "parse.h"
+
+#include "bide/coroutine.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <string.h>
+
+enum { IDLE, REQUEST, SENT, RESPONSE, OVER };
+enum { BEHIND_HEAD = 1024, LEAST_INPUT = 2048, LEAST_OUTPUT = 512, MOST_INFORMATIONAL = 32 };
+
+int bide_http_client_init(bide_http_client *client, bide_stream stream, void *memory, size_t size,
+                          const bide_http_client_options *options)
+{
+    static const bide_http_client_options none = {0, 0, 0, 0};
+    if (!http_is_here)
+        return -ENOTSUP;
+    client->options = options != NULL ? *options : none;
+    options = &client->options;
+    if (options->most_fields == 0)
+        client->options.most_fields = 64;
+    if (options->most_body == 0)
+        client->options.most_body = BIDE_HTTP_UNKNOWN;
+    size_t of_fields = options->most_fields * sizeof(bide_http_field);
+    size_t rest = size > of_fields ? size - of_fields : 0;
+    if (options->output == 0)
+        client->options.output = rest / 4;
+    if (options->output < LEAST_OUTPUT || options->output > rest ||
+        rest - options->output < LEAST_INPUT)
+        return -EINVAL;
+    size_t input = rest - options->output;
+    if (options->most_head == 0 || options->most_head > input - BEHIND_HEAD)
+        client->options.most_head = input - BEHIND_HEAD;
+    client->stream = stream;
+    client->fields = memory;
+    bide_reader_init(&client->reader, stream, (char *)memory + of_fields, input);
+    bide_writer_init(&client->writer, stream, (char *)memory + of_fields + input, options->output);
+    client->input.reader = &client->reader;
+    client->input.watch = NULL;
+    client->input.output = &client->output;
+    client->output.writer = &client->writer;
+    client->output.watch = NULL;
+    client->output.is_request = true;
+    client->receiver.client = client;
+    client->state = IDLE;
+    client->closes = false;
+    client->scanned = 0;
+    client->count = 0;
+    return 0;
+}
+
+/* ---- The request ---- */
+
+static bide_http_text text_of(const char *string)
+{
+    return (bide_http_text){string, strlen(string)};
+}
+
+static bool is_target(bide_http_text target)
+{
+    for (size_t i = 0; i < target.size; i++)
+        if (!http_is_of(target.data[i], HTTP_TARGET))
+            return false;
+    return target.size != 0;
+}
+
+/* Has the body been read to its end? A body that is bounded by a length of 0 is. */
+static bool has_read_all(const bide_http_client *client)
+{
+    return client->state == RESPONSE && http_input_has_ended(&client->input);
+}
+
+bool bide_http_client_is_reusable(const bide_http_client *client)
+{
+    return has_read_all(client) && !client->closes && client->output.error == 0 &&
+           client->output.state == HTTP_OUTPUT_ENDED &&
+           bide_reader_buffered(&client->reader) == 0 && !client->reader.has_ended;
+}
+
+int bide_http_client_begin(bide_http_client *client, const char *method, const char *target,
+                           const char *host)
+{
+    static const char version[] = " HTTP/1.1\r\nHost: ";
+    bide_http_output *output = &client->output;
+    bide_http_text parts[3] = {text_of(method), text_of(target), text_of(host)};
+    if (client->state != IDLE && !bide_http_client_is_reusable(client))
+        return -EBUSY;
+    if (!http_is_token(parts[0].data, parts[0].size) || !is_target(parts[1]) ||
+        !http_is_host(parts[2].data, parts[2].size))
+        return -EINVAL;
+    http_output_begin(output);
+    client->reader.begin = 0;
+    client->reader.end = 0;
+    client->scanned = 0;
+    client->closes = false;
+    client->is_head = strcmp(method, "HEAD") == 0;
+    client->is_connect = strcmp(method, "CONNECT") == 0;
+    client->has_no_content = client->is_head || client->is_connect || strcmp(method, "GET") == 0 ||
+                             strcmp(method, "OPTIONS") == 0 || strcmp(method, "TRACE") == 0 ||
+                             strcmp(method, "DELETE") == 0;
+    if (!http_output_start_line(output, parts[0].data, parts[0].size) ||
+        !http_output_put(output, " ", 1) ||
+        !http_output_put(output, parts[1].data, parts[1].size) ||
+        !http_output_put(output, version, sizeof version - 1) ||
+        !http_output_put(output, parts[2].data, parts[2].size) ||
+        !http_output_put(output, "\r\n", 2)) {
+        client->writer.begin = 0;
+        client->writer.end = 0;
+        return -EMSGSIZE;
+    }
+    client->state = REQUEST;
+    return 0;
+}
+
+int bide_http_client_add(bide_http_client *client, const char *name, const char *value)
+{
+    if (client->state != REQUEST)
+        return -EINVAL;
+    return http_output_add(&client->output, text_of(name), text_of(value));
+}
+
+void bide_http_client_close_after(bide_http_client *client)
+{
+    client->output.closes = true;
+}
+
+int bide_http_client_ask_upgrade(bide_http_client *client, const char *protocol)
+{
+    static const char connection[] = "Connection: Upgrade\r\n";
+    int status = bide_http_client_add(client, "Upgrade", protocol);
+    if (status == 0 && !http_output_put(&client->output, connection, sizeof connection - 1))
+        status = -EMSGSIZE;
+    return status;
+}
+
+int bide_http_client_end_head(bide_http_client *client, uint64_t length)
+{
+    if (client->state != REQUEST || client->output.state != HTTP_OUTPUT_HEAD)
+        return -EINVAL;
+    client->output.is_bare = length == 0 && client->has_no_content;
+    return http_output_end_head(&client->output, length);
+}
+
+/* The head has ended: 0 or an error. */
+static int need_head(bide_http_client *client, uint64_t length)
+{
+    if (client->state != REQUEST)
+        return -EINVAL;
+    return client->output.state == HTTP_OUTPUT_HEAD ? bide_http_client_end_head(client, length) : 0;
+}
+
+bide_awaiter *bide_http_client_write(bide_http_client *client, const void *data, size_t size)
+{
+    int status = need_head(client, BIDE_HTTP_UNKNOWN);
+    return status < 0 ? http_output_fail(&client->output, status)
+                      : http_output_write(&client->output, data, size);
+}
+
+bide_awaiter *bide_http_client_flush(bide_http_client *client)
+{
+    int status = need_head(client, BIDE_HTTP_UNKNOWN);
+    return status < 0 ? http_output_fail(&client->output, status)
+                      : http_output_flush(&client->output);
+}
+
+int bide_http_client_add_trailer(bide_http_client *client, const char *name, const char *value)
+{
+    return http_output_add_trailer(&client->output, text_of(name), text_of(value));
+}
+
+/* ---- The response ---- */
+
+static bool has_no_body(const bide_http_client *client, int status)
+{
+    return client->is_head || status < 200 || status == 204 || status == 304 ||
+           (client->is_connect && status < 300);
+}
+
+/* 2 */
+static int begin_body(bide_http_client *client, const http_head *head)
+{
+    bide_http_input *input = &client->input;
+    enum http_framing framing = HTTP_FRAMING_LENGTH;
+    uint64_t length = 0;
+    if (!has_no_body(client, head->status)) {
+        if (head->is_chunked)
+            framing = HTTP_FRAMING_CHUNKED;
+        else if (head->has_other_coding || head->length == BIDE_HTTP_UNKNOWN)
+            framing = HTTP_FRAMING_CLOSE;
+        else
+            length = head->length;
+        if (framing == HTTP_FRAMING_LENGTH && length > client->options.most_body)
+            return -EFBIG;
+    }
+    input->fields = client->fields;
+    input->field_count = head->field_count;
+    input->most_fields = client->options.most_fields;
+    input->most = client->options.most_body;
+    http_input_begin(input, framing, length);
+    client->response.length = framing == HTTP_FRAMING_LENGTH ? length : BIDE_HTTP_UNKNOWN;
+    if (client->is_head && head->length != BIDE_HTTP_UNKNOWN)
+        client->response.length = head->length;
+    client->closes = client->output.closes || head->closes || (head->minor == 0 && !head->keeps) ||
+                     framing == HTTP_FRAMING_CLOSE || head->status == 101 ||
+                     (client->is_connect && head->status < 300);
+    return 0;
+}
+
+static void fill_response(bide_http_client *client, const http_head *head)
+{
+    bide_http_response *response = &client->response;
+    response->status = head->status;
+    response->minor = head->minor;
+    response->reason = head->reason;
+    response->fields = head->fields;
+    response->field_count = head->field_count;
+}
+
+/* Takes a head from the buffer: 0, -EAGAIN, or an error. */
+static int take_head(bide_http_client *client)
+{
+    bide_reader *reader = &client->reader;
+    const char *data = bide_reader_peek(reader);
+    size_t buffered = bide_reader_buffered(reader);
+    size_t most = client->options.most_head;
+    ptrdiff_t size = buffered != 0 ? http_find_end(data, buffered, &client->scanned) : HTTP_MORE;
+    if (size == HTTP_BAD)
+        return -EBADMSG;
+    if (size == HTTP_MORE && buffered < most)
+        return -EAGAIN;
+    if (size == HTTP_MORE || (size_t)size > most)
+        return -EMSGSIZE;
+    client->scanned = 0;
+    http_head head;
+    head.fields = client->fields;
+    head.most_fields = client->options.most_fields;
+    head.most_target = 0;
+    int status = http_parse_response(&head, data, (size_t)size);
+    if (status != 0)
+        return status;
+    bide_reader_consume(reader, (size_t)size);
+    fill_response(client, &head);
+    return begin_body(client, &head);
+}
+
+/* Ends the request, as far as the buffer lets it: 0, -EAGAIN, or an error. */
+static int end_request(bide_http_client *client)
+{
+    int status = need_head(client, 0);
+    return status < 0 ? status : http_output_end(&client->output);
+}
+
+bide_coroutine(receive_body)
+{
+    bide_begin(receive_body, bide_http_receiver_ * self);
+    if (self->client->state == RESPONSE) /* it came in place of "100 Continue" */
+        bide_return(0);
+    if (!self->is_for_continue) {
+        while (self->client->state == REQUEST) {
+            self->client->status = end_request(self->client);
+            if (self->client->status == 0)
+                self->client->state = SENT;
+            else if (self->client->status == -EAGAIN)
+                bide_await(http_output_flush(&self->client->output));
+            else if (self->client->output.error != 0) /* 3 */
+                self->client->state = SENT;
+            else
+                bide_return(self->client->status);
+        }
+        if (self->client->state != SENT)
+            bide_return(-EINVAL);
+    }
+    if (self->client->output.error == 0)
+        bide_await(http_output_flush(&self->client->output)); /* 3 */
+    for (self->client->informational = 0; self->client->informational < MOST_INFORMATIONAL;
+         self->client->informational++) {
+        while ((self->client->status = take_head(self->client)) == -EAGAIN) {
+            self->client->input.base = 0;
+            bide_await_status(self->client->status, http_input_fill(&self->client->input));
+            http_input_filled(&self->client->input, self->client->status);
+            if (self->client->status < 0)
+                bide_return(self->client->status);
+            if (self->client->reader.has_ended)
+                bide_return(bide_reader_buffered(&self->client->reader) != 0 ? -ENODATA : -EPIPE);
+        }
+        if (self->client->status < 0) {
+            self->client->state = OVER;
+            bide_return(self->client->status);
+        }
+        if (self->client->response.status >= 200 || self->client->response.status == 101) {
+            self->client->state = RESPONSE;
+            bide_return(0);
+        }
+        if (self->client->response.status == 100 && self->is_for_continue) {
+            self->client->continues = true;
+            bide_return(0);
+        }
+    }
+    bide_return(-EBADMSG);
+    bide_end();
+}
+
+bide_awaiter *bide_http_client_receive(bide_http_client *client)
+{
+    client->receiver.is_for_continue = false;
+    return bide_task_init(&client->receiver.task, &receive_body);
+}
+
+bide_awaiter *bide_http_client_continue(bide_http_client *client)
+{
+    int status = need_head(client, BIDE_HTTP_UNKNOWN);
+    if (status < 0)
+        return http_output_fail(&client->output, status);
+    client->receiver.is_for_continue = true;
+    client->continues = false;
+    return bide_task_init(&client->receiver.task, &receive_body);
+}
+
+static int read_resume(bide_awaiter *awaiter)
+{
+    bide_http_client *client = bide_container_of(awaiter, bide_http_client, reading.awaiter);
+    int status = bide_forward_take(&client->reading);
+    client->count = client->input.count;
+    return status;
+}
+
+bide_awaiter *bide_http_client_read(bide_http_client *client, void *data, size_t size)
+{
+    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(read_resume, "bide_http_client_read");
+    client->count = 0;
+    if (client->state != RESPONSE)
+        return http_output_fail(&client->output, -EINVAL);
+    return bide_forward_init(&client->reading, &ops, http_input_read(&client->input, data, size));
+}
+
+bide_http_text bide_http_client_field(const bide_http_client *client, const char *name)
+{
+    return bide_http_find(client->response.fields, client->response.field_count, name);
+}
+
+bide_http_text bide_http_client_trailer(const bide_http_client *client, const char *name)
+{
+    const bide_http_input *input = &client->input;
+    return bide_http_find(input->fields + input->field_count, input->trailer_count, name);
+}

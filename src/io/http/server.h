@@ -1,0 +1,25 @@
+/* Connections of a server. Internal to HTTP. */
+#ifndef BIDE_SRC_HTTP_SERVER_H
+#define BIDE_SRC_HTTP_SERVER_H
+
+#include "bide/http.h"
+
+#include "output.h"
+
+/* Where a connection is. */
+enum { HTTP_FRESH, HTTP_IDLE, HTTP_HEAD, HTTP_EXCHANGE, HTTP_CLOSING };
+
+/* The most of a body that is dropped for the sake of the next request. */
+enum { HTTP_DROPPED = 65536, HTTP_HEAD_ROOM = 1024 };
+
+/* Takes a head from the buffer: 0, -EAGAIN, or the status that refuses it. The exchange begins. */
+int http_take_head(bide_http_connection *connection);
+
+/* Ends the exchange's response, after the handler ended with `error`: 0, -EAGAIN (flush, and again),
+ * or an error that ends the connection. */
+int http_end_exchange(bide_http_connection *connection, int error);
+
+/* Puts a response into the buffer that says no more than a status, in place of one that was begun. */
+void http_put_refusal(bide_http_connection *connection, int status);
+
+#endif

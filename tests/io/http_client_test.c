@@ -1,0 +1,177 @@
+/*
+ * The HTTP client: what it makes of responses, in whatever pieces they come; and the client and the server together.
+ */
+#include "http_peer.h"
+
+static struct conversation {
+    bide_test_loop loop;
+    bide_http_server server;
+    bide_http_connection connection;
+    bide_memory_pipe to_server, to_client;
+    bide_memory_end server_end, client_end;
+    char to_server_memory[512], to_client_memory[512];
+    char server_memory[PEER_MEMORY];
+    _Alignas(16) char client_memory[BIDE_HTTP_CLIENT_MEMORY];
+    bide_http_client client;
+
+    const char *method, *target;
+    const char *body; /* of the request; NULL: none */
+    bool in_chunks, asks_first;
+    int times;
+
+    char got[8192];
+    size_t size;
+    int status, server_status;
+    bool continued, reusable;
+    char trailer[32];
+
+    struct actor {
+        bide_task task;
+        bide_branch branch;
+        int i;
+    } main, serving, asking;
+    bide_scope scope;
+} c;
+
+bide_coroutine(serve)
+{
+    bide_begin(serve, struct actor * self);
+    (void)self;
+    bide_await_status(c.server_status, bide_http_serve(&c.connection, &c.server,
+                                                       bide_stream_of_memory(&c.server_end), c.server_memory));
+    bide_memory_pipe_end(&c.to_client);
+    bide_memory_pipe_refuse(&c.to_server);
+    bide_end();
+}
+
+bide_coroutine(ask)
+{
+    bide_begin(ask, struct actor * self);
+    for (self->i = 0; self->i < c.times; self->i++) {
+        c.size = 0;
+        assert_int_equal(bide_http_client_begin(&c.client, c.method, c.target, "example.org"), 0);
+        assert_int_equal(bide_http_client_add(&c.client, "Accept", "*/*"), 0);
+        if (c.asks_first) {
+            assert_int_equal(bide_http_client_add(&c.client, "Expect", "100-continue"), 0);
+            assert_int_equal(bide_http_client_end_head(&c.client, strlen(c.body)), 0);
+            bide_try(bide_http_client_continue(&c.client));
+            c.continued = c.client.continues;
+        } else if (c.body != NULL && !c.in_chunks) {
+            assert_int_equal(bide_http_client_end_head(&c.client, strlen(c.body)), 0);
+        }
+        if (c.body != NULL && (!c.asks_first || c.continued))
+            bide_try(bide_http_client_write(&c.client, c.body, strlen(c.body)));
+        if (c.body != NULL && c.in_chunks)
+            assert_int_equal(bide_http_client_add_trailer(&c.client, "X-Trailer", "sum"), 0);
+        bide_try(bide_http_client_receive(&c.client));
+        do {
+            bide_try(bide_http_client_read(&c.client, c.got + c.size, sizeof c.got - c.size));
+            c.size += c.client.count;
+        } while (c.client.count != 0);
+        bide_http_text trailer = bide_http_client_trailer(&c.client, "x-sum");
+        memcpy(c.trailer, trailer.data, trailer.size);
+        c.reusable = bide_http_client_is_reusable(&c.client);
+    }
+    bide_finally();
+    bide_memory_pipe_end(&c.to_server);
+    bide_end();
+}
+
+bide_coroutine(converse_body)
+{
+    bide_begin(converse_body, struct actor * self);
+    (void)self;
+    bide_scope_init(&c.scope, bide_this_frame());
+    bide_scope_spawn(&c.scope, &c.serving.branch, bide_task_init(&c.serving.task, &serve));
+    bide_scope_spawn(&c.scope, &c.asking.branch, bide_task_init(&c.asking.task, &ask));
+    bide_try(bide_scope_join(&c.scope));
+    bide_end();
+}
+
+static int converse(const char *method, const char *target, const char *body, int times)
+{
+    bide_http_options options = {.handler = {&http_peer_body, sizeof(struct peer_handler)}, .clock = peer_clock};
+    memset(&handled, 0, sizeof handled);
+    memset(c.trailer, 0, sizeof c.trailer);
+    bide_test_loop_init(&c.loop, 1);
+    assert_int_equal(bide_http_server_init(&c.server, &options), 0);
+    assert_true(bide_http_memory_size(&c.server) <= sizeof c.server_memory);
+    bide_memory_pipe_init(&c.to_server, c.to_server_memory, sizeof c.to_server_memory);
+    bide_memory_pipe_init(&c.to_client, c.to_client_memory, sizeof c.to_client_memory);
+    c.server_end = (bide_memory_end){&c.to_server, &c.to_client};
+    c.client_end = (bide_memory_end){&c.to_client, &c.to_server};
+    assert_int_equal(bide_http_client_init(&c.client, bide_stream_of_memory(&c.client_end), c.client_memory,
+                                           sizeof c.client_memory, NULL), 0);
+    c.method = method;
+    c.target = target;
+    c.body = body;
+    c.times = times;
+    int status = bide_test_loop_wait(&c.loop, bide_task_init(&c.main.task, &converse_body));
+    c.in_chunks = false;
+    c.asks_first = false;
+    return status;
+}
+
+static void asks_and_is_answered_again_and_again(void **state)
+{
+    (void)state;
+    assert_int_equal(converse("GET", "/hello", NULL, 3), 0);
+    assert_int_equal(c.client.response.status, 200);
+    assert_true(bide_http_is(bide_http_client_field(&c.client, "content-type"), "text/plain"));
+    assert_int_equal(c.size, 5);
+    assert_memory_equal(c.got, "hello", 5);
+    assert_true(c.reusable);
+    assert_int_equal(handled.begun, 3);
+    assert_int_equal(c.server_status, 0);
+}
+
+static void sends_a_body_and_gets_one_with_trailers(void **state)
+{
+    (void)state;
+    c.in_chunks = true;
+    assert_int_equal(converse("POST", "/echo", "some text", 2), 0);
+    assert_memory_equal(c.got, "some text", 9);
+    assert_string_equal(handled.trailer, "sum");
+    assert_int_equal(converse("GET", "/chunks", NULL, 1), 0);
+    assert_int_equal(c.size, 15);
+    assert_string_equal(c.trailer, "15");
+}
+
+static void waits_until_the_body_is_wanted(void **state)
+{
+    (void)state;
+    c.asks_first = true;
+    assert_int_equal(converse("POST", "/count", "some text", 1), 0);
+    assert_true(c.continued);
+    assert_memory_equal(c.got, "counted", 7);
+    assert_int_equal(handled.read, 9);
+    c.asks_first = true;
+    assert_int_equal(converse("POST", "/nowhere", "some text", 1), 0);
+    assert_false(c.continued);
+    assert_int_equal(c.client.response.status, 404);
+    assert_false(c.reusable);
+}
+
+static void a_head_has_no_body(void **state)
+{
+    (void)state;
+    assert_int_equal(converse("HEAD", "/hello", NULL, 2), 0);
+    assert_int_equal(c.size, 0);
+    assert_int_equal(c.client.response.length, 5);
+    assert_true(c.reusable);
+    assert_int_equal(converse("GET", "/nothing", NULL, 2), 0);
+    assert_int_equal(c.client.response.status, 204);
+    assert_int_equal(c.size, 0);
+    assert_true(c.reusable);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(asks_and_is_answered_again_and_again),
+        cmocka_unit_test(sends_a_body_and_gets_one_with_trailers),
+        cmocka_unit_test(waits_until_the_body_is_wanted),
+        cmocka_unit_test(a_head_has_no_body),
+    };
+    return cmocka_run_group_tests_name("http_client", tests, NULL, NULL);
+}

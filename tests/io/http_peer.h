@@ -1,0 +1,323 @@
+/*
+ * A conversation with an HTTP server in memory, under a test loop at virtual times: bytes go in, in pieces, and what
+ * comes back is kept until the server has ended the connection, or has lost patience.
+ *
+ * Paths that the server's handler knows are in `http_peer_body`.
+ */
+#ifndef BIDE_TESTS_IO_HTTP_PEER_H
+#define BIDE_TESTS_IO_HTTP_PEER_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "testing.h"
+
+#include <bide/bide.h>
+
+#include <errno.h>
+#include <stdbool.h>
+
+enum { PEER_OUTPUT = 1 << 20, PEER_PIPE = 65536, PEER_MEMORY = 131072 };
+
+#define MILLISECOND UINT64_C(1000000)
+#define SECOND      UINT64_C(1000000000)
+
+/* ---- The handler ---- */
+
+struct peer_handler {
+    bide_http_exchange exchange;
+    char buffer[256];
+    size_t total;
+    int i;
+    bide_sleep sleep;
+};
+
+static struct {
+    unsigned begun;
+    unsigned ended;
+    int error; /* that the last body ended with */
+    size_t read;
+    char body[4096]; /* what was read, the beginning */
+    size_t body_size;
+    char trailer[64];
+} handled;
+
+static inline bool path_is(const bide_http_exchange *exchange, const char *path)
+{
+    return bide_http_is(exchange->request.path, path);
+}
+
+static inline void keep_body(const char *data, size_t size)
+{
+    size_t room = sizeof handled.body - handled.body_size;
+    size_t count = size < room ? size : room;
+    memcpy(handled.body + handled.body_size, data, count);
+    handled.body_size += count;
+    handled.read += size;
+}
+
+bide_coroutine(http_peer_body)
+{
+    bide_begin(http_peer_body, struct peer_handler * self);
+    handled.begun++;
+    if (path_is(&self->exchange, "/hello")) {
+        bide_http_add(&self->exchange, "Content-Type", "text/plain");
+        bide_try(bide_http_respond(&self->exchange, "hello", 5));
+    } else if (path_is(&self->exchange, "/nothing")) {
+        self->exchange.status = 204;
+    } else if (path_is(&self->exchange, "/fails")) {
+        bide_return(-EIO);
+    } else if (path_is(&self->exchange, "/fails-late")) {
+        bide_try(bide_http_write(&self->exchange, "some", 4));
+        bide_try(bide_http_flush(&self->exchange));
+        bide_return(-EIO);
+    } else if (path_is(&self->exchange, "/fails-early")) {
+        bide_http_add(&self->exchange, "X-Lost", "yes");
+        bide_try(bide_http_write(&self->exchange, "some", 4));
+        bide_return(-EIO);
+    } else if (path_is(&self->exchange, "/short")) {
+        (void)bide_http_begin(&self->exchange, 10);
+        bide_try(bide_http_write(&self->exchange, "some", 4));
+    } else if (path_is(&self->exchange, "/chunks")) {
+        for (self->i = 0; self->i < 3; self->i++) {
+            bide_try(bide_http_write(&self->exchange, "abc", 3));
+            bide_try(bide_http_write(&self->exchange, "de", 2));
+            bide_try(bide_http_flush(&self->exchange));
+        }
+        (void)bide_http_add_trailer(&self->exchange, "X-Sum", "15");
+    } else if (path_is(&self->exchange, "/large")) {
+        static char large[300000];
+        memset(large, 'x', sizeof large);
+        bide_try(bide_http_respond(&self->exchange, large, sizeof large));
+    } else if (path_is(&self->exchange, "/slow")) {
+        bide_try(bide_sleep_for(&self->sleep, 5 * SECOND));
+        bide_try(bide_http_respond(&self->exchange, "slow", 4));
+    } else if (path_is(&self->exchange, "/late-status")) {
+        bide_http_add(&self->exchange, "X-One", "1");
+        self->exchange.status = 404;
+        bide_http_add(&self->exchange, "X-Two", "2");
+        bide_try(bide_http_respond(&self->exchange, "no", 2));
+    } else if (path_is(&self->exchange, "/upgrade")) {
+        bide_http_add(&self->exchange, "X-Accept", "yes");
+        bide_try(bide_http_upgrade(&self->exchange, "echo"));
+        for (;;) {
+            static bide_reader_operation read;
+            static bide_writer_operation write;
+            bide_try_or_break(bide_reader_read(&read, bide_http_reader(&self->exchange),
+                                               self->buffer, sizeof self->buffer));
+            bide_try(bide_writer_write(&write, bide_http_writer(&self->exchange), self->buffer,
+                                       read.count));
+            bide_try(bide_writer_flush(&write, bide_http_writer(&self->exchange)));
+        }
+    } else if (path_is(&self->exchange, "/echo")) {
+        for (;;) {
+            bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
+            if (self->exchange.count == 0)
+                break;
+            keep_body(self->buffer, self->exchange.count);
+            bide_try(bide_http_write(&self->exchange, self->buffer, self->exchange.count));
+        }
+        bide_http_text trailer = bide_http_request_trailer(&self->exchange, "x-trailer");
+        memcpy(handled.trailer, trailer.data, trailer.size);
+    } else if (path_is(&self->exchange, "/count")) {
+        for (;;) {
+            bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
+            if (self->exchange.count == 0)
+                break;
+            keep_body(self->buffer, self->exchange.count);
+        }
+        bide_try(bide_http_respond(&self->exchange, "counted", 7));
+    } else {
+        bide_return(-ENOENT);
+    }
+    bide_finally();
+    handled.ended++;
+    bide_end();
+}
+
+/* ---- A conversation ---- */
+
+typedef struct peer {
+    bide_test_loop loop;
+    bide_http_server server;
+    bide_http_connection connection;
+    bide_memory_pipe to_server, from_server;
+    bide_memory_end server_end, client_end;
+    char to_memory[PEER_PIPE], from_memory[PEER_PIPE];
+    char *memory;
+
+    /* what is said */
+    const char *input;
+    size_t input_size, piece, fed;
+    size_t cut;        /* after so many bytes it waits for a while; 0: never */
+    bool ends;         /* and then the end */
+    bool reads_not;    /* what comes back stays where it is */
+    uint64_t pause;    /* after each piece; 0: none */
+    uint64_t began, took;
+
+    /* what comes back */
+    char *output;
+    size_t output_size;
+    int status; /* of the server's connection */
+    bool has_ended;
+
+    struct peer_task {
+        bide_task task;
+        struct peer *peer;
+        bide_branch branch;
+        bide_stream_operation operation;
+        bide_sleep sleep;
+        int status;
+    } main, serving, feeding, draining;
+    bide_scope scope;
+} peer;
+
+bide_coroutine(peer_serve)
+{
+    bide_begin(peer_serve, struct peer_task * self);
+    bide_await_status(self->peer->status,
+                      bide_http_serve(&self->peer->connection, &self->peer->server,
+                                      bide_stream_of_memory(&self->peer->server_end),
+                                      self->peer->memory));
+    self->peer->has_ended = true;
+    self->peer->took = bide_now(bide_this_context()) - self->peer->began;
+    bide_memory_pipe_end(&self->peer->from_server);
+    bide_memory_pipe_refuse(&self->peer->to_server);
+    bide_end();
+}
+
+static inline size_t next_piece_of(const peer *peer)
+{
+    size_t left = peer->input_size - peer->fed;
+    size_t size = peer->piece != 0 && peer->piece < left ? peer->piece : left;
+    if (peer->cut > peer->fed && peer->cut - peer->fed < size)
+        size = peer->cut - peer->fed;
+    return size;
+}
+
+bide_coroutine(peer_feed)
+{
+    bide_begin(peer_feed, struct peer_task * self);
+    while (self->peer->fed != self->peer->input_size) {
+        bide_await_status(self->status,
+                          bide_stream_write(&self->operation,
+                                            bide_stream_of_memory(&self->peer->client_end),
+                                            self->peer->input + self->peer->fed,
+                                            next_piece_of(self->peer)));
+        self->peer->fed += bide_stream_count(&self->operation,
+                                             bide_stream_of_memory(&self->peer->client_end));
+        if (self->status < 0)
+            bide_return(0);
+        if (self->peer->fed == self->peer->cut)
+            bide_await(bide_sleep_for(&self->sleep, MILLISECOND));
+        if (self->peer->pause != 0)
+            bide_await(bide_sleep_for(&self->sleep, self->peer->pause));
+    }
+    if (self->peer->ends)
+        bide_memory_pipe_end(&self->peer->to_server);
+    bide_end();
+}
+
+bide_coroutine(peer_drain)
+{
+    bide_begin(peer_drain, struct peer_task * self);
+    while (!self->peer->reads_not) {
+        bide_await_status(self->status,
+                          bide_stream_read(&self->operation,
+                                           bide_stream_of_memory(&self->peer->client_end),
+                                           self->peer->output + self->peer->output_size,
+                                           PEER_OUTPUT - self->peer->output_size));
+        size_t count = bide_stream_count(&self->operation,
+                                         bide_stream_of_memory(&self->peer->client_end));
+        if (self->status < 0 || count == 0)
+            break;
+        self->peer->output_size += count;
+        assert_true(self->peer->output_size < PEER_OUTPUT);
+    }
+    bide_end();
+}
+
+bide_coroutine(peer_main)
+{
+    bide_begin(peer_main, struct peer_task * self);
+    self->peer->began = bide_now(bide_this_context());
+    bide_scope_init(&self->peer->scope, bide_this_frame());
+    bide_scope_spawn(&self->peer->scope, &self->peer->serving.branch,
+                     bide_task_init(&self->peer->serving.task, &peer_serve));
+    bide_scope_spawn(&self->peer->scope, &self->peer->feeding.branch,
+                     bide_task_init(&self->peer->feeding.task, &peer_feed));
+    bide_scope_spawn(&self->peer->scope, &self->peer->draining.branch,
+                     bide_task_init(&self->peer->draining.task, &peer_drain));
+    bide_try(bide_scope_join(&self->peer->scope));
+    bide_finally();
+    bide_scope_destroy(&self->peer->scope);
+    bide_end();
+}
+
+static inline int64_t peer_clock(void)
+{
+    return 784111777; /* Sun, 06 Nov 1994 08:49:37 GMT */
+}
+
+/* A peer whose server is by these options, but for the handler and the clock. */
+static inline void peer_init(peer *peer, const bide_http_options *given)
+{
+    bide_http_options options = given != NULL ? *given : (bide_http_options){.input = 0};
+    if (options.handler.body == NULL && options.choose == NULL)
+        options.handler = (bide_http_handler){&http_peer_body, sizeof(struct peer_handler)};
+    options.clock = peer_clock;
+    assert_int_equal(bide_http_server_init(&peer->server, &options), 0);
+    assert_true(bide_http_memory_size(&peer->server) <= PEER_MEMORY);
+    peer->memory = malloc(bide_http_memory_size(&peer->server));
+    peer->output = malloc(PEER_OUTPUT + 1);
+    assert_non_null(peer->memory);
+    assert_non_null(peer->output);
+    peer->piece = 0;
+    peer->cut = 0;
+    peer->ends = true;
+    peer->reads_not = false;
+    peer->pause = 0;
+}
+
+static inline void peer_end(peer *peer)
+{
+    free(peer->memory);
+    free(peer->output);
+}
+
+static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t size)
+{
+    size_t room = peer->piece != 0 && peer->piece < PEER_PIPE ? peer->piece : PEER_PIPE;
+    memset(&handled, 0, sizeof handled);
+    bide_test_loop_init(&peer->loop, 1);
+    bide_memory_pipe_init(&peer->to_server, peer->to_memory, room);
+    bide_memory_pipe_init(&peer->from_server, peer->from_memory, room < 64 ? 64 : room);
+    peer->server_end = (bide_memory_end){&peer->to_server, &peer->from_server};
+    peer->client_end = (bide_memory_end){&peer->from_server, &peer->to_server};
+    peer->input = input;
+    peer->input_size = size;
+    peer->fed = 0;
+    peer->output_size = 0;
+    peer->has_ended = false;
+    peer->main.peer = peer->serving.peer = peer->feeding.peer = peer->draining.peer = peer;
+    return bide_task_init(&peer->main.task, &peer_main);
+}
+
+/* Says all of `input`; what comes back is peer->output, terminated. Returns how the connection ended. */
+static inline int peer_say_bytes(peer *peer, const char *input, size_t size)
+{
+    int status = bide_test_loop_wait(&peer->loop, peer_begin(peer, input, size));
+    assert_int_equal(status, 0);
+    assert_true(peer->has_ended);
+    assert_int_equal(handled.begun, handled.ended);
+    peer->output[peer->output_size] = '\0';
+    return peer->status;
+}
+
+static inline int peer_say(peer *peer, const char *input)
+{
+    return peer_say_bytes(peer, input, strlen(input));
+}
+
+#endif

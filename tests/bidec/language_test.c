@@ -10,6 +10,7 @@
 #include "bide/handle.h"
 #include "bide/sleep.h"
 #include "bide/stop.h"
+#include "bide/stream.h"
 #include "bide/sync_wait.h"
 #include "bide/with_stop.h"
 
@@ -518,6 +519,35 @@ static void test_deferred(void **state)
     }
 }
 
+/* ---- Operations with a count, which is a size_t: what they give is a long ---- */
+
+async int reads_to_the_end(bide_reader *reader)
+{
+    char letters[4];
+    int count = 0;
+    while (await bide_reader_read(reader, letters, sizeof letters) > 0)
+        count++;
+    assert_true(await bide_reader_read(reader, letters, sizeof letters) < 0);
+    assert_true(await bide_reader_read(reader, letters, sizeof letters) + 1 < 1);
+    return count;
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    char memory[16], buffer[16];
+    bide_memory_pipe pipe;
+    bide_memory_end end = {&pipe, NULL}, other = {NULL, &pipe};
+    bide_stream_operation operation;
+    bide_reader reader;
+    bide_memory_pipe_init(&pipe, memory, sizeof memory);
+    bide_sync_wait(
+        bide_stream_write(&operation, bide_stream_of_memory(&other), "ten bytes!", 10));
+    bide_memory_pipe_end(&pipe);
+    bide_reader_init(&reader, bide_stream_of_memory(&end), buffer, sizeof buffer);
+    assert_int_equal(RUN(reads_to_the_end, &reader), 3);
+}
+
 /* ---- Destroyed, and asked to stop, at each await ---- */
 
 /* Runs `deferring` to its n-th wait. False: it has fewer. */
@@ -581,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_results),
         cmocka_unit_test(test_created),
         cmocka_unit_test(test_deferred),
+        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_destroyed_at_each_await),
         cmocka_unit_test(test_stopped_at_each_await),
     };

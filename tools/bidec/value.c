@@ -551,8 +551,8 @@ static const char *lower_await(struct node *node)
     if (f != NULL && of->member != NULL) {
         struct value *value = find_value(f->waiter);
         if (value != NULL)
-            return print("(bide_status_ < 0 ? bide_status_ : bide_self->%s.%s)", of->member,
-                         value->expression);
+            return print("(bide_status_ < 0 ? (%s)bide_status_ : (%s)bide_self->%s.%s)",
+                         value->type, value->type, of->member, value->expression);
     }
     return "((void)0, bide_status_)";
 }

@@ -1,0 +1,374 @@
+/*
+ * A subscription is in two lists, its channel's and its client's, and in a table by both. A channel
+ * is there while it has a subscription; so is a pattern.
+ */
+#include "commands.h"
+
+#include <stdlib.h>
+
+struct channel {
+    struct subscription *subscriptions;
+    size_t count;
+    bool is_pattern;
+    struct channel *next, **place; /* of patterns */
+    size_t name_size;
+    char name[];
+};
+
+struct subscription {
+    struct client *client;
+    struct channel *channel;
+    struct subscription *next, **place;               /* of the channel */
+    struct subscription *next_of_client, **client_place; /* of the client */
+};
+
+void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
+{
+    *pubsub = (struct pubsub){0};
+    table_init(&pubsub->channels, key);
+    table_init(&pubsub->subscriptions, key);
+}
+
+void pubsub_free(struct pubsub *pubsub)
+{
+    while (!table_free_some(&pubsub->channels, 1024))
+        continue;
+    while (!table_free_some(&pubsub->subscriptions, 1024))
+        continue;
+}
+
+/* ---- Tables of pointers ---- */
+
+static void *pointer_at(struct table *table, struct bytes key)
+{
+    void *pointer = NULL;
+    struct entry **link = table_find(table, key, table_hash(table, key));
+    if (link != NULL && *link != NULL)
+        memcpy(&pointer, (*link)->bytes + (*link)->key_size, sizeof pointer);
+    return pointer;
+}
+
+static bool add_pointer(struct table *table, struct bytes key, void *pointer)
+{
+    struct entry *entry = table_add(table, key, table_hash(table, key), sizeof pointer);
+    if (entry == NULL)
+        return false;
+    memcpy(entry->bytes + entry->key_size, &pointer, sizeof pointer);
+    entry->value_size = sizeof pointer;
+    return true;
+}
+
+static void remove_pointer(struct table *table, struct bytes key)
+{
+    struct entry **link = table_find(table, key, table_hash(table, key));
+    if (link != NULL && *link != NULL)
+        free(table_take(table, link));
+}
+
+/* ---- Channels ---- */
+
+/* The key of a subscription: the client's number, the kind, and the name. False: no memory. */
+static bool make_key(struct buffer *key, const struct client *client, bool is_pattern,
+                     struct bytes name)
+{
+    if (!buffer_reserve(key, sizeof client->id + 1 + name.size))
+        return false;
+    buffer_put(key, &client->id, sizeof client->id);
+    buffer_put(key, is_pattern ? "p" : "c", 1);
+    buffer_put(key, name.data, name.size);
+    return true;
+}
+
+static struct bytes name_of(const struct channel *channel)
+{
+    return (struct bytes){channel->name, channel->name_size};
+}
+
+static struct channel *find_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
+{
+    if (!is_pattern)
+        return pointer_at(&pubsub->channels, name);
+    struct channel *channel = pubsub->patterns;
+    while (channel != NULL && (channel->name_size != name.size ||
+                               memcmp(channel->name, name.data, name.size) != 0))
+        channel = channel->next;
+    return channel;
+}
+
+static struct channel *make_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
+{
+    struct channel *channel = malloc(sizeof *channel + name.size);
+    if (channel == NULL)
+        return NULL;
+    *channel = (struct channel){.is_pattern = is_pattern, .name_size = name.size};
+    memcpy(channel->name, name.data, name.size);
+    if (is_pattern) {
+        channel->next = pubsub->patterns;
+        channel->place = &pubsub->patterns;
+        if (channel->next != NULL)
+            channel->next->place = &channel->next;
+        pubsub->patterns = channel;
+        pubsub->pattern_count++;
+    } else if (!add_pointer(&pubsub->channels, name, channel)) {
+        free(channel);
+        return NULL;
+    }
+    return channel;
+}
+
+static void drop_channel(struct pubsub *pubsub, struct channel *channel)
+{
+    if (channel->subscriptions != NULL)
+        return;
+    if (channel->is_pattern) {
+        *channel->place = channel->next;
+        if (channel->next != NULL)
+            channel->next->place = channel->place;
+        pubsub->pattern_count--;
+    } else {
+        remove_pointer(&pubsub->channels, name_of(channel));
+    }
+    free(channel);
+}
+
+/* ---- Subscriptions ---- */
+
+/* `key` is that of make_key. */
+static bool add_subscription(struct client *client, bool is_pattern, struct bytes name,
+                             struct bytes key)
+{
+    struct pubsub *pubsub = &client->kv->pubsub;
+    struct subscription *subscription = malloc(sizeof *subscription);
+    struct channel *channel = find_channel(pubsub, is_pattern, name);
+    if (channel == NULL)
+        channel = make_channel(pubsub, is_pattern, name);
+    if (subscription == NULL || channel == NULL ||
+        !add_pointer(&pubsub->subscriptions, key, subscription)) {
+        if (channel != NULL)
+            drop_channel(pubsub, channel);
+        free(subscription);
+        return false;
+    }
+    *subscription = (struct subscription){client,
+                                          channel,
+                                          channel->subscriptions,
+                                          &channel->subscriptions,
+                                          client->subscriptions,
+                                          &client->subscriptions};
+    if (subscription->next != NULL)
+        subscription->next->place = &subscription->next;
+    if (subscription->next_of_client != NULL)
+        subscription->next_of_client->client_place = &subscription->next_of_client;
+    channel->subscriptions = client->subscriptions = subscription;
+    channel->count++;
+    client->subscription_count++;
+    client->has_subscribed = true;
+    return true;
+}
+
+static void remove_subscription(struct subscription *subscription, struct bytes key)
+{
+    struct client *client = subscription->client;
+    remove_pointer(&client->kv->pubsub.subscriptions, key);
+    *subscription->place = subscription->next;
+    if (subscription->next != NULL)
+        subscription->next->place = subscription->place;
+    *subscription->client_place = subscription->next_of_client;
+    if (subscription->next_of_client != NULL)
+        subscription->next_of_client->client_place = subscription->client_place;
+    subscription->channel->count--;
+    client->subscription_count--;
+    drop_channel(&client->kv->pubsub, subscription->channel);
+    free(subscription);
+}
+
+/*
+ * The key of each is made again. Where there is no memory for that, the entry stays in the table with
+ * a pointer that nobody looks for: no other client has this number.
+ */
+void pubsub_leave(struct client *client)
+{
+    while (client->subscriptions != NULL) {
+        struct subscription *subscription = client->subscriptions;
+        struct buffer key = {0};
+        make_key(&key, client, subscription->channel->is_pattern, name_of(subscription->channel));
+        remove_subscription(subscription, (struct bytes){key.data, buffer_used(&key)});
+        buffer_free(&key);
+    }
+}
+
+/* ---- Commands ---- */
+
+static void reply_subscribed(struct client *client, const char *what, struct bytes name)
+{
+    reply_array(client, 3);
+    reply_bulk(client, bytes_of(what));
+    if (name.data != NULL)
+        reply_bulk(client, name);
+    else
+        reply_nothing(client);
+    reply_number(client, (int64_t)client->subscription_count);
+}
+
+static void subscribe(struct client *client, bool is_pattern)
+{
+    for (size_t i = 1; i < client->request.count; i++) {
+        struct bytes name = client_argument(client, i);
+        struct buffer key = {0};
+        bool done = make_key(&key, client, is_pattern, name);
+        struct bytes key_bytes = {key.data, buffer_used(&key)};
+        if (done && pointer_at(&client->kv->pubsub.subscriptions, key_bytes) == NULL)
+            done = add_subscription(client, is_pattern, name, key_bytes);
+        buffer_free(&key);
+        if (done)
+            reply_subscribed(client, is_pattern ? "psubscribe" : "subscribe", name);
+        else
+            reply_no_memory(client);
+    }
+}
+
+void command_subscribe(struct client *client)
+{
+    subscribe(client, false);
+}
+
+void command_psubscribe(struct client *client)
+{
+    subscribe(client, true);
+}
+
+static void unsubscribe_from(struct client *client, bool is_pattern, struct bytes name)
+{
+    struct buffer key = {0};
+    if (!make_key(&key, client, is_pattern, name)) {
+        reply_no_memory(client);
+        return;
+    }
+    struct bytes key_bytes = {key.data, buffer_used(&key)};
+    struct subscription *subscription =
+        pointer_at(&client->kv->pubsub.subscriptions, key_bytes);
+    /* (the name may be the channel's) */
+    size_t count = client->subscription_count - (subscription != NULL);
+    reply_array(client, 3);
+    reply_bulk(client, bytes_of(is_pattern ? "punsubscribe" : "unsubscribe"));
+    reply_bulk(client, name);
+    reply_number(client, (int64_t)count);
+    if (subscription != NULL)
+        remove_subscription(subscription, key_bytes);
+    buffer_free(&key);
+}
+
+static void unsubscribe(struct client *client, bool is_pattern)
+{
+    size_t done = 0;
+    for (size_t i = 1; i < client->request.count; i++)
+        unsubscribe_from(client, is_pattern, client_argument(client, i));
+    if (client->request.count > 1)
+        return;
+    struct subscription *next, *at = client->subscriptions;
+    for (; at != NULL && !client->is_broken; at = next) {
+        next = at->next_of_client;
+        if (at->channel->is_pattern != is_pattern)
+            continue;
+        unsubscribe_from(client, is_pattern, name_of(at->channel));
+        done++;
+    }
+    if (done == 0)
+        reply_subscribed(client, is_pattern ? "punsubscribe" : "unsubscribe",
+                         (struct bytes){NULL, 0});
+}
+
+void command_unsubscribe(struct client *client)
+{
+    unsubscribe(client, false);
+}
+
+void command_punsubscribe(struct client *client)
+{
+    unsubscribe(client, true);
+}
+
+/* Gives a subscriber a message, unless it is too far behind: then it is cut off. */
+static void deliver(struct client *to, const struct channel *pattern, struct bytes channel,
+                    struct bytes message)
+{
+    if (to->is_broken || to->is_over)
+        return;
+    if (buffer_used(&to->out) + message.size > to->kv->options.backlog) {
+        to->is_broken = true;
+        to->kv->pubsub.cut_off++;
+        bide_shutdown(to->socket, BIDE_HALF_BOTH);
+    } else if (pattern != NULL) {
+        reply_array(to, 4);
+        reply_bulk(to, bytes_of("pmessage"));
+        reply_bulk(to, name_of(pattern));
+        reply_bulk(to, channel);
+        reply_bulk(to, message);
+    } else {
+        reply_array(to, 3);
+        reply_bulk(to, bytes_of("message"));
+        reply_bulk(to, channel);
+        reply_bulk(to, message);
+    }
+    bide_single_consumer_auto_event_set(&to->messages);
+}
+
+void command_publish(struct client *client)
+{
+    struct pubsub *pubsub = &client->kv->pubsub;
+    struct bytes name = client_argument(client, 1), message = client_argument(client, 2);
+    struct channel *channel = pointer_at(&pubsub->channels, name);
+    int64_t count = 0;
+    for (struct subscription *at = channel != NULL ? channel->subscriptions : NULL; at != NULL;
+         at = at->next, count++)
+        deliver(at->client, NULL, name, message);
+    for (channel = pubsub->patterns; channel != NULL; channel = channel->next) {
+        if (!bytes_match(name, name_of(channel)))
+            continue;
+        for (struct subscription *at = channel->subscriptions; at != NULL; at = at->next, count++)
+            deliver(at->client, channel, name, message);
+    }
+    reply_number(client, count);
+}
+
+struct channel_search {
+    struct client *client;
+    struct bytes pattern;
+    size_t count;
+};
+
+static void visit_channel(void *argument, struct entry *entry)
+{
+    struct channel_search *search = argument;
+    if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
+        return;
+    reply_bulk(search->client, entry_key(entry));
+    search->count++;
+}
+
+void command_pubsub(struct client *client)
+{
+    struct pubsub *pubsub = &client->kv->pubsub;
+    struct bytes word = client_argument(client, 1);
+    if (bytes_are(word, "NUMPAT") && client->request.count == 2) {
+        reply_number(client, (int64_t)pubsub->pattern_count);
+    } else if (bytes_are(word, "NUMSUB")) {
+        reply_array(client, 2 * (client->request.count - 2));
+        for (size_t i = 2; i < client->request.count; i++) {
+            struct channel *channel = pointer_at(&pubsub->channels, client_argument(client, i));
+            reply_bulk(client, client_argument(client, i));
+            reply_number(client, channel != NULL ? (int64_t)channel->count : 0);
+        }
+    } else if (bytes_are(word, "CHANNELS") && client->request.count <= 3) {
+        struct channel_search search = {client, {NULL, 0}, 0};
+        size_t begin = reply_begin_array(client), cursor = 0;
+        if (client->request.count == 3)
+            search.pattern = client_argument(client, 2);
+        do
+            cursor = table_scan(&pubsub->channels, cursor, visit_channel, &search);
+        while (cursor != 0);
+        reply_end_array(client, begin, search.count);
+    } else {
+        REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'pubsub'");
+    }
+}

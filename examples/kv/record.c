@@ -1,0 +1,90 @@
+#include "record.h"
+
+#include <stdio.h>
+
+static void put_bulk(struct buffer *buffer, struct bytes bytes)
+{
+    char head[NUMBER_SIZE + 3];
+    size_t size = 0;
+    head[size++] = '$';
+    size += number_print(head + size, (int64_t)bytes.size);
+    head[size++] = '\r';
+    head[size++] = '\n';
+    buffer_put(buffer, head, size);
+    buffer_put(buffer, bytes.data, bytes.size);
+    buffer_put(buffer, "\r\n", 2);
+}
+
+/* `count` words, 9 at most. */
+static bool put(struct buffer *buffer, const struct bytes *words, int count)
+{
+    char head[] = "*0\r\n";
+    size_t size = sizeof head;
+    for (int i = 0; i < count; i++)
+        size += words[i].size + NUMBER_SIZE + sizeof "$\r\n\r\n";
+    if (!buffer_reserve(buffer, size))
+        return false;
+    head[1] = (char)('0' + count);
+    buffer_put(buffer, head, sizeof head - 1);
+    for (int i = 0; i < count; i++)
+        put_bulk(buffer, words[i]);
+    return true;
+}
+
+bool record_set(struct buffer *buffer, struct bytes key, struct bytes value, int64_t time)
+{
+    char number[NUMBER_SIZE];
+    struct bytes words[] = {bytes_of("SET"), key, value, {NULL, 0}, {number, 0}};
+    if (time == RECORD_STAYS)
+        return put(buffer, words, 3);
+    words[3] = bytes_of(time == RECORD_KEEPS_TIME ? "KEEPTTL" : "PXAT");
+    if (time == RECORD_KEEPS_TIME)
+        return put(buffer, words, 4);
+    words[4].size = number_print(number, time);
+    return put(buffer, words, 5);
+}
+
+bool record_append(struct buffer *buffer, struct bytes key, struct bytes value)
+{
+    return put(buffer, (struct bytes[]){bytes_of("APPEND"), key, value}, 3);
+}
+
+bool record_delete(struct buffer *buffer, struct bytes key)
+{
+    return put(buffer, (struct bytes[]){bytes_of("DEL"), key}, 2);
+}
+
+bool record_expire(struct buffer *buffer, struct bytes key, int64_t time)
+{
+    char number[NUMBER_SIZE];
+    size_t size = number_print(number, time);
+    return put(buffer, (struct bytes[]){bytes_of("PEXPIREAT"), key, {number, size}}, 3);
+}
+
+bool record_persist(struct buffer *buffer, struct bytes key)
+{
+    return put(buffer, (struct bytes[]){bytes_of("PERSIST"), key}, 2);
+}
+
+bool record_flush(struct buffer *buffer)
+{
+    return put(buffer, (struct bytes[]){bytes_of("FLUSHALL")}, 1);
+}
+
+bool record_group(struct buffer *buffer)
+{
+    char record[RECORD_GROUP_SIZE + 1];
+    uint64_t sum = record_sum((struct bytes){buffer->data + buffer->begin, buffer_used(buffer)});
+    snprintf(record, sizeof record, "*2\r\n$5\r\nGROUP\r\n$16\r\n%016llx\r\n",
+             (unsigned long long)sum);
+    if (!buffer_reserve(buffer, RECORD_GROUP_SIZE))
+        return false;
+    buffer_put(buffer, record, RECORD_GROUP_SIZE);
+    return true;
+}
+
+uint64_t record_sum(struct bytes group)
+{
+    static const uint64_t key[2] = {0, 0};
+    return bytes_hash(group, key);
+}

@@ -137,9 +137,11 @@ int bide_server_init(bide_server *server, const bide_server_options *options);
  * What cannot be waited out, such as a listener that is none, is an error, after which the
  * connections are asked to stop as well. A connection's own error ends nothing but the connection.
  *
- * Once. The server must stay until it has ended. While connections live it cannot be destroyed,
- * but is to be shut down, or asked to stop, and waited for. A connection's coroutine ends on the
- * loop: if it has moved, it moves back.
+ * Once. The server must stay until it has ended. If its coroutine is destroyed, or one that awaits
+ * it, its connections are destroyed with it, newest first, as bide_scope_destroy does: their
+ * `finally` parts run, their sockets are closed, and the listener is. So no connection may have it
+ * destroyed, nor may one be on another thread then. One that was destroyed before it began has
+ * closed nothing. A connection's coroutine ends on the loop: if it has moved, it moves back.
  * Threads: the loop's. Errors: those of accept(2) that stay, -ECANCELED, -ETIMEDOUT, -ENOTSUP (no
  * loop). Suspends: always. Cancel-safe: yes, connections that come are not accepted. Progress: that
  * of the connections.

@@ -21,6 +21,9 @@
  *    which requests the source of the acceptor, or has set the deadline, before. So none is missed.
  * 5. The deadline is stored before the source is requested and the event set, and loaded after; so
  *    those order it.
+ * 6. A server that is destroyed has the acceptor destroyed first, since that is what it awaits. So
+ *    nothing is begun any more when it destroys its connections, each of which gives back its slot
+ *    and closes its socket as one that has ended does.
  */
 #define _GNU_SOURCE
 #include "bide/server.h"
@@ -289,6 +292,7 @@ bide_coroutine(bide_server_body)
         bide_return(self->status);
     bide_return(bide_stop_reason(bide_this_context()->stop));
     bide_finally();
+    bide_scope_destroy(&self->scope); /* 6 */
     bide_stop_source_detach(&self->accepting);
     bide_close(&self->listener);
     (void)close_reserve(self, bide_this_context());

@@ -1,5 +1,5 @@
 /*
- * Servers: connections are served, bounded, drained and cut short; what the system lacks or refuses stops no server, and
+ * Servers: connections are served, bounded, drained, cut short and destroyed; what the system lacks or refuses stops no server, and
  * makes none spin. After each test no descriptor is left, and every slot is free again.
  */
 #define _GNU_SOURCE
@@ -43,20 +43,27 @@ enum { SLOTS = 400 };
 struct client {
     bide_connection connection;
     bide_io_operation operation;
+    bide_event_waiter wait;
+    bide_with_stop_operation sheltered;
     char buffer[64];
 };
 
 static struct {
     unsigned operations; /* that connections have begun */
+    unsigned begun;
     unsigned ended;
     unsigned cut; /* of those, with a request to stop */
     unsigned most_live;
-    bool fails; /* connections end with an error */
+    bool fails;       /* connections end with an error */
+    bool is_stubborn; /* one that is asked to stop waits on, for what does not come */
 } echoes;
+
+static bide_event never;
 
 bide_coroutine(echo_body)
 {
     bide_begin(echo_body, struct client * self);
+    echoes.begun++;
     if (self->connection.server->counts.live > echoes.most_live)
         echoes.most_live = (unsigned)self->connection.server->counts.live;
     for (;;) {
@@ -74,6 +81,8 @@ bide_coroutine(echo_body)
         bide_try(bide_send(&self->operation, &self->connection.socket, self->buffer,
                            self->operation.count));
     }
+    if (echoes.is_stubborn)
+        bide_await(bide_with_stop(&self->sheltered, NULL, bide_event_wait(&self->wait, &never)));
     bide_finally();
     echoes.ended++;
     bide_end();
@@ -92,11 +101,12 @@ typedef struct fixture {
 static struct client slots[SLOTS];
 static fixture only;
 
-static void serve_with(fixture *f, void **state, const bide_server_options *options)
+static void listen_with(fixture *f, void **state, const bide_server_options *options)
 {
     f->world = world_of(state);
     memset(&echoes, 0, sizeof echoes);
     memset(&accepts, 0, sizeof accepts);
+    bide_event_init(&never, false);
     assert_int_equal(bide_server_init(&f->server, options), 0);
     for (int i = 0; i < SLOTS; i++)
         bide_descriptor_init_closed(&f->clients[i]);
@@ -105,6 +115,11 @@ static void serve_with(fixture *f, void **state, const bide_server_options *opti
         world_wait(f->world, bide_listen(&f->operation, &f->server.listener, &f->address, SLOTS)),
         0);
     assert_int_equal(bide_local_address(&f->server.listener, &f->address), 0);
+}
+
+static void serve_with(fixture *f, void **state, const bide_server_options *options)
+{
+    listen_with(f, state, options);
     bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
 }
 
@@ -150,6 +165,22 @@ static void talk(fixture *f, int i)
     assert_int_equal(hear(f, i), 5);
 }
 
+static size_t free_slots(const fixture *f)
+{
+    size_t count = f->server.fresh;
+    for (const bide_connection *at = f->server.unused; at != NULL; at = at->next)
+        count++;
+    return count;
+}
+
+static void close_clients(fixture *f)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        if (bide_descriptor_is_open(&f->clients[i]))
+            bide_close(&f->clients[i]);
+    }
+}
+
 /* Waits for its end, and checks that nothing is left. */
 static int server_end(fixture *f)
 {
@@ -158,15 +189,9 @@ static int server_end(fixture *f)
     assert_int_equal(f->server.counts.live, 0);
     assert_int_equal(echoes.ended, f->server.counts.accepted);
     assert_false(bide_descriptor_is_open(&f->server.listener));
-    size_t free_slots = f->server.fresh;
-    for (bide_connection *at = f->server.unused; at != NULL; at = at->next)
-        free_slots++;
     if (f->server.options.slots != NULL)
-        assert_int_equal(free_slots, f->server.options.most);
-    for (int i = 0; i < SLOTS; i++) {
-        if (bide_descriptor_is_open(&f->clients[i]))
-            bide_close(&f->clients[i]);
-    }
+        assert_int_equal(free_slots(f), f->server.options.most);
+    close_clients(f);
     return f->running.root.status;
 }
 
@@ -398,6 +423,278 @@ static void a_request_to_stop_ends_it_with_its_connections(void **state)
         assert_int_equal(server_end(f), reason == 0 ? -ECANCELED : -ETIMEDOUT);
         assert_int_equal(echoes.cut, 1);
     }
+}
+
+/* ---- Destroyed ---- */
+
+/* Who has the server run: its root, a coroutine under a wrapper, or one that has it in a scope. */
+enum { ROOT, WRAPPER, SCOPE, OWNERS };
+
+struct owner {
+    bide_task task;
+    bide_server *server;
+    int kind;
+    bide_with_deadline_operation limited;
+    bide_scope scope;
+    bide_branch branch;
+};
+
+bide_coroutine(owner_body)
+{
+    bide_begin(owner_body, struct owner * self);
+    if (self->kind == WRAPPER) {
+        bide_try(
+            bide_with_deadline(&self->limited, BIDE_FOREVER - 1, bide_server_run(self->server)));
+    } else {
+        bide_scope_init(&self->scope, bide_this_frame());
+        bide_scope_spawn(&self->scope, &self->branch, bide_server_run(self->server));
+        bide_try(bide_scope_join(&self->scope));
+    }
+    bide_end();
+}
+
+static void serve_owned(fixture *f, void **state, const bide_server_options *options, int kind)
+{
+    static struct owner owner;
+    owner = (struct owner){.server = &f->server, .kind = kind};
+    listen_with(f, state, options);
+    bide_spawn(&f->running, f->world->context,
+               kind == ROOT ? bide_server_run(&f->server)
+                            : bide_task_init(&owner.task, &owner_body));
+}
+
+struct destroyer {
+    bide_task task;
+    bide_frame *frame; /* the outermost */
+    unsigned delay;
+    bide_schedule_operation yield;
+    bide_sleep sleep;
+};
+
+bide_coroutine(destroyer_body)
+{
+    bide_begin(destroyer_body, struct destroyer * self);
+    for (; self->delay != 0; self->delay--) {
+        if (world_is("memory"))
+            bide_await(bide_sleep_for(&self->sleep, 50000));
+        else
+            bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    }
+    bide_destroy(self->frame);
+    bide_end();
+}
+
+/* After so many turns. */
+static void destroy_after(fixture *f, unsigned delay)
+{
+    struct destroyer destroyer = {.frame = &f->running.root.frame, .delay = delay};
+    assert_int_equal(world_wait(f->world, bide_task_init(&destroyer.task, &destroyer_body)), 0);
+}
+
+/* Nothing is left of it: not a slot, a connection, a descriptor, or a wait. */
+static void check_that_it_is_gone(fixture *f, bool has_run)
+{
+    assert_int_equal(bide_close(&f->server.listener), has_run ? -EBADF : 0);
+    assert_int_equal(f->server.reserve, -1);
+    assert_int_equal(f->server.counts.live, 0);
+    assert_int_equal(echoes.ended, echoes.begun);
+    if (f->server.options.slots != NULL)
+        assert_int_equal(free_slots(f), f->server.options.most);
+    memset(slots, 0xa5, sizeof slots); /* (their memory is the caller's again) */
+    close_clients(f);
+    turn(f);
+}
+
+/* The states in which it may be. */
+enum state {
+    IS_NEW, /* it has not run */
+    ACCEPTS,
+    SERVES, /* of its connections one is about to go on */
+    IS_FULL,
+    LACKS_MEMORY, /* it pauses */
+    LACKS_DESCRIPTORS,
+    DRAINS,
+    CANCELS, /* those that were asked to stop do not */
+    STATES
+};
+
+/* The next client comes, and there is no descriptor for its connection. */
+static void let_one_come_in_vain(fixture *f)
+{
+    if (f->world->memory != NULL) {
+        bide_memory_io_options one_more = {.descriptors = (unsigned)count_descriptors() + 1};
+        bide_memory_io_change(f->world->memory, &one_more);
+    }
+    world_connect(f->world, &f->clients[2], &f->address);
+    if (f->world->memory == NULL)
+        world_lack_descriptors(f->world, true);
+    turn(f);
+    world_lack_descriptors(f->world, false);
+    assert_int_equal(f->server.counts.pauses, 1);
+}
+
+/* Brings it there. How many connections there are then. */
+static unsigned bring_it(fixture *f, enum state into)
+{
+    if (into == IS_NEW)
+        return 0;
+    turn(f);
+    if (into == ACCEPTS)
+        return 0;
+    echoes.is_stubborn = into == CANCELS;
+    for (int i = 0; i < 2; i++) {
+        begin_client(f, i);
+        talk(f, i);
+    }
+    if (into == LACKS_DESCRIPTORS) {
+        let_one_come_in_vain(f); /* (a ring has asked for the limit before, and takes one more) */
+        return (unsigned)f->server.counts.accepted;
+    }
+    begin_client(f, 2);
+    turn(f);
+    if (into == SERVES)
+        say(f, 0);
+    assert_int_equal(f->server.counts.pauses, into == LACKS_MEMORY ? 1 : 0);
+    if (into == DRAINS || into == CANCELS) {
+        bide_server_shut_down(&f->server, into == DRAINS ? BIDE_FOREVER : 0);
+        turn(f);
+        assert_false(bide_descriptor_is_open(&f->server.listener));
+        assert_int_equal(echoes.cut, into == CANCELS ? 3 : 0);
+    }
+    return into == IS_FULL || into == LACKS_MEMORY ? 2 : 3;
+}
+
+static size_t count_pieces(bide_pool *pool)
+{
+    size_t count = 0;
+    while (pool->allocator.allocate(&pool->allocator, sizeof(struct client)) != NULL)
+        count++;
+    return count;
+}
+
+static void destroyed_in_any_state_it_leaves_nothing(void **state)
+{
+    static _Alignas(64) unsigned char memory[2 * sizeof(struct client) + 64];
+    fixture *f = &only;
+    bide_pool pool;
+    for (int into = 0; into < OWNERS * STATES; into++) {
+        bide_server_options options = {.body = &echo_body,
+                                       .size = sizeof *slots,
+                                       .most = into % STATES == IS_FULL ? 2 : SLOTS,
+                                       .slots = slots,
+                                       .pause = 3600000 * MILLISECOND};
+        bide_pool_init(&pool, sizeof(struct client), memory, sizeof memory);
+        size_t pieces = pool.left;
+        if (into % STATES == LACKS_MEMORY) {
+            options.slots = NULL;
+            options.allocator = &pool.allocator;
+        }
+        serve_owned(f, state, &options, into / STATES);
+        unsigned live = bring_it(f, (enum state)(into % STATES));
+        assert_int_equal(f->server.counts.live, live);
+        assert_int_equal(echoes.begun, live);
+        if (into % STATES == IS_NEW)
+            bide_destroy(&f->running.root.frame); /* (on the loop it would begin before) */
+        else
+            destroy_after(f, 0);
+        check_that_it_is_gone(f, into % STATES != IS_NEW);
+        assert_int_equal(count_pieces(&pool), pieces);
+    }
+}
+
+/* One that connects and talks for as long as there is an answer. */
+struct talker {
+    bide_task task;
+    fixture *fixture;
+    bide_descriptor socket;
+    bide_io_operation operation;
+    char buffer[8];
+    bide_spawned spawned;
+};
+
+bide_coroutine(talker_body)
+{
+    bide_begin(talker_body, struct talker * self);
+    bide_descriptor_init_closed(&self->socket);
+    bide_try(bide_connect(&self->operation, &self->socket, &self->fixture->address));
+    do {
+        bide_try(bide_send(&self->operation, &self->socket, "hello", 5));
+        bide_try(bide_recv(&self->operation, &self->socket, self->buffer, sizeof self->buffer));
+    } while (self->operation.count != 0);
+    bide_finally();
+    bide_close(&self->socket);
+    bide_end();
+}
+
+static void begin_talker(fixture *f, struct talker *talker)
+{
+    talker->fixture = f;
+    bide_spawn(&talker->spawned, f->world->context, bide_task_init(&talker->task, &talker_body));
+}
+
+static void end_talker(fixture *f, struct talker *talker)
+{
+    bide_event_waiter wait;
+    assert_int_equal(world_wait(f->world, bide_event_wait(&wait, &talker->spawned.ended)), 0);
+}
+
+struct watcher {
+    bide_task task;
+    fixture *fixture;
+    bide_schedule_operation yield;
+};
+
+/* Destroys it between the accept of a connection and the beginning of its coroutine. */
+bide_coroutine(watcher_body)
+{
+    bide_begin(watcher_body, struct watcher * self);
+    while (self->fixture->server.counts.accepted == echoes.begun)
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    bide_destroy(&self->fixture->running.root.frame);
+    bide_end();
+}
+
+static void destroyed_before_a_connection_has_begun_it_leaves_nothing(void **state)
+{
+    static struct talker talker;
+    fixture *f = &only;
+    bide_server_options options = {
+        .body = &echo_body, .size = sizeof *slots, .most = 2, .slots = slots};
+    for (int kind = 0; kind < OWNERS; kind++) {
+        struct watcher watcher = {.fixture = f};
+        serve_owned(f, state, &options, kind);
+        turn(f);
+        begin_talker(f, &talker);
+        assert_int_equal(world_wait(f->world, bide_task_init(&watcher.task, &watcher_body)), 0);
+        assert_int_equal(f->server.counts.accepted, 1);
+        assert_int_equal(echoes.begun, 0);
+        end_talker(f, &talker);
+        check_that_it_is_gone(f, true);
+    }
+}
+
+static void destroyed_at_any_moment_it_leaves_nothing(void **state)
+{
+    enum { TALKERS = 6, MOMENTS = 60 };
+    static struct talker talkers[TALKERS];
+    fixture *f = &only;
+    bide_server_options options = {
+        .body = &echo_body, .size = sizeof *slots, .most = TALKERS - 1, .slots = slots};
+    unsigned busy = 0;
+    for (unsigned moment = 0; moment < MOMENTS; moment++) {
+        serve_owned(f, state, &options, (int)moment % OWNERS);
+        world_roughen(f->world, moment);
+        for (int i = 0; i < TALKERS; i++)
+            begin_talker(f, &talkers[i]);
+        destroy_after(f, 5 * moment);
+        busy += echoes.begun > 1;
+        bide_close(&f->server.listener); /* (if it has not begun) */
+        for (int i = 0; i < TALKERS; i++)
+            end_talker(f, &talkers[i]);
+        check_that_it_is_gone(f, true);
+    }
+    printf("# %u of %u with several connections\n", busy, MOMENTS);
+    assert_true(busy != 0);
 }
 
 /* ---- What the system lacks, or refuses ---- */
@@ -727,6 +1024,9 @@ int main(void)
         world_test(it_may_be_shut_down_before_it_runs_and_while_it_is_full),
         world_test(another_thread_may_shut_it_down),
         world_test(a_request_to_stop_ends_it_with_its_connections),
+        world_test(destroyed_in_any_state_it_leaves_nothing),
+        world_test(destroyed_before_a_connection_has_begun_it_leaves_nothing),
+        world_test(destroyed_at_any_moment_it_leaves_nothing),
         world_test(two_hundred_clients_are_served_with_sixty_four_descriptors),
         world_test(errors_of_connections_are_skipped_and_lacks_waited_out),
         world_test(with_the_reserve_a_connection_is_kept_if_it_can_be_had_again),

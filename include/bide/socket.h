@@ -217,9 +217,13 @@ bide_awaiter *bide_send_batch(bide_io_operation *operation, bide_descriptor *soc
  * end has acknowledged them; so await it beside what else is to be done. It pays for some 10 KB and
  * more. On an io_uring that can; elsewhere, on epoll, and of sockets that cannot, the bytes are
  * copied, and it ends when they have been taken: bide_was_copied.
+ *
+ * If its coroutine is destroyed, or the socket closed, before it has ended, neither waits for the
+ * other end: a connection whose bytes the kernel still needs is reset, and what was sent may not
+ * come. To have it come, ask the coroutine to stop, and wait for its end.
  * Threads: the loop's. Errors: as bide_send. Suspends: as bide_send. Cancel-safe: yes, `count` says
- * how many bytes were sent; it ends when the kernel needs `data` no more, and so does the
- * destruction of its coroutine. Progress: that of the system calls.
+ * how many bytes were sent; it ends when the kernel needs `data` no more. Progress: that of the
+ * system calls.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_send_zero_copy(bide_io_operation *operation, bide_descriptor *socket,

@@ -5,6 +5,7 @@
  *                    CANCEL_SENT from when a cancel of it is made to when that one's is reaped
  *                    KNOWN between the two: it has completed, and its cancel has not
  *                    POLLING: what is in the ring is a wait until it may be tried again
+ *                    SENT: without a copy, and the kernel needs the bytes yet
  *
  * 1. An operation ends when neither it nor a cancel of it is in the ring. Otherwise a late cancel
  *    would hit the next operation at that address, and the kernel would write to memory that has
@@ -31,6 +32,11 @@
  *    socket is such a call too: as an entry it would go to a thread of the kernel's.
  * 8. A send without a copy completes twice: with its count, and when its bytes are needed no more. It
  *    is IN_RING until the second, so nothing ends before. The first says whether one follows.
+ *    The second comes with the other end's acknowledgement, which may never come. Where the thread
+ *    has to wait for it, because the coroutine is destroyed or the socket closed, the connection is
+ *    reset: then the kernel needs nothing of it any more. To end the operation at SENT instead would
+ *    have the kernel send whatever is written to that memory next. To wait for a while before would
+ *    hold up the loop, and what comes of it would depend on the network's mood.
  * 9. A receive is tried before it is polled for, also after one that took less than it asked for. To
  *    poll first saves a try where nothing has come. Where there are many connections most have
  *    something by the time of the next entry, and with the poll come 20 at a time, not all.
@@ -78,6 +84,7 @@ enum {
     KNOWN = IO_OWN << 5,
     POLLING = IO_OWN << 6,
     FORGOTTEN = IO_OWN << 7,
+    SENT = IO_OWN << 8,
 };
 
 /* What the end of a send without a copy says. */
@@ -490,11 +497,30 @@ static bool is_released(bide_io_operation *operation, int *result, unsigned flag
         operation->arguments.bytes.was_copied |= ((unsigned)*result & USAGE_COPIED) != 0;
         *result = operation->status;
         operation->status = 0;
+        operation->state &= (uint16_t)~SENT;
     } else if ((flags & IORING_CQE_F_MORE) != 0) {
         operation->status = *result;
+        operation->state |= SENT;
         return false;
     }
     return true;
+}
+
+/*
+ * Has the kernel need its bytes no more, now: 8. (Those of a datagram it needs only until it has sent
+ * it.)
+ */
+static void abort_sent(const bide_io_operation *operation)
+{
+    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    int type = 0;
+    socklen_t size = sizeof type;
+    if ((operation->state & SENT) == 0)
+        return;
+    int fd = operation->descriptor->fd;
+    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+    if (type == SOCK_STREAM && connect(fd, &nobody, sizeof nobody) != 0)
+        shutdown(fd, SHUT_RDWR);
 }
 
 /* ---- Any ---- */
@@ -896,6 +922,7 @@ static void forget(bide_io *io, bide_io_operation *operation)
     operation->state |= FORGOTTEN;
     put_cancel(loop->uring, operation);
     while ((operation->state & (IN_RING | CANCEL_SENT)) != 0) {
+        abort_sent(operation);
         io_uring_submit_and_wait(&loop->uring->ring, 1);
         reap(loop);
     }
@@ -925,6 +952,7 @@ static void release(bide_io *io, bide_descriptor *descriptor)
                 put_cancel(loop->uring, at);
         }
         while (descriptor->lines[direction].first != NULL) {
+            abort_sent(descriptor->lines[direction].first);
             io_uring_submit_and_wait(&loop->uring->ring, 1);
             reap(loop);
         }
@@ -939,7 +967,8 @@ static void leave_thread(bide_run_loop *run)
 }
 
 static const bide_io_table table = {"uring", begin, cancel, forget, release, NULL};
-static const struct bide_run_loop_events_ events = {look, sleep_for_completions, take, enter, leave_thread};
+static const struct bide_run_loop_events_ events = {look, sleep_for_completions, take, enter,
+                                                    leave_thread};
 
 /* ---- Beginning and end ---- */
 

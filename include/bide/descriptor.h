@@ -17,7 +17,7 @@
  * are done one after the other, in the order in which they were begun. Both directions go on at the
  * same time, and those at an offset of a file all do.
  *
- * Why it is right: src/io/descriptor.c.
+ * Why it is right: src/io/operation.c.
  */
 #ifndef BIDE_DESCRIPTOR_H
 #define BIDE_DESCRIPTOR_H
@@ -65,7 +65,8 @@ BIDE_INLINE void bide_descriptor_init_closed(bide_descriptor *descriptor)
 
 /*
  * Makes one of a descriptor of the system that is open. Its mode, blocking or not, stays as it is:
- * others may share it.
+ * others may share it. A struct that was used before is closed, or released, before it is made
+ * another: its loop knows it until then. That is caught as misuse when the loop sees it.
  * Threads: one at a time. Progress: wait-free.
  */
 BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)

@@ -43,11 +43,24 @@ static bide_io *claim(bide_io *io, bide_descriptor *descriptor)
     return io;
 }
 
+/*
+ * The first of the descriptors, which is looked at before anything else is done with it. Its user may
+ * have made another descriptor of that struct, or something else of its memory, without closing it.
+ */
+static bide_descriptor *first_of(bide_io *io, const char *where)
+{
+    bide_descriptor *first = io->descriptors;
+    if (BIDE_UNLIKELY(first != NULL && (io_of(first) != io || first->place != &io->descriptors)))
+        bide_platform.misuse("a descriptor was overwritten while it belonged to a loop", where,
+                             __FILE__, __LINE__);
+    return first;
+}
+
 void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
 {
     if (claim(io, descriptor) != io || descriptor->place != NULL)
         return;
-    descriptor->next = io->descriptors;
+    descriptor->next = first_of(io, "the use of another descriptor");
     descriptor->place = &io->descriptors;
     if (descriptor->next != NULL)
         descriptor->next->place = &descriptor->next;
@@ -71,8 +84,9 @@ static void disown(bide_descriptor *descriptor)
 
 void bide_io_end(bide_io *io)
 {
-    while (io->descriptors != NULL)
-        disown(io->descriptors);
+    bide_descriptor *first;
+    while ((first = first_of(io, "the end of that loop")) != NULL)
+        disown(first);
 }
 
 BIDE_INLINE bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)

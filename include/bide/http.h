@@ -175,7 +175,7 @@ bide_awaiter *bide_http_server_run(bide_http_server *server);
  * Shuts it down: connections that wait for a request end at once, the others after the response that
  * is under way, which says so. What bide_http_server_run accepted is waited for until `deadline`, as
  * bide_server_shut_down has it.
- * Threads: the loop's. Suspends: never. Progress: linear in the connections.
+ * Threads: the loop's. Suspends: never. Progress: wait-free, linear in the connections.
  */
 void bide_http_server_shut_down(bide_http_server *server, uint64_t deadline);
 

@@ -1,15 +1,20 @@
 /*
  * A small HTTP server.
  *
- *     web [--port N]
+ *     web [--port N] [--log FILE] FOLDER
  *
  * Port 0, which is the default, is any; the port stands at the end of the first line that it prints.
  *
- *     GET /           says hello
- *     POST /echo      sends back what it receives, while it receives it
+ *     GET /hello/NAME     says hello
+ *     POST /echo          sends back what it receives, while it receives it
+ *     GET /...            the files in the folder
+ *
+ * By SIGINT and SIGTERM it ends when the responses that are under way have been sent.
  */
 #include <bide/bide.h>
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +25,17 @@ enum { BACKLOG = 1024, CONNECTIONS_MOST = 1 << 16 };
 
 struct hello {
     bide_http_exchange exchange;
+    char text[256];
 };
 
 bide_coroutine(hello_body)
 {
-    static const char text[] = "hello\n";
     bide_begin(hello_body, struct hello * self);
+    bide_http_text name = bide_http_parameter(&self->exchange, "name");
+    int size = snprintf(self->text, sizeof self->text, "hello, %.*s\n",
+                        name.size < 200 ? (int)name.size : 200, name.data);
     bide_http_add(&self->exchange, "Content-Type", "text/plain");
-    bide_try(bide_http_respond(&self->exchange, text, sizeof text - 1));
+    bide_try(bide_http_respond(&self->exchange, self->text, (size_t)size));
     bide_end();
 }
 
@@ -49,16 +57,107 @@ bide_coroutine(echo_body)
     bide_end();
 }
 
-static const bide_http_handler *choose(bide_http_exchange *exchange)
+/* ---- The program ---- */
+
+static struct program {
+    bide_task task;
+    const char *folder;
+    const char *log_name;
+    bide_address address;
+    bide_http_files files;
+    bide_http_router router;
+    bide_http_server server;
+    bide_http_log log;
+    char log_memory[262144];
+    bide_descriptor log_file;
+    bide_file_operation open;
+    bide_io_operation listen;
+    bide_scope scope;
+    bide_branch serving, logging, stopping;
+    struct stopper {
+        bide_task task;
+        bide_signal signal;
+        bide_signal_waiter wait;
+    } interrupted, terminated;
+    bide_branch interrupting;
+    int status;
+} program;
+
+static int set_up(struct program *self)
 {
-    static const bide_http_handler hello = {&hello_body, sizeof(struct hello)};
-    static const bide_http_handler echo = {&echo_body, sizeof(struct echo)};
-    if (bide_http_is(exchange->request.path, "/"))
-        return &hello;
-    return bide_http_is(exchange->request.path, "/echo") ? &echo : NULL;
+    static bide_http_route routes[] = {
+        {"GET", "/hello/{name}", {&hello_body, sizeof(struct hello)}, NULL},
+        {"POST", "/echo", {&echo_body, sizeof(struct echo)}, NULL},
+        {"GET", "/{path...}", {&bide_http_files_body, sizeof(bide_http_files_exchange)}, NULL},
+    };
+    routes[2].argument = &self->files;
+    int status = bide_http_files_open(
+        &self->files, &(bide_http_files_options){.root = self->folder, .lists = true});
+    if (status == 0)
+        status = bide_http_router_init(&self->router, routes, sizeof routes / sizeof *routes);
+    if (status == 0)
+        status = bide_http_server_init(
+            &self->server, &(bide_http_options){.choose = bide_http_route_request,
+                                                .argument = &self->router,
+                                                .frame = self->router.frame,
+                                                .log = self->log_name != NULL ? &self->log : NULL,
+                                                .most_body = BIDE_HTTP_UNKNOWN,
+                                                .most = CONNECTIONS_MOST});
+    return status;
 }
 
-/* ---- The server ---- */
+/* A signal shuts the server down. */
+bide_coroutine(stopper_body)
+{
+    enum { PATIENCE = 10 };
+    bide_begin(stopper_body, struct stopper * self);
+    bide_try(bide_signal_wait(&self->wait, &self->signal));
+    bide_http_server_shut_down(&program.server, bide_now(bide_this_context()) +
+                                                    PATIENCE * UINT64_C(1000000000));
+    bide_end();
+}
+
+static void listen_for(struct program *self, struct stopper *stopper, bide_branch *branch, int number)
+{
+    if (bide_signal_listen(&stopper->signal, number) == 0)
+        bide_scope_spawn(&self->scope, branch, bide_task_init(&stopper->task, &stopper_body));
+}
+
+/* The server has ended: what runs beside it ends too. */
+static void end_others(struct program *self)
+{
+    bide_http_log_close(&self->log);
+    bide_signal_end(&self->interrupted.signal);
+    bide_signal_end(&self->terminated.signal);
+}
+
+bide_coroutine(program_body)
+{
+    enum { LOG_MODE = 0644 };
+    bide_begin(program_body, struct program * self);
+    bide_descriptor_init_closed(&self->log_file);
+    if (self->log_name != NULL)
+        bide_try(bide_open(&self->open, &self->log_file, self->log_name,
+                           O_WRONLY | O_CREAT | O_APPEND, LOG_MODE));
+    bide_http_log_init(&self->log, &self->log_file, self->log_memory, sizeof self->log_memory,
+                       BIDE_HTTP_LOG_COMBINED);
+    bide_try(bide_listen(&self->listen, &self->server.server.listener, &self->address, BACKLOG));
+    bide_local_address(&self->server.server.listener, &self->address);
+    printf("listening on port %u\n", (unsigned)bide_address_port(&self->address));
+    fflush(stdout);
+
+    bide_scope_init(&self->scope, bide_this_frame());
+    listen_for(self, &self->interrupted, &self->interrupting, SIGINT);
+    listen_for(self, &self->terminated, &self->stopping, SIGTERM);
+    bide_scope_spawn(&self->scope, &self->logging, bide_http_log_run(&self->log));
+    bide_await_status(self->status, bide_http_server_run(&self->server));
+    end_others(self);
+    bide_await(bide_scope_join(&self->scope));
+    bide_return(self->status);
+    bide_finally();
+    bide_close(&self->log_file);
+    bide_end();
+}
 
 static void complain(int status)
 {
@@ -70,22 +169,25 @@ static void complain(int status)
 
 int main(int argc, char **argv)
 {
-    static bide_http_server server;
     bide_loop *loop;
-    bide_address address;
-    bide_io_operation listen;
-    int port = argc == 3 && strcmp(argv[1], "--port") == 0 ? atoi(argv[2]) : 0;
-    complain(bide_http_server_init(&server, &(bide_http_options){.choose = choose,
-                                                                 .frame = sizeof(struct echo),
-                                                                 .most_body = BIDE_HTTP_UNKNOWN,
-                                                                 .most = CONNECTIONS_MOST}));
+    int port = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--port") == 0 && i + 1 < argc)
+            port = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--log") == 0 && i + 1 < argc)
+            program.log_name = argv[++i];
+        else
+            program.folder = argv[i];
+    }
+    if (program.folder == NULL || program.folder[0] == '-' || port < 0 || port > UINT16_MAX) {
+        fprintf(stderr, "usage: web [--port N] [--log FILE] FOLDER\n");
+        return 2;
+    }
+    complain(set_up(&program));
     complain(bide_loop_create(&loop, NULL));
-    bide_address_ip(&address, "127.0.0.1", (uint16_t)port);
-    complain(bide_loop_wait(loop, bide_listen(&listen, &server.server.listener, &address, BACKLOG)));
-    complain(bide_local_address(&server.server.listener, &address));
-    printf("listening on port %u\n", (unsigned)bide_address_port(&address));
-    fflush(stdout);
-    complain(bide_loop_wait(loop, bide_http_server_run(&server)));
+    bide_address_ip(&program.address, "127.0.0.1", (uint16_t)port);
+    complain(bide_loop_wait(loop, bide_task_init(&program.task, &program_body)));
     bide_loop_destroy(loop);
+    bide_http_files_close(&program.files);
     return 0;
 }

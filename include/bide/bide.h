@@ -41,7 +41,11 @@
 #include "bide/file_watch.h"
 #include "bide/http.h"        /* servers: a coroutine for each request */
 #include "bide/http_client.h"
+#include "bide/http_files.h"
+#include "bide/http_log.h"
 #include "bide/http_message.h"
+#include "bide/http_router.h"
+#include "bide/http_url.h"
 #include "bide/io_pool.h" /* a loop for each worker of a thread pool */
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */

@@ -47,6 +47,7 @@
 
 #include "bide/http_message.h"
 #include "bide/scope.h"
+#include "bide/send_file.h"
 #include "bide/server.h"
 #include "bide/with_stop.h"
 #include "bide/extend/wrapper.h"
@@ -56,6 +57,8 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_http_connection bide_http_connection;
 typedef struct bide_http_exchange bide_http_exchange;
 typedef struct bide_http_server bide_http_server;
+struct bide_http_log;
+struct bide_http_route;
 
 /* ---- Requests ---- */
 
@@ -82,6 +85,8 @@ typedef struct bide_http_handler {
     size_t size;            /* of the struct whose head is the bide_http_exchange */
 } bide_http_handler;
 
+enum { BIDE_HTTP_PARAMETERS = 8 };
+
 /* What a handler's frame begins with: a request and its response. */
 struct bide_http_exchange {
     bide_task task; /* that of the handler's body */
@@ -91,6 +96,10 @@ struct bide_http_exchange {
     int status;     /* of the response; 200 at first. The handler may set it until the head is sent */
     void *argument; /* the options', or the route's */
     size_t count;   /* bytes that the last bide_http_read has read; 0: the body has ended */
+
+    /* of a router (http_router.h) */
+    const struct bide_http_route *route; /* or NULL */
+    bide_http_text parameters[BIDE_HTTP_PARAMETERS];
 };
 
 /* What a server is to be. All that is 0 is as it says. Times are nanoseconds; BIDE_FOREVER: no limit. */
@@ -126,6 +135,8 @@ typedef struct bide_http_options {
 
     /* An exchange has ended, with 0 or what cut it short: for logs, and counts of the user's. NULL: none. */
     void (*ended)(bide_http_exchange *exchange, int error);
+
+    struct bide_http_log *log; /* of requests (http_log.h). NULL: none */
 
     /* of bide_http_server_run alone */
     size_t most;               /* connections at a time */
@@ -187,6 +198,8 @@ size_t bide_http_slot_size(const bide_http_server *server);
 
 /* ---- Connections ---- */
 
+enum { BIDE_HTTP_PEER_SIZE = 48 };
+
 /* What takes one head after the other, and runs the handlers. Of a connection. */
 typedef struct bide_http_talk_ {
     bide_task task;
@@ -201,6 +214,20 @@ typedef struct bide_http_watcher_ {
     bide_auto_event_waiter wait;
     bide_with_deadline_operation limited;
 } bide_http_watcher_;
+
+/* What writes bytes of a file. Of a connection. */
+typedef struct bide_http_sender_ {
+    bide_task task;
+    bide_http_connection *connection;
+    bide_descriptor *file;
+    int64_t offset;
+    uint64_t left;
+    int status;
+    union {
+        bide_file_operation read;
+        bide_send_file_operation send;
+    };
+} bide_http_sender_;
 
 /* One connection. The caller's memory until it has ended. */
 struct bide_http_connection {
@@ -220,8 +247,10 @@ struct bide_http_connection {
     bide_http_watch watch;
     uint64_t requests;
     uint64_t dropped;
+    uint64_t began; /* the exchange */
     size_t scanned;
     uint8_t state;
+    uint8_t lines; /* empty ones, before a request */
     bool is_old;      /* the request is of HTTP/1.0 */
     bool closes;      /* after the response */
     bool is_upgraded; /* it is no more HTTP's */
@@ -230,6 +259,8 @@ struct bide_http_connection {
     int started; /* that the response's head has begun with */
     bide_forward reading;
     bide_http_talk_ talk;
+    bide_http_sender_ sender;
+    char peer[BIDE_HTTP_PEER_SIZE]; /* the client's address as text; empty: it is not known yet */
     bide_stop_source stop;
     bide_with_stop_operation phase;
     bide_scope scope;
@@ -326,6 +357,18 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, size_t size);
 
 /*
+ * Writes `length` bytes of a file, from `offset` on, of a response whose length was said by
+ * bide_http_begin. A file that has fewer spoils the response. What fits into the buffer is read into it;
+ * more goes to a socket by bide_send_file, and to other streams by way of the buffer.
+ * Threads: the loop's. Errors: -ENODATA (the file has fewer bytes), -EINVAL (no length was said), those
+ * of reading and of bide_http_write. Suspends: if the file's bytes are not in memory, or the client is
+ * slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream and the file.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor *file,
+                                   uint64_t offset, uint64_t length);
+
+/*
  * Sends what was gathered. Of a response that waits for something before it goes on.
  * Threads: the loop's. Errors: as bide_http_write. Suspends: if the client is slow. Cancel-safe: no, the
  * connection ends after it. Progress: that of the stream.
@@ -346,6 +389,28 @@ int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const 
  * Threads: the loop's. Progress: wait-free.
  */
 void bide_http_set_deadline(bide_http_exchange *exchange, uint64_t time);
+
+/*
+ * How many bytes of the response's body were written so far, and when its head has come, in
+ * nanoseconds of bide_now().
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE uint64_t bide_http_written(const bide_http_exchange *exchange)
+{
+    return exchange->connection->output.body;
+}
+
+BIDE_INLINE uint64_t bide_http_began(const bide_http_exchange *exchange)
+{
+    return exchange->connection->began;
+}
+
+/*
+ * The client's address as text, without a port; "-" if it is not known. What is served by
+ * bide_http_serve may write it into connection->peer itself.
+ * Threads: the loop's. Progress: that of a system call, once in a connection.
+ */
+const char *bide_http_peer(bide_http_exchange *exchange);
 
 /* ---- Another protocol ---- */
 

@@ -15,6 +15,8 @@
 
 #include <bide/bide.h>
 
+#include "../../src/schedule/test_loop.h"
+
 #include <errno.h>
 #include <stdbool.h>
 
@@ -140,6 +142,8 @@ bide_coroutine(http_peer_body)
 
 typedef struct peer {
     bide_test_loop loop;
+    bide_test_record_ record;
+    uint64_t seed; /* of what the loop draws; 0: nothing is drawn */
     bide_http_server server;
     bide_http_connection connection;
     bide_memory_pipe to_server, from_server;
@@ -273,6 +277,7 @@ static inline void peer_init(peer *peer, const bide_http_options *given)
     peer->output = malloc(PEER_OUTPUT + 1);
     assert_non_null(peer->memory);
     assert_non_null(peer->output);
+    peer->seed = 0;
     peer->piece = 0;
     peer->cut = 0;
     peer->ends = true;
@@ -290,7 +295,12 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
 {
     size_t room = peer->piece != 0 && peer->piece < PEER_PIPE ? peer->piece : PEER_PIPE;
     memset(&handled, 0, sizeof handled);
-    bide_test_loop_init(&peer->loop, 1);
+    bide_test_loop_init(&peer->loop, peer->seed);
+    if (peer->seed == 0) {
+        static const uint16_t plain = 0;
+        peer->record = (bide_test_record_){.given = &plain};
+        peer->loop.record = &peer->record;
+    }
     bide_memory_pipe_init(&peer->to_server, peer->to_memory, room);
     bide_memory_pipe_init(&peer->from_server, peer->from_memory, room < 64 ? 64 : room);
     peer->server_end = (bide_memory_end){&peer->to_server, &peer->from_server};

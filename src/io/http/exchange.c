@@ -32,6 +32,7 @@ static void fill_request(bide_http_exchange *exchange, const http_head *head)
                                                           : head->length;
     exchange->status = 200;
     exchange->argument = exchange->server->options.argument;
+    exchange->route = NULL;
     exchange->count = 0;
 }
 
@@ -64,11 +65,13 @@ static int begin_exchange(bide_http_connection *connection, const http_head *hea
 /* Empty lines before a request are passed over, one or two. */
 static void pass_over_lines(bide_http_connection *connection)
 {
+    enum { MOST_LINES = 2 };
     bide_reader *reader = &connection->reader;
-    for (int i = 0; i < 2 && bide_reader_buffered(reader) >= 2 &&
-                    memcmp(bide_reader_peek(reader), "\r\n", 2) == 0;
-         i++)
+    while (connection->lines < MOST_LINES && bide_reader_buffered(reader) >= 2 &&
+           memcmp(bide_reader_peek(reader), "\r\n", 2) == 0) {
         bide_reader_consume(reader, 2);
+        connection->lines++;
+    }
 }
 
 int http_take_head(bide_http_connection *connection)
@@ -91,6 +94,7 @@ int http_take_head(bide_http_connection *connection)
     if (size == HTTP_MORE || (size_t)size > options->most_head)
         return memchr(data, '\n', options->most_head) == NULL ? 414 : 431;
     connection->scanned = 0;
+    connection->lines = 0;
     http_head head;
     head.fields = connection->fields;
     head.most_fields = options->most_fields;

@@ -23,6 +23,7 @@
 #include "parse.h"
 
 #include "bide/coroutine.h"
+#include "bide/http_log.h"
 
 #include <errno.h>
 #include <stdalign.h>
@@ -103,6 +104,7 @@ size_t bide_http_slot_size(const bide_http_server *server)
 bide_coroutine(bide_http_accepted)
 {
     bide_begin(bide_http_accepted, slot * self);
+    (void)bide_set_no_delay(&self->connection.socket, true); /* (a socket of the machine has none) */
     bide_try(bide_http_serve(&self->http, self->connection.server->argument,
                              bide_stream_of_socket(&self->connection.socket),
                              (char *)self + aligned(sizeof *self)));
@@ -189,7 +191,8 @@ static void watch_head(bide_http_connection *connection, const bide_context *con
 static void watch_exchange(bide_http_connection *connection, const bide_context *context)
 {
     bide_http_watch *watch = &connection->watch;
-    watch->whole = http_later(bide_now(context), connection->server->options.whole);
+    connection->began = bide_now(context);
+    watch->whole = http_later(connection->began, connection->server->options.whole);
     http_watch_until(watch, watch->whole);
 }
 
@@ -238,8 +241,11 @@ static const bide_http_handler *choose(bide_http_connection *connection)
 
 static void tell_of_end(bide_http_connection *connection, int error)
 {
-    if (connection->server->options.ended != NULL)
-        connection->server->options.ended(connection->exchange, error);
+    const bide_http_options *options = &connection->server->options;
+    if (options->log != NULL)
+        bide_http_log_exchange(options->log, connection->exchange);
+    if (options->ended != NULL)
+        options->ended(connection->exchange, error);
 }
 
 /* Drops what is left of a body. True: it has ended. -> `is_spoilt`: it will not. */
@@ -361,11 +367,14 @@ static void init(bide_http_connection *connection, char *memory)
     bide_auto_event_init(&connection->watch.nudge, false);
     connection->requests = 0;
     connection->scanned = 0;
+    connection->lines = 0;
     connection->state = HTTP_FRESH;
     connection->closes = false;
     connection->is_upgraded = false;
     connection->refusal = 0;
     connection->talk.connection = connection;
+    connection->sender.connection = connection;
+    connection->peer[0] = '\0';
     connection->watcher.connection = connection;
     bide_stop_source_init(&connection->stop);
 }

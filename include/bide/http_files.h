@@ -1,0 +1,140 @@
+/*
+ * A handler that serves the files below a folder. Floor: io.
+ *
+ *     bide_http_files files;
+ *     bide_http_files_open(&files, &(bide_http_files_options){.root = "/srv/www"});
+ *     bide_http_server_init(&http, &(bide_http_options){
+ *         .handler = bide_http_files_handler, .argument = &files});
+ *     ...
+ *     bide_http_files_close(&files);           // when the server has ended
+ *
+ * As the handler of a route (http_router.h) it serves what the route's last parameter names:
+ *
+ *     {NULL, "/static/{path...}", {&bide_http_files_body, sizeof(bide_http_files_exchange)}, &files}
+ *
+ * GET and HEAD; ETag and Last-Modified; If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since;
+ * Range and If-Range, one range or several ("multipart/byteranges"); a file beside it that is compressed,
+ * "a.js.br" or "a.js.gz", where the client accepts it and it is not older. A folder is its "index.html",
+ * or, if the options say so, a page that lists it, or 404; without a "/" at its end it is redirected.
+ *
+ * Nothing outside the folder is reached: the kernel resolves the path beneath it (openat2(2)), and ".."
+ * is refused before. Where the kernel has no such call, the path is gone along part by part, and symbolic
+ * links are not followed. Links are followed inside the folder if the options say so. Only regular files
+ * are served. Names that begin with "." are not there, but for ".well-known".
+ *
+ * A path that the kernel has in its cache is opened at once; another by a thread, if the options have a
+ * pool of threads for calls that block, or in place. Files that are small and in memory leave with their
+ * head in one call, larger ones go by bide_send_file. The files are the system's: under a test loop with
+ * input and output in memory there are none.
+ *
+ * Why it is right: src/io/http/files.c.
+ */
+#ifndef BIDE_HTTP_FILES_H
+#define BIDE_HTTP_FILES_H
+
+#include "bide/blocking.h"
+#include "bide/directory.h"
+#include "bide/http.h"
+
+#include <sys/stat.h>
+
+BIDE_EXTERN_C_BEGIN
+
+/* A kind of file by the end of its name. */
+typedef struct bide_http_type {
+    const char *suffix; /* "html" */
+    const char *type;   /* "text/html; charset=utf-8" */
+} bide_http_type;
+
+/* What is served. What is 0 or NULL is as it says. */
+typedef struct bide_http_files_options {
+    const char *root;           /* the folder */
+    const char *index;          /* NULL: "index.html" */
+    const char *cache_control;  /* the value of "Cache-Control". NULL: none */
+    const bide_http_type *types; /* that are looked at before the library's own, up to a NULL suffix */
+    bide_blocking *blocking;    /* for paths that are not in the kernel's cache. NULL: in place */
+    bool lists;                 /* folders without an index have a page */
+    bool follows_links;         /* symbolic ones, inside the folder */
+    bool has_hidden;            /* names that begin with "." are there */
+    bool never_compressed;      /* compressed files are not looked for */
+} bide_http_files_options;
+
+/* The caller's memory, while a server uses it. */
+typedef struct bide_http_files {
+    bide_http_files_options options;
+    int root; /* a descriptor */
+    bool is_simple; /* the kernel has no openat2(2) */
+} bide_http_files;
+
+/*
+ * Opens the folder. `options` is copied, what it points at stays.
+ * Threads: before it is shared. Errors: those of open(2). Progress: blocks.
+ */
+int bide_http_files_open(bide_http_files *files, const bide_http_files_options *options);
+
+/*
+ * Closes it. No exchange uses it.
+ * Threads: one at a time. Progress: that of close.
+ */
+void bide_http_files_close(bide_http_files *files);
+
+enum { BIDE_HTTP_PATH_SIZE = 1024, BIDE_HTTP_RANGES = 8 };
+
+/* Bytes of a file: from the first, and how many. */
+typedef struct bide_http_range {
+    uint64_t begin;
+    uint64_t size;
+} bide_http_range;
+
+/* A file that is looked for. Of the library. */
+typedef struct bide_http_found_ {
+    const bide_http_files *files;
+    char *path;      /* from the root on, with room for ".html.br" behind it */
+    size_t path_size;
+    uint8_t accepts; /* encodings */
+    uint8_t encoding;
+    bool only_cached;
+    int fd;          /* that was opened; or -1 */
+    int error;
+    bool is_folder;
+    struct stat about;
+} bide_http_found_;
+
+/* The frame of the handler. */
+typedef struct bide_http_files_exchange {
+    bide_http_exchange exchange;
+
+    /* of the library */
+    bide_http_found_ found;
+    bide_descriptor file;
+    bide_blocking_call call;
+    bide_http_range ranges[BIDE_HTTP_RANGES];
+    int range_count;
+    int i;
+    const char *type;
+    char tag[64];
+    char modified[BIDE_HTTP_DATE_SIZE + 1];
+    char path[BIDE_HTTP_PATH_SIZE + 32];
+    char boundary[24];
+    char part[256];
+    size_t part_size;
+    bide_directory folder;
+    bide_entry_operation entry;
+    char entries[2048];
+} bide_http_files_exchange;
+
+/*
+ * The handler's body, and the handler. The exchange's argument is a bide_http_files.
+ */
+bide_declare_body(bide_http_files_body);
+extern const bide_http_handler bide_http_files_handler;
+
+/*
+ * The type of a file of that name: "application/octet-stream", if nothing else is known.
+ * Threads: any. Progress: wait-free, linear in the types.
+ */
+const char *bide_http_type_of(const bide_http_files *files, const char *name, size_t size);
+
+BIDE_EXTERN_C_END
+
+#endif

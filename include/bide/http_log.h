@@ -1,0 +1,108 @@
+/*
+ * A log of an HTTP server's requests, in the common or the combined format. Floor: io.
+ *
+ *     bide_http_log_init(&log, &file, self->memory, sizeof self->memory, BIDE_HTTP_LOG_COMBINED);
+ *     bide_scope_spawn(&self->scope, &self->logging, bide_http_log_run(&log));
+ *     bide_http_server_init(&http, &(bide_http_options){.log = &log, ...});
+ *     ...
+ *     bide_http_log_close(&log);               // when the server has ended: what is left is written
+ *
+ * A line is put into a buffer when the exchange has ended, which costs no wait and no call of the system.
+ * A coroutine of the log's own writes the buffer when it is half full, or a second after the first line.
+ * If the file is so slow that the buffer is full, lines are dropped and counted, because requests do not
+ * wait for a log.
+ *
+ * One loop has a log. Its file may be exchanged between two writes: bide_http_log_reopen.
+ *
+ * Why it is right: src/io/http/log.c.
+ *
+ * Source: the common log format of NCSA's httpd, and the combined one of Apache's.
+ */
+#ifndef BIDE_HTTP_LOG_H
+#define BIDE_HTTP_LOG_H
+
+#include "bide/auto_event.h"
+#include "bide/deadline.h"
+#include "bide/file.h"
+#include "bide/http.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef enum bide_http_log_format {
+    BIDE_HTTP_LOG_COMMON,   /* client, time, first line, status, bytes */
+    BIDE_HTTP_LOG_COMBINED, /* and referer and agent */
+} bide_http_log_format;
+
+/* The caller's memory until its coroutine has ended. */
+typedef struct bide_http_log {
+    bide_task task;
+    uint64_t lines;   /* ever */
+    uint64_t dropped; /* that found no room */
+    int error;        /* of the last write that failed; what it was to write is lost. 0: none */
+
+    /* of the library */
+    bide_descriptor *file;
+    bide_http_log_format format;
+    char *halves[2]; /* one is filled while the other is written */
+    size_t size;     /* of a half */
+    size_t filled;   /* of the first */
+    size_t writing;  /* of the second */
+    bool is_closed;
+    int64_t second; /* of `time` */
+    char time[32];
+    bide_auto_event news;
+    bide_auto_event_waiter wait;
+    bide_with_deadline_operation limited;
+    bide_file_operation write;
+    int status;
+} bide_http_log;
+
+/*
+ * Makes a log that goes to `file`, which is open and the caller's, by `size` bytes of memory, some
+ * thousand or more.
+ * Threads: before it is shared. Progress: wait-free.
+ */
+void bide_http_log_init(bide_http_log *log, bide_descriptor *file, void *memory, size_t size,
+                        bide_http_log_format format);
+
+/*
+ * Writes what is logged, until it is closed and all was written.
+ * Threads: the loop's. Errors: -ECANCELED, -ETIMEDOUT: what is left is lost. Suspends: always.
+ * Cancel-safe: no, what it was writing may have been written in part. Progress: that of the file.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_log_run(bide_http_log *log);
+
+/*
+ * No more lines come: bide_http_log_run ends when all was written.
+ * Threads: the loop's. Suspends: never. Progress: lock-free.
+ */
+void bide_http_log_close(bide_http_log *log);
+
+/*
+ * Another file from now on, for what has not been begun to be written: after the old one was renamed. The
+ * old one may be closed; a write that is under way then ends with an error and its lines are lost, unless
+ * bide_http_log_is_idle says that there is none.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_http_log_reopen(bide_http_log *log, bide_descriptor *file);
+
+/*
+ * Is nothing being written?
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_http_log_is_idle(const bide_http_log *log)
+{
+    return log->writing == 0;
+}
+
+/*
+ * Logs an exchange that has ended, as the server of these options does. For servers that choose what is
+ * logged: in options.ended.
+ * Threads: the loop's. Suspends: never. Progress: lock-free, linear in the line.
+ */
+void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange);
+
+BIDE_EXTERN_C_END
+
+#endif

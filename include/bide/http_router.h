@@ -1,0 +1,82 @@
+/*
+ * A router: chooses the handler of a request by its method and path. Floor: io.
+ *
+ *     static const bide_http_route routes[] = {
+ *         {"GET", "/", {&home_body, sizeof(struct home)}, NULL},
+ *         {"GET", "/users/{id}", {&user_body, sizeof(struct user)}, NULL},
+ *         {"PUT", "/users/{id}", {&change_body, sizeof(struct change)}, NULL},
+ *         {NULL, "/files/{path...}", {&files_body, sizeof(struct files)}, &files},
+ *     };
+ *     bide_http_router_init(&router, routes, 4);
+ *     bide_http_server_init(&http, &(bide_http_options){
+ *         .choose = bide_http_route_request, .argument = &router, .frame = router.frame});
+ *
+ *     ... in a handler: bide_http_parameter(&self->exchange, "id")
+ *
+ * A pattern is a path whose segments are text, or "{name}", which is any segment that is not empty, or at
+ * its end "{name...}", which is the rest of the path, empty or not. The first route that fits is taken.
+ * Text is compared as it came, byte by byte: "%41" is not "A".
+ *
+ * A path that no pattern fits is 404. A path that fits, but not by this method, is 405 with "Allow", or,
+ * of OPTIONS, 204 with "Allow". Routes of GET are those of HEAD too.
+ *
+ * Why it is right: src/io/http/router.c.
+ */
+#ifndef BIDE_HTTP_ROUTER_H
+#define BIDE_HTTP_ROUTER_H
+
+#include "bide/http.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_http_route {
+    const char *method; /* "GET"; NULL: any */
+    const char *pattern;
+    bide_http_handler handler;
+    void *argument; /* exchange->argument */
+} bide_http_route;
+
+/* The caller's memory, while it is used. */
+typedef struct bide_http_router {
+    const bide_http_route *routes;
+    size_t count;
+    size_t frame; /* of the largest handler */
+} bide_http_router;
+
+/*
+ * Makes a router of `count` routes, which stay.
+ * Threads: before it is shared. Errors: -EINVAL (a pattern is none, or has more parameters than
+ * BIDE_HTTP_PARAMETERS; a handler is missing). Progress: wait-free, linear in the patterns.
+ */
+int bide_http_router_init(bide_http_router *router, const bide_http_route *routes, size_t count);
+
+/*
+ * The options' `choose`, of a server whose `argument` is a router.
+ * Threads: the loop's. Progress: wait-free, linear in the routes.
+ */
+const bide_http_handler *bide_http_route_request(bide_http_exchange *exchange);
+
+/*
+ * The same, of a router that the caller names.
+ * Threads: the loop's. Progress: wait-free, linear in the routes.
+ */
+const bide_http_handler *bide_http_router_choose(const bide_http_router *router,
+                                                 bide_http_exchange *exchange);
+
+/*
+ * The part of the path that the parameter of that name stands for, as it came; its data is NULL if the
+ * route has none of that name.
+ * Threads: the loop's. Progress: wait-free.
+ */
+bide_http_text bide_http_parameter(const bide_http_exchange *exchange, const char *name);
+
+/*
+ * Decodes "%41" and its like, into `size` bytes at `out`; returns how many there are.
+ * Threads: any. Errors: -EINVAL (a "%" without two digits), -EMSGSIZE (they do not fit).
+ * Progress: wait-free.
+ */
+ptrdiff_t bide_http_decode(bide_http_text text, char *out, size_t size);
+
+BIDE_EXTERN_C_END
+
+#endif

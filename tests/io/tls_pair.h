@@ -87,9 +87,14 @@ static inline void pair_greet(pair *p, bide_tls_config *client, bide_tls_config 
           bide_tls_accept(&p->server.handshake, &p->server.tls, server, p->server.below));
     begin(p->world, &p->client.reading,
           bide_tls_connect(&p->client.handshake, &p->client.tls, client, p->client.below, name));
+    while (!p->client.reading.has_ended && !p->server.reading.has_ended)
+        turn(p->world);
+    side *first = p->client.reading.has_ended ? &p->client : &p->server;
+    if (first->reading.status != 0)
+        call_inside(p->world, close_side, first); /* (the other may wait for more) */
     *client_status = end(p->world, &p->client.reading);
     if (*client_status != 0)
-        call_inside(p->world, close_side, &p->client); /* (a server may wait for more) */
+        call_inside(p->world, close_side, &p->client);
     *server_status = end(p->world, &p->server.reading);
 }
 

@@ -170,6 +170,37 @@ static void both_directions_flow_at_once(void **state)
     for_each_below(state, flow_both_ways);
 }
 
+/* On threads of their own, which differ from turn to turn. */
+static void readers_and_writers_may_be_on_different_threads(void **state)
+{
+    static struct flow flows[4];
+    static bide_spawned spawned[4];
+    world *world = world_of(state);
+    bide_tls_config *client = usual_client();
+    bide_tls_config *server = usual_server();
+    bide_thread_pool *pool;
+    size_t size = rounds_of(4) * ((size_t)1 << 20);
+    pair_open(&p, world, PIPES);
+    pair_greet_well(&p, client, server, "server.test");
+    assert_int_equal(bide_thread_pool_create(&pool, 4), 0);
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    for (int i = 0; i < 4; i++) {
+        flows[i].side = i % 2 == 0 ? &p.client : &p.server;
+        flows[i].seed = i == 0 || i == 3 ? 1 : 2;
+        flows[i].left = size;
+        bide_spawn(&spawned[i], &context,
+                   bide_task_init(&flows[i].task, i < 2 ? &writer_body : &reader_body));
+    }
+    for (int i = 0; i < 4; i++) {
+        bide_event_wait_blocking(&spawned[i].ended, BIDE_FOREVER);
+        assert_int_equal(bide_task_error(&flows[i].task), 0);
+    }
+    bide_thread_pool_destroy(pool);
+    bide_tls_config_release(client);
+    bide_tls_config_release(server);
+    pair_close(&p);
+}
+
 /* ---- Readers and writers ---- */
 
 static void read_lines(void)
@@ -437,6 +468,7 @@ int main(void)
         world_test(what_is_written_is_read),
         world_test(two_that_only_send_go_on_when_one_reads),
         world_test(both_directions_flow_at_once),
+        world_test(readers_and_writers_may_be_on_different_threads),
         world_test(it_is_a_stream_for_readers_and_writers),
         world_test(pieces_come_in_order),
         world_test(one_half_ends_while_the_other_goes_on),

@@ -215,6 +215,7 @@ static int set_up_server(bide_tls_config *config, const bide_tls_options *option
     SSL_CTX_set_verify(context, modes[options->clients], NULL);
     config->verifies = options->clients != BIDE_TLS_CLIENTS_UNKNOWN;
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_num_tickets(context, 1); /* (a second would be a part of what idle ones keep) */
     SSL_CTX_set_cert_cb(context, choose_certificate, config);
     SSL_CTX_set_tlsext_servername_callback(context, note_name);
     SSL_CTX_set_tlsext_servername_arg(context, config);

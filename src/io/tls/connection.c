@@ -224,6 +224,7 @@ static int open_connection(bide_tls *tls, bide_tls_config *config, const char *n
 static int shake_hands(bide_tls *tls)
 {
     lock_take(&tls->lock);
+    tls_flow_tidy(tls); /* (so that a ticket does not keep what a certificate needed) */
     ERR_clear_error();
     int result = SSL_do_handshake(tls->ssl);
     int status = result == 1 ? 0 : tls_status(tls, result);

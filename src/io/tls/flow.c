@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { CHUNK_LEAST = 512, MOVED_MOST = 4096 };
+enum { CHUNK_LEAST = 128, MOVED_MOST = 4096 };
 
 /* ---- The BIO ---- */
 
@@ -35,6 +35,7 @@ static int flow_read(BIO *bio, char *data, int size)
     }
     memcpy(data, tls->input + tls->input_begin, count);
     tls->input_begin += count;
+    tls->wanted = 0;
     return (int)count;
 }
 

@@ -1,0 +1,161 @@
+"""A server that is tested, and a client of its own, for kv_test.py and kv_files_test.py."""
+import os
+import random
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+
+PATIENCE = 60  # seconds, for what never comes
+
+
+class Error(str):
+    """A reply that is an error."""
+
+
+def encoded(*words):
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        if isinstance(word, int):
+            word = str(word)
+        if isinstance(word, str):
+            word = word.encode()
+        parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
+    return b"".join(parts)
+
+
+class Client:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def read(self):
+        line = self.file.readline()
+        if not line:
+            raise EOFError
+        kind, rest = line[:1], line[1:-2]
+        assert line[-2:] == b"\r\n", line
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return Error(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            size = int(rest)
+            if size < 0:
+                return None
+            data = self.file.read(size + 2)
+            if len(data) < size + 2:
+                raise EOFError
+            return data[:-2]
+        assert kind == b"*", line
+        return [self.read() for _ in range(int(rest))]
+
+    def call(self, *words):
+        self.send(encoded(*words))
+        return self.read()
+
+    def is_at_end(self):
+        """Waits for what comes: is it the end?"""
+        try:
+            return self.file.read(1) == b""
+        except ConnectionError:
+            return True
+
+    def vanish(self):
+        """Resets the connection."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Server:
+    """Started; `io` is the back end. Used by `with`, it is ended by SIGTERM, and has nothing to say."""
+
+    program = None
+    io = None
+
+    def __init__(self, *options, before=(), says=False):
+        self.says = says
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [*before, self.program, "--port", "0", *map(str, options)], stdout=subprocess.PIPE,
+            stderr=self.errors, env=dict(os.environ, BIDE_IO=self.io))
+        line = self.process.stdout.readline().decode()
+        self.port = int(line.split()[-1]) if line else None
+
+    def client(self):
+        return Client(self.port)
+
+    def info(self, client=None):
+        text = (client or self.client()).call("INFO").decode()
+        return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read().decode()
+
+    def wait(self):
+        status = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        return status
+
+    def end(self, how=signal.SIGTERM):
+        """Returns how it has ended."""
+        self.process.send_signal(how)
+        return self.wait()
+
+    def __enter__(self):
+        assert self.port is not None, self.said()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        status = self.end() if self.process.returncode is None else self.process.returncode
+        if kind is None:
+            assert status == 0, (status, self.said())
+            assert self.says or self.said() == "", self.said()
+        elif self.said():
+            print(self.said())
+
+
+def refused(*arguments):
+    """Starts the program, which is to end by itself: its status, and what it says on stderr."""
+    done = subprocess.run([Server.program, *map(str, arguments)], capture_output=True, timeout=PATIENCE)
+    return done.returncode, done.stderr.decode()
+
+
+def run(tests):
+    """kv_test.py PROGRAM [NAME...]: runs the tests over both back ends; the last line counts them."""
+    Server.program = sys.argv[1]
+    seed = int(os.environ.get("BIDE_SEED", random.randrange(1 << 32)))
+    print("seed", seed)
+    # (a server would have its limits from this)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    failed = count = 0
+    for Server.io in ("epoll", "uring"):
+        for test in tests:
+            if sys.argv[2:] and test.__name__ not in sys.argv[2:]:
+                continue
+            random.seed(seed)
+            count += 1
+            try:
+                test()
+                print("ok", Server.io, test.__name__, flush=True)
+            except Exception:  # each is told of, and the others go on
+                traceback.print_exc(file=sys.stdout)
+                print("FAILED", Server.io, test.__name__, flush=True)
+                failed += 1
+    print(f"{count} tests, {failed} failed")
+    sys.exit(failed > 0)

@@ -1,0 +1,618 @@
+"""The server of keys and values: kv_test.py PROGRAM [NAME...]. Commands, protocol, limits, time, messages."""
+import os
+import random
+import signal
+import socket
+
+from client import Client, Error, Server, encoded, refused, run
+
+ERROR = object()  # any
+
+
+def expect(client, *table):
+    for words, wanted in table:
+        got = client.call(*words.split())
+        if wanted is ERROR:
+            assert isinstance(got, Error), (words, got)
+        else:
+            assert got == wanted and isinstance(got, Error) == isinstance(wanted, Error), (words, got)
+
+
+# ---- Commands ----
+
+
+def test_values():
+    with Server() as server:
+        client = server.client()
+        expect(
+            client,
+            ("PING", "PONG"),
+            ("PING hello", b"hello"),
+            ("ECHO hello", b"hello"),
+            ("GET a", None),
+            ("SET a 1", "OK"),
+            ("get a", b"1"),
+            ("SET a 2 NX", None),
+            ("SET b 2 XX", None),
+            ("SET a 2 XX", "OK"),
+            ("SET a 3 GET", b"2"),
+            ("SET a 4 NX GET", b"3"),
+            ("GET a", b"3"),
+            ("SET c 4 NX GET", None),
+            ("GET c", b"4"),
+            ("SET a 1 EX", ERROR),
+            ("SET a 1 EX 0", ERROR),
+            ("SET a 1 EX x", ERROR),
+            ("SET a 1 EX 9223372036854775807", ERROR),
+            ("SET a 1 EX 10 PX 10", ERROR),
+            ("SET a 1 EX 10 KEEPTTL", ERROR),
+            ("SET a 1 NX XX", ERROR),
+            ("SET a 1 WHAT", ERROR),
+            ("GET a", b"3"),
+            ("SETNX a 5", 0),
+            ("SETNX d 5", 1),
+            ("GETSET d 6", b"5"),
+            ("GETDEL d", b"6"),
+            ("GETDEL d", None),
+            ("MSET x 1 y 2", "OK"),
+            ("MSET x 1 y", ERROR),
+            ("MGET x y z", [b"1", b"2", None]),
+            ("APPEND e abc", 3),
+            ("APPEND e def", 6),
+            ("GET e", b"abcdef"),
+            ("STRLEN e", 6),
+            ("STRLEN nothing", 0),
+            ("INCR n", 1),
+            ("INCRBY n 41", 42),
+            ("DECR n", 41),
+            ("DECRBY n 40", 1),
+            ("INCR e", ERROR),
+            ("INCRBY n x", ERROR),
+            ("DECRBY n -9223372036854775808", ERROR),
+            ("SET n 9223372036854775807", "OK"),
+            ("INCR n", ERROR),
+            ("INCRBY n -1", 9223372036854775806),
+            ("SET n 0001", "OK"),
+            ("INCR n", ERROR),
+            ("DEL x y z", 2),
+            ("EXISTS a a z", 2),
+            ("UNLINK a", 1),
+            ("TYPE a", "none"),
+            ("TYPE c", "string"),
+            ("DBSIZE", 3),
+            ("FLUSHALL", "OK"),
+            ("DBSIZE", 0),
+            ("GET e", None),
+            ("FLUSHDB ASYNC", "OK"),
+            ("FLUSHDB WHAT", ERROR),
+        )
+
+
+def test_what_clients_ask_of_a_server():
+    with Server() as server:
+        client = server.client()
+        expect(
+            client,
+            ("SELECT 0", "OK"),
+            ("SELECT 1", ERROR),
+            ("CONFIG GET save", [b"save", b""]),
+            ("CONFIG GET appendonly", [b"appendonly", b"no"]),
+            ("CONFIG GET max[cm]*", [b"maxclients", b"10000", b"maxmemory", b"0"]),
+            ("CONFIG SET a b", ERROR),
+            ("CLIENT SETNAME me", "OK"),
+            ("CLIENT GETNAME", b"me"),
+            ("CLIENT ID", 1),
+            ("CLIENT WHAT", ERROR),
+            ("HELLO 3", Error("NOPROTO unsupported protocol version: this is 2")),
+            ("GET", Error("ERR wrong number of arguments for 'GET' command")),
+            ("WHAT IS THIS", Error("ERR unknown command 'WHAT'")),
+            ("@ET a", Error("ERR unknown command '@ET'")),
+            ("COMMAND DOCS", []),
+            ("SAVE", ERROR),
+            ("BGREWRITEAOF", ERROR),
+        )
+        assert client.call("x" * 500) == Error("ERR unknown command '" + "x" * 128 + "'")
+        assert client.call("WHAT\r\nOK") == Error("ERR unknown command 'WHAT  OK'")
+        assert client.call("HELLO", "2", "SETNAME", "you")[:2] == [b"server", b"kv"]
+        assert client.call("CLIENT", "GETNAME") == b"you"
+        assert b"name=you" in client.call("CLIENT", "LIST")
+        assert len(client.call("COMMAND")) == client.call("COMMAND", "COUNT")
+        assert int(client.call("TIME")[0]) > 1700000000
+        assert server.info(client)["connected_clients"] == "1"
+        assert client.call("QUIT") == "OK" and client.is_at_end()
+
+
+def test_binary_keys_and_values():
+    with Server() as server:
+        client = server.client()
+        every = bytes(range(256))
+        for key, value in ((every, every), (b"", b"empty key"), (b"empty", b""), (b"\r\n", b"$3\r\n\0\0")):
+            assert client.call("SET", key, value) == "OK"
+            assert client.call("GET", key) == value
+            assert client.call("STRLEN", key) == len(value)
+        assert client.call("APPEND", every, every) == 512
+        assert client.call("GET", every) == every + every
+        assert client.call("ECHO", every) == every
+        assert sorted(client.call("KEYS", "*")) == sorted([every, b"", b"empty", b"\r\n"])
+
+
+def test_values_of_all_sizes():
+    with Server() as server:
+        client = server.client()
+        for size in [1, 15, 16, 17, 4095, 16384, 65536, 1 << 20, (8 << 20) + 1, 3]:
+            value = random.randbytes(size)
+            assert client.call("SET", "a", value) == "OK"
+            assert client.call("GET", "a") == value, size
+        pieces = [random.randbytes(random.randrange(3000)) for _ in range(300)]
+        for i, piece in enumerate(pieces):
+            assert client.call("APPEND", "b", piece) == sum(map(len, pieces[: i + 1]))
+        assert client.call("GET", "b") == b"".join(pieces)
+
+
+def test_a_table_that_grows_and_shrinks():
+    with Server() as server:
+        client = server.client()
+        model = {}
+        for key_count, steps in ((40000, 60000), (40000, 60000), (50, 40000), (3000, 5000)):
+            batch, wanted = [], []
+            if key_count == 50:  # most go
+                for key in list(model)[50:]:
+                    batch.append(encoded("DEL", key))
+                    wanted.append(1)
+                    del model[key]
+            for _ in range(steps):
+                key, number = b"key:%d" % random.randrange(key_count), random.randrange(4)
+                if number == 0:
+                    batch.append(encoded("DEL", key))
+                    wanted.append(int(model.pop(key, None) is not None))
+                elif number == 1:
+                    batch.append(encoded("GET", key))
+                    wanted.append(model.get(key))
+                else:
+                    model[key] = random.randbytes(random.randrange(40))
+                    batch.append(encoded("SET", key, model[key]))
+                    wanted.append("OK")
+            for at in range(0, len(batch), 500):
+                client.send(b"".join(batch[at : at + 500]))
+                for want in wanted[at : at + 500]:
+                    assert client.read() == want
+            assert client.call("DBSIZE") == len(model)
+        assert set(client.call("KEYS", "*")) == set(model)
+        for key, value in model.items():
+            assert client.call("GET", key) == value
+
+
+def test_scan_visits_all_that_stay():
+    with Server() as server:
+        client = server.client()
+        for i in range(2000):
+            client.call("SET", f"stays:{i}", i)
+        found, cursor, number = set(), b"0", 0
+        while True:
+            cursor, keys = client.call("SCAN", cursor, "COUNT", 20, "MATCH", "stays:*")
+            found.update(keys)
+            if cursor == b"0":
+                break
+            number += 1
+            step = 150 if number < 100 else -150  # the table grows, and shrinks again
+            for i in range(150):
+                key = f"other:{number if step > 0 else 200 - number}:{i}"
+                client.send(encoded("SET", key, i) if step > 0 else encoded("DEL", key))
+            for i in range(150):
+                client.read()
+        assert found == {b"stays:%d" % i for i in range(2000)}
+        expect(client, ("SCAN x", ERROR), ("SCAN -1", ERROR), ("SCAN 0 COUNT 0", ERROR), ("SCAN 0 TYPE", ERROR))
+        assert client.call("SCAN", "0", "TYPE", "list", "COUNT", 100000)[1] == []
+
+
+def test_patterns():
+    with Server() as server:
+        client = server.client()
+        keys = ["hello", "hallo", "hxllo", "heello", "h[llo", "h*llo", "HELLO", "a-b", "a]b"]
+        client.call("MSET", *[word for key in keys for word in (key, 1)])
+        for pattern, wanted in (
+            ("h?llo", {"hello", "hallo", "hxllo", "h[llo", "h*llo"}),
+            ("h*llo", {"hello", "hallo", "hxllo", "heello", "h[llo", "h*llo"}),
+            ("h[ae]llo", {"hello", "hallo"}),
+            ("h[^e]llo", {"hallo", "hxllo", "h[llo", "h*llo"}),
+            ("h[a-f]llo", {"hello", "hallo"}),
+            ("h[f-a]llo", {"hello", "hallo"}),
+            ("h\\*llo", {"h*llo"}),
+            ("h[\\[]llo", {"h[llo"}),
+            ("a[-]b", {"a-b"}),
+            ("a[\\]]b", {"a]b"}),
+            ("*l*l*o*", {"hello", "hallo", "hxllo", "heello", "h[llo", "h*llo"}),
+            ("", set()),
+            ("*", set(keys)),
+            ("h[", set()),
+        ):
+            assert set(client.call("KEYS", pattern)) == {key.encode() for key in wanted}, pattern
+        client.call("SET", "a" * 60, 1)
+        assert client.call("KEYS", "a*" * 30 + "b") == []  # (and not in exponential time)
+
+
+# ---- The protocol ----
+
+STORY = b"".join(
+    [
+        encoded("SET", "key", b"\0\r\n value"),
+        b"PING\r\n",
+        b'set "a key" "with \\x41\\n\\"quotes\\"" \r\n',
+        b"\r\n*0\r\n*-1\r\n",
+        encoded("MGET", "key", "a key", "none"),
+        b"echo 'it\\'s'\n",
+        encoded("ECHO", ""),
+    ]
+)
+REPLIES = ["OK", "PONG", "OK", [b"\0\r\n value", b'with A\n"quotes"', None], b"it's", b""]
+
+
+def test_requests_cut_at_every_byte():
+    with Server() as server:
+        other = server.client()
+        for cut in range(1, len(STORY)):
+            client = server.client()
+            client.send(STORY[:cut])
+            other.call("PING")  # by now the server has had it
+            client.send(STORY[cut:])
+            assert [client.read() for _ in REPLIES] == REPLIES, cut
+            client.close()
+        client = server.client()
+        for i in range(len(STORY)):
+            client.send(STORY[i : i + 1])
+            other.call("PING")
+        assert [client.read() for _ in REPLIES] == REPLIES
+
+
+def test_pipelines():
+    with Server() as server:
+        client = server.client()
+        client.send(b"".join(encoded("INCR", "n") for _ in range(20000)))
+        assert [client.read() for _ in range(20000)] == list(range(1, 20001))
+        # replies of more than the sockets hold: the server stops to read until they are taken
+        client.call("SET", "large", b"x" * 100000)
+        client.send(encoded("GET", "large") * 500)
+        for _ in range(500):
+            assert client.read() == b"x" * 100000
+        client.send(STORY * 200)
+        assert [client.read() for _ in range(200 * len(REPLIES))] == REPLIES * 200
+
+
+def test_requests_of_many_arguments():
+    with Server() as server:
+        client = server.client()
+        words = [f"word:{i}" for i in range(100000)]
+        assert client.call("MSET", *words) == "OK"
+        assert client.call("MGET", *words[0:100:2]) == [word.encode() for word in words[1:100:2]]
+        assert client.call("DEL", *words) == 50000
+
+
+WRONG = [
+    b"*1\r\n+PING\r\n",
+    b"*1\r\n$-1\r\n",
+    b"*1\r\n$x\r\n",
+    b"*x\r\n",
+    b"*\r\n",
+    b"*1\n$4\r\nPING\r\n",
+    b"*1\r\r$4\r\nPING\r\n",
+    b"*99999999999\r\n",
+    b"*1048577\r\n",
+    b"*1\r\n$536870913\r\n",
+    b"*1\r\n$99999999999\r\n",
+    b"*1\r\n$4\r\nPINGxx",
+    b"*1\r\n$\r\n",
+    b"*1\r\n$0x4\r\n",
+    b'set "a\r\n',
+    b'set "a"b 1\r\n',
+    b"set 'a\r\n",
+    b"x" * 70000,
+    b"x" * 70000 + b"\r\n",
+]
+
+
+def test_wrong_requests_are_told_of_and_end_the_connection():
+    with Server() as server:
+        for data in WRONG:
+            for before in (b"", encoded("SET", "a", "b")):
+                client = server.client()
+                client.send(before + data)
+                if before:
+                    assert client.read() == "OK"
+                got = client.read()
+                assert isinstance(got, Error) and got.startswith("ERR Protocol error: "), (data, got)
+                assert client.is_at_end(), data
+                client.close()
+        assert server.client().call("GET", "a") == b"b"
+
+
+def test_random_bytes():
+    with Server() as server:
+        pieces = [b"*", b"$", b"\r\n", b"1", b"3", b"GET", b"SET", b"\0", b'"', b" ", b"-1", b"\xff"]
+        for _ in range(300):
+            client = server.client()
+            data = encoded("PING") + b"".join(random.choices(pieces, k=random.randrange(60)))
+            client.send(data)
+            client.socket.shutdown(socket.SHUT_WR)
+            assert client.read() == "PONG"
+            try:
+                while client.file.read(1000):
+                    pass
+            except ConnectionError:
+                pass
+            client.close()
+        assert server.client().call("PING") == "PONG"
+
+
+def test_limits():
+    with Server("--bulk", 100, "--request", 1024) as server:
+        client = server.client()
+        assert client.call("SET", "a", b"x" * 100) == "OK"
+        assert client.call("APPEND", "a", b"x") == Error("ERR string exceeds maximum allowed size")
+        client.send(encoded("SET", "a", b"x" * 101))
+        assert client.read() == Error("ERR Protocol error: invalid bulk length")
+        client = server.client()
+        client.send(encoded("MSET", *[b"x" * 100] * 12))
+        assert client.read() == Error("ERR Protocol error: too big request")
+        assert client.is_at_end()
+
+
+def test_more_clients_than_allowed_wait():
+    with Server("--clients", 3) as server:
+        clients = [server.client() for _ in range(3)]
+        assert [client.call("PING") for client in clients] == ["PONG"] * 3
+        more = server.client()
+        more.send(encoded("PING"))
+        clients[0].close()
+        assert more.read() == "PONG"
+
+
+# ---- Time ----
+
+
+def until(condition):
+    while not condition():
+        pass
+
+
+def test_keys_end_at_their_time():
+    with Server() as server:
+        client = server.client()
+        expect(
+            client,
+            ("SET a 1", "OK"),
+            ("TTL a", -1),
+            ("TTL none", -2),
+            ("EXPIRE a 100", 1),
+            ("TTL a", 100),
+            ("EXPIRE none 100", 0),
+            ("PERSIST a", 1),
+            ("PERSIST a", 0),
+            ("PERSIST none", 0),
+            ("PTTL a", -1),
+            ("SET a 1 EX 50", "OK"),
+            ("INCR a", 2),
+            ("TTL a", 50),
+            ("APPEND a 0", 2),
+            ("TTL a", 50),
+            ("SET a 1 KEEPTTL", "OK"),
+            ("TTL a", 50),
+            ("SET a 1", "OK"),
+            ("TTL a", -1),
+            ("SETEX a 20 1", "OK"),
+            ("TTL a", 20),
+            ("SETEX a 0 1", ERROR),
+            ("PSETEX a 20000 1", "OK"),
+            ("TTL a", 20),
+            ("GETSET a 2", b"1"),
+            ("TTL a", -1),
+            ("EXPIRE a x", ERROR),
+            ("EXPIRE a 9223372036854775807", ERROR),
+            ("EXPIREAT a 99999999999", 1),
+            ("PEXPIREAT a 1", 1),
+            ("EXISTS a", 0),
+            ("SET a 1", "OK"),
+            ("EXPIRE a -1", 1),
+            ("GET a", None),
+        )
+        # looked for: it is not found from its time on
+        client.call("SET", "a", 1, "PX", 15)
+        until(lambda: client.call("GET", "a") is None)
+        assert client.call("PTTL", "a") == -2
+        client.call("SET", "a", 5, "PX", 5)
+        until(lambda: client.call("EXISTS", "a") == 0)
+        assert client.call("INCR", "a") == 1 and client.call("TTL", "a") == -1
+        # not looked for: it is removed all the same, sooner ones first
+        client.call("FLUSHALL")
+        for i in range(100):
+            client.call("SET", f"k{i}", 1, "PX", 3 + (i * 37) % 50)
+        client.call("SET", "later", 1, "EX", 1000)
+        until(lambda: client.call("DBSIZE") == 1)
+        assert client.call("KEYS", "*") == [b"later"]
+        # one whose time was changed to a later one is not removed
+        client.call("SET", "a", 1, "PX", 5)
+        client.call("PEXPIRE", "a", 1000000)
+        client.call("SET", "b", 1, "PX", 10)
+        until(lambda: client.call("DBSIZE") == 2)
+        assert client.call("GET", "a") == b"1"
+
+
+def test_many_keys_end_at_once():
+    with Server() as server:
+        client = server.client()
+        count = 50000
+        when = int(client.call("TIME")[0]) * 1000 + 1500
+        for i in range(0, count, 1000):
+            client.send(b"".join(encoded("SET", f"key:{j}", "x" * 20, "PXAT", when) for j in range(i, i + 1000)))
+            for _ in range(1000):
+                assert client.read() == "OK"
+        seen = set()
+        until(lambda: seen.add(client.call("DBSIZE")) or 0 in seen)
+        assert int(server.info(client)["expired_keys"]) == count
+        assert client.call("KEYS", "*") == []
+
+
+# ---- Messages ----
+
+
+def test_messages():
+    with Server() as server:
+        one, two, publisher = server.client(), server.client(), server.client()
+        assert publisher.call("PUBLISH", "news", "nobody") == 0
+        assert one.call("SUBSCRIBE", "news", "other") == [b"subscribe", b"news", 1]
+        assert one.read() == [b"subscribe", b"other", 2]
+        assert one.call("SUBSCRIBE", "news") == [b"subscribe", b"news", 2]
+        assert two.call("PSUBSCRIBE", "n*") == [b"psubscribe", b"n*", 1]
+        assert publisher.call("PUBLISH", "news", b"\0\r\n") == 2
+        assert one.read() == [b"message", b"news", b"\0\r\n"]
+        assert two.read() == [b"pmessage", b"n*", b"news", b"\0\r\n"]
+        assert isinstance(one.call("GET", "a"), Error)
+        assert one.call("PING") == [b"pong", b""] and one.call("PING", "x") == [b"pong", b"x"]
+        assert publisher.call("PUBSUB", "NUMSUB", "news", "none") == [b"news", 1, b"none", 0]
+        assert publisher.call("PUBSUB", "NUMPAT") == 1
+        assert sorted(publisher.call("PUBSUB", "CHANNELS")) == [b"news", b"other"]
+        assert publisher.call("PUBSUB", "CHANNELS", "n*") == [b"news"]
+        assert one.call("UNSUBSCRIBE", "news", "never") == [b"unsubscribe", b"news", 1]
+        assert one.read() == [b"unsubscribe", b"never", 1]
+        assert publisher.call("PUBLISH", "news", 2) == 1
+        assert one.call("UNSUBSCRIBE") == [b"unsubscribe", b"other", 0]
+        assert one.call("UNSUBSCRIBE") == [b"unsubscribe", None, 0]
+        assert one.call("SET", "a", "b") == "OK"
+        assert two.read()[3] == b"2"
+        assert two.call("PUNSUBSCRIBE") == [b"punsubscribe", b"n*", 0]
+        assert one.call("SUBSCRIBE", "again")[2] == 1
+        assert one.call("QUIT") == "OK" and one.is_at_end()
+        until(lambda: publisher.call("PUBLISH", "again", 1) == 0)
+        assert publisher.call("PUBSUB", "CHANNELS") == []
+
+
+def test_messages_come_whole_and_in_order():
+    with Server() as server:
+        subscribers = [server.client() for _ in range(20)]
+        for i, client in enumerate(subscribers):
+            client.call(*(["SUBSCRIBE", "c"] if i % 2 else ["PSUBSCRIBE", "?"]))
+        publisher = server.client()
+        for i in range(2000):
+            publisher.send(encoded("PUBLISH", "c", b"%d " % i + b"x" * (i % 500)))
+        assert [publisher.read() for _ in range(2000)] == [20] * 2000
+        for client in subscribers:
+            for i in range(2000):
+                assert client.read()[-1] == b"%d " % i + b"x" * (i % 500)
+
+
+def test_a_slow_subscriber_is_cut_off():
+    with Server("--backlog", 1 << 20) as server:
+        slow, quick, publisher = server.client(), server.client(), server.client()
+        slow.call("SUBSCRIBE", "c")
+        quick.call("SUBSCRIBE", "c")
+        sent = 0
+        while server.info(publisher)["subscribers_cut_off"] == "0":
+            assert publisher.call("PUBLISH", "c", b"%d " % sent + b"x" * 60000) >= 1
+            assert quick.read()[2].startswith(b"%d " % sent)
+            sent += 1
+        until(lambda: publisher.call("PUBLISH", "c", "last") == 1)
+        # what it was sent before is whole
+        number = 0
+        try:
+            while True:
+                assert slow.read()[2].startswith(b"%d " % number)
+                number += 1
+        except (EOFError, ConnectionError):
+            pass
+        assert number < sent
+
+
+# ---- Clients that go, and the end ----
+
+
+def test_clients_that_vanish():
+    with Server() as server:
+        stays = server.client()
+        stays.call("SET", "large", b"x" * 1000000)
+        for i in range(60):
+            client = server.client()
+            if i % 6 == 0:
+                client.send(encoded("SET", "a", "b")[: random.randrange(1, 25)])
+            elif i % 6 == 1:
+                client.send(encoded("GET", "large") * 30)
+            elif i % 6 == 2:
+                client.call("SUBSCRIBE", "c")
+            elif i % 6 == 3:
+                client.call("PSUBSCRIBE", "*")
+                client.send(encoded("PSUBSCRIBE", *range(100)))
+            elif i % 6 == 4:
+                client.send(b"*1000\r\n" + b"$1\r\nx\r\n" * 500)
+            if i % 2:
+                client.vanish()
+            else:
+                client.close()
+            stays.call("PUBLISH", "c", "x" * 1000)
+        until(lambda: server.info(stays)["connected_clients"] == "1")
+        until(lambda: stays.call("PUBSUB", "NUMPAT") == 0)
+        assert stays.call("GET", "large") == b"x" * 1000000
+
+
+def test_no_descriptors_left():
+    with Server(before=["prlimit", "--nofile=64"]) as server:
+        clients = []
+        for _ in range(200):
+            try:
+                clients.append(server.client())
+                clients[-1].send(encoded("PING"))
+            except OSError:
+                pass
+        answered = 0
+        for client in clients[:30]:
+            assert client.read() == "PONG"
+            answered += 1
+        assert answered == 30
+        for client in clients:
+            client.close()
+        for _ in range(100):
+            client = server.client()
+            assert client.call("PING") == "PONG"
+            client.close()
+
+
+def test_sigterm_answers_what_has_come():
+    with Server() as server:
+        clients = [server.client() for _ in range(10)]
+        for client in clients:
+            client.send(b"".join(encoded("INCR", "n") for _ in range(3000)))
+        idle, subscriber = server.client(), server.client()
+        assert idle.call("PING") == "PONG"
+        subscriber.call("SUBSCRIBE", "c")
+        assert server.end() == 0
+        assert idle.is_at_end() and subscriber.is_at_end()
+        got = sorted(client.read() for client in clients for _ in range(3000))
+        assert got == list(range(1, 30001))
+        assert all(client.is_at_end() for client in clients)
+
+
+def test_shutdown_by_a_client():
+    with Server() as server:
+        client = server.client()
+        assert isinstance(client.call("SHUTDOWN", "WHAT"), Error)
+        client.send(encoded("SHUTDOWN"))
+        assert client.is_at_end()
+        assert server.wait() == 0
+
+
+def test_what_it_says_of_its_options():
+    for arguments, status, text in (
+        (["--what", 1], 2, "there is no option --what"),
+        (["--port"], 2, "a value is missing, or there is no option --port"),
+        (["--port", "x"], 2, "--port takes a number from 0 to 65535, not 'x'"),
+        (["--fsync", "often"], 2, "--fsync is always, everysec or no, not often"),
+        (["file"], 2, "there is no argument file"),
+        (["--bind", "nowhere"], 1, "nowhere port 0: Invalid argument"),
+        (["--append-only", "/nowhere/file"], 1, "/nowhere/file: No such file or directory"),
+    ):
+        got = refused(*arguments)
+        assert got[0] == status and text in got[1], got
+    with Server() as server:
+        got = refused("--port", server.port)
+        assert got == (1, f"kv: 127.0.0.1 port {server.port}: Address already in use\n"), got
+
+
+if __name__ == "__main__":
+    run([value for name, value in list(globals().items()) if name.startswith("test_")])

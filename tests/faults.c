@@ -291,6 +291,8 @@ WRAP_CALL(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
 WRAP_CALL(ssize_t, splice,
           (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t size, unsigned flags),
           (from, from_offset, to, to_offset, size, flags), FAULT_SPLICE)
+WRAP_CALL(ssize_t, tee, (int from, int to, size_t size, unsigned flags), (from, to, size, flags),
+          FAULT_TEE)
 WRAP_CALL(int, pipe2, (int *fds, int flags), (fds, flags), FAULT_PIPE2)
 
 WRAP(void *, mmap64, (void *at, size_t size, int protection, int flags, int fd, off64_t offset))

@@ -48,10 +48,11 @@ typedef enum fault {
     FAULT_RECVMMSG,
     FAULT_SENDMMSG,
     FAULT_SPLICE,
+    FAULT_TEE,
     FAULT_PIPE2,
     FAULT_MMAP,
     FAULT_GETDENTS64, /* by way of syscall() */
-    FAULT_FUNCTIONS /* how many there are */
+    FAULT_FUNCTIONS   /* how many there are */
 } fault;
 
 /* For `times`: from the n-th call on, each one. */

@@ -1,6 +1,6 @@
 /*
- * Moving bytes from one descriptor to another in the kernel, of which one is a pipe; and between any
- * two by a pipe of its own. Floor: io.
+ * Moving bytes from one descriptor to another in the kernel, of which one is a pipe; between any two
+ * by a pipe of its own; and what is in a pipe to another one too. Floor: io.
  *
  *     bide_try(bide_splice(&self->splice, &self->pipe, &self->socket, 65536));
  *     ... self->splice.count bytes were moved; 0: the end
@@ -14,8 +14,11 @@
  * Two such copies are the directions of a proxy. Each takes no more from one end than the other end
  * takes from it, beside what fits a pipe.
  *
+ *     bide_try(bide_tee(&self->splice, &self->input, &self->log, 65536));      // it stays in `input`
+ *     bide_try(bide_splice(&self->splice, &self->input, &self->socket, self->splice.count));
+ *
  * Both descriptors are in non-blocking mode, or pipes. Files are not for this, since they may block
- * the loop: bide_send_file sends one. A loop in memory does not do this: -EOPNOTSUPP.
+ * the loop: bide_send_file sends one.
  *
  * Why it is right: src/io/splice.c.
  */
@@ -34,6 +37,7 @@ typedef struct bide_splice_operation {
     bide_descriptor *to;
     size_t most;
     size_t count; /* of bytes that were moved, whatever it ended with */
+    bool keeps;   /* of a tee */
     int status;
     bide_io_operation poll;
 } bide_splice_operation;
@@ -43,14 +47,25 @@ typedef struct bide_splice_operation {
  * the end of `from`. It stands in no line: nobody else reads from `from`, or writes to `to`, while it
  * waits. To move bytes to an end that is gone is -EPIPE, and no signal.
  * Threads: the loop's. Errors: those of splice(2): -EINVAL (none of them is a pipe; or one cannot be
- * spliced), -EPIPE (also: closed meanwhile); -EBADF (closed before), -EOPNOTSUPP (a file; a loop in
- * memory), -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if one of them is not ready.
- * Cancel-safe: yes, by `count`: nothing is moved after it was cut short. Progress: that of the system
- * calls.
+ * spliced), -EPIPE (also: closed meanwhile); -EBADF (closed before), -EOPNOTSUPP (a file),
+ * -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if one of them is not ready. Cancel-safe: yes,
+ * by `count`: nothing is moved after it was cut short. Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_splice(bide_splice_operation *operation, bide_descriptor *from,
                           bide_descriptor *to, size_t most);
+
+/*
+ * The same from a pipe to another pipe, but the bytes stay in `from` as well: `count` is how many of
+ * the first in there are in `to` now. Awaited again, it begins with the first in there again; so take
+ * them first.
+ * Threads: the loop's. Errors: as bide_splice; -EINVAL (one is no pipe, or both are ends of one).
+ * Suspends: if one of them is not ready. Cancel-safe: yes, by `count`. Progress: that of the system
+ * calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_tee(bide_splice_operation *operation, bide_descriptor *from, bide_descriptor *to,
+                       size_t most);
 
 /* A copy. The caller's memory until bide_copy_between_end. */
 typedef struct bide_between {
@@ -69,7 +84,8 @@ typedef struct bide_between {
 
 /*
  * Makes the pipe of a copy from `from` to `to`. It has two descriptors.
- * Threads: any. Errors: -EMFILE, -ENFILE; it is ended then. Progress: that of the system call.
+ * Threads: any; in memory the loop's. Errors: -EMFILE, -ENFILE; it is ended then. Progress: that of
+ * the system call.
  */
 int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descriptor *to);
 

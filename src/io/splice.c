@@ -27,7 +27,7 @@
 enum { PIECE = 65536 };
 
 /* (a splice to an end that is gone raises SIGPIPE, and no flag keeps it from that) */
-static ptrdiff_t call(const bide_splice_operation *splicing)
+static ptrdiff_t call_system(const bide_splice_operation *splicing)
 {
     static const struct timespec none;
     sigset_t pipe_signal, before, pending;
@@ -37,8 +37,9 @@ static ptrdiff_t call(const bide_splice_operation *splicing)
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
     ptrdiff_t result;
     do {
-        result = splice(splicing->from->fd, NULL, splicing->to->fd, NULL, splicing->most,
-                        SPLICE_F_NONBLOCK);
+        int from = splicing->from->fd, to = splicing->to->fd;
+        result = splicing->keeps ? tee(from, to, splicing->most, SPLICE_F_NONBLOCK)
+                                 : splice(from, NULL, to, NULL, splicing->most, SPLICE_F_NONBLOCK);
         if (result < 0)
             result = io_error();
     } while (result == -EINTR);
@@ -46,6 +47,15 @@ static ptrdiff_t call(const bide_splice_operation *splicing)
         sigtimedwait(&pipe_signal, NULL, &none);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
+}
+
+static ptrdiff_t call(const bide_splice_operation *splicing, bide_io *io)
+{
+    const bide_io_calls *calls = io_calls(io);
+    if (calls == NULL)
+        return call_system(splicing);
+    return (splicing->keeps ? calls->tee : calls->splice)(io, splicing->from->fd, splicing->to->fd,
+                                                          splicing->most);
 }
 
 static bool are_open(const bide_splice_operation *splicing)
@@ -57,22 +67,27 @@ static int refusal_of(const bide_io *io, bide_splice_operation *splicing)
 {
     if (io == NULL)
         return -ENOTSUP;
-    if (io_calls(io) != NULL)
-        return -EOPNOTSUPP;
     if (!are_open(splicing))
         return -EBADF;
+    if (io_calls(io) != NULL)
+        return 0;
     io_ask(splicing->from);
     io_ask(splicing->to);
     return ((splicing->from->bits | splicing->to->bits) & IO_FILE) != 0 ? -EOPNOTSUPP : 0;
 }
 
-/* Waits for the side that is not ready. */
-static bide_awaiter *wait_for_side(bide_splice_operation *splicing)
+static bool has_come(bide_io *io, bide_descriptor *descriptor)
 {
-    struct pollfd asked = {splicing->from->fd, POLLIN, 0};
-    if (poll(&asked, 1, 0) == 0)
-        return bide_poll(&splicing->poll, splicing->from, POLLIN);
-    return bide_poll(&splicing->poll, splicing->to, POLLOUT);
+    struct pollfd asked = {descriptor->fd, POLLIN, 0};
+    return io_calls(io) != NULL ? io_calls(io)->poll(io, asked.fd, POLLIN) != 0
+                                : poll(&asked, 1, 0) != 0;
+}
+
+/* Waits for the side that is not ready. */
+static bide_awaiter *wait_for_side(bide_splice_operation *splicing, bide_io *io)
+{
+    return has_come(io, splicing->from) ? bide_poll(&splicing->poll, splicing->to, POLLOUT)
+                                        : bide_poll(&splicing->poll, splicing->from, POLLIN);
 }
 
 bide_coroutine(splice_body)
@@ -84,26 +99,39 @@ bide_coroutine(splice_body)
     for (;;) {
         if (!are_open(self))
             bide_return(-EPIPE);
-        ptrdiff_t result = call(self);
+        ptrdiff_t result = call(self, io_of_context(bide_this_context()));
         if (result >= 0)
             self->count = (size_t)result;
         if (result != -EAGAIN)
             bide_return(result < 0 ? (int)result : 0);
-        bide_await_status(self->status, wait_for_side(self));
+        bide_await_status(self->status, wait_for_side(self, io_of_context(bide_this_context())));
         if (self->status < 0)
             bide_return(self->status);
     }
     bide_end();
 }
 
-bide_awaiter *bide_splice(bide_splice_operation *splicing, bide_descriptor *from,
-                          bide_descriptor *to, size_t most)
+static bide_awaiter *begin(bide_splice_operation *splicing, bide_descriptor *from,
+                           bide_descriptor *to, size_t most, bool keeps)
 {
     splicing->from = from;
     splicing->to = to;
     splicing->most = most;
+    splicing->keeps = keeps;
     splicing->count = 0;
     return bide_task_init(&splicing->task, &splice_body);
+}
+
+bide_awaiter *bide_splice(bide_splice_operation *splicing, bide_descriptor *from,
+                          bide_descriptor *to, size_t most)
+{
+    return begin(splicing, from, to, most, false);
+}
+
+bide_awaiter *bide_tee(bide_splice_operation *splicing, bide_descriptor *from, bide_descriptor *to,
+                       size_t most)
+{
+    return begin(splicing, from, to, most, true);
 }
 
 /* ---- Between two ---- */
@@ -111,16 +139,27 @@ bide_awaiter *bide_splice(bide_splice_operation *splicing, bide_descriptor *from
 int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descriptor *to)
 {
     int fds[2];
+    bide_io *io = io_of(from);
     bide_descriptor_init_closed(&copy->input);
     bide_descriptor_init_closed(&copy->output);
     copy->from = from;
     copy->to = to;
     copy->count = 0;
     copy->held = 0;
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
-        return -errno;
+    if (io_calls(io) == NULL) {
+        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
+            return -errno;
+        bide_descriptor_init(&copy->input, fds[0]);
+        bide_descriptor_init(&copy->output, fds[1]);
+        return 0;
+    }
+    int error = io_calls(io)->pipe(io, fds);
+    if (error != 0)
+        return error;
     bide_descriptor_init(&copy->input, fds[0]);
     bide_descriptor_init(&copy->output, fds[1]);
+    bide_io_adopt(io, &copy->input);
+    bide_io_adopt(io, &copy->output);
     return 0;
 }
 

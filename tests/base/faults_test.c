@@ -113,6 +113,9 @@ static int call(fault function)
     case FAULT_SPLICE:
         result = splice(-1, NULL, -1, NULL, 1, 0);
         break;
+    case FAULT_TEE:
+        result = tee(-1, -1, 1, 0);
+        break;
     case FAULT_PIPE2:
         result = pipe2(none, -1);
         break;

@@ -175,6 +175,7 @@ struct bulk {
     bide_message messages[MESSAGES];
     struct iovec pieces[MESSAGES];
     bide_send_file_operation send_file;
+    bide_splice_operation splice;
     bide_between copy;
     bool copies;
     bide_directory directory;
@@ -281,6 +282,26 @@ bide_coroutine(copy_body)
     bide_end();
 }
 
+bide_coroutine(tee_body)
+{
+    bide_begin(tee_body, struct bulk * self);
+    int fds[4];
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(pipe(fds + 2), 0);
+    bide_descriptor_init(&self->one, fds[0]);
+    bide_descriptor_init(&self->other, fds[1]);
+    bide_descriptor_init(&self->file, fds[2]);
+    bide_descriptor_init(&self->folder, fds[3]);
+    bide_try(bide_write(&self->file_operation, &self->other, self->buffer, 100));
+    bide_try(bide_tee(&self->splice, &self->one, &self->folder, 1000));
+    bide_try(bide_read(&self->file_operation, &self->file, self->buffer, 1000));
+    if (self->splice.count != 100 || self->file_operation.operation.count != 100)
+        bide_return(-EBADMSG);
+    bide_finally();
+    close_all(self);
+    bide_end();
+}
+
 bide_coroutine(directory_body)
 {
     bide_begin(directory_body, struct bulk * self);
@@ -315,10 +336,11 @@ static void bulk_calls_that_fail_are_reported_and_leave_nothing(void **state)
         int error;
         const bide_point *point;
     } faults[] = {
-        {FAULT_SENDMMSG, ENOBUFS, &batch_body},   {FAULT_RECVMMSG, ECONNREFUSED, &batch_body},
-        {FAULT_PIPE2, EMFILE, &send_file_body},   {FAULT_SPLICE, EIO, &send_file_body},
-        {FAULT_PIPE2, ENFILE, &copy_body},        {FAULT_SPLICE, ECONNRESET, &copy_body},
-        {FAULT_GETDENTS64, EIO, &directory_body}, {FAULT_MMAP, ENODEV, &directory_body},
+        {FAULT_SENDMMSG, ENOBUFS, &batch_body}, {FAULT_RECVMMSG, ECONNREFUSED, &batch_body},
+        {FAULT_PIPE2, EMFILE, &send_file_body}, {FAULT_SPLICE, EIO, &send_file_body},
+        {FAULT_PIPE2, ENFILE, &copy_body},      {FAULT_SPLICE, ECONNRESET, &copy_body},
+        {FAULT_TEE, ENOMEM, &tee_body},         {FAULT_GETDENTS64, EIO, &directory_body},
+        {FAULT_MMAP, ENODEV, &directory_body},
     };
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {

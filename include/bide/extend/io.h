@@ -187,6 +187,8 @@ typedef struct bide_io_calls {
     int (*poll)(bide_io *io, int fd, unsigned events); /* what it is ready for, or 0 */
     int (*open)(bide_io *io, const char *path, int flags, unsigned mode);
     int (*pipe)(bide_io *io, int *fds);
+    ptrdiff_t (*splice)(bide_io *io, int from, int to, size_t size);
+    ptrdiff_t (*tee)(bide_io *io, int from, int to, size_t size);
     int (*lseek)(bide_io *io, int fd, int64_t offset);
 } bide_io_calls;
 

@@ -129,7 +129,7 @@ static ptrdiff_t receive_lent(memory_node *node, bide_io_operation *operation)
     return size;
 }
 
-/* ---- From files to sockets, by way of a pipe ---- */
+/* ---- Splices ---- */
 
 static ptrdiff_t splice_from_file(memory_world *world, const bide_io_operation *operation)
 {
@@ -158,39 +158,91 @@ static ptrdiff_t splice_from_file(memory_world *world, const bide_io_operation *
     return (ptrdiff_t)moved;
 }
 
-static void take_from_pipe(memory_node *pipe, char *chunk, size_t size)
+static void take_from(memory_node *node, char *chunk, size_t size)
 {
     memory_message message;
     struct iovec vector;
     while (size != 0) {
         message_init(&message, &vector, chunk, size, 0);
-        size -= (size_t)receive(pipe, &message); /* (it has them) */
+        size -= (size_t)receive(node, &message); /* (it has them) */
     }
+}
+
+/* What the next bytes of `from` are goes to `to` as well. */
+static ptrdiff_t copy_next(memory_node *from, memory_node *to, char *chunk, size_t size)
+{
+    memory_message message;
+    struct iovec vector;
+    message_init(&message, &vector, chunk, size < CHUNK ? size : CHUNK, MSG_PEEK);
+    ptrdiff_t count = receive(from, &message);
+    if (count <= 0)
+        return count;
+    message_init(&message, &vector, chunk, (size_t)count, 0);
+    return send_to(to, &message);
+}
+
+static ptrdiff_t move_on(memory_node *from, memory_node *to, size_t size)
+{
+    char chunk[CHUNK];
+    size_t moved = 0;
+    while (moved < size) {
+        ptrdiff_t count = copy_next(from, to, chunk, size - moved);
+        if (count <= 0)
+            return moved != 0 ? (ptrdiff_t)moved : count;
+        take_from(from, chunk, (size_t)count);
+        moved += (size_t)count;
+    }
+    return (ptrdiff_t)moved;
 }
 
 static ptrdiff_t splice_to_socket(memory_node *socket, const bide_io_operation *operation)
 {
-    char chunk[CHUNK];
-    memory_message message;
-    struct iovec vector;
-    size_t size = operation->arguments.splice.size - operation->count, moved = 0;
     memory_node *pipe = memory_node_of(socket->world, operation->arguments.splice.pipe);
-    if (pipe == NULL)
+    return pipe == NULL
+               ? -EBADF
+               : move_on(pipe, socket, operation->arguments.splice.size - operation->count);
+}
+
+static bool is_spliced(const memory_node *node)
+{
+    return node->kind == &memory_pipe_kind || node->kind == &memory_stream_kind;
+}
+
+static bool are_ends_of_one_pipe(const memory_node *one, const memory_node *other)
+{
+    return one->kind == &memory_pipe_kind && other->kind == &memory_pipe_kind &&
+           memory_stream_of(one)->link == memory_stream_of(other)->link;
+}
+
+static ptrdiff_t splice_now(bide_io *io, int from_fd, int to_fd, size_t size)
+{
+    memory_world *world = memory_world_of(io);
+    memory_node *from = memory_node_of(world, from_fd), *to = memory_node_of(world, to_fd);
+    if (from == NULL || to == NULL)
         return -EBADF;
-    while (moved < size) {
-        size_t least = size - moved < CHUNK ? size - moved : CHUNK;
-        message_init(&message, &vector, chunk, least, MSG_PEEK);
-        ptrdiff_t count = receive(pipe, &message);
-        if (count > 0) {
-            message_init(&message, &vector, chunk, (size_t)count, 0);
-            count = send_to(socket, &message);
-        }
-        if (count <= 0)
-            return moved != 0 ? (ptrdiff_t)moved : count;
-        take_from_pipe(pipe, chunk, (size_t)count);
-        moved += (size_t)count;
-    }
-    return (ptrdiff_t)moved;
+    if (from->kind->is_file || to->kind->is_file)
+        return -EOPNOTSUPP;
+    if (!is_spliced(from) || !is_spliced(to) || are_ends_of_one_pipe(from, to) ||
+        (from->kind != &memory_pipe_kind && to->kind != &memory_pipe_kind))
+        return -EINVAL;
+    ptrdiff_t moved = move_on(from, to, size);
+    memory_settle(world);
+    return moved;
+}
+
+static ptrdiff_t tee_now(bide_io *io, int from_fd, int to_fd, size_t size)
+{
+    char chunk[CHUNK];
+    memory_world *world = memory_world_of(io);
+    memory_node *from = memory_node_of(world, from_fd), *to = memory_node_of(world, to_fd);
+    if (from == NULL || to == NULL)
+        return -EBADF;
+    if (from->kind != &memory_pipe_kind || to->kind != &memory_pipe_kind ||
+        are_ends_of_one_pipe(from, to))
+        return -EINVAL;
+    ptrdiff_t copied = copy_next(from, to, chunk, size);
+    memory_settle(world);
+    return copied;
 }
 
 /* ---- All of them ---- */
@@ -348,5 +400,7 @@ const bide_io_calls memory_calls = {
     .poll = poll_now,
     .open = open_now,
     .pipe = open_pipe,
+    .splice = splice_now,
+    .tee = tee_now,
     .lseek = seek,
 };

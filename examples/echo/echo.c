@@ -4,13 +4,12 @@
  *     echo [--port N] [--threads N]
  *
  * Port 0, which is the default, is any; the port stands at the end of the first line that it prints.
- * Each thread has a loop and a listening socket of its own, and the kernel shares the connections
- * out.
+ * With more threads than one they are a pool's, with a listener for each of its workers, and the
+ * kernel deals the connections out.
  */
 #include <bide/bide.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,32 +38,10 @@ bide_coroutine(connection_body)
     bide_end();
 }
 
-/* ---- The connections of one loop ---- */
-
-struct server {
-    bide_server server;
-    bide_loop *loop;
-    bide_address address;
-    bide_spawned spawned;
-    pthread_t thread;
-};
-
-static int server_listen(struct server *self)
-{
-    bide_server_options options = {.body = &connection_body,
-                                   .size = sizeof(struct connection),
-                                   .most = CONNECTIONS_MOST,
-                                   .allocator = &bide_heap};
-    bide_io_operation listen;
-    int status = bide_loop_create(&self->loop, NULL);
-    if (status == 0)
-        status = bide_server_init(&self->server, &options);
-    if (status == 0)
-        status = bide_loop_wait(self->loop,
-                                bide_listen_with(&listen, &self->server.listener, &self->address,
-                                                 BACKLOG, BIDE_LISTEN_REUSE_PORT));
-    return status == 0 ? bide_local_address(&self->server.listener, &self->address) : status;
-}
+static const bide_server_options options = {.body = &connection_body,
+                                            .size = sizeof(struct connection),
+                                            .most = CONNECTIONS_MOST,
+                                            .allocator = &bide_heap};
 
 static void complain(int status)
 {
@@ -74,13 +51,41 @@ static void complain(int status)
     }
 }
 
-/* A thread's loop is of the thread that runs it first. */
-static void *server_listen_and_run(void *argument)
+static void tell(const char *back_end, const bide_address *address)
 {
-    struct server *self = argument;
-    complain(server_listen(self));
-    complain(bide_loop_wait(self->loop, bide_server_run(&self->server)));
-    return NULL;
+    printf("listening (%s) on port %u\n", back_end, (unsigned)bide_address_port(address));
+    fflush(stdout);
+}
+
+/* ---- On a loop ---- */
+
+static void run_loop(bide_address *address)
+{
+    static bide_server server;
+    bide_io_operation listen;
+    bide_loop *loop;
+    complain(bide_loop_create(&loop, NULL));
+    complain(bide_server_init(&server, &options));
+    complain(bide_loop_wait(loop, bide_listen(&listen, &server.listener, address, BACKLOG)));
+    complain(bide_local_address(&server.listener, address));
+    tell(bide_loop_backend(loop).name, address);
+    complain(bide_loop_wait(loop, bide_server_run(&server)));
+}
+
+/* ---- On several threads: a pool, and a server for each of its workers ---- */
+
+static void run_pool(bide_address *address, unsigned threads)
+{
+    static bide_pool_server server;
+    static bide_pool_server_worker workers[THREADS_MOST];
+    bide_io_pool_options pool_options = {.threads = {.threads = threads}};
+    bide_thread_pool *pool;
+    complain(bide_io_pool_create(&pool, &pool_options));
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    complain(bide_pool_server_init(&server, pool, workers, &options));
+    complain(bide_sync_wait_in(&context, bide_pool_server_listen(&server, address, BACKLOG)));
+    tell(bide_io_pool_backend(pool).name, &server.address);
+    complain(bide_sync_wait_in(&context, bide_pool_server_run(&server)));
 }
 
 /* A number up to `most`, or the program ends. */
@@ -98,7 +103,7 @@ static unsigned number(const char *text, unsigned most)
 
 int main(int argc, char **argv)
 {
-    static struct server servers[THREADS_MOST];
+    bide_address address;
     unsigned port = 0, threads = 1;
     for (int i = 1; i < argc; i += 2) {
         if (strcmp(argv[i], "--port") == 0)
@@ -108,14 +113,9 @@ int main(int argc, char **argv)
         else
             number(NULL, 0);
     }
-    bide_address_ip(&servers[0].address, "127.0.0.1", (uint16_t)port);
-    complain(server_listen(&servers[0]));
-    printf("listening (%s) on port %u\n", bide_loop_backend(servers[0].loop).name,
-           (unsigned)bide_address_port(&servers[0].address));
-    fflush(stdout);
-    for (unsigned i = 1; i < threads; i++) {
-        servers[i].address = servers[0].address;
-        complain(-pthread_create(&servers[i].thread, NULL, server_listen_and_run, &servers[i]));
-    }
-    complain(bide_loop_wait(servers[0].loop, bide_server_run(&servers[0].server)));
+    bide_address_ip(&address, "127.0.0.1", (uint16_t)port);
+    if (threads > 1)
+        run_pool(&address, threads);
+    else
+        run_loop(&address);
 }

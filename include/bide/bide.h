@@ -47,6 +47,7 @@
 #include "bide/http_router.h"
 #include "bide/http_url.h"
 #include "bide/io_pool.h" /* a loop for each worker of a thread pool */
+#include "bide/pool_server.h"
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */
 #include "bide/pass.h"      /* descriptors to and from other processes */

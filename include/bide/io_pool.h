@@ -26,9 +26,9 @@
  * A worker looks for what has come when its coroutine suspends, every so many times. A coroutine
  * that computes for long keeps what is at home there waiting; bide_turn_watch_start tells of it.
  *
- * For one loop alone, or in a strand of the pool (strand.h), since they share what is not for
- * several threads: a server (server.h), a connection pool, an acceptor, connecting by name, readers
- * and writers of one stream. A pool of buffers to lend is for one loop alone; receiving from it ends
+ * A server may run here (server.h), and pool_server.h has one for each worker. For one loop alone, or
+ * in a strand of the pool (strand.h), since they share what is not for several threads: a connection
+ * pool, an acceptor, connecting by name, readers and writers of one stream. A pool of buffers to lend is for one loop alone; receiving from it ends
  * with -ENOTSUP here. A coroutine that waits for a descriptor is destroyed, as any of a pool, only
  * while nothing can end its wait; usually it is asked to stop.
  *
@@ -61,6 +61,20 @@ int bide_io_pool_create(bide_thread_pool **pool, const bide_io_pool_options *opt
  * Threads: any. Progress: wait-free.
  */
 bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *pool);
+
+/*
+ * Is it a pool whose workers have loops?
+ * Threads: any. Progress: wait-free.
+ */
+bool bide_io_pool_is(const bide_thread_pool *pool);
+
+/*
+ * Makes a worker, from 0 on, the home of a descriptor that has not been used yet.
+ * Threads: one at a time, of the pool, or outside of it. Errors: -EINVAL (there is no such worker, or
+ * the pool has no loops), -EBADF (it is closed), -EBUSY (it has a home). Progress: blocks until the
+ * coroutine that runs on that worker suspends.
+ */
+int bide_io_pool_assign(bide_thread_pool *pool, unsigned worker, bide_descriptor *descriptor);
 
 BIDE_EXTERN_C_END
 

@@ -29,9 +29,11 @@
  * its client knows; then the server pauses for a moment, or until a connection has ended. It never
  * spins.
  *
- * One loop has a server. Several threads have a loop and a server each, whose listeners share an
- * address (BIDE_LISTEN_REUSE_PORT). To accept one costs a post beside the system call; what it adds
- * to what the connection does is nothing.
+ * One loop has a server, or a pool whose workers each have a loop (io_pool.h), where connections run
+ * on any of its threads, and the listener has one for its home. Several listeners share an address
+ * (BIDE_LISTEN_REUSE_PORT): of threads with a loop and a server each, or of a pool with a server for
+ * each worker (pool_server.h). To accept one costs a post and a lock that nobody else wants beside
+ * the system call; what it adds to what the connection does is nothing.
  *
  * Why it is right: src/io/server.c.
  */
@@ -46,6 +48,8 @@
 #include "bide/task.h"
 #include "bide/with_stop.h"
 #include "bide/extend/wrapper.h"
+
+#include <pthread.h>
 
 BIDE_EXTERN_C_BEGIN
 
@@ -72,7 +76,7 @@ typedef struct bide_server_options {
 
     /* The memory: `most` structs of that size in a row, the caller's until the server has ended. */
     void *slots;
-    /* ... or, if that is NULL: where each gets its memory when it comes. */
+    /* ... or, if that is NULL: where each gets its memory when it comes. One thread at a time asks. */
     bide_allocator *allocator;
 
     /* nanoseconds: how long it pauses when the system has no descriptor or memory. 0: 10 ms */
@@ -115,6 +119,7 @@ struct bide_server {
     bide_scope scope;
     bide_stop_source accepting;
     bide_auto_event news; /* a connection has ended, or it is shut down */
+    pthread_mutex_t lock; /* of what its connections change */
     bide_atomic(uint64_t) deadline;
     bide_server_acceptor_ acceptor;
     bide_with_stop_operation phase;
@@ -141,7 +146,8 @@ int bide_server_init(bide_server *server, const bide_server_options *options);
  * it, its connections are destroyed with it, newest first, as bide_scope_destroy does: their
  * `finally` parts run, their sockets are closed, and the listener is. So no connection may have it
  * destroyed, nor may one be on another thread then. One that was destroyed before it began has
- * closed nothing. A connection's coroutine ends on the loop: if it has moved, it moves back.
+ * closed nothing. A connection's coroutine ends on the server's scheduler: if it has moved, it moves
+ * back.
  * Threads: the loop's. Errors: those of accept(2) that stay, -ECANCELED, -ETIMEDOUT, -ENOTSUP (no
  * loop). Suspends: always. Cancel-safe: yes, connections that come are not accepted. Progress: that
  * of the connections.
@@ -160,7 +166,13 @@ bide_awaiter *bide_server_run(bide_server *server);
 void bide_server_shut_down(bide_server *server, uint64_t deadline);
 
 /*
- * What it has done.
+ * Puts into *counts what it has done.
+ * Threads: any, while the server stays. Progress: blocks, for a moment.
+ */
+void bide_server_stats(bide_server *server, bide_server_counts *counts);
+
+/*
+ * The same, where one thread has the server: a loop's.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE const bide_server_counts *bide_server_count(const bide_server *server)

@@ -34,7 +34,7 @@ typedef struct worker_loop {
     bide_loop *loop;
     bide_frame poke;
     bide_atomic(uint32_t) is_poked; /* 4 */
-    char apart[BIDE_CACHE_LINE]; /* from the next, which other threads write to */
+    char apart[BIDE_CACHE_LINE];    /* from the next, which other threads write to */
 } worker_loop;
 
 typedef struct io_pool {
@@ -224,4 +224,28 @@ int bide_io_pool_create(bide_thread_pool **created, const bide_io_pool_options *
 bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *threads)
 {
     return pool_of(threads->driver)->loops[0].loop->back_end;
+}
+
+/* ---- Homes ---- */
+
+bool bide_io_pool_is(const bide_thread_pool *threads)
+{
+    return threads->driver != NULL && threads->driver->enter == enter;
+}
+
+static void adopt(bide_io *io, void *descriptor)
+{
+    bide_io_adopt(io, descriptor);
+}
+
+int bide_io_pool_assign(bide_thread_pool *threads, unsigned worker, bide_descriptor *descriptor)
+{
+    if (!bide_io_pool_is(threads) || worker >= pool_of(threads->driver)->count)
+        return -EINVAL;
+    if (!bide_descriptor_is_open(descriptor))
+        return -EBADF;
+    if (io_of(descriptor) != NULL)
+        return -EBUSY;
+    io_do_there(&pool_of(threads->driver)->loops[worker].loop->io, adopt, descriptor);
+    return 0;
 }

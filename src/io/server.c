@@ -5,8 +5,9 @@
  *     server    accepts (awaits the acceptor) --> drains (awaits `news`) --> joins
  *     acceptor  has a slot --> accepts --> begins a connection --> has a slot ...
  *
- * All of it is of the loop's thread, but for the deadline, the source and the event of
- * bide_server_shut_down.
+ * The server and its acceptor are one coroutine after the other. Connections end on other threads,
+ * where the scheduler has several. What they have in common with the acceptor, the counts and the
+ * free slots, is under `lock`. bide_server_shut_down is of any thread.
  *
  * 1. A connection's error is none of the scope's: a forward stands between the two that counts it,
  *    and ends with 0. So the others go on.
@@ -17,8 +18,9 @@
  *    When a connection has come, the reserve is opened again; if that fails, the connection is
  *    closed in its favour, and the server pauses. So of each two calls of accept, at a bound that
  *    stays, one takes a connection or is followed by a pause.
- * 4. `news` is reset before what it tells of is looked at, all on one thread but for shutting down,
- *    which requests the source of the acceptor, or has set the deadline, before. So none is missed.
+ * 4. `news` is reset before what it tells of is looked at, and set after that was changed: the counts
+ *    under the lock, by which the one or the other comes first; the source of the acceptor, or the
+ *    deadline, by shutting down. So none is missed.
  * 5. The deadline is stored before the source is requested and the event set, and loaded after; so
  *    those order it.
  * 6. A server that is destroyed has the acceptor destroyed first, since that is what it awaits. So
@@ -58,6 +60,7 @@ int bide_server_init(bide_server *server, const bide_server_options *options)
     bide_stop_source_init(&server->accepting);
     bide_auto_event_init(&server->news, false);
     bide_atomic_init(&server->deadline, BIDE_FOREVER);
+    pthread_mutex_init(&server->lock, NULL);
     return 0;
 }
 
@@ -68,11 +71,41 @@ void bide_server_shut_down(bide_server *server, uint64_t deadline)
     bide_auto_event_set(&server->news);
 }
 
+/* ---- What has been done ---- */
+
+static void count(bide_server *server, uint64_t *which)
+{
+    pthread_mutex_lock(&server->lock);
+    ++*which;
+    pthread_mutex_unlock(&server->lock);
+}
+
+static size_t count_live(bide_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    size_t live = server->counts.live;
+    pthread_mutex_unlock(&server->lock);
+    return live;
+}
+
+static bool is_full(bide_server *server)
+{
+    return count_live(server) == server->options.most;
+}
+
+void bide_server_stats(bide_server *server, bide_server_counts *counts)
+{
+    pthread_mutex_lock(&server->lock);
+    *counts = server->counts;
+    pthread_mutex_unlock(&server->lock);
+}
+
 /* ---- Connections ---- */
 
 /* Memory for one; NULL: there is none. */
 static bide_connection *take_slot(bide_server *server)
 {
+    pthread_mutex_lock(&server->lock);
     const bide_server_options *options = &server->options;
     bide_connection *connection = server->unused;
     if (connection != NULL)
@@ -84,6 +117,7 @@ static bide_connection *take_slot(bide_server *server)
                                     (options->most - server->fresh--) * options->size);
     else
         connection = options->allocator->allocate(options->allocator, options->size);
+    pthread_mutex_unlock(&server->lock);
     if (connection != NULL) {
         bide_descriptor_init_closed(&connection->socket);
         connection->server = server;
@@ -91,6 +125,7 @@ static bide_connection *take_slot(bide_server *server)
     return connection;
 }
 
+/* (the lock is held) */
 static void give_slot(bide_server *server, bide_connection *connection)
 {
     if (server->options.slots == NULL) {
@@ -107,7 +142,7 @@ static int served_resume(bide_awaiter *awaiter)
 {
     bide_connection *connection = bide_container_of(awaiter, bide_connection, served.awaiter);
     if (bide_forward_take(&connection->served) < 0)
-        connection->server->counts.failed++;
+        count(connection->server, &connection->server->counts.failed);
     return 0;
 }
 
@@ -117,16 +152,20 @@ static void connection_ended(bide_branch *branch)
     bide_connection *connection = bide_container_of(branch, bide_connection, branch);
     bide_server *server = connection->server;
     bide_close(&connection->socket);
+    pthread_mutex_lock(&server->lock);
     give_slot(server, connection);
     server->counts.live--;
+    pthread_mutex_unlock(&server->lock);
     bide_auto_event_set(&server->news);
 }
 
 static void begin_connection(bide_server *server, bide_connection *connection)
 {
     static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(served_resume, "bide_server_run");
+    pthread_mutex_lock(&server->lock);
     server->counts.accepted++;
     server->counts.live++;
+    pthread_mutex_unlock(&server->lock);
     bide_scope_spawn_in(&server->scope, &connection->branch, &server->scope.context,
                         bide_forward_init(&connection->served, &ops,
                                           bide_task_init(&connection->task, server->options.body)),
@@ -198,7 +237,7 @@ static bide_awaiter *pause_accepting(bide_server_acceptor_ *self, const bide_con
     bide_server *server = self->server;
     uint64_t now = bide_now(context);
     uint64_t pause = server->options.pause;
-    server->counts.pauses++;
+    count(server, &server->counts.pauses);
     bide_auto_event_reset(&server->news);
     return bide_with_deadline(&self->limited,
                               pause < BIDE_FOREVER - now ? now + pause : BIDE_FOREVER,
@@ -209,15 +248,16 @@ bide_coroutine(bide_server_acceptor)
 {
     bide_begin(bide_server_acceptor, bide_server_acceptor_ * self);
     while (!bide_stop_requested(bide_this_context()->stop)) {
-        if (self->server->counts.live == self->server->options.most) {
+        if (is_full(self->server)) {
             bide_auto_event_reset(&self->server->news); /* 4 */
-            bide_await(bide_auto_event_wait(&self->wait, &self->server->news));
+            if (is_full(self->server))
+                bide_await(bide_auto_event_wait(&self->wait, &self->server->news));
             continue;
         }
         if (self->next == NULL)
             self->next = take_slot(self->server); /* 2 */
         if (self->next == NULL) {
-            self->server->counts.errors++;
+            count(self->server, &self->server->counts.errors);
             bide_await(pause_accepting(self, bide_this_context()));
             continue;
         }
@@ -237,11 +277,11 @@ bide_coroutine(bide_server_acceptor)
         if (verdict == STOP || verdict == GIVE_UP)
             bide_return(self->status);
         if (verdict == DONE) {
-            self->server->counts.refused++;
+            count(self->server, &self->server->counts.refused);
             bide_close(&self->next->socket);
             (void)have_reserve(self->server, bide_this_context());
         } else {
-            self->server->counts.errors++;
+            count(self->server, &self->server->counts.errors);
         }
         if (verdict != SKIP)
             bide_await(pause_accepting(self, bide_this_context()));
@@ -250,7 +290,9 @@ bide_coroutine(bide_server_acceptor)
     bide_finally();
     if (self->next != NULL) {
         bide_close(&self->next->socket);
+        pthread_mutex_lock(&self->server->lock);
         give_slot(self->server, self->next);
+        pthread_mutex_unlock(&self->server->lock);
     }
     bide_end();
 }
@@ -281,7 +323,7 @@ bide_coroutine(bide_server_body)
     (void)close_reserve(self, bide_this_context());
     for (;;) {
         bide_auto_event_reset(&self->news); /* 4 */
-        if (self->counts.live == 0 || is_late(self, bide_this_context()))
+        if (count_live(self) == 0 || is_late(self, bide_this_context()))
             break;
         bide_await(bide_with_deadline(&self->limited, bide_atomic_load(&self->deadline, relaxed),
                                       bide_auto_event_wait(&self->wait, &self->news)));

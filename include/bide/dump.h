@@ -13,10 +13,11 @@
  *     3 tasks
  *
  * A task is here what was begun by itself: by bide_spawn, bide_sync_wait, bide_run_loop_wait or
- * bide_root_begin (root.h). It is named by the coroutine that it began with, and by its context if
- * that has a name; below it are the coroutines that await each other, innermost first.
+ * bide_root_begin (root.h), and by bide_scope_spawn in a scope; so each connection of a server is
+ * one. It is named by the coroutine that it began with, and by its context if that has a name; below
+ * it are the coroutines that await each other, innermost first.
  *
- * Why it is right: src/inspect/dump.c.
+ * Why it is right: src/inspect/walk.c.
  *
  * Source: the task lists of kernels' debuggers; goroutine dumps.
  */
@@ -33,7 +34,7 @@ BIDE_EXTERN_C_BEGIN
  * Writes every task that lives during the whole call, and some of those that begin or end
  * meanwhile, to `file`.
  *
- * Nothing is stopped and nothing waits for it, except a root that begins or ends while some
+ * Nothing is stopped and nothing waits for it, except a task that begins or ends while some
  * addresses are copied. So what is shown is not of one moment. A task of which something changed
  * while it was read is shown as far as it made sense and marked (running). Where the library and
  * the bodies are compiled with NDEBUG, a coroutine that runs without its awaits' being seen may be

@@ -2,14 +2,15 @@
 #include "bide/extend/branch.h"
 
 #include "inside.h"
+#include "roots.h"
 
 #include "bide/errors.h"
 
 static bide_next branch_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code code = {branch_step, "bide_branch", __FILE__, &bide_by_hand, NULL};
-static const bide_point at_start = BIDE_POINT_START(&code);
-static const bide_point at_await = BIDE_POINT(&code, NULL, 1, BIDE_AT_AWAIT);
+const bide_coroutine_code bide_branch_code_ = {branch_step, "bide_branch", __FILE__, &bide_by_hand, NULL};
+static const bide_point at_start = BIDE_POINT_START(&bide_branch_code_);
+static const bide_point at_await = BIDE_POINT(&bide_branch_code_, NULL, 1, BIDE_AT_AWAIT);
 
 static bool decides(const bide_branch *branch)
 {
@@ -22,6 +23,25 @@ static bool decides(const bide_branch *branch)
     default:
         return false;
     }
+}
+
+/* Is in the lists of live branches, or no more: those of scopes are. */
+static void enlist(bide_branch *branch)
+{
+#if BIDE_ROOTS
+    bide_branches_add_(branch);
+#else
+    (void)branch;
+#endif
+}
+
+static void strike(bide_branch *branch)
+{
+#if BIDE_ROOTS
+    bide_branches_remove_(branch);
+#else
+    (void)branch;
+#endif
 }
 
 /* The owner of the group goes on where it belongs. */
@@ -48,10 +68,12 @@ static void destroy_branch(bide_branch *branch)
     }
     branch->status = -ECANCELED;
     bide_frame_destroyed(frame);
-    if (branch->number != 0)
+    if (branch->number != 0) {
         branch->group->passed = branch->number;
-    else
+    } else {
+        strike(branch);
         bide_stop_source_detach(&branch->stop);
+    }
     if (branch->ended != NULL)
         branch->ended(branch);
 }
@@ -78,8 +100,10 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         if (bide_atomic_compare_exchange(&group->decided, &undecided, mark, relaxed, relaxed))
             bide_stop_request(&group->stop); /* 3 */
     }
-    if (branch->number == 0)
+    if (branch->number == 0) {
+        strike(branch);
         bide_stop_source_detach(&branch->stop);
+    }
     if (branch->ended != NULL)
         branch->ended(branch);
     return bide_next_frame(bide_branch_group_count_down_(group) ? join(group, here) : NULL);
@@ -147,6 +171,8 @@ void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t 
             bide_stop_source_attach(&branch->stop, &group->stop);
         branch->context.stop = &branch->stop;
     }
+    if (number == 0)
+        enlist(branch);
 }
 
 void bide_branch_give_back_(bide_branch *branch)

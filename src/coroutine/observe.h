@@ -45,12 +45,20 @@ typedef struct bide_observer_ {
 
 extern bide_atomic(const bide_observer_ *) bide_observing_; /* NULL: nobody */
 
+/* What an operation is on. */
+typedef struct bide_described_ {
+    int descriptor;       /* -1: none, and nothing else is said */
+    bool is_in_memory;    /* its number means something in a world in memory alone */
+    const char *relation; /* "peer", "at" or "": what `other` is to it */
+    char other[144];      /* an address, or what the descriptor is; or empty */
+} bide_described_;
+
 /*
- * For dumps, of an operation that another thread may end meanwhile: writes what it is on, as the
- * rest of a sentence, or nothing. NULL: nobody knows.
+ * For dumps, of an operation that another thread may end meanwhile: says what it is on. NULL: nobody
+ * knows.
  */
 typedef void bide_describe_operation_(const bide_awaiter_ops *ops, const bide_awaiter *operation,
-                                      char *text, size_t size);
+                                      bide_described_ *described);
 extern bide_atomic(bide_describe_operation_ *) bide_describe_operation;
 
 /* In the child of a fork, which has one thread: nobody observes. */

@@ -4,12 +4,13 @@
 #include "lock.h"
 
 bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
+bide_root_list_ bide_branches_[BIDE_ROOT_LISTS_];
 
 /* By the topmost bits of the address times a number that mixes it (2^32 over the golden ratio). */
-static bide_root_list_ *list_of(const bide_root *root)
+static bide_root_list_ *list_of(bide_root_list_ *lists, const void *address)
 {
-    uint32_t mixed = (uint32_t)((uintptr_t)root >> 4) * UINT32_C(0x9e3779b1);
-    return &bide_roots_[(uint64_t)mixed * BIDE_ROOT_LISTS_ >> 32];
+    uint32_t mixed = (uint32_t)((uintptr_t)address >> 4) * UINT32_C(0x9e3779b1);
+    return &lists[(uint64_t)mixed * BIDE_ROOT_LISTS_ >> 32];
 }
 
 static void link_at(bide_root_links_ **place, bide_root_links_ *links)
@@ -28,20 +29,38 @@ static void take_out(bide_root_links_ *links)
         links->next->place = links->place;
 }
 
+static void add(bide_root_list_ *list, bide_root_links_ *links)
+{
+    bide_short_lock_take_(&list->lock);
+    link_at(&list->first, links);
+    bide_short_lock_free_(&list->lock);
+}
+
+static void remove_from(bide_root_list_ *list, bide_root_links_ *links)
+{
+    bide_short_lock_take_(&list->lock);
+    take_out(links);
+    bide_short_lock_free_(&list->lock);
+}
+
 void bide_roots_add_(bide_root *root)
 {
-    bide_root_list_ *list = list_of(root);
-    bide_short_lock_take_(&list->lock);
-    link_at(&list->first, &root->links);
-    bide_short_lock_free_(&list->lock);
+    add(list_of(bide_roots_, root), &root->links);
 }
 
 void bide_roots_remove_(bide_root *root)
 {
-    bide_root_list_ *list = list_of(root);
-    bide_short_lock_take_(&list->lock);
-    take_out(&root->links);
-    bide_short_lock_free_(&list->lock);
+    remove_from(list_of(bide_roots_, root), &root->links);
+}
+
+void bide_branches_add_(bide_branch *branch)
+{
+    add(list_of(bide_branches_, branch), &branch->links);
+}
+
+void bide_branches_remove_(bide_branch *branch)
+{
+    remove_from(list_of(bide_branches_, branch), &branch->links);
 }
 
 /* ---- Looking at them ---- */
@@ -61,7 +80,7 @@ void bide_roots_looked_(void)
 bool bide_roots_have_(const bide_root *root)
 {
     enum { MOST = 1000 };
-    bide_root_list_ *list = list_of(root);
+    bide_root_list_ *list = list_of(bide_roots_, root);
     bide_short_lock_take_(&list->lock);
     const bide_root_links_ *links = list->first;
     for (unsigned i = 0; i < MOST && links != NULL && links != &root->links; i++)
@@ -77,13 +96,13 @@ void bide_roots_enter_(bide_root_list_ *list)
     bide_short_lock_free_(&list->lock);
 }
 
-size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t most)
+size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, size_t most)
 {
     size_t count = 0;
     bide_short_lock_take_(&list->lock);
     bide_root_links_ **place = &list->cursor.next;
     for (; *place != NULL && count < most; place = &(*place)->next)
-        roots[count++] = bide_container_of(*place, bide_root, links);
+        links[count++] = *place;
     if (count != 0) {
         take_out(&list->cursor);
         link_at(place, &list->cursor);
@@ -101,7 +120,7 @@ void bide_roots_leave_(bide_root_list_ *list)
 
 bide_root_list_ *bide_roots_hold_(const bide_root *root)
 {
-    bide_root_list_ *list = list_of(root);
+    bide_root_list_ *list = list_of(bide_roots_, root);
     bide_short_lock_take_(&list->lock);
     return list;
 }
@@ -147,14 +166,18 @@ const bide_root *bide_roots_find_(const bide_scheduler *scheduler)
 
 void bide_roots_before_fork_(void)
 {
-    for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++)
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++) {
         bide_short_lock_take_(&bide_roots_[i].lock);
+        bide_short_lock_take_(&bide_branches_[i].lock);
+    }
 }
 
 void bide_roots_after_fork_(void)
 {
-    for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++)
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++) {
+        bide_short_lock_free_(&bide_branches_[i].lock);
         bide_short_lock_free_(&bide_roots_[i].lock);
+    }
 }
 
 /*
@@ -174,9 +197,12 @@ static void forget(bide_root_list_ *list)
 void bide_roots_in_child_(bool was_alone)
 {
     for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++) {
-        if (!was_alone)
+        if (!was_alone) {
             forget(&bide_roots_[i]);
+            forget(&bide_branches_[i]);
+        }
         bide_short_lock_init_(&bide_roots_[i].lock);
+        bide_short_lock_init_(&bide_branches_[i].lock);
     }
     if (!was_alone)
         bide_atomic_init(&looked_at, LOCK_FREE);

@@ -1,21 +1,23 @@
 /*
- * The live roots of the process: each is in a list from its begin to just before `ended` is called.
- * For bide_dump, and for the debugger (scripts/gdb/bide.py), which knows these structs by their
+ * The live roots of the process: each is in a list from its begin to just before `ended` is called;
+ * and the live branches of scopes, in lists of their own, from the spawn to just before they are
+ * counted down. For bide_dump, the monitor, and for the debugger (scripts/gdb/bide.py), which knows these structs by their
  * names.
  *
- * There are several lists, chosen by the root's address, so that threads that begin and end roots
+ * There are several lists of each, chosen by the address, so that threads that begin and end them
  * seldom meet. Under its lock a list is whole; nothing is done under it but to link, to unlink, and
  * to copy a few addresses.
  *
- * A root costs two locked instructions more for it, some 15 ns; with BIDE_ROOTS defined as 0 when
+ * Each costs two locked instructions more for it, some 15 ns; with BIDE_ROOTS defined as 0 when
  * the library is built there are no lists. So it is where the model checker runs the library,
- * because each root would multiply what it explores; a scenario of its own has the lists.
+ * because each would multiply what it explores; a scenario of its own has the lists.
  */
 #ifndef BIDE_ROOTS_H
 #define BIDE_ROOTS_H
 
 #include "short_lock.h"
 
+#include "bide/extend/branch.h"
 #include "bide/extend/root.h"
 
 #ifndef BIDE_ROOTS
@@ -36,10 +38,13 @@ typedef struct bide_root_list_ {
 } bide_root_list_;
 
 extern bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
+extern bide_root_list_ bide_branches_[BIDE_ROOT_LISTS_];
 
 /* Any thread; blocks for some instructions of another. */
 void bide_roots_add_(bide_root *root);
 void bide_roots_remove_(bide_root *root);
+void bide_branches_add_(bide_branch *branch);
+void bide_branches_remove_(bide_branch *branch);
 
 /*
  * Is a root at this address among the live ones? Nothing of it is read. Where there are very many,
@@ -51,14 +56,14 @@ bool bide_roots_have_(const bide_root *root);
 void bide_roots_look_(void);
 void bide_roots_looked_(void);
 
-/* Goes before the list's first root. */
+/* Goes before the list's first. */
 void bide_roots_enter_(bide_root_list_ *list);
 
 /*
- * Copies the addresses of the next roots, at most `most`, and moves behind them. Returns how many;
- * 0: there are no more. When it returns each may have ended already.
+ * Copies the addresses of the next links, at most `most`, and moves behind them. Returns how many;
+ * 0: there are no more. When it returns what they are in may have ended already.
  */
-size_t bide_roots_next_(bide_root_list_ *list, const bide_root **roots, size_t most);
+size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, size_t most);
 
 void bide_roots_leave_(bide_root_list_ *list);
 
@@ -83,7 +88,8 @@ void bide_roots_before_fork_(void);
 void bide_roots_after_fork_(void);
 void bide_roots_in_child_(bool was_alone);
 
-/* The code of every root. */
+/* The code of every root, and of every branch. */
 extern const bide_coroutine_code bide_root_code_;
+extern const bide_coroutine_code bide_branch_code_;
 
 #endif

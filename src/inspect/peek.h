@@ -10,7 +10,7 @@ int bide_peek_begin_(void);
 void bide_peek_end_(void);
 
 /*
- * Copies `size` bytes (at most 512) from `address`; false if they cannot all be read. Never faults.
+ * Copies `size` bytes (at most 4096) from `address`; false if they cannot all be read. Never faults.
  */
 bool bide_peek_(const void *address, void *to, size_t size);
 

@@ -17,22 +17,34 @@
 
 /* `get` is one of bide_peer_address and bide_local_address. */
 static bool has_name(int (*get)(const bide_descriptor *, bide_address *),
-                     const bide_descriptor *socket, char *text, size_t size)
+                     const bide_descriptor *socket, const char *relation,
+                     bide_described_ *described)
 {
     bide_address address;
-    return get(socket, &address) == 0 && bide_address_print(&address, text, size) != 0 &&
-           text[0] != '\0';
+    described->relation = relation;
+    return get(socket, &address) == 0 &&
+           bide_address_print(&address, described->other, sizeof described->other) != 0 &&
+           described->other[0] != '\0';
 }
 
-static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, char *text,
-                     size_t size)
+/* What is no socket is known by what it is linked to. */
+static void name_file(int fd, bide_described_ *described)
+{
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, described->other, sizeof described->other - 1);
+    described->relation = "";
+    described->other[length > 0 ? length : 0] = '\0';
+}
+
+static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address,
+                     bide_described_ *described)
 {
     bide_io_operation operation;
     bide_descriptor descriptor;
     bide_io io;
     bide_io_table table;
-    char name[100];
-    text[0] = '\0';
+    described->descriptor = -1;
     if (ops->withdraw != bide_io_withdraw ||
         !bide_peek_(bide_container_of(address, bide_io_operation, awaiter), &operation,
                     sizeof operation) ||
@@ -40,22 +52,16 @@ static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address, c
         !bide_peek_(operation.descriptor, &descriptor, sizeof descriptor) || descriptor.fd < 0 ||
         !bide_peek_(operation.io, &io, sizeof io) || !bide_peek_(io.table, &table, sizeof table))
         return;
-    if (io.table == &io_memory_table) {
-        io_memory_describe(operation.io, descriptor.fd, text, size);
-    } else if (table.calls != NULL) { /* its numbers mean something there alone */
-        snprintf(text, size, " on descriptor %d", descriptor.fd);
-    } else if (has_name(bide_peer_address, &descriptor, name, sizeof name)) {
-        snprintf(text, size, " on descriptor %d, peer %s", descriptor.fd, name);
-    } else if (has_name(bide_local_address, &descriptor, name, sizeof name)) {
-        snprintf(text, size, " on descriptor %d, at %s", descriptor.fd, name);
-    } else {
-        char link[32];
-        snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor.fd);
-        ssize_t length = readlink(link, name, sizeof name - 1);
-        name[length > 0 ? length : 0] = '\0';
-        snprintf(text, size, length > 0 ? " on descriptor %d, %s" : " on descriptor %d",
-                 descriptor.fd, name);
-    }
+    described->descriptor = descriptor.fd;
+    described->is_in_memory = false;
+    described->relation = "";
+    described->other[0] = '\0';
+    if (io.table == &io_memory_table)
+        io_memory_describe(operation.io, descriptor.fd, described);
+    else if (table.calls == NULL && /* otherwise its numbers mean something there alone */
+             !has_name(bide_peer_address, &descriptor, "peer", described) &&
+             !has_name(bide_local_address, &descriptor, "at", described))
+        name_file(descriptor.fd, described);
 }
 
 void io_describe_operations(void)

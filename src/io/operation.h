@@ -91,9 +91,10 @@ BIDE_INLINE bool io_opens(const bide_io_operation *operation)
     }
 }
 
-/* The table of the io in memory (memory/), and what a dump says of a descriptor of it: " on ..." */
+/* The table of the io in memory (memory/), and what a dump says of a descriptor of it. */
 extern const bide_io_table io_memory_table;
-void io_memory_describe(const bide_io *io, int fd, char *text, size_t size);
+struct bide_described_;
+void io_memory_describe(const bide_io *io, int fd, struct bide_described_ *described);
 
 /* Has dumps show of operations what they are on (describe.c). */
 void io_describe_operations(void);

@@ -161,19 +161,20 @@ static size_t each_root(bide_test_loop *loop,
                         void (*visit)(bide_test_loop *loop, const bide_root *root))
 {
     enum { AT_ONCE = 16 };
-    const bide_root *roots[AT_ONCE];
+    const bide_root_links_ *links[AT_ONCE];
     size_t all = 0;
     bide_roots_look_();
     for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++) {
         size_t count;
         bide_roots_enter_(&bide_roots_[i]);
-        while ((count = bide_roots_next_(&bide_roots_[i], roots, AT_ONCE)) != 0) {
+        while ((count = bide_roots_next_(&bide_roots_[i], links, AT_ONCE)) != 0) {
             for (size_t j = 0; j < count; j++) {
-                if (!is_of(loop, roots[j]))
+                const bide_root *root = bide_container_of(links[j], bide_root, links);
+                if (!is_of(loop, root))
                     continue;
                 all++;
                 if (visit != NULL)
-                    visit(loop, roots[j]);
+                    visit(loop, root);
             }
         }
         bide_roots_leave_(&bide_roots_[i]);

@@ -38,13 +38,13 @@ static void go(void *p)
 static void look(void *p)
 {
     state *s = p;
-    const bide_root *root;
+    const bide_root_links_ *links;
     unsigned met = 0;
     unsigned others = 0;
     bide_roots_enter_(&bide_roots_[0]);
-    while (bide_roots_next_(&bide_roots_[0], &root, 1) == 1) {
-        met += root == &s->standing;
-        others += root != &s->standing;
+    while (bide_roots_next_(&bide_roots_[0], &links, 1) == 1) {
+        met += links == &s->standing.links;
+        others += links != &s->standing.links;
     }
     bide_roots_leave_(&bide_roots_[0]);
     bide_check_assert(met == 1);

@@ -8,6 +8,7 @@
 #include "bide/create.h"
 #include "bide/dump.h"
 #include "bide/run_loop.h"
+#include "bide/scope.h"
 #include "bide/spawn.h"
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
@@ -164,6 +165,66 @@ bide_coroutine(owning_body)
     self->child->event = self->event;
     bide_await(bide_owned(self->child, &inner_body));
     bide_end();
+}
+
+struct scoped {
+    bide_task task;
+    bide_event *event;
+    bide_event *childrens;
+    bool destroys;
+    bide_scope scope;
+    bide_branch branches[2];
+    struct outer children[2];
+    bide_event_waiter wait;
+};
+
+bide_coroutine(scoped_body)
+{
+    bide_begin(scoped_body, struct scoped * self);
+    bide_scope_init(&self->scope, bide_this_frame());
+    for (int i = 0; i < 2; i++) {
+        self->children[i].inner.event = self->childrens;
+        bide_scope_spawn(&self->scope, &self->branches[i],
+                         bide_task_init(&self->children[i].task, &outer_body));
+    }
+    bide_await(bide_event_wait(&self->wait, self->event));
+    if (!self->destroys)
+        bide_await(bide_scope_join(&self->scope));
+    bide_finally();
+    bide_scope_destroy(&self->scope);
+    bide_end();
+}
+
+/* Also before the scope is joined; and what is destroyed is shown no more. */
+static void what_runs_in_a_scope_is_shown_as_tasks(void **state)
+{
+    (void)state;
+    for (int destroys = 0; destroys < 2; destroys++) {
+        bide_event event, childrens;
+        bide_spawned spawned;
+        char expected[300];
+        bide_event_init(&event, false);
+        bide_event_init(&childrens, false);
+        struct scoped self = {
+            .event = &event, .childrens = &childrens, .destroys = destroys != 0};
+        bide_spawn(&spawned, &bide_default_context, bide_task_init(&self.task, &scoped_body));
+        char *text = dump();
+        for (int i = 0; i < 2; i++) {
+            snprintf(expected, sizeof expected,
+                     "task %p outer_body: waiting for bide_event_wait\n  #0 inner_body at ",
+                     (void *)&self.branches[i]);
+            assert_contains(text, expected);
+        }
+        assert_contains(text, " scoped_body: waiting for bide_event_wait\n");
+        assert_contains(text, "\n3 tasks\n");
+        free(text);
+        if (destroys == 0)
+            bide_event_set(&childrens);
+        bide_event_set(&event);
+        text = dump();
+        assert_string_equal(text, "0 tasks\n");
+        free(text);
+    }
 }
 
 static void owned_frames_are_shown(void **state)
@@ -500,6 +561,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_task_that_has_not_started_is_shown_so),
         cmocka_unit_test(an_operation_that_is_awaited_by_itself_is_shown_by_its_name),
         cmocka_unit_test(a_coroutine_that_dumps_is_running),
+        cmocka_unit_test(what_runs_in_a_scope_is_shown_as_tasks),
         cmocka_unit_test(owned_frames_are_shown),
         cmocka_unit_test(of_a_deep_chain_the_innermost_are_shown),
         cmocka_unit_test(every_one_of_many_tasks_is_shown_once),

@@ -27,6 +27,7 @@
 #ifndef BIDE_EXTEND_BRANCH_H
 #define BIDE_EXTEND_BRANCH_H
 
+#include "bide/extend/root.h"
 #include "bide/stop.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -54,6 +55,7 @@ typedef struct bide_branch bide_branch;
 /* The caller's memory until the branch has ended. */
 struct bide_branch {
     bide_frame frame;
+    bide_root_links_ links; /* of a scope's: among the live ones (bide_dump) */
     bide_awaiter *awaited;
     int status; /* what `awaited` ended with: 0 or a negative errno */
     bide_branch_group *group;

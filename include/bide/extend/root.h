@@ -21,7 +21,7 @@ BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_root bide_root;
 
-/* Its neighbours among the live roots (bide_dump). Of the library. */
+/* Neighbours among the live roots, or branches of scopes (bide_dump). Of the library. */
 typedef struct bide_root_links_ {
     struct bide_root_links_ *next;
     struct bide_root_links_ **place; /* what leads here */

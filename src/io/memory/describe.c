@@ -5,17 +5,21 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "../../coroutine/observe.h"
 #include "../../inspect/peek.h"
 
 #include <stdio.h>
 
 /* An address at `from`, printed; false: there is none. */
-static bool read_address(const bide_address *from, char *text, size_t size)
+static bool read_address(const bide_address *from, const char *relation,
+                         bide_described_ *described)
 {
     bide_address address;
-    if (!bide_peek_(from, &address, sizeof address) || address.length > sizeof address.any)
+    if (!bide_peek_(from, &address, sizeof address) || address.length > sizeof address.any ||
+        bide_address_print(&address, described->other, sizeof described->other) == 0)
         return false;
-    return bide_address_print(&address, text, size) != 0;
+    described->relation = relation;
+    return true;
 }
 
 static bool is_there(const void *address)
@@ -24,29 +28,25 @@ static bool is_there(const void *address)
     return bide_peek_(address, &found, sizeof found) && found != NULL;
 }
 
-void io_memory_describe(const bide_io *io, int fd, char *text, size_t size)
+void io_memory_describe(const bide_io *io, int fd, bide_described_ *described)
 {
     const memory_world *world = (const memory_world *)bide_container_of(io, memory_world, io);
     memory_slot *slots;
     memory_slot slot;
     const memory_kind *kind;
-    char name[BIDE_ADDRESS_TEXT + 16];
-    int used = snprintf(text, size, " on descriptor %d in memory", fd - MEMORY_FIRST);
-    if (used < 0 || (size_t)used >= size || fd < MEMORY_FIRST ||
-        !bide_peek_(&world->slots, &slots, sizeof slots) ||
+    described->descriptor = fd - MEMORY_FIRST;
+    described->is_in_memory = true;
+    if (fd < MEMORY_FIRST || !bide_peek_(&world->slots, &slots, sizeof slots) ||
         !bide_peek_(slots + (fd - MEMORY_FIRST), &slot, sizeof slot) || slot.node == NULL ||
         !bide_peek_(&slot.node->kind, &kind, sizeof kind))
         return;
     const memory_stream *stream = memory_stream_of(slot.node);
-    if (kind == &memory_stream_kind && is_there(&stream->link) &&
-        read_address(&stream->peer, name, sizeof name))
-        snprintf(text + used, size - (size_t)used, ", peer %s", name);
-    else if (kind == &memory_listener_kind &&
-             read_address(memory_listener_address(slot.node), name, sizeof name))
-        snprintf(text + used, size - (size_t)used, ", at %s", name);
-    else if (kind == &memory_datagram_kind &&
-             read_address(memory_datagram_address(slot.node), name, sizeof name))
-        snprintf(text + used, size - (size_t)used, ", at %s", name);
+    if (kind == &memory_stream_kind && is_there(&stream->link))
+        read_address(&stream->peer, "peer", described);
+    else if (kind == &memory_listener_kind)
+        read_address(memory_listener_address(slot.node), "at", described);
+    else if (kind == &memory_datagram_kind)
+        read_address(memory_datagram_address(slot.node), "at", described);
     else if (kind == &memory_file_kind || kind == &memory_pipe_kind)
-        snprintf(text + used, size - (size_t)used, ", %s", kind->name);
+        snprintf(described->other, sizeof described->other, "%s", kind->name);
 }

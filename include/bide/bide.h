@@ -62,6 +62,7 @@
 #include "bide/dump.h"
 #include "bide/splice.h"
 #include "bide/memory_io.h" /* sockets and files of a test */
+#include "bide/monitor.h"   /* for bide-top, and other programs of the owner */
 #include "bide/terminal.h"
 #include "bide/test_loop.h"
 #include "bide/trace.h"      /* what ran when, as a file that Perfetto opens */

@@ -201,6 +201,15 @@ static void on_turn(const bide_frame *frame)
     leave_it(thread);
 }
 
+static void note_longest(observed_thread *thread, const observed_turn *turn)
+{
+    uint64_t time = bide_platform.now() - turn->began;
+    if (time > thread->longest_time) {
+        thread->longest_time = time;
+        thread->longest = *turn;
+    }
+}
+
 static void on_turn_ends(void)
 {
     unsigned wanted;
@@ -213,6 +222,8 @@ static void on_turn_ends(void)
             trace_turn_ends(thread, turn);
         if ((wanted & OBSERVE_TURNS) != 0 && thread->depth == 0)
             watch_turn_ends(thread, turn);
+        if ((wanted & OBSERVE_LONGEST) != 0 && thread->depth == 0)
+            note_longest(thread, turn);
     }
     leave_it(thread);
 }

@@ -35,10 +35,12 @@ struct observed_thread {
     observed_turn turns[OBSERVED_DEPTH]; /* of those, the outer ones */
     trace_block *block;                  /* being filled; NULL: none */
     uint32_t marks;                      /* that were added to blocks */
+    observed_turn longest;               /* of those that have ended since somebody asked */
+    uint64_t longest_time;               /* nanoseconds; 0: none has */
 };
 
 /* What wants to know. */
-enum { OBSERVE_TRACE = 1, OBSERVE_TURNS = 2 };
+enum { OBSERVE_TRACE = 1, OBSERVE_TURNS = 2, OBSERVE_LONGEST = 4 };
 
 /*
  * Begins and ends to want it. They are called one at a time, under `observer_lock`. When the end has

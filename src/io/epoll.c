@@ -313,7 +313,9 @@ static void sleep_for_events(bide_run_loop *run)
     loop->counts.looks++;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     epoll->next = 0;
+    loop->is_asleep = true;
     epoll->count = wait_for_events(epoll, run->deadline);
+    loop->is_asleep = false;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);
 }
@@ -321,13 +323,7 @@ static void sleep_for_events(bide_run_loop *run)
 static void enter(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
-    if (!loop->has_run) {
-        loop->has_run = true;
-        loop->thread = pthread_self();
-    } else if (!pthread_equal(loop->thread, pthread_self())) {
-        bide_platform.misuse("a loop is run on another thread than before", "bide_loop_run",
-                             __FILE__, __LINE__);
-    }
+    loop_begin_on_thread(loop);
 }
 
 /* The descriptor of one that waits for a buffer, for data that were told of; or NULL: 5 */

@@ -61,6 +61,7 @@ static bide_run_loop *run_of(bide_pool_driver *driver, unsigned worker)
 static void enter(bide_pool_driver *driver, unsigned worker)
 {
     bide_run_loop_enter_(run_of(driver, worker));
+    pool_of(driver)->loops[worker].loop->is_run = true;
 }
 
 static void leave(bide_pool_driver *driver, unsigned worker)
@@ -69,6 +70,7 @@ static void leave(bide_pool_driver *driver, unsigned worker)
     while (bide_run_loop_run_posted_(run)) {
     }
     bide_run_loop_leave_(run);
+    pool_of(driver)->loops[worker].loop->is_run = false;
 }
 
 static void look(bide_pool_driver *driver, unsigned worker)

@@ -8,15 +8,21 @@
  *    order, and no lock.
  * 3. A child of fork is of another generation. It does not run there, and no operation is begun,
  *    since bide_io_suspend refuses it; and destroying the loop closes descriptors, and tells the kernel nothing.
+ * 4. The monitor reads a loop while it runs. It holds the live ones (live.h), so the loop stays, and
+ *    the kernel reads for it (inspect/peek.h). What is there for it alone is plain: it is written
+ *    before a system call, or after it, and a reader that finds it a moment old is not misled.
  */
 #define _GNU_SOURCE
 #include "loop.h"
 
+#include "../inspect/peek.h"
 #include "../system/fork.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { FILE_THREADS = 4, ENTRIES = 1024 };
 
@@ -199,12 +205,14 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
         free(loop);
         return error;
     }
+    bide_live_add_(&loop->live, BIDE_LIVE_LOOP_);
     *created = loop;
     return 0;
 }
 
 void bide_loop_destroy(bide_loop *loop)
 {
+    bide_live_remove_(&loop->live);
     bool is_own = loop->io.generation == bide_generation_;
     bide_io_end(&loop->io);
     if (loop->uring != NULL)
@@ -226,17 +234,35 @@ bide_context *bide_loop_context(bide_loop *loop)
     return &loop->run.context;
 }
 
+void loop_begin_on_thread(bide_loop *loop)
+{
+    if (!loop->has_run) {
+        loop->has_run = true;
+        loop->thread = pthread_self();
+        loop->thread_number = (int)syscall(SYS_gettid);
+    } else if (!pthread_equal(loop->thread, pthread_self())) {
+        bide_platform.misuse("a loop is run on another thread than before", "bide_loop_run",
+                             __FILE__, __LINE__);
+    }
+}
+
 int bide_loop_wait(bide_loop *loop, bide_awaiter *awaiter)
 {
     if (loop->io.generation != bide_generation_)
         return -ENOTSUP;
-    return bide_run_loop_wait(&loop->run, awaiter);
+    loop->is_run = true;
+    int status = bide_run_loop_wait(&loop->run, awaiter);
+    loop->is_run = false;
+    return status;
 }
 
 void bide_loop_run(bide_loop *loop)
 {
-    if (loop->io.generation == bide_generation_)
-        bide_run_loop_run(&loop->run);
+    if (loop->io.generation != bide_generation_)
+        return;
+    loop->is_run = true;
+    bide_run_loop_run(&loop->run);
+    loop->is_run = false;
 }
 
 void bide_loop_stop(bide_loop *loop)
@@ -256,4 +282,39 @@ void bide_loop_count(const bide_loop *loop, bide_loop_counts *counts)
     counts->longest_turn = loop->run.longest;
     counts->begun = loop->io.begun;
     counts->in_flight = loop->io.in_flight;
+}
+
+/* ---- Seen from outside: 4 ---- */
+
+/* The name may be anybody's memory: as much of it as is printable. */
+static void see_name(const char *address, char *name, size_t size)
+{
+    size_t length = 0;
+    name[0] = '\0';
+    if (address == NULL)
+        return;
+    while (length + 1 < size && bide_peek_(address + length, name + length, 1) &&
+           (unsigned char)name[length] >= ' ' && name[length] != 0x7f)
+        length++;
+    name[length] = '\0';
+}
+
+bool loop_see(const bide_live_ *live, loop_seen *seen)
+{
+    const bide_loop *loop = bide_container_of(live, bide_loop, live);
+    const char *name;
+    seen->number = live->number;
+    seen->back_end = loop->back_end.name; /* constant, as the number is */
+    bool was_read = bide_peek_(&loop->thread_number, &seen->thread, sizeof seen->thread) &&
+                    bide_peek_(&loop->is_run, &seen->is_run, 1) &&
+                    bide_peek_(&loop->is_asleep, &seen->is_asleep, 1) &&
+                    bide_peek_(&loop->counts, &seen->counts, sizeof seen->counts) &&
+                    bide_peek_(&loop->run.runs, &seen->counts.runs, sizeof(uint64_t)) &&
+                    bide_peek_(&loop->run.longest, &seen->counts.longest_turn, sizeof(uint64_t)) &&
+                    bide_peek_(&loop->io.begun, &seen->counts.begun, sizeof(uint64_t)) &&
+                    bide_peek_(&loop->io.in_flight, &seen->counts.in_flight, sizeof(uint64_t)) &&
+                    bide_peek_(&loop->run.context.name, &name, sizeof name);
+    if (was_read)
+        see_name(name, seen->name, sizeof seen->name);
+    return was_read;
 }

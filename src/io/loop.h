@@ -6,6 +6,7 @@
 
 #include "bide/loop.h"
 
+#include "../schedule/live.h"
 #include "../schedule/run_loop_events.h"
 
 #include <pthread.h>
@@ -23,6 +24,13 @@ struct bide_loop {
     bide_loop_counts counts;
     bool has_run;
     pthread_t thread; /* that it runs on */
+
+    /* for the monitor, which has the kernel read them */
+    bide_live_ live;
+    int thread_number;
+    bool is_run;    /* its thread is in it */
+    bool is_asleep; /* in the kernel */
+
     bide_blocking *files;
     bool owns_files;
     struct loop_epoll *epoll; /* one of these two */
@@ -33,6 +41,9 @@ BIDE_INLINE bide_loop *loop_of(bide_io *io)
 {
     return bide_container_of(io, bide_loop, io);
 }
+
+/* Its thread begins to run it: the first one, or the same again; otherwise that is told as misuse. */
+void loop_begin_on_thread(bide_loop *loop);
 
 /* Makes the back end; 0 or a negative errno. */
 int loop_epoll_create(bide_loop *loop);
@@ -52,5 +63,19 @@ void loop_forget_offloaded(bide_loop *loop, bide_io_operation *operation);
 
 /* Does the operation at once, if it never waits. True: it did. */
 bool loop_do_at_once(bide_io_operation *operation);
+
+/* A loop, as it is seen while it runs. */
+typedef struct loop_seen {
+    uint32_t number;
+    int thread;    /* 0: none yet */
+    char name[64]; /* of its context; or empty */
+    const char *back_end;
+    bool is_run;
+    bool is_asleep;
+    bide_loop_counts counts;
+} loop_seen;
+
+/* On any thread, which holds the live ones (live.h) and may peek. False: it cannot be read. */
+bool loop_see(const bide_live_ *live, loop_seen *seen);
 
 #endif

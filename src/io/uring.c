@@ -827,7 +827,9 @@ static void sleep_for_completions(bide_run_loop *run)
     arm(loop);
     loop->counts.sleeps++;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
+    loop->is_asleep = true;
     wait_for_one(loop->uring, run->deadline);
+    loop->is_asleep = false;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);
 }
@@ -841,15 +843,11 @@ static void enter(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     if (!loop->has_run) {
-        loop->has_run = true;
-        loop->thread = pthread_self();
         /* (Debian 12's library lacks its function for it) */
         syscall(SYS_io_uring_register, loop->uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
                 NULL, 0);
-    } else if (!pthread_equal(loop->thread, pthread_self())) {
-        bide_platform.misuse("a loop is run on another thread than before", "bide_loop_run",
-                             __FILE__, __LINE__);
     }
+    loop_begin_on_thread(loop);
 }
 
 /* ---- The table ---- */

@@ -7,12 +7,15 @@
 #include "left.h"
 #include "pool/fork_stacks.h"
 #include "pool/worker.h"
+#include "../coroutine/observe.h"
 #include "../system/processors.h"
 #include "../system/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* With other threads it would depend on what those do. */
 static bool runs_here_only(bide_scheduler *scheduler)
@@ -26,6 +29,9 @@ static void *begin_worker(void *argument)
     bide_thread_pool *pool = argument;
     unsigned index = bide_atomic_fetch_add(&pool->begun, 1, relaxed);
     bide_pool_worker *worker = &pool->workers[index];
+#if BIDE_OBSERVED
+    bide_atomic_store(&worker->thread, (int)syscall(SYS_gettid), relaxed);
+#endif
     if (pool->name[0] != '\0')
         bide_threads_name_this_(pool->name, index);
     if (pool->are_placed)
@@ -56,6 +62,7 @@ static void init_worker(bide_thread_pool *pool, unsigned index)
     bide_atomic_init(&worker->parked, 0);
     worker->pool = pool;
     worker->index = index;
+    bide_atomic_init(&worker->thread, 0);
     worker->until_look = BIDE_POOL_LOOK_TURNS_;
     worker->streak = 0;
     worker->is_searching = false;
@@ -188,6 +195,9 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
         bide_pool_free_(pool);
         return error;
     }
+#if BIDE_OBSERVED
+    bide_live_add_(&pool->live, BIDE_LIVE_POOL_);
+#endif
     *created = pool;
     return 0;
 }
@@ -212,6 +222,9 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
     if (bide_atomic_load(&pool->calls, relaxed) != 0)
         bide_platform.misuse("a thread pool is destroyed while a call runs in it", __func__,
                              __FILE__, __LINE__);
+#if BIDE_OBSERVED
+    bide_live_remove_(&pool->live);
+#endif
     bide_pool_end_(pool);
     bide_threads_join_(pool->threads, pool->count);
     bide_tell_what_is_left_(&pool->scheduler, &pool->timers,

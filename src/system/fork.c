@@ -14,6 +14,7 @@
 #include "../coroutine/observe.h"
 #include "../coroutine/open_scopes.h"
 #include "../coroutine/roots.h"
+#include "../schedule/live.h"
 
 #include <pthread.h>
 
@@ -37,6 +38,7 @@ void bide_allow_forks_(void)
 static void before(void)
 {
     lock_take(&delayed);
+    bide_live_before_fork_();
     bide_roots_before_fork_();
     bide_open_scopes_before_fork_();
     bide_inline_timers_before_fork_();
@@ -48,6 +50,7 @@ static void after(void)
     bide_inline_timers_after_fork_();
     bide_open_scopes_after_fork_();
     bide_roots_after_fork_();
+    bide_live_after_fork_();
     lock_free(&delayed);
 }
 
@@ -60,6 +63,7 @@ static void after_in_child(void)
     bide_inline_timers_in_child_();
     bide_open_scopes_in_child_(was_alone);
     bide_roots_in_child_(was_alone);
+    bide_live_in_child_();
     bide_descriptors_in_child_();
     bide_atomic_init(&delayed, LOCK_FREE);
 }

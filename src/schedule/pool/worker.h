@@ -17,6 +17,8 @@
 #include "run_queue.h"
 #include "slot.h"
 
+#include "../live.h"
+
 #include "bide/detail/join_deque.h"
 #include "bide/extend/fence.h"
 #include "bide/extend/timer.h"
@@ -83,6 +85,7 @@ struct bide_pool_worker {
     bide_thread_pool *pool; /* constant */
     unsigned index;         /* constant: the place in bide_thread_pool.workers */
     unsigned processor;     /* constant: where it stays, if workers are placed */
+    bide_atomic(int) thread; /* its number in the system, for the monitor; 0: not begun */
     unsigned until_look;    /* turns until it looks around */
     unsigned streak;        /* how often in a row the slot was taken */
     bool is_searching;      /* is it counted among those who search? */
@@ -122,6 +125,7 @@ struct bide_thread_pool {
     char name[16]; /* of the threads; empty: none */
     bool are_placed;
     bide_pool_driver *driver; /* or NULL */
+    bide_live_ live;
 
     bide_atomic(const bide_pool_extra *) extra; /* or NULL: none yet */
     bide_atomic(uint32_t) begun;                /* how many threads have an index */

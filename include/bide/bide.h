@@ -57,6 +57,7 @@
 #include "bide/signal.h"
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
+#include "bide/websocket.h" /* messages, as browsers send them */
 
 /* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"

@@ -154,6 +154,14 @@ long bide_writer_write_vectors(bide_writer *writer, const struct iovec *vectors,
 long bide_writer_flush(bide_writer *writer) BIDE_EDITOR_;
 long bide_writer_end(bide_writer *writer) BIDE_EDITOR_;
 long bide_copy(bide_reader *from, bide_writer *to, uint64_t most) BIDE_EDITOR_;
+int bide_websocket_receive(bide_websocket *websocket, void *data, size_t size) BIDE_EDITOR_;
+int bide_websocket_receive_piece(bide_websocket *websocket) BIDE_EDITOR_;
+int bide_websocket_send(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
+int bide_websocket_put(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
+int bide_websocket_send_fragment(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size, _Bool is_last) BIDE_EDITOR_;
+int bide_websocket_send_ping(bide_websocket *websocket, const void *data, size_t size) BIDE_EDITOR_;
+int bide_websocket_flush(bide_websocket *websocket) BIDE_EDITOR_;
+int bide_websocket_close(bide_websocket *websocket, int code, const char *reason) BIDE_EDITOR_;
 long bide_splice(bide_descriptor *from, bide_descriptor *to, size_t most) BIDE_EDITOR_;
 #undef BIDE_EDITOR_
 

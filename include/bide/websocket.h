@@ -1,0 +1,453 @@
+/*
+ * WebSockets (RFC 6455): messages both ways over any stream, as a server or as a client. Floor: io.
+ *
+ *     bide_websocket_init(&self->websocket, stream, &(bide_websocket_options){
+ *         .role = BIDE_WEBSOCKET_SERVER,
+ *         .in = self->in, .in_size = sizeof self->in,
+ *         .out = self->out, .out_size = sizeof self->out});
+ *     for (;;) {
+ *         bide_try_or_break(bide_websocket_receive(&self->receive, &self->websocket, self->text,
+ *                                                  sizeof self->text));
+ *         bide_try(bide_websocket_send(&self->send, &self->websocket, self->receive.kind,
+ *                                      self->text, self->receive.count));
+ *     }
+ *     ... self->websocket.end.code ...
+ *     bide_try(bide_websocket_close(&self->close, &self->websocket, BIDE_WEBSOCKET_NORMAL, ""));
+ *
+ * It begins where the handshake has ended: with a stream, and what the other side has sent already.
+ * The handshake is HTTP's; what a WebSocket has to say in it, and to check, are functions here that
+ * take the values of headers.
+ *
+ *     open --close queued--> closing --both closes--> ended, and that was clean
+ *       |                       +-----the stream ends----> ended with 1006
+ *       +--an error of the other side: a close with 1002, 1007 or 1009--> ended
+ *
+ * One coroutine receives; any number send, in turn, as they came. Of a message in fragments its
+ * sender has the turn from the first to the last; pings and closes go between frames. What the
+ * protocol wants to be answered is answered by the receiver while it waits, and by each sender in
+ * its turn: so the other side's pings are answered as long as somebody receives. That never waits
+ * for the other side to take it, while there is something to be received: two sides that send
+ * without end do not block each other.
+ *
+ * The receiver may also look after the other side: when nothing has come for `ping_interval` it
+ * sends a ping, and when nothing has come for `silence` the connection has ended. Only time in
+ * which it waits counts.
+ *
+ * How a receive ends, from the first that says so on:
+ *     0              it has what it was to have
+ *     -EPIPE         the other side has closed: end.code and end.reason say why
+ *     -ENODATA       the stream has ended without a close
+ *     -EPROTO        the other side has broken the protocol, and was told by 1002
+ *     -EILSEQ        what was to be text is not UTF-8; 1007
+ *     -EMSGSIZE      the message is larger than it may be, or in more pieces; 1009
+ *     -EHOSTDOWN     it was silent for too long
+ *     another        the stream's own
+ * -ECANCELED and -ETIMEDOUT end only the wait.
+ *
+ * A websocket, its two buffers and its operations are the caller's memory. Nothing allocates. It is
+ * for one thread at a time: a loop's, or a strand's on a pool. The stream stays the caller's, who
+ * closes it at the end; a server does so first.
+ *
+ * Why it is right: src/io/websocket/receive.c, and src/io/websocket/send.c.
+ */
+#ifndef BIDE_WEBSOCKET_H
+#define BIDE_WEBSOCKET_H
+
+#include "bide/deadline.h"
+#include "bide/event.h"
+#include "bide/mutex.h"
+#include "bide/stream.h"
+#include "bide/task.h"
+#include "bide/when.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* ---- The handshake ---- */
+
+/* The value of a header, of the caller's memory; data is NULL if there is no such header. */
+typedef struct bide_websocket_value {
+    const char *data;
+    size_t size;
+} bide_websocket_value;
+
+enum { BIDE_WEBSOCKET_KEY = 24, BIDE_WEBSOCKET_ACCEPT = 28 };
+
+/* The headers of a request or its answer that are about it. */
+typedef struct bide_websocket_headers {
+    bide_websocket_value upgrade;    /* Upgrade */
+    bide_websocket_value connection; /* Connection */
+    bide_websocket_value version;    /* Sec-WebSocket-Version; of a request */
+    bide_websocket_value key;        /* Sec-WebSocket-Key; of a request */
+    bide_websocket_value accept;     /* Sec-WebSocket-Accept; of an answer */
+    bide_websocket_value protocol;   /* Sec-WebSocket-Protocol */
+    bide_websocket_value extensions; /* Sec-WebSocket-Extensions */
+} bide_websocket_headers;
+
+/*
+ * For servers: is this a request for a WebSocket, as version 13 has it? If so, `accept` gets the
+ * value of Sec-WebSocket-Accept, with a zero behind it. The method, which is to be GET, and the
+ * version of HTTP, 1.1 or later, are the caller's to check; so is the Origin of a page that others
+ * may not open one from.
+ * Threads: any. Errors: -EINVAL (it is none; the answer is 400), -EPROTONOSUPPORT (of another
+ * version; the answer is 426 with "Sec-WebSocket-Version: 13"). Progress: wait-free.
+ */
+int bide_websocket_check_request(const bide_websocket_headers *headers,
+                                 char accept[BIDE_WEBSOCKET_ACCEPT + 1]);
+
+/*
+ * For clients: a new value of Sec-WebSocket-Key, with a zero behind it.
+ * Threads: any. Errors: those of getrandom(2). Progress: that of getrandom.
+ */
+int bide_websocket_make_key(char key[BIDE_WEBSOCKET_KEY + 1]);
+
+/*
+ * For clients: does the answer with this status accept the request with this key? `protocols` are
+ * the subprotocols that were asked for, with commas between, or NULL.
+ * Threads: any. Errors: -ECONNREFUSED (the status is not 101), -EPROTO (it is 101, but no right
+ * answer). Progress: wait-free.
+ */
+int bide_websocket_check_answer(int status, const bide_websocket_headers *headers,
+                                const char key[BIDE_WEBSOCKET_KEY + 1], const char *protocols);
+
+/*
+ * Is the token in a header's list of tokens, whatever its case?
+ * Threads: any. Progress: wait-free.
+ */
+bool bide_websocket_has_token(bide_websocket_value list, const char *token);
+
+/*
+ * For servers: the first of `ours`, subprotocols with commas between, that the other side offers,
+ * by its exact name; its data is NULL if there is none. It points into `ours`.
+ * Threads: any. Progress: wait-free.
+ */
+bide_websocket_value bide_websocket_choose_protocol(bide_websocket_value offered, const char *ours);
+
+/* ---- A websocket ---- */
+
+typedef enum bide_websocket_role {
+    BIDE_WEBSOCKET_SERVER, /* what it receives is masked */
+    BIDE_WEBSOCKET_CLIENT  /* what it sends is */
+} bide_websocket_role;
+
+typedef enum bide_websocket_kind {
+    BIDE_WEBSOCKET_CONTINUATION, /* of a message that is sent in fragments: all but the first */
+    BIDE_WEBSOCKET_TEXT,
+    BIDE_WEBSOCKET_BINARY
+} bide_websocket_kind;
+
+/* Why a websocket is closed. Programs have 4000 to 4999 for themselves. */
+typedef enum bide_websocket_code {
+    BIDE_WEBSOCKET_NORMAL = 1000,
+    BIDE_WEBSOCKET_GOING_AWAY = 1001,
+    BIDE_WEBSOCKET_PROTOCOL_ERROR = 1002,
+    BIDE_WEBSOCKET_UNSUPPORTED = 1003,
+    BIDE_WEBSOCKET_NO_CODE = 1005,  /* is never sent: the close had none */
+    BIDE_WEBSOCKET_ABNORMAL = 1006, /* is never sent: there was no close */
+    BIDE_WEBSOCKET_NOT_UTF8 = 1007,
+    BIDE_WEBSOCKET_POLICY = 1008,
+    BIDE_WEBSOCKET_TOO_BIG = 1009,
+    BIDE_WEBSOCKET_NO_EXTENSION = 1010,
+    BIDE_WEBSOCKET_INTERNAL_ERROR = 1011,
+    BIDE_WEBSOCKET_RESTART = 1012,
+    BIDE_WEBSOCKET_TRY_LATER = 1013
+} bide_websocket_code;
+
+enum {
+    BIDE_WEBSOCKET_CONTROL = 125, /* bytes that a ping may have at most */
+    BIDE_WEBSOCKET_REASON = 123,  /* bytes that a close's reason may have at most */
+    BIDE_WEBSOCKET_LEAST_BUFFER = 288
+};
+
+/* What a websocket is to be. */
+typedef struct bide_websocket_options {
+    bide_websocket_role role;
+
+    /* The buffers, of BIDE_WEBSOCKET_LEAST_BUFFER bytes or more. */
+    void *in;
+    size_t in_size;
+    void *out;
+    size_t out_size;
+
+    /* What the other side has sent behind its handshake. It is copied, and may lie in `in`. */
+    const void *initial;
+    size_t initial_size;
+
+    /* Bounds on what is received. Of 0 the default. */
+    uint64_t most_message;   /* bytes; default 1 MiB */
+    uint64_t most_frame;     /* bytes; default as most_message */
+    uint64_t most_fragments; /* frames of a message; default 65,536 */
+
+    /* Nanoseconds; 0: none. The scheduler needs timers for them. */
+    uint64_t ping_interval;
+    uint64_t silence;
+
+    /* Nanoseconds: for how long the receiver tries to tell the other side what it did wrong. 0: 5 s */
+    uint64_t patience;
+
+    /* Fills memory with random bytes, for masks; 0 or a negative errno. NULL: getrandom(2). */
+    int (*random)(void *data, size_t size);
+} bide_websocket_options;
+
+/* How a websocket has ended. */
+typedef struct bide_websocket_end {
+    uint16_t code; /* that the other side has sent, or NO_CODE, or ABNORMAL; 0: it has not ended */
+    uint16_t sent; /* that this side has sent; 0: none */
+    bool is_clean; /* both sides have sent a close, in order */
+    uint8_t size;  /* of the other side's reason */
+    char reason[BIDE_WEBSOCKET_REASON + 1]; /* UTF-8, with a zero behind it */
+} bide_websocket_end;
+
+/* A frame that is to be sent when there is a turn. */
+typedef struct bide_websocket_control_ {
+    bool is_pending;
+    uint8_t size;
+    char data[BIDE_WEBSOCKET_CONTROL];
+} bide_websocket_control_;
+
+typedef struct bide_websocket_send_operation bide_websocket_send_operation;
+
+/* The caller's memory until nothing of it is under way. */
+typedef struct bide_websocket {
+    bide_websocket_end end; /* the user reads it */
+    uint64_t pings;         /* that were received */
+    uint64_t pongs;         /* likewise */
+
+    bide_websocket_options options;
+    bide_reader reader;
+    bide_writer writer;
+
+    /* the receiver's: the frame at hand */
+    uint64_t left; /* bytes of it that have not been taken */
+    uint8_t key[4];
+    uint8_t phase; /* of the key */
+    uint8_t opcode;
+    bool is_final;
+    bool is_in_frame;
+    /* and the message at hand */
+    uint8_t kind;
+    bool is_in_message;
+    bool is_whole;      /* it has come to its end, in the memory of one who was not told */
+    bool is_first;      /* nothing of it has been told of */
+    bool was_not_told;  /* the piece that is lent was lent to one who was destroyed */
+    bool is_lent_first; /* it is its message's first, or last */
+    bool is_lent_last;
+    size_t lent;    /* bytes at the reader's beginning: a piece */
+    size_t kept;    /* bytes in the memory of one whose wait was cut short */
+    uint64_t total; /* bytes, with those of frames whose header has come */
+    uint64_t fragments;
+    uint8_t text_left, text_low, text_high; /* utf8.h */
+    size_t wanted;                          /* bytes that are to be buffered before it can go on */
+    uint64_t silent_for;
+    uint64_t next_ping; /* when it was silent for so long */
+    int status;         /* with what it has ended; 0: not yet */
+    bool has_told;      /* it has tried to tell the other side */
+    bool is_receiving;
+    bide_event news; /* a receive has ended */
+
+    /* of those who send */
+    bide_mutex message_turn;
+    bide_mutex frame_turn; /* who has it uses the writer */
+    bide_websocket_control_ pong, close;
+    uint8_t keys[64]; /* random */
+    uint8_t unused_keys;
+    bool has_ping;                               /* is to be sent */
+    bide_websocket_send_operation *in_fragments; /* it is between two of a message */
+    bool must_flush;
+    bool is_closing; /* a close is queued, or was sent */
+    int send_status; /* with what sends end: a frame was cut off, or the stream has failed; or 0 */
+} bide_websocket;
+
+/*
+ * Makes a websocket of a stream behind its handshake. `options` is copied. The buffers are the
+ * websocket's until it is not used any more.
+ * Threads: before it is shared. Errors: -EINVAL (a buffer is missing or too small), -EMSGSIZE (what
+ * has come already does not fit into `in`). Progress: wait-free.
+ */
+int bide_websocket_init(bide_websocket *websocket, bide_stream stream,
+                        const bide_websocket_options *options);
+
+/* ---- Receiving ---- */
+
+/* Sends what is to be answered, in turn. */
+typedef struct bide_websocket_answering_ {
+    bide_task task;
+    bide_websocket *websocket;
+    bide_mutex_waiter turn;
+    bool has_turn;
+    bide_writer_operation write;
+} bide_websocket_answering_;
+
+/* One receive. The caller's memory until it has ended. */
+typedef struct bide_websocket_receive_operation {
+    bide_task task;
+    bide_websocket *websocket;
+    char *data;               /* the caller's memory, or the piece */
+    size_t count;             /* of bytes there */
+    size_t size;              /* that may be there */
+    bide_websocket_kind kind; /* of the message: text or binary */
+    bool is_first;            /* of a piece: nothing of the message stands before it */
+    bool is_last;             /* nothing follows */
+
+    bool is_piece;
+    bool has_begun;
+    bool is_timed;
+    bool is_direct; /* it reads into the caller's memory */
+    bool is_both;   /* it reads and answers */
+    bool waits;
+    int status;
+    size_t buffered; /* when it began to wait */
+    uint64_t began;
+    uint64_t due;
+    bide_reader_operation read;
+    bide_websocket_answering_ answering;
+    bide_when_of(2) both;
+    bide_with_deadline_operation limited;
+} bide_websocket_receive_operation;
+
+/*
+ * Receives a message of at most `size` bytes into `data`, in whole: `kind` and `count` say what it
+ * is. If the wait is cut short, or the coroutine destroyed, what has come of the message stays in
+ * `data`: the next receive is given the same memory and goes on behind it.
+ * Threads: the websocket's, one receive at a time. Errors: -EPIPE (closed), -ENODATA, -EPROTO,
+ * -EILSEQ, -EMSGSIZE, -EHOSTDOWN (see above), those of the stream. Suspends: if it is not buffered.
+ * Cancel-safe: yes, with the same memory. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_receive(bide_websocket_receive_operation *operation,
+                                     bide_websocket *websocket, void *data, size_t size);
+
+/*
+ * Receives what there is of a message, for those that are too large for anybody's memory. `data`
+ * and `count` say where it is, until the next receive: in the websocket's buffer, where the caller
+ * may also write. `is_first` and `is_last` say which piece of its message it is; only a last one
+ * can be empty. A piece of text may end within a character.
+ * Threads: the websocket's, one receive at a time. Errors: as bide_websocket_receive. Suspends: if
+ * nothing is buffered. Cancel-safe: yes. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_receive_piece(bide_websocket_receive_operation *operation,
+                                           bide_websocket *websocket);
+
+/* ---- Sending ---- */
+
+/* One send. The caller's memory until it has ended; of fragments, until all have. */
+struct bide_websocket_send_operation {
+    bide_task task;
+    bide_websocket *websocket;
+    const char *data;
+    size_t size;
+    size_t count; /* of bytes that were taken */
+
+    uint8_t opcode;
+    bool is_last;
+    bool is_control;
+    bool stays; /* in the buffer, until somebody flushes */
+    bool has_message_turn;
+    bool has_frame_turn;
+    uint8_t key[4];
+    bool is_writing; /* the frame, past the buffer */
+    int status;
+    size_t done; /* bytes of the frame that were taken, its header among them */
+    uint8_t header_size;
+    uint8_t header[14];
+    bide_mutex_waiter message_turn, frame_turn;
+    bide_writer_operation write;
+    struct iovec vectors[2];
+};
+
+/*
+ * Sends a message in whole, in one frame. `data` stays until it has ended. It is not looked at
+ * whether a text is UTF-8; the other side will. With 0 it was handed to the stream.
+ *
+ * Before it has its turn it can be cut short without having sent anything: `count` is 0. A message
+ * that fits into the buffer is taken in whole then, and goes out with whatever is sent next: `count`
+ * is `size`. If a larger one is cut off nothing can follow it, and sends end with -ECONNABORTED.
+ * Threads: the websocket's. Errors: -EPIPE (a close is under way, or the other side has gone),
+ * -ECONNABORTED (another was cut off), those of the stream. Suspends: if others send, or the other
+ * side is slow. Cancel-safe: no, see `count`. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_send(bide_websocket_send_operation *operation,
+                                  bide_websocket *websocket, bide_websocket_kind kind,
+                                  const void *data, size_t size);
+
+/*
+ * The same, but if it fits into the buffer it stays there, until the next send, flush, or answer.
+ * Threads: as bide_websocket_send. Errors: as bide_websocket_send. Suspends: if others send, or it
+ * does not fit and the other side is slow. Cancel-safe: as bide_websocket_send. Progress: that of
+ * the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_put(bide_websocket_send_operation *operation,
+                                 bide_websocket *websocket, bide_websocket_kind kind,
+                                 const void *data, size_t size);
+
+/*
+ * Sends a fragment of a message. `kind` is the message's for its first, and
+ * BIDE_WEBSOCKET_CONTINUATION for the others. `operation` is the same for all of them: it has the
+ * turn from the first to the last, and while it has, other messages wait. One that is given up
+ * between two fragments is ended by an empty last one, or by the end of the connection.
+ * Threads: as bide_websocket_send. Errors: as bide_websocket_send, -EINVAL (a continuation of
+ * nothing). Suspends: as bide_websocket_send. Cancel-safe: as bide_websocket_send. Progress: that
+ * of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_send_fragment(bide_websocket_send_operation *operation,
+                                           bide_websocket *websocket, bide_websocket_kind kind,
+                                           const void *data, size_t size, bool is_last);
+
+/*
+ * Sends a ping with at most BIDE_WEBSOCKET_CONTROL bytes. The answer is counted in `pongs` by the
+ * receiver.
+ * Threads: as bide_websocket_send. Errors: as bide_websocket_send, -EMSGSIZE (too many bytes).
+ * Suspends: as bide_websocket_send. Cancel-safe: as bide_websocket_send. Progress: that of the
+ * stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_send_ping(bide_websocket_send_operation *operation,
+                                       bide_websocket *websocket, const void *data, size_t size);
+
+/*
+ * Sends what is in the buffer.
+ * Threads: as bide_websocket_send. Errors: as bide_websocket_send. Suspends: as
+ * bide_websocket_send. Cancel-safe: yes, what was not sent stays. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_flush(bide_websocket_send_operation *operation,
+                                   bide_websocket *websocket);
+
+/* ---- Closing ---- */
+
+/* One close. The caller's memory until it has ended. */
+typedef struct bide_websocket_close_operation {
+    bide_task task;
+    bide_websocket *websocket;
+    int code;
+    const char *reason;
+    int status;
+    bide_websocket_answering_ answering;
+    bide_event_waiter wait;
+    bide_websocket_receive_operation receive;
+} bide_websocket_close_operation;
+
+/*
+ * Closes: sends a close with that code and reason, unless one was sent, and waits for the other
+ * side's. Messages that come until then go to the receiver, or are dropped if there is none. Sends
+ * that have not had their turn end with -EPIPE, as all later ones do. It waits for as long as the
+ * other side does not answer, so it wants a deadline. Afterwards the stream is to be closed.
+ *
+ * `code` is 1000, 1001, 1003, 1007 to 1014 or 3000 to 4999, or BIDE_WEBSOCKET_NO_CODE and then
+ * without a reason. `reason` is UTF-8 of at most BIDE_WEBSOCKET_REASON bytes; it stays until it has
+ * ended.
+ * Threads: the websocket's. Errors: -EINVAL (none of those codes, or the reason), those of
+ * bide_websocket_receive but -EPIPE, those of the stream. Suspends: if the other side has not
+ * closed. Cancel-safe: no, it stays in closing; again, it goes on waiting. Progress: that of the
+ * stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_websocket_close(bide_websocket_close_operation *operation,
+                                   bide_websocket *websocket, int code, const char *reason);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -43,6 +43,7 @@
 #include "bide/http_client.h"
 #include "bide/http_files.h"
 #include "bide/http_log.h"
+#include "bide/http_websocket.h"
 #include "bide/http_message.h"
 #include "bide/http_router.h"
 #include "bide/http_url.h"

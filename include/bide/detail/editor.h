@@ -130,15 +130,6 @@ long bide_unlink(const char *path, int flags) BIDE_EDITOR_;
 long bide_make_directory(const char *path, unsigned mode) BIDE_EDITOR_;
 long bide_poll(bide_descriptor *descriptor, uint32_t events) BIDE_EDITOR_;
 int bide_file_watch_next(bide_file_watcher *watcher) BIDE_EDITOR_;
-int bide_look_up(bide_names *names, const char *host, uint16_t port) BIDE_EDITOR_;
-int bide_connect_any(bide_descriptor *connection, const bide_address *addresses, unsigned count, uint64_t stagger) BIDE_EDITOR_;
-int bide_connect_by_name(bide_descriptor *connection, bide_names *names, const char *host, uint16_t port) BIDE_EDITOR_;
-int bide_send_descriptors(bide_descriptor *socket, const void *data, size_t size, const int *descriptors, unsigned count) BIDE_EDITOR_;
-int bide_receive_descriptors(bide_descriptor *socket, void *buffer, size_t size, int *descriptors, unsigned room) BIDE_EDITOR_;
-int bide_signal_wait(bide_signal *signal) BIDE_EDITOR_;
-int bide_process_wait(bide_process *process) BIDE_EDITOR_;
-int bide_process_communicate(bide_process *process, const void *input, size_t input_size, void *output, size_t output_size, void *error, size_t error_size) BIDE_EDITOR_;
-long bide_send_file(bide_descriptor *socket, bide_descriptor *file, int64_t offset, uint64_t most) BIDE_EDITOR_;
 int bide_stream_ended(int status) BIDE_EDITOR_;
 int bide_stream_read(bide_stream stream, void *data, size_t size) BIDE_EDITOR_;
 int bide_stream_write(bide_stream stream, const void *data, size_t size) BIDE_EDITOR_;
@@ -154,6 +145,13 @@ long bide_writer_write_vectors(bide_writer *writer, const struct iovec *vectors,
 long bide_writer_flush(bide_writer *writer) BIDE_EDITOR_;
 long bide_writer_end(bide_writer *writer) BIDE_EDITOR_;
 long bide_copy(bide_reader *from, bide_writer *to, uint64_t most) BIDE_EDITOR_;
+int bide_http_serve(bide_http_server *server, bide_stream stream, void *memory) BIDE_EDITOR_;
+int bide_http_read(void *data, size_t size) BIDE_EDITOR_;
+int bide_http_respond(const void *data, size_t size) BIDE_EDITOR_;
+int bide_http_write(const void *data, size_t size) BIDE_EDITOR_;
+int bide_http_upgrade(const char *protocol) BIDE_EDITOR_;
+int bide_http_client_write(const void *data, size_t size) BIDE_EDITOR_;
+int bide_http_client_read(void *data, size_t size) BIDE_EDITOR_;
 int bide_websocket_receive(bide_websocket *websocket, void *data, size_t size) BIDE_EDITOR_;
 int bide_websocket_receive_piece(bide_websocket *websocket) BIDE_EDITOR_;
 int bide_websocket_send(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
@@ -162,6 +160,17 @@ int bide_websocket_send_fragment(bide_websocket *websocket, bide_websocket_kind 
 int bide_websocket_send_ping(bide_websocket *websocket, const void *data, size_t size) BIDE_EDITOR_;
 int bide_websocket_flush(bide_websocket *websocket) BIDE_EDITOR_;
 int bide_websocket_close(bide_websocket *websocket, int code, const char *reason) BIDE_EDITOR_;
+int bide_http_accept_websocket(bide_http_exchange *exchange, bide_websocket *websocket, const bide_websocket_options *options, const char *protocols) BIDE_EDITOR_;
+int bide_http_open_websocket(bide_http_client *client, bide_websocket *websocket, const bide_websocket_options *options, const char *target, const char *host, const char *protocols) BIDE_EDITOR_;
+int bide_look_up(bide_names *names, const char *host, uint16_t port) BIDE_EDITOR_;
+int bide_connect_any(bide_descriptor *connection, const bide_address *addresses, unsigned count, uint64_t stagger) BIDE_EDITOR_;
+int bide_connect_by_name(bide_descriptor *connection, bide_names *names, const char *host, uint16_t port) BIDE_EDITOR_;
+int bide_send_descriptors(bide_descriptor *socket, const void *data, size_t size, const int *descriptors, unsigned count) BIDE_EDITOR_;
+int bide_receive_descriptors(bide_descriptor *socket, void *buffer, size_t size, int *descriptors, unsigned room) BIDE_EDITOR_;
+int bide_signal_wait(bide_signal *signal) BIDE_EDITOR_;
+int bide_process_wait(bide_process *process) BIDE_EDITOR_;
+int bide_process_communicate(bide_process *process, const void *input, size_t input_size, void *output, size_t output_size, void *error, size_t error_size) BIDE_EDITOR_;
+long bide_send_file(bide_descriptor *socket, bide_descriptor *file, int64_t offset, uint64_t most) BIDE_EDITOR_;
 long bide_splice(bide_descriptor *from, bide_descriptor *to, size_t most) BIDE_EDITOR_;
 #undef BIDE_EDITOR_
 

@@ -1,0 +1,190 @@
+/*
+ * Websockets in place of HTTP: a handler that echoes, and a client, on one loop. And requests that are for none, byte by
+ * byte as a client might send them.
+ */
+#include "runner.h"
+
+typedef struct session {
+    bide_http_exchange exchange;
+    bide_http_websocket_operation upgrade;
+    bide_websocket websocket;
+    bide_websocket_receive_operation receive;
+    bide_websocket_send_operation send;
+    char message[4096];
+} session;
+
+static struct {
+    int status; /* of the last upgrade */
+    bide_websocket_end end;
+} seen;
+
+bide_coroutine(session_body)
+{
+    bide_begin(session_body, session * self);
+    bide_await_status(seen.status,
+                      bide_http_accept_websocket(&self->upgrade, &self->exchange, &self->websocket,
+                                                 &(bide_websocket_options){.most_message = 4096},
+                                                 "echo, chat"));
+    if (seen.status != 0)
+        bide_return(0);
+    for (;;) {
+        bide_try_or_break(
+            bide_websocket_receive(&self->receive, &self->websocket, self->message, 4096));
+        bide_try(bide_websocket_send(&self->send, &self->websocket, self->receive.kind,
+                                     self->message, self->receive.count));
+    }
+    seen.end = self->websocket.end;
+    bide_end();
+}
+
+typedef struct fixture {
+    world *world;
+    bide_http_server http;
+    bide_address address;
+    bide_spawned running;
+    bide_descriptor client;
+} fixture;
+
+static void shut_down(void *fixture_)
+{
+    fixture *f = fixture_;
+    bide_close(&f->client);
+    bide_http_server_shut_down(&f->http, BIDE_FOREVER);
+}
+
+static void open_server(fixture *f, void **state)
+{
+    bide_io_operation operation;
+    bide_http_options options = {.handler = {&session_body, sizeof(session)}, .most = 4};
+    memset(f, 0, sizeof *f);
+    f->world = world_of(state);
+    bide_descriptor_init_closed(&f->client);
+    assert_int_equal(bide_http_server_init(&f->http, &options), 0);
+    assert_int_equal(bide_address_ip(&f->address, "127.0.0.1", 0), 0);
+    assert_int_equal(
+        world_wait(f->world, bide_listen(&operation, &f->http.server.listener, &f->address, 8)), 0);
+    assert_int_equal(bide_local_address(&f->http.server.listener, &f->address), 0);
+    bide_spawn(&f->running, f->world->context, bide_http_server_run(&f->http));
+    assert_int_equal(world_wait(f->world, bide_connect(&operation, &f->client, &f->address)), 0);
+}
+
+static void close_server(fixture *f)
+{
+    bide_event_waiter wait;
+    call_inside(f->world, shut_down, f);
+    assert_int_equal(world_wait(f->world, bide_event_wait(&wait, &f->running.ended)), 0);
+    assert_int_equal(f->running.root.status, 0);
+}
+
+/* Sends a request, and reads what comes until `until` is there. */
+static void ask(fixture *f, const char *request, size_t size, const char *until, char answer[2048])
+{
+    bide_io_operation operation;
+    size_t count = 0;
+    assert_int_equal(world_wait(f->world, bide_send(&operation, &f->client, request, size)), 0);
+    do {
+        assert_int_equal(
+            world_wait(f->world, bide_recv(&operation, &f->client, answer + count, 2047 - count)),
+            0);
+        assert_true(operation.count != 0);
+        count += operation.count;
+        answer[count] = '\0';
+    } while (memmem(answer, count, until, strlen(until)) == NULL);
+}
+
+static void a_client_opens_one_and_talks_over_it(void **state)
+{
+    fixture f;
+    char memory[BIDE_HTTP_CLIENT_MEMORY], message[4096];
+    bide_http_client client;
+    bide_websocket websocket;
+    bide_http_websocket_operation opening;
+    bide_websocket_send_operation send;
+    bide_websocket_receive_operation receive;
+    bide_websocket_close_operation closing;
+    bide_websocket_options options = {0};
+    open_server(&f, state);
+    assert_int_equal(bide_http_client_init(&client, bide_stream_of_socket(&f.client), memory,
+                                           sizeof memory, NULL),
+                     0);
+    assert_int_equal(
+        world_wait(f.world, bide_http_open_websocket(&opening, &client, &websocket, &options,
+                                                     "/chat", "localhost", "log, chat")),
+        0);
+    assert_true(bide_http_is(bide_http_client_field(&client, "Sec-WebSocket-Protocol"), "chat"));
+    for (size_t size = 0; size < 4096; size = size * 2 + 1) {
+        memset(message, 'x', size);
+        assert_int_equal(
+            world_wait(f.world,
+                       bide_websocket_send(&send, &websocket, BIDE_WEBSOCKET_TEXT, message, size)),
+            0);
+        memset(message, 0, sizeof message);
+        assert_int_equal(world_wait(f.world, bide_websocket_receive(&receive, &websocket, message,
+                                                                    sizeof message)),
+                         0);
+        assert_int_equal(receive.count, size);
+        assert_true(size == 0 || (message[0] == 'x' && message[size - 1] == 'x'));
+    }
+    assert_int_equal(world_wait(f.world, bide_websocket_close(&closing, &websocket, 1000, "done")),
+                     0);
+    close_server(&f);
+    assert_string_equal(seen.end.reason, "done");
+    assert_true(seen.end.is_clean);
+}
+
+#define REQUEST(version, more)                                                                \
+    "GET /chat HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: keep-alive, " \
+    "Upgrade\r\n"                                                                             \
+    "Sec-WebSocket-Version: " version "\r\n" more "\r\n"
+#define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+static void what_comes_right_behind_the_request_is_a_frame(void **state)
+{
+    static const char request[] = REQUEST("13", KEY) "\x81\x82\0\0\0\0hi\x88\x80\0\0\0\0";
+    fixture f;
+    char answer[2048];
+    open_server(&f, state);
+    ask(&f, request, sizeof request - 1, "\x81\x02hi\x88", answer);
+    assert_non_null(strstr(answer, "HTTP/1.1 101 "));
+    assert_non_null(strstr(answer, "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+    assert_null(strstr(answer, "Sec-WebSocket-Protocol"));
+    close_server(&f);
+    assert_int_equal(seen.end.code, BIDE_WEBSOCKET_NO_CODE);
+}
+
+static void a_request_for_none_is_answered(void **state)
+{
+    static const struct {
+        const char *request, *status;
+        int error;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 400 ", -EINVAL},
+        {REQUEST("8", KEY), "HTTP/1.1 426 ", -EPROTONOSUPPORT},
+        {REQUEST("13", "Sec-WebSocket-Key: short\r\n"), "HTTP/1.1 400 ", -EINVAL},
+        {REQUEST("13", ""), "HTTP/1.1 400 ", -EINVAL},
+        {"POST / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" KEY
+         "Sec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n",
+         "HTTP/1.1 400 ", -EINVAL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f;
+        char answer[2048];
+        open_server(&f, state);
+        ask(&f, cases[i].request, strlen(cases[i].request), "WebSocket.\n", answer);
+        assert_memory_equal(answer, cases[i].status, strlen(cases[i].status));
+        assert_int_equal(strstr(answer, "Sec-WebSocket-Version: 13") != NULL,
+                         cases[i].error == -EPROTONOSUPPORT);
+        close_server(&f);
+        assert_int_equal(seen.status, cases[i].error);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(a_client_opens_one_and_talks_over_it),
+        world_test(what_comes_right_behind_the_request_is_a_frame),
+        world_test(a_request_for_none_is_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

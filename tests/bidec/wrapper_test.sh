@@ -57,6 +57,9 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
         "$bidec" $cc -std=gnu11 -g -Wall $include twice.c plain.c -o program $libs >said 2>&1 || fail "$cc: source to program"
         [ -s said ] && fail "$cc: says something"
         [ "$(./program)" = 42 ] || fail "$cc: does not print 42"
+        printf '#include <bide/version.h>\nextern int other;\nint other = OTHER;\n' >other.c
+        "$bidec" $cc -std=gnu11 $include -DOTHER=1 twice.c other.c -o program $libs >said 2>&1 ||
+            fail "$cc: options of the preprocessor for a plain source beside another"
         rm -f twice.o twice.d
         "$bidec" $cc -std=gnu11 -MD $include -c twice.c >said 2>&1 || fail "$cc: -c without -o"
         grep -q 'twice.o:' twice.d && grep -q twice.h twice.d || fail "$cc: -MD names no header"

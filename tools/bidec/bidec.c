@@ -384,6 +384,8 @@ static int preprocess(const struct job *job, const char *source, const char *to)
     return run(&c);
 }
 
+static const char *temporary; /* the folder of what is made */
+
 /* Compiles, with each source replaced by what it was translated to. */
 static int compile(const struct job *job, const struct command *translated, const char *assembly)
 {
@@ -406,7 +408,10 @@ static int compile(const struct job *job, const struct command *translated, cons
             add(&c, word);
             add(&c, job->rest.words[++i]);
         } else if (is_source(word)) {
-            add(&c, translated->words[source++]);
+            /* one without async functions is preprocessed too: what that was told is not said again */
+            bool is_plain = translated->words[source] == job->sources.words[source];
+            add(&c, is_plain ? print("%s/%u.in.i", temporary, source) : translated->words[source]);
+            source++;
         } else {
             add(&c, word);
         }
@@ -429,7 +434,6 @@ static int compile(const struct job *job, const struct command *translated, cons
     return run(&c);
 }
 
-static const char *temporary;
 static struct command made; /* the files in it */
 
 static void remove_temporary(void)

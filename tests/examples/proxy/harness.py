@@ -1,0 +1,322 @@
+"""What the tests of the proxy share: the proxy itself, servers behind it, and clients.
+
+Nothing here sleeps to wait for something: what is waited for is a line of the proxy's, or bytes. PATIENCE bounds every
+wait, so that a failure ends.
+"""
+
+import hashlib
+import os
+import queue
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+
+PATIENCE = int(os.environ.get("PROXY_PATIENCE", "30"))
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, *what):
+    if not condition:
+        raise Failure(" ".join(str(part) for part in what) or "a check has failed")
+
+
+def equal(found, wanted, *what):
+    check(found == wanted, *what, f"{found!r} is not {wanted!r}")
+
+
+class Lines:
+    """The lines of a pipe, read by a thread."""
+
+    def __init__(self, pipe):
+        self.queue = queue.Queue()
+        self.seen = []
+        self.thread = threading.Thread(target=self.read, args=(pipe,), daemon=True)
+        self.thread.start()
+
+    def read(self, pipe):
+        for line in pipe:
+            self.queue.put(line.rstrip("\n"))
+        self.queue.put(None)
+
+    def next(self):
+        try:
+            line = self.queue.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise Failure(f"no line came; so far: {self.seen}") from None
+        if line is not None:
+            self.seen.append(line)
+        return line
+
+    def expect(self, pattern):
+        """The next line that has this; what comes before it is passed over."""
+        while True:
+            line = self.next()
+            if line is None:
+                raise Failure(f"no line has {pattern!r}: {self.seen}")
+            found = re.search(pattern, line)
+            if found:
+                return found
+
+    def rest(self):
+        lines = []
+        while (line := self.next()) is not None:
+            lines.append(line)
+        return lines
+
+
+class Proxy:
+    program = None
+
+    def __init__(self, configuration=None, options=(), prefix=(), environment=None, listeners=1):
+        self.path = None
+        arguments = list(options)
+        if configuration is not None:
+            handle, self.path = tempfile.mkstemp(prefix="proxy-test-")
+            os.close(handle)
+            self.configure(configuration)
+            arguments.append(self.path)
+        self.process = subprocess.Popen(
+            [*prefix, Proxy.program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
+        self.out = Lines(self.process.stdout)
+        self.err = Lines(self.process.stderr)
+        self.ports = [int(self.out.expect(r"^listening .* port (\d+)$").group(1)) for _ in range(listeners)]
+        self.port = self.ports[0]
+
+    def configure(self, configuration):
+        with open(self.path, "w", encoding="ascii") as file:
+            file.write(configuration)
+
+    def client(self, port=None):
+        client = socket.create_connection(("127.0.0.1", port or self.port), timeout=PATIENCE)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return client
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def figures(self):
+        self.signal(signal.SIGUSR1)
+        line = self.out.expect("^figures .*").group(0)
+        return dict(word.split("=", 1) for word in line.split()[1:])
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def idle(self):
+        """Waits until no connection is left; returns its descriptors."""
+        while self.figures()["live"] != "0":
+            pass
+        return self.descriptors()
+
+    def wait(self):
+        try:
+            return self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure("the proxy does not end") from None
+
+    def stop(self):
+        self.signal(signal.SIGTERM)
+        status = self.wait()
+        errors = self.err.rest()
+        equal(status, 0, "it ends with its status,", errors)
+        return self.out.rest(), errors
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if self.process.poll() is None and kind is None:
+                self.stop()
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            if kind is not None:
+                sys.stderr.write(f"out: {self.out.seen}\nerr: {self.err.rest()}\n")
+            if self.path:
+                os.unlink(self.path)
+
+
+class Server:
+    """A server behind the proxy: it listens, and hands its connections over one by one, or serves each in a thread."""
+
+    def __init__(self, serve=None, port=0, backlog=128):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(("127.0.0.1", port))
+        self.socket.listen(backlog)
+        self.socket.settimeout(PATIENCE)
+        self.port = self.socket.getsockname()[1]
+        self.name = f"127.0.0.1:{self.port}"
+        self.served = 0
+        self.error = None
+        if serve:
+            self.socket.settimeout(None)
+            self.thread = threading.Thread(target=self.run, args=(serve,), daemon=True)
+            self.thread.start()
+
+    def accept(self):
+        connection, _ = self.socket.accept()
+        connection.settimeout(PATIENCE)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def run(self, serve):
+        while True:
+            try:
+                connection = self.accept()
+            except OSError:
+                return
+            self.served += 1
+            threading.Thread(target=self.serve_one, args=(serve, connection), daemon=True).start()
+
+    def serve_one(self, serve, connection):
+        with connection:
+            try:
+                serve(connection)
+            except OSError as error:
+                self.error = error
+
+    def close(self):
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def read_all(connection):
+    data = bytearray()
+    while piece := connection.recv(65536):
+        data += piece
+    return bytes(data)
+
+
+def read_exactly(connection, size):
+    data = bytearray()
+    while len(data) < size:
+        piece = connection.recv(size - len(data))
+        if not piece:
+            raise Failure(f"the end after {len(data)} of {size} bytes: {bytes(data)!r}")
+        data += piece
+    return bytes(data)
+
+
+def is_reset(connection):
+    """Reads until the end: was it a reset?"""
+    try:
+        read_all(connection)
+    except (ConnectionResetError, BrokenPipeError):
+        return True
+    return False
+
+
+def reset(connection):
+    """Closes it so that the other end sees a reset."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def echo(connection):
+    while piece := connection.recv(65536):
+        connection.sendall(piece)
+
+
+def greeter(name):
+    """Serves connections by its name, and then the end."""
+
+    def serve(connection):
+        connection.sendall(name.encode())
+
+    return serve
+
+
+def send_random(connection, size, seed):
+    """Sends that many bytes, ends its output, and returns their checksum."""
+    block = hashlib.sha256(str(seed).encode()).digest() * 2048
+    digest = hashlib.sha256()
+    for begin in range(0, size, len(block)):
+        piece = begin.to_bytes(8, "big") + block[8:]
+        piece = piece[: size - begin]
+        digest.update(piece)
+        connection.sendall(piece)
+    connection.shutdown(socket.SHUT_WR)
+    return digest.hexdigest()
+
+
+def receive_digest(connection):
+    digest, size = hashlib.sha256(), 0
+    while piece := connection.recv(1 << 18):
+        digest.update(piece)
+        size += len(piece)
+    return size, digest.hexdigest()
+
+
+class Beside(threading.Thread):
+    """Calls something beside; `result` waits for what it returned, or raises what it raised."""
+
+    def __init__(self, function, *arguments):
+        super().__init__(daemon=True)
+        self.function, self.arguments = function, arguments
+        self.value = self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.value = self.function(*self.arguments)
+        except BaseException as error:  # to be raised where it is waited for
+            self.error = error
+
+    def result(self):
+        self.join(PATIENCE)
+        check(not self.is_alive(), "it does not end:", self.function)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def tests_of(names):
+    """The functions of a test's own that take nothing, in order."""
+    return [value for value in names.values() if getattr(value, "__module__", "") == "__main__" and hasattr(value, "__code__")
+            and value.__code__.co_argcount == 0 and value.__code__.co_kwonlyargcount == 0]
+
+
+def run(tests, arguments):
+    """Runs those whose name is among the arguments, or all; prints TAP."""
+    Proxy.program = arguments[0]
+    chosen = [test for test in tests if len(arguments) == 1 or test.__name__ in arguments[1:]]
+    print(f"1..{len(chosen)}", flush=True)
+    failed = 0
+    for number, test in enumerate(chosen, 1):
+        try:
+            skipped = test()
+            print(f"ok {number} {test.__name__}" + (f" # SKIP {skipped}" if skipped else ""), flush=True)
+        except BaseException:
+            failed += 1
+            traceback.print_exc()
+            print(f"not ok {number} {test.__name__}", flush=True)
+    sys.exit(1 if failed else 0)

@@ -1,5 +1,5 @@
 /*
- * The wheel of timers: levels of slots, each slot a tree (timer_tree.h).
+ * The wheel of timers: levels of slots, each slot a list of trees (timer_tree.h).
  *
  *     a time   ...0110 | 101100 | 000111 | 110101 | the finest bits, which choose no slot
  *                        digit 2  digit 1  digit 0
@@ -7,13 +7,18 @@
  *     level 0   times that differ from `base` in digit 0 at most: a slot for each digit 0
  *     level k   the highest digit in which they differ from `base` is k: a slot for each digit k
  *
- * A time before `base` counts as `base`. Times of one slot differ as they like below its digit, and
- * its tree has them in their exact order.
+ * A time before `base` counts as `base`. Times of one slot differ as they like below its digit.
+ * What is added to a slot is a tree of its own; they are melded into one, which has them in their
+ * exact order, when the slot's earliest is asked for and not known.
+ *
+ *     a slot --> 3 --link--> 9 --link--> 4 --link--> 5        the front is the earliest
+ *     a slot --> 9 --link--> 4 --link--> 5                    mixed: the front was removed
+ *     a slot --> 4 --child--> 5 --link--> 9                   melded, when it was the first slot
  *
  * 1. A slot comes before another of its level if its digit is less, and before all of higher
  *    levels: up to digit k - 1 those of level k agree with nothing, but in digit k they are greater
- *    than `base`, with which all lower levels agree there. So the earliest timer is the root of the
- *    lowest slot of the lowest level that has any. `first` is that root.
+ *    than `base`, with which all lower levels agree there. So the earliest timer is in the lowest
+ *    slot of the lowest level that has any. `first` is that timer.
  * 2. The base moves forward only, to a time T before which nothing is left. Those that are to be
  *    elsewhere then are in one slot: the one of T, at the level of T. Lower levels are empty by
  *    that, for what was there was before T. Slots of higher levels, and the others of this level,
@@ -24,8 +29,17 @@
  * 4. What is before `base` when it is inserted is in the slot of `base` at level 0, and first
  *    there, so the next look takes it. The base does not move while it is there, by 2.
  *
- * Trees that are only added to are flat, for the most part: most of their timers have no child and
- * are removed in constant time. Only those of level 0 lose their roots one by one.
+ * 5. The front of a slot is the earliest in it, unless the slot is mixed. A timer that is added goes
+ *    before a front that is later, and otherwise behind it; so that stays true. Who removes the
+ *    front makes the slot mixed. Only the first slot is looked into, when `first` was removed; it is
+ *    melded if it is mixed, which makes its root the front.
+ * 6. Each timer is melded as a tree of its own once a slot at most, so to meld costs what adding to
+ *    a heap would have cost.
+ *
+ * So what is added and removed while its slot's turn has not come is put into a list and taken out
+ * again, in constant time: it changes itself and its two neighbours, where it was and where it
+ * comes to be. Where it comes to be those are the front and the one added before it, which the
+ * processor has at hand. With a million timers nothing else counts.
  *
  * Source: Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987; with the pairing heap
  * in place of their lists, whose times are rounded.
@@ -70,20 +84,23 @@ static unsigned digit_of(uint64_t time, unsigned level)
     return (unsigned)(time >> (FINEST + level * DIGIT)) % SLOTS;
 }
 
-/* Puts a timer that has no children where it belongs. */
+/* Puts a timer that has no children where it belongs: 5. */
 static void add(bide_timers *timers, bide_timer *timer)
 {
     uint64_t time = timer->time > timers->base ? timer->time : timers->base;
     unsigned level = level_of(timers->base, time);
     unsigned digit = digit_of(time, level);
     uint64_t bit = UINT64_C(1) << digit;
-    bide_awaiter **slot = &timers->slots[level][digit];
-    if ((timers->slots_used[level] & bit) == 0) {
-        timers->slots_used[level] |= bit;
+    bide_awaiter **place = &timers->slots[level][digit];
+    if (BIDE_UNLIKELY((timers->slots_used[level] & bit) == 0)) {
         timers->levels |= UINT32_C(1) << level;
-        *slot = NULL;
-    }
-    tree_add(slot, timer);
+        timers->slots_used[level] |= bit;
+        timers->slots_mixed[level] &= ~bit;
+        *place = NULL;
+    } else if (BIDE_LIKELY(comes_before(timer_of(*place), timer)))
+        place = &(*place)->link;
+    put(&timer->awaiter.link, *place);
+    put(place, &timer->awaiter);
 }
 
 static void mark_empty(bide_timers *timers, unsigned level, unsigned digit)
@@ -93,12 +110,22 @@ static void mark_empty(bide_timers *timers, unsigned level, unsigned digit)
         timers->levels &= ~(UINT32_C(1) << level);
 }
 
-static bide_awaiter *find_first(const bide_timers *timers)
+/* The front of the first slot, which is melded if it is mixed: 1, 5. */
+static bide_awaiter *find_first(bide_timers *timers)
 {
     if (timers->levels == 0)
         return NULL;
     unsigned level = lowest_bit(timers->levels);
-    return timers->slots[level][lowest_bit(timers->slots_used[level])]; /* 1 */
+    unsigned digit = lowest_bit(timers->slots_used[level]);
+    uint64_t bit = UINT64_C(1) << digit;
+    bide_awaiter **slot = &timers->slots[level][digit];
+    if ((timers->slots_mixed[level] & bit) != 0) {
+        timers->slots_mixed[level] &= ~bit;
+        bide_timer *root = meld_all(*slot);
+        root->awaiter.link = NULL;
+        put(slot, &root->awaiter);
+    }
+    return *slot;
 }
 
 bool bide_timers_insert(bide_timers *timers, bide_timer *timer)
@@ -112,13 +139,21 @@ bool bide_timers_insert(bide_timers *timers, bide_timer *timer)
     return is_first;
 }
 
+static void front_removed(bide_timers *timers, unsigned level, unsigned digit)
+{
+    if (timers->slots[level][digit] == NULL)
+        mark_empty(timers, level, digit);
+    else
+        timers->slots_mixed[level] |= UINT64_C(1) << digit;
+}
+
 static void remove_set(bide_timers *timers, bide_timer *timer)
 {
     bide_awaiter **place = timer->place;
     tree_remove(timer);
     size_t slot = ((uintptr_t)place - (uintptr_t)timers->slots) / sizeof *place;
-    if (slot < sizeof timers->slots / sizeof *place && *place == NULL)
-        mark_empty(timers, (unsigned)slot / SLOTS, (unsigned)slot % SLOTS);
+    if (slot < sizeof timers->slots / sizeof *place)
+        front_removed(timers, (unsigned)slot / SLOTS, (unsigned)slot % SLOTS);
     if (timers->first == &timer->awaiter)
         timers->first = find_first(timers);
 }
@@ -132,7 +167,7 @@ bool bide_timers_remove(bide_timers *timers, bide_timer *timer)
 }
 
 /*
- * Adds each of a tree's anew. A timer that has children stays in front until all of those are, one
+ * Adds each of a slot's anew. A timer that has children stays in front until all of those are, one
  * by one, in front of it and then gone.
  */
 static void spread(bide_timers *timers, bide_awaiter *front)

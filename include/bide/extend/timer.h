@@ -19,8 +19,8 @@
  * functions. Both are exact: nothing is rounded, and equal times come in the order in which they
  * were inserted.
  *
- *     bide_timers       a wheel of heaps: some 4 KB. To insert or remove one takes as long beside a
- *                       million others as beside ten.
+ *     bide_timers       a wheel of lists of heaps: some 4 KB. To insert or remove one takes as long
+ *                       beside a million others as beside ten.
  *     bide_timer_heap   one heap: two words and a count, for firmware. The more timers, the longer
  *                       it takes to remove one.
  *
@@ -71,8 +71,11 @@ typedef struct bide_timers {
     uint64_t inserted;
     uint64_t base;   /* the latest time at which it was asked what is due */
     uint32_t levels; /* a bit for each level: is anything in it? */
-    uint64_t slots_used[BIDE_TIMERS_LEVELS_]; /* of each level, a bit for each slot */
-    bide_awaiter *slots[BIDE_TIMERS_LEVELS_][BIDE_TIMERS_SLOTS_]; /* heaps, where the bit is set */
+    /* Of each level, a bit for each slot: is anything in it, and may another than its front be the
+     * earliest of it? The second means nothing where the first is not set, nor does the slot. */
+    uint64_t slots_used[BIDE_TIMERS_LEVELS_];
+    uint64_t slots_mixed[BIDE_TIMERS_LEVELS_];
+    bide_awaiter *slots[BIDE_TIMERS_LEVELS_][BIDE_TIMERS_SLOTS_]; /* lists of heaps */
 } bide_timers;
 
 /*
@@ -106,7 +109,7 @@ bool bide_timers_insert(bide_timers *timers, bide_timer *timer);
 
 /*
  * Removes `timer`, which is set here or nowhere; false, and nothing is done, if nowhere. Amortised
- * time that is logarithmic in those of the same slot; constant for all but a few of them.
+ * time that is logarithmic in those of the same slot; constant while the slot's turn has not come.
  * Threads: one at a time. Progress: wait-free.
  */
 bool bide_timers_remove(bide_timers *timers, bide_timer *timer);

@@ -7,15 +7,11 @@
  *
  *     search    one child runs seed after seed; the one that fails leaves its draws
  *     again     a child runs those draws: it must fail alike, or the test is not deterministic
- *     simplify  a child a try: draws made 0, left out, or smaller; kept if it fails in the same way
+ *     simplify  a child a try, with simpler draws (test_loop_simplify.c)
  *     trace     a child runs the simplest draws, and notes its turns
- *
- * Simpler is: fewer draws that are not 0, then fewer preemptions among them, then fewer draws, then
- * smaller ones. Draws are made 0 in two orders, preemptions first and all alike, and the simpler
- * outcome is gone on with: without a preemption a failure may need many more times to be right.
  */
 #define _GNU_SOURCE
-#include "test_loop.h"
+#include "test_loop_explorer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,56 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    DRAWS_MOST = 1 << 20,
-    LINES_MOST = 1 << 16,
-    TEXT_MOST = 1 << 15,
-    LINES_SHOWN = 120, /* of a trace: its last, and all that leave the plain order */
-    EXIT_FAILED = 99,
-};
-
-/* What a child tells. */
-typedef struct shared {
-    uint64_t seed;
-    uint64_t runs; /* that passed */
-    bide_test_failure failure;
-    int status;
-    size_t draws_count;
-    size_t lines_count;
-    bide_test_fault faults[BIDE_TEST_FAULTS_MOST]; /* of runs that passed */
-    size_t faults_count;
-    char text[TEXT_MOST];
-    uint16_t draws[DRAWS_MOST];
-    uint8_t kinds[DRAWS_MOST];
-    test_line lines[LINES_MOST];
-} shared;
-
-/* Draws that fail. */
-typedef struct recipe {
-    uint16_t *draws;
-    size_t count;
-    size_t preemptions; /* as its run has told: measure_kinds */
-    size_t nonzero;
-    uint64_t sum;
-} recipe;
-
-typedef struct explorer {
-    bide_test_body *body;
-    const bide_test_options *options;
-    bide_test_result *result;
-    FILE *out;
-    shared *shared;
-    bool is_child;
-    bool is_quiet; /* what the children write to stdout and stderr is dropped */
-    bide_test_failure failure;
-    int status;
-    uint64_t seed;
-    recipe best;
-    recipe found;    /* before it was made simpler */
-    recipe other;    /* by another order */
-    uint8_t *kinds;  /* of the draws that were best last */
-    uint16_t *trial; /* room for as many */
-} explorer;
+enum { LINES_SHOWN = 120 }; /* of a trace: its last, and all that leave the plain order */
 
 static explorer *exploring; /* by the child */
 
@@ -254,200 +201,20 @@ static int try_draws(explorer *self, const uint16_t *draws, size_t count, bool w
     _exit(0);
 }
 
-/* ---- Making it simpler ---- */
-
-/*
- * A child that crashed could not say how many draws it made: those that it was given, and zeroes,
- * are as good.
- */
-static void measure(recipe *r)
-{
-    while (r->count != 0 && r->draws[r->count - 1] == 0)
-        r->count--;
-    r->nonzero = 0;
-    r->sum = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        r->nonzero += r->draws[i] != 0;
-        r->sum += r->draws[i];
-    }
-}
-
-/* The kinds of the draws of the run before, which was given those of `r`. */
-static void measure_kinds(recipe *r, const uint8_t *kinds)
-{
-    r->preemptions = 0;
-    for (size_t i = 0; i < r->count; i++)
-        r->preemptions += r->draws[i] != 0 && test_draw_preempts(kinds[i]);
-}
-
-static bool is_simpler(const recipe *a, const recipe *b)
-{
-    if (a->nonzero != b->nonzero)
-        return a->nonzero < b->nonzero;
-    if (a->preemptions != b->preemptions)
-        return a->preemptions < b->preemptions;
-    return a->count != b->count ? a->count < b->count : a->sum < b->sum;
-}
-
-static bool may_try(const explorer *self)
-{
-    uint64_t most = self->options->retries != 0 ? self->options->retries : 2000;
-    return self->result->retries < most;
-}
-
-/* A run with the draws of `r` fails in the same way; its kinds of draws are in self->shared. */
-static bool fails_alike(explorer *self, recipe *r)
+/* A run with the draws of `r` fails in the same way; then what the run was is known of `r`. */
+bool test_fails_alike(explorer *self, recipe *r)
 {
     shared *s = self->shared;
     memset(s->kinds, DRAW_OWN, r->count); /* a shorter run leaves the last as they were */
     if (try_draws(self, r->draws, r->count, false) < 0 || s->failure != self->failure ||
         s->status != self->status)
         return false;
-    measure_kinds(r, s->kinds);
+    /* A run that crashed has not counted its draws. */
+    r->length = s->draws_count > r->count ? s->draws_count : r->count;
+    if (r->length > DRAWS_MOST)
+        r->length = DRAWS_MOST;
+    memcpy(r->kinds, s->kinds, r->length * sizeof *r->kinds);
     return true;
-}
-
-/* They are the simplest so far, and have just been run. */
-static void keep(explorer *self, const recipe *r)
-{
-    self->best = *r;
-    memcpy(self->kinds, self->shared->kinds, r->count);
-}
-
-/* Do the first `count` of `trial` fail in the same way, and are they simpler? Then they are best. */
-static bool improves(explorer *self, size_t count)
-{
-    recipe trial = {.draws = self->trial, .count = count, .preemptions = self->best.preemptions};
-    measure(&trial);
-    if (!is_simpler(&trial, &self->best) || !may_try(self))
-        return false;
-    self->result->retries++;
-    if (!fails_alike(self, &trial) || !is_simpler(&trial, &self->best))
-        return false;
-    self->trial = self->best.draws;
-    keep(self, &trial);
-    return true;
-}
-
-static void copy_best(explorer *self)
-{
-    memcpy(self->trial, self->best.draws, self->best.count * sizeof *self->trial);
-}
-
-/* Makes `size` of those that are not 0, or of the preemptions, from the `from`th on, 0. */
-static bool zero_some(explorer *self, bool preemptions, size_t from, size_t size)
-{
-    size_t seen = 0;
-    copy_best(self);
-    for (size_t i = 0; i < self->best.count; i++) {
-        if (self->trial[i] == 0 || (preemptions && !test_draw_preempts(self->kinds[i])))
-            continue;
-        if (seen >= from && seen < from + size)
-            self->trial[i] = 0;
-        seen++;
-    }
-    return improves(self, self->best.count);
-}
-
-static bool zero_chunks(explorer *self, bool preemptions)
-{
-    bool any = false;
-    const size_t *count = preemptions ? &self->best.preemptions : &self->best.nonzero;
-    for (size_t size = *count; size != 0; size /= 2) {
-        for (size_t from = 0; from < *count && may_try(self);) {
-            if (zero_some(self, preemptions, from, size))
-                any = true;
-            else
-                from += size;
-        }
-    }
-    return any;
-}
-
-/* Leaves draws out, so that those behind come earlier. */
-static bool leave_out(explorer *self)
-{
-    bool any = false;
-    for (size_t size = 8; size != 0; size /= 2) {
-        for (size_t at = 0; at + size <= self->best.count && may_try(self);) {
-            copy_best(self);
-            memmove(self->trial + at, self->trial + at + size,
-                    (self->best.count - at - size) * sizeof *self->trial);
-            if (improves(self, self->best.count - size))
-                any = true;
-            else
-                at += size;
-        }
-    }
-    return any;
-}
-
-/* Makes the `at`th draw `value`, if that fails alike. */
-static bool set_one(explorer *self, size_t at, uint16_t value)
-{
-    copy_best(self);
-    self->trial[at] = value;
-    return improves(self, self->best.count);
-}
-
-/* Makes each draw small: the smallest of a few that fails alike, then by halves. */
-static bool make_smaller(explorer *self)
-{
-    enum { FEW = 8 };
-    bool any = false;
-    for (size_t i = 0; i < self->best.count && may_try(self); i++) {
-        uint16_t passes = 0;
-        while (passes < FEW && passes + 1 < self->best.draws[i] && may_try(self)) {
-            if (set_one(self, i, passes + 1)) {
-                any = true;
-                break;
-            }
-            passes++;
-        }
-        while (i < self->best.count && passes + 1 < self->best.draws[i] && may_try(self)) {
-            uint16_t middle = (uint16_t)((passes + self->best.draws[i]) / 2);
-            if (set_one(self, i, middle))
-                any = true;
-            else
-                passes = middle;
-        }
-    }
-    return any;
-}
-
-/* Copies draws, and what is known of them, into the memory of `to`. */
-static void copy_recipe(recipe *to, const recipe *from)
-{
-    uint16_t *draws = to->draws;
-    memcpy(draws, from->draws, from->count * sizeof *draws);
-    *to = *from;
-    to->draws = draws;
-}
-
-/* Makes draws 0, preemptions first and all alike; the simpler outcome is best. */
-static void zero_most(explorer *self)
-{
-    copy_recipe(&self->found, &self->best);
-    zero_chunks(self, true);
-    zero_chunks(self, false);
-    copy_recipe(&self->other, &self->best);
-    copy_recipe(&self->best, &self->found);
-    zero_chunks(self, false);
-    if (is_simpler(&self->other, &self->best))
-        copy_recipe(&self->best, &self->other);
-}
-
-static void simplify(explorer *self)
-{
-    bool any = true;
-    self->is_quiet = true;
-    zero_most(self);
-    while (any && may_try(self)) {
-        any = leave_out(self);
-        any |= make_smaller(self);
-        any |= zero_chunks(self, false);
-    }
-    self->is_quiet = false;
 }
 
 /* ---- What is said ---- */
@@ -636,14 +403,9 @@ static bool find_draws(explorer *self)
     if (count > DRAWS_MOST)
         count = DRAWS_MOST;
     memcpy(self->best.draws, s->draws, count * sizeof *s->draws);
-    self->best.count = count;
-    measure(&self->best);
-    recipe found = self->best;
     self->is_quiet = true;
-    bool alike = fails_alike(self, &found);
+    bool alike = test_best_is(self, count);
     self->is_quiet = false;
-    if (alike)
-        keep(self, &found);
     return alike;
 }
 
@@ -661,7 +423,8 @@ static int explain(explorer *self)
     result->preemptions = self->best.preemptions;
     self->is_quiet = true;
     trace(self, &self->best);
-    simplify(self);
+    test_simplify(self);
+    self->is_quiet = false;
     result->draws_left = self->best.nonzero;
     result->preemptions_left = self->best.preemptions;
     fprintf(self->out,
@@ -705,7 +468,7 @@ int bide_test_loop_explore_with(bide_test_body *body, uint64_t seeds,
                                 const bide_test_options *options)
 {
     static const bide_test_options none;
-    enum { LISTS = 4 };
+    enum { RECIPES = 4 };
     bide_test_result own;
     explorer self = {.body = body, .options = options != NULL ? options : &none};
     int error = -ENOMEM;
@@ -713,13 +476,14 @@ int bide_test_loop_explore_with(bide_test_body *body, uint64_t seeds,
     self.out = self.options->out != NULL ? self.options->out : stderr;
     memset(self.result, 0, sizeof *self.result);
     self.shared = zeroed(sizeof *self.shared);
-    uint16_t(*lists)[DRAWS_MOST] = zeroed(LISTS * sizeof *lists);
-    self.kinds = zeroed(DRAWS_MOST);
-    if (self.shared != NULL && lists != NULL && self.kinds != NULL) {
-        self.best.draws = lists[0];
-        self.trial = lists[1];
-        self.found.draws = lists[2];
-        self.other.draws = lists[3];
+    uint16_t(*draws)[DRAWS_MOST] = zeroed(RECIPES * sizeof *draws);
+    uint8_t(*kinds)[DRAWS_MOST] = zeroed(RECIPES * sizeof *kinds);
+    if (self.shared != NULL && draws != NULL && kinds != NULL) {
+        recipe *recipes[RECIPES] = {&self.best, &self.trial, &self.found, &self.other};
+        for (int i = 0; i < RECIPES; i++) {
+            recipes[i]->draws = draws[i];
+            recipes[i]->kinds = kinds[i];
+        }
         error = explore(&self, seeds);
     }
     self.result->failure = self.failure;
@@ -727,10 +491,10 @@ int bide_test_loop_explore_with(bide_test_body *body, uint64_t seeds,
     self.result->status = self.status;
     if (self.shared != NULL)
         munmap(self.shared, sizeof *self.shared);
-    if (lists != NULL)
-        munmap(lists, LISTS * sizeof *lists);
-    if (self.kinds != NULL)
-        munmap(self.kinds, DRAWS_MOST);
+    if (draws != NULL)
+        munmap(draws, RECIPES * sizeof *draws);
+    if (kinds != NULL)
+        munmap(kinds, RECIPES * sizeof *kinds);
     return error;
 }
 

@@ -614,7 +614,10 @@ static void a_lost_update_is_found_and_made_simple(void **state)
     assert_said("the simplest run that fails alike: ");
 }
 
-/* It fails by two draws of its own, and by one of these if one of two tasks passes the other. */
+/*
+ * It fails by four draws of its own of six, and by one of these if one of two tasks passes the other. With an argument
+ * it fails by one draw that is 3, or if one passes the other.
+ */
 struct passing {
     bide_task task;
     bool *passed, was_passed;
@@ -634,12 +637,11 @@ bide_coroutine(passing_body)
 
 static int pass_or_draw(bide_test_loop *loop, void *argument)
 {
-    enum { OWN = 2 };
+    enum { OWN = 6 };
     struct passing all[2] = {{.was_passed = false}};
     bide_event_waiter wait;
     uint32_t own[OWN];
     bool passed = false;
-    (void)argument;
     for (unsigned i = 0; i < OWN; i++)
         own[i] = bide_test_loop_draw(loop, 1000);
     for (unsigned i = 0; i < 2; i++) {
@@ -652,10 +654,13 @@ static int pass_or_draw(bide_test_loop *loop, void *argument)
             return status;
     }
     bool is_passed = all[0].was_passed || all[1].was_passed;
-    return own[0] != 0 && (own[1] != 0 || is_passed) ? -EINVAL : 0;
+    if (argument != NULL)
+        return own[0] == 3 || is_passed ? -EINVAL : 0;
+    bool is_drawn = own[1] != 0 && own[2] != 0 && own[3] != 0;
+    return own[0] != 0 && (is_drawn || is_passed) ? -EINVAL : 0;
 }
 
-static void of_as_few_draws_fewer_preemptions_are_simpler(void **state)
+static void fewer_preemptions_are_simpler_than_fewer_draws(void **state)
 {
     bide_test_result result;
     unsigned preempted = 0;
@@ -665,9 +670,20 @@ static void of_as_few_draws_fewer_preemptions_are_simpler(void **state)
         assert_int_equal(explore(pass_or_draw, 1, options, &result), -EINVAL);
         preempted += result.preemptions != 0;
         assert_int_equal(result.preemptions_left, 0);
-        assert_int_equal(result.draws_left, 2);
+        assert_int_equal(result.draws_left, 4); /* by one that preempts it would be two */
     }
     assert_in_range(preempted, 5, 20);
+}
+
+static void a_draw_that_is_as_good_as_a_preemption_takes_its_place(void **state)
+{
+    bide_test_result result;
+    (void)state;
+    assert_int_equal(explore(pass_or_draw, 1000, (bide_test_options){.argument = &result}, &result),
+                     -EINVAL);
+    assert_in_range(result.preemptions, 1, 1000);
+    assert_int_equal(result.preemptions_left, 0);
+    assert_int_equal(result.draws_left, 1);
 }
 
 static void a_crash_is_found_and_made_simple(void **state)
@@ -828,7 +844,8 @@ int main(void)
         cmocka_unit_test(mutexes_locked_in_two_orders_are_a_deadlock_that_is_named),
         cmocka_unit_test(a_deadlock_outside_an_exploration_is_a_status),
         cmocka_unit_test(a_lost_update_is_found_and_made_simple),
-        cmocka_unit_test(of_as_few_draws_fewer_preemptions_are_simpler),
+        cmocka_unit_test(fewer_preemptions_are_simpler_than_fewer_draws),
+        cmocka_unit_test(a_draw_that_is_as_good_as_a_preemption_takes_its_place),
         cmocka_unit_test(a_crash_is_found_and_made_simple),
         cmocka_unit_test(runs_from_the_environment_fail_as_was_said),
         cmocka_unit_test(a_coroutine_that_is_left_is_a_failure),

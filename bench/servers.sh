@@ -20,7 +20,7 @@ asio() {
 # The program of a subject, with what stands before its --port.
 program() {
     case $1 in
-    bide-*) built build/examples/echo "env BIDE_IO=${1#bide-}" ;;
+    bide-*) built build/bench/echo_bide "env BIDE_IO=${1#bide-}" ;;
     raw-epoll) built build/bench/echo_raw_epoll ;;
     raw-uring) built build/bench/echo_raw_uring ;;
     libuv) built build/bench/echo_uv ;;

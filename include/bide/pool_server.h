@@ -1,6 +1,6 @@
 /*
- * A server for each worker of a pool whose workers have loops: their listeners share an address, and
- * the system deals the connections out. Floor: io.
+ * A server for each worker of a pool whose workers have loops: their listeners share an address,
+ * and the system deals the connections out. Floor: io.
  *
  *     static bide_pool_server_worker workers[64];
  *     bide_pool_server_init(&self->server, pool, workers, &(bide_server_options){
@@ -10,9 +10,9 @@
  *     bide_try(bide_pool_server_run(&self->server));     // until bide_pool_server_shut_down
  *
  * Each worker is the home of a listener, and of what that accepts: a connection's coroutine begins
- * there, and its operations are done there. A worker that has nothing to do takes over coroutines of
- * others, as of any pool. So where connections are alike nothing wanders, and where some cost more
- * than others no worker stands still.
+ * there, and its operations are done there. A worker that has nothing to do takes over coroutines
+ * of others, as of any pool. So where connections are alike nothing wanders, and where some cost
+ * more than others no worker stands still.
  *
  * All that is said of a server holds for each of these (server.h).
  *
@@ -50,9 +50,9 @@ typedef struct bide_pool_server {
 
 /*
  * Makes a server for each worker of `pool`, in `workers`, as many as it has threads
- * (bide_thread_pool_threads). Each is as `options` say: `most` connections are those of one. `slots`,
- * if it is not NULL, are for all of them: `most` for each. An `allocator` is one that several threads
- * may ask at once, such as bide_heap.
+ * (bide_thread_pool_threads). Each is as `options` say: `most` connections are those of one.
+ * `slots`, if it is not NULL, are for all of them: `most` for each. An `allocator` is one that
+ * several threads may ask at once, such as bide_heap.
  * Threads: before it is shared. Errors: as bide_server_init; -EINVAL (not a pool with loops).
  * Progress: wait-free, linear in the threads.
  */
@@ -60,8 +60,8 @@ int bide_pool_server_init(bide_pool_server *server, bide_thread_pool *pool,
                           bide_pool_server_worker *workers, const bide_server_options *options);
 
 /*
- * Opens a listener for each worker, at `address`, of IP: port 0 is any, the same for all of them. Once
- * it has ended server->address is what it is. If it fails none is left open.
+ * Opens a listener for each worker, at `address`, of IP: port 0 is any, the same for all of them.
+ * Once it has ended server->address is what it is. If it fails none is left open.
  * Threads: one at a time, of the pool. Errors: those of bide_listen_with, -ECANCELED, -ETIMEDOUT.
  * Suspends: never. Cancel-safe: yes. Progress: blocks until the coroutine that runs on each worker
  * suspends.
@@ -71,8 +71,8 @@ bide_awaiter *bide_pool_server_listen(bide_pool_server *server, const bide_addre
                                       int backlog);
 
 /*
- * Accepts and serves on all workers, until it is shut down; ends when all of them have. If one fails,
- * the others are asked to stop, and it ends with that error. Otherwise as bide_server_run.
+ * Accepts and serves on all workers, until it is shut down; ends when all of them have. If one
+ * fails, the others are asked to stop, and it ends with that error. Otherwise as bide_server_run.
  * Threads: any of the pool. Errors: as bide_server_run. Suspends: always. Cancel-safe: as
  * bide_server_run. Progress: that of the connections.
  */

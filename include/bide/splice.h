@@ -1,6 +1,6 @@
 /*
- * Moving bytes from one descriptor to another in the kernel, of which one is a pipe; between any two
- * by a pipe of its own; and what is in a pipe to another one too. Floor: io.
+ * Moving bytes from one descriptor to another in the kernel, of which one is a pipe; between any
+ * two by a pipe of its own; and what is in a pipe to another one too. Floor: io.
  *
  *     bide_try(bide_splice(&self->splice, &self->pipe, &self->socket, 65536));
  *     ... self->splice.count bytes were moved; 0: the end
@@ -14,7 +14,7 @@
  * Two such copies are the directions of a proxy. Each takes no more from one end than the other end
  * takes from it, beside what fits a pipe.
  *
- *     bide_try(bide_tee(&self->splice, &self->input, &self->log, 65536));      // it stays in `input`
+ *     bide_try(bide_tee(&self->splice, &self->input, &self->log, 65536));  // it stays in `input`
  *     bide_try(bide_splice(&self->splice, &self->input, &self->socket, self->splice.count));
  *
  * Both descriptors are in non-blocking mode, or pipes. Files are not for this, since they may block

@@ -17,6 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* (a child of fork starts threads here: ThreadSanitizer is told that it may) */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
 /* ---- A peer ---- */
 
 static char folder[64];

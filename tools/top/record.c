@@ -1,0 +1,177 @@
+#include "record.h"
+
+#include <string.h>
+
+/* What is left to read. It ends with a zero, which is no part of any record. */
+typedef struct reader {
+    char *at;
+} reader;
+
+static void skip_space(reader *reader)
+{
+    while (*reader->at == ' ' || *reader->at == '\t')
+        reader->at++;
+}
+
+static bool take(reader *reader, char expected)
+{
+    skip_space(reader);
+    if (*reader->at != expected)
+        return false;
+    reader->at++;
+    return true;
+}
+
+/* The number of four digits, or -1. */
+static int code_of(const char *digits)
+{
+    int code = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = digits[i];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0)
+            return -1;
+        code = 16 * code + digit;
+    }
+    return code;
+}
+
+/* A character of the basic plane, in UTF-8, which takes no more room than what stood for it. */
+static char *put_code(char *to, int code)
+{
+    if (code < 0x80) {
+        *to++ = (char)(code < ' ' || code == 0x7f ? '.' : code);
+    } else if (code < 0x800) {
+        *to++ = (char)(0xc0 | code >> 6);
+        *to++ = (char)(0x80 | (code & 0x3f));
+    } else {
+        *to++ = (char)(0xe0 | code >> 12);
+        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
+        *to++ = (char)(0x80 | (code & 0x3f));
+    }
+    return to;
+}
+
+/* What stands behind a backslash. NULL: nothing that there is. */
+static char *put_escaped(reader *reader, char *to)
+{
+    char c = *reader->at++;
+    if (c == '"' || c == '\\' || c == '/') {
+        *to++ = c;
+    } else if (c != '\0' && strchr("bfnrt", c) != NULL) {
+        *to++ = '.';
+    } else if (c == 'u') {
+        int code = code_of(reader->at);
+        if (code < 0)
+            return NULL;
+        bool is_half = code >= 0xd800 && code < 0xe000; /* of a pair: no monitor sends one */
+        to = put_code(to, is_half ? '.' : code);
+        reader->at += 4;
+    } else {
+        return NULL;
+    }
+    return to;
+}
+
+/* The text, in place; NULL: there is none. */
+static const char *take_text(reader *reader)
+{
+    if (!take(reader, '"'))
+        return NULL;
+    char *text = reader->at;
+    char *to = text;
+    while (*reader->at != '"') {
+        unsigned char c = (unsigned char)*reader->at++;
+        if (c < ' ') /* also the end */
+            return NULL;
+        if (c == '\\')
+            to = put_escaped(reader, to);
+        else
+            *to++ = (char)(c == 0x7f ? '.' : c);
+        if (to == NULL)
+            return NULL;
+    }
+    reader->at++;
+    *to = '\0';
+    return text;
+}
+
+static bool take_number(reader *reader, uint64_t *number)
+{
+    skip_space(reader);
+    if (*reader->at < '0' || *reader->at > '9')
+        return false;
+    for (*number = 0; *reader->at >= '0' && *reader->at <= '9'; reader->at++) {
+        unsigned digit = (unsigned)(*reader->at - '0');
+        if (*number > (UINT64_MAX - digit) / 10)
+            return false;
+        *number = 10 * *number + digit;
+    }
+    return true;
+}
+
+static bool take_field(reader *reader, record_field *field)
+{
+    field->name = take_text(reader);
+    if (field->name == NULL || !take(reader, ':'))
+        return false;
+    skip_space(reader);
+    field->text = NULL;
+    if (*reader->at != '"')
+        return take_number(reader, &field->number);
+    field->text = take_text(reader);
+    return field->text != NULL;
+}
+
+bool record_read(record *record, char *line, size_t length)
+{
+    reader reader = {line};
+    record->count = 0;
+    line[length] = '\0';
+    if (memchr(line, '\0', length) != NULL || !take(&reader, '{'))
+        return false;
+    do {
+        if (record->count == RECORD_FIELDS_MOST ||
+            !take_field(&reader, &record->fields[record->count]))
+            return false;
+        record->count++;
+    } while (take(&reader, ','));
+    if (!take(&reader, '}'))
+        return false;
+    skip_space(&reader);
+    return *reader.at == '\0' || (*reader.at == '\r' && reader.at[1] == '\0');
+}
+
+static const record_field *find(const record *record, const char *name)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        if (strcmp(record->fields[i].name, name) == 0)
+            return &record->fields[i];
+    }
+    return NULL;
+}
+
+const char *record_text(const record *record, const char *name)
+{
+    const record_field *field = find(record, name);
+    return field != NULL && field->text != NULL ? field->text : "";
+}
+
+uint64_t record_number(const record *record, const char *name)
+{
+    const record_field *field = find(record, name);
+    return field != NULL && field->text == NULL ? field->number : 0;
+}
+
+bool record_has(const record *record, const char *name)
+{
+    return find(record, name) != NULL;
+}
+
+bool record_is(const record *record, const char *what)
+{
+    return strcmp(record_text(record, "is"), what) == 0;
+}

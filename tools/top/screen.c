@@ -1,0 +1,80 @@
+#include "screen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+static const char enter_text[] = "\033[?1049h\033[?25l\033[H\033[2J";
+static const char leave_text[] = "\033[0m\033[?25h\033[?1049l";
+
+/* ---- Crashes ---- */
+
+/* How the terminal was; for a handler. */
+static struct termios before;
+static volatile sig_atomic_t is_changed;
+
+static void write_all(const char *text, size_t size)
+{
+    while (size != 0) {
+        ssize_t count = write(STDOUT_FILENO, text, size);
+        if (count < 0 && errno != EINTR)
+            return;
+        if (count > 0) {
+            text += count;
+            size -= (size_t)count;
+        }
+    }
+}
+
+static void crash(int number)
+{
+    if (is_changed) {
+        write_all(leave_text, sizeof leave_text - 1);
+        tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    }
+    raise(number); /* the handler is gone: SA_RESETHAND */
+}
+
+static void catch_crashes(void)
+{
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    struct sigaction action = {.sa_handler = crash, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+/* ---- In and out ---- */
+
+int screen_enter(screen *screen, bide_descriptor *input)
+{
+    if (!is_changed && tcgetattr(STDIN_FILENO, &before) != 0)
+        return -errno;
+    catch_crashes();
+    int error = bide_terminal_begin_raw(&screen->terminal, input, 0);
+    if (error != 0)
+        return error;
+    is_changed = 1;
+    screen->input = input;
+    screen->is_ours = true;
+    write_all(enter_text, sizeof enter_text - 1);
+    return 0;
+}
+
+void screen_leave(screen *screen)
+{
+    if (!screen->is_ours)
+        return;
+    write_all(leave_text, sizeof leave_text - 1);
+    bide_terminal_end_raw(&screen->terminal);
+    screen->is_ours = false;
+    is_changed = 0;
+}
+
+void screen_stop_and_go_on(screen *screen)
+{
+    screen_leave(screen);
+    raise(SIGSTOP);
+    (void)screen_enter(screen, screen->input);
+}

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* A connection over which five bytes go there and back. */
@@ -454,6 +455,92 @@ static void addresses_are_parsed_and_printed(void **state)
     assert_int_equal(bide_address_parse(&address, path), -ENAMETOOLONG);
 }
 
+/* ---- The monitor ---- */
+
+static const bide_monitor_options monitor_options = {.path = "/tmp/bide-io-faults-monitor"};
+
+static int start_and_stop(void *argument)
+{
+    (void)argument;
+    int error = bide_monitor_start(&monitor_options);
+    if (error == 0)
+        error = bide_monitor_stop();
+    assert_int_equal(access(monitor_options.path, F_OK), -1);
+    return error;
+}
+
+static void a_monitor_that_cannot_start_leaves_nothing(void **state)
+{
+    (void)state;
+    unlink(monitor_options.path);
+    assert_int_equal(faults_for_each_n(FAULT_CALLOC, ENOMEM, start_and_stop, NULL), 1);
+    assert_int_equal(faults_for_each_n(FAULT_SOCKET, EMFILE, start_and_stop, NULL), 1);
+    assert_int_equal(faults_for_each_n(FAULT_EVENTFD, EMFILE, start_and_stop, NULL), 1);
+    assert_int_equal(faults_for_each_n(FAULT_PTHREAD_CREATE, EAGAIN, start_and_stop, NULL), 1);
+}
+
+static int join_monitor(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    strcpy(address.sun_path, monitor_options.path);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* Until the last record of an answer, or the end. How many bytes. */
+static size_t read_answer(int fd)
+{
+    static char text[65536];
+    size_t length = 0;
+    ssize_t count;
+    do {
+        count = recv(fd, text + length, sizeof text - 1 - length, 0);
+        length += count > 0 ? (size_t)count : 0;
+        text[length] = '\0';
+    } while (count > 0 && strstr(text, "\"is\":\"end\"") == NULL);
+    return length;
+}
+
+static void look_at_monitor(void)
+{
+    int fd = join_monitor();
+    char byte = '\0';
+    while (byte != '\n' && recv(fd, &byte, 1, 0) == 1) {
+    }
+    if (send(fd, "look\n", 5, MSG_NOSIGNAL) == 5) /* (if it was greeted) */
+        read_answer(fd);
+    close(fd);
+}
+
+/* Each look ends, with less in it, or with the connection; and the next has all. */
+static void a_monitor_without_memory_says_less_and_goes_on(void **state)
+{
+    (void)state;
+    static const fault functions[] = {FAULT_REALLOC, FAULT_CALLOC};
+    enum { MOST = 12 };
+    bide_loop *loop;
+    assert_int_equal(bide_loop_create(&loop, NULL), 0);
+    long blocks = faults_blocks();
+    assert_int_equal(bide_monitor_start(&monitor_options), 0);
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        for (unsigned n = 1; n <= MOST; n++) {
+            faults_clear();
+            faults_fail(functions[i], n, 1, ENOMEM);
+            look_at_monitor();
+        }
+    }
+    faults_clear();
+    int fd = join_monitor();
+    assert_int_equal(send(fd, "look\n", 5, 0), 5);
+    assert_true(read_answer(fd) > 300);
+    close(fd);
+    assert_int_equal(bide_monitor_stop(), 0);
+    assert_int_equal(faults_blocks(), blocks);
+    bide_loop_destroy(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +549,8 @@ int main(void)
         cmocka_unit_test(calls_that_fail_lose_no_connection_and_no_buffer),
         cmocka_unit_test(bulk_calls_that_fail_are_reported_and_leave_nothing),
         cmocka_unit_test(short_reads_and_writes_lose_nothing),
+        cmocka_unit_test(a_monitor_that_cannot_start_leaves_nothing),
+        cmocka_unit_test(a_monitor_without_memory_says_less_and_goes_on),
         cmocka_unit_test(a_loop_says_why),
         cmocka_unit_test(addresses_are_parsed_and_printed),
     };

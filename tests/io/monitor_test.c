@@ -17,12 +17,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* (a child of fork starts threads here: ThreadSanitizer is told that it may) */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "die_after_fork=0";
-}
+/* (ThreadSanitizer knows of no threads that a child of fork starts) */
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+#if defined __SANITIZE_THREAD__
+enum { MAY_START_IN_CHILD = 0 };
+#else
+enum { MAY_START_IN_CHILD = 1 };
+#endif
 
 /* ---- A peer ---- */
 
@@ -301,9 +306,10 @@ static void a_child_of_fork_has_none_and_may_have_its_own(void **state)
         char found[200], own[120];
         snprintf(own, sizeof own, "%s.child", path);
         bool good = bide_monitor_path(found, sizeof found) == 0 &&
-                    bide_monitor_stop() == -EALREADY &&
-                    bide_monitor_start(&(bide_monitor_options){.path = own}) == 0 &&
-                    bide_monitor_stop() == 0;
+                    bide_monitor_stop() == -EALREADY;
+        if (MAY_START_IN_CHILD)
+            good = good && bide_monitor_start(&(bide_monitor_options){.path = own}) == 0 &&
+                   bide_monitor_stop() == 0;
         _exit(good ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -34,7 +34,8 @@ void client_refuse(client *client, const char *why)
 {
     report_begin(&client->answer, "error");
     report_text(&client->answer, "what", why);
-    report_end(&client->answer);
+    if (!report_end(&client->answer))
+        client->ends = true; /* there is no memory to say so */
 }
 
 void client_answered(client *client)

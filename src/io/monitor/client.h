@@ -23,7 +23,7 @@ typedef struct client {
 
     report answer;
     size_t sent;
-    bool ends; /* once the answer is sent */
+    bool ends; /* once what there is of an answer is sent */
 
     bool has_asked; /* for `look`, which is put off until it may be */
     client_look look;

@@ -144,7 +144,8 @@ static void greet(const monitor *monitor, client *client)
     report_number(answer, "pid", (uint64_t)getpid());
     report_text(answer, "program", monitor->name);
     report_text(answer, "library", BIDE_VERSION_TEXT);
-    report_end(answer);
+    if (!report_end(answer))
+        client->ends = true;
 }
 
 static bool is_allowed(const monitor *monitor, int fd)
@@ -243,6 +244,8 @@ static void go_on(monitor *monitor)
                 client_end(client);
             }
         }
+        if (client->fd >= 0 && client->ends && client->answer.length == 0)
+            client_end(client);
     }
 }
 

@@ -69,7 +69,8 @@ bide_coroutine(ask)
             c.size += c.client.count;
         } while (c.client.count != 0);
         bide_http_text trailer = bide_http_client_trailer(&c.client, "x-sum");
-        memcpy(c.trailer, trailer.data, trailer.size);
+        if (trailer.size != 0)
+            memcpy(c.trailer, trailer.data, trailer.size);
         c.reusable = bide_http_client_is_reusable(&c.client);
     }
     bide_finally();

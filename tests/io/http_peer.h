@@ -103,6 +103,7 @@ bide_coroutine(http_peer_body)
     } else if (path_is(&self->exchange, "/upgrade")) {
         bide_http_add(&self->exchange, "X-Accept", "yes");
         bide_try(bide_http_upgrade(&self->exchange, "echo"));
+        bide_http_set_deadline(&self->exchange, bide_now(bide_this_context()) + 100 * SECOND);
         for (;;) {
             static bide_reader_operation read;
             static bide_writer_operation write;
@@ -121,7 +122,8 @@ bide_coroutine(http_peer_body)
             bide_try(bide_http_write(&self->exchange, self->buffer, self->exchange.count));
         }
         bide_http_text trailer = bide_http_request_trailer(&self->exchange, "x-trailer");
-        memcpy(handled.trailer, trailer.data, trailer.size);
+        if (trailer.size != 0 && trailer.size < sizeof handled.trailer)
+            memcpy(handled.trailer, trailer.data, trailer.size);
     } else if (path_is(&self->exchange, "/count")) {
         for (;;) {
             bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
@@ -158,6 +160,10 @@ typedef struct peer {
     bool ends;         /* and then the end */
     bool reads_not;    /* what comes back stays where it is */
     uint64_t pause;    /* after each piece; 0: none */
+    unsigned stop_after; /* turns of another coroutine, after which the server's is asked to stop; 0: never */
+    uint64_t drain_at;   /* from the beginning: when the server is shut down; 0: never */
+    bide_stop_source stop;
+    bide_with_stop_operation stopping;
     uint64_t began, took;
 
     /* what comes back */
@@ -173,7 +179,8 @@ typedef struct peer {
         bide_stream_operation operation;
         bide_sleep sleep;
         int status;
-    } main, serving, feeding, draining;
+        unsigned i;
+    } main, serving, feeding, draining, stopper, drainer;
     bide_scope scope;
 } peer;
 
@@ -181,9 +188,10 @@ bide_coroutine(peer_serve)
 {
     bide_begin(peer_serve, struct peer_task * self);
     bide_await_status(self->peer->status,
-                      bide_http_serve(&self->peer->connection, &self->peer->server,
-                                      bide_stream_of_memory(&self->peer->server_end),
-                                      self->peer->memory));
+                      bide_with_stop(&self->peer->stopping, &self->peer->stop,
+                                     bide_http_serve(&self->peer->connection, &self->peer->server,
+                                                     bide_stream_of_memory(&self->peer->server_end),
+                                                     self->peer->memory)));
     self->peer->has_ended = true;
     self->peer->took = bide_now(bide_this_context()) - self->peer->began;
     bide_memory_pipe_end(&self->peer->from_server);
@@ -242,6 +250,24 @@ bide_coroutine(peer_drain)
     bide_end();
 }
 
+/* Asks the server's connection to stop. */
+bide_coroutine(peer_stop)
+{
+    bide_begin(peer_stop, struct peer_task * self);
+    for (self->i = 0; self->i < self->peer->stop_after; self->i++)
+        bide_await(bide_sleep_for(&self->sleep, 0));
+    bide_stop_request(&self->peer->stop);
+    bide_end();
+}
+
+bide_coroutine(peer_shut_down)
+{
+    bide_begin(peer_shut_down, struct peer_task * self);
+    bide_await(bide_sleep_for(&self->sleep, self->peer->drain_at));
+    bide_http_server_shut_down(&self->peer->server, BIDE_FOREVER);
+    bide_end();
+}
+
 bide_coroutine(peer_main)
 {
     bide_begin(peer_main, struct peer_task * self);
@@ -253,6 +279,12 @@ bide_coroutine(peer_main)
                      bide_task_init(&self->peer->feeding.task, &peer_feed));
     bide_scope_spawn(&self->peer->scope, &self->peer->draining.branch,
                      bide_task_init(&self->peer->draining.task, &peer_drain));
+    if (self->peer->stop_after != 0)
+        bide_scope_spawn(&self->peer->scope, &self->peer->stopper.branch,
+                         bide_task_init(&self->peer->stopper.task, &peer_stop));
+    if (self->peer->drain_at != 0)
+        bide_scope_spawn(&self->peer->scope, &self->peer->drainer.branch,
+                         bide_task_init(&self->peer->drainer.task, &peer_shut_down));
     bide_try(bide_scope_join(&self->peer->scope));
     bide_finally();
     bide_scope_destroy(&self->peer->scope);
@@ -283,6 +315,8 @@ static inline void peer_init(peer *peer, const bide_http_options *given)
     peer->ends = true;
     peer->reads_not = false;
     peer->pause = 0;
+    peer->stop_after = 0;
+    peer->drain_at = 0;
 }
 
 static inline void peer_end(peer *peer)
@@ -311,6 +345,9 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
     peer->output_size = 0;
     peer->has_ended = false;
     peer->main.peer = peer->serving.peer = peer->feeding.peer = peer->draining.peer = peer;
+    peer->stopper.peer = peer->drainer.peer = peer;
+    peer->server.is_draining = false;
+    bide_stop_source_init(&peer->stop);
     return bide_task_init(&peer->main.task, &peer_main);
 }
 
@@ -318,6 +355,10 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
 static inline int peer_say_bytes(peer *peer, const char *input, size_t size)
 {
     int status = bide_test_loop_wait(&peer->loop, peer_begin(peer, input, size));
+    if (status != 0)
+        printf("# %d: loop's seed %llu, piece %zu, cut %zu, ends %d, fed %zu of %zu, state %d, connection's end %d %d\n",
+               status, (unsigned long long)peer->seed, peer->piece, peer->cut, peer->ends, peer->fed, size,
+               peer->connection.state, peer->has_ended, peer->status);
     assert_int_equal(status, 0);
     assert_true(peer->has_ended);
     assert_int_equal(handled.begun, handled.ended);

@@ -56,12 +56,370 @@ static void bodies_come_and_go_in_chunks(void **state)
     assert_string_equal(handled.trailer, "t");
 }
 
+
+/* ---- Responses ---- */
+
+#define HEAD(status) "HTTP/1.1 " status "\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+#define HOST         " HTTP/1.1\r\nHost: a\r\n\r\n"
+#define REFUSAL(status, length)                                                                         \
+    HEAD(status) "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: " length \
+                 "\r\n\r\n" status "\n"
+#define STATUS(status, length)                                                                     \
+    HEAD(status) "Content-Type: text/plain; charset=utf-8\r\nContent-Length: " length "\r\n\r\n" status "\n"
+
+static void responses_without_a_body_have_none(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "HEAD /hello" HOST "GET /nothing" HOST "HEAD /chunks" HOST "HEAD /nowhere" HOST
+                                    "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\n"
+                        HEAD("204 No Content") "\r\n"
+                        HEAD("200 OK") "Transfer-Encoding: chunked\r\n\r\n"
+                        HEAD("404 Not Found") "Content-Type: text/plain; charset=utf-8\r\nContent-Length: 14\r\n\r\n"
+                        HELLO);
+}
+
+static void a_status_may_be_set_after_fields(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /late-status" HOST "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("404 Not Found") "X-One: 1\r\nX-Two: 2\r\nContent-Length: 2\r\n\r\nno" HELLO);
+}
+
+static void a_handler_that_fails_is_told_of(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /fails" HOST "GET /fails-early" HOST "GET /nowhere" HOST "GET /hello" HOST), 0);
+    assert_string_equal(one.output, STATUS("500 Internal Server Error", "26") STATUS("500 Internal Server Error", "26")
+                                    STATUS("404 Not Found", "14") HELLO);
+}
+
+static void a_response_that_was_begun_is_not_ended_by_a_failure(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /fails-late" HOST "GET /hello" HOST), -EIO);
+    assert_string_equal(one.output, HEAD("200 OK") "Transfer-Encoding: chunked\r\n\r\n0004\r\nsome\r\n");
+    assert_int_equal(peer_say(&one, "GET /short" HOST "GET /hello" HOST), -ENODATA);
+    assert_null(strstr(one.output, "hello"));
+}
+
+static void clients_of_http_1_0_are_answered_in_their_way(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+                                    "GET /chunks HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Type: text/plain\r\nConnection: keep-alive\r\n"
+                        "Content-Length: 5\r\n\r\nhello" HEAD("200 OK") "Connection: close\r\n\r\nabcdeabcdeabcde");
+}
+
+static void large_responses_wait_for_the_client(void **state)
+{
+    (void)state;
+    one.piece = 4096;
+    assert_int_equal(peer_say(&one, "GET /large" HOST "GET /hello" HOST), 0);
+    const char *body = strstr(one.output, "\r\n\r\n") + 4;
+    assert_int_equal(strspn(body, "x"), 300000);
+    assert_string_equal(body + 300000, HELLO);
+}
+
+static void a_body_that_is_expected_is_asked_for_when_it_is_read(void **state)
+{
+    (void)state;
+    one.ends = false;
+    assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"), -ETIMEDOUT);
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 408 ", 38), 0);
+    one.ends = true;
+    /* it came all the same: nobody needs to ask for it */
+    assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc"), 0);
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
+    /* nobody wants it: then what follows may be the body or not */
+    assert_int_equal(peer_say(&one, "POST /hello HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+                                    "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
+}
+
+static void a_body_that_was_not_read_is_passed_over(void **state)
+{
+    (void)state;
+    static char request[300000];
+    assert_int_equal(peer_say(&one, "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /hello" HOST
+                                    "POST /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+                                    "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HELLO HELLO HELLO HELLO);
+    /* ... unless it is long */
+    int size = snprintf(request, sizeof request, "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n");
+    memset(request + size, 'x', 200000);
+    strcpy(request + size + 200000, "GET /hello" HOST);
+    assert_int_equal(peer_say(&one, request), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
+}
+
+static void a_connection_is_upgraded_with_what_came_behind(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\nfirst words"), 0);
+    assert_string_equal(one.output, "HTTP/1.1 101 Switching Protocols\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                                    "X-Accept: yes\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nfirst words");
+    /* nobody has asked for it */
+    assert_int_equal(peer_say(&one, "GET /upgrade" HOST), 0);
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 500 ", 13), 0);
+    assert_int_equal(peer_say(&one, "GET /upgrade HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\n\r\n"), 0);
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 500 ", 13), 0);
+}
+
+/* ---- Limits ---- */
+
+static void use(const bide_http_options *options)
+{
+    peer_end(&one);
+    peer_init(&one, options);
+}
+
+static void what_is_too_long_is_refused(void **state)
+{
+    (void)state;
+    static char request[20000];
+    char *at;
+    use(&(bide_http_options){.most_head = 1000, .most_target = 100, .most_fields = 4, .most_body = 10});
+
+    at = request + sprintf(request, "GET /");
+    memset(at, 'x', 200);
+    strcpy(at + 200, HOST);
+    peer_say(&one, request);
+    assert_string_equal(one.output, REFUSAL("414 URI Too Long", "17"));
+    memset(at, 'x', 5000); /* ... which does not come to its end within a head */
+    strcpy(at + 5000, HOST);
+    peer_say(&one, request);
+    assert_string_equal(one.output, REFUSAL("414 URI Too Long", "17"));
+
+    at = request + sprintf(request, "GET /hello HTTP/1.1\r\nHost: a\r\nX: ");
+    memset(at, 'x', 2000);
+    strcpy(at + 2000, "\r\n\r\n");
+    peer_say(&one, request);
+    assert_string_equal(one.output, REFUSAL("431 Request Header Fields Too Large", "36"));
+    peer_say(&one, "GET /hello HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n");
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
+    peer_say(&one, "GET /hello HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\n\r\n");
+    assert_string_equal(one.output, REFUSAL("431 Request Header Fields Too Large", "36"));
+
+    peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789");
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
+    peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n0123456789a");
+    assert_string_equal(one.output, REFUSAL("413 Content Too Large", "22"));
+    peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n4\r\n6789\r\n0\r\n\r\n");
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
+    peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n5\r\n6789a\r\n0\r\n\r\n");
+    assert_string_equal(one.output, REFUSAL("413 Content Too Large", "22"));
+}
+
+static void a_long_extension_is_refused(void **state)
+{
+    (void)state;
+    char request[1000];
+    int size = sprintf(request, "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;");
+    memset(request + size, 'x', 300);
+    strcpy(request + size + 300, "\r\nabc\r\n0\r\n\r\n");
+    peer_say(&one, request);
+    assert_string_equal(one.output, REFUSAL("400 Bad Request", "16"));
+}
+
+static void long_trailers_are_refused(void **state)
+{
+    (void)state;
+    static char request[20000];
+    int size = sprintf(request, "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ");
+    memset(request + size, 'x', 10000);
+    strcpy(request + size + 10000, "\r\n\r\n");
+    peer_say(&one, request);
+    assert_string_equal(one.output, REFUSAL("431 Request Header Fields Too Large", "36"));
+    strcpy(request + size, "\r\n");
+    for (int i = 0; i < 70; i++)
+        strcat(request, "X: a\r\n");
+    strcat(request, "\r\n");
+    peer_say(&one, request);
+    assert_string_equal(one.output, REFUSAL("431 Request Header Fields Too Large", "36"));
+}
+
+static void a_connection_ends_after_so_many_requests(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.most_requests = 2});
+    assert_int_equal(peer_say(&one, "GET /hello" HOST "GET /hello" HOST "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HELLO HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\n"
+                                    "Content-Length: 5\r\n\r\nhello");
+}
+
+/* ---- Times ---- */
+
+static void between(uint64_t least, uint64_t took, uint64_t most)
+{
+    if (took < least || took > most)
+        printf("# it took %llu ms\n", (unsigned long long)(took / MILLISECOND));
+    assert_in_range(took, least, most);
+}
+
+static void who_says_nothing_is_left(void **state)
+{
+    (void)state;
+    one.ends = false;
+    assert_int_equal(peer_say(&one, ""), -ETIMEDOUT);
+    assert_string_equal(one.output, "");
+    between(10 * SECOND, one.took, 11 * SECOND);
+    assert_int_equal(peer_say(&one, "GET /hello" HOST), -ETIMEDOUT);
+    assert_string_equal(one.output, HELLO);
+    between(60 * SECOND, one.took, 61 * SECOND);
+}
+
+static void a_head_that_drips_is_not_waited_for(void **state)
+{
+    (void)state;
+    one.ends = false;
+    one.piece = 1;
+    one.pause = SECOND;
+    assert_int_equal(peer_say(&one, "GET /hello HTTP/1.1\r\nHost: a\r\nX-Very: slow\r\n\r\n"), -ETIMEDOUT);
+    assert_string_equal(one.output, REFUSAL("408 Request Timeout", "20"));
+    between(9 * SECOND, one.took, 14 * SECOND);
+}
+
+static void a_body_that_stops_is_not_waited_for(void **state)
+{
+    (void)state;
+    one.ends = false;
+    assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234"), -ETIMEDOUT);
+    assert_string_equal(one.output, REFUSAL("408 Request Timeout", "20"));
+    between(30 * SECOND, one.took, 33 * SECOND);
+    /* ... but one that drips is, as long as the exchange may take */
+    one.piece = 1;
+    one.pause = SECOND / 4;
+    one.ends = true;
+    assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nA: b\r\n\r\n"), -EBADMSG);
+    use(&(bide_http_options){.head = 100 * SECOND, .whole = 5 * SECOND});
+    one.piece = 1;
+    one.pause = SECOND;
+    assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789"), -ETIMEDOUT);
+    assert_string_equal(one.output, REFUSAL("408 Request Timeout", "20"));
+}
+
+static void a_handler_has_a_time(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST), 0);
+    use(&(bide_http_options){.whole = 3 * SECOND});
+    one.ends = false;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST "GET /hello" HOST), -ETIMEDOUT);
+    assert_string_equal(one.output, REFUSAL("503 Service Unavailable", "24"));
+    between(3 * SECOND, one.took, 6 * SECOND);
+}
+
+static void who_does_not_read_is_left(void **state)
+{
+    (void)state;
+    one.reads_not = true;
+    one.ends = false;
+    assert_int_equal(peer_say(&one, "GET /large" HOST), -ETIMEDOUT);
+    between(30 * SECOND, one.took, 33 * SECOND);
+}
+
+/* ---- Ends ---- */
+
+static void who_vanishes_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char request[] = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    for (size_t size = 0; size < sizeof request - 1; size++) {
+        int status = peer_say_bytes(&one, request, size);
+        assert_int_equal(status, size == 0 ? 0 : -ENODATA);
+    }
+    assert_int_equal(peer_say(&one, request), 0);
+}
+
+static void shutting_down_ends_the_idle_and_says_so_to_the_others(void **state)
+{
+    (void)state;
+    one.ends = false;
+    one.drain_at = SECOND;
+    assert_int_equal(peer_say(&one, "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HELLO);
+    between(SECOND, one.took, 2 * SECOND);
+    assert_int_equal(peer_say(&one, ""), 0);
+    between(SECOND, one.took, 2 * SECOND);
+    assert_int_equal(peer_say(&one, "GET /slow" HOST "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Connection: close\r\nContent-Length: 4\r\n\r\nslow");
+    between(5 * SECOND, one.took, 8 * SECOND);
+}
+
+static const char mixed[] = "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+                            "3\r\nabc\r\n0\r\nX: y\r\n\r\nGET /chunks" HOST "GET /large" HOST
+                            "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /hello" HOST "\001";
+
+static void it_may_be_asked_to_stop_at_each_place(void **state)
+{
+    (void)state;
+    unsigned turns = 0;
+    for (unsigned after = 1;; after++) {
+        one.piece = 7;
+        one.stop_after = after;
+        int status = peer_say(&one, mixed);
+        assert_int_equal(one.server.counts.live, 0);
+        if (status != -ECANCELED && after > 20)
+            turns++;
+        if (turns == 10)
+            break;
+        assert_true(after < 20000);
+    }
+}
+
+static void it_may_be_destroyed_at_each_place(void **state)
+{
+    (void)state;
+    FILE *before = stderr; /* the loop tells what waits */
+    stderr = fopen("/dev/null", "w");
+    assert_non_null(stderr);
+    int status = -ELOOP;
+    uint64_t turns = 0;
+    while (status == -ELOOP) {
+        one.piece = 7;
+        bide_awaiter *awaiter = peer_begin(&one, mixed, strlen(mixed));
+        one.loop.most_turns = ++turns;
+        status = bide_test_loop_wait(&one.loop, awaiter);
+        if (one.server.counts.live != 0 || handled.begun != handled.ended)
+            status = -EINVAL;
+    }
+    fclose(stderr);
+    stderr = before;
+    assert_int_equal(status, 0);
+    assert_true(turns > 100);
+}
+
 int main(void)
 {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_peer, end_peer)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(answers_with_the_length, begin_peer, end_peer),
-        cmocka_unit_test_setup_teardown(requests_that_come_together_are_answered_in_order, begin_peer, end_peer),
-        cmocka_unit_test_setup_teardown(bodies_come_and_go_in_chunks, begin_peer, end_peer),
+        TEST(answers_with_the_length),
+        TEST(requests_that_come_together_are_answered_in_order),
+        TEST(bodies_come_and_go_in_chunks),
+        TEST(responses_without_a_body_have_none),
+        TEST(a_status_may_be_set_after_fields),
+        TEST(a_handler_that_fails_is_told_of),
+        TEST(a_response_that_was_begun_is_not_ended_by_a_failure),
+        TEST(clients_of_http_1_0_are_answered_in_their_way),
+        TEST(large_responses_wait_for_the_client),
+        TEST(a_body_that_is_expected_is_asked_for_when_it_is_read),
+        TEST(a_body_that_was_not_read_is_passed_over),
+        TEST(a_connection_is_upgraded_with_what_came_behind),
+        TEST(what_is_too_long_is_refused),
+        TEST(a_long_extension_is_refused),
+        TEST(long_trailers_are_refused),
+        TEST(a_connection_ends_after_so_many_requests),
+        TEST(who_says_nothing_is_left),
+        TEST(a_head_that_drips_is_not_waited_for),
+        TEST(a_body_that_stops_is_not_waited_for),
+        TEST(a_handler_has_a_time),
+        TEST(who_does_not_read_is_left),
+        TEST(who_vanishes_leaves_nothing),
+        TEST(shutting_down_ends_the_idle_and_says_so_to_the_others),
+        TEST(it_may_be_asked_to_stop_at_each_place),
+        TEST(it_may_be_destroyed_at_each_place),
     };
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);
 }

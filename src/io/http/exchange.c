@@ -398,6 +398,8 @@ int http_end_exchange(bide_http_connection *connection, int error)
     bide_http_output *output = &connection->output;
     if (output->error != 0)
         return output->error;
+    if (error == -ENODATA && connection->input.error == -ENODATA) /* the client is gone */
+        return error;
     if (error < 0 && !output->is_sent) {
         if (connection->input.error != 0)
             output->closes = true;

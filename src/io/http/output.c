@@ -276,7 +276,7 @@ static void point_at(struct iovec *vector, const char *data, size_t size)
 static bide_awaiter *begin_piece(bide_http_output *output)
 {
     size_t size = output->size - output->count;
-    const char *data = output->data + output->count;
+    const char *data = size != 0 ? output->data + output->count : NULL;
     if (size > PIECE)
         size = PIECE;
     if (output->state != HTTP_OUTPUT_NOTHING)

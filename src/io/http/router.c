@@ -21,7 +21,7 @@ static const char *parameter_end(const char *at, bide_http_text *name, bool *is_
     if (*at != '{' || end == NULL)
         return NULL;
     *name = (bide_http_text){at + 1, (size_t)(end - at - 1)};
-    *is_rest = name->size > 3 && memcmp(end - 3, "...", 3) == 0;
+    *is_rest = name->size >= 3 && memcmp(end - 3, "...", 3) == 0;
     if (*is_rest)
         name->size -= 3;
     return end + 1;

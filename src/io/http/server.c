@@ -213,6 +213,14 @@ static bool filled(bide_http_connection *connection)
     return bide_reader_buffered(&connection->reader) != before;
 }
 
+/* No more comes: 0 if nobody waits for it. */
+static int how_it_ended(const bide_http_connection *connection)
+{
+    if (connection->status < 0)
+        return connection->status;
+    return bide_reader_buffered(&connection->reader) != 0 ? -ENODATA : 0;
+}
+
 /* A new exchange: `handler` is to run. */
 static bide_awaiter *begin_handler(bide_http_connection *connection,
                                    const bide_http_handler *handler)
@@ -282,7 +290,7 @@ bide_coroutine(talk_body)
             bide_await_status(self->connection->status, fill(connection));
             connection = self->connection;
             if (!filled(connection))
-                bide_return(connection->status);
+                bide_return(how_it_ended(connection));
         }
         if (connection->refusal != 0) {
             connection->server->counts.refused++;

@@ -1,0 +1,466 @@
+/*
+ * What HTTP's parts do by themselves: dates, URLs, routes, fields; and files, of a folder of the system's, over a
+ * connection in memory.
+ */
+#include "http_peer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bide_http_text text(const char *string)
+{
+    return (bide_http_text){string, strlen(string)};
+}
+
+/* ---- Dates ---- */
+
+static void dates_are_written_and_read(void **state)
+{
+    (void)state;
+    char date[BIDE_HTTP_DATE_SIZE + 1] = "";
+    int64_t time;
+    bide_http_print_date(date, 784111777);
+    assert_string_equal(date, "Sun, 06 Nov 1994 08:49:37 GMT");
+    assert_int_equal(bide_http_parse_date(text("Sunday, 06-Nov-94 08:49:37 GMT"), &time), 0);
+    assert_int_equal(time, 784111777);
+    assert_int_equal(bide_http_parse_date(text("Sun Nov  6 08:49:37 1994"), &time), 0);
+    assert_int_equal(time, 784111777);
+    uint64_t random = testing_seed();
+    for (int i = 0; i < 20000; i++) {
+        int64_t moment = (int64_t)(testing_random(&random) % 253402300800) - 62000000000 / 2;
+        struct tm parts;
+        char expected[64];
+        time_t system = (time_t)moment;
+        gmtime_r(&system, &parts);
+        strftime(expected, sizeof expected, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+        bide_http_print_date(date, moment);
+        if (strlen(expected) == BIDE_HTTP_DATE_SIZE)
+            assert_string_equal(date, expected);
+        assert_int_equal(bide_http_parse_date((bide_http_text){date, BIDE_HTTP_DATE_SIZE}, &time), 0);
+        assert_int_equal(time, moment);
+    }
+}
+
+static void what_is_no_date_is_refused(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"", "Sun", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 24:49:37 GMT",
+                                       "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 06 Nop 1994 08:49:37 GMT",
+                                       "Sun, 06 Nov 19x4 08:49:37 GMT", "Sun, 06 Nov 1994 08-49:37 GMT",
+                                       "Sunday, 06-Nov-94 08:49:37 XYZ", "Sun Nov  6 08:49:37 19 4",
+                                       "0123456789012345678901234567890123456789"};
+    int64_t time;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(bide_http_parse_date(text(none[i]), &time), -EINVAL);
+}
+
+/* ---- URLs ---- */
+
+static void urls_are_taken_apart(void **state)
+{
+    (void)state;
+    bide_http_url url;
+    char out[100];
+    assert_int_equal(bide_http_url_parse(&url, "HTTPS://user:pw@Example.org:8443/a/b?c=d#e", 42), 0);
+    assert_true(url.is_secure);
+    assert_int_equal(url.port, 8443);
+    assert_memory_equal(url.user.data, "user:pw", url.user.size);
+    assert_int_equal(bide_http_url_target(&url, out, sizeof out), 0);
+    assert_string_equal(out, "/a/b?c=d");
+    assert_int_equal(bide_http_url_authority(&url, out, sizeof out), 0);
+    assert_string_equal(out, "Example.org:8443");
+    assert_memory_equal(url.fragment.data, "e", url.fragment.size);
+    assert_int_equal(bide_http_url_parse(&url, "http://[::1]:80?x", 17), 0);
+    assert_int_equal(bide_http_url_authority(&url, out, sizeof out), 0);
+    assert_string_equal(out, "[::1]");
+    assert_int_equal(bide_http_url_target(&url, out, sizeof out), 0);
+    assert_string_equal(out, "/?x");
+    assert_int_equal(bide_http_url_target(&url, out, 3), -EMSGSIZE);
+}
+
+static void what_is_no_url_is_refused(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"", "example.org", "ftp://a/", "http:/a", "http://", "http:///a", "http://a b/",
+                                       "http://a/ b", "http://a:0/", "http://a:65536/", "http://a:8x/", "http://[::1/",
+                                       "http://[::1]x/", "http://[g]/", "http://a/%", "http://a/%4", "http://a/%zz",
+                                       "http://u@v@a/", "http://a/\x80", "http://a/\r\nX: y", "http://a/#b#c", "http://a%/",
+                                       "http://:80/", "http://a/<"};
+    bide_http_url url;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        if (bide_http_url_parse(&url, none[i], strlen(none[i])) == 0)
+            printf("# %s was taken\n", none[i]);
+        assert_int_equal(bide_http_url_parse(&url, none[i], strlen(none[i])), -EINVAL);
+    }
+    assert_int_equal(bide_http_url_parse(&url, "http://a\0b/", 11), -EINVAL);
+}
+
+static void references_are_resolved(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"g", "http://a/b/c/g"}, {"./g", "http://a/b/c/g"}, {"g/", "http://a/b/c/g/"}, {"/g", "http://a/g"},
+        {"//g", "http://g/"}, {"?y", "http://a/b/c/d;p?y"}, {"g?y", "http://a/b/c/g?y"}, {"#s", "http://a/b/c/d;p?q"},
+        {"g#s", "http://a/b/c/g"}, {";x", "http://a/b/c/;x"}, {"", "http://a/b/c/d;p?q"}, {".", "http://a/b/c/"},
+        {"./", "http://a/b/c/"}, {"..", "http://a/b/"}, {"../", "http://a/b/"}, {"../g", "http://a/b/g"},
+        {"../..", "http://a/"}, {"../../g", "http://a/g"}, {"../../../g", "http://a/g"}, {"/./g", "http://a/g"},
+        {"/../g", "http://a/g"}, {"g.", "http://a/b/c/g."}, {"..g", "http://a/b/c/..g"}, {"./../g", "http://a/b/g"},
+        {"g/./h", "http://a/b/c/g/h"}, {"g/../h", "http://a/b/c/h"}, {"https://x:1/y/../z?w", "https://x:1/z?w"},
+        {"http://x", "http://x/"}, {"http://x?q", "http://x/?q"},
+    };
+    bide_http_url base;
+    char out[64];
+    assert_int_equal(bide_http_url_parse(&base, "http://a/b/c/d;p?q", 18), 0);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        assert_int_equal(bide_http_url_resolve(&base, text(pairs[i][0]), out, sizeof out), 0);
+        assert_string_equal(out, pairs[i][1]);
+        for (size_t size = 0; size < strlen(pairs[i][1]) + 1; size++)
+            assert_int_equal(bide_http_url_resolve(&base, text(pairs[i][0]), out, size), -EMSGSIZE);
+    }
+    assert_int_equal(bide_http_url_resolve(&base, text("mailto:x"), out, sizeof out), -EINVAL);
+    assert_int_equal(bide_http_url_resolve(&base, text("a b"), out, sizeof out), -EINVAL);
+}
+
+/* ---- Routes ---- */
+
+struct shows {
+    bide_http_exchange exchange;
+    char text[200];
+};
+
+bide_coroutine(shows_body)
+{
+    bide_begin(shows_body, struct shows * self);
+    bide_http_text a = bide_http_parameter(&self->exchange, "a");
+    bide_http_text b = bide_http_parameter(&self->exchange, "b");
+    int size = snprintf(self->text, sizeof self->text, "%s %.*s %.*s", (const char *)self->exchange.argument,
+                        (int)a.size, a.data != NULL ? a.data : "", (int)b.size, b.data != NULL ? b.data : "");
+    bide_try(bide_http_respond(&self->exchange, self->text, (size_t)size));
+    bide_end();
+}
+
+static peer one;
+
+static const char *body_of(const char *request)
+{
+    (void)peer_say(&one, request);
+    const char *body = strstr(one.output, "\r\n\r\n");
+    return body != NULL ? body + 4 : "";
+}
+
+static int status_of(const char *request)
+{
+    (void)peer_say(&one, request);
+    return one.output_size > 12 ? atoi(one.output + 9) : 0;
+}
+
+#define HOST " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+static void requests_find_their_routes(void **state)
+{
+    (void)state;
+    static char names[4][8] = {"root", "user", "put", "rest"};
+    const bide_http_handler shows = {&shows_body, sizeof(struct shows)};
+    const bide_http_route routes[] = {{"GET", "/", shows, names[0]},
+                                      {"GET", "/users/{a}/at/{b}", shows, names[1]},
+                                      {"PUT", "/users/{a}/at/{b}", shows, names[2]},
+                                      {NULL, "/rest/{a...}", shows, names[3]}};
+    bide_http_router router;
+    assert_int_equal(bide_http_router_init(&router, routes, 4), 0);
+    peer_init(&one, &(bide_http_options){.choose = bide_http_route_request, .argument = &router, .frame = router.frame});
+    assert_string_equal(body_of("GET /" HOST), "root  ");
+    assert_string_equal(body_of("GET /users/x%20y/at/z?q" HOST), "user x%20y z");
+    assert_string_equal(body_of("PUT /users/1/at/2" HOST), "put 1 2");
+    assert_string_equal(body_of("DELETE /rest/x/y/z" HOST), "rest x/y/z ");
+    assert_string_equal(body_of("GET /rest/" HOST), "rest  ");
+    assert_int_equal(status_of("HEAD /" HOST), 200);
+    assert_int_equal(status_of("GET /users//at/2" HOST), 404);
+    assert_int_equal(status_of("GET /users/1/at" HOST), 404);
+    assert_int_equal(status_of("GET /users/1/at/2/" HOST), 404);
+    assert_int_equal(status_of("GET /rest" HOST), 404);
+    assert_int_equal(status_of("OPTIONS *" HOST), 404);
+    assert_int_equal(status_of("POST /users/1/at/2" HOST), 405);
+    assert_non_null(strstr(one.output, "\r\nAllow: GET, HEAD, PUT, OPTIONS\r\n"));
+    assert_int_equal(status_of("OPTIONS /users/1/at/2" HOST), 204);
+    assert_non_null(strstr(one.output, "\r\nAllow: GET, HEAD, PUT, OPTIONS\r\n"));
+    peer_end(&one);
+}
+
+static void patterns_that_mean_nothing_are_refused(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"", "x", "/{", "/{}", "/}", "/x{a}", "/{a}x", "/{a...}/x", "/{...}", "/{a{b}}", "/{a/b}",
+                                       "/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}"};
+    bide_http_router router;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        bide_http_route route = {"GET", none[i], {&shows_body, sizeof(struct shows)}, NULL};
+        assert_int_equal(bide_http_router_init(&router, &route, 1), -EINVAL);
+    }
+}
+
+static void escapes_are_decoded(void **state)
+{
+    (void)state;
+    char out[8];
+    assert_int_equal(bide_http_decode(text("a%20b%2Fc"), out, sizeof out), 5);
+    assert_memory_equal(out, "a b/c", 5);
+    assert_int_equal(bide_http_decode(text("%"), out, sizeof out), -EINVAL);
+    assert_int_equal(bide_http_decode(text("%4"), out, sizeof out), -EINVAL);
+    assert_int_equal(bide_http_decode(text("%4g"), out, sizeof out), -EINVAL);
+    assert_int_equal(bide_http_decode(text("123456789"), out, sizeof out), -EMSGSIZE);
+}
+
+/* ---- Files ---- */
+
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void make_file(const char *name, const char *content, size_t size)
+{
+    const struct timespec times[2] = {{784111777, 0}, {784111777, 0}};
+    int fd = open(in_folder(name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, size), size);
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+}
+
+static char large[200000];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/bide_http_XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    memset(large, 'x', sizeof large);
+    make_file("a.txt", "0123456789abcdefghij", 20);
+    make_file("large.bin", large, sizeof large);
+    make_file("empty", "", 0);
+    make_file(".hidden", "secret", 6);
+    make_file("b.js", "plain", 5);
+    make_file("b.js.gz", "zipped", 6);
+    make_file("b.js.br", "brotli", 6);
+    assert_int_equal(mkdir(in_folder("sub"), 0700), 0);
+    make_file("sub/index.html", "sub", 3);
+    assert_int_equal(mkdir(in_folder("bare"), 0700), 0);
+    make_file("bare/<&>.txt", "x", 1);
+    assert_int_equal(symlink("/etc/passwd", in_folder("out")), 0);
+    assert_int_equal(symlink("a.txt", in_folder("in")), 0);
+    assert_int_equal(symlink("..", in_folder("sub/up")), 0);
+    assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.txt", "large.bin", "empty", ".hidden", "b.js", "b.js.gz", "b.js.br", "sub/index.html",
+                                        "sub/up", "bare/<&>.txt", "out", "in", "fifo"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unlink(in_folder(names[i]));
+    rmdir(in_folder("sub"));
+    rmdir(in_folder("bare"));
+    assert_int_equal(rmdir(folder), 0);
+    return 0;
+}
+
+static bide_http_files files;
+
+static void serve_files(bide_http_files_options options)
+{
+    options.root = folder;
+    assert_int_equal(bide_http_files_open(&files, &options), 0);
+    peer_init(&one, &(bide_http_options){.handler = bide_http_files_handler, .argument = &files});
+}
+
+static void end_files(void)
+{
+    bide_http_files_close(&files);
+    peer_end(&one);
+}
+
+#define ASK(path, fields) "GET " path " HTTP/1.1\r\nHost: a\r\n" fields "\r\n"
+
+static void has(const char *field)
+{
+    if (strstr(one.output, field) == NULL)
+        printf("# %s is missing in\n%s\n", field, one.output);
+    assert_non_null(strstr(one.output, field));
+}
+
+static void files_are_served_with_what_is_known_of_them(void **state)
+{
+    (void)state;
+    serve_files((bide_http_files_options){.cache_control = "max-age=60"});
+    assert_string_equal(body_of("GET /a.txt" HOST), "0123456789abcdefghij");
+    has("\r\nContent-Type: text/plain; charset=utf-8\r\n");
+    has("\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    has("\r\nETag: \"2ebc98a1.0-14\"\r\n");
+    has("\r\nAccept-Ranges: bytes\r\n");
+    has("\r\nCache-Control: max-age=60\r\n");
+    has("\r\nContent-Length: 20\r\n");
+    assert_string_equal(body_of("HEAD /a.txt" HOST), "");
+    has("\r\nContent-Length: 20\r\n");
+    assert_string_equal(body_of("GET /empty" HOST), "");
+    has("\r\nContent-Type: application/octet-stream\r\n");
+    assert_string_equal(body_of("GET /sub/" HOST), "sub");
+    assert_int_equal(status_of("GET /sub?x=y" HOST), 301);
+    has("\r\nLocation: /sub/?x=y\r\n");
+    assert_int_equal(status_of("GET //sub" HOST), 301);
+    has("\r\nLocation: /sub/\r\n");
+    assert_int_equal(status_of("POST /a.txt" HOST), 405);
+    has("\r\nAllow: GET, HEAD\r\n");
+    assert_int_equal(strspn(body_of("GET /large.bin" HOST), "x"), sizeof large);
+    end_files();
+}
+
+static void nothing_outside_the_folder_is_reached(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"/../etc/passwd", "/sub/../a.txt", "/%2e%2e/etc/passwd", "/%2e%2e%2fetc/passwd",
+                                       "/sub/..", "/..", "/./a.txt", "/%2fetc/passwd", "/out", "/out/", "/sub/up/a.txt",
+                                       "/a.txt/", "/fifo", "/nothing", "/.hidden", "/bare/", "/a.txt%2fx", "/%5c..%5c"};
+    for (int way = 0; way < 3; way++) {
+        serve_files((bide_http_files_options){.follows_links = way == 1});
+        if (way == 2)
+            files.is_simple = true; /* as where the kernel has no openat2(2) */
+        for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+            char request[100];
+            snprintf(request, sizeof request, "GET %s" HOST, none[i]);
+            int expected = way == 1 && strcmp(none[i], "/sub/up/a.txt") == 0 ? 200 : 404;
+            if (status_of(request) != expected)
+                printf("# %s, way %d: %.60s\n", none[i], way, one.output);
+            assert_int_equal(status_of(request), expected);
+        }
+        assert_int_equal(status_of("GET /a%00.txt" HOST), 400);
+        assert_int_equal(status_of("GET /%zz" HOST), 400);
+        assert_int_equal(status_of("GET /in" HOST), way == 1 ? 200 : 404);
+        assert_int_equal(status_of("GET /sub/" HOST), 200);
+        assert_int_equal(status_of("GET /sub//index.html" HOST), 200);
+        end_files();
+    }
+}
+
+static void what_the_client_has_is_not_sent(void **state)
+{
+    (void)state;
+    serve_files((bide_http_files_options){.never_compressed = true});
+#define TAG  "\"2ebc98a1.0-14\""
+#define DATE "Sun, 06 Nov 1994 08:49:37 GMT"
+    assert_int_equal(status_of(ASK("/a.txt", "If-None-Match: " TAG "\r\n")), 304);
+    has("\r\nETag: " TAG "\r\n");
+    assert_null(strstr(one.output, "Content-Length"));
+    assert_int_equal(status_of(ASK("/a.txt", "If-None-Match: \"x\", W/" TAG "\r\n")), 304);
+    assert_int_equal(status_of(ASK("/a.txt", "If-None-Match: *\r\n")), 304);
+    assert_int_equal(status_of(ASK("/a.txt", "If-None-Match: \"x\"\r\nIf-Modified-Since: " DATE "\r\n")), 200);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Modified-Since: " DATE "\r\n")), 304);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n")), 200);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Modified-Since: never\r\n")), 200);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Match: \"x\"\r\n")), 412);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Match: \"x\", " TAG "\r\n")), 200);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Match: W/" TAG "\r\n")), 412);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n")), 412);
+    assert_int_equal(status_of(ASK("/a.txt", "If-Unmodified-Since: " DATE "\r\n")), 200);
+    end_files();
+}
+
+static void ranges_are_parts(void **state)
+{
+    (void)state;
+    serve_files((bide_http_files_options){.never_compressed = true});
+    assert_string_equal(body_of(ASK("/a.txt", "Range: bytes=2-4\r\n")), "234");
+    has("HTTP/1.1 206 ");
+    has("\r\nContent-Range: bytes 2-4/20\r\n");
+    assert_string_equal(body_of(ASK("/a.txt", "Range: bytes=15-\r\n")), "fghij");
+    assert_string_equal(body_of(ASK("/a.txt", "Range: bytes=-3\r\n")), "hij");
+    assert_string_equal(body_of(ASK("/a.txt", "Range: bytes=18-99\r\n")), "ij");
+    assert_string_equal(body_of(ASK("/a.txt", "Range: BYTES= 0-0 \r\n")), "0");
+    assert_string_equal(body_of(ASK("/a.txt", "Range: bytes=0-1, 99-\r\n")), "01");
+    assert_int_equal(status_of(ASK("/a.txt", "Range: bytes=20-\r\n")), 416);
+    has("\r\nContent-Range: bytes */20\r\n");
+    assert_int_equal(status_of(ASK("/a.txt", "Range: bytes=-0\r\n")), 416);
+    static const char *const whole[] = {"bytes=4-2", "bytes=", "bytes=x", "bytes=1", "lines=1-2", "bytes=1-2x", "bytes=--1",
+                                        "bytes=0-19,0-19", "bytes=99999999999999999999-", "bytes=0-0,1-1,2-2,3-3,4-4,5-5,6-6,7-7,8-8"};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        char request[200];
+        snprintf(request, sizeof request, "GET /a.txt HTTP/1.1\r\nHost: a\r\nRange: %s\r\n\r\n", whole[i]);
+        assert_int_equal(status_of(request), 200);
+    }
+    assert_string_equal(body_of(ASK("/a.txt", "Range: bytes=2-4\r\nIf-Range: " TAG "\r\n")), "234");
+    assert_string_equal(body_of(ASK("/a.txt", "Range: bytes=2-4\r\nIf-Range: " DATE "\r\n")), "234");
+    assert_int_equal(status_of(ASK("/a.txt", "Range: bytes=2-4\r\nIf-Range: \"x\"\r\n")), 200);
+    assert_int_equal(status_of(ASK("/a.txt", "Range: bytes=2-4\r\nIf-Range: W/" TAG "\r\n")), 200);
+    assert_int_equal(status_of(ASK("/a.txt", "Range: bytes=2-4\r\nIf-Range: Sun, 06 Nov 1994 08:49:38 GMT\r\n")), 200);
+    assert_int_equal(status_of("HEAD /a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=2-4\r\n\r\n"), 200);
+    end_files();
+}
+
+static void several_ranges_are_parts_of_one_body(void **state)
+{
+    (void)state;
+    serve_files((bide_http_files_options){.never_compressed = true});
+    const char *body = body_of(ASK("/a.txt", "Range: bytes=0-1,5-6,-2\r\n") ASK("/empty", ""));
+    char boundary[17], expected[600];
+    const char *at = strstr(one.output, "boundary=");
+    assert_non_null(at);
+    memcpy(boundary, at + 9, 16);
+    boundary[16] = '\0';
+    snprintf(expected, sizeof expected,
+             "--%s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes 0-1/20\r\n\r\n01\r\n"
+             "--%s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes 5-6/20\r\n\r\n56\r\n"
+             "--%s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes 18-19/20\r\n\r\nij\r\n--%s--\r\n",
+             boundary, boundary, boundary, boundary);
+    assert_int_equal(strncmp(body, expected, strlen(expected)), 0);
+    assert_int_equal(strncmp(body + strlen(expected), "HTTP/1.1 200 OK", 15), 0); /* so its length was right */
+    end_files();
+}
+
+static void compressed_files_go_to_those_who_take_them(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"gzip", "zipped"}, {"br", "brotli"}, {"gzip, br", "brotli"}, {"gzip;q=1.0, br;q=0", "zipped"}, {"identity", "plain"},
+        {"*", "brotli"}, {"*;q=0", "plain"}, {"br;q=0, *", "zipped"}, {"gzip;q=0.000", "plain"}, {"gzip;q=0.001", "zipped"},
+        {"x-gzip", "zipped"}, {"deflate", "plain"}, {"", "plain"}, {"GZIP ; Q=1", "zipped"},
+    };
+    serve_files((bide_http_files_options){.root = NULL});
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char request[200];
+        snprintf(request, sizeof request, "GET /b.js HTTP/1.1\r\nHost: a\r\nAccept-Encoding: %s\r\n\r\n", pairs[i][0]);
+        assert_string_equal(body_of(request), pairs[i][1]);
+        has("\r\nContent-Type: text/javascript; charset=utf-8\r\n");
+        has("\r\nVary: Accept-Encoding\r\n");
+    }
+    has("\r\nETag: \"2ebc98a1.0-6-gz\"\r\n");
+    has("\r\nContent-Encoding: gzip\r\n");
+    assert_string_equal(body_of("GET /b.js" HOST), "plain");
+    end_files();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dates_are_written_and_read),
+        cmocka_unit_test(what_is_no_date_is_refused),
+        cmocka_unit_test(urls_are_taken_apart),
+        cmocka_unit_test(what_is_no_url_is_refused),
+        cmocka_unit_test(references_are_resolved),
+        cmocka_unit_test(requests_find_their_routes),
+        cmocka_unit_test(patterns_that_mean_nothing_are_refused),
+        cmocka_unit_test(escapes_are_decoded),
+        cmocka_unit_test_setup_teardown(files_are_served_with_what_is_known_of_them, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(nothing_outside_the_folder_is_reached, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(what_the_client_has_is_not_sent, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(ranges_are_parts, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(several_ranges_are_parts_of_one_body, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(compressed_files_go_to_those_who_take_them, make_folder, remove_folder),
+    };
+    return cmocka_run_group_tests_name("http_parts", tests, NULL, NULL);
+}

@@ -111,7 +111,10 @@ bide_coroutine(stopper_body)
 {
     enum { PATIENCE = 10 };
     bide_begin(stopper_body, struct stopper * self);
-    bide_try(bide_signal_wait(&self->wait, &self->signal));
+    int status;
+    bide_await_status(status, bide_signal_wait(&self->wait, &self->signal));
+    if (status < 0) /* nobody listens any more; no reason to stop the others */
+        bide_return(0);
     bide_http_server_shut_down(&program.server, bide_now(bide_this_context()) +
                                                     PATIENCE * UINT64_C(1000000000));
     bide_end();

@@ -78,8 +78,8 @@ async def with_websockets(port):
         await client.close(4000, "enough")
         assert client.close_code == 4000, client.close_code
     async with websockets.connect(f"ws://127.0.0.1:{port}/") as client:
-        await client.send(b"x" * (1 << 20) + b"y")
         try:
+            await client.send(b"x" * (1 << 20) + b"y")
             await client.recv()
         except websockets.ConnectionClosed as closed:
             assert closed.rcvd.code == 1009, closed
@@ -155,14 +155,17 @@ async def serve_websockets():
 NODE_SERVER = """
 const {WebSocketServer} = require('ws'), {spawn} = require('child_process');
 const server = new WebSocketServer({port: 0, host: '127.0.0.1', perMessageDeflate: true});
-let closed = null;
+let closed = null, exited = null;
+const look = () => {
+    if (closed !== null && exited !== null) process.exit(exited == 0 && closed == '1000 done' ? 0 : 1);
+};
 server.on('connection', connection => {
     connection.on('message', (data, isBinary) => connection.send(data, {binary: isBinary}));
-    connection.on('close', (code, reason) => { closed = code + ' ' + reason; });
+    connection.on('close', (code, reason) => { closed = code + ' ' + reason; look(); });
 });
 server.on('listening', () => {
     const client = spawn(process.argv[1], ['client', server.address().port], {stdio: 'inherit'});
-    client.on('exit', code => setImmediate(() => process.exit(code == 0 && closed == '1000 done' ? 0 : 1)));
+    client.on('exit', code => { exited = code; look(); });
 });
 """
 

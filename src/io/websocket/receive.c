@@ -397,7 +397,8 @@ static void judge_silence(receiving *receive, bool came, uint64_t now)
         websocket->next_ping = options->ping_interval;
         return;
     }
-    websocket->silent_for += now - receive->began;
+    /* (a thread that was late does not make the other side silent) */
+    websocket->silent_for += (now < receive->due ? now : receive->due) - receive->began;
     if (options->silence != 0 && websocket->silent_for >= options->silence) {
         end_abnormally(websocket, -EHOSTDOWN);
     } else if (options->ping_interval != 0 && websocket->silent_for >= websocket->next_ping) {

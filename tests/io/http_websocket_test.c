@@ -132,6 +132,53 @@ static void a_client_opens_one_and_talks_over_it(void **state)
     assert_true(seen.end.is_clean);
 }
 
+/* The server's answer comes up to some byte; then the client is stopped, or destroyed. */
+static void a_client_that_opens_one_can_be_cut_short_at_each_byte(void **state)
+{
+    static const char answer[] =
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    world *world = world_of(state);
+    for (size_t size = 0; size < sizeof answer; size++) {
+        for (int how = STOP; how <= DESTROY; how += 3) {
+            char there[1024], back[1024], memory[BIDE_HTTP_CLIENT_MEMORY];
+            bide_memory_pipe pipes[2];
+            bide_memory_end ours = {&pipes[0], &pipes[1]}, theirs = {&pipes[1], &pipes[0]};
+            bide_http_client client;
+            bide_websocket websocket;
+            bide_websocket_options options = {0};
+            bide_http_websocket_operation opening;
+            bide_stream_operation write;
+            struct runner runner;
+            bide_memory_pipe_init(&pipes[0], there, sizeof there);
+            bide_memory_pipe_init(&pipes[1], back, sizeof back);
+            assert_int_equal(bide_http_client_init(&client, bide_stream_of_memory(&ours), memory,
+                                                   sizeof memory, NULL),
+                             0);
+            begin_by(world, &runner,
+                     bide_http_open_websocket(&opening, &client, &websocket, &options, "/",
+                                              "localhost", NULL),
+                     how);
+            if (size != 0)
+                assert_int_equal(
+                    world_wait(world, bide_stream_write(&write, bide_stream_of_memory(&theirs),
+                                                        answer, size)),
+                    0);
+            turn(world);
+            assert_int_equal(runner.has_ended, size == sizeof answer - 1);
+            if (how == DESTROY) {
+                destroy(world, &runner);
+            } else {
+                if (!runner.has_ended)
+                    call_inside(world, stop, &runner);
+                end(world, &runner);
+            }
+            if (runner.has_ended) /* (the key is another) */
+                assert_int_equal(runner.status, size == sizeof answer - 1 ? -EPROTO : -ECANCELED);
+        }
+    }
+}
+
 #define REQUEST(version, more)                                                                \
     "GET /chat HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: keep-alive, " \
     "Upgrade\r\n"                                                                             \
@@ -183,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(a_client_opens_one_and_talks_over_it),
+        world_test(a_client_that_opens_one_can_be_cut_short_at_each_byte),
         world_test(what_comes_right_behind_the_request_is_a_frame),
         world_test(a_request_for_none_is_answered),
     };

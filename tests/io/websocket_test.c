@@ -241,6 +241,80 @@ static void each_wait_can_be_cut_short_at_each_point(void **state)
     }
 }
 
+/* Receives messages of one byte each, all of which are there; it gives way to others after so many. */
+struct eater {
+    bide_task task;
+    bide_websocket *websocket;
+    bool in_pieces;
+    char byte;
+    unsigned told;
+    bide_websocket_receive_operation receive;
+    bide_with_deadline_operation limited;
+};
+
+bide_coroutine(eater_body)
+{
+    bide_begin(eater_body, struct eater * self);
+    for (;;) {
+        bide_awaiter *awaiter =
+            self->in_pieces
+                ? bide_websocket_receive_piece(&self->receive, self->websocket)
+                : bide_websocket_receive(&self->receive, self->websocket, &self->byte, 1);
+        bide_try(self->told % 2 == 0 ? awaiter
+                                     : bide_with_deadline(&self->limited, UINT64_MAX - 1, awaiter));
+        assert_int_equal(self->receive.count, 1);
+        assert_int_equal((uint8_t)*self->receive.data, self->told % 256);
+        self->told++;
+    }
+    bide_end();
+}
+
+static void start_eater(void *eater)
+{
+    struct eater *it = eater;
+    bide_start(&it->task.frame, &eater_body, world_only()->context);
+    bide_resume(&it->task.frame);
+}
+
+static void destroy_eater(void *eater)
+{
+    bide_destroy(&((struct eater *)eater)->task.frame);
+}
+
+static void start_and_destroy_eater(void *eater)
+{
+    start_eater(eater);
+    destroy_eater(eater);
+}
+
+static void what_nobody_was_told_of_is_received_again(void **state)
+{
+    enum {
+        MESSAGES = 70000
+    }; /* four times what a thread does before others have their turn, and more */
+    for (int in_pieces = 0; in_pieces < 2; in_pieces++) {
+        fixture *f = open_fixture(state);
+        static char in[3 * MESSAGES + 1];
+        struct eater eater = {.websocket = &f->points[1].websocket, .in_pieces = in_pieces};
+        open_memory(f);
+        for (int i = 0; i < MESSAGES; i++)
+            memcpy(in + (size_t)(3 * i), (char[]){(char)0x82, 1, (char)i}, 3);
+        bide_websocket_options options = {.role = BIDE_WEBSOCKET_CLIENT,
+                                          .in = in,
+                                          .in_size = sizeof in,
+                                          .out = f->points[1].out,
+                                          .out_size = sizeof f->points[1].out,
+                                          .initial = in,
+                                          .initial_size = 3 * MESSAGES};
+        assert_int_equal(bide_websocket_init(eater.websocket, f->points[1].stream, &options), 0);
+        unsigned times = 0;
+        for (; eater.told < MESSAGES; times++)
+            call_inside(f->world, start_and_destroy_eater, &eater);
+        assert_true(times > 3); /* it was destroyed in the middle */
+        drop_fixture(f);
+    }
+}
+
 static int no_random(void *data, size_t size)
 {
     (void)data;
@@ -380,6 +454,7 @@ int main(void)
         world_test(a_message_that_was_taken_goes_out_later),
         world_test(nothing_follows_a_frame_that_was_cut_off),
         world_test(each_wait_can_be_cut_short_at_each_point),
+        world_test(what_nobody_was_told_of_is_received_again),
         world_test(without_random_bytes_a_client_sends_nothing),
         world_test(fragments_are_one_senders),
         world_test(one_that_is_silent_is_asked_and_then_given_up),

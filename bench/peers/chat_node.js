@@ -1,0 +1,22 @@
+// The chat's room by node's ws, for bench/chat.sh: what is said is told to all. The first line ends with the port.
+'use strict';
+const {WebSocketServer} = require('ws');
+
+const server = new WebSocketServer({port: 0, host: '127.0.0.1', perMessageDeflate: false});
+const members = new Set();
+
+server.on('connection', socket => {
+    let name = '';
+    socket.on('message', data => {
+        const fields = data.toString().split('\t');
+        if (fields[0] === 'join') {
+            name = fields[2];
+            members.add(socket);
+        } else {
+            const line = 'said\t' + Math.floor(Date.now() / 1000) + '\t' + name + '\t' + fields.slice(1).join('\t');
+            for (const member of members) member.send(line);
+        }
+    });
+    socket.on('close', () => members.delete(socket));
+});
+server.on('listening', () => console.log('listening on port ' + server.address().port));

@@ -26,13 +26,14 @@ struct member {
     bide_websocket websocket;
     bide_websocket_receive_operation receive;
     char memory[8192];
-    char line[2048];
+    char line[8192]; /* who is there may be long */
 };
 
 struct room {
     bide_task task;
     struct member *members, *at;
-    unsigned count, size;
+    unsigned count, size, ready;
+    char last[32]; /* the name of the last that comes */
     double seconds;
     int server;
     bide_address address;
@@ -80,7 +81,13 @@ bide_coroutine(member_body)
     for (;;) {
         bide_try(bide_websocket_receive(&self->receive, &self->websocket, self->line,
                                         sizeof self->line));
-        if (self->receive.count < 5 || memcmp(self->line, "said\t", 5) != 0)
+        /* all have heard of the last that came: nothing is in the way of what is said */
+        size_t last = strlen(self->room->last), size = self->receive.count;
+        if (memcmp(self->line, "said", 4) != 0 && memcmp(self->line, "who", 3) != 0 &&
+            size > last && memcmp(self->line + size - last, self->room->last, last) == 0 &&
+            ++self->room->ready == self->room->count)
+            bide_auto_event_set(&self->room->heard);
+        if (size < 5 || memcmp(self->line, "said\t", 5) != 0)
             continue;
         if (++self->room->delivered % ((unsigned long)WINDOW * self->room->count) == 0)
             bide_auto_event_set(&self->room->heard);
@@ -108,6 +115,7 @@ bide_coroutine(room_body)
         bide_scope_spawn(&self->scope, &self->at->branch,
                          bide_task_init(&self->at->task, &member_body));
     }
+    bide_try(bide_auto_event_wait(&self->wait, &self->heard));
     memcpy(self->text, "say\t", 4);
     memset(self->text + 4, 'x', self->size);
     do {
@@ -147,6 +155,7 @@ int main(int count, char **arguments)
     room.server = atoi(arguments[5]);
     if (room.count == 0 || room.size > 1000)
         return 2;
+    snprintf(room.last, sizeof room.last, "\tmember %u", room.count - 1);
     room.members = calloc(room.count, sizeof *room.members);
     if (room.members == NULL)
         return 1;

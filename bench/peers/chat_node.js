@@ -11,7 +11,9 @@ server.on('connection', socket => {
         const fields = data.toString().split('\t');
         if (fields[0] === 'join') {
             name = fields[2];
+            for (const member of members) member.send('joined\t0\t' + name);
             members.add(socket);
+            socket.send('welcome\t' + name);
         } else {
             const line = 'said\t' + Math.floor(Date.now() / 1000) + '\t' + name + '\t' + fields.slice(1).join('\t');
             for (const member of members) member.send(line);

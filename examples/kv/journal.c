@@ -55,6 +55,16 @@ static bool take_group(struct journal *journal)
     return true;
 }
 
+void journal_skip(struct journal *journal, size_t size)
+{
+    journal->filling.begin += size;
+    if (size == 0 || buffer_used(&journal->filling) > 0)
+        return;
+    journal->taken++;
+    journal->waiting = 0;
+    bide_sequence_barrier_publish(&journal->written, journal->taken);
+}
+
 async int write_group(struct journal *journal)
 {
     bide_mutex_waiter lock;

@@ -162,6 +162,25 @@ static bool load(struct kv *kv, const char *path, bool may_be_torn)
     return true;
 }
 
+/*
+ * One process has the file. A server that was killed may have a write under way, which has it for a
+ * moment longer.
+ */
+static void lock(const char *path, int fd)
+{
+    enum { TRIES = 200 };
+    const struct timespec pause = {0, 10000000};
+    for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            fail(path, -errno);
+        if (tries == TRIES) {
+            kv_tell("%s: another process has it", path);
+            exit(1);
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 static void open_journal(struct kv *kv, bool is_empty)
 {
     struct journal *journal = &kv->journal;
@@ -170,11 +189,7 @@ static void open_journal(struct kv *kv, bool is_empty)
     if (fd < 0)
         fail(journal->path, -errno);
     bide_descriptor_init(&journal->file, fd);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EWOULDBLOCK)
-            kv_tell("%s: another process has it", journal->path);
-        fail(journal->path, -errno);
-    }
+    lock(journal->path, fd);
     if (!is_empty)
         load(kv, journal->path, true);
     journal->size = journal->base_size = journal->synced_size = lseek(fd, 0, SEEK_END);

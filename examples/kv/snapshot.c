@@ -147,6 +147,7 @@ async int replace(struct journal *journal, bide_descriptor *file, const char *na
     bide_descriptor_init(&journal->file, fd);
     journal->size = journal->base_size = journal->synced_size = size;
     journal->is_rewriting = false;
+    journal_skip(journal, journal->since_from);
     return 0;
 }
 

@@ -15,6 +15,12 @@ async_sized(768) int journal_sync_each_second(struct journal *journal);
 /* Waits until all changes that were made are in the file. */
 async_sized(160) int journal_wait(struct journal *journal);
 
+/*
+ * So many bytes of records that wait to be written are in the file already, since it was replaced by
+ * one that was begun after them.
+ */
+void journal_skip(struct journal *journal, size_t size);
+
 /* Writes all keys, as they are when it begins, to the snapshot's file. One at a time. */
 async_sized(2048) int save_snapshot(struct kv *kv);
 

@@ -116,7 +116,7 @@ for file in ${KV_FILES:-none always}; do
     for pipeline in ${KV_PIPELINES:-1 16}; do
         requests=$((${KV_REQUESTS:-60000} * (pipeline > 1 ? 8 : 1)))
         # (a sync takes milliseconds)
-        [ "$file" = none ] || requests=$((requests / 12))
+        [ "$file" = none ] || requests=$((requests / 4))
         rm -f "$folder"/*.figures
         for round in $(seq "$turns"); do
             for subject in $subjects; do

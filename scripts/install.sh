@@ -11,7 +11,7 @@ build='gcc libc6-dev meson ninja-build'
 demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
     node-llhttp curl
-    coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev"
+    coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-tools"
 long="$check valgrind strace"
 # For those of check-long's configurations that are skipped without: compilers, their
 # runtimes and linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's

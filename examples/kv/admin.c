@@ -66,7 +66,8 @@ void command_config(struct client *client)
         return;
     }
     if (!bytes_are(client_argument(client, 1), "GET") || client->request.count < 3) {
-        REPLY(client, "-ERR only CONFIG GET and CONFIG RESETSTAT are known: options are set at the start");
+        REPLY(client,
+              "-ERR only CONFIG GET and CONFIG RESETSTAT are known: options are set at the start");
         return;
     }
     snprintf(clients, sizeof clients, "%zu", options->clients);
@@ -113,7 +114,8 @@ static void reply_command(struct client *client, const struct command *command)
 
 void command_command(struct client *client)
 {
-    struct bytes word = client->request.count > 1 ? client_argument(client, 1) : (struct bytes){"", 0};
+    struct bytes word =
+        client->request.count > 1 ? client_argument(client, 1) : (struct bytes){"", 0};
     if (client->request.count == 1) {
         reply_array(client, command_count);
         for (size_t i = 0; i < command_count; i++)
@@ -209,7 +211,8 @@ void command_client(struct client *client)
         reply_number(client, (int64_t)client->id);
     } else if (bytes_are(word, "SETNAME") && has_one) {
         if (!is_name(client_argument(client, 2))) {
-            REPLY(client, "-ERR Client names cannot contain spaces, newlines or special characters.");
+            REPLY(client,
+                  "-ERR Client names cannot contain spaces, newlines or special characters.");
             return;
         }
         set_name(client, client_argument(client, 2));
@@ -245,7 +248,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "aof_groups:%llu\r\naof_syncs:%llu\r\n\r\n"
         "# Stats\r\ntotal_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n"
         "expired_keys:%llu\r\nkeyspace_hits:%llu\r\nkeyspace_misses:%llu\r\npubsub_channels:%zu\r\n"
-        "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\naccept_pauses:%llu\r\naccept_refused:%llu\r\n\r\n"
+        "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\naccept_pauses:%llu\r\naccept_refused:%"
+        "llu\r\n\r\n"
         "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n"
         "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
@@ -255,9 +259,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         (long long)kv->journal.size, (unsigned long long)kv->journal.groups,
         (unsigned long long)kv->journal.syncs, (unsigned long long)kv->connections,
         (unsigned long long)kv->commands, (unsigned long long)keys->expirations,
-        (unsigned long long)keys->hits, (unsigned long long)keys->misses,
-        kv->pubsub.channels.count, kv->pubsub.pattern_count,
-        (unsigned long long)kv->pubsub.cut_off,
+        (unsigned long long)keys->hits, (unsigned long long)keys->misses, kv->pubsub.channels.count,
+        kv->pubsub.pattern_count, (unsigned long long)kv->pubsub.cut_off,
         (unsigned long long)bide_server_count(&kv->server)->pauses,
         (unsigned long long)bide_server_count(&kv->server)->refused, keys->keys.table.count,
         keys->keys.time_count);
@@ -297,7 +300,8 @@ void command_bgsave(struct client *client)
 void command_bgrewriteaof(struct client *client)
 {
     if (!client->kv->journal.is_on)
-        REPLY(client, "-ERR there is no append-only file: the server was started without --append-only");
+        REPLY(client,
+              "-ERR there is no append-only file: the server was started without --append-only");
     else if (client->kv->journal.is_rewriting)
         REPLY(client, "-ERR Background append only file rewriting already in progress");
     else

@@ -28,8 +28,8 @@ struct client {
     struct request request;
     struct buffer out;
     enum wish wish;
-    bool is_over;   /* it ends when `out` has been sent */
-    bool is_broken; /* there was no memory for a reply, or it is too slow: it ends at once */
+    bool is_over;        /* it ends when `out` has been sent */
+    bool is_broken;      /* there was no memory for a reply, or it is too slow: it ends at once */
     bool has_subscribed; /* ever */
 
     struct subscription *subscriptions; /* the newest first */
@@ -65,6 +65,7 @@ static inline void reply_nothing(struct client *client)
 void reply_bulk(struct client *client, struct bytes bytes);
 void reply_number(struct client *client, int64_t number);
 void reply_array(struct client *client, size_t count);
-void reply_error(struct client *client, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void reply_error(struct client *client, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

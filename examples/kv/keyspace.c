@@ -271,7 +271,8 @@ int keyspace_snapshot_slice(struct keyspace *keyspace, size_t size)
     size_t visited = 0;
     for (; keyspace->array < 2; keyspace->array++, keyspace->bucket = 0) {
         uint32_t at = keyspace->generations[keyspace->array] - table->generation;
-        if (at > 1 || (keyspace->array == 1 && keyspace->generations[0] == keyspace->generations[1]))
+        if (at > 1 ||
+            (keyspace->array == 1 && keyspace->generations[0] == keyspace->generations[1]))
             continue;
         for (; keyspace->bucket < table->sizes[at]; keyspace->bucket++) {
             if (buffer_used(keyspace->snapshot_to) >= size || ++visited > SLICE * 16)

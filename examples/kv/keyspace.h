@@ -43,7 +43,7 @@ struct keyspace {
     uint64_t hits, misses, expirations;
 
     /* of the snapshot */
-    uint32_t snapshot; /* the number of the last that was begun */
+    uint32_t snapshot;          /* the number of the last that was begun */
     struct buffer *snapshot_to; /* of the one that is under way; or NULL */
     int snapshot_error;
     uint32_t generations[2]; /* of the arrays that there were when it began */

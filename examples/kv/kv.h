@@ -70,9 +70,8 @@ static inline void kv_log_time(struct kv *kv, struct bytes key, int64_t time)
 {
     kv->changes++;
     if (kv->journal.is_on)
-        journal_put(&kv->journal, time != 0
-                                      ? record_expire(&kv->journal.filling, key, time)
-                                      : record_persist(&kv->journal.filling, key));
+        journal_put(&kv->journal, time != 0 ? record_expire(&kv->journal.filling, key, time)
+                                            : record_persist(&kv->journal.filling, key));
 }
 
 static inline void kv_log_flush(struct kv *kv)

@@ -22,7 +22,8 @@ static const char help[] =
     "  --backlog BYTES        how far a subscriber may be behind (33554432)\n"
     "  --help                 print this\n"
     "\n"
-    "The first line that it prints ends with the port. SIGTERM and SIGINT end it: what has come is\n"
+    "The first line that it prints ends with the port. SIGTERM and SIGINT end it: what has come "
+    "is\n"
     "answered, and what was changed is on the disk.\n";
 
 static void refuse(const char *what, const char *name)
@@ -37,7 +38,8 @@ static size_t number(const char *name, const char *text, size_t least, size_t mo
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (end == text || *end != 0 || errno != 0 || *text == '-' || value < least || value > most) {
-        fprintf(stderr, "kv: %s takes a number from %zu to %zu, not '%s'\n", name, least, most, text);
+        fprintf(stderr, "kv: %s takes a number from %zu to %zu, not '%s'\n", name, least, most,
+                text);
         exit(2);
     }
     return (size_t)value;

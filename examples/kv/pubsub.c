@@ -18,7 +18,7 @@ struct channel {
 struct subscription {
     struct client *client;
     struct channel *channel;
-    struct subscription *next, **place;               /* of the channel */
+    struct subscription *next, **place;                  /* of the channel */
     struct subscription *next_of_client, **client_place; /* of the client */
 };
 
@@ -89,8 +89,8 @@ static struct channel *find_channel(struct pubsub *pubsub, bool is_pattern, stru
     if (!is_pattern)
         return pointer_at(&pubsub->channels, name);
     struct channel *channel = pubsub->patterns;
-    while (channel != NULL && (channel->name_size != name.size ||
-                               memcmp(channel->name, name.data, name.size) != 0))
+    while (channel != NULL &&
+           (channel->name_size != name.size || memcmp(channel->name, name.data, name.size) != 0))
         channel = channel->next;
     return channel;
 }
@@ -245,8 +245,7 @@ static void unsubscribe_from(struct client *client, bool is_pattern, struct byte
         return;
     }
     struct bytes key_bytes = {key.data, buffer_used(&key)};
-    struct subscription *subscription =
-        pointer_at(&client->kv->pubsub.subscriptions, key_bytes);
+    struct subscription *subscription = pointer_at(&client->kv->pubsub.subscriptions, key_bytes);
     /* (the name may be the channel's) */
     size_t count = client->subscription_count - (subscription != NULL);
     reply_array(client, 3);

@@ -52,8 +52,7 @@ void reply_number(struct client *client, int64_t number)
 void reply_array(struct client *client, size_t count)
 {
     if (reserve(client, NUMBER_SIZE + 3))
-        client->out.end +=
-            print_line(client->out.data + client->out.end, '*', (int64_t)count);
+        client->out.end += print_line(client->out.data + client->out.end, '*', (int64_t)count);
 }
 
 /* What comes of a client and goes into the message may have line ends, which it must not have. */

@@ -46,7 +46,9 @@ static bool add_argument(struct request *request, size_t offset, size_t size)
 
 static int hexadecimal(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+    return c >= '0' && c <= '9'                 ? c - '0'
+           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                : -1;
 }
 
 /* Reads what follows a backslash between double quotes; returns how many bytes that is. */
@@ -56,7 +58,12 @@ static size_t escaped(const char *at, size_t left, char *c)
         *c = (char)(hexadecimal(at[1]) * 16 + hexadecimal(at[2]));
         return 3;
     }
-    *c = at[0] == 'n' ? '\n' : at[0] == 'r' ? '\r' : at[0] == 't' ? '\t' : at[0] == 'b' ? '\b' : at[0] == 'a' ? '\a' : at[0];
+    *c = at[0] == 'n'   ? '\n'
+         : at[0] == 'r' ? '\r'
+         : at[0] == 't' ? '\t'
+         : at[0] == 'b' ? '\b'
+         : at[0] == 'a' ? '\a'
+                        : at[0];
     return 1;
 }
 
@@ -90,9 +97,8 @@ static enum request_state read_words(struct request *request, char *data, size_t
     char *newline = memchr(data + request->size, '\n', size - request->size);
     size_t at = request->size, end;
     if (newline == NULL)
-        return size - request->size > REQUEST_LINE
-                   ? wrong(request, "too big inline request")
-                   : REQUEST_INCOMPLETE;
+        return size - request->size > REQUEST_LINE ? wrong(request, "too big inline request")
+                                                   : REQUEST_INCOMPLETE;
     end = (size_t)(newline - data);
     size_t behind = end + 1;
     if (behind - at > REQUEST_LINE)

@@ -25,13 +25,13 @@ enum { REQUEST_ARGUMENTS = 8 };
 
 /* All zero is one that has not begun. */
 struct request {
-    size_t size;         /* bytes that were read */
-    size_t wanted;       /* arguments; 0: it has not begun */
-    size_t count;        /* of those that are there */
-    size_t bulk;         /* bytes of the next */
-    bool has_bulk;       /* that is known */
-    const char *error;   /* what is wrong with it; or NULL */
-    size_t capacity;     /* of `more` */
+    size_t size;       /* bytes that were read */
+    size_t wanted;     /* arguments; 0: it has not begun */
+    size_t count;      /* of those that are there */
+    size_t bulk;       /* bytes of the next */
+    bool has_bulk;     /* that is known */
+    const char *error; /* what is wrong with it; or NULL */
+    size_t capacity;   /* of `more` */
     struct argument few[REQUEST_ARGUMENTS];
     struct argument *more; /* in place of them; or NULL */
 };

@@ -101,8 +101,7 @@ struct entry **table_find(struct table *table, struct bytes key, uint32_t hash)
         return NULL;
     if (table->buckets[1] != NULL)
         move_some(table);
-    struct entry **link =
-        find_in(&table->buckets[0][hash & (table->sizes[0] - 1)], key, hash);
+    struct entry **link = find_in(&table->buckets[0][hash & (table->sizes[0] - 1)], key, hash);
     if (*link == NULL && table->buckets[1] != NULL)
         link = find_in(&table->buckets[1][hash & (table->sizes[1] - 1)], key, hash);
     return link;
@@ -122,10 +121,8 @@ struct entry *table_add(struct table *table, struct bytes key, uint32_t hash, si
         return NULL;
     int array = table->buckets[1] != NULL;
     struct entry **bucket = &table->buckets[array][hash & (table->sizes[array] - 1)];
-    *entry = (struct entry){.next = *bucket,
-                            .hash = hash,
-                            .key_size = (uint32_t)key.size,
-                            .room = (uint32_t)room};
+    *entry = (struct entry){
+        .next = *bucket, .hash = hash, .key_size = (uint32_t)key.size, .room = (uint32_t)room};
     memcpy(entry->bytes, key.data, key.size);
     *bucket = entry;
     table->count++;
@@ -170,8 +167,7 @@ static size_t reversed(size_t bits)
     return result;
 }
 
-static void visit_bucket(struct entry *entry, void (*visit)(void *, struct entry *),
-                         void *argument)
+static void visit_bucket(struct entry *entry, void (*visit)(void *, struct entry *), void *argument)
 {
     for (; entry != NULL; entry = entry->next)
         visit(argument, entry);

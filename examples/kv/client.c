@@ -129,8 +129,8 @@ async int send_messages(struct client *client)
         struct buffer filled = client->out;
         client->out = sending;
         sending = filled;
-        long sent = await bide_send(client->socket, sending.data + sending.begin,
-                                    buffer_used(&sending));
+        long sent =
+            await bide_send(client->socket, sending.data + sending.begin, buffer_used(&sending));
         if (sent < 0)
             return (int)sent;
         buffer_clear(&sending, KEPT);
@@ -188,7 +188,7 @@ struct connection {
 
 bide_coroutine(connection_body)
 {
-    bide_begin(connection_body, struct connection *self);
+    bide_begin(connection_body, struct connection * self);
     bide_try(async_serve(&self->serve, &self->connection));
     bide_end();
 }

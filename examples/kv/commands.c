@@ -84,7 +84,7 @@ static unsigned slot_of(const struct name *name)
                       56);
 }
 
-/* Open addressing. The letters that `small` has made alike are told apart by the command's own name. */
+/* Open addressing. What `small` has made alike is told apart by the command's own name. */
 static const struct command *find_command(struct bytes bytes)
 {
     static struct {

@@ -1,4 +1,4 @@
-/* The functions of the commands: each has a request of a number of arguments that its table allows. */
+/* The functions of the commands: each has a request with as many arguments as it allows. */
 #ifndef KV_COMMANDS_H
 #define KV_COMMANDS_H
 

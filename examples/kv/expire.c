@@ -19,10 +19,10 @@ async int keep_expiring(struct kv *kv)
         if (next == INT64_MAX) {
             status = await bide_single_consumer_auto_event_wait(&kv->sooner);
         } else if (left > 0) {
-            uint64_t time = bide_now(bide_this_context()) +
-                            (uint64_t)(left < minute ? left : minute) * 1000000;
-            status = await bide_with_deadline(
-                time, bide_single_consumer_auto_event_wait(&kv->sooner));
+            uint64_t time =
+                bide_now(bide_this_context()) + (uint64_t)(left < minute ? left : minute) * 1000000;
+            status =
+                await bide_with_deadline(time, bide_single_consumer_auto_event_wait(&kv->sooner));
         } else {
             keyspace_expire(&kv->keys, MOST);
             journal_poke(&kv->journal);

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-/* How long a group waits for clients that have just had their replies: the part of a sync's time. */
+/* For how long a group waits for clients that have just had replies: part of a sync's time. */
 enum { GATHERING = 4 };
 
 async int journal_wait(struct journal *journal)
@@ -75,8 +75,8 @@ async int write_group(struct journal *journal)
     if (!take_group(journal))
         return -ENOMEM;
     struct buffer *group = &journal->writing;
-    long count = await bide_write_at(&journal->file, group->data + group->begin,
-                                     buffer_used(group), journal->size);
+    long count = await bide_write_at(&journal->file, group->data + group->begin, buffer_used(group),
+                                     journal->size);
     if (count < 0)
         return (int)count;
     journal->size += count;

@@ -7,7 +7,7 @@
  * while a group is written and synced is the next group, so one fdatasync is shared by all of it.
  * The loop goes on meanwhile.
  *
- * When it cannot be written the program ends, and tells of it: what it cannot keep it does not take.
+ * When it cannot be written the program ends, and says why.
  */
 #ifndef KV_JOURNAL_H
 #define KV_JOURNAL_H

@@ -194,7 +194,7 @@ void command_scan(struct client *client)
             return;
         }
     }
-    /* The cursor stands first, and is known last: so it is replied behind the keys, and put there. */
+    /* The cursor stands first, and is known last: the keys are moved behind it. */
     size_t begin = reply_begin_array(client), cursor = (size_t)number;
     int64_t buckets = count < INT32_MAX ? 10 * count : INT64_MAX;
     do

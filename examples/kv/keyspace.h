@@ -2,13 +2,13 @@
  * The keys and their values: a table, the times at which keys end, and a snapshot that may be under
  * way.
  *
- * Expiry. The times are a heap, so the next one is known. A key whose time has come is not found any
- * more; it is removed by whoever looks for it, or by keyspace_expire, which takes so many at a time.
+ * Expiry. The times are a heap, so the next one is known. A key whose time has come is not found
+ * any more; a find removes it, or keyspace_expire, which takes so many at a time.
  *
  * Snapshots. A snapshot has the keys as they were when it began. Each entry knows the number of the
  * last snapshot that has it. Whoever is about to change, move or remove an entry that the one under
- * way does not have yet gives it the entry first; and a slice at a time the table is gone through for
- * the others. So no key is copied more than once, and none stops the loop.
+ * way does not have yet gives it the entry first; and a slice at a time the table is gone through
+ * for the others. So no key is copied more than once, and none stops the loop.
  *
  * To remove all keys is to begin with an empty table. The old one is freed a slice at a time.
  */
@@ -53,7 +53,7 @@ struct keyspace {
 void keyspace_init(struct keyspace *keyspace, const uint64_t key[2]);
 void keyspace_free(struct keyspace *keyspace);
 
-/* The link to the key's entry, or NULL. It is good until the next call but keyspace_before_change. */
+/* The link to the key's entry, or NULL. Good until a call other than keyspace_before_change. */
 struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key);
 
 /*

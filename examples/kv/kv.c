@@ -85,14 +85,14 @@ async int stop_when_asked(struct kv *kv, bide_signal *terminate, bide_signal *in
         return 0;
     kv->is_stopping = true;
     clients_end(kv);
-    bide_server_shut_down(&kv->server, bide_now(bide_this_context()) +
-                                           UINT64_C(1000000000) * DRAIN_SECONDS);
+    bide_server_shut_down(&kv->server,
+                          bide_now(bide_this_context()) + UINT64_C(1000000000) * DRAIN_SECONDS);
     return 0;
 }
 
 /* ---- Its life ---- */
 
-/* The file's writer goes on until the clients have ended, and all that they changed is on the disk. */
+/* The file's writer ends after the clients, when all that they changed is on the disk. */
 async int serve_clients(struct kv *kv)
 {
     async_frame(journal_write) writing;
@@ -120,7 +120,8 @@ async int run(struct kv *kv, bide_signal *terminate, bide_signal *interrupt)
         spawn(&beside, keep_sweeping(kv)) < 0)
         return -ENOMEM;
     if (kv->journal.is_on && kv->journal.fsync == FSYNC_EACH_SECOND &&
-        spawn(&beside, must_not_fail(kv, async_journal_sync_each_second(&syncing, &kv->journal))) < 0)
+        spawn(&beside, must_not_fail(kv, async_journal_sync_each_second(&syncing, &kv->journal))) <
+            0)
         return -ENOMEM;
     int status = await serve_clients(kv);
     bide_scope_stop(&beside);
@@ -154,8 +155,8 @@ static bool load(struct kv *kv, const char *path, bool may_be_torn)
     if (status < 0)
         fail(path, status);
     if (good < size) {
-        kv_tell("%s: the last %lld bytes are of changes that were not whole; they are cut off", path,
-                (long long)(size - good));
+        kv_tell("%s: the last %lld bytes are of changes that were not whole; they are cut off",
+                path, (long long)(size - good));
         if (truncate(path, (off_t)good) != 0)
             fail(path, -errno);
     }
@@ -254,8 +255,8 @@ static void start_to_listen(struct kv *kv)
     if (status == 0)
         status = client_server_init(kv);
     if (status == 0)
-        status = bide_loop_wait(kv->loop,
-                                bide_listen(&listen, &kv->server.listener, &address, BACKLOG));
+        status =
+            bide_loop_wait(kv->loop, bide_listen(&listen, &kv->server.listener, &address, BACKLOG));
     if (status == 0)
         status = bide_local_address(&kv->server.listener, &address);
     if (status < 0) {

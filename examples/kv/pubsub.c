@@ -183,8 +183,8 @@ static void remove_subscription(struct subscription *subscription, struct bytes 
 }
 
 /*
- * The key of each is made again. Where there is no memory for that, the entry stays in the table with
- * a pointer that nobody looks for: no other client has this number.
+ * The key of each is made again. Where there is no memory for that, the entry stays in the table
+ * with a pointer that nobody looks for: no other client has this number.
  */
 void pubsub_leave(struct client *client)
 {

@@ -1,7 +1,7 @@
 /*
  * What stands in the append-only file and in a snapshot: commands as a client would send them, in
- * groups. Each group ends with a checksum of it, GROUP and sixteen hexadecimal digits. A group counts
- * as a whole or not at all.
+ * groups. Each group ends with a checksum of it, GROUP and sixteen hexadecimal digits. A group
+ * counts as a whole or not at all.
  *
  *     SET key value [PXAT milliseconds | KEEPTTL]      APPEND key bytes      DEL key
  *     PEXPIREAT key milliseconds                       PERSIST key           FLUSHALL

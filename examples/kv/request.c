@@ -67,7 +67,7 @@ static size_t escaped(const char *at, size_t left, char *c)
     return 1;
 }
 
-/* Reads a word that begins at *at, and writes it there without its quotes. False: a quote is open. */
+/* Reads a word from *at on, and writes it there without its quotes. False: a quote is open. */
 static bool read_word(struct request *request, char *line, size_t *at, size_t end)
 {
     size_t from = *at, to = *at, i = *at;

@@ -1,5 +1,5 @@
 /*
- * Requests of the redis protocol, read where they are: an array of bulk strings, or a line of words.
+ * Requests of redis's protocol, read where they are: arrays of bulk strings, or lines of words.
  * What comes in pieces is gone on with where it ended, so a byte is looked at once.
  */
 #ifndef KV_REQUEST_H

@@ -20,7 +20,8 @@ async int write_out(bide_descriptor *file, struct buffer *buffer, int64_t *size)
     writing = *buffer;
     *buffer = (struct buffer){0};
     defer buffer_free(&writing);
-    long count = await bide_write_at(file, writing.data + writing.begin, buffer_used(&writing), *size);
+    long count =
+        await bide_write_at(file, writing.data + writing.begin, buffer_used(&writing), *size);
     if (count < 0)
         return (int)count;
     *size += count;
@@ -210,8 +211,9 @@ async int keep_saving(struct kv *kv)
     for (;;) {
         int status;
         if (kv->options.save_each != 0 || kv->journal.is_on)
-            status = await bide_with_deadline(bide_now(bide_this_context()) + second,
-                                              bide_single_consumer_auto_event_wait(&kv->save_wanted));
+            status =
+                await bide_with_deadline(bide_now(bide_this_context()) + second,
+                                         bide_single_consumer_auto_event_wait(&kv->save_wanted));
         else
             status = await bide_single_consumer_auto_event_wait(&kv->save_wanted);
         if (status < 0 && status != -ETIMEDOUT)

@@ -174,9 +174,9 @@ static void visit_bucket(struct entry *entry, void (*visit)(void *, struct entry
 }
 
 /*
- * The cursor counts with its bits reversed. So the buckets that one becomes in a larger array, which
- * have its lower bits, come one after the other; and what was visited stays behind the cursor in an
- * array of any size.
+ * The cursor counts with its bits reversed. So the buckets that one becomes in a larger array,
+ * which have its lower bits, come one after the other; and what was visited stays behind the
+ * cursor in an array of any size.
  */
 size_t table_scan(struct table *table, size_t cursor,
                   void (*visit)(void *argument, struct entry *entry), void *argument)

@@ -16,8 +16,8 @@ async_sized(768) int journal_sync_each_second(struct journal *journal);
 async_sized(160) int journal_wait(struct journal *journal);
 
 /*
- * So many bytes of records that wait to be written are in the file already, since it was replaced by
- * one that was begun after them.
+ * So many bytes of records that wait to be written are in the file already, since it was replaced
+ * by one that was begun after them.
  */
 void journal_skip(struct journal *journal, size_t size);
 

@@ -26,7 +26,7 @@ async int keep_expiring(struct kv *kv)
         } else {
             keyspace_expire(&kv->keys, MOST);
             journal_poke(&kv->journal);
-            status = await bide_sleep_for(0); /* the others, meanwhile */
+            status = await bide_sleep_for(TASKS_PAUSE);
         }
         if (status < 0 && status != -ETIMEDOUT)
             return status;
@@ -37,7 +37,7 @@ async int keep_sweeping(struct kv *kv)
 {
     for (;;) {
         int status = keyspace_sweep(&kv->keys)
-                         ? await bide_sleep_for(0)
+                         ? await bide_sleep_for(TASKS_PAUSE)
                          : await bide_single_consumer_auto_event_wait(&kv->flushed);
         if (status < 0)
             return status;

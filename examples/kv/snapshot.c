@@ -44,7 +44,7 @@ async int write_keys(struct kv *kv, bide_descriptor *file, int64_t *size)
         else if (buffer_used(&records) >= SLICE || done > 0)
             status = await write_out(file, &records, size);
         else
-            status = await bide_sleep_for(0);
+            status = await bide_sleep_for(TASKS_PAUSE);
     }
     return status;
 }

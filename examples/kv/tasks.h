@@ -6,6 +6,12 @@
 
 #include <bide/async.h>
 
+/*
+ * Nanoseconds that work beside the clients pauses between two slices. After a pause of 0 the next
+ * slice is ready at once, and the loop would look for what has come only now and then.
+ */
+enum { TASKS_PAUSE = 20000 };
+
 /* Writes what comes into the append-only file, until it is to end. Its error ends the server. */
 async_sized(768) int journal_write(struct journal *journal);
 

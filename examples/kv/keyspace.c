@@ -190,6 +190,7 @@ void keyspace_remove_all(struct keyspace *keyspace)
     *flushed = keyspace->keys;
     flushed->table.argument = flushed;
     flushed->next = keyspace->flushed;
+    flushed->snapshot = keyspace->snapshot_to != NULL ? keyspace->snapshot : 0;
     keyspace->flushed = flushed;
     table_init(&keyspace->keys.table, flushed->table.key);
     keyspace->keys.table.generation = flushed->table.generation + 2;
@@ -228,6 +229,8 @@ static void keep(struct keys *keys, struct entry *entry)
     struct keyspace *keyspace = keys->keyspace;
     if (keyspace->snapshot_to == NULL || entry->snapshot == keyspace->snapshot)
         return;
+    if (keys != &keyspace->keys && keys->snapshot != keyspace->snapshot)
+        return; /* they were flushed before it began */
     entry->snapshot = keyspace->snapshot;
     if (!record_set(keyspace->snapshot_to, entry_key(entry), entry_value(entry),
                     time_of(keys, entry)))

@@ -28,6 +28,7 @@ struct keys {
     size_t time_count, time_capacity;
     struct keyspace *keyspace;
     struct keys *next; /* that was flushed */
+    uint32_t snapshot; /* that was under way when it was flushed, and is to have them; or 0 */
 };
 
 struct keyspace {

@@ -345,6 +345,20 @@ def test_a_snapshot_is_of_one_moment():
 
 
 @in_a_folder
+def test_a_snapshot_has_nothing_that_was_flushed_before():
+    with Server("--snapshot", path("snapshot")) as server:
+        client = server.client()
+        for i in range(0, 60000, 1000):
+            client.call("MSET", *[word for j in range(i, i + 1000) for word in (f"old:{j}", "x")])
+        client.send(encoded("FLUSHALL") + encoded("SET", "new", 1) + encoded("SAVE"))
+        assert [client.read() for _ in range(3)] == ["OK"] * 3
+        client.send(encoded("SHUTDOWN", "NOSAVE"))
+        assert server.wait() == 0
+    with Server("--snapshot", path("snapshot")) as server:
+        assert contents(server.client()) == {b"new": b"1"}
+
+
+@in_a_folder
 def test_the_file_is_written_anew_while_others_write():
     story = Story(random.randrange(1 << 30))
     done = 0

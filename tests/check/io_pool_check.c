@@ -88,6 +88,11 @@ void bide_io_give_back(bide_io_operation *operation)
     (void)operation;
 }
 
+void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
+{
+    (void)io, (void)descriptor; /* no scenario assigns one */
+}
+
 bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     (void)frame;

@@ -125,6 +125,7 @@ typedef struct bide_http_files_exchange {
 
 /*
  * The handler's body, and the handler. The exchange's argument is a bide_http_files.
+ * Threads: any may use the name.
  */
 bide_declare_body(bide_http_files_body);
 extern const bide_http_handler bide_http_files_handler;

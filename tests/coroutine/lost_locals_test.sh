@@ -107,6 +107,8 @@ if [ "$ran" -eq 0 ]; then
 fi
 
 for file in $(grep -rl 'bide_begin(' "$root/examples" --include=*.c); do
+    # (programs in async C are the translator's)
+    ! grep -qE '(^|[^a-z_])await ' "$(dirname "$file")"/*.c || continue
     for way in 'gcc -O2 -Wall' 'gcc -O1 -Wall -fno-tree-ccp -fno-tree-fre -fno-tree-dominator-opts' \
         'clang-19 -Wall -Wconditional-uninitialized'; do
         case " ${BIDE_COMPILERS-${way%% *}} " in *" ${way%% *} "*) ;; *) continue ;; esac

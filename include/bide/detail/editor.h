@@ -145,10 +145,12 @@ long bide_writer_write_vectors(bide_writer *writer, const struct iovec *vectors,
 long bide_writer_flush(bide_writer *writer) BIDE_EDITOR_;
 long bide_writer_end(bide_writer *writer) BIDE_EDITOR_;
 long bide_copy(bide_reader *from, bide_writer *to, uint64_t most) BIDE_EDITOR_;
+long bide_send_file(bide_descriptor *socket, bide_descriptor *file, int64_t offset, uint64_t most) BIDE_EDITOR_;
 int bide_http_serve(bide_http_server *server, bide_stream stream, void *memory) BIDE_EDITOR_;
 int bide_http_read(void *data, size_t size) BIDE_EDITOR_;
 int bide_http_respond(const void *data, size_t size) BIDE_EDITOR_;
 int bide_http_write(const void *data, size_t size) BIDE_EDITOR_;
+int bide_http_write_file(bide_descriptor *file, uint64_t offset, uint64_t length) BIDE_EDITOR_;
 int bide_http_upgrade(const char *protocol) BIDE_EDITOR_;
 int bide_http_client_write(const void *data, size_t size) BIDE_EDITOR_;
 int bide_http_client_read(void *data, size_t size) BIDE_EDITOR_;
@@ -162,6 +164,7 @@ int bide_websocket_flush(bide_websocket *websocket) BIDE_EDITOR_;
 int bide_websocket_close(bide_websocket *websocket, int code, const char *reason) BIDE_EDITOR_;
 int bide_http_accept_websocket(bide_http_exchange *exchange, bide_websocket *websocket, const bide_websocket_options *options, const char *protocols) BIDE_EDITOR_;
 int bide_http_open_websocket(bide_http_client *client, bide_websocket *websocket, const bide_websocket_options *options, const char *target, const char *host, const char *protocols) BIDE_EDITOR_;
+int bide_pool_server_listen(const bide_address *address, int backlog) BIDE_EDITOR_;
 int bide_look_up(bide_names *names, const char *host, uint16_t port) BIDE_EDITOR_;
 int bide_connect_any(bide_descriptor *connection, const bide_address *addresses, unsigned count, uint64_t stagger) BIDE_EDITOR_;
 int bide_connect_by_name(bide_descriptor *connection, bide_names *names, const char *host, uint16_t port) BIDE_EDITOR_;
@@ -170,8 +173,8 @@ int bide_receive_descriptors(bide_descriptor *socket, void *buffer, size_t size,
 int bide_signal_wait(bide_signal *signal) BIDE_EDITOR_;
 int bide_process_wait(bide_process *process) BIDE_EDITOR_;
 int bide_process_communicate(bide_process *process, const void *input, size_t input_size, void *output, size_t output_size, void *error, size_t error_size) BIDE_EDITOR_;
-long bide_send_file(bide_descriptor *socket, bide_descriptor *file, int64_t offset, uint64_t most) BIDE_EDITOR_;
 long bide_splice(bide_descriptor *from, bide_descriptor *to, size_t most) BIDE_EDITOR_;
+long bide_tee(bide_descriptor *from, bide_descriptor *to, size_t most) BIDE_EDITOR_;
 #undef BIDE_EDITOR_
 
 /* clang-format on */

@@ -5,6 +5,7 @@
  * lists: operations
  */
 #include "bide/bide.h"
+#include "bide/tls.h"
 
 /* (never called: what is told is told by the compiler) */
 static bide_broadcast_subscriber(int) subscriber;
@@ -189,4 +190,33 @@ void awaits_nothing(void)
     bide_sequence_barrier_wait_until_published(0, 0, 0);                // HERE
     bide_sequence_group_wait_until_published(0, 0, 0);                  // HERE
     bide_sequence_group_leave(0, 0, 0);                                 // HERE
+    bide_http_accept_websocket(0, 0, 0, 0, 0);                          // HERE
+    bide_http_client_continue(0);                                       // HERE
+    bide_http_client_flush(0);                                          // HERE
+    bide_http_client_read(0, 0, 0);                                     // HERE
+    bide_http_client_receive(0);                                        // HERE
+    bide_http_client_write(0, 0, 0);                                    // HERE
+    bide_http_flush(0);                                                 // HERE
+    bide_http_log_run(0);                                               // HERE
+    bide_http_open_websocket(0, 0, 0, 0, 0, 0, 0);                      // HERE
+    bide_http_read(0, 0, 0);                                            // HERE
+    bide_http_respond(0, 0, 0);                                         // HERE
+    bide_http_serve(0, 0, stream, 0);                                   // HERE
+    bide_http_server_run(0);                                            // HERE
+    bide_http_upgrade(0, 0);                                            // HERE
+    bide_http_write(0, 0, 0);                                           // HERE
+    bide_http_write_file(0, 0, 0, 0);                                   // HERE
+    bide_pool_server_listen(0, 0, 0);                                   // HERE
+    bide_pool_server_run(0);                                            // HERE
+    bide_tee(0, 0, 0, 0);                                               // HERE
+    bide_tls_accept(0, 0, 0, stream);                                   // HERE
+    bide_tls_connect(0, 0, 0, stream, 0);                               // HERE
+    bide_websocket_close(0, 0, 0, 0);                                   // HERE
+    bide_websocket_flush(0, 0);                                         // HERE
+    bide_websocket_put(0, 0, (bide_websocket_kind)0, 0, 0);             // HERE
+    bide_websocket_receive(0, 0, 0, 0);                                 // HERE
+    bide_websocket_receive_piece(0, 0);                                 // HERE
+    bide_websocket_send(0, 0, (bide_websocket_kind)0, 0, 0);            // HERE
+    bide_websocket_send_fragment(0, 0, (bide_websocket_kind)0, 0, 0, 0);// HERE
+    bide_websocket_send_ping(0, 0, 0, 0);                               // HERE
 }

@@ -15,10 +15,20 @@ static bool was_tried(const struct tried *tried, const struct upstream *server)
     return (tried->bits[server->index / 64] >> server->index % 64 & 1) != 0;
 }
 
-static bool is_usable(const struct upstream *server, const struct tried *tried, uint64_t now)
+static void note_tried(struct tried *tried, const struct upstream *server)
+{
+    tried->bits[server->index / 64] |= UINT64_C(1) << server->index % 64;
+}
+
+static bool is_up(const struct upstream *server, const struct tried *tried, uint64_t now)
 {
     return !server->is_down && server->address_count != 0 && server->down_until <= now &&
-           (server->most == 0 || server->live < server->most) && !was_tried(tried, server);
+           !was_tried(tried, server);
+}
+
+static bool is_usable(const struct upstream *server, const struct tried *tried, uint64_t now)
+{
+    return is_up(server, tried, now) && (server->most == 0 || server->live < server->most);
 }
 
 static struct upstream *next_in_round(struct backend *backend, const struct tried *tried,
@@ -55,9 +65,23 @@ static struct upstream *least_connected(struct backend *backend, const struct tr
         return NULL;
     for (const struct upstream *server = backend->servers; server != NULL; server = server->next) {
         if ((uint64_t)server->live * best->weight != (uint64_t)best->live * server->weight)
-            others.bits[server->index / 64] |= UINT64_C(1) << server->index % 64;
+            note_tried(&others, server);
     }
     return next_in_round(backend, &others, now);
+}
+
+struct upstream *balance_choose_full(struct backend *backend, struct tried *tried, uint64_t now)
+{
+    struct upstream *best = NULL;
+    for (struct upstream *server = backend->servers; server != NULL; server = server->next) {
+        if (is_up(server, tried, now) &&
+            (best == NULL ||
+             (uint64_t)server->live * best->most < (uint64_t)best->live * server->most))
+            best = server;
+    }
+    if (best != NULL)
+        note_tried(tried, best);
+    return best;
 }
 
 struct upstream *balance_choose(struct backend *backend, struct tried *tried, uint64_t now)
@@ -66,7 +90,7 @@ struct upstream *balance_choose(struct backend *backend, struct tried *tried, ui
                                   ? least_connected(backend, tried, now)
                                   : next_in_round(backend, tried, now);
     if (server != NULL)
-        tried->bits[server->index / 64] |= UINT64_C(1) << server->index % 64;
+        note_tried(tried, server);
     return server;
 }
 

@@ -22,6 +22,9 @@ struct tried {
  */
 struct upstream *balance_choose(struct backend *backend, struct tried *tried, uint64_t now);
 
+/* The same of those that have as many connections as they may have: for one that waits. */
+struct upstream *balance_choose_full(struct backend *backend, struct tried *tried, uint64_t now);
+
 /* Which of its addresses is next. It has one. */
 const bide_address *balance_address(struct upstream *server);
 

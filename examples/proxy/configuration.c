@@ -8,11 +8,14 @@
  */
 #define _GNU_SOURCE
 #include "configuration.h"
+#include "http.h"
+#include "pool.h"
 #include "reading.h"
 #include "secure.h"
 
 #include <bide/errors.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +45,6 @@ static bool read_listen(struct reading *reading)
     listen->name = reading_copy(reading->words[1]);
     listen->line = reading->line;
     listen->most = configuration->most;
-    listen->idle_timeout = 300 * SECOND;
     listen->header_timeout = 10 * SECOND;
     listen->last_route = &listen->routes;
     listen->last_certificate = &listen->certificates;
@@ -210,6 +212,23 @@ static bool read_certificate(struct reading *reading)
     return true;
 }
 
+static bool read_forwarded(struct reading *reading)
+{
+    const char *word = reading->words[1];
+    enum forwarded *forwarded = &reading->listen->forwarded;
+    *forwarded = strcmp(word, "x-forwarded") == 0 ? FORWARDED_X
+                 : strcmp(word, "standard") == 0  ? FORWARDED_STANDARD
+                                                  : FORWARDED_NOTHING;
+    return *forwarded != FORWARDED_NOTHING || strcmp(word, "off") == 0 ||
+           reading_fail(reading, reading->line, "'%s' is none of x-forwarded, standard, off", word);
+}
+
+static bool read_most_body(struct reading *reading)
+{
+    return reading_number(reading, reading->words[1], 1, UINT64_C(1) << 50,
+                          &reading->listen->most_body);
+}
+
 /* ---- Lines of a backend ---- */
 
 static bool read_balance(struct reading *reading)
@@ -222,11 +241,22 @@ static bool read_balance(struct reading *reading)
                         word);
 }
 
+/* What stands before its port, without brackets. */
+static char *copy_host(const char *name)
+{
+    char *host = reading_copy(name + (*name == '['));
+    char *end = strrchr(host, *name == '[' ? ']' : ':');
+    if (end != NULL)
+        *end = '\0';
+    return host;
+}
+
 /* An address, or a name with its port. */
 static bool read_target(struct reading *reading, struct upstream *server)
 {
     const char *colon = strrchr(server->name, ':');
     uint64_t port;
+    server->tls_name = copy_host(server->name);
     if (strcspn(server->name, "0123456789") != 0 && colon == server->name)
         return reading_fail(reading, reading->line, "'%s' has no host", server->name);
     if (colon != NULL && bide_address_parse(&server->addresses[0], server->name) == 0) {
@@ -239,8 +269,7 @@ static bool read_target(struct reading *reading, struct upstream *server)
     if (!reading_number(reading, colon + 1, 1, UINT16_MAX, &port))
         return false;
     server->port = (uint16_t)port;
-    server->host = reading_copy(server->name);
-    server->host[colon - server->name] = '\0';
+    server->host = copy_host(server->name);
     return true;
 }
 
@@ -419,6 +448,8 @@ static const struct directive directives[] = {
     {"idle-timeout", LISTEN, 1, 1, read_idle_timeout, "TIME"},
     {"header-timeout", LISTEN, 1, 1, read_header_timeout, "TIME"},
     {"rate", LISTEN, 1, 2, read_rate, "CONNECTIONS-A-SECOND [AT-ONCE]"},
+    {"forwarded", LISTEN, 1, 1, read_forwarded, "x-forwarded, standard or off"},
+    {"max-body", LISTEN, 1, 1, read_most_body, "BYTES"},
     {"certificate", LISTEN, 1, 2, read_certificate, "FILE [KEY-FILE]"},
     {"balance", BACKEND, 1, 1, read_balance, "round-robin or least-connections"},
     {"server", BACKEND, 1, 5, read_server, "ADDRESS [weight N] [max N]"},
@@ -485,6 +516,13 @@ static bool finish_listen(struct reading *reading, struct listen *listen)
                                          route->next != NULL))
             return reading_fail(reading, route->line, "mode tcp has one 'to' and no route");
     }
+    if (listen->idle_timeout == 0)
+        listen->idle_timeout = (listen->mode == MODE_HTTP ? 60 : 300) * SECOND;
+    int status = http_begin(listen);
+    if (status < 0)
+        return reading_fail(reading, listen->line, "mode http: %s",
+                            status == -ENOTSUP ? "this proxy was built without llhttp"
+                                               : strerror(-status));
     return secure_listen(reading, listen);
 }
 
@@ -534,7 +572,10 @@ static void free_backend(struct backend *backend)
     for (struct upstream *server = backend->servers; server != NULL; server = next) {
         next = server->next;
         free(server->name);
+        pool_close(server);
+        pool_free(server);
         free(server->host);
+        free(server->tls_name);
         free(server);
     }
     secure_release(backend->tls);
@@ -576,6 +617,7 @@ static void free_listen(struct listen *listen)
     }
     free_routes(listen->routes);
     secure_release(listen->tls);
+    http_free(listen);
     free(listen->name);
     free(listen);
 }

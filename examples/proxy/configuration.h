@@ -26,6 +26,7 @@ struct upstream {
     unsigned index;        /* among those of the backend */
     char *name;            /* as it was written */
     char *host;            /* to be looked up; NULL: the address is known */
+    char *tls_name;        /* that its certificate is to have */
     uint16_t port;
     unsigned weight;
     unsigned most;         /* connections at a time; 0: without a limit */
@@ -108,6 +109,11 @@ struct certificate {
 
 enum mode { MODE_TCP, MODE_HTTP };
 
+/* How servers are told who the client is. */
+enum forwarded { FORWARDED_X, FORWARDED_STANDARD, FORWARDED_NOTHING };
+
+struct web;
+
 /* An address to listen on, and what becomes of its connections. */
 struct listen {
     struct listen *next;
@@ -121,6 +127,9 @@ struct listen {
     struct network *trusted; /* NULL: everybody */
     uint64_t idle_timeout;
     uint64_t header_timeout;
+    enum forwarded forwarded;
+    uint64_t most_body; /* of a request; 0: without a limit */
+    struct web *web;    /* of mode http: what takes its requests (http.c) */
     uint64_t rate, burst; /* connections a second, and at once; 0: no limit */
     struct certificate *certificates, **last_certificate;
     struct bide_tls_config *tls;

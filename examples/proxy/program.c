@@ -12,6 +12,7 @@
 #include "program.h"
 #include "balance.h"
 #include "figures.h"
+#include "forward.h"
 #include "health.h"
 #include "reading.h"
 #include "session.h"
@@ -113,6 +114,7 @@ static void begin_listener(struct program *program, struct listener *listener)
 static void leave_listener(struct listener *listener, uint64_t deadline)
 {
     listener->is_leaving = true;
+    http_retire(listener->listen);
     bide_server_shut_down(&listener->server, deadline);
 }
 
@@ -193,6 +195,7 @@ static void take_over(struct program *program)
     program->next = NULL;
     health_begin(program, program->configuration);
     if (old != NULL) {
+        log_line(&program->log, "the configuration was read again");
         bide_stop_request(&old->checks);
         configuration_release(old);
     }
@@ -289,6 +292,7 @@ static void end(struct program *program)
     if (program->configuration != NULL)
         configuration_release(program->configuration);
     program->configuration = NULL;
+    forward_free(program);
 }
 
 bide_coroutine(program_body)

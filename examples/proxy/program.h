@@ -19,6 +19,7 @@
 #include <bide/signal.h>
 #include <bide/token_bucket.h>
 
+struct hold;
 struct program;
 
 /* A socket that listens, with the part of the configuration at hand that is about it. */
@@ -69,6 +70,8 @@ struct program {
     char *memory; /* of the buffers */
     size_t memory_size;
     bide_buffer_pool buffers;
+    struct hold *holds; /* of requests that have ended, to be used again */
+    unsigned hold_count;
     struct watcher watchers[WATCHERS];
 
     bide_scope serving;  /* the listeners and the log */

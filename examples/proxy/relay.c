@@ -31,6 +31,7 @@ static void direction_init(struct direction *direction, struct relay *relay, con
     direction->data = NULL;
     direction->begin = direction->end = 0;
     direction->is_lent = false;
+    direction->is_primed = false;
     direction->has_ended = false;
     direction->full = 0;
     direction->status = 0;
@@ -48,6 +49,13 @@ void relay_init(struct relay *relay, bide_buffer_pool *buffers, bool splices, ui
     direction_init(&relay->downward, relay, &relay->backend, &relay->client);
 }
 
+void relay_prime(struct direction *direction, char *data, size_t size)
+{
+    direction->data = data;
+    direction->end = size;
+    direction->is_primed = true;
+}
+
 static void let_buffer_go(struct direction *self)
 {
     if (self->data == NULL)
@@ -57,6 +65,7 @@ static void let_buffer_go(struct direction *self)
     else
         free(self->data);
     self->data = NULL;
+    self->is_lent = self->is_primed = false;
 }
 
 static void close_pipe(struct direction *self)
@@ -122,6 +131,8 @@ static bide_awaiter *receive(struct direction *self)
         return bide_splice(&self->splice, self->from->socket, &self->pipe[1], PIPE_PIECE);
     if (are_sockets(self))
         return bide_receive_lent(&self->io, self->from->socket, self->relay->buffers);
+    if (self->data != NULL && self->is_primed)
+        let_buffer_go(self);
     if (self->data == NULL)
         self->data = malloc(RELAY_PIECE);
     if (self->data == NULL)
@@ -176,7 +187,7 @@ static void take_sent(struct direction *self, const bide_context *context)
     self->count += count;
     if (count != 0)
         self->relay->active = bide_now(context);
-    if (self->begin == self->end && self->is_lent)
+    if (self->begin == self->end && are_sockets(self))
         let_buffer_go(self);
 }
 

@@ -36,6 +36,7 @@ struct direction {
     char *data;         /* the buffer at hand, lent or its own; NULL: none */
     size_t begin, end;  /* of what is to be sent */
     bool is_lent;
+    bool is_primed; /* it was there before anything was received, and is of another size */
     bool has_ended;     /* the end has come, and was passed on */
     unsigned full;      /* times in a row that a buffer was full */
     unsigned small;     /* ... that a pipe got little */
@@ -67,6 +68,9 @@ struct relay {
 
 /* Prepares it. `client` and `backend` are filled in before it runs. */
 void relay_init(struct relay *relay, bide_buffer_pool *buffers, bool splices, uint64_t idle);
+
+/* Before it runs: bytes that a direction sends first. They are malloc's, and its own from now on. */
+void relay_prime(struct direction *direction, char *data, size_t size);
 
 /*
  * To be awaited. Ends with 0 when both directions have ended, with -ETIMEDOUT when nothing came for too

@@ -3,6 +3,9 @@
  */
 #include "secure.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 bool secure_listen(struct reading *reading, struct listen *listen)
 {
     return listen->certificates == NULL ||
@@ -18,4 +21,40 @@ bool secure_backend(struct reading *reading, struct backend *backend)
 void secure_release(struct bide_tls_config *config)
 {
     (void)config;
+}
+
+struct secure *secure_create(void)
+{
+    return NULL;
+}
+
+void secure_destroy(struct secure *secure)
+{
+    (void)secure;
+}
+
+bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
+                            bide_stream below)
+{
+    (void)secure, (void)config, (void)below;
+    abort(); /* no configuration leads here */
+}
+
+bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *config,
+                             bide_stream below, const char *name)
+{
+    (void)secure, (void)config, (void)below, (void)name;
+    abort();
+}
+
+bide_stream secure_stream(struct secure *secure)
+{
+    (void)secure;
+    abort();
+}
+
+const char *secure_reason(const struct secure *secure)
+{
+    (void)secure;
+    return "";
 }

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "session.h"
+#include "http.h"
 #include "tcp.h"
 
 #include <bide/coroutine.h>
@@ -11,6 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LEAVE_TIMEOUT UINT64_C(1000000000)
 
 /* ---- Addresses ---- */
 
@@ -58,6 +61,7 @@ static bool start(struct session *self, const bide_context *context)
     self->begun = bide_now(context);
     self->part = NULL;
     self->header = NULL;
+    self->secure = NULL;
     self->status = 0;
     self->end.socket = &self->connection.socket;
     self->end.stream = bide_stream_of_socket(&self->connection.socket);
@@ -128,12 +132,48 @@ static size_t look(struct session *self)
     return taken < 0 ? 0 : (size_t)taken;
 }
 
+/* ---- TLS ---- */
+
+static bide_awaiter *shake_hands(struct session *self)
+{
+    self->secure = secure_create();
+    if (self->secure == NULL)
+        return bide_stream_ended(&self->last, -ENOMEM);
+    return bide_with_deadline(
+        &self->limited, self->begun + self->listen->header_timeout,
+        secure_accept(self->secure, self->listen->tls, self->end.stream));
+}
+
+static void take_secure(struct session *self)
+{
+    self->end.socket = NULL;
+    self->end.stream = secure_stream(self->secure);
+}
+
+static void refuse_handshake(struct session *self)
+{
+    const char *reason = secure_reason(self->secure);
+    char text[256];
+    snprintf(text, sizeof text, "TLS: %s", *reason != '\0' ? reason : strerror(-self->status));
+    refuse(self, text);
+}
+
+/* So that the client knows that this is all. */
+static bide_awaiter *take_leave(struct session *self, const bide_context *context)
+{
+    return bide_with_deadline(&self->limited, bide_now(context) + LEAVE_TIMEOUT,
+                              bide_stream_end_output(&self->last, self->end.stream));
+}
+
 /* ---- The connection ---- */
 
 static bide_awaiter *serve(struct session *self)
 {
-    self->part = malloc(sizeof(struct tcp));
-    return self->part != NULL ? tcp_run(self->part, self) : NULL;
+    bool is_http = self->listen->mode == MODE_HTTP;
+    self->part = malloc(is_http ? http_size(self->listen) : sizeof(struct tcp));
+    if (self->part == NULL)
+        return bide_stream_ended(&self->last, -ENOMEM);
+    return is_http ? http_run(self->part, self) : tcp_run(self->part, self);
 }
 
 bide_declared_coroutine(session_body)
@@ -160,12 +200,21 @@ bide_declared_coroutine(session_body)
             bide_return(0);
         }
     }
-    bide_awaiter *awaiter = serve(self);
-    if (awaiter != NULL)
-        bide_await(awaiter);
+    if (self->listen->tls != NULL) {
+        bide_await_status(self->status, shake_hands(self));
+        if (self->status < 0) {
+            refuse_handshake(self);
+            bide_return(0);
+        }
+        take_secure(self);
+    }
+    bide_await_status(self->status, serve(self));
+    if (self->listen->mode == MODE_HTTP && self->secure != NULL && self->status >= 0)
+        bide_await(take_leave(self, bide_this_context()));
     bide_finally();
     free(self->header);
     free(self->part);
+    secure_destroy(self->secure);
     configuration_release(self->configuration);
     bide_end();
 }

@@ -9,6 +9,7 @@
 #include "program.h"
 #include "proxy_header.h"
 #include "relay.h"
+#include "secure.h"
 
 struct session {
     bide_connection connection;
@@ -20,11 +21,13 @@ struct session {
     bide_address local;
     uint64_t begun;
     struct end end;
+    struct secure *secure; /* NULL: it has no TLS */
     void *part; /* the memory of its mode */
     struct proxy_header *header;
     int status;
     bide_with_deadline_operation limited;
     bide_io_operation io;
+    bide_stream_operation last;
     struct msghdr message;
     struct iovec vector;
     char peeked[PROXY_HEADER_V1_MOST];

@@ -42,6 +42,8 @@ static bool choose(struct tcp *self)
 /* The server is not the connection's any more. */
 static void leave(struct tcp *self)
 {
+    secure_destroy(self->secure);
+    self->secure = NULL;
     bide_close(&self->socket);
     if (self->server != NULL)
         balance_end(self->server);
@@ -83,14 +85,27 @@ static bide_awaiter *send_header(struct tcp *self)
                               bide_send(&self->io, &self->socket, self->header, self->header_size));
 }
 
+static bide_awaiter *shake_hands(struct tcp *self)
+{
+    const struct backend *backend = self->backend;
+    self->secure = secure_create();
+    if (self->secure == NULL)
+        return bide_stream_ended(&self->none, -ENOMEM);
+    return bide_with_deadline(
+        &self->limited, self->tried_at + backend->connect_timeout,
+        secure_connect(self->secure, backend->tls, bide_stream_of_socket(&self->socket),
+                       backend->tls_name != NULL ? backend->tls_name : self->server->tls_name));
+}
+
 static void prepare_relay(struct tcp *self)
 {
     struct session *session = self->session;
     relay_init(&self->relay, &session->program->buffers, session->configuration->splices,
                session->listen->idle_timeout);
     self->relay.client = session->end;
-    self->relay.backend.socket = &self->socket;
-    self->relay.backend.stream = bide_stream_of_socket(&self->socket);
+    self->relay.backend.socket = self->secure == NULL ? &self->socket : NULL;
+    self->relay.backend.stream = self->secure == NULL ? bide_stream_of_socket(&self->socket)
+                                                      : secure_stream(self->secure);
     (void)bide_set_no_delay(&self->socket, true);
 }
 
@@ -173,6 +188,8 @@ bide_coroutine(tcp_body)
             if (self->header_size != 0)
                 bide_await_status(self->status, send_header(self));
         }
+        if (self->status >= 0 && self->backend->tls != NULL)
+            bide_await_status(self->status, shake_hands(self));
         if (self->status < 0) {
             if (may_retry(self, bide_this_context()))
                 continue;
@@ -208,6 +225,7 @@ bide_awaiter *tcp_run(struct tcp *tcp, struct session *session)
     memset(&tcp->tried, 0, sizeof tcp->tried);
     tcp->retries = 0;
     tcp->connected = 0;
+    tcp->secure = NULL;
     tcp->status = 0;
     bide_descriptor_init_closed(&tcp->socket);
     return bide_task_init(&tcp->task, &tcp_body);

@@ -17,11 +17,13 @@ struct tcp {
     unsigned retries;
     uint64_t tried_at, connected; /* when; 0: never */
     bide_descriptor socket;
+    struct secure *secure; /* to the server; NULL: it has no TLS */
     int status;
     size_t header_size;
     unsigned char header[PROXY_HEADER_MOST];
     bide_with_deadline_operation limited;
     bide_io_operation io;
+    bide_stream_operation none;
     struct relay relay;
 };
 

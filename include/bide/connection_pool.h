@@ -66,6 +66,10 @@ struct bide_connection_pool {
     size_t most;
     size_t open; /* connections that there are: taken, idle, or being opened */
 
+    /* The user's, who may set it after init; NULL: none. Told of one that is about to be closed, and will not be given
+     * out again, for what goes with it, such as TLS over it. It may close the socket itself. */
+    void (*closing)(bide_pooled_connection *connection);
+
     /* of the pool */
     bide_semaphore takers; /* a permit for each connection that is not taken */
     bide_pooled_connection *unused;

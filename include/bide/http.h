@@ -377,6 +377,12 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http_flush(bide_http_exchange *exchange);
 
 /*
+ * The connection ends after this response, which says so. Before its head ends.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_http_close_after(bide_http_exchange *exchange);
+
+/*
  * Adds a trailer, behind a body that is sent in chunks and all of which was written.
  * Threads: the loop's. Errors: -EINVAL (the body is not sent in chunks, or it may not stand in a field),
  * -EMSGSIZE (it does not fit). Progress: wait-free.

@@ -110,12 +110,25 @@ int bide_http_client_begin(bide_http_client *client, const char *method, const c
                            const char *host);
 
 /*
+ * The same of texts that are not terminated.
+ * Threads: the stream's. Errors: as bide_http_client_begin. Progress: wait-free.
+ */
+int bide_http_client_begin_text(bide_http_client *client, bide_http_text method,
+                                bide_http_text target, bide_http_text host);
+
+/*
  * Adds a field to the request's head. Not "Content-Length" and "Transfer-Encoding", which the library
  * adds itself, nor "Connection", for which there is bide_http_client_close_after.
  * Threads: the stream's. Errors: -EINVAL (it may not stand in a field, or the head is at its end),
  * -EMSGSIZE (it does not fit). Progress: wait-free.
  */
 int bide_http_client_add(bide_http_client *client, const char *name, const char *value);
+
+/*
+ * The same of texts that are not terminated.
+ * Threads: the stream's. Errors: as bide_http_client_add. Progress: wait-free.
+ */
+int bide_http_client_add_text(bide_http_client *client, bide_http_text name, bide_http_text value);
 
 /*
  * The server is asked to end the connection after its response. Before the head ends.

@@ -30,6 +30,7 @@ void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *a
     pool->idle = idle;
     pool->most = most;
     pool->open = 0;
+    pool->closing = NULL;
     bide_semaphore_init(&pool->takers, (uint32_t)most);
     pool->unused = NULL;
     pool->newest = NULL;
@@ -74,6 +75,8 @@ static void remove_idle(bide_connection_pool *pool, bide_pooled_connection *conn
 /* It is in no list. */
 static void discard(bide_connection_pool *pool, bide_pooled_connection *connection)
 {
+    if (pool->closing != NULL)
+        pool->closing(connection);
     if (bide_descriptor_is_open(&connection->socket))
         bide_close(&connection->socket);
     connection->older = pool->unused;

@@ -92,12 +92,27 @@ bool bide_http_client_is_reusable(const bide_http_client *client)
            bide_reader_buffered(&client->reader) == 0 && !client->reader.has_ended;
 }
 
-int bide_http_client_begin(bide_http_client *client, const char *method, const char *target,
-                           const char *host)
+static bool is_method(bide_http_text method, const char *name)
+{
+    size_t size = strlen(name);
+    return method.size == size && memcmp(method.data, name, size) == 0;
+}
+
+static bool has_no_content(bide_http_text method)
+{
+    static const char names[][8] = {"GET", "HEAD", "CONNECT", "OPTIONS", "TRACE", "DELETE"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_method(method, names[i]))
+            return true;
+    return false;
+}
+
+int bide_http_client_begin_text(bide_http_client *client, bide_http_text method,
+                                bide_http_text target, bide_http_text host)
 {
     static const char version[] = " HTTP/1.1\r\nHost: ";
     bide_http_output *output = &client->output;
-    bide_http_text parts[3] = {text_of(method), text_of(target), text_of(host)};
+    bide_http_text parts[3] = {method, target, host};
     if (client->state != IDLE && !bide_http_client_is_reusable(client))
         return -EBUSY;
     if (!http_is_token(parts[0].data, parts[0].size) || !is_target(parts[1]) ||
@@ -108,11 +123,9 @@ int bide_http_client_begin(bide_http_client *client, const char *method, const c
     client->reader.end = 0;
     client->scanned = 0;
     client->closes = false;
-    client->is_head = strcmp(method, "HEAD") == 0;
-    client->is_connect = strcmp(method, "CONNECT") == 0;
-    client->has_no_content = client->is_head || client->is_connect || strcmp(method, "GET") == 0 ||
-                             strcmp(method, "OPTIONS") == 0 || strcmp(method, "TRACE") == 0 ||
-                             strcmp(method, "DELETE") == 0;
+    client->is_head = is_method(method, "HEAD");
+    client->is_connect = is_method(method, "CONNECT");
+    client->has_no_content = has_no_content(method);
     if (!http_output_start_line(output, parts[0].data, parts[0].size) ||
         !http_output_put(output, " ", 1) ||
         !http_output_put(output, parts[1].data, parts[1].size) ||
@@ -127,11 +140,22 @@ int bide_http_client_begin(bide_http_client *client, const char *method, const c
     return 0;
 }
 
-int bide_http_client_add(bide_http_client *client, const char *name, const char *value)
+int bide_http_client_begin(bide_http_client *client, const char *method, const char *target,
+                           const char *host)
+{
+    return bide_http_client_begin_text(client, text_of(method), text_of(target), text_of(host));
+}
+
+int bide_http_client_add_text(bide_http_client *client, bide_http_text name, bide_http_text value)
 {
     if (client->state != REQUEST)
         return -EINVAL;
-    return http_output_add(&client->output, text_of(name), text_of(value));
+    return http_output_add(&client->output, name, value);
+}
+
+int bide_http_client_add(bide_http_client *client, const char *name, const char *value)
+{
+    return bide_http_client_add_text(client, text_of(name), text_of(value));
 }
 
 void bide_http_client_close_after(bide_http_client *client)

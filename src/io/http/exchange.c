@@ -250,6 +250,12 @@ bide_awaiter *bide_http_flush(bide_http_exchange *exchange)
     return status < 0 ? http_output_fail(output, status) : http_output_flush(output);
 }
 
+void bide_http_close_after(bide_http_exchange *exchange)
+{
+    exchange->connection->closes = true;
+    exchange->connection->output.closes = true;
+}
+
 int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const char *value)
 {
     return http_output_add_trailer(&exchange->connection->output, text_of(name), text_of(value));
@@ -344,11 +350,16 @@ static int status_of(int error)
     case -EACCES:
     case -EPERM:
         return 403;
+    case -EREMOTEIO: /* whoever has the answer has failed */
+        return 502;
     case -ENOMEM:
     case -ENOBUFS:
     case -EMFILE:
     case -ENFILE:
+    case -EHOSTDOWN:
         return 503;
+    case -ETIMEDOUT: /* ... or was too slow; a client that is has 408 */
+        return 504;
     default:
         return 500;
     }

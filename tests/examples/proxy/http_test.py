@@ -1,0 +1,751 @@
+#!/usr/bin/env python3
+"""The proxy in mode http, with servers and clients of this test: http_test.py PROGRAM [TEST...]."""
+
+import base64
+import hashlib
+import os
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+
+from harness import (Beside, Proxy, Server, check, equal, free_port, is_reset, read_all, read_exactly, reset, run,
+                     tests_of)
+
+
+def configuration(*servers, listen="", backend="", head=""):
+    lines = "".join(f"server {server}\n" for server in servers)
+    return f"{head}\nlisten 127.0.0.1:0\nmode http\nto web\n{listen}\nbackend web\n{backend}\n{lines}"
+
+
+class Message:
+    """A request or a response, read from a connection."""
+
+    def __init__(self, connection, has_body=True):
+        self.rest = b""
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            byte = connection.recv(1)
+            if not byte:
+                raise EOFError(head)
+            head += byte
+        self.line, *lines = head.decode("latin-1").split("\r\n")[:-2]
+        self.fields = [tuple(line.split(": ", 1)) for line in lines]
+        self.connection = connection
+        self.body = self.read_body() if has_body else b""
+
+    def all(self, name):
+        return [value for key, value in self.fields if key.lower() == name.lower()]
+
+    def get(self, name):
+        values = self.all(name)
+        check(len(values) <= 1, name, "is there more than once:", values)
+        return values[0] if values else None
+
+    def read_line(self):
+        line = b""
+        while not line.endswith(b"\r\n"):
+            line += read_exactly(self.connection, 1)
+        return line[:-2]
+
+    def read_body(self):
+        if self.get("Transfer-Encoding") == "chunked":
+            body = bytearray()
+            while (size := int(self.read_line().split(b";")[0], 16)) != 0:
+                body += read_exactly(self.connection, size)
+                equal(read_exactly(self.connection, 2), b"\r\n")
+            while self.read_line():
+                pass
+            return bytes(body)
+        length = self.get("Content-Length")
+        return read_exactly(self.connection, int(length)) if length else b""
+
+
+def respond(connection, status="200 OK", body=b"", *fields):
+    lines = [f"HTTP/1.1 {status}", *fields, f"Content-Length: {len(body)}"]
+    connection.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+
+
+def web(answer):
+    """Serves requests one after the other: answer(message, connection) sends the response."""
+
+    def serve(connection):
+        while True:
+            try:
+                message = Message(connection)
+            except EOFError:
+                return
+            if answer(message, connection) is False:
+                return
+
+    return serve
+
+
+def named(name):
+    return web(lambda message, connection: respond(connection, body=name.encode()))
+
+
+def ask(client, target="/", method="GET", *fields, body=None, host="example.org", version="1.1"):
+    lines = [f"{method} {target} HTTP/{version}"] + ([f"Host: {host}"] if host else []) + list(fields)
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    client.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b""))
+
+
+def get(client, *arguments, **more):
+    ask(client, *arguments, **more)
+    return Message(client, has_body=not (len(arguments) > 1 and arguments[1] == "HEAD"))
+
+
+def status_of(message):
+    return int(message.line.split()[1])
+
+
+# ---- Messages ----
+
+
+def requests_and_responses_come_as_they_are():
+    seen = []
+
+    def answer(message, connection):
+        seen.append(message)
+        respond(connection, "201 Made", b"body", "X-Answer: yes", "Set-Cookie: a=1", "Set-Cookie: b=2", "Server: test")
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        response = get(client, "/path/%2F?query=1", "POST", "X-Question: why", "Accept: */*", body=b"question")
+        equal(response.line, "HTTP/1.1 201 Created")
+        equal(response.body, b"body")
+        equal(response.get("X-Answer"), "yes")
+        equal(response.all("Set-Cookie"), ["a=1", "b=2"])
+        equal(response.get("Server"), "test")
+        request = seen[0]
+        equal(request.line, "POST /path/%2F?query=1 HTTP/1.1")
+        equal((request.body, request.get("Host")), (b"question", "example.org"))
+        equal((request.get("X-Question"), request.get("Accept")), ("why", "*/*"))
+        equal(request.get("X-Forwarded-For"), "127.0.0.1")
+        equal((request.get("X-Forwarded-Proto"), request.get("X-Forwarded-Host")), ("http", "example.org"))
+        proxy.out.expect(rf'http 127\.0\.0\.1:\d+ 127\.0\.0\.1:0 web/{server.name} "POST /path/%2F\?query=1" 201 in=8 out=4 '
+                         r'total=\d+\.\dms retries=0$')
+
+
+def fields_of_one_hop_stay_behind():
+    seen = []
+
+    def answer(message, connection):
+        seen.append(message)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: X-Private, keep-alive\r\nX-Private: 1\r\nKeep-Alive: 5\r\n"
+                           b"Proxy-Authenticate: Basic\r\nX-Public: 2\r\nContent-Length: 0\r\n\r\n")
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        response = get(client, "/", "GET", "Connection: x-secret , Keep-Alive", "X-Secret: 1", "Keep-Alive: 5", "TE: trailers",
+                       "Proxy-Connection: keep-alive", "Proxy-Authorization: x", "X-Forwarded-For: 192.0.2.7",
+                       "X-Forwarded-For: 192.0.2.8", "X-Forwarded-Proto: gopher", "Upgrade: h2c")
+        equal([response.all(name) for name in ("X-Private", "Keep-Alive", "Proxy-Authenticate", "Connection")], [[]] * 4)
+        equal(response.get("X-Public"), "2")
+        request = seen[0]
+        for name in ("X-Secret", "Keep-Alive", "TE", "Proxy-Connection", "Proxy-Authorization", "Connection", "Upgrade"):
+            equal(request.all(name), [], name)
+        equal(request.get("X-Forwarded-For"), "192.0.2.7, 192.0.2.8, 127.0.0.1")
+        equal(request.get("X-Forwarded-Proto"), "http")
+
+
+def forwarded_has_other_forms():
+    seen = []
+
+    def answer(message, connection):
+        seen.append(message)
+        respond(connection)
+
+    for listen, wanted in (("forwarded standard", ['for=192.0.2.1, for=127.0.0.1;host="example.org";proto=http']),
+                           ("forwarded off", ["for=192.0.2.1"])):
+        with Server(web(answer)) as server:
+            with Proxy(configuration(server.name, listen=listen, backend="set-host inside:8080")) as proxy:
+                with proxy.client() as client:
+                    get(client, "/", "GET", "Forwarded: for=192.0.2.1")
+        equal(seen[-1].all("Forwarded"), wanted)
+        equal(seen[-1].all("X-Forwarded-For"), [])
+        equal(seen[-1].get("Host"), "inside:8080")
+
+
+def routes_go_by_host_and_path():
+    with Server(named("a")) as a, Server(named("b")) as b, Server(named("c")) as c, Server(named("d")) as d:
+        text = (f"listen 127.0.0.1:0\nmode http\nroute /api a\nroute /api/v2 b\nroute example.org c\n"
+                f"route example.org/api d\nbackend a\nserver {a.name}\nbackend b\nserver {b.name}\nbackend c\n"
+                f"server {c.name}\nbackend d\nserver {d.name}\n")
+        with Proxy(text) as proxy, proxy.client() as client:
+            for host, target, wanted in (
+                    ("other", "/api", b"a"), ("other", "/api/v1", b"a"), ("other", "/api/v2/x", b"b"),
+                    ("other", "/api/v22", b"a"), ("EXAMPLE.org:80", "/", b"c"), ("example.org", "/apis", b"c"),
+                    ("example.org", "/api/v2", b"d"), ("example.org", "/api?x", b"d")):
+                equal(get(client, target, host=host).body, wanted, host, target)
+            equal(status_of(get(client, "/other", host="other")), 404)
+            equal(status_of(get(client, "/apis", host="other")), 404)
+
+
+def connections_are_kept_on_both_sides():
+    with Server(named("x")) as server, Proxy(configuration(server.name)) as proxy:
+        with proxy.client() as client:
+            for _ in range(50):
+                equal(get(client).body, b"x")
+        for _ in range(5):
+            with proxy.client() as client:
+                equal(get(client).body, b"x")
+        equal(server.served, 1)
+        equal(proxy.figures()["requests"], "55")
+
+
+def requests_that_come_together_are_answered_in_order():
+    def answer(message, connection):
+        respond(connection, body=message.line.split()[1].encode())
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        client.sendall(b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(40)))
+        for number in range(40):
+            equal(Message(client).body, b"/%d" % number)
+
+
+def no_more_than_so_many_are_kept():
+    with Server(named("x")) as server, Proxy(configuration(server.name, backend="keep 0")) as proxy:
+        with proxy.client() as client:
+            for _ in range(5):
+                equal(get(client).body, b"x")
+        equal(server.served, 5)
+
+
+def bodies_go_both_ways_at_the_pace_of_the_slower():
+    size = 20 << 20
+    block = os.urandom(1 << 16)
+
+    def answer(message, connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for begin in range(0, len(message.body), 100000):
+            piece = message.body[begin:begin + 100000]
+            connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+        connection.sendall(b"0\r\nX-Trailer: 1\r\n\r\n")
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy:
+        for chunked in (False, True):
+            with proxy.client() as client:
+                body = block * (size // len(block))
+
+                def send():
+                    if not chunked:
+                        ask(client, "/", "PUT", body=body)
+                        return
+                    client.sendall(b"PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    for begin in range(0, size, 99999):
+                        piece = body[begin:begin + 99999]
+                        client.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+                    client.sendall(b"0\r\n\r\n")
+
+                sender = Beside(send)
+                response = Message(client)
+                sender.result()
+                equal(hashlib.sha256(response.body).digest(), hashlib.sha256(body).digest())
+                equal(response.get("Transfer-Encoding"), "chunked")
+            proxy.out.expect(f"200 in={size} out={size}")
+
+
+def pieces_are_not_held_back():
+    """Each piece is waited for before the next is sent."""
+    with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        client.sendall(b"1\r\na\r\n")
+        with server.accept() as other:
+            head = Message(other, has_body=False)
+            got = b""
+            while b"a" not in got:
+                got += other.recv(1)
+            for letter in b"bcd":
+                client.sendall(b"1\r\n%c\r\n" % letter)
+                while bytes([letter]) not in got:
+                    got += other.recv(1)
+            client.sendall(b"0\r\n\r\n")
+            while not got.endswith(b"0\r\n\r\n"):
+                got += other.recv(1)
+            other.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nA\r\n")
+            answer = b""
+            for letter in b"ABCD":
+                while bytes([letter]) not in answer.split(b"\r\n\r\n", 1)[-1]:
+                    answer += client.recv(1)
+                if letter != b"D"[0]:
+                    other.sendall(b"1\r\n%c\r\n" % (letter + 1))
+            other.sendall(b"0\r\n\r\n")
+            while not answer.endswith(b"0\r\n\r\n"):
+                answer += client.recv(1)
+            check(head.line.startswith("POST"))
+
+
+def responses_without_a_length_are_passed_on():
+    def answer(_, connection):
+        connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nuntil the end")
+        return False
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy:
+        with proxy.client() as client:
+            for _ in range(2):
+                response = get(client)
+                equal((response.get("Transfer-Encoding"), response.body), ("chunked", b"until the end"))
+        with proxy.client() as client:
+            ask(client, version="1.0", host=None)
+            check(read_all(client).endswith(b"\r\n\r\nuntil the end"))
+
+
+def responses_without_a_body_have_none():
+    def answer(message, connection):
+        if message.line.startswith("HEAD"):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        elif "304" in message.line:
+            connection.sendall(b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n")
+        else:
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        for _ in range(2):
+            equal(get(client, "/", "HEAD").get("Content-Length"), "1000")
+            equal(status_of(get(client, "/304")), 304)
+            equal(status_of(get(client, "/")), 204)
+        equal(server.served, 1)
+
+
+def the_server_says_whether_to_continue():
+    with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        ask(client, "/", "PUT", "Expect: 100-continue", "Content-Length: 4")
+        with server.accept() as other:
+            equal(Message(other, has_body=False).get("Expect"), "100-continue")
+            other.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            equal(Message(client, has_body=False).line, "HTTP/1.1 100 Continue")
+            client.sendall(b"body")
+            equal(read_exactly(other, 4), b"body")
+            respond(other, body=b"good")
+            equal(Message(client).body, b"good")
+            # it does not want it
+            ask(client, "/", "PUT", "Expect: 100-continue", "Content-Length: 4")
+            equal(Message(other, has_body=False).get("Expect"), "100-continue")
+            respond(other, "403 Forbidden", b"no")
+            equal(status_of(Message(client)), 403)
+
+
+def other_protocols_are_passed_through():
+    for early in (False, True):
+        with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+            key = base64.b64encode(os.urandom(16)).decode()
+            ask(client, "/chat", "GET", "Connection: keep-alive, Upgrade", "Upgrade: websocket", f"Sec-WebSocket-Key: {key}",
+                "Sec-WebSocket-Version: 13")
+            with server.accept() as other:
+                request = Message(other)
+                equal((request.get("Upgrade"), request.get("Sec-WebSocket-Key")), ("websocket", key))
+                equal(request.get("Connection"), "Upgrade")
+                digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+                accept = base64.b64encode(digest).decode()
+                other.sendall((f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                               f"Sec-WebSocket-Accept: {accept}\r\n\r\n").encode() + (b"\x81\x02hi" if early else b""))
+                response = Message(client)
+                equal((status_of(response), response.get("Sec-WebSocket-Accept")), (101, accept))
+                equal(response.get("Upgrade"), "websocket")
+                if early:
+                    equal(read_exactly(client, 4), b"\x81\x02hi")
+                block = os.urandom(1 << 20)
+                for one, two in ((client, other), (other, client)):
+                    sender = Beside(one.sendall, block)
+                    equal(read_exactly(two, len(block)) == block, True)
+                    sender.result()
+                client.shutdown(socket.SHUT_WR)
+                equal(read_all(other), b"")
+            equal(read_all(client), b"")
+            proxy.out.expect(r'"GET /chat" 101 in=1048576 out=10485')
+
+
+def an_upgrade_that_is_refused_is_a_response():
+    with Server(named("no")) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        response = get(client, "/", "GET", "Connection: Upgrade", "Upgrade: websocket")
+        equal((status_of(response), response.body), (200, b"no"))
+        equal(get(client).body, b"no")
+
+
+# ---- What goes wrong ----
+
+
+def pages_say_what_is_wrong():
+    closed = f"127.0.0.1:{free_port()}"
+
+    def silent(connection):
+        connection.recv(65536)
+        read_all(connection)
+
+    def garbage(connection):
+        connection.recv(65536)
+        connection.sendall(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+    def twice(connection):
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx")
+
+    with Proxy(configuration(closed, backend="fail 1 1h")) as proxy, proxy.client() as client:
+        equal(status_of(get(client)), 502)
+        equal(status_of(get(client)), 503)
+        proxy.out.expect(f'web/{closed} "GET /" 502 .* Connection refused')
+        proxy.out.expect('web/- "GET /" 503 .* no server is up')
+    for serve, wanted in ((silent, 504), (garbage, 502), (twice, 502), (reset, 502)):
+        with Server(serve) as server:
+            with Proxy(configuration(server.name, backend="response-timeout 50ms")) as proxy, proxy.client() as client:
+                response = get(client)
+                equal(status_of(response), wanted, serve)
+                check(response.body.startswith(str(wanted).encode()), response.body)
+
+
+def what_could_be_read_in_two_ways_is_refused():
+    with Server(named("x")) as server, Proxy(configuration(server.name)) as proxy:
+        for request in (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                        b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\n\r\n",
+                        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n",
+                        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n"):
+            with proxy.client() as client:
+                client.sendall(request)
+                check(read_all(client).startswith(b"HTTP/1.1 400 "), request)
+        equal(server.served, 0)
+
+
+def a_body_may_be_no_longer():
+    with Server(named("x")) as server, Proxy(configuration(server.name, listen="max-body 10")) as proxy:
+        with proxy.client() as client:
+            equal(status_of(get(client, "/", "POST", body=b"0123456789")), 200)
+            equal(status_of(get(client, "/", "POST", body=b"0123456789a")), 413)
+
+
+def idempotent_requests_are_tried_again():
+    def dies(connection):
+        connection.recv(65536)
+        reset(connection)
+
+    with Server(dies) as bad, Server(named("good")) as good:
+        with Proxy(configuration(bad.name, good.name, backend="fail 0")) as proxy, proxy.client() as client:
+            for method in ("GET", "HEAD", "DELETE", "OPTIONS"):
+                for _ in range(2):
+                    equal(status_of(get(client, "/", method)), 200, method)
+            statuses = sorted(status_of(get(client, "/", "POST", body=b"x")) for _ in range(4))
+            equal(statuses, [200, 200, 502, 502])
+            statuses = sorted(status_of(get(client, "/", "PUT", body=b"x")) for _ in range(4))
+            equal(statuses, [200, 200, 502, 502], "a body that is gone cannot be sent again")
+
+
+def anything_is_tried_again_before_it_was_sent():
+    closed = f"127.0.0.1:{free_port()}"
+    with Server(named("good")) as server:
+        with Proxy(configuration(closed, server.name, backend="fail 0")) as proxy, proxy.client() as client:
+            for _ in range(4):
+                equal(status_of(get(client, "/", "POST", body=b"x")), 200)
+
+
+def nothing_is_tried_again_after_an_answer_has_begun():
+    def dies(connection):
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 O")
+        reset(connection)
+
+    with Server(dies) as bad, Server(named("good")) as good:
+        with Proxy(configuration(bad.name, good.name, backend="fail 0")) as proxy, proxy.client() as client:
+            statuses = sorted(status_of(get(client)) for _ in range(4))
+            equal(statuses, [200, 200, 502, 502])
+
+
+def a_response_that_is_cut_off_looks_so():
+    def dies(connection):
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + bytes(100000))
+
+    with Server(dies) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        ask(client)
+        data = b""
+        try:
+            while piece := client.recv(65536):
+                data += piece
+        except ConnectionResetError:
+            pass
+        check(b"Content-Length: 200000" in data and len(data) < 200000, len(data))
+
+
+def a_connection_that_was_closed_while_idle_is_no_failure():
+    closes = []
+
+    def serve(connection):
+        Message(connection)
+        respond(connection, body=b"once")
+        closes.append(connection)  # without saying so
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with Server(serve) as server, Proxy(configuration(server.name)) as proxy:
+        with proxy.client() as client:
+            for _ in range(30):
+                equal(get(client).body, b"once")
+        figures = proxy.figures()
+        equal(figures["retries"], "0")
+        check("failed:0" in figures[f"web/{server.name}"], figures)
+
+
+def a_request_waits_for_a_server_that_has_its_most():
+    with Server() as server, Proxy(configuration(f"{server.name} max 1")) as proxy:
+        with proxy.client() as first, proxy.client() as second:
+            ask(first, "/1")
+            with server.accept() as other:
+                equal(Message(other).line, "GET /1 HTTP/1.1")
+                ask(second, "/2")
+                while not proxy.figures()[f"web/{server.name}"].startswith("up,live:2"):
+                    pass
+                respond(other, body=b"one")
+                equal(Message(first).body, b"one")
+                equal(Message(other).line, "GET /2 HTTP/1.1")
+                respond(other, body=b"two")
+                equal(Message(second).body, b"two")
+
+
+# ---- Its end, and reloads ----
+
+
+def a_reload_ends_no_request():
+    with Server() as old, Server(named("new")) as new, Proxy(configuration(old.name)) as proxy:
+        with proxy.client() as client:
+            ask(client)
+            with old.accept() as other:
+                Message(other)
+                proxy.configure(configuration(new.name))
+                proxy.signal(signal.SIGHUP)
+                proxy.out.expect("the configuration was read again")
+                with proxy.client() as another:
+                    equal(get(another).body, b"new")
+                respond(other, body=b"old")
+            equal(Message(client).body, b"old")
+            # its next request is the last of the old configuration
+            old.close()
+            response = get(client)
+            equal((status_of(response), response.get("Connection")), (502, "close"))
+            equal(read_all(client), b"")
+
+
+def it_ends_after_the_response_that_is_under_way():
+    with Server() as server, Proxy(configuration(server.name)) as proxy:
+        with proxy.client() as client, proxy.client() as idle:
+            ask(client)
+            with server.accept() as other:
+                Message(other)
+                ask(idle)
+                with server.accept() as another:
+                    Message(another)
+                    respond(another, body=b"1")
+                    equal(Message(idle).body, b"1")
+                    proxy.signal(signal.SIGTERM)
+                    equal(read_all(idle), b"")
+                    respond(other, body=b"last")
+                    response = Message(client)
+                    equal((response.body, response.get("Connection")), (b"last", "close"))
+                    equal(read_all(client), b"")
+        equal(proxy.wait(), 0)
+
+
+def nothing_is_left_of_many_requests():
+    def answer(message, connection):
+        if "cut" in message.line:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            return False
+        respond(connection, body=b"x" * 3000)
+        return True
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name, backend="keep 4 50ms")) as proxy:
+        with proxy.client() as client:
+            get(client)
+        baseline = proxy.idle()
+        for _ in range(3):
+            clients = [proxy.client() for _ in range(40)]
+            for number, client in enumerate(clients):
+                ask(client, "/cut" if number % 4 == 0 else "/")
+            for number, client in enumerate(clients):
+                if number % 4 == 1:
+                    reset(client)
+                elif number % 4 == 2:
+                    Message(client)
+                client.close()
+        while proxy.idle() > baseline:
+            pass
+        figures = proxy.figures()
+        equal(figures["buffers"], "0")
+        check(figures[f"web/{server.name}"].startswith("up,live:0"), figures)
+
+
+# ---- TLS ----
+
+
+class Authority:
+    """Certificates of the test's own, in a folder that goes with it."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="proxy-test-")
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                     "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem")
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+
+    def path(self, name):
+        return f"{self.folder}/{name}"
+
+    def issue(self, file, names):
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={file}",
+                     "-keyout", f"{file}.key", "-out", f"{file}.csr")
+        with open(self.path("extensions"), "w", encoding="ascii") as extensions:
+            extensions.write(f"subjectAltName={names}\n")
+        self.openssl("x509", "-req", "-in", f"{file}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
+                     "2", "-extfile", "extensions", "-out", f"{file}.pem")
+        return self.path(f"{file}.pem"), self.path(f"{file}.key")
+
+    def client(self, proxy, name):
+        context = ssl.create_default_context(cafile=self.path("ca.pem"))
+        return context.wrap_socket(proxy.client(), server_hostname=name)
+
+
+def without_tls():
+    if not shutil.which("openssl"):
+        return "openssl is not installed"
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write("listen 127.0.0.1:0\nto web\nbackend web\ntls verify off\nserver 127.0.0.1:1\n")
+        file.flush()
+        done = subprocess.run([Proxy.program, "--check", file.name], capture_output=True, text=True, check=False)
+    return "the proxy was built without TLS" if "without TLS" in done.stderr else None
+
+
+def clients_have_tls():
+    if why := without_tls():
+        return why
+    seen = []
+
+    def answer(message, connection):
+        seen.append(message.get("X-Forwarded-Proto"))
+        respond(connection, body=b"x" * 100000)
+
+    with Authority() as authority, Server(web(answer)) as server:
+        one, two = authority.issue("one", "DNS:one.test"), authority.issue("two", "DNS:two.test,DNS:*.two.test")
+        listen = f"certificate {one[0]} {one[1]}\ncertificate {two[0]} {two[1]}"
+        with Proxy(configuration(server.name, listen=listen)) as proxy:
+            for name in ("one.test", "two.test", "www.two.test"):
+                with authority.client(proxy, name) as client:
+                    for _ in range(3):
+                        equal(len(get(client, host=name).body), 100000)
+            equal(set(seen), {"https"})
+            with proxy.client() as client:  # no TLS
+                client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                is_reset(client)
+            proxy.out.expect("refused .* TLS: ")
+            # the certificate changes
+            three = authority.issue("three", "DNS:three.test")
+            with authority.client(proxy, "one.test") as old:
+                proxy.configure(configuration(server.name, listen=f"certificate {three[0]} {three[1]}"))
+                proxy.signal(signal.SIGHUP)
+                while True:
+                    try:
+                        with authority.client(proxy, "three.test") as client:
+                            equal(len(get(client, host="x").body), 100000)
+                            break
+                    except ssl.SSLCertVerificationError:
+                        pass
+                equal(len(get(old, host="x").body), 100000)
+    return None
+
+
+def servers_have_tls_and_are_verified():
+    if why := without_tls():
+        return why
+    with Authority() as authority:
+        chain, key = authority.issue("inside", "DNS:inside.test,IP:127.0.0.1")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain, key)
+
+        def secure(connection):
+            with context.wrap_socket(connection, server_side=True) as inner:
+                named("inside")(inner)
+
+        with Server(secure) as server:
+            trusted = f"authorities {authority.path('ca.pem')}"
+            for line, wanted in ((f"tls {trusted} name inside.test", 200), (f"tls {trusted}", 200), ("tls verify off", 200),
+                                 (f"tls {trusted} name other.test", 502), ("tls", 502)):
+                with Proxy(configuration(server.name, backend=line)) as proxy, proxy.client() as client:
+                    before = server.served
+                    for _ in range(3):
+                        equal(status_of(get(client)), wanted, line)
+                    if wanted == 200:
+                        equal(server.served - before, 1, "connections")
+    return None
+
+
+def tcp_has_tls_on_both_sides():
+    if why := without_tls():
+        return why
+    with Authority() as authority:
+        chain, key = authority.issue("both", "DNS:both.test")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain, key)
+
+        def secure(connection):
+            with context.wrap_socket(connection, server_side=True) as inner:
+                while piece := inner.recv(65536):
+                    inner.sendall(piece)
+                inner.unwrap()
+
+        with Server(secure) as server:
+            text = (f"listen 127.0.0.1:0\nto web\ncertificate {chain} {key}\nbackend web\n"
+                    f"tls authorities {authority.path('ca.pem')} name both.test\nserver {server.name}\n")
+            with Proxy(text) as proxy, authority.client(proxy, "both.test") as client:
+                for _ in range(64):  # (one thread at a time may use a connection of Python's)
+                    block = os.urandom(1 << 16)
+                    client.sendall(block)
+                    equal(read_exactly(client, len(block)) == block, True)
+                client.unwrap().close()
+    return None
+
+
+def bad_certificates_are_told_with_their_line():
+    if why := without_tls():
+        return why
+    with Authority() as authority, tempfile.NamedTemporaryFile("w") as file:
+        chain, _ = authority.issue("one", "DNS:one.test")
+        _, key = authority.issue("two", "DNS:two.test")
+        for pair in ("/nowhere/at/all", f"{chain} {key}", f"{chain} /dev/null", "/dev/null"):
+            file.seek(0)
+            file.truncate()
+            file.write(f"listen 127.0.0.1:0\nto web\ncertificate {pair}\nbackend web\nserver 127.0.0.1:1\n")
+            file.flush()
+            done = subprocess.run([Proxy.program, "--check", file.name], capture_output=True, text=True, check=False)
+            check(done.returncode == 1 and done.stderr.startswith(f"proxy: {file.name}:3: "), done.stderr)
+    return None
+
+
+def curl_is_served():
+    if not shutil.which("curl"):
+        return "curl is not installed"
+    block = os.urandom(3 << 20)
+
+    def answer(message, connection):
+        respond(connection, body=message.body or block)
+
+    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy, \
+            tempfile.NamedTemporaryFile() as file:
+        file.write(block)
+        file.flush()
+        url = f"http://127.0.0.1:{proxy.port}/"
+        for arguments in ((), ("--data-binary", f"@{file.name}"), ("-T", file.name), ("-T", file.name, "-H", "Expect:"),
+                          ("-T", file.name, "-H", "Transfer-Encoding: chunked")):
+            done = subprocess.run(["curl", "-sS", "--max-time", "60", *arguments, url], capture_output=True, check=False)
+            equal((done.returncode, done.stderr), (0, b""))
+            check(done.stdout == block, len(done.stdout))
+    return None
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    run(tests_of(globals()), sys.argv[1:])

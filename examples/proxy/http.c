@@ -6,7 +6,6 @@
 
 #include <bide/loop.h>
 
-#include <stddef.h>
 #include <stdlib.h>
 
 int http_begin(struct listen *listen)
@@ -49,7 +48,6 @@ void http_free(struct listen *listen)
 
 size_t http_size(const struct listen *listen)
 {
-    _Static_assert(sizeof(struct http) % _Alignof(max_align_t) == 0, "its memory follows it");
     return sizeof(struct http) + bide_http_memory_size(&listen->web->server);
 }
 
@@ -57,5 +55,5 @@ bide_awaiter *http_run(struct http *http, struct session *session)
 {
     http->session = session;
     return bide_http_serve(&http->connection, &session->listen->web->server, session->end.stream,
-                           http + 1);
+                           http->memory);
 }

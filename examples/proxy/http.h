@@ -11,15 +11,18 @@
 
 #include <bide/http.h>
 
+#include <stddef.h>
+
 /* The server of HTTP of a part of a configuration. */
 struct web {
     bide_http_server server;
 };
 
-/* One connection. Its memory follows. */
+/* One connection. */
 struct http {
     bide_http_connection connection;
     struct session *session;
+    _Alignas(max_align_t) char memory[]; /* the library's */
 };
 
 /* Makes the server. Negative errno: it could not, for lack of memory or of llhttp. */

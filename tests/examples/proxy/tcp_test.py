@@ -463,6 +463,7 @@ def descriptors_run_out_and_come_back():
             check(alive > 0, "nobody was served")
             for client in clients:
                 client.close()
+            proxy.idle()
             for _ in range(10):
                 with proxy.client() as client:
                     client.sendall(b"y")

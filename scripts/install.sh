@@ -29,7 +29,8 @@ bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's own, for the peers in C++20.
 newer='clang-19'
 # Servers and readers that bide's are measured beside (taskset is util-linux's).
-servers='redis-server redis-tools liburing-dev libuv1-dev librust-tokio-dev libboost-dev util-linux fio'
+servers='haproxy nginx-light libnginx-mod-stream wrk redis-server redis-tools liburing-dev libuv1-dev librust-tokio-dev
+    libboost-dev util-linux fio'
 # The queues and channels that bide's are measured beside.
 queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev libconcurrentqueue-dev libreaderwriterqueue-dev libtbb-dev liburcu-dev'
 

@@ -166,6 +166,7 @@ static struct configuration *read_configuration(struct command *command, const c
 int main(int argc, char **argv)
 {
     static struct program program;
+    signal(SIGPIPE, SIG_IGN); /* of a log that is a pipe */
     struct command command = {.listen = "127.0.0.1:0"};
     open_lines(&command.lines);
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)

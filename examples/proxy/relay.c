@@ -5,8 +5,9 @@
  *    and goes on with that when it is begun again. So the time that a relay may be idle is a deadline
  *    around both directions: if something has come meanwhile they are begun again, otherwise it ends.
  *    It costs a look at the clock a piece.
- * 2. A pipe is used when it pays, which is for bytes that come faster than they are read; a piece that
- *    is small sends the direction back to its buffer.
+ * 2. A pipe is used when it pays, which is for bytes that come faster than they are read: when buffers
+ *    were full several times in a row. Small pieces send the direction back to its buffers; each time
+ *    it takes twice as many full ones until it tries again.
  */
 #define _GNU_SOURCE
 #include "relay.h"
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FULL_IN_A_ROW = 4, SMALL_IN_A_ROW = 2, PIPE_PIECE = 1 << 18, PIPE_LEAST = 8192 };
+enum { FULL_IN_A_ROW = 4, MOST_IN_A_ROW = 1 << 16, SMALL_IN_A_ROW = 2, PIPE_PIECE = 1 << 18, PIPE_LEAST = 2 * RELAY_PIECE };
 
 static void direction_init(struct direction *direction, struct relay *relay, const struct end *from,
                            const struct end *to)
@@ -34,6 +35,7 @@ static void direction_init(struct direction *direction, struct relay *relay, con
     direction->is_primed = false;
     direction->has_ended = false;
     direction->full = 0;
+    direction->needed = FULL_IN_A_ROW;
     direction->status = 0;
     direction->failed_reading = false;
     direction->has_pipe = false;
@@ -118,8 +120,10 @@ static bool uses_pipe(struct direction *self)
 {
     if (self->has_pipe && self->small < SMALL_IN_A_ROW)
         return true;
+    if (self->has_pipe && self->needed < MOST_IN_A_ROW)
+        self->needed *= 2;
     close_pipe(self);
-    return self->full >= FULL_IN_A_ROW && self->relay->splices && are_sockets(self) &&
+    return self->full >= self->needed && self->relay->splices && are_sockets(self) &&
            open_pipe(self);
 }
 

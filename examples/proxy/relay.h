@@ -39,6 +39,7 @@ struct direction {
     bool is_primed; /* it was there before anything was received, and is of another size */
     bool has_ended;     /* the end has come, and was passed on */
     unsigned full;      /* times in a row that a buffer was full */
+    unsigned needed;    /* so many of those, and it goes over to a pipe */
     unsigned small;     /* ... that a pipe got little */
     int status;
     bool failed_reading;

@@ -34,7 +34,8 @@ struct bide_buffer_pool {
     size_t size;
     unsigned count;
     unsigned lent;
-    void *free;               /* linked through their first bytes */
+    unsigned fresh;           /* the first that was never lent; those behind it were not either */
+    void *free;               /* that were given back, linked through their first bytes */
     bide_io_operation *first; /* that wait for one */
     bide_io_operation *last;
     bide_io_operation *served; /* is being tried with one that was given back */
@@ -42,13 +43,15 @@ struct bide_buffer_pool {
     const struct bide_buffer_hooks_ *hooks;
     void *ring;        /* that the kernel takes from; or NULL */
     unsigned provided; /* there */
+    unsigned window;   /* at most so many are */
     uint16_t group;
 };
 
 /*
  * Prepares one of `count` buffers, 1 to 32768, of `size` bytes each, at least that of a pointer.
- * `memory` has room for all, and stays until bide_buffer_pool_end.
- * Threads: before it is shared. Progress: wait-free, linear in the buffers.
+ * `memory` has room for all, and stays until bide_buffer_pool_end. The buffers that were given back
+ * last are lent first, and those that are never needed are not touched.
+ * Threads: before it is shared. Progress: wait-free.
  */
 void bide_buffer_pool_init(bide_buffer_pool *pool, void *memory, size_t size, unsigned count);
 

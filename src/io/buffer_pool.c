@@ -10,6 +10,8 @@
  *    provided to the kernel, which knows no order. The one in front is tried with each buffer that is
  *    given back. If its data are gone, which happens if another descriptor of the socket took them,
  *    it waits for data again, and the next in line is tried.
+ *    The kernel has no more of them than a window, which grows when they were too few for what came at
+ *    once: it takes them in turn, and would go through all the memory that there is, which is cold.
  * 3. An operation that waits for a buffer is in its descriptor's line too, in front, and leaves both
  *    when it ends, whatever it ends with (bide_io_take_out).
  */
@@ -31,8 +33,10 @@ void io_pool_put(bide_buffer_pool *pool, void *data)
 void *io_pool_take(bide_buffer_pool *pool, const bide_io_operation *operation)
 {
     void *data = pool->free;
-    if (data == NULL || (pool->first != NULL && pool->served != operation)) /* 2 */
+    if (!io_pool_has(pool) || (pool->first != NULL && pool->served != operation)) /* 2 */
         return NULL;
+    if (data == NULL)
+        return pool->memory + pool->fresh++ * pool->size;
     memcpy(&pool->free, data, sizeof pool->free);
     return data;
 }
@@ -87,8 +91,6 @@ void bide_buffer_pool_init(bide_buffer_pool *pool, void *memory, size_t size, un
     pool->memory = memory;
     pool->size = size;
     pool->count = count;
-    for (unsigned i = count; i-- > 0;)
-        io_pool_put(pool, pool->memory + i * size);
 }
 
 void bide_buffer_pool_end(bide_buffer_pool *pool)

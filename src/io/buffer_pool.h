@@ -19,6 +19,12 @@ struct bide_buffer_hooks_ {
 /* True: the pool belongs to the io from now on, and did to none before. */
 bool io_pool_enter(bide_buffer_pool *pool, bide_io *io, const struct bide_buffer_hooks_ *hooks);
 
+/* Is one free? */
+BIDE_INLINE bool io_pool_has(const bide_buffer_pool *pool)
+{
+    return pool->free != NULL || pool->fresh != pool->count;
+}
+
 /* A free one; NULL: none is, or others wait for it. */
 void *io_pool_take(bide_buffer_pool *pool, const bide_io_operation *operation);
 

@@ -26,15 +26,20 @@
 
 enum { PIECE = 65536 };
 
-/* (a splice to an end that is gone raises SIGPIPE, and no flag keeps it from that) */
+/*
+ * A splice to an end that is gone raises SIGPIPE, and no flag keeps it from that. It may do so after
+ * it has moved some bytes, and then it returns their number.
+ */
 static ptrdiff_t call_system(const bide_splice_operation *splicing)
 {
     static const struct timespec none;
     sigset_t pipe_signal, before, pending;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    sigemptyset(&pending);
+    if (sigismember(&before, SIGPIPE)) /* one may wait here that is not ours */
+        sigpending(&pending);
     ptrdiff_t result;
     do {
         int from = splicing->from->fd, to = splicing->to->fd;
@@ -43,7 +48,8 @@ static ptrdiff_t call_system(const bide_splice_operation *splicing)
         if (result < 0)
             result = io_error();
     } while (result == -EINTR);
-    if (result == -EPIPE && sigismember(&pending, SIGPIPE) == 0)
+    bool may_have_failed = result == -EPIPE || (result > 0 && (size_t)result < splicing->most);
+    if (may_have_failed && sigismember(&pending, SIGPIPE) == 0)
         sigtimedwait(&pipe_signal, NULL, &none);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;

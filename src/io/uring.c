@@ -345,6 +345,8 @@ static void retry(bide_io *io, bide_io_operation *operation)
     try_now(loop_of(io), operation);
 }
 
+enum { FIRST_WINDOW = 32 };
+
 static unsigned entries_of(const bide_buffer_pool *pool)
 {
     unsigned entries = 1;
@@ -358,13 +360,14 @@ static size_t bytes_of(const bide_buffer_pool *pool)
     return entries_of(pool) * sizeof(struct io_uring_buf);
 }
 
-/* Hands what is free to the kernel. */
+/* Hands what is free to the kernel, up to the window: buffer_pool.c, 2. */
 static void provide(bide_buffer_pool *pool)
 {
     int mask = io_uring_buf_ring_mask(entries_of(pool));
     void *data;
     int count = 0;
-    while (pool->ring != NULL && (data = io_pool_take(pool, NULL)) != NULL) {
+    while (pool->ring != NULL && pool->provided + (unsigned)count < pool->window &&
+           (data = io_pool_take(pool, NULL)) != NULL) {
         unsigned number = (unsigned)((size_t)((char *)data - pool->memory) / pool->size);
         io_uring_buf_ring_add(pool->ring, data, (unsigned)pool->size, (unsigned short)number, mask,
                               count++);
@@ -411,6 +414,7 @@ static void enter_pool(bide_loop *loop, bide_buffer_pool *pool)
     madvise(ring, bytes_of(pool), MADV_DONTFORK);
     pool->ring = ring;
     pool->group = wanted.bgid;
+    pool->window = FIRST_WINDOW;
     provide(pool);
 }
 
@@ -421,6 +425,8 @@ static void take_buffer(bide_io_operation *operation, int result, unsigned flags
     char *data = pool->memory + (flags >> IORING_CQE_BUFFER_SHIFT) * pool->size;
     pool->provided--;
     pool->lent++;
+    if (pool->provided < pool->window / 2)
+        provide(pool);
     if (result > 0) {
         operation->arguments.lent.data = data;
         io_written(data, (size_t)result);
@@ -432,7 +438,13 @@ static void take_buffer(bide_io_operation *operation, int result, unsigned flags
 /* Its data have come, and the kernel had no buffer for them: buffer_pool.c, 1. */
 static void found_no_buffer(bide_loop *loop, bide_io_operation *operation)
 {
-    if (operation->arguments.lent.pool->provided != 0)
+    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    if (pool->provided == 0 && io_pool_has(pool)) { /* more came at once than the window has */
+        if (pool->window < pool->count)
+            pool->window *= 2;
+        provide(pool);
+    }
+    if (pool->provided != 0)
         put(loop->uring, operation); /* one was given back meanwhile */
     else
         io_pool_wait(operation);

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""The program fetch, with a server of this test: fetch_test.py PROGRAM tls|plain."""
+
+import hashlib
+import http.server
+import os
+import random
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+
+PROGRAM = sys.argv[1]
+HAS_TLS = sys.argv[2] == "tls"  # and sums
+SUMS = ["--sha256"] if HAS_TLS else []
+PATIENCE = 60
+CONTENT = random.Random(17).randbytes(700_000)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body, **fields):
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def cut(self, body, at, **fields):
+        """A response that ends before it is whole."""
+        self.send_response(200)
+        for name, value in fields.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:at])
+        self.close_connection = True
+
+    def give(self, body, tag):
+        """All of it, or the rest that is asked for."""
+        asked = self.headers.get("Range")
+        if asked and self.headers.get("If-Range") == tag:
+            first = int(asked.removeprefix("bytes=").removesuffix("-"))
+            if first >= len(body):
+                self.answer(416, b"", Content_Range=f"bytes */{len(body)}")
+            else:
+                self.answer(206, body[first:], ETag=tag,
+                            Content_Range=f"bytes {first}-{len(body) - 1}/{len(body)}")
+        else:
+            self.answer(200, body, ETag=tag)
+
+    def do_GET(self):
+        server, path = self.server, self.path
+        with server.lock:
+            server.seen.append((path, self.headers.get("Range"), self.headers.get("If-Range")))
+            turn = sum(1 for seen in server.seen if seen[0] == path)
+        server.behaviour(self, path, turn)
+
+
+class Skip(Exception):
+    pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, behaviour, certificate=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.scheme = "https" if certificate else "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.behaviour, self.seen, self.lock = behaviour, [], threading.Lock()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def url(self, path):
+        return f"{self.scheme}://127.0.0.1:{self.server_address[1]}{path}"
+
+    def ranges(self, path):
+        return [seen[1:] for seen in self.seen if seen[0] == path]
+
+    def handle_error(self, request, client_address):
+        pass  # a client that trusts nobody ends the handshake
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+def fetch(folder, *arguments, status=0, **options):
+    done = subprocess.run([PROGRAM, "--pause", "0", "-O", folder, *arguments], timeout=PATIENCE,
+                          capture_output=True, text=True, **options)
+    assert done.returncode == status, (done.returncode, done.stderr)
+    return done
+
+
+def content(folder, name):
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def holds(folder, *names):
+    assert sorted(os.listdir(folder)) == sorted(names), os.listdir(folder)
+
+
+def body_of(path):
+    number = int(path.rsplit("/", 1)[1])
+    return random.Random(number).randbytes(number * 997 % 50_000)
+
+
+def test_many_at_once(folder):
+    with Server(lambda self, path, turn: self.give(body_of(path), '"1"')) as server:
+        fetch(folder, "-j", "16", *(server.url(f"/files/{i}") for i in range(200)))
+    holds(folder, *map(str, range(200)))
+    for i in range(200):
+        assert content(folder, str(i)) == body_of(f"/files/{i}")
+
+
+def test_redirect(folder):
+    def behave(self, path, turn):
+        if path == "/old/name":
+            self.answer(302, b"there", Location="../new?x")
+        else:
+            self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        fetch(folder, server.url("/old/name"))
+        assert [seen[0] for seen in server.seen] == ["/old/name", "/new?x"]
+    holds(folder, "name")
+    assert content(folder, "name") == CONTENT
+
+
+def test_redirects_without_an_end(folder):
+    with Server(lambda self, path, turn: self.answer(301, b"", Location="/x")) as server:
+        assert "too often" in fetch(folder, server.url("/x"), status=1).stderr
+        assert len(server.seen) == 11
+    holds(folder)
+
+
+def test_cut_goes_on(folder):
+    def behave(self, path, turn):
+        self.cut(CONTENT, 300_000, ETag='"1"') if turn == 1 else self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        fetch(folder, server.url("/a"), *SUMS)
+        assert server.ranges("/a") == [(None, None), ("bytes=300000-", '"1"')]
+    holds(folder, "a")
+    assert content(folder, "a") == CONTENT
+
+
+def test_changed_begins_anew(folder):
+    def behave(self, path, turn):
+        self.cut(CONTENT, 300_000, ETag='"1"') if turn == 1 else self.give(CONTENT[::-1][:400_000], '"2"')
+    with Server(behave) as server:
+        fetch(folder, server.url("/a"))
+        assert server.ranges("/a")[1] == ("bytes=300000-", '"1"')
+    holds(folder, "a")
+    assert content(folder, "a") == CONTENT[::-1][:400_000]
+
+
+def test_another_part_begins_anew(folder):
+    def behave(self, path, turn):
+        if turn == 1:
+            self.cut(CONTENT, 300_000, ETag='"1"')
+        elif turn == 2:
+            self.answer(206, CONTENT[:10], ETag='"1"', Content_Range=f"bytes 0-9/{len(CONTENT)}")
+        else:
+            self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        fetch(folder, server.url("/a"))
+        assert [seen[0] for seen in server.ranges("/a")] == [None, "bytes=300000-", None]
+    assert content(folder, "a") == CONTENT
+
+
+def test_no_version_begins_anew(folder):
+    def behave(self, path, turn):
+        self.cut(CONTENT, 300_000) if turn == 1 else self.answer(200, CONTENT)
+    with Server(behave) as server:
+        fetch(folder, server.url("/a"))
+        assert server.ranges("/a") == [(None, None)] * 2
+    assert content(folder, "a") == CONTENT
+
+
+def test_busy_is_tried_again(folder):
+    def behave(self, path, turn):
+        self.answer(503, b"busy", Retry_After="0") if turn < 3 else self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        fetch(folder, server.url("/a"), "--tries", "3")
+        fetch(folder, server.url("/b"), "--tries", "2", status=1)
+        assert len(server.ranges("/b")) == 2
+    holds(folder, "a")
+
+
+def test_not_found(folder):
+    def behave(self, path, turn):
+        self.answer(404, b"no") if path == "/no" else self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        done = fetch(folder, server.url("/no"), server.url("/yes"), status=1)
+        assert "404" in done.stderr and len(server.ranges("/no")) == 1
+    holds(folder, "yes")
+
+
+def test_sums(folder):
+    if not HAS_TLS:
+        raise Skip("built without SHA-256")
+    right, wrong = hashlib.sha256(CONTENT).hexdigest(), "0" * 64
+    with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
+        lines = f"{server.url('/a')} right {right}\n# a remark\n\n{server.url('/b')} wrong {wrong}\n"
+        done = fetch(folder, "--sha256", "--input", "-", input=lines, status=1)
+    assert done.stdout == f"{right}  right\n" and right in done.stderr
+    holds(folder, "right")
+    assert content(folder, "right") == CONTENT
+
+
+def test_resumed_by_another_run(folder):
+    def behave(self, path, turn):
+        self.cut(CONTENT, 300_000, ETag='"1"') if turn == 1 else self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        fetch(folder, server.url("/a"), "--tries", "1", status=1)
+        holds(folder, "a.part", "a.part.from")
+        done = fetch(folder, server.url("/a"), "--resume", *SUMS)
+        assert server.ranges("/a") == [(None, None), ("bytes=300000-", '"1"')]
+        assert not SUMS or done.stdout.split()[0] == hashlib.sha256(CONTENT).hexdigest()
+    holds(folder, "a")
+    assert content(folder, "a") == CONTENT
+
+
+def test_resumed_when_whole(folder):
+    with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
+        with open(os.path.join(folder, "a.part"), "wb") as part:
+            part.write(CONTENT)
+        with open(os.path.join(folder, "a.part.from"), "w") as origin:
+            origin.write(f'{server.url("/a")}\n"1"\n')
+        fetch(folder, server.url("/a"), "--resume")
+        assert server.ranges("/a") == [(f"bytes={len(CONTENT)}-", '"1"')]
+    holds(folder, "a")
+    assert content(folder, "a") == CONTENT
+
+
+def test_interrupted_and_resumed(folder):
+    sent, ended = threading.Event(), threading.Event()
+
+    def behave(self, path, turn):
+        if turn > 1:
+            self.give(CONTENT, '"1"')
+            return
+        self.cut(CONTENT, 300_000, ETag='"1"')
+        self.wfile.flush()
+        sent.set()
+        ended.wait(PATIENCE)
+    with Server(behave) as server:
+        child = subprocess.Popen([PROGRAM, "-O", folder, server.url("/a")], stderr=subprocess.PIPE)
+        assert sent.wait(PATIENCE)
+        part = os.path.join(folder, "a.part")
+        while not os.path.exists(part) or os.path.getsize(part) < 300_000:
+            assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=PATIENCE)
+        ended.set()
+        assert child.returncode == 130
+        holds(folder, "a.part", "a.part.from")
+        fetch(folder, server.url("/a"), "--resume")
+        assert server.ranges("/a")[1] == ("bytes=300000-", '"1"')
+    holds(folder, "a")
+    assert content(folder, "a") == CONTENT
+
+
+def test_kept_connection_that_has_ended(folder):
+    """It is no try that the server has ended one that was idle."""
+    def behave(self, path, turn):
+        self.give(b"small", '"1"')
+        self.close_connection = True  # and does not say so
+    with Server(behave) as server:
+        fetch(folder, "-j", "1", "--tries", "1", *(server.url(f"/{i}") for i in range(20)))
+    holds(folder, *map(str, range(20)))
+
+
+def test_names(folder):
+    with Server(lambda self, path, turn: self.give(b"small", '"1"')) as server:
+        fetch(folder, server.url("/x/a%20b"), server.url("/y/?q"))
+        fetch(folder, "-o", "mine", server.url("/z"))
+        seen = len(server.seen)
+        for path in ["/%2e%2e", "/..%2fx", "/a%0ab", "/%00", "/..", "/."]:
+            fetch(folder, server.url(path), status=2)
+        fetch(folder, server.url("/x/same"), server.url("/y/same"), status=2)
+        fetch(folder, server.url("/x/same"), server.url("/y/same.part"), status=2)
+        fetch(folder, status=2)
+        fetch(folder, "--input", "-", input=f"{server.url('/a')} ../up\n", status=2)
+        assert len(server.seen) == seen
+    holds(folder, "a b", "index.html", "mine")
+
+
+def test_tls(folder):
+    if not HAS_TLS or not shutil.which("openssl"):
+        raise Skip("built without TLS, or openssl is missing")
+    with tempfile.TemporaryDirectory() as keys:
+        pem = os.path.join(keys, "pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", pem + ".key", "-out", pem, "-days", "2", "-subj", "/CN=test",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        with open(pem + ".both", "w") as both:
+            for part in pem, pem + ".key":
+                with open(part) as file:
+                    both.write(file.read())
+
+        def behave(self, path, turn):
+            if path == "/down":
+                self.answer(302, b"", Location=plain.url("/a"))
+            elif turn == 1 and path == "/cut":
+                self.cut(CONTENT, 300_000, ETag='"1"')
+            else:
+                self.give(CONTENT, '"1"')
+        with Server(behave) as plain, Server(behave, pem + ".both") as server:
+            fetch(folder, server.url("/untrusted"), status=1)
+            assert server.seen == []
+            assert "https to http" in fetch(folder, "--cacert", pem, server.url("/down"), status=1).stderr
+            assert plain.seen == []
+            fetch(folder, "--cacert", pem, server.url("/a"), server.url("/cut"))
+            assert server.ranges("/cut")[1] == ("bytes=300000-", '"1"')
+            fetch(folder, "--insecure", server.url("/b"))
+    holds(folder, "a", "b", "cut")
+    for name in "a", "b", "cut":
+        assert content(folder, name) == CONTENT
+
+
+def main():
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    print(f"1..{len(tests)}")
+    failed = 0
+    for number, (name, test) in enumerate(tests, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(folder)
+                print(f"ok {number} - {name}", flush=True)
+            except Skip as reason:
+                print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+            except Exception as error:  # the others run all the same
+                failed += 1
+                print(f"not ok {number} - {name}: {type(error).__name__}: {str(error)[:400]!r}", flush=True)
+    sys.exit(failed != 0)
+
+
+main()

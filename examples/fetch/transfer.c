@@ -279,8 +279,10 @@ async int open_part(struct working *working, struct transfer *transfer)
         return file_failed(working, transfer, status);
     if (flock(working->file.fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
+    int error = errno;
+    bide_close(&working->file); /* what is in it is not ours to remove */
     return give_up(working, transfer, "%s: %s", working->place.part,
-                   errno == EWOULDBLOCK ? "another process has it" : strerror(errno));
+                   error == EWOULDBLOCK ? "another process has it" : strerror(error));
 }
 
 static bool has_sum(const struct fetch *fetch, const struct transfer *transfer)
@@ -304,7 +306,8 @@ async int empty_part(struct fetch *fetch, struct working *working, struct transf
 /* Adds to the sum what an earlier run has left. */
 async int sum_part(struct fetch *fetch, struct working *working, struct transfer *transfer)
 {
-    if (!has_sum(fetch, transfer) || (working->digest.context != NULL && working->summed == transfer->had))
+    bool is_summed = working->digest.context != NULL && working->summed == transfer->had;
+    if (!has_sum(fetch, transfer) || is_summed)
         return 0;
     if (digest_begin(&working->digest) < 0)
         return give_up(working, transfer, "out of memory");
@@ -338,7 +341,7 @@ async int receive(struct fetch *fetch, struct working *working, struct transfer 
         if (size == 0)
             return 0;
         long written = await bide_write_at(&working->file, working->buffer, size,
-                                     (int64_t)transfer->had);
+                                           (int64_t)transfer->had);
         if (written < 0)
             return file_failed(working, transfer, (int)written);
         transfer->had += size;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The program fetch, with a server of this test: fetch_test.py PROGRAM tls|plain."""
 
+import fcntl
 import hashlib
 import http.server
 import os
@@ -281,6 +282,17 @@ def test_kept_connection_that_has_ended(folder):
     with Server(behave) as server:
         fetch(folder, "-j", "1", "--tries", "1", *(server.url(f"/{i}") for i in range(20)))
     holds(folder, *map(str, range(20)))
+
+
+def test_part_of_another_process(folder):
+    with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
+        with open(os.path.join(folder, "a.part"), "wb") as part:
+            part.write(b"theirs")
+            part.flush()
+            fcntl.flock(part, fcntl.LOCK_EX)
+            assert "another process" in fetch(folder, server.url("/a"), status=1).stderr
+            assert content(folder, "a.part") == b"theirs"
+    holds(folder, "a.part")
 
 
 def test_names(folder):

@@ -96,13 +96,13 @@ defaults
     timeout connect 5s
     timeout client 60s
     timeout server 60s
-    option ${mode/tcp/tcp-smart-accept}
-$([ "$mode" = tcp ] || printf '    option forwardfor\n    http-reuse always\n    http-request set-header X-Forwarded-Proto http\n')
+$([ "$mode" = tcp ] || printf '    option forwardfor\n    http-reuse always')
 listen bench
     bind 127.0.0.1:$haproxy_port backlog 4096
+$([ "$mode" = tcp ] || printf '    http-request set-header %s\n    http-request set-header %s' 'X-Forwarded-Proto http' \
+        'X-Forwarded-Host %[req.hdr(Host)]')
     server one 127.0.0.1:$web_port pool-max-conn 64
 END
-    sed -i 's/option http$/option http-keep-alive/' "$folder/haproxy-$mode"
     cat >"$folder/bide-$mode" <<END
 log off
 splice ${PROXY_SPLICE-on}

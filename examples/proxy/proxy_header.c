@@ -205,7 +205,8 @@ int proxy_header_is_whole(struct proxy_header *header)
 /* Are both of this family, or of version 4 wrapped in version 6? */
 static bool are_both(const bide_address *one, const bide_address *other, int family)
 {
-    return one->any.generic.sa_family == family && other->any.generic.sa_family == family;
+    return one->length != 0 && other->length != 0 && one->any.generic.sa_family == family &&
+           other->any.generic.sa_family == family;
 }
 
 static size_t print_line(char *data, const bide_address *source, const bide_address *destination)

@@ -195,8 +195,13 @@ static void take_sent(struct direction *self, const bide_context *context)
         let_buffer_go(self);
 }
 
+/* Of a socket whose other half has ended already the end comes with its close. */
 static bide_awaiter *send_end(struct direction *self)
 {
+    const struct relay *relay = self->relay;
+    const struct direction *other = self == &relay->upward ? &relay->downward : &relay->upward;
+    if (other->has_ended && self->to->socket != NULL)
+        return bide_stream_ended(&self->stream, 0);
     if (self->to->socket != NULL)
         return bide_stream_end_output(&self->stream, bide_stream_of_socket(self->to->socket));
     return bide_stream_end_output(&self->stream, self->to->stream);

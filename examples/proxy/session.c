@@ -21,7 +21,7 @@
 static void unwrap(bide_address *address)
 {
     struct sockaddr_in v4;
-    if (address->any.generic.sa_family != AF_INET6 ||
+    if (address->length == 0 || address->any.generic.sa_family != AF_INET6 ||
         !IN6_IS_ADDR_V4MAPPED(&address->any.v6.sin6_addr))
         return;
     memset(&v4, 0, sizeof v4);
@@ -50,6 +50,29 @@ const char *session_reason(int error)
 
 /* ---- Its beginning ---- */
 
+/* Will anybody ask for the addresses? A call of the system each. */
+static bool needs_addresses(const struct session *self)
+{
+    const struct listen *listen = self->listen;
+    return listen->mode == MODE_HTTP || listen->accepts_proxy ||
+           listen->routes->backend->send_proxy != 0 || log_is_on(&self->program->log);
+}
+
+static void take_addresses(struct session *self)
+{
+    self->client.length = self->local.length = 0;
+    if (!needs_addresses(self))
+        return;
+    if (bide_peer_address(&self->connection.socket, &self->client) != 0)
+        self->client.length = 0;
+    unwrap(&self->client);
+    if (self->listen->mode == MODE_TCP && self->listen->routes->backend->send_proxy == 0)
+        return;
+    if (bide_local_address(&self->connection.socket, &self->local) != 0)
+        self->local.length = 0;
+    unwrap(&self->local);
+}
+
 /* False: it comes too soon after others. */
 static bool start(struct session *self, const bide_context *context)
 {
@@ -66,11 +89,7 @@ static bool start(struct session *self, const bide_context *context)
     self->end.socket = &self->connection.socket;
     self->end.stream = bide_stream_of_socket(&self->connection.socket);
     self->program->counts.connections++;
-    if (bide_peer_address(&self->connection.socket, &self->client) != 0 ||
-        bide_local_address(&self->connection.socket, &self->local) != 0)
-        self->client.length = self->local.length = 0;
-    unwrap(&self->client);
-    unwrap(&self->local);
+    take_addresses(self);
     return self->listen->rate == 0 ||
            bide_token_bucket_try_take(&self->listener->bucket, context, 1);
 }

@@ -4,6 +4,7 @@
  * One of them says 20 lines of SIZE bytes at once, all hear them, then it says the next. A line of output: how many lines
  * were delivered a second, and how much of its processor's time the process SERVER took for one, in microseconds.
  */
+#define _GNU_SOURCE
 #include <bide/bide.h>
 
 #include <stdio.h>

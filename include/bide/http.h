@@ -23,7 +23,8 @@
  * A handler runs when the head of its request is there. It reads the body, if it wants it, and writes
  * the response, in pieces or at once; both wait for the other side, which is the back-pressure. When
  * it ends, so does the response; if it ends with an error, and nothing has been sent yet, the response
- * tells of the error. Requests that come before their turn wait in the connection's buffer, and are
+ * tells of the error: -ENOENT is 404, -EACCES 403; of a handler that asks others -EREMOTEIO is 502,
+ * -EHOSTDOWN 503, -ETIMEDOUT 504; most others are 500. Requests that come before their turn wait in the connection's buffer, and are
  * answered in order.
  *
  * A connection has its memory from its beginning: buffers, fields, and the frame of one handler. A

@@ -221,6 +221,39 @@ static void one_that_is_not_to_be_used_again_is_closed(void **state)
     end(f);
 }
 
+static unsigned told;
+
+static void note_closing(bide_pooled_connection *connection)
+{
+    assert_true(bide_descriptor_is_open(&connection->socket));
+    if (told++ == 0)
+        bide_close(&connection->socket); /* it may */
+}
+
+/* Given back as broken, found broken, and idle when the pool ends. */
+static void the_user_is_told_of_each_that_is_closed(void **state)
+{
+    struct fixture *f = begin(state, BIDE_FOREVER);
+    told = 0;
+    f->pool.closing = note_closing;
+    bide_pooled_connection *connection = take(f, 0);
+    talk(f, connection, 'x');
+    give(f, connection, true);
+    connection = take(f, 0);
+    assert_int_equal(told, 0);
+    give(f, connection, false);
+    assert_int_equal(told, 1);
+    connection = take(f, 0);
+    talk(f, connection, 'm');
+    give(f, connection, true);
+    connection = take(f, 0);
+    assert_int_equal(told, 2);
+    talk(f, connection, 'x');
+    give(f, connection, true);
+    end(f);
+    assert_int_equal(told, 3);
+}
+
 static void takers_wait_in_line_for_as_many_as_there_may_be(void **state)
 {
     struct fixture *f = begin(state, BIDE_FOREVER);
@@ -398,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(a_connection_is_used_again),
         world_test(one_that_is_not_to_be_used_again_is_closed),
+        world_test(the_user_is_told_of_each_that_is_closed),
         world_test(takers_wait_in_line_for_as_many_as_there_may_be),
         world_test(a_wait_may_be_cut_short_and_the_place_is_the_next_ones),
         world_test(one_that_the_other_end_has_closed_is_not_given_out),

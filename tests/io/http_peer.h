@@ -70,6 +70,14 @@ bide_coroutine(http_peer_body)
         self->exchange.status = 204;
     } else if (path_is(&self->exchange, "/fails")) {
         bide_return(-EIO);
+    } else if (path_is(&self->exchange, "/fails-behind")) {
+        bide_return(-EREMOTEIO);
+    } else if (path_is(&self->exchange, "/fails-to-find")) {
+        bide_return(-EHOSTDOWN);
+    } else if (path_is(&self->exchange, "/fails-in-time")) {
+        bide_return(-ETIMEDOUT);
+    } else if (path_is(&self->exchange, "/last")) {
+        bide_http_close_after(&self->exchange);
     } else if (path_is(&self->exchange, "/fails-late")) {
         bide_try(bide_http_write(&self->exchange, "some", 4));
         bide_try(bide_http_flush(&self->exchange));

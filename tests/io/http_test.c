@@ -392,6 +392,27 @@ static void it_may_be_destroyed_at_each_place(void **state)
     assert_true(turns > 100);
 }
 
+/* A handler that has asked others says how that went. */
+static void errors_of_those_behind_have_a_status_each(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /fails-behind HTTP/1.1\r\nHost: a\r\n\r\n"
+                                    "GET /fails-to-find HTTP/1.1\r\nHost: a\r\n\r\n"
+                                    "GET /fails-in-time HTTP/1.1\r\nHost: a\r\n\r\n"), 0);
+    assert_non_null(strstr(one.output, "HTTP/1.1 502 Bad Gateway\r\n"));
+    assert_non_null(strstr(one.output, "HTTP/1.1 503 Service Unavailable\r\n"));
+    assert_non_null(strstr(one.output, "HTTP/1.1 504 Gateway Timeout\r\n"));
+}
+
+static void a_handler_may_end_the_connection(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, "GET /last HTTP/1.1\r\nHost: a\r\n\r\n"
+                                    "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"), 0);
+    assert_int_equal(handled.begun, 1);
+    assert_non_null(strstr(one.output, "Connection: close\r\n"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_peer, end_peer)
@@ -421,6 +442,8 @@ int main(void)
         TEST(shutting_down_ends_the_idle_and_says_so_to_the_others),
         TEST(it_may_be_asked_to_stop_at_each_place),
         TEST(it_may_be_destroyed_at_each_place),
+        cmocka_unit_test_setup_teardown(errors_of_those_behind_have_a_status_each, begin_peer, end_peer),
+        cmocka_unit_test_setup_teardown(a_handler_may_end_the_connection, begin_peer, end_peer),
     };
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);
 }

@@ -171,10 +171,10 @@ static bool has_rest(const struct direction *self)
 
 static bide_awaiter *send_rest(struct direction *self)
 {
-    const char *data = self->data + self->begin;
     size_t size = self->end - self->begin;
     if (self->held != 0)
         return bide_splice(&self->splice, &self->pipe[0], self->to->socket, self->held);
+    const char *data = self->data + self->begin;
     return are_sockets(self) ? bide_send(&self->io, self->to->socket, data, size)
                              : bide_stream_write(&self->stream, self->to->stream, data, size);
 }

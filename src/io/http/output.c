@@ -86,6 +86,8 @@ static bool make_room(bide_http_output *output, size_t size)
 static void append(bide_http_output *output, const char *data, size_t size)
 {
     bide_writer *writer = output->writer;
+    if (size == 0)
+        return;
     memcpy(writer->buffer + writer->end, data, size);
     writer->end += size;
 }

@@ -364,6 +364,9 @@ static void init(bide_http_connection *connection, char *memory)
     connection->input.output = &connection->output;
     connection->input.status = 0;
     connection->input.error = 0;
+    connection->input.must_continue = false;
+    connection->input.state = 0;
+    connection->input.left = 0;
     connection->output.writer = &connection->writer;
     connection->output.watch = &connection->watch;
     connection->output.is_request = false;

@@ -363,10 +363,7 @@ static void init(bide_http_connection *connection, char *memory)
     connection->input.watch = &connection->watch;
     connection->input.output = &connection->output;
     connection->input.status = 0;
-    connection->input.error = 0;
-    connection->input.must_continue = false;
-    connection->input.state = 0;
-    connection->input.left = 0;
+    http_input_begin(&connection->input, HTTP_FRAMING_LENGTH, 0); /* a refused head has no body */
     connection->output.writer = &connection->writer;
     connection->output.watch = &connection->watch;
     connection->output.is_request = false;

@@ -143,7 +143,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 == argc)
             usage();
-        else if (strcmp(argv[i], "--cert") == 0)
+        if (strcmp(argv[i], "--cert") == 0)
             program.certificate.chain_file = argv[i + 1];
         else if (strcmp(argv[i], "--key") == 0)
             program.certificate.key_file = argv[i + 1];
@@ -151,10 +151,12 @@ int main(int argc, char **argv)
             program.options.authorities_file = argv[i + 1];
         else if (strcmp(argv[i], "--protocol") == 0)
             protocols[0] = argv[i + 1];
-        else if (strcmp(argv[i], "--port") != 0 || (port = strtoul(argv[i + 1], NULL, 10)) > 65535)
+        else if (strcmp(argv[i], "--port") == 0)
+            port = strtoul(argv[i + 1], NULL, 10);
+        else
             usage();
     }
-    if (program.certificate.chain_file == NULL)
+    if (program.certificate.chain_file == NULL || port > UINT16_MAX)
         usage();
     if (program.options.authorities_file != NULL)
         program.options.clients = BIDE_TLS_CLIENTS_MUST_PROVE;

@@ -114,7 +114,7 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i += 2) {
         if (i + 1 == argc)
             usage();
-        else if (strcmp(argv[i], "--authorities") == 0)
+        if (strcmp(argv[i], "--authorities") == 0)
             options.authorities_file = argv[i + 1];
         else if (strcmp(argv[i], "--cert") == 0)
             certificate.chain_file = argv[i + 1];

@@ -38,7 +38,7 @@
  *
  * A connection's struct is the caller's memory. OpenSSL allocates besides, and so does this, all of
  * it by OpenSSL's allocator (CRYPTO_set_mem_functions): an idle connection of a server has less than
- * 16 KB with the struct. While it reads or writes it has up to 32 and 64 KB more. OpenSSL's queue of
+ * 16 KB with the struct. While it reads it has up to 32 KB more, and while it writes. OpenSSL's queue of
  * errors, which a thread has, is empty after each operation.
  *
  * Why it is right: src/io/tls/connection.c.

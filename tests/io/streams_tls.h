@@ -21,7 +21,8 @@ static void configure_tls(void)
     make_certificate(&made, &(certificate_wish){.subject = "server", .names = "DNS:server.test"});
     const bide_tls_certificate proof = proof_of(&made);
     const bide_tls_options server = {.certificates = &proof, .certificate_count = 1};
-    const bide_tls_options client = {.authorities = made.chain, .authorities_size = strlen(made.chain)};
+    const bide_tls_options client = {.authorities = made.chain,
+                                     .authorities_size = strlen(made.chain)};
     assert_int_equal(bide_tls_client_create(&over_tls.configs[0], &client, NULL), 0);
     assert_int_equal(bide_tls_server_create(&over_tls.configs[1], &server, NULL), 0);
     free_certificate(&made);
@@ -49,7 +50,8 @@ static void open_tls(fixture *f)
         bide_memory_pipe_init(&over_tls.pipes[i], over_tls.memory[i], MEMORY);
         over_tls.ends[i] = (bide_memory_end){&over_tls.pipes[1 - i], &over_tls.pipes[i]};
     }
-    shake_hands(f, bide_stream_of_memory(&over_tls.ends[0]), bide_stream_of_memory(&over_tls.ends[1]));
+    shake_hands(f, bide_stream_of_memory(&over_tls.ends[0]),
+                bide_stream_of_memory(&over_tls.ends[1]));
 }
 
 static void open_tls_of_sockets(fixture *f)

@@ -173,11 +173,12 @@ static bool digest_demands(const bide_tls_config *config, const bide_tls_options
         X509_STORE_get0_objects(SSL_CTX_get_cert_store(config->context));
     for (int i = 0; done && i < sk_X509_OBJECT_num(trusted); i++) {
         X509 *authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, i));
-        unsigned char its[EVP_MAX_MD_SIZE];
         unsigned its_size;
-        if (authority != NULL)
+        if (authority != NULL) {
+            unsigned char its[EVP_MAX_MD_SIZE];
             done = X509_digest(authority, EVP_sha256(), its, &its_size) == 1 &&
                    EVP_DigestUpdate(sum, its, its_size) == 1;
+        }
     }
     done = done && EVP_DigestFinal_ex(sum, digest, size) == 1;
     EVP_MD_CTX_free(sum);

@@ -35,9 +35,6 @@
 #include <string.h>
 
 enum {
-    READING = 1,
-    WRITING = 2,
-
     GATHERED = 4096,   /* smaller pieces are copied into one record */
     RECORD_MORE = 128, /* bytes that a record has besides, at most */
 };
@@ -95,18 +92,18 @@ static int enter(bide_tls *tls, uint8_t role)
         status = tls->failure != 0 ? tls->failure : -EBUSY; /* 4 */
     lock_free(&tls->lock);
     if (BIDE_UNLIKELY(status == -EBUSY))
-        bide_platform.misuse(role == READING ? "two coroutines read at once"
-                                             : "two coroutines write at once",
+        bide_platform.misuse(role == TLS_READING ? "two coroutines read at once"
+                                                 : "two coroutines write at once",
                              "bide_tls", __FILE__, __LINE__);
     return status;
 }
 
-static void leave(bide_tls *tls, uint8_t role)
+void tls_leave(bide_tls *tls, uint8_t role)
 {
     SSL *unused = NULL;
     lock_take(&tls->lock);
     tls->roles &= (uint8_t)~role;
-    if ((role & WRITING) != 0 && !tls->is_flushing)
+    if ((role & TLS_WRITING) != 0 && !tls->is_flushing)
         tls_flow_tidy(tls);
     if (tls->is_closing && tls->roles == 0) {
         unused = tls->ssl;
@@ -127,7 +124,7 @@ static bool has_output(bide_tls *tls)
     return has;
 }
 
-static bide_awaiter *begin_flushing(bide_tls *tls)
+bide_awaiter *tls_begin_flushing(bide_tls *tls)
 {
     lock_take(&tls->lock);
     bide_awaiter *awaiter = tls_flush_begin(tls);
@@ -135,180 +132,11 @@ static bide_awaiter *begin_flushing(bide_tls *tls)
     return awaiter;
 }
 
-static void end_flushing(bide_tls *tls)
+void tls_end_flushing(bide_tls *tls)
 {
     lock_take(&tls->lock);
     tls_flush_end(tls);
     lock_free(&tls->lock);
-}
-
-/* ---- The handshake ---- */
-
-static int set_name(bide_tls *tls, const char *name)
-{
-    X509_VERIFY_PARAM *parameters = SSL_get0_param(tls->ssl);
-    size_t size = strlen(name);
-    if (size > 1 && name[size - 1] == '.') /* the root, which is in no certificate */
-        size--;
-    tls->name = OPENSSL_strndup(name, size);
-    if (tls->name == NULL)
-        return -ENOMEM;
-    if (X509_VERIFY_PARAM_set1_ip_asc(parameters, tls->name) == 1)
-        return 0;
-    ERR_clear_error();
-    X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (X509_VERIFY_PARAM_set1_host(parameters, tls->name, size) != 1 ||
-        SSL_set_tlsext_host_name(tls->ssl, tls->name) != 1)
-        return -ENOMEM;
-    return 0;
-}
-
-static int open_client(bide_tls *tls, const char *name)
-{
-    SSL_set_connect_state(tls->ssl);
-    if (name == NULL || name[0] == '\0') {
-        tls->reason = "no name to verify";
-        return tls->config->verifies ? -EINVAL : 0;
-    }
-    int status = set_name(tls, name);
-    SSL_SESSION *session =
-        status == 0 ? tls_sessions_take(&tls->config->sessions, tls->name) : NULL;
-    if (session != NULL) {
-        SSL_set_session(tls->ssl, session); /* (one that is too old is not used) */
-        SSL_SESSION_free(session);
-    }
-    return status;
-}
-
-static int open_ssl(bide_tls *tls, const char *name)
-{
-    BIO *flow = tls_flow_create(tls);
-    tls->ssl = SSL_new(tls->config->context);
-    if (flow == NULL || tls->ssl == NULL || SSL_set_app_data(tls->ssl, tls) != 1) {
-        BIO_free(flow);
-        return -ENOMEM;
-    }
-    SSL_set_bio(tls->ssl, flow, flow);
-    if (tls->is_server) {
-        SSL_set_accept_state(tls->ssl);
-        return 0;
-    }
-    return open_client(tls, name);
-}
-
-/* Makes the connection. */
-static int open_connection(bide_tls *tls, bide_tls_config *config, const char *name)
-{
-    if (config->is_server != tls->is_server) {
-        tls->reason = "a client's config for a server, or the other way about";
-        return -EINVAL;
-    }
-    ERR_clear_error();
-    bide_tls_config_keep(config);
-    tls->config = config;
-    int status = open_ssl(tls, name);
-    ERR_clear_error();
-    if (status == -ENOMEM)
-        tls->reason = "out of memory";
-    if (tls->ssl == NULL) { /* there is nothing that closing would free */
-        bide_tls_config_release(config);
-        tls->config = NULL;
-        return status;
-    }
-    tls->failure = status;
-    tls->roles = READING | WRITING;
-    return status;
-}
-
-/* One step: 0 if it is done, -EAGAIN if it has to read. */
-static int shake_hands(bide_tls *tls)
-{
-    lock_take(&tls->lock);
-    tls_flow_tidy(tls); /* (so that a ticket does not keep what a certificate needed) */
-    ERR_clear_error();
-    int result = SSL_do_handshake(tls->ssl);
-    int status = result == 1 ? 0 : tls_status(tls, result);
-    if (status == 1) { /* close_notify, in the middle of it */
-        tls->reason = "the other side has closed in the handshake";
-        status = -ECONNABORTED;
-    }
-    if (status == 0 && tls->failure != 0)
-        status = tls->failure;
-    if (status != 0 && status != -EAGAIN) {
-        tls->failure = status;
-        if (tls->name != NULL)
-            tls_sessions_drop(&tls->config->sessions, tls->name);
-    }
-    lock_free(&tls->lock);
-    return status;
-}
-
-/* Is there something that has to go out before the handshake goes on? 5 */
-static bool has_to_flush(const bide_tls_handshake *self)
-{
-    const bide_tls *tls = self->tls;
-    bool is_ticket = self->status == 0 && tls->is_server && SSL_version(tls->ssl) == TLS1_3_VERSION;
-    return tls->pending != 0 && !is_ticket;
-}
-
-bide_coroutine(handshake_body)
-{
-    bide_begin(handshake_body, bide_tls_handshake * self);
-    self->status = open_connection(self->tls, self->config, self->name);
-    if (self->status < 0)
-        bide_return(self->status);
-    for (;;) {
-        self->status = shake_hands(self->tls);
-        self->flushed = 0;
-        while (self->flushed == 0 && has_to_flush(self)) {
-            bide_await_status(self->flushed, begin_flushing(self->tls));
-            end_flushing(self->tls);
-        }
-        if (self->status != -EAGAIN && self->status != 0)
-            bide_return(self->status);
-        if (self->flushed < 0 || self->status == 0)
-            bide_return(self->flushed);
-        bide_await_status(self->flushed, tls_fill_begin(self->tls));
-        tls_fill_end(self->tls, self->flushed);
-        if (self->flushed < 0)
-            bide_return(self->flushed);
-    }
-    bide_finally();
-    if (self->tls->is_flushing)
-        end_flushing(self->tls);
-    if (self->tls->is_filling)
-        tls_fill_end(self->tls, -ECANCELED);
-    if (self->tls->ssl != NULL)
-        leave(self->tls, READING | WRITING);
-    bide_end();
-}
-
-static bide_awaiter *begin_handshake(bide_tls_handshake *handshake, bide_tls *tls,
-                                     bide_tls_config *config, bide_stream below, bool is_server)
-{
-    memset(tls, 0, offsetof(bide_tls, room));
-    tls->below = below;
-    tls->is_server = is_server;
-    tls->input = tls->room;
-    tls->input_size = BIDE_TLS_ROOM_;
-    bide_atomic_init(&tls->lock, LOCK_FREE);
-    handshake->tls = tls;
-    handshake->config = config;
-    return bide_task_init(&handshake->task, &handshake_body);
-}
-
-bide_awaiter *bide_tls_connect(bide_tls_handshake *handshake, bide_tls *tls,
-                               bide_tls_config *config, bide_stream below, const char *name)
-{
-    handshake->name = name;
-    return begin_handshake(handshake, tls, config, below, false);
-}
-
-bide_awaiter *bide_tls_accept(bide_tls_handshake *handshake, bide_tls *tls, bide_tls_config *config,
-                              bide_stream below)
-{
-    handshake->name = NULL;
-    return begin_handshake(handshake, tls, config, below, true);
 }
 
 /* ---- Reading ---- */
@@ -317,12 +145,12 @@ bide_awaiter *bide_tls_accept(bide_tls_handshake *handshake, bide_tls *tls, bide
 static void withdraw(tls_operation *self)
 {
     bide_tls *tls = self->tls;
-    if ((self->roles & WRITING) != 0 && tls->is_flushing)
-        end_flushing(tls);
-    if ((self->roles & READING) != 0 && tls->is_filling)
+    if ((self->roles & TLS_WRITING) != 0 && tls->is_flushing)
+        tls_end_flushing(tls);
+    if ((self->roles & TLS_READING) != 0 && tls->is_filling)
         tls_fill_end(tls, -ECANCELED);
     if (self->roles != 0)
-        leave(tls, self->roles);
+        tls_leave(tls, self->roles);
 }
 
 /* Is there anything to be had without reading below? */
@@ -374,10 +202,10 @@ static int attempt_read(tls_operation *self)
 static bool read_ready(bide_awaiter *awaiter)
 {
     tls_operation *self = bide_container_of(awaiter, tls_operation, task.frame.awaiter);
-    int status = enter(self->tls, READING);
+    int status = enter(self->tls, TLS_READING);
     if (status == 0) {
         status = has_input(self->tls) ? attempt_read(self) : -EAGAIN;
-        leave(self->tls, READING);
+        tls_leave(self->tls, TLS_READING);
         if (status != 0 && status != -EPIPE) /* the body goes on, or sends an alert */
             return false;
     }
@@ -396,9 +224,9 @@ static const bide_point read_operation_start =
 static bool takes_alert(bide_tls *tls)
 {
     lock_take(&tls->lock);
-    bool takes = tls->failure != 0 && tls->pending != 0 && (tls->roles & WRITING) == 0;
+    bool takes = tls->failure != 0 && tls->pending != 0 && (tls->roles & TLS_WRITING) == 0;
     if (takes)
-        tls->roles |= WRITING;
+        tls->roles |= TLS_WRITING;
     lock_free(&tls->lock);
     return takes;
 }
@@ -407,10 +235,10 @@ bide_body(read_operation)
 {
     bide_begin(read_operation, tls_operation * self);
     self->roles = 0;
-    self->status = enter(self->tls, READING);
+    self->status = enter(self->tls, TLS_READING);
     if (self->status < 0)
         bide_return(self->status);
-    self->roles = READING;
+    self->roles = TLS_READING;
     for (;;) {
         self->status = has_input(self->tls) ? attempt_read(self) : -EAGAIN;
         if (self->status != -EAGAIN)
@@ -421,9 +249,9 @@ bide_body(read_operation)
             bide_return(self->status);
     }
     if (self->status < 0 && takes_alert(self->tls)) {
-        self->roles |= WRITING;
-        bide_await(begin_flushing(self->tls));
-        end_flushing(self->tls);
+        self->roles |= TLS_WRITING;
+        bide_await(tls_begin_flushing(self->tls));
+        tls_end_flushing(self->tls);
     }
     bide_return(self->status);
     bide_finally();
@@ -491,7 +319,7 @@ static int encrypt_next(tls_operation *self, size_t most)
 }
 
 /* Encrypts as much as is to go out at once, which may be nothing while there is much already. 2 */
-static int encrypt(tls_operation *self)
+static int encrypt_batch(tls_operation *self)
 {
     bide_tls *tls = self->tls;
     int status = 0;
@@ -526,17 +354,17 @@ static void notify_close(bide_tls *tls)
 bide_coroutine(write_body)
 {
     bide_begin(write_body, tls_operation * self);
-    self->status = enter(self->tls, WRITING);
+    self->status = enter(self->tls, TLS_WRITING);
     if (self->status < 0)
         bide_return(self->status);
-    self->roles = WRITING;
+    self->roles = TLS_WRITING;
     do {
-        self->status = encrypt(self);
+        self->status = encrypt_batch(self);
         if (self->status == 0 && self->rest == 0 && self->is_end)
             notify_close(self->tls);
         while (has_output(self->tls)) {
-            bide_await_status(self->flushed, begin_flushing(self->tls));
-            end_flushing(self->tls);
+            bide_await_status(self->flushed, tls_begin_flushing(self->tls));
+            tls_end_flushing(self->tls);
             if (self->flushed < 0)
                 bide_return(self->flushed);
         }
@@ -634,49 +462,4 @@ int bide_tls_close(bide_tls *tls)
     if (unused != NULL)
         free_rest(tls, unused);
     return status;
-}
-
-/* ---- What was agreed on ---- */
-
-const char *bide_tls_protocol(const bide_tls *tls)
-{
-    const unsigned char *chosen = NULL;
-    unsigned size = 0;
-    if (tls->ssl == NULL || tls->config->protocols == NULL)
-        return NULL;
-    SSL_get0_alpn_selected(tls->ssl, &chosen, &size);
-    for (char **protocol = tls->config->protocols; *protocol != NULL; protocol++) {
-        if (size == strlen(*protocol) && memcmp(*protocol, chosen, size) == 0)
-            return *protocol;
-    }
-    return NULL;
-}
-
-const char *bide_tls_server_name(const bide_tls *tls)
-{
-    return tls->ssl != NULL ? SSL_get_servername(tls->ssl, TLSEXT_NAMETYPE_host_name) : NULL;
-}
-
-const char *bide_tls_version(const bide_tls *tls)
-{
-    return tls->ssl != NULL ? SSL_get_version(tls->ssl) : "";
-}
-
-bool bide_tls_was_resumed(const bide_tls *tls)
-{
-    return tls->ssl != NULL && SSL_session_reused(tls->ssl) == 1;
-}
-
-bool bide_tls_peer(const bide_tls *tls, char *text, size_t size)
-{
-    X509 *certificate = tls->ssl != NULL ? SSL_get0_peer_certificate(tls->ssl) : NULL;
-    BIO *memory = certificate != NULL ? BIO_new(BIO_s_mem()) : NULL;
-    int count = 0;
-    if (memory != NULL && size > 1 &&
-        X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) >= 0)
-        count = BIO_read(memory, text, (int)(size < INT32_MAX ? size - 1 : INT32_MAX));
-    BIO_free(memory);
-    if (size != 0)
-        text[count > 0 ? count : 0] = '\0';
-    return certificate != NULL;
 }

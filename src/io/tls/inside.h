@@ -88,7 +88,7 @@ struct bide_tls_chunk_ {
 
 enum {
     TLS_MORE = 32768,    /* what is read from below at once, where much comes */
-    TLS_BATCH = 65536,   /* what is encrypted and written below at once */
+    TLS_BATCH = 32768,   /* what is encrypted and written below at once */
     TLS_UNASKED = 16384, /* what reading may have to send while nothing is written */
 };
 
@@ -111,6 +111,16 @@ bide_awaiter *tls_flush_begin(bide_tls *tls);
 void tls_flush_end(bide_tls *tls);
 
 /* ---- Connections (connection.c, failure.c) ---- */
+
+/* The roles of those who are at work on one. */
+enum { TLS_READING = 1, TLS_WRITING = 2 };
+
+/* Is at work no more in these. If it was closed, and nobody else is, it is freed. */
+void tls_leave(bide_tls *tls, uint8_t roles);
+
+/* Flushing, with the lock taken for it. */
+bide_awaiter *tls_begin_flushing(bide_tls *tls);
+void tls_end_flushing(bide_tls *tls);
 
 /* What a call of OpenSSL that returned `result` means: -EAGAIN, 1 (the end), or an error. */
 int tls_status(bide_tls *tls, int result);

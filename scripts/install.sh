@@ -10,7 +10,7 @@ exec >&2
 build='gcc libc6-dev meson ninja-build'
 demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
-    node-llhttp curl
+    node-llhttp libnghttp2-dev nghttp2-client curl
     coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-tools"
 long="$check valgrind strace"
 # For those of check-long's configurations that are skipped without: compilers, their
@@ -29,7 +29,7 @@ bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's own, for the peers in C++20.
 newer='clang-19'
 # Servers and readers that bide's are measured beside (taskset is util-linux's).
-servers='haproxy nginx-light libnginx-mod-stream wrk redis-server redis-tools liburing-dev libuv1-dev librust-tokio-dev
+servers='haproxy nginx-light libnginx-mod-stream wrk nghttp2-client redis-server redis-tools liburing-dev libuv1-dev librust-tokio-dev
     libboost-dev util-linux fio'
 # The queues and channels that bide's are measured beside.
 queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev libconcurrentqueue-dev libreaderwriterqueue-dev libtbb-dev liburcu-dev'
@@ -37,7 +37,7 @@ queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev l
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'
 demo_commands="$build_commands <zlib.h>"
-check_commands="$demo_commands gcc g++ <cmocka.h> <ares.h> <openssl/ssl.h> openssl gnutls-cli curl clang clang++ clangd vim crc32 setarch timeout gdb <uv.h> <event2/event.h>"
+check_commands="$demo_commands gcc g++ <cmocka.h> <ares.h> <openssl/ssl.h> openssl gnutls-cli <nghttp2/nghttp2.h> nghttp h2load curl clang clang++ clangd vim crc32 setarch timeout gdb <uv.h> <event2/event.h>"
 long_commands="$check_commands valgrind strace"
 bench_commands="$demo_commands gcc g++ clang java javac go"
 

@@ -9,9 +9,14 @@
  *     POST /echo          sends back what it receives, while it receives it
  *     GET /...            the files in the folder
  *
+ * Clients that begin with HTTP/2 ("prior knowledge") are answered by that, where it was built with it.
+ *
  * By SIGINT and SIGTERM it ends when the responses that are under way have been sent.
  */
 #include <bide/bide.h>
+#if WEB_HAS_HTTP2
+#include <bide/http2.h>
+#endif
 
 #include <fcntl.h>
 #include <signal.h>
@@ -103,6 +108,11 @@ static int set_up(struct program *self)
                                                 .log = self->log_name != NULL ? &self->log : NULL,
                                                 .most_body = BIDE_HTTP_UNKNOWN,
                                                 .most = CONNECTIONS_MOST});
+#if WEB_HAS_HTTP2
+    static bide_http2 http2;
+    if (status == 0)
+        status = bide_http2_init(&http2, &self->server, &(bide_http2_options){.is_plain = true});
+#endif
     return status;
 }
 

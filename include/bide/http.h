@@ -58,6 +58,7 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_http_connection bide_http_connection;
 typedef struct bide_http_exchange bide_http_exchange;
 typedef struct bide_http_server bide_http_server;
+typedef struct bide_http_carrier bide_http_carrier;
 struct bide_http_log;
 struct bide_http_route;
 
@@ -66,7 +67,8 @@ struct bide_http_route;
 /* The head of a request. Texts stay until the exchange has ended, or is upgraded. */
 typedef struct bide_http_request {
     bide_http_method method;
-    int minor; /* of the version: 1, or 0 of HTTP/1.0 */
+    int major; /* of the version: 1, or 2 of HTTP/2 (http2.h) */
+    int minor; /* 0 of HTTP/1.0, otherwise 1: of HTTP/2 too, whose clients can do what those of 1.1 can */
     bide_http_text method_name;
     bide_http_text target;  /* as it came */
     bide_http_text path;    /* of the target, as it came: "%2F" is not decoded */
@@ -163,6 +165,7 @@ struct bide_http_server {
 
     /* of the library */
     bide_http_connection *connections;
+    bide_http_carrier *carrier; /* of what is not HTTP/1.1; or NULL */
     int64_t second; /* of `date` */
     bool is_draining;
     char date[BIDE_HTTP_DATE_SIZE + 8];
@@ -212,6 +215,7 @@ typedef struct bide_http_watcher_ {
     bide_task task;
     bide_http_connection *connection;
     bide_branch branch;
+    bide_auto_event nudge;
     bide_auto_event_waiter wait;
     bide_with_deadline_operation limited;
 } bide_http_watcher_;
@@ -255,6 +259,9 @@ struct bide_http_connection {
     bool is_old;      /* the request is of HTTP/1.0 */
     bool closes;      /* after the response */
     bool is_upgraded; /* it is no more HTTP's */
+    uint8_t carried;  /* by the server's carrier, or may it be? */
+    void *carriers;   /* the carrier's own */
+    bide_http_talk_ carrying; /* for the frame of the carrier's coroutine */
     int status;
     int refusal; /* the status of a response that refuses the request */
     int started; /* that the response's head has begun with */

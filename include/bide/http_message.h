@@ -95,7 +95,7 @@ typedef struct bide_http_watch {
     uint64_t whole;   /* the exchange */
     uint64_t between; /* nanoseconds between two bytes; BIDE_FOREVER: without an end */
     uint64_t armed;   /* when it is looked at next */
-    bide_auto_event nudge;
+    bide_auto_event *nudge; /* is set if that is too late */
 } bide_http_watch;
 
 /* A body that comes in. Of the library, but for what the server's and the client's functions say. */
@@ -140,6 +140,7 @@ typedef struct bide_http_output {
     uint8_t framing;
     bool is_request;
     bool is_old;      /* the other side is of HTTP/1.0 */
+    bool is_framed;   /* what carries it says where its body ends */
     bool closes;      /* the connection ends after it */
     bool has_no_body; /* whatever is written: HEAD, 204 and 304 */
     bool is_bare;     /* its head says nothing of a body */

@@ -55,6 +55,7 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
     client->input.output = &client->output;
     client->output.writer = &client->writer;
     client->output.watch = NULL;
+    client->output.is_framed = false;
     client->output.is_request = true;
     client->receiver.client = client;
     client->state = IDLE;

@@ -18,6 +18,7 @@ static void fill_request(bide_http_exchange *exchange, const http_head *head)
 {
     bide_http_request *request = &exchange->request;
     request->method = head->method;
+    request->major = 1;
     request->minor = head->minor;
     request->method_name = head->method_name;
     request->target = head->target;

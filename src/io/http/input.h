@@ -17,7 +17,7 @@ enum {
 };
 
 /* How the end of a body is known. */
-enum http_framing { HTTP_FRAMING_LENGTH, HTTP_FRAMING_CHUNKED, HTTP_FRAMING_CLOSE };
+enum http_framing { HTTP_FRAMING_LENGTH, HTTP_FRAMING_CHUNKED, HTTP_FRAMING_CLOSE, HTTP_FRAMING_CARRIED };
 
 /*
  * Begins a body, whose bytes follow in the reader, behind the head. `length` is that of

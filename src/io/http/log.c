@@ -133,7 +133,9 @@ static void put_line(line *line, bide_http_log *log, bide_http_exchange *exchang
     put_text(line, request->method_name);
     put(line, " ", 1);
     put_text(line, request->target);
-    put_string(line, request->minor == 1 ? " HTTP/1.1\" " : " HTTP/1.0\" ");
+    put_string(line, request->major == 2   ? " HTTP/2.0\" "
+                     : request->minor == 1 ? " HTTP/1.1\" "
+                                           : " HTTP/1.0\" ");
     put_number(line, (uint64_t)exchange->status);
     put(line, " ", 1);
     put_number(line, request->method == BIDE_HTTP_HEAD ? 0 : bide_http_written(exchange));

@@ -167,13 +167,15 @@ int http_output_end_head(bide_http_output *output, uint64_t length)
     output->left = length;
     if (length != BIDE_HTTP_UNKNOWN || output->is_bare) {
         output->framing = HTTP_FRAMING_LENGTH;
+    } else if (output->is_framed) {
+        output->framing = HTTP_FRAMING_CARRIED;
     } else if (!output->is_old) {
         output->framing = HTTP_FRAMING_CHUNKED;
     } else {
         output->framing = HTTP_FRAMING_CLOSE;
         output->closes = true;
     }
-    if (output->closes)
+    if (output->closes && !output->is_framed)
         append(output, closing, sizeof closing - 1);
     else if (output->is_old)
         append(output, keeping, sizeof keeping - 1);
@@ -201,7 +203,7 @@ static void put_digits(char *at, size_t number)
 static void end_chunk(bide_http_output *output)
 {
     bide_writer *writer = output->writer;
-    if (output->chunk == NO_CHUNK)
+    if (output->chunk == NO_CHUNK || output->framing != HTTP_FRAMING_CHUNKED)
         return;
     put_digits(writer->buffer + output->chunk, writer->end - output->chunk - CHUNK_HEAD);
     append(output, "\r\n", 2);
@@ -242,6 +244,8 @@ static int attempt(bide_http_output *output)
     if (output->error != 0)
         return output->error;
     if (output->is_flush) {
+        if (output->is_framed && output->state == HTTP_OUTPUT_TRAILERS)
+            return 0; /* they go with the end */
         end_chunk(output);
         return bide_writer_buffered(output->writer) == 0 ? 0 : -EAGAIN;
     }
@@ -390,15 +394,19 @@ bide_awaiter *http_output_continue(bide_http_output *output)
 int http_output_add_trailer(bide_http_output *output, bide_http_text name, bide_http_text value)
 {
     if ((output->state != HTTP_OUTPUT_BODY && output->state != HTTP_OUTPUT_TRAILERS) ||
-        output->framing != HTTP_FRAMING_CHUNKED || is_framing(name))
+        (output->framing != HTTP_FRAMING_CHUNKED && output->framing != HTTP_FRAMING_CARRIED) || is_framing(name))
         return -EINVAL;
     if (output->has_no_body)
         return 0;
     if (output->state == HTTP_OUTPUT_BODY) {
         if (!make_room(output, name.size + value.size + 4 + MARGIN))
             return -EMSGSIZE;
-        end_chunk(output);
-        append(output, "0\r\n", 3);
+        if (output->is_framed) {
+            output->chunk = output->writer->end; /* where they begin */
+        } else {
+            end_chunk(output);
+            append(output, "0\r\n", 3);
+        }
         output->state = HTTP_OUTPUT_TRAILERS;
     }
     return add_line(output, name, value);

@@ -70,13 +70,17 @@ bool http_is_value(const char *data, size_t size)
     return all_of(data, size, HTTP_VALUE);
 }
 
+bool http_is_target(const char *data, size_t size)
+{
+    return all_of(data, size, HTTP_TARGET);
+}
+
 bool http_is_host(const char *data, size_t size)
 {
     return all_of(data, size, HTTP_HOST);
 }
 
-/* Digits alone, and less than 2^63. */
-static bool parse_length(bide_http_text text, uint64_t *length)
+bool http_parse_length(bide_http_text text, uint64_t *length)
 {
     uint64_t value = 0;
     if (text.size == 0 || text.size > 18 || !all_of(text.data, text.size, HTTP_DIGIT))
@@ -130,6 +134,72 @@ bool bide_http_has_token(bide_http_text list, const char *token)
         if (bide_http_is(one, token))
             return true;
     return false;
+}
+
+/* ---- Methods and targets ---- */
+
+bide_http_method http_method_of(bide_http_text name)
+{
+    static const char names[BIDE_HTTP_METHODS][8] = {
+        "", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"};
+    for (int i = 1; i < BIDE_HTTP_METHODS; i++)
+        if (name.size < sizeof names[i] && names[i][name.size] == '\0' &&
+            memcmp(name.data, names[i], name.size) == 0)
+            return (bide_http_method)i;
+    return BIDE_HTTP_OTHER;
+}
+
+static bool begins_with(bide_http_text text, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    bide_http_text begin = {text.data, size};
+    return text.size >= size && bide_http_is(begin, prefix);
+}
+
+static void split_query(http_head *head, bide_http_text target)
+{
+    const char *mark = memchr(target.data, '?', target.size);
+    head->path = target;
+    head->query.data = NULL;
+    head->query.size = 0;
+    if (mark != NULL) {
+        head->path.size = (size_t)(mark - target.data);
+        head->query.data = mark + 1;
+        head->query.size = target.size - head->path.size - 1;
+    }
+}
+
+/* The four forms. */
+bool http_split_target(http_head *head, bide_http_text *authority)
+{
+    bide_http_text target = head->target;
+    if (head->method == BIDE_HTTP_CONNECT) {
+        *authority = target;
+        split_query(head, (bide_http_text){target.data + target.size, 0});
+        return http_is_host(target.data, target.size) &&
+               memchr(target.data, ':', target.size) != NULL;
+    }
+    if (target.data[0] == '/') {
+        split_query(head, target);
+        return true;
+    }
+    if (target.size == 1 && target.data[0] == '*' && head->method == BIDE_HTTP_OPTIONS) {
+        split_query(head, target);
+        return true;
+    }
+    size_t scheme = begins_with(target, "http://") ? 7 : begins_with(target, "https://") ? 8 : 0;
+    if (scheme == 0)
+        return false;
+    authority->data = target.data + scheme;
+    authority->size = 0;
+    while (authority->size != target.size - scheme && authority->data[authority->size] != '/' &&
+           authority->data[authority->size] != '?')
+        authority->size++;
+    split_query(head, (bide_http_text){authority->data + authority->size,
+                                       target.size - scheme - authority->size});
+    if (head->path.size == 0)
+        head->path = (bide_http_text){"/", 1};
+    return authority->size != 0 && http_is_host(authority->data, authority->size);
 }
 
 #if BIDE_HAS_LLHTTP
@@ -218,7 +288,7 @@ static void note_field(parsing *self, const bide_http_field *field)
     case 14:
         if (bide_http_is(name, "content-length")) {
             self->lengths++;
-            if (!parse_length(value, &head->length))
+            if (!http_parse_length(value, &head->length))
                 refuse(self, 400);
         }
         break;
@@ -326,70 +396,6 @@ static void begin_parsing(parsing *self, http_head *head, bide_llhttp_type_t typ
 
 /* ---- Requests ---- */
 
-static bide_http_method method_of(bide_http_text name)
-{
-    static const char names[BIDE_HTTP_METHODS][8] = {
-        "", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"};
-    for (int i = 1; i < BIDE_HTTP_METHODS; i++)
-        if (name.size < sizeof names[i] && names[i][name.size] == '\0' &&
-            memcmp(name.data, names[i], name.size) == 0)
-            return (bide_http_method)i;
-    return BIDE_HTTP_OTHER;
-}
-
-static bool begins_with(bide_http_text text, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    bide_http_text begin = {text.data, size};
-    return text.size >= size && bide_http_is(begin, prefix);
-}
-
-static void split_query(http_head *head, bide_http_text target)
-{
-    const char *mark = memchr(target.data, '?', target.size);
-    head->path = target;
-    head->query.data = NULL;
-    head->query.size = 0;
-    if (mark != NULL) {
-        head->path.size = (size_t)(mark - target.data);
-        head->query.data = mark + 1;
-        head->query.size = target.size - head->path.size - 1;
-    }
-}
-
-/* The four forms of a target. An authority in it goes to *authority. */
-static bool split_target(http_head *head, bide_http_text *authority)
-{
-    bide_http_text target = head->target;
-    if (head->method == BIDE_HTTP_CONNECT) {
-        *authority = target;
-        split_query(head, (bide_http_text){target.data + target.size, 0});
-        return http_is_host(target.data, target.size) &&
-               memchr(target.data, ':', target.size) != NULL;
-    }
-    if (target.data[0] == '/') {
-        split_query(head, target);
-        return true;
-    }
-    if (target.size == 1 && target.data[0] == '*' && head->method == BIDE_HTTP_OPTIONS) {
-        split_query(head, target);
-        return true;
-    }
-    size_t scheme = begins_with(target, "http://") ? 7 : begins_with(target, "https://") ? 8 : 0;
-    if (scheme == 0)
-        return false;
-    authority->data = target.data + scheme;
-    authority->size = 0;
-    while (authority->size != target.size - scheme && authority->data[authority->size] != '/' &&
-           authority->data[authority->size] != '?')
-        authority->size++;
-    split_query(head, (bide_http_text){authority->data + authority->size,
-                                       target.size - scheme - authority->size});
-    if (head->path.size == 0)
-        head->path = (bide_http_text){"/", 1};
-    return authority->size != 0 && http_is_host(authority->data, authority->size);
-}
-
 /* "HTTP/1.1": 0, or the status that refuses it. */
 static int parse_version(const char *data, size_t size, int *minor)
 {
@@ -408,7 +414,7 @@ static int parse_request_line(http_head *head, const char *data, size_t size)
     if (space == NULL || !http_is_token(data, (size_t)(space - data)))
         return 400;
     head->method_name = (bide_http_text){data, (size_t)(space - data)};
-    head->method = method_of(head->method_name);
+    head->method = http_method_of(head->method_name);
     const char *target = space + 1;
     space = memchr(target, ' ', (size_t)(end - target));
     if (space == NULL || space == target)
@@ -441,7 +447,7 @@ int http_parse_request(http_head *head, const char *data, size_t size)
     bide_http_text authority = {NULL, 0};
     begin_parsing(&self, head, HTTP_REQUEST);
     int status = parse_request_line(head, data, size);
-    if (status == 0 && !split_target(head, &authority))
+    if (status == 0 && !http_split_target(head, &authority))
         status = 400;
     if (status != 0)
         return status;

@@ -50,6 +50,18 @@ int http_parse_response(http_head *head, const char *data, size_t size);
 /* Parses trailers, with the empty line, into `fields`: 0, -EBADMSG, or -EMSGSIZE (too many). */
 int http_parse_trailers(http_head *head, const char *data, size_t size);
 
+/* Which method that is. */
+bide_http_method http_method_of(bide_http_text name);
+
+/* Splits head->target, of head->method, into path and query. An authority in it goes to *authority. False: it is none. */
+bool http_split_target(http_head *head, bide_http_text *authority);
+
+/* May these stand in a target? */
+bool http_is_target(const char *data, size_t size);
+
+/* Digits alone, of a number that a body may have. */
+bool http_parse_length(bide_http_text text, uint64_t *length);
+
 /* A token; a value that may stand in a field. */
 bool http_is_token(const char *data, size_t size);
 bool http_is_value(const char *data, size_t size);

@@ -24,6 +24,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/http_log.h"
+#include "bide/extend/http.h"
 
 #include <errno.h>
 #include <stdalign.h>
@@ -125,6 +126,7 @@ int bide_http_server_init(bide_http_server *server, const bide_http_options *opt
     memset(&server->counts, 0, sizeof server->counts);
     server->argument = options->argument;
     server->connections = NULL;
+    server->carrier = NULL;
     server->second = INT64_MIN;
     server->is_draining = false;
     bide_server_options accepting = {
@@ -148,7 +150,9 @@ void bide_http_server_shut_down(bide_http_server *server, uint64_t deadline)
 {
     server->is_draining = true;
     for (bide_http_connection *at = server->connections; at != NULL; at = at->next)
-        if (at->state == HTTP_FRESH || at->state == HTTP_IDLE) /* 4 */
+        if (at->state == HTTP_CARRIED)
+            server->carrier->drain(server->carrier, at);
+        else if (at->state == HTTP_FRESH || at->state == HTTP_IDLE) /* 4 */
             bide_stop_request(&at->stop);
     bide_server_shut_down(&server->server, deadline);
 }
@@ -161,8 +165,7 @@ bide_coroutine(watcher_body)
     for (;;) {
         self->connection->watch.armed = self->connection->watch.until;
         bide_await(bide_with_deadline(&self->limited, self->connection->watch.armed,
-                                      bide_auto_event_wait(&self->wait,
-                                                           &self->connection->watch.nudge)));
+                                      bide_auto_event_wait(&self->wait, &self->nudge)));
         if (bide_stop_requested(bide_this_context()->stop))
             bide_return(0);
         if (bide_now(bide_this_context()) >= self->connection->watch.until)
@@ -221,13 +224,6 @@ static int how_it_ended(const bide_http_connection *connection)
     return bide_reader_buffered(&connection->reader) != 0 ? -ENODATA : 0;
 }
 
-/* A new exchange: `handler` is to run. */
-static bide_awaiter *begin_handler(bide_http_connection *connection,
-                                   const bide_http_handler *handler)
-{
-    return bide_task_init(&connection->exchange->task, handler->body);
-}
-
 /* There is none: 404. */
 bide_coroutine(nothing_found)
 {
@@ -247,7 +243,12 @@ static const bide_http_handler *choose(bide_http_connection *connection)
     return handler != NULL && handler->size <= options->frame ? handler : &none;
 }
 
-static void tell_of_end(bide_http_connection *connection, int error)
+bide_awaiter *http_begin_handler(bide_http_connection *connection)
+{
+    return bide_task_init(&connection->exchange->task, choose(connection)->body);
+}
+
+void http_tell_of_end(bide_http_connection *connection, int error)
 {
     const bide_http_options *options = &connection->server->options;
     if (options->log != NULL)
@@ -276,12 +277,50 @@ static bool drop_body(bide_http_connection *connection)
     return has_ended;
 }
 
+/* ---- What is not HTTP/1.1 ---- */
+
+enum { IS_CARRIED = 1 }; /* (no status of a response) */
+
+/* Is it the carrier's? 0: no; -EAGAIN: more has to come before it is known. */
+static int look_for_preface(const bide_http_connection *connection)
+{
+    const bide_http_carrier *carrier = connection->server->carrier;
+    const bide_reader *reader = &connection->reader;
+    size_t size = bide_reader_buffered(reader);
+    if (connection->carried == HTTP_CARRIED_SURELY)
+        return IS_CARRIED;
+    if (size > carrier->preface.size)
+        size = carrier->preface.size;
+    if (size != 0 && memcmp(bide_reader_peek(reader), carrier->preface.data, size) != 0)
+        return 0;
+    return size == carrier->preface.size ? IS_CARRIED : -EAGAIN;
+}
+
+static int take(bide_http_connection *connection)
+{
+    if (BIDE_UNLIKELY(connection->carried != HTTP_CARRIED_NOT)) {
+        int status = look_for_preface(connection);
+        if (status != 0)
+            return status;
+        connection->carried = HTTP_CARRIED_NOT;
+    }
+    return http_take_head(connection);
+}
+
+static bide_awaiter *begin_carrier(bide_http_connection *connection)
+{
+    connection->refusal = 0;
+    connection->state = HTTP_CARRIED;
+    http_watch_until(&connection->watch, BIDE_FOREVER);
+    return connection->server->carrier->serve(connection->server->carrier, connection);
+}
+
 bide_coroutine(talk_body)
 {
     bide_begin(talk_body, bide_http_talk_ * self);
     bide_http_connection *connection = self->connection;
     for (;;) {
-        while ((connection->refusal = http_take_head(connection)) == -EAGAIN) {
+        while ((connection->refusal = take(connection)) == -EAGAIN) {
             if (bide_writer_buffered(&connection->writer) != 0) { /* 1 */
                 bide_try(http_output_flush(&connection->output));
                 connection = self->connection;
@@ -291,6 +330,10 @@ bide_coroutine(talk_body)
             connection = self->connection;
             if (!filled(connection))
                 bide_return(how_it_ended(connection));
+        }
+        if (connection->refusal == IS_CARRIED) {
+            bide_await_status(self->connection->status, begin_carrier(connection));
+            bide_return(self->connection->status);
         }
         if (connection->refusal != 0) {
             connection->server->counts.refused++;
@@ -304,15 +347,15 @@ bide_coroutine(talk_body)
             connection = self->connection;
         }
         bide_await_status(self->connection->status,
-                          begin_handler(connection, choose(connection)));
+                          http_begin_handler(connection));
         connection = self->connection;
         if (connection->is_upgraded) {
-            tell_of_end(connection, connection->status);
+            http_tell_of_end(connection, connection->status);
             bide_return(connection->status);
         }
         if (bide_stop_requested(bide_this_context()->stop) && connection->status < 0) {
             connection->refusal = connection->input.status == -ETIMEDOUT ? 408 : 503;
-            tell_of_end(connection, connection->status);
+            http_tell_of_end(connection, connection->status);
             bide_return(connection->status);
         }
         while ((connection->status = http_end_exchange(connection, connection->status)) ==
@@ -321,7 +364,7 @@ bide_coroutine(talk_body)
             connection = self->connection;
             connection->status = 0;
         }
-        tell_of_end(connection, connection->status);
+        http_tell_of_end(connection, connection->status);
         if (connection->status < 0)
             bide_return(connection->status);
         if (connection->output.closes)
@@ -346,7 +389,7 @@ bide_coroutine(talk_body)
 
 /* ---- The connection ---- */
 
-static void init(bide_http_connection *connection, char *memory)
+void http_init_connection(bide_http_connection *connection, char *memory)
 {
     bide_http_server *server = connection->server;
     const bide_http_options *options = &server->options;
@@ -366,19 +409,22 @@ static void init(bide_http_connection *connection, char *memory)
     http_input_begin(&connection->input, HTTP_FRAMING_LENGTH, 0); /* a refused head has no body */
     connection->output.writer = &connection->writer;
     connection->output.watch = &connection->watch;
+    connection->output.is_framed = false;
     connection->output.is_request = false;
     http_output_begin(&connection->output);
     connection->watch.between = options->between;
     connection->watch.until = BIDE_FOREVER;
     connection->watch.whole = BIDE_FOREVER;
     connection->watch.armed = BIDE_FOREVER;
-    bide_auto_event_init(&connection->watch.nudge, false);
+    connection->watch.nudge = &connection->watcher.nudge;
+    bide_auto_event_init(&connection->watcher.nudge, false);
     connection->requests = 0;
     connection->scanned = 0;
     connection->lines = 0;
     connection->state = HTTP_FRESH;
     connection->closes = false;
     connection->is_upgraded = false;
+    connection->carriers = NULL;
     connection->refusal = 0;
     connection->talk.connection = connection;
     connection->sender.connection = connection;
@@ -421,6 +467,8 @@ static bool prepare_last(bide_http_connection *connection, const bide_context *c
         connection->status = 0;
         return false;
     }
+    if (connection->state == HTTP_CARRIED) /* its carrier has said all */
+        return status == 0 || status == -EBADMSG || status == -ETIMEDOUT;
     if (connection->refusal != 0) {
         if (connection->output.is_sent && connection->state == HTTP_EXCHANGE)
             return false;
@@ -434,7 +482,8 @@ static bool prepare_last(bide_http_connection *connection, const bide_context *c
 static bool has_unread(const bide_http_connection *connection)
 {
     return !connection->reader.has_ended &&
-           (connection->refusal != 0 || bide_reader_buffered(&connection->reader) != 0 ||
+           (connection->refusal != 0 || connection->carried != HTTP_CARRIED_NOT ||
+            bide_reader_buffered(&connection->reader) != 0 ||
             !http_input_has_ended(&connection->input));
 }
 
@@ -494,6 +543,9 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
 {
     connection->server = server;
     connection->stream = stream;
-    init(connection, memory);
+    http_init_connection(connection, memory);
+    connection->carried = server->carrier != NULL && server->carrier->preface.size != 0
+                              ? HTTP_CARRIED_MAYBE
+                              : HTTP_CARRIED_NOT;
     return bide_task_init(&connection->task, &serve_body);
 }

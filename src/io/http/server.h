@@ -7,10 +7,22 @@
 #include "output.h"
 
 /* Where a connection is. */
-enum { HTTP_FRESH, HTTP_IDLE, HTTP_HEAD, HTTP_EXCHANGE, HTTP_CLOSING };
+enum { HTTP_FRESH, HTTP_IDLE, HTTP_HEAD, HTTP_EXCHANGE, HTTP_CLOSING, HTTP_CARRIED };
+
+/* Is it the carrier's? It is looked for in what comes first; or it is known. */
+enum { HTTP_CARRIED_NOT, HTTP_CARRIED_MAYBE, HTTP_CARRIED_SURELY };
 
 /* The most of a body that is dropped for the sake of the next request. */
 enum { HTTP_DROPPED = 65536, HTTP_HEAD_ROOM = 1024 };
+
+/* What a connection has from its beginning, but for its stop source's state in a run. */
+void http_init_connection(bide_http_connection *connection, char *memory);
+
+/* The handler of the exchange, which has begun. */
+bide_awaiter *http_begin_handler(bide_http_connection *connection);
+
+/* The exchange has ended. */
+void http_tell_of_end(bide_http_connection *connection, int error);
 
 /* Takes a head from the buffer: 0, -EAGAIN, or the status that refuses it. The exchange begins. */
 int http_take_head(bide_http_connection *connection);

@@ -21,16 +21,20 @@ static inline void http_watch_until(bide_http_watch *watch, uint64_t time)
 {
     watch->until = time;
     if (BIDE_UNLIKELY(time < watch->armed))
-        bide_auto_event_set(&watch->nudge);
+        bide_auto_event_set(watch->nudge);
 }
 
 /* A wait for the next byte begins, in an exchange. */
+static inline void http_watch_wait_at(bide_http_watch *watch, uint64_t now)
+{
+    uint64_t time = http_later(now, watch->between);
+    http_watch_until(watch, time < watch->whole ? time : watch->whole);
+}
+
 static inline void http_watch_wait(bide_http_watch *watch, const bide_context *context)
 {
-    if (watch == NULL || watch->between == BIDE_FOREVER)
-        return;
-    uint64_t time = http_later(bide_now(context), watch->between);
-    http_watch_until(watch, time < watch->whole ? time : watch->whole);
+    if (watch != NULL && watch->between != BIDE_FOREVER)
+        http_watch_wait_at(watch, bide_now(context));
 }
 
 /* It has ended. */

@@ -1,0 +1,79 @@
+/*
+ * Memory of HTTP/2: from the options' allocator, counted, and no more than the options say. nghttp2 frees without a size, so
+ * what it has stands behind one.
+ */
+#include "inside.h"
+
+#include <string.h>
+
+void *http2_allocate(bide_http2 *http2, size_t size)
+{
+    bide_allocator *allocator = http2->options.allocator;
+    if (size > http2->options.most_memory - http2->counts.memory)
+        return NULL;
+    void *memory = allocator->allocate(allocator, size);
+    if (memory != NULL)
+        http2->counts.memory += size;
+    return memory;
+}
+
+void http2_deallocate(bide_http2 *http2, void *memory, size_t size)
+{
+    bide_allocator *allocator = http2->options.allocator;
+    if (memory == NULL)
+        return;
+    http2->counts.memory -= size;
+    allocator->deallocate(allocator, memory, size);
+}
+
+/* ---- nghttp2's ---- */
+
+typedef union block {
+    size_t size; /* of all */
+    char room[BIDE_ALLOCATOR_ALIGN];
+} block;
+
+static void *allocate(size_t size, void *http2)
+{
+    if (size > SIZE_MAX - sizeof(block))
+        return NULL;
+    block *memory = http2_allocate(http2, size + sizeof(block));
+    if (memory == NULL)
+        return NULL;
+    memory->size = size + sizeof(block);
+    return memory + 1;
+}
+
+static void release(void *memory, void *http2)
+{
+    if (memory == NULL)
+        return;
+    block *it = (block *)memory - 1;
+    http2_deallocate(http2, it, it->size);
+}
+
+static void *allocate_zeroed(size_t count, size_t size, void *http2)
+{
+    if (size != 0 && count > SIZE_MAX / size)
+        return NULL;
+    void *memory = allocate(count * size, http2);
+    if (memory != NULL)
+        memset(memory, 0, count * size);
+    return memory;
+}
+
+static void *reallocate(void *memory, size_t size, void *http2)
+{
+    void *other = allocate(size, http2);
+    if (other == NULL || memory == NULL)
+        return other;
+    size_t old = ((block *)memory - 1)->size - sizeof(block);
+    memcpy(other, memory, old < size ? old : size);
+    release(memory, http2);
+    return other;
+}
+
+nghttp2_mem http2_memory(bide_http2 *http2)
+{
+    return (nghttp2_mem){http2, allocate, release, allocate_zeroed, reallocate};
+}

@@ -1,0 +1,169 @@
+/*
+ * Streams: from the end of a head to the end of the response.
+ *
+ * 1. A stream is freed when two have let it go: its coroutine, and nghttp2. Whichever is last frees it.
+ * 2. The coroutine ends with its handler. What is left of the response is in the stream's memory, and nghttp2 takes it when
+ *    the client's windows let it: so a response that fits into the buffer costs no wait, and ends by itself.
+ * 3. A stream that the client has reset before its coroutine has run, runs no handler.
+ * 4. A stream's source is its branch's. It is asked to stop when nghttp2 has closed the stream, when its time is over, and
+ *    with the scope when the connection ends.
+ */
+#include "inside.h"
+
+#include "../http/watch.h"
+
+#include "bide/coroutine.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- Its memory: 1 ---- */
+
+static size_t aligned(size_t size)
+{
+    return (size + BIDE_ALLOCATOR_ALIGN - 1) & ~(size_t)(BIDE_ALLOCATOR_ALIGN - 1);
+}
+
+http2_stream *http2_make_stream(http2_connection *connection, int32_t id)
+{
+    bide_http2 *http2 = connection->http2;
+    size_t size = aligned(sizeof(http2_stream)) + bide_http_memory_size(http2->server);
+    http2_stream *stream = http2_allocate(http2, size);
+    if (stream == NULL)
+        return NULL;
+    memset(stream, 0, offsetof(http2_stream, http));
+    stream->size = size;
+    stream->owner = connection;
+    stream->id = id;
+    bide_single_consumer_auto_event_init(&stream->came, false);
+    bide_single_consumer_auto_event_init(&stream->gone, false);
+    bide_http_carried_init(&stream->http, http2->server, http2_stream_of(stream), (char *)stream + aligned(sizeof *stream),
+                           &connection->nudge);
+    memcpy(stream->http.peer, connection->http->peer, sizeof stream->http.peer);
+    stream->next = connection->streams;
+    stream->before = &connection->streams;
+    if (stream->next != NULL)
+        stream->next->before = &stream->next;
+    connection->streams = stream;
+    connection->live++;
+    connection->until = BIDE_FOREVER;
+    http2->counts.streams++;
+    http2->counts.live++;
+    return stream;
+}
+
+void http2_free_stream(http2_stream *stream)
+{
+    http2_connection *connection = stream->owner;
+    bide_http2 *http2 = connection->http2;
+    if (!stream->is_closed || (stream->has_begun && !stream->has_ended))
+        return;
+    *stream->before = stream->next;
+    if (stream->next != NULL)
+        stream->next->before = stream->before;
+    if (!connection->is_joining && stream->count != 0)
+        http2_note(connection, nghttp2_session_consume_connection(connection->session, stream->count));
+    http2_deallocate(http2, stream->ring, stream->ring_size);
+    http2_deallocate(http2, stream->trailers, HTTP2_TRAILERS);
+    http2_deallocate(http2, stream, stream->size);
+    http2->counts.live--;
+    if (--connection->live != 0)
+        return;
+    connection->until = http_later(connection->now, connection->http->server->options.idle);
+    if (connection->until < connection->armed)
+        bide_auto_event_set(&connection->nudge);
+    bide_auto_event_set(&connection->work); /* (it may have been the last) */
+}
+
+/* ---- How it ends ---- */
+
+void http2_stop_stream(http2_stream *stream, int error)
+{
+    stream->is_closed = true;
+    if (stream->error == 0)
+        stream->error = error;
+    if (!stream->has_begun || stream->has_ended) {
+        http2_free_stream(stream);
+        return;
+    }
+    bide_stop_request(&stream->branch.stop);
+    bide_single_consumer_auto_event_set(&stream->came);
+    bide_single_consumer_auto_event_set(&stream->gone);
+}
+
+void http2_expire_stream(http2_stream *stream)
+{
+    stream->http.watch.until = BIDE_FOREVER;
+    stream->http.watch.whole = BIDE_FOREVER;
+    if (stream->has_begun && !stream->has_ended)
+        bide_stop_request_with(&stream->branch.stop, -ETIMEDOUT);
+    else
+        http2_reset_stream(stream, NGHTTP2_CANCEL);
+}
+
+/* What becomes of the response when the handler has ended, or none has run. */
+static void conclude(http2_stream *stream, const bide_context *context)
+{
+    bide_http_connection *http = &stream->http;
+    int status = stream->status;
+    if (stream->is_closed) { /* 3 */
+        bide_http_carried_tell(http, stream->error);
+        return;
+    }
+    if (stream->refusal != 0) {
+        http->server->counts.refused++;
+        status = bide_http_carried_refuse(http, stream->refusal);
+    } else if (bide_stop_requested(context->stop) && status < 0) {
+        if (bide_http_carried_refuse(http, http->input.status == -ETIMEDOUT ? 408 : 503) == 0)
+            status = 0;
+        bide_http_carried_tell(http, stream->status);
+    } else {
+        status = bide_http_carried_end(http, status);
+        bide_http_carried_tell(http, status);
+    }
+    if (status == 0)
+        http2_end_stream(stream); /* 2 */
+    else
+        http2_reset_stream(stream, status == -ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
+}
+
+void http2_take_leave(http2_connection *connection)
+{
+    if (connection->is_leaving || connection->is_joining)
+        return;
+    connection->is_leaving = true;
+    http2_note(connection, nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
+                                                 nghttp2_session_get_last_proc_stream_id(connection->session),
+                                                 NGHTTP2_NO_ERROR, NULL, 0));
+}
+
+bide_coroutine(http2_request)
+{
+    bide_begin(http2_request, http2_stream * self);
+    if (!self->is_closed && self->refusal == 0)
+        bide_await_status(self->status, bide_http_carried_run(&self->http));
+    conclude(self, bide_this_context());
+    if (self->http.closes) /* bide_http_close_after */
+        http2_take_leave(self->owner);
+    bide_return(0); /* (an error would stop the others) */
+    bide_end();
+}
+
+/* The coroutine lets it go. */
+static void on_end(bide_branch *branch)
+{
+    http2_stream *stream = bide_container_of(branch, http2_stream, branch);
+    stream->has_ended = true;
+    http2_free_stream(stream);
+}
+
+void http2_begin_stream(http2_stream *stream)
+{
+    http2_connection *connection = stream->owner;
+    stream->has_begun = true;
+    connection->http->requests++;
+    bide_scope_spawn_in(&connection->scope, &stream->branch, &connection->scope.context,
+                        bide_task_init(&stream->task, &http2_request), on_end);
+    if (connection->http->requests == connection->http->server->options.most_requests)
+        http2_take_leave(connection);
+}

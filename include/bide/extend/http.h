@@ -48,7 +48,8 @@ typedef struct bide_http_carried {
 
 /*
  * Makes the connection of one stream: `stream` is the carrier's, `memory` of bide_http_memory_size(server) bytes. Both stay
- * with it. The carrier's own watcher may sleep until connection->watch.until; watch.nudge says that it is too late.
+ * with it. The carrier's own watcher may sleep until connection->watch.until, and
+ * sets connection->watch.armed to when it wakes; `nudge` is set if that is too late.
  * Threads: the loop's. Progress: wait-free.
  */
 void bide_http_carried_init(bide_http_connection *connection, bide_http_server *server, bide_stream stream, void *memory,

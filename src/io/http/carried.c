@@ -32,7 +32,6 @@ void bide_http_carried_init(bide_http_connection *connection, bide_http_server *
     connection->watch.nudge = nudge;
     connection->watch.until = BIDE_FOREVER;
     connection->watch.whole = BIDE_FOREVER;
-    connection->watch.armed = 0; /* nobody sleeps too long until it is looked at */
     connection->output.is_framed = true;
 }
 

@@ -140,7 +140,7 @@ void http2_take_trailer(http2_stream *stream, bide_http_text name, bide_http_tex
     if (stream->error != 0)
         return;
     if (stream->trailers == NULL)
-        stream->trailers = http2_allocate(stream->owner->http2, HTTP2_TRAILERS);
+        stream->trailers = http2_allocate_for_stream(stream->owner->http2, HTTP2_TRAILERS);
     if (stream->trailers == NULL) {
         stream->error = -ENOMEM;
     } else if (name.size + value.size > HTTP2_TRAILERS - stream->trailers_size ||

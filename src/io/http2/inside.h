@@ -113,6 +113,7 @@ struct http2_connection {
 
 /* Memory that is counted. NULL: there is none, or it would be too much. */
 void *http2_allocate(bide_http2 *http2, size_t size);
+void *http2_allocate_for_stream(bide_http2 *http2, size_t size);
 void http2_deallocate(bide_http2 *http2, void *memory, size_t size);
 nghttp2_mem http2_memory(bide_http2 *http2);
 

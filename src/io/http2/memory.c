@@ -1,6 +1,7 @@
 /*
  * Memory of HTTP/2: from the options' allocator, counted, and no more than the options say. nghttp2 frees without a size, so
- * what it has stands behind one.
+ * what it has stands behind one. An eighth is kept from streams, since a connection whose session has no memory is lost,
+ * and a stream that has none is only refused.
  */
 #include "inside.h"
 
@@ -15,6 +16,14 @@ void *http2_allocate(bide_http2 *http2, size_t size)
     if (memory != NULL)
         http2->counts.memory += size;
     return memory;
+}
+
+void *http2_allocate_for_stream(bide_http2 *http2, size_t size)
+{
+    size_t most = http2->options.most_memory - http2->options.most_memory / 8;
+    if (http2->counts.memory > most || size > most - http2->counts.memory)
+        return NULL;
+    return http2_allocate(http2, size);
 }
 
 void http2_deallocate(bide_http2 *http2, void *memory, size_t size)

@@ -28,7 +28,7 @@ http2_stream *http2_make_stream(http2_connection *connection, int32_t id)
 {
     bide_http2 *http2 = connection->http2;
     size_t size = aligned(sizeof(http2_stream)) + bide_http_memory_size(http2->server);
-    http2_stream *stream = http2_allocate(http2, size);
+    http2_stream *stream = http2_allocate_for_stream(http2, size);
     if (stream == NULL)
         return NULL;
     memset(stream, 0, offsetof(http2_stream, http));
@@ -39,6 +39,8 @@ http2_stream *http2_make_stream(http2_connection *connection, int32_t id)
     bide_single_consumer_auto_event_init(&stream->gone, false);
     bide_http_carried_init(&stream->http, http2->server, http2_stream_of(stream), (char *)stream + aligned(sizeof *stream),
                            &connection->nudge);
+    stream->http.watch.armed = connection->armed;
+    http_watch_until(&stream->http.watch, http_later(connection->now, http2->server->options.head));
     memcpy(stream->http.peer, connection->http->peer, sizeof stream->http.peer);
     stream->next = connection->streams;
     stream->before = &connection->streams;
@@ -106,6 +108,7 @@ static void conclude(http2_stream *stream, const bide_context *context)
 {
     bide_http_connection *http = &stream->http;
     int status = stream->status;
+    stream->owner->now = bide_now(context);
     if (stream->is_closed) { /* 3 */
         bide_http_carried_tell(http, stream->error);
         return;

@@ -80,16 +80,17 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
     bide_http2 *http2 = connection->http2;
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    earn_frames(connection, 8);
     /* (those that the client has reset may not have ended yet) */
     bool is_full = connection->live >= 2 * (size_t)http2->options.most_streams;
     http2_stream *stream = is_full ? NULL : http2_make_stream(connection, frame->hd.stream_id);
     if (stream == NULL) { /* 1 */
         http2->counts.refused++;
+        (void)spend_frame(connection);
         http2_note(connection, nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                                          NGHTTP2_REFUSED_STREAM));
         return 0;
     }
+    earn_frames(connection, 8);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
     return 0;
 }
@@ -146,11 +147,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-/* What nghttp2 hands to nobody: of a kind that it does not know, or of a stream that is gone. */
+/* What nghttp2 hands to nobody: bytes of a stream that is gone. (A kind that it does not know it passes over.) */
 static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
 {
-    if (head->type > NGHTTP2_CONTINUATION || head->type == NGHTTP2_WINDOW_UPDATE ||
-        (head->type == NGHTTP2_DATA && stream_of(session, head->stream_id) == NULL))
+    if (head->type == NGHTTP2_WINDOW_UPDATE || (head->type == NGHTTP2_DATA && stream_of(session, head->stream_id) == NULL))
         return spend_frame(user);
     return 0;
 }
@@ -189,7 +189,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 static int on_frame_of_reset(http2_connection *connection, const nghttp2_frame *frame)
 {
     http2_stream *stream = stream_of(connection->session, frame->hd.stream_id);
-    if (stream == NULL || (stream->is_finished && stream->left == 0))
+    if (stream != NULL && stream->is_finished && stream->left == 0)
         return spend_frame(connection);
     connection->http2->counts.resets++;
     if (connection->resets_left == 0)

@@ -49,7 +49,7 @@ int http2_take_body(http2_stream *stream, const char *data, size_t size)
         uint64_t length = stream->http.exchange->request.length;
         size_t most = http2->options.window;
         stream->ring_size = length != 0 && length < most ? (size_t)length : most;
-        stream->ring = http2_allocate(stream->owner->http2, stream->ring_size);
+        stream->ring = http2_allocate_for_stream(stream->owner->http2, stream->ring_size);
     }
     if (stream->ring == NULL || size > stream->ring_size - stream->count)
         return -ENOMEM;
@@ -322,7 +322,7 @@ void http2_end_stream(http2_stream *stream)
     stream->vectors = &stream->only;
     stream->offset = 0;
     stream->left = end - writer->begin;
-    http_watch_wait_at(&stream->http.watch, bide_http_began(stream->http.exchange));
+    http_watch_wait_at(&stream->http.watch, stream->owner->now);
     if (submit(stream) < 0)
         http2_reset_stream(stream, NGHTTP2_INTERNAL_ERROR);
 }

@@ -1,0 +1,434 @@
+/*
+ * HTTP/2 that is not as it should be: heads that could be taken for another request, heads that are too long, what costs the
+ * client nothing and the server much, and frames that are spoilt at random.
+ */
+#include "http2_peer.h"
+
+static talk2 one;
+
+static int begin_talk(void **state)
+{
+    (void)state;
+    talk2_init(&one);
+    return 0;
+}
+
+static int end_talk(void **state)
+{
+    (void)state;
+    talk2_end(&one);
+    return 0;
+}
+
+static void use(const bide_http_options *options, const bide_http2_options *options2)
+{
+    talk2_end(&one);
+    talk2_init_with(&one, options, options2);
+}
+
+/* ---- Heads ---- */
+
+enum { RESET = 1, OUTRIGHT = 2 }; /* or a status */
+
+struct head_row {
+    const char *what;
+    int outcome;
+    const char *const fields[10][2];
+    const char *body;
+};
+
+#define USUAL {":method", "POST"}, {":scheme", "http"}, {":authority", "a.test"}, {":path", "/count"}
+
+static const struct head_row heads[] = {
+    {"it is as it should be", 200, {USUAL, {"x-a", "b"}}, NULL},
+    {"a name with a space", RESET, {USUAL, {"x a", "b"}}, NULL},
+    {"a name with a colon", RESET, {USUAL, {"x:a", "b"}}, NULL},
+    {"no name", RESET, {USUAL, {"", "b"}}, NULL},
+    {"a value with the end of a line", RESET, {USUAL, {"x-a", "b\r\nx-b: c"}}, NULL},
+    {"a value with a line feed", RESET, {USUAL, {"x-a", "b\nc"}}, NULL},
+    {"a value with a control character", RESET, {USUAL, {"x-a", "b\x01"}}, NULL},
+    {"Connection", RESET, {USUAL, {"connection", "close"}}, NULL},
+    {"Keep-Alive", RESET, {USUAL, {"keep-alive", "1"}}, NULL},
+    {"Proxy-Connection", RESET, {USUAL, {"proxy-connection", "close"}}, NULL},
+    {"Transfer-Encoding", RESET, {USUAL, {"transfer-encoding", "chunked"}}, NULL},
+    {"Upgrade", RESET, {USUAL, {"upgrade", "h2c"}}, NULL},
+    {"TE that is not trailers", RESET, {USUAL, {"te", "gzip"}}, NULL},
+    {"TE that is", 200, {USUAL, {"te", "trailers"}}, NULL},
+    {"two lengths", RESET, {USUAL, {"content-length", "3"}, {"content-length", "3"}}, "abc"},
+    {"two lengths that differ", RESET, {USUAL, {"content-length", "3"}, {"content-length", "4"}}, "abc"},
+    {"a length that is none", RESET, {USUAL, {"content-length", "3x"}}, "abc"},
+    {"a negative length", RESET, {USUAL, {"content-length", "-3"}}, "abc"},
+    {"a length with a sign", RESET, {USUAL, {"content-length", "+3"}}, "abc"},
+    {"a length that is right", 200, {USUAL, {"content-length", "3"}}, "abc"},
+    {"a body that is longer", RESET, {USUAL, {"content-length", "2"}}, "abc"},
+    {"a body that is shorter", RESET, {USUAL, {"content-length", "4"}}, "abc"},
+    {"no body where one was said", RESET, {USUAL, {"content-length", "4"}}, NULL},
+    {"no method", RESET, {{":scheme", "http"}, {":authority", "a"}, {":path", "/count"}}, NULL},
+    {"no scheme", RESET, {{":method", "GET"}, {":authority", "a"}, {":path", "/count"}}, NULL},
+    {"no path", RESET, {{":method", "GET"}, {":authority", "a"}, {":scheme", "http"}}, NULL},
+    {"an empty path", RESET, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a"}, {":path", ""}}, NULL},
+    {"a path without a slash", RESET, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a"}, {":path", "count"}}, NULL},
+    {"a path with a space", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a"}, {":path", "/a b HTTP/1.1"}}, NULL},
+    {"a path with the end of a line", RESET, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a"}, {":path", "/\r\nx: y"}}, NULL},
+    {"two methods", RESET, {USUAL, {":method", "GET"}}, NULL},
+    {"two paths", RESET, {USUAL, {":path", "/hello"}}, NULL},
+    {"two authorities", RESET, {USUAL, {":authority", "b"}}, NULL},
+    {"a pseudo field behind others", RESET, {{":method", "GET"}, {":scheme", "http"}, {"x-a", "b"}, {":path", "/hello"}}, NULL},
+    {"a pseudo field that nobody knows", RESET, {USUAL, {":what", "x"}}, NULL},
+    {"a response's pseudo field", RESET, {USUAL, {":status", "200"}}, NULL},
+    {"a method with a space", RESET, {{":method", "GET /"}, {":scheme", "http"}, {":authority", "a"}, {":path", "/hello"}}, NULL},
+    {"Host that is the authority", 200, {USUAL, {"host", "A.test"}}, NULL},
+    {"Host that is another", OUTRIGHT, {USUAL, {"host", "b.test"}}, NULL},
+    {"two of Host", RESET, {USUAL, {"host", "a.test"}, {"host", "a.test"}}, NULL},
+    {"an authority with a slash", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a/b"}, {":path", "/hello"}}, NULL},
+    {"an authority with a user", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "u@a"}, {":path", "/hello"}}, NULL},
+    {"an expectation that nobody knows", 417, {USUAL, {"expect", "much"}}, NULL},
+};
+
+/* Was it refused, before a handler has seen it? */
+static bool is_as_expected(const struct head_row *row, const ask *ask, unsigned begun)
+{
+    switch (row->outcome) {
+    case 200:
+        return ask->code == NGHTTP2_NO_ERROR && ask->status == 200 && begun == 1;
+    case RESET:
+        /* (what is wrong with a body is seen when the handler has begun) */
+        return ask->code == NGHTTP2_PROTOCOL_ERROR && (begun == 0 || row->body != NULL);
+    case OUTRIGHT:
+        return begun == 0 && (ask->status == 400 || ask->code == NGHTTP2_PROTOCOL_ERROR);
+    default:
+        return begun == 0 && ask->status == row->outcome;
+    }
+}
+
+static void what_could_be_another_request_is_refused(void **state)
+{
+    (void)state;
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        const struct head_row *row = &heads[i];
+        one.client.ask_count = 0;
+        one.client.is_lenient = true;
+        ask *ask = talk2_post(&one, "", row->body, row->body != NULL ? strlen(row->body) : 0);
+        ask->fields = row->fields;
+        ask->is_bare = true;
+        int status = talk2_run(&one);
+        if (status != 0 || !is_as_expected(row, ask, handled.begun)) {
+            printf("# %s: status %d, code %d, begun %u, connection's end %d\n", row->what, ask->status, (int)ask->code,
+                   handled.begun, status);
+            wrong++;
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static struct seen {
+    char host[64], field[64], cookie[128], path[64], query[64], method[16];
+    int major;
+    size_t fields;
+} seen;
+
+static void copy(char *to, size_t size, bide_http_text text)
+{
+    snprintf(to, size, "%.*s", (int)text.size, text.data != NULL ? text.data : "");
+}
+
+struct look {
+    bide_http_exchange exchange;
+};
+
+bide_coroutine(look_body)
+{
+    bide_begin(look_body, struct look * self);
+    const bide_http_request *request = &self->exchange.request;
+    copy(seen.host, sizeof seen.host, request->host);
+    copy(seen.field, sizeof seen.field, bide_http_request_field(&self->exchange, "Host"));
+    copy(seen.cookie, sizeof seen.cookie, bide_http_request_field(&self->exchange, "cookie"));
+    copy(seen.path, sizeof seen.path, request->path);
+    copy(seen.query, sizeof seen.query, request->query);
+    copy(seen.method, sizeof seen.method, request->method_name);
+    seen.major = request->major;
+    seen.fields = request->field_count;
+    bide_try(bide_http_respond(&self->exchange, NULL, 0));
+    bide_end();
+}
+
+static void a_handler_sees_what_http_1_would_have_shown(void **state)
+{
+    static const char *const fields[][2] = {{"cookie", "a=1"}, {"x-a", "b"}, {"cookie", "b=2"}, {"cookie", "c=3"}, {NULL, NULL}};
+    (void)state;
+    use(&(bide_http_options){.handler = {&look_body, sizeof(struct look)}}, NULL);
+    ask *ask = talk2_ask(&one, "/some/path?and=query");
+    ask->fields = fields;
+    assert_int_equal(talk2_run(&one), 0);
+    assert_int_equal(ask->status, 200);
+    assert_string_equal(seen.host, "example.org");
+    assert_string_equal(seen.field, "example.org");
+    assert_string_equal(seen.cookie, "a=1; b=2; c=3");
+    assert_string_equal(seen.path, "/some/path");
+    assert_string_equal(seen.query, "and=query");
+    assert_string_equal(seen.method, "GET");
+    assert_int_equal(seen.major, 2);
+    assert_int_equal(seen.fields, 3);
+}
+
+/* ---- Limits ---- */
+
+static void what_is_too_long_is_refused(void **state)
+{
+    static char path[3000], value[3000];
+    static const char *fields[80][2];
+    (void)state;
+    use(&(bide_http_options){.most_head = 2000, .most_target = 100, .most_fields = 10, .most_body = 10}, NULL);
+    path[0] = '/';
+    memset(path + 1, 'x', 200);
+    memset(value, 'y', sizeof value - 1);
+    talk2_ask(&one, path); /* 414 */
+    ask *long_value = talk2_ask(&one, "/hello"), *many = talk2_ask(&one, "/hello");
+    fields[0][0] = "x-a";
+    fields[0][1] = value;
+    long_value->fields = (const char *const(*)[2])fields;
+    static const char *few[20][2];
+    for (int i = 0; i < 12; i++) {
+        few[i][0] = "x-a";
+        few[i][1] = "b";
+    }
+    many->fields = (const char *const(*)[2])few;
+    ask *said = talk2_post(&one, "/count", "0123456789a", 11), *chunks = talk2_post(&one, "/count", "0123456789a", 11);
+    static const char *const length[][2] = {{"content-length", "11"}, {NULL, NULL}};
+    said->fields = length;
+    ask *fits = talk2_post(&one, "/count", "0123456789", 10);
+    assert_int_equal(talk2_run(&one), 0);
+    assert_int_equal(one.asks[0].status, 414);
+    assert_int_equal(long_value->status, 431);
+    assert_int_equal(many->status, 431);
+    assert_int_equal(said->status, 413);
+    assert_int_equal(chunks->status, 413);
+    assert_int_equal(fits->status, 200);
+    assert_int_equal(one.server.counts.refused, 4);
+}
+
+/* ---- Floods ---- */
+
+static char flood[1 << 20];
+static size_t flood_size;
+
+static void put_bytes(const void *data, size_t size)
+{
+    assert_true(size <= sizeof flood - flood_size);
+    memcpy(flood + flood_size, data, size);
+    flood_size += size;
+}
+
+static void put_frame(uint8_t type, uint8_t flags, uint32_t stream, const void *data, size_t size)
+{
+    unsigned char head[9] = {(unsigned char)(size >> 16), (unsigned char)(size >> 8), (unsigned char)size, type, flags,
+                             (unsigned char)(stream >> 24), (unsigned char)(stream >> 16), (unsigned char)(stream >> 8),
+                             (unsigned char)stream};
+    put_bytes(head, sizeof head);
+    if (size != 0)
+        put_bytes(data, size);
+}
+
+/* GET /slow, by HPACK: indexed :method GET, :scheme http, literals for :authority and :path. */
+static const char slow_head[] = "\x82\x86\x01\x01" "a" "\x04\x05" "/slow";
+static const char post_head[] = "\x83\x86\x01\x01" "a" "\x04\x06" "/count";
+
+static int say_flood(void)
+{
+    one.client.raw = flood;
+    one.client.raw_size = flood_size;
+    one.client.ask_count = 0;
+    one.client.keeps = true;
+    return talk2_run(&one);
+}
+
+static void begin_flood(void)
+{
+    flood_size = 0;
+}
+
+static void was_told_to_calm_down(void)
+{
+    assert_int_equal(one.http2.counts.floods, 1);
+    assert_true(one.client.goaway == NGHTTP2_ENHANCE_YOUR_CALM || one.status == -EBADMSG);
+    assert_true(one.took < 3 * SECOND);
+}
+
+static void streams_that_are_reset_at_once_are_bounded(void **state)
+{
+    (void)state;
+    begin_flood();
+    for (uint32_t i = 0; i < 5000; i++) {
+        put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, slow_head, sizeof slow_head - 1);
+        put_frame(NGHTTP2_RST_STREAM, 0, 2 * i + 1, "\0\0\0\x08", 4);
+    }
+    (void)say_flood();
+    was_told_to_calm_down();
+    assert_in_range(one.http2.counts.streams, 1, 250);
+    assert_true(handled.begun <= 250);
+}
+
+static void frames_that_say_nothing_are_bounded(void **state)
+{
+    static const struct {
+        const char *what;
+        uint8_t type, flags;
+        uint32_t stream;
+        const char *data;
+        size_t size;
+    } rows[] = {
+        {"PING", NGHTTP2_PING, 0, 0, "12345678", 8},
+        {"SETTINGS", NGHTTP2_SETTINGS, 0, 0, "", 0},
+        {"PRIORITY", NGHTTP2_PRIORITY, 0, 3, "\0\0\0\0\x10", 5},
+        {"WINDOW_UPDATE", NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\x01", 4},
+        {"WINDOW_UPDATE of a stream", NGHTTP2_WINDOW_UPDATE, 0, 1, "\0\0\0\x01", 4},
+        {"empty DATA", NGHTTP2_DATA, 0, 1, "", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        begin_flood();
+        one.http2.counts.floods = 0;
+        put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, post_head, sizeof post_head - 1);
+        for (int n = 0; n < 20000; n++)
+            put_frame(rows[i].type, rows[i].flags, rows[i].stream, rows[i].data, rows[i].size);
+        (void)say_flood();
+        if (one.http2.counts.floods != 1)
+            printf("# %s\n", rows[i].what);
+        was_told_to_calm_down();
+    }
+}
+
+static void a_head_without_an_end_is_bounded(void **state)
+{
+    (void)state;
+    begin_flood();
+    put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, slow_head, sizeof slow_head - 1);
+    for (int n = 0; n < 20000; n++)
+        put_frame(NGHTTP2_CONTINUATION, 0, 1, "\x40\x01" "a" "\x01" "b", 5);
+    (void)say_flood();
+    assert_int_equal(handled.begun, 0);
+    assert_true(one.took < 3 * SECOND);
+    /* ... and one that waits is no longer waited for than a connection without requests */
+    begin_flood();
+    put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, slow_head, sizeof slow_head - 1);
+    (void)say_flood();
+    assert_int_equal(handled.begun, 0);
+    assert_true(one.took < 320 * SECOND);
+}
+
+/* (which nghttp2's client does not say) */
+static void names_in_upper_case_are_refused(void **state)
+{
+    static const char head[] = "\x83\x86\x01\x01" "a" "\x04\x06" "/count" "\x40\x03" "x-a" "\x01" "b";
+    char upper[sizeof head];
+    (void)state;
+    begin_flood();
+    put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1, head, sizeof head - 1);
+    (void)say_flood();
+    assert_int_equal(handled.begun, 1);
+    memcpy(upper, head, sizeof head);
+    *strchr(upper, 'x') = 'X';
+    begin_flood();
+    put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1, upper, sizeof head - 1);
+    (void)say_flood();
+    assert_int_equal(handled.begun, 0);
+}
+
+static void more_streams_than_there_may_be_are_refused(void **state)
+{
+    (void)state;
+    use(NULL, &(bide_http2_options){.most_streams = 10});
+    begin_flood();
+    for (uint32_t i = 0; i < 100; i++)
+        put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, slow_head, sizeof slow_head - 1);
+    (void)say_flood();
+    assert_in_range(handled.begun, 0, 10);
+}
+
+/* ---- Spoilt at random ---- */
+
+static uint64_t random_state;
+
+static size_t draw(size_t below)
+{
+    return below == 0 ? 0 : (size_t)(testing_random(&random_state) % below);
+}
+
+/* A row of frames that make sense, more or less. */
+static void compose(void)
+{
+    static const char settings[] = "\0\x04\0\0\x10\0";
+    begin_flood();
+    if (draw(20) != 0)
+        put_bytes(NGHTTP2_CLIENT_MAGIC, sizeof NGHTTP2_CLIENT_MAGIC - 1);
+    put_frame(NGHTTP2_SETTINGS, 0, 0, settings, 6 * draw(2));
+    for (size_t n = 1 + draw(12); n != 0; n--) {
+        uint32_t stream = 1 + 2 * (uint32_t)draw(4);
+        uint8_t flags = (uint8_t)(draw(4) == 0 ? draw(256) : draw(2) * NGHTTP2_FLAG_END_STREAM);
+        switch (draw(8)) {
+        case 0:
+        case 1:
+            put_frame(NGHTTP2_HEADERS, flags | (draw(8) != 0 ? NGHTTP2_FLAG_END_HEADERS : 0), stream, slow_head, sizeof slow_head - 1);
+            break;
+        case 2:
+            put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, stream, post_head, sizeof post_head - 1);
+            break;
+        case 3:
+            put_frame(NGHTTP2_DATA, flags, stream, "0123456789", draw(11));
+            break;
+        case 4:
+            put_frame(NGHTTP2_RST_STREAM, flags, stream, "\0\0\0\x08", 4);
+            break;
+        case 5:
+            put_frame(NGHTTP2_WINDOW_UPDATE, 0, (uint32_t)draw(2) * stream, "\0\0\x01\0", 4);
+            break;
+        case 6:
+            put_frame((uint8_t)draw(12), flags, (uint32_t)draw(9), "0123456789", draw(11));
+            break;
+        default:
+            put_frame(NGHTTP2_PING, flags & 1, 0, "12345678", 8);
+            break;
+        }
+    }
+    for (size_t times = draw(5); times != 0; times--)
+        flood[draw(flood_size)] = (char)draw(256);
+    if (draw(3) == 0)
+        flood_size = draw(flood_size) + 1;
+}
+
+static void spoilt_frames_end_the_connection_or_do_nothing(void **state)
+{
+    (void)state;
+    random_state = testing_seed();
+    for (uint32_t round = rounds_of(10000); round != 0; round--) {
+        compose();
+        one.seed = draw(2) == 0 ? 0 : 1 + draw(1000000);
+        one.client.piece = draw(3) == 0 ? 1 + draw(30) : 0;
+        one.client.is_raw = true;
+        one.client.keeps = draw(2) == 0;
+        one.client.raw = flood;
+        one.client.raw_size = flood_size;
+        one.client.ask_count = 0;
+        one.vanish_after = draw(4) == 0 ? 1 + (unsigned)draw(40) : 0;
+        assert_true(talk2_run(&one) <= 0);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_talk, end_talk)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_could_be_another_request_is_refused),
+        TEST(a_handler_sees_what_http_1_would_have_shown),
+        TEST(what_is_too_long_is_refused),
+        TEST(streams_that_are_reset_at_once_are_bounded),
+        TEST(frames_that_say_nothing_are_bounded),
+        TEST(a_head_without_an_end_is_bounded),
+        TEST(names_in_upper_case_are_refused),
+        TEST(more_streams_than_there_may_be_are_refused),
+        TEST(spoilt_frames_end_the_connection_or_do_nothing),
+    };
+    return cmocka_run_group_tests_name("http2_abuse", tests, NULL, NULL);
+}

@@ -1,0 +1,433 @@
+/*
+ * HTTP/2: the handlers of HTTP/1.1's tests, each on a stream, and all ways in which a stream or a connection ends.
+ */
+#include "http2_peer.h"
+
+static talk2 one;
+
+static int begin_talk(void **state)
+{
+    (void)state;
+    talk2_init(&one);
+    return 0;
+}
+
+static int end_talk(void **state)
+{
+    (void)state;
+    talk2_end(&one);
+    return 0;
+}
+
+static void use(const bide_http_options *options, const bide_http2_options *options2)
+{
+    talk2_end(&one);
+    talk2_init_with(&one, options, options2);
+}
+
+static void answered(const ask *ask, int status, const char *body)
+{
+    if (ask->status != status || ask->code != NGHTTP2_NO_ERROR)
+        printf("# %s: %d, code %u\n", ask->path, ask->status, ask->code);
+    assert_true(ask->has_ended);
+    assert_int_equal(ask->code, NGHTTP2_NO_ERROR);
+    assert_int_equal(ask->status, status);
+    if (body != NULL)
+        assert_string_equal(ask->answer, body);
+}
+
+static void was_reset(const ask *ask, uint32_t code)
+{
+    assert_true(ask->has_ended);
+    assert_int_equal(ask->code, code);
+}
+
+/* ---- Responses ---- */
+
+static void a_handler_of_http_1_answers(void **state)
+{
+    (void)state;
+    ask *ask = talk2_ask(&one, "/hello");
+    assert_int_equal(talk2_run(&one), 0);
+    answered(ask, 200, "hello");
+    assert_string_equal(ask->fields_seen, ":status: 200\ndate: Sun, 06 Nov 1994 08:49:37 GMT\n"
+                                          "content-type: text/plain\ncontent-length: 5\n");
+}
+
+static void many_requests_at_a_time_are_answered(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        talk2_ask(&one, "/hello");
+    assert_int_equal(talk2_run(&one), 0);
+    for (int i = 0; i < 100; i++)
+        answered(&one.asks[i], 200, "hello");
+    assert_int_equal(one.server.counts.requests, 100);
+}
+
+static void bodies_and_trailers_go_both_ways(void **state)
+{
+    (void)state;
+    static char body[200000];
+    for (size_t i = 0; i < sizeof body; i++)
+        body[i] = (char)('a' + i % 23);
+    ask *echo = talk2_post(&one, "/echo", body, sizeof body);
+    ask *small = talk2_post(&one, "/echo", "abc", 3);
+    small->trailer = "t";
+    ask *chunks = talk2_ask(&one, "/chunks");
+    ask *large = talk2_ask(&one, "/large");
+    ask *count = talk2_post(&one, "/count", "", 0);
+    assert_int_equal(talk2_run(&one), 0);
+    answered(echo, 200, NULL);
+    assert_int_equal(echo->size, sizeof body);
+    assert_memory_equal(echo->answer, body, sizeof echo->answer - 1);
+    answered(small, 200, "abc");
+    assert_string_equal(handled.trailer, "t");
+    answered(chunks, 200, "abcdeabcdeabcde");
+    assert_string_equal(chunks->sum, "15");
+    answered(large, 200, NULL);
+    assert_int_equal(large->size, 300000);
+    answered(count, 200, "counted");
+}
+
+static void responses_without_a_body_have_none(void **state)
+{
+    (void)state;
+    ask *head = talk2_ask(&one, "/hello");
+    ask *chunks = talk2_ask(&one, "/chunks");
+    ask *nothing = talk2_ask(&one, "/nothing");
+    head->method = chunks->method = "HEAD";
+    assert_int_equal(talk2_run(&one), 0);
+    answered(head, 200, "");
+    answered(chunks, 200, "");
+    answered(nothing, 204, "");
+}
+
+static void a_handler_that_fails_is_told_of(void **state)
+{
+    (void)state;
+    ask *fails = talk2_ask(&one, "/fails"), *early = talk2_ask(&one, "/fails-early"), *none = talk2_ask(&one, "/none");
+    ask *late = talk2_ask(&one, "/fails-late"), *short_one = talk2_ask(&one, "/short");
+    ask *status = talk2_ask(&one, "/late-status"), *upgrade = talk2_ask(&one, "/upgrade");
+    assert_int_equal(talk2_run(&one), 0);
+    answered(fails, 500, "500 Internal Server Error\n");
+    answered(early, 500, "500 Internal Server Error\n");
+    answered(none, 404, "404 Not Found\n");
+    was_reset(late, NGHTTP2_INTERNAL_ERROR); /* some of it was sent */
+    assert_string_equal(late->answer, "some");
+    was_reset(short_one, NGHTTP2_INTERNAL_ERROR);
+    answered(status, 404, "no");
+    answered(upgrade, 500, NULL);
+}
+
+static void a_body_that_is_expected_is_asked_for(void **state)
+{
+    (void)state;
+    static const char *const fields[][2] = {{"expect", "100-continue"}, {NULL, NULL}};
+    ask *ask = talk2_post(&one, "/count", "abc", 3);
+    ask->fields = fields;
+    ask->stops_midway = true; /* it has not come, so it is asked for */
+    assert_int_equal(talk2_run(&one), 0);
+    answered(ask, 408, NULL);
+    assert_int_equal(ask->interim, 1);
+}
+
+static void a_body_that_nobody_reads_is_stopped(void **state)
+{
+    (void)state;
+    static char body[500000];
+    ask *ask = talk2_post(&one, "/hello", body, sizeof body);
+    for (int i = 0; i < 20; i++) /* (their windows together are more than the connection's) */
+        talk2_post(&one, "/hello", body, sizeof body);
+    struct ask *after = talk2_post(&one, "/count", body, sizeof body);
+    assert_int_equal(talk2_run(&one), 0);
+    answered(ask, 200, "hello");
+    answered(after, 200, "counted");
+    assert_int_equal(handled.read, sizeof body);
+}
+
+static void close_after_takes_no_more_requests(void **state)
+{
+    (void)state;
+    ask *ask = talk2_ask(&one, "/last");
+    one.client.keeps = true;
+    assert_int_equal(talk2_run(&one), 0);
+    answered(ask, 200, "");
+    assert_int_equal(one.client.goaway, NGHTTP2_NO_ERROR);
+}
+
+static void a_connection_ends_after_so_many_requests(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.most_requests = 2}, NULL);
+    for (int i = 0; i < 3; i++)
+        talk2_ask(&one, "/hello");
+    one.client.keeps = true;
+    assert_int_equal(talk2_run(&one), 0);
+    answered(&one.asks[0], 200, "hello");
+    answered(&one.asks[1], 200, "hello");
+    assert_int_equal(one.asks[2].status, 0);
+}
+
+/* ---- What it is known by ---- */
+
+static const char http_1[] = "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+static void say(const char *data, size_t size, bool is_all)
+{
+    one.client.raw = data;
+    one.client.raw_size = size;
+    one.client.is_raw = is_all;
+}
+
+static void what_was_agreed_on_is_spoken(void **state)
+{
+    (void)state;
+    use(NULL, &(bide_http2_options){.is_plain = true});
+    one.protocol = "http/1.1";
+    talk2_ask(&one, "/hello");
+    assert_int_equal(talk2_run(&one), -EBADMSG); /* the preface is no request of that */
+    assert_int_equal(one.asks[0].status, 0);
+    assert_int_equal(one.http2.counts.connections, 0);
+    one.protocol = "h2";
+    say(http_1, sizeof http_1 - 1, true);
+    assert_int_equal(talk2_run(&one), -EBADMSG);
+    assert_int_equal(handled.begun, 0);
+    one.protocol = "http/1.1";
+    one.client.ask_count = 0;
+    assert_int_equal(talk2_run(&one), 0);
+    assert_int_equal(handled.begun, 1);
+}
+
+static void pieces_make_no_difference(void **state)
+{
+    (void)state;
+    for (size_t piece = 1; piece < 40; piece++) {
+        one.client.piece = piece;
+        one.client.ask_count = 0;
+        talk2_post(&one, "/echo", "abcdefgh", 8);
+        talk2_ask(&one, "/chunks");
+        assert_int_equal(talk2_run(&one), 0);
+        answered(&one.asks[0], 200, "abcdefgh");
+        answered(&one.asks[1], 200, "abcdeabcdeabcde");
+    }
+}
+
+/* ---- Ends ---- */
+
+static void times_end_streams_alone(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.whole = 3 * SECOND}, NULL);
+    ask *slow = talk2_ask(&one, "/slow"), *hello = talk2_ask(&one, "/hello");
+    ask *stops = talk2_post(&one, "/count", "abc", 3);
+    stops->stops_midway = true;
+    assert_int_equal(talk2_run(&one), 0);
+    answered(slow, 503, NULL);
+    answered(hello, 200, "hello");
+    answered(stops, 408, NULL);
+    assert_int_equal(one.server.counts.timed_out, 2);
+    assert_in_range(one.took, 3 * SECOND, 4 * SECOND);
+}
+
+static void a_window_that_is_not_opened_is_not_waited_for(void **state)
+{
+    (void)state;
+    one.client.no_window = true;
+    ask *waits = talk2_ask(&one, "/large"), *ended = talk2_ask(&one, "/hello"), *chunks = talk2_ask(&one, "/chunks");
+    assert_int_equal(talk2_run(&one), 0);
+    was_reset(waits, NGHTTP2_CANCEL);
+    was_reset(ended, NGHTTP2_CANCEL); /* its handler has ended long ago */
+    was_reset(chunks, NGHTTP2_CANCEL);
+    assert_in_range(one.took, 30 * SECOND, 31 * SECOND);
+}
+
+static void a_connection_without_requests_ends(void **state)
+{
+    (void)state;
+    one.client.keeps = true;
+    ask *ask = talk2_ask(&one, "/hello");
+    assert_int_equal(talk2_run(&one), 0);
+    answered(ask, 200, "hello");
+    assert_int_equal(one.client.goaway, NGHTTP2_NO_ERROR);
+    assert_in_range(one.took, 60 * SECOND, 63 * SECOND);
+    one.client.ask_count = 0;
+    assert_int_equal(talk2_run(&one), 0);
+    assert_in_range(one.took, 10 * SECOND, 13 * SECOND);
+}
+
+static void a_shutdown_lets_requests_end(void **state)
+{
+    (void)state;
+    one.drain_at = SECOND;
+    one.client.keeps = true;
+    ask *slow = talk2_ask(&one, "/slow");
+    assert_int_equal(talk2_run(&one), 0);
+    answered(slow, 200, "slow");
+    assert_int_equal(one.client.goaway, NGHTTP2_NO_ERROR);
+    assert_in_range(one.took, 5 * SECOND, 6 * SECOND);
+}
+
+static void ask_for_all(void)
+{
+    static char body[100000];
+    one.client.ask_count = 0;
+    talk2_ask(&one, "/hello");
+    talk2_post(&one, "/echo", body, sizeof body);
+    talk2_ask(&one, "/large");
+    talk2_ask(&one, "/slow");
+    talk2_post(&one, "/count", body, 1000)->stops_midway = true;
+    talk2_ask(&one, "/chunks");
+    talk2_post(&one, "/hello", body, sizeof body);
+}
+
+/* Nobody has waited for the slow one. (What a seed draws may let time pass.) */
+static void waited_for_nothing(void)
+{
+    assert_true(one.seed != 0 || one.took < 5 * SECOND);
+}
+
+static void a_reset_stops_the_handler(void **state)
+{
+    (void)state;
+    for (unsigned after = 1; after < 60; after++) {
+        one.seed = after % 2 == 0 ? after : 0;
+        one.reset_after = after;
+        ask_for_all();
+        int status = talk2_run(&one); /* (the client may be gone before the handlers are) */
+        assert_true(status == 0 || status == -ENODATA || one.seed != 0);
+        waited_for_nothing();
+        for (size_t i = 0; i < one.client.ask_count; i++)
+            assert_true(one.asks[i].has_ended || one.seed != 0);
+    }
+    assert_true(one.http2.counts.resets != 0);
+}
+
+static void who_vanishes_leaves_nothing(void **state)
+{
+    (void)state;
+    for (unsigned after = 1; after < 60; after++) {
+        one.seed = after % 2 == 0 ? after : 0;
+        one.vanish_after = after;
+        ask_for_all();
+        assert_true(talk2_run(&one) <= 0);
+        waited_for_nothing();
+    }
+}
+
+static void who_is_asked_to_stop_leaves_nothing(void **state)
+{
+    (void)state;
+    for (unsigned after = 1; after < 60; after++) {
+        one.seed = after % 2 == 0 ? after : 0;
+        one.stop_after = after;
+        ask_for_all();
+        int status = talk2_run(&one);
+        assert_true(status == -ECANCELED || one.seed != 0);
+        waited_for_nothing();
+    }
+}
+
+static void who_is_destroyed_leaves_nothing(void **state)
+{
+    (void)state;
+    for (unsigned after = 1; after < 60; after++) {
+        one.seed = after % 2 == 0 ? after : 0;
+        one.destroy_after = after;
+        ask_for_all();
+        (void)talk2_run(&one);
+    }
+}
+
+/* ---- Memory ---- */
+
+static struct lacking {
+    bide_allocator allocator;
+    size_t calls, fails; /* the n-th */
+} lacking;
+
+static void *lack(bide_allocator *allocator, size_t size)
+{
+    struct lacking *self = (struct lacking *)allocator;
+    return ++self->calls == self->fails ? NULL : bide_heap.allocate(&bide_heap, size);
+}
+
+static void give_back(bide_allocator *allocator, void *memory, size_t size)
+{
+    (void)allocator;
+    bide_heap.deallocate(&bide_heap, memory, size);
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    unsigned resets = 0, lost = 0;
+    lacking.allocator = (bide_allocator){lack, give_back};
+    use(NULL, &(bide_http2_options){.allocator = &lacking.allocator});
+    for (size_t n = 1;; n++) {
+        lacking.calls = 0;
+        lacking.fails = n;
+        one.client.ask_count = 0;
+        talk2_post(&one, "/echo", "abc", 3)->trailer = "t";
+        talk2_ask(&one, "/hello");
+        talk2_ask(&one, "/chunks");
+        int status = talk2_run(&one);
+        if (lacking.calls < n)
+            break;
+        assert_true(status == 0 || status == -ENOMEM);
+        lost += status == -ENOMEM;
+        for (size_t i = 0; status == 0 && i < 3; i++) {
+            resets += one.asks[i].code != NGHTTP2_NO_ERROR;
+            assert_true(one.asks[i].code != NGHTTP2_NO_ERROR || one.asks[i].status == 200 ||
+                        one.asks[i].status == 503);
+        }
+    }
+    assert_true(resets != 0 && lost != 0);
+}
+
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    use(NULL, &(bide_http2_options){.most_memory = 600000});
+    for (int i = 0; i < 50; i++)
+        talk2_ask(&one, "/slow");
+    int status = talk2_run(&one);
+    assert_int_equal(status, 0);
+    unsigned ended = 0, refused = 0;
+    for (int i = 0; i < 50; i++) {
+        ended += one.asks[i].status == 200;
+        refused += one.asks[i].code == NGHTTP2_REFUSED_STREAM;
+    }
+    assert_true(ended > 3 && refused > 3);
+    assert_int_equal(ended + refused, 50);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_talk, end_talk)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_handler_of_http_1_answers),
+        TEST(many_requests_at_a_time_are_answered),
+        TEST(bodies_and_trailers_go_both_ways),
+        TEST(responses_without_a_body_have_none),
+        TEST(a_handler_that_fails_is_told_of),
+        TEST(a_body_that_is_expected_is_asked_for),
+        TEST(a_body_that_nobody_reads_is_stopped),
+        TEST(close_after_takes_no_more_requests),
+        TEST(a_connection_ends_after_so_many_requests),
+        TEST(what_was_agreed_on_is_spoken),
+        TEST(pieces_make_no_difference),
+        TEST(times_end_streams_alone),
+        TEST(a_window_that_is_not_opened_is_not_waited_for),
+        TEST(a_connection_without_requests_ends),
+        TEST(a_shutdown_lets_requests_end),
+        TEST(a_reset_stops_the_handler),
+        TEST(who_vanishes_leaves_nothing),
+        TEST(who_is_asked_to_stop_leaves_nothing),
+        TEST(who_is_destroyed_leaves_nothing),
+        TEST(each_allocation_may_fail),
+        TEST(memory_is_bounded),
+    };
+    return cmocka_run_group_tests_name("http2", tests, NULL, NULL);
+}

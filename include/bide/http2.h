@@ -68,12 +68,23 @@ typedef struct bide_http2_counts {
     size_t memory;        /* bytes that are allocated */
 } bide_http2_counts;
 
+/* Pieces of memory of one size that are kept for the next use, while there are connections. Of the library. */
+typedef struct bide_http2_spare_ {
+    void *first;
+    unsigned count;
+} bide_http2_spare_;
+
 /* The caller's memory, as long as the server. */
 typedef struct bide_http2 {
     bide_http_carrier carrier; /* at the head */
     bide_http_server *server;
     bide_http2_options options;
     bide_http2_counts counts;
+
+    /* of the library */
+    size_t sessions; /* connections that there are */
+    bide_http2_spare_ streams;
+    bide_http2_spare_ outputs;
 } bide_http2;
 
 /*

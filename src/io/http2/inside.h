@@ -10,7 +10,8 @@
 enum {
     HTTP2_FRAME = 16384 + 9 + 256, /* the longest that nghttp2 gives at a time, and some */
     HTTP2_OUTPUT = 2 * HTTP2_FRAME,
-    HTTP2_TRAILERS = 2048 /* bytes of a request's */
+    HTTP2_TRAILERS = 2048, /* bytes of a request's */
+    HTTP2_SPARES = 32
 };
 
 typedef struct http2_connection http2_connection;
@@ -61,7 +62,6 @@ struct http2_stream {
     struct iovec only;
     bide_single_consumer_auto_event gone;
 
-    size_t size; /* of this all */
     bide_http_connection http;
 };
 
@@ -116,6 +116,14 @@ void *http2_allocate(bide_http2 *http2, size_t size);
 void *http2_allocate_for_stream(bide_http2 *http2, size_t size);
 void http2_deallocate(bide_http2 *http2, void *memory, size_t size);
 nghttp2_mem http2_memory(bide_http2 *http2);
+
+/* The same of pieces of one size, some of which are kept: what is asked for by each request costs no call of the system. */
+void *http2_take_piece(bide_http2_spare_ *spare); /* NULL: none is kept */
+void http2_give_piece(bide_http2 *http2, bide_http2_spare_ *spare, void *piece, size_t size);
+void http2_free_pieces(bide_http2 *http2, bide_http2_spare_ *spare, size_t size);
+
+/* What a stream has, with all its memory. */
+size_t http2_stream_size(const bide_http2 *http2);
 
 /* The session: 0 or a negative errno. */
 int http2_open_session(http2_connection *connection);

@@ -35,6 +35,37 @@ void http2_deallocate(bide_http2 *http2, void *memory, size_t size)
     allocator->deallocate(allocator, memory, size);
 }
 
+/* ---- Pieces of one size ---- */
+
+void *http2_take_piece(bide_http2_spare_ *spare)
+{
+    void *piece = spare->first;
+    if (piece == NULL)
+        return NULL;
+    memcpy(&spare->first, piece, sizeof spare->first);
+    spare->count--;
+    return piece;
+}
+
+void http2_give_piece(bide_http2 *http2, bide_http2_spare_ *spare, void *piece, size_t size)
+{
+    if (piece == NULL)
+        return;
+    if (spare->count == HTTP2_SPARES) {
+        http2_deallocate(http2, piece, size);
+        return;
+    }
+    memcpy(piece, &spare->first, sizeof spare->first);
+    spare->first = piece;
+    spare->count++;
+}
+
+void http2_free_pieces(bide_http2 *http2, bide_http2_spare_ *spare, size_t size)
+{
+    while (spare->first != NULL)
+        http2_deallocate(http2, http2_take_piece(spare), size);
+}
+
 /* ---- nghttp2's ---- */
 
 typedef union block {

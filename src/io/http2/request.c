@@ -24,15 +24,20 @@ static size_t aligned(size_t size)
     return (size + BIDE_ALLOCATOR_ALIGN - 1) & ~(size_t)(BIDE_ALLOCATOR_ALIGN - 1);
 }
 
+size_t http2_stream_size(const bide_http2 *http2)
+{
+    return aligned(sizeof(http2_stream)) + bide_http_memory_size(http2->server);
+}
+
 http2_stream *http2_make_stream(http2_connection *connection, int32_t id)
 {
     bide_http2 *http2 = connection->http2;
-    size_t size = aligned(sizeof(http2_stream)) + bide_http_memory_size(http2->server);
-    http2_stream *stream = http2_allocate_for_stream(http2, size);
+    http2_stream *stream = http2_take_piece(&http2->streams);
+    if (stream == NULL)
+        stream = http2_allocate_for_stream(http2, http2_stream_size(http2));
     if (stream == NULL)
         return NULL;
     memset(stream, 0, offsetof(http2_stream, http));
-    stream->size = size;
     stream->owner = connection;
     stream->id = id;
     bide_single_consumer_auto_event_init(&stream->came, false);
@@ -67,7 +72,7 @@ void http2_free_stream(http2_stream *stream)
         http2_note(connection, nghttp2_session_consume_connection(connection->session, stream->count));
     http2_deallocate(http2, stream->ring, stream->ring_size);
     http2_deallocate(http2, stream->trailers, HTTP2_TRAILERS);
-    http2_deallocate(http2, stream, stream->size);
+    http2_give_piece(http2, &http2->streams, stream, http2_stream_size(http2));
     http2->counts.live--;
     if (--connection->live != 0)
         return;

@@ -51,7 +51,9 @@ static int gather(http2_connection *connection)
         return connection->error;
     if (connection->output == NULL &&
         (connection->rest_size != 0 || nghttp2_session_want_write(connection->session))) {
-        connection->output = http2_allocate(connection->http2, HTTP2_OUTPUT);
+        connection->output = http2_take_piece(&connection->http2->outputs);
+        if (connection->output == NULL)
+            connection->output = http2_allocate(connection->http2, HTTP2_OUTPUT);
         if (connection->output == NULL)
             return -ENOMEM;
     }
@@ -74,7 +76,7 @@ static int gather(http2_connection *connection)
 /* Nothing waits to be sent: the buffer is not needed, and perhaps nothing else. */
 static bool is_over(http2_connection *connection)
 {
-    http2_deallocate(connection->http2, connection->output, HTTP2_OUTPUT);
+    http2_give_piece(connection->http2, &connection->http2->outputs, connection->output, HTTP2_OUTPUT);
     connection->output = NULL;
     return !nghttp2_session_want_read(connection->session) ||
            (connection->is_leaving && connection->live == 0);
@@ -230,9 +232,13 @@ static void free_connection(http2_connection *connection)
     bide_http2 *http2 = connection->http2;
     stop_streams(connection, -ECANCELED);
     nghttp2_session_del(connection->session);
-    http2_deallocate(http2, connection->output, HTTP2_OUTPUT);
+    http2_give_piece(http2, &http2->outputs, connection->output, HTTP2_OUTPUT);
     connection->http->carriers = NULL;
     http2_deallocate(http2, connection, sizeof *connection);
+    if (--http2->sessions != 0)
+        return;
+    http2_free_pieces(http2, &http2->streams, http2_stream_size(http2));
+    http2_free_pieces(http2, &http2->outputs, HTTP2_OUTPUT);
 }
 
 static int how_it_ended(int status)
@@ -295,6 +301,7 @@ static int make_connection(bide_http2 *http2, bide_http_connection *http)
     }
     http->carriers = connection;
     http2->counts.connections++;
+    http2->sessions++;
     (void)bide_http_peer(http->exchange);
     return 0;
 }
@@ -351,6 +358,8 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
     http2->server = server;
     http2->options = options;
     memset(&http2->counts, 0, sizeof http2->counts);
+    http2->sessions = 0;
+    http2->streams = http2->outputs = (bide_http2_spare_){NULL, 0};
     server->carrier = &http2->carrier;
     return 0;
 }

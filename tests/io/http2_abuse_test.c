@@ -269,6 +269,24 @@ static void streams_that_are_reset_at_once_are_bounded(void **state)
     assert_true(handled.begun <= 250);
 }
 
+static void requests_that_are_none_are_bounded(void **state)
+{
+    static const char head[] = "\x82\x86\x01\x01" "a" "\x04\x05" "/slow" "\x40\x01" "X" "\x01" "b";
+    (void)state;
+    begin_flood();
+    for (uint32_t i = 0; i < 10000; i++)
+        put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, head, sizeof head - 1);
+    (void)say_flood();
+    assert_int_equal(handled.begun, 0);
+    assert_true(one.client.goaway != UINT32_MAX && one.took < 3 * SECOND && one.http2.counts.streams < 300);
+    begin_flood(); /* ... and too many that are */
+    one.http2.counts.streams = 0;
+    for (uint32_t i = 0; i < 10000; i++)
+        put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, slow_head, sizeof slow_head - 1);
+    (void)say_flood();
+    assert_true(one.took < 20 * SECOND && one.http2.counts.streams < 300);
+}
+
 static void frames_that_say_nothing_are_bounded(void **state)
 {
     static const struct {
@@ -424,6 +442,7 @@ int main(void)
         TEST(a_handler_sees_what_http_1_would_have_shown),
         TEST(what_is_too_long_is_refused),
         TEST(streams_that_are_reset_at_once_are_bounded),
+        TEST(requests_that_are_none_are_bounded),
         TEST(frames_that_say_nothing_are_bounded),
         TEST(a_head_without_an_end_is_bounded),
         TEST(names_in_upper_case_are_refused),

@@ -146,6 +146,41 @@ static void a_body_that_nobody_reads_is_stopped(void **state)
     assert_int_equal(handled.read, sizeof body);
 }
 
+struct tunnel {
+    bide_http_exchange exchange;
+    bide_reader_operation read;
+    bide_writer_operation write;
+    char buffer[64];
+};
+
+bide_coroutine(tunnel_body)
+{
+    bide_begin(tunnel_body, struct tunnel * self);
+    bide_try(bide_http_upgrade(&self->exchange, NULL));
+    for (;;) {
+        bide_try_or_break(bide_reader_read(&self->read, bide_http_reader(&self->exchange), self->buffer,
+                                           sizeof self->buffer));
+        bide_try(bide_writer_write(&self->write, bide_http_writer(&self->exchange), self->buffer, self->read.count));
+        bide_try(bide_writer_flush(&self->write, bide_http_writer(&self->exchange)));
+    }
+    bide_end();
+}
+
+static void a_tunnel_goes_both_ways(void **state)
+{
+    static const char *const fields[][2] = {{":method", "CONNECT"}, {":authority", "a.test:80"}, {NULL, NULL}};
+    static char body[10000];
+    (void)state;
+    memset(body, 'x', sizeof body);
+    use(&(bide_http_options){.handler = {&tunnel_body, sizeof(struct tunnel)}}, NULL);
+    ask *ask = talk2_post(&one, "", body, sizeof body);
+    ask->is_bare = true;
+    ask->fields = fields;
+    assert_int_equal(talk2_run(&one), 0);
+    answered(ask, 200, NULL);
+    assert_int_equal(ask->size, sizeof body);
+}
+
 static void close_after_takes_no_more_requests(void **state)
 {
     (void)state;
@@ -414,6 +449,7 @@ int main(void)
         TEST(a_handler_that_fails_is_told_of),
         TEST(a_body_that_is_expected_is_asked_for),
         TEST(a_body_that_nobody_reads_is_stopped),
+        TEST(a_tunnel_goes_both_ways),
         TEST(close_after_takes_no_more_requests),
         TEST(a_connection_ends_after_so_many_requests),
         TEST(what_was_agreed_on_is_spoken),

@@ -90,7 +90,6 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
                                                          NGHTTP2_REFUSED_STREAM));
         return 0;
     }
-    earn_frames(connection, 8);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
     return 0;
 }
@@ -125,6 +124,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if (stream == NULL || stream->is_closed)
             return 0;
         if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+            earn_frames(connection, 8);
             http2_end_head(stream, has_ended);
             http2_begin_stream(stream);
         }
@@ -153,6 +153,15 @@ static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head
     if (head->type == NGHTTP2_WINDOW_UPDATE || (head->type == NGHTTP2_DATA && stream_of(session, head->stream_id) == NULL))
         return spend_frame(user);
     return 0;
+}
+
+/* nghttp2 has reset its stream for it. */
+static int on_invalid(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user)
+{
+    (void)session;
+    (void)frame;
+    (void)error;
+    return spend_frame(user);
 }
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t size, void *user)
@@ -226,6 +235,7 @@ static void set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_header_callback2(callbacks, on_header);
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_any_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);

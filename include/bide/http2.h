@@ -1,39 +1,43 @@
 /*
- * HTTP/2 for a server: the handlers of http.h, unchanged, for each stream of a connection. By libnghttp2; a library of its
- * own, bide-http2, so that nobody else depends on that. Floor: io.
+ * HTTP/2 for a server: the handlers of http.h, unchanged, for each stream of a connection. By
+ * libnghttp2; a library of its own, bide-http2, so that nobody else depends on that. Floor: io.
  *
  *     bide_http_server_init(&http, &(bide_http_options){.handler = {&hello_body, sizeof(struct hello)}, .most = 1000});
  *     bide_http2_init(&http2, &http, &(bide_http2_options){.is_plain = true});
  *     bide_try(bide_http_server_run(&http));
  *
- * So connections without TLS may begin with HTTP/2's preface ("prior knowledge"): those that do are HTTP/2, the others
- * HTTP/1.1. With TLS what the client has agreed on by ALPN decides; `protocols` of the config are BIDE_HTTP2_PROTOCOLS:
+ * So connections without TLS may begin with HTTP/2's preface ("prior knowledge"): those that do are
+ * HTTP/2, the others HTTP/1.1. With TLS what the client has agreed on by ALPN decides; `protocols`
+ * of the config are bide_http2_protocols:
  *
  *     bide_try(bide_tls_accept(&self->handshake, &self->tls, config, bide_stream_of_socket(&self->connection.socket)));
  *     bide_try(bide_http2_serve(&self->http, &http2, bide_stream_of_tls(&self->tls), self->memory,
  *                               bide_tls_protocol(&self->tls)));
  *
- * A request has a coroutine of its own, and several of a connection run at a time. The client's windows are opened when a
- * handler reads, and a handler that writes waits for the client's: that is the back-pressure, for each stream alone. A
- * client that resets a stream has its handler asked to stop; so has a time that is over, which ends the stream and not the
- * connection. When the server is shut down, connections take no more requests, say so (GOAWAY), and end with those that are
- * under way. There is no upgrade from HTTP/1.1, no push, and no WebSocket over HTTP/2; bide_http_upgrade with NULL makes a
- * tunnel of a CONNECT.
+ * A request has a coroutine of its own, and several of a connection run at a time. The client's
+ * windows are opened when a handler reads, and a handler that writes waits for the client's: that
+ * is the back-pressure, for each stream alone. A client that resets a stream has its handler asked
+ * to stop; so has a time that is over, which ends the stream and not the connection. When the
+ * server is shut down, connections take no more requests, say so (GOAWAY), and end with those that
+ * are under way. There is no upgrade from HTTP/1.1, no push, and no WebSocket over HTTP/2;
+ * bide_http_upgrade with NULL makes a tunnel of a CONNECT.
  *
- * Limits are those of bide_http_options, for each request; `first` and `idle` are of a connection without requests. What a
- * connection may ask for beside requests is bounded too: streams that it resets, PING, SETTINGS, PRIORITY and empty frames.
- * What could be taken for another request by whoever it is handed on to (names in upper case, "Connection", two lengths,
- * control characters, "Host" that is not ":authority") resets the stream or is 400.
+ * Limits are those of bide_http_options, for each request; `first` and `idle` are of a connection
+ * without requests. What a connection may ask for beside requests is bounded too: streams that it
+ * resets, PING, SETTINGS, PRIORITY and empty frames. What could be taken for another request by
+ * whoever it is handed on to (names in upper case, "Connection", two lengths, control characters,
+ * "Host" that is not ":authority") resets the stream or is 400.
  *
- * A connection that is HTTP/2 allocates: its session, and for each stream as much as a connection of HTTP/1.1 has, and up to
- * `window` bytes for a body that comes in. All of it is counted, and bounded if the options say so. If there is none, the
- * stream is reset, or the connection ends.
+ * A connection that is HTTP/2 allocates: its session, and for each stream as much as a connection
+ * of HTTP/1.1 has, and up to `window` bytes for a body that comes in. All of it is counted, and
+ * bounded if the options say so. If there is none, the stream is reset, or the connection ends.
  *
  * One loop has a server.
  *
  * Why it is right: src/io/http2/serve.c.
  *
- * Source: RFC 9113; CVE-2023-44487, CVE-2019-9511 to 9518 and CVE-2024-28182 for what has to be bounded.
+ * Source: RFC 9113; CVE-2023-44487, CVE-2019-9511 to 9518 and CVE-2024-28182 for what has to be
+ * bounded.
  */
 #ifndef BIDE_HTTP2_H
 #define BIDE_HTTP2_H
@@ -43,15 +47,16 @@
 BIDE_EXTERN_C_BEGIN
 
 /* What a server's ALPN offers (bide_tls_options.protocols). */
-#define BIDE_HTTP2_PROTOCOLS ((const char *const[]){"h2", "http/1.1", NULL})
+extern const char *const bide_http2_protocols[]; /* {"h2", "http/1.1", NULL} */
 
 /* What is 0 is as it says. */
 typedef struct bide_http2_options {
-    bool is_plain;             /* connections that nobody has said the protocol of may begin with the preface */
-    uint32_t most_streams;     /* of a connection at a time. 0: 100 */
-    uint32_t window;           /* bytes of a stream's body that may come before the handler reads. 0: 65535 */
-    uint32_t whole_window;     /* of all bodies of a connection. 0: 1 MiB; 65535 at least */
-    uint32_t most_resets;      /* streams that a client may reset, beside as many as it lets end. 0: 200 */
+    bool is_plain; /* connections that nobody has said the protocol of may begin with the preface */
+    uint32_t most_streams; /* of a connection at a time. 0: 100 */
+    uint32_t window; /* bytes of a stream's body that may come before the handler reads. 0: 65535 */
+    uint32_t whole_window; /* of all bodies of a connection. 0: 1 MiB; 65535 at least */
+    uint32_t
+        most_resets; /* streams that a client may reset, beside as many as it lets end. 0: 200 */
     uint32_t most_idle_frames; /* that may come without a request, or a part of a body. 0: 1000 */
     size_t most_memory;        /* bytes of all connections. 0: without a limit */
     bide_allocator *allocator; /* NULL: the heap */
@@ -88,20 +93,22 @@ typedef struct bide_http2 {
 } bide_http2;
 
 /*
- * Has a server, which was made by bide_http_server_init, speak HTTP/2 too. `options` is copied; NULL: all 0.
- * Threads: before it is shared. Errors: -EINVAL (a window is too large or too small). Progress: wait-free.
+ * Has a server, which was made by bide_http_server_init, speak HTTP/2 too. `options` is copied;
+ * NULL: all 0.
+ * Threads: before it is shared. Errors: -EINVAL (a window is too large or too small). Progress:
+ * wait-free.
  */
 int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http2_options *options);
 
 /*
- * Serves one connection over a stream, as bide_http_serve: by HTTP/2 if `protocol` is "h2", by HTTP/1.1 if it is another,
- * or NULL.
- * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no, the requests that are
- * under way are cut short. Progress: as bide_http_serve.
+ * Serves one connection over a stream, as bide_http_serve: by HTTP/2 if `protocol` is "h2", by
+ * HTTP/1.1 if it is another, or NULL.
+ * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no,
+ * the requests that are under way are cut short. Progress: as bide_http_serve.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *http2, bide_stream stream, void *memory,
-                               const char *protocol);
+bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *http2,
+                               bide_stream stream, void *memory, const char *protocol);
 
 BIDE_EXTERN_C_END
 

@@ -65,8 +65,8 @@ def curl(address, version):
             assert run(*flags, "--data-binary", "@-", base + "/echo", input=LARGE) == LARGE
             assert run(*flags, "-w", "%{http_code}", "-o", "/dev/null", base + "/nowhere") == b"404"
             if version == "--http2-prior-knowledge":  # (curl 7.88 fails to do several at once then, with any server)
-            return
-        urls = " ".join(f"{base}/{'large' if i % 4 == 0 else 'hello'}" for i in range(40)).split()
+                return
+            urls = " ".join(f"{base}/{'large' if i % 4 == 0 else 'hello'}" for i in range(40)).split()
             many = run(*flags, "--parallel", "-w", "%{http_code}\n", *sum((["-o", "/dev/null", url] for url in urls), []))
             assert many.split() == [b"200"] * 40, many
     return it

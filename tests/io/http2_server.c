@@ -124,7 +124,7 @@ bide_coroutine(session_body)
 static int set_up_tls(const char *certificate, const char *key)
 {
     bide_tls_certificate own = {.chain_file = certificate, .key_file = key};
-    bide_tls_options options = {.certificates = &own, .certificate_count = 1, .protocols = BIDE_HTTP2_PROTOCOLS};
+    bide_tls_options options = {.certificates = &own, .certificate_count = 1, .protocols = bide_http2_protocols};
     bide_server_options server = {
         .body = &session_body, .size = sizeof(struct session), .most = CONNECTIONS, .allocator = &bide_heap};
     int status = bide_tls_server_create(&program.config, &options, NULL);

@@ -1,6 +1,6 @@
 /*
- * What carries exchanges of an HTTP server otherwise than HTTP/1.1 does: each request on a stream of its own, several at a
- * time on one connection. HTTP/2 (http2.h) is made with it. Floor: io.
+ * What carries exchanges of an HTTP server otherwise than HTTP/1.1 does: each request on a stream
+ * of its own, several at a time on one connection. HTTP/2 (http2.h) is made with it. Floor: io.
  *
  *     connection     accepted as ever, by bide_http_server_run or bide_http_serve; if it begins with the carrier's
  *                    preface, or it was told so, the carrier has it from then on
@@ -10,10 +10,11 @@
  *     init --head--> begin --0--> run --the handler has ended--> end --0--> what is buffered is sent
  *                      +--a status--> refuse --------------------------------^
  *
- * What a handler writes arrives at the carrier's stream as the text of a head, "HTTP/1.1 200 OK\r\n", lines and an empty
- * one, in one piece, and behind it the body, without chunks. When the exchange has ended, what the handler has not
- * flushed is in the writer's buffer: the head, if it has not been written before, the body, and, from output.chunk on
- * (SIZE_MAX: none), the lines of the trailers. So a small response costs no wait.
+ * What a handler writes arrives at the carrier's stream as the text of a head, "HTTP/1.1 200
+ * OK\r\n", lines and an empty one, in one piece, and behind it the body, without chunks. When the
+ * exchange has ended, what the handler has not flushed is in the writer's buffer: the head, if it
+ * has not been written before, the body, and, from output.chunk on (SIZE_MAX: none), the lines of
+ * the trailers. So a small response costs no wait.
  *
  * Why it is right: src/io/http/carried.c.
  */
@@ -47,16 +48,18 @@ typedef struct bide_http_carried {
 } bide_http_carried;
 
 /*
- * Makes the connection of one stream: `stream` is the carrier's, `memory` of bide_http_memory_size(server) bytes. Both stay
- * with it. The carrier's own watcher may sleep until connection->watch.until, and
- * sets connection->watch.armed to when it wakes; `nudge` is set if that is too late.
+ * Makes the connection of one stream: `stream` is the carrier's, `memory` of
+ * bide_http_memory_size(server) bytes. Both stay with it. The carrier's own watcher may sleep until
+ * connection->watch.until, and sets connection->watch.armed to when it wakes; `nudge` is set if
+ * that is too late.
  * Threads: the loop's. Progress: wait-free.
  */
-void bide_http_carried_init(bide_http_connection *connection, bide_http_server *server, bide_stream stream, void *memory,
-                            bide_auto_event *nudge);
+void bide_http_carried_init(bide_http_connection *connection, bide_http_server *server,
+                            bide_stream stream, void *memory, bide_auto_event *nudge);
 
 /*
- * Where the texts of a head may stand: room at the beginning of the connection's buffer, options.most_head bytes.
+ * Where the texts of a head may stand: room at the beginning of the connection's buffer,
+ * options.most_head bytes.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE char *bide_http_carried_room(bide_http_connection *connection)
@@ -65,32 +68,32 @@ BIDE_INLINE char *bide_http_carried_room(bide_http_connection *connection)
 }
 
 /*
- * An exchange begins, whose head is in the first `used` bytes of that room. 0, or the status that refuses it: then
- * bide_http_carried_refuse.
+ * An exchange begins, whose head is in the first `used` bytes of that room. 0, or the status that
+ * refuses it: then bide_http_carried_refuse.
  * Threads: the loop's. Errors: none, but a status. Progress: wait-free, linear in the head.
  */
-int bide_http_carried_begin(bide_http_connection *connection, const bide_http_carried *head, size_t used,
-                            uint64_t now);
+int bide_http_carried_begin(bide_http_connection *connection, const bide_http_carried *head,
+                            size_t used, uint64_t now);
 
 /*
  * The handler, which the server's options choose. If it is asked to stop, so is the handler.
- * Threads: the loop's. Errors: those of the handler. Suspends: if the handler does. Cancel-safe: no, the exchange is cut
- * short. Progress: that of the handler.
+ * Threads: the loop's. Errors: those of the handler. Suspends: if the handler does. Cancel-safe:
+ * no, the exchange is cut short. Progress: that of the handler.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_carried_run(bide_http_connection *connection);
 
 /*
- * The exchange has ended, the handler with `error`, of which the response tells if nothing has been sent. 0: what is
- * buffered is to be sent, and that is the end.
+ * The exchange has ended, the handler with `error`, of which the response tells if nothing has been
+ * sent. 0: what is buffered is to be sent, and that is the end.
  * Threads: the loop's. Errors: what spoils a response that has been begun. Progress: wait-free.
  */
 int bide_http_carried_end(bide_http_connection *connection, int error);
 
 /*
  * The same with a response that says no more than `status`.
- * Threads: the loop's. Errors: -EALREADY (some of another response was sent), -EMSGSIZE (there is no room).
- * Progress: wait-free.
+ * Threads: the loop's. Errors: -EALREADY (some of another response was sent), -EMSGSIZE (there is
+ * no room). Progress: wait-free.
  */
 int bide_http_carried_refuse(bide_http_connection *connection, int status);
 
@@ -101,14 +104,14 @@ int bide_http_carried_refuse(bide_http_connection *connection, int status);
 void bide_http_carried_tell(bide_http_connection *connection, int error);
 
 /*
- * Serves a connection as bide_http_serve does; `is_carried`: it is the carrier's, whatever it begins with.
- * Otherwise it is HTTP/1.1's.
- * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no, the requests that are
- * under way are cut short. Progress: as bide_http_serve.
+ * Serves a connection as bide_http_serve does; `is_carried`: it is the carrier's, whatever it
+ * begins with. Otherwise it is HTTP/1.1's.
+ * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no,
+ * the requests that are under way are cut short. Progress: as bide_http_serve.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_http_carried_serve(bide_http_connection *connection, bide_http_server *server, bide_stream stream,
-                                      void *memory, bool is_carried);
+bide_awaiter *bide_http_carried_serve(bide_http_connection *connection, bide_http_server *server,
+                                      bide_stream stream, void *memory, bool is_carried);
 
 /*
  * May these bytes stand in the value of a field?

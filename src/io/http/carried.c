@@ -1,12 +1,14 @@
 /*
- * Exchanges on streams of a carrier's (extend/http.h): what the talk of a connection does for its exchanges, without its
- * waits.
+ * Exchanges on streams of a carrier's (extend/http.h): what the talk of a connection does for its
+ * exchanges, without its waits.
  *
- * 1. A head that a carrier has taken apart goes the way of all heads: the same limits, and what may not stand in a target,
- *    a host or a value is refused here too. So what is handed on, to a log or another server, is the same whatever it
- *    came by.
- * 2. The body is read to its stream's end, or for as many bytes as were said; that both are the same the carrier sees to.
- * 3. What ends an exchange puts all that is left into the writer's buffer, where room is kept for it (output.c, 1).
+ * 1. A head that a carrier has taken apart goes the way of all heads: the same limits, and what may
+ *    not stand in a target, a host or a value is refused here too. So what is handed on, to a log
+ *    or another server, is the same whatever it came by.
+ * 2. The body is read to its stream's end, or for as many bytes as were said; that both are the
+ *    same the carrier sees to.
+ * 3. What ends an exchange puts all that is left into the writer's buffer, where room is kept for
+ *    it (output.c, 1).
  */
 #include "bide/extend/http.h"
 
@@ -22,8 +24,8 @@ bool bide_http_carried_is_value(bide_http_text text)
     return http_is_value(text.data, text.size);
 }
 
-void bide_http_carried_init(bide_http_connection *connection, bide_http_server *server, bide_stream stream, void *memory,
-                            bide_auto_event *nudge)
+void bide_http_carried_init(bide_http_connection *connection, bide_http_server *server,
+                            bide_stream stream, void *memory, bide_auto_event *nudge)
 {
     connection->server = server;
     connection->stream = stream;
@@ -36,13 +38,14 @@ void bide_http_carried_init(bide_http_connection *connection, bide_http_server *
 }
 
 /* What the fields say of the message: 0, or a status. */
-static int look_at_fields(bide_http_connection *connection, const bide_http_carried *head, bide_http_request *request,
-                          bool *expects)
+static int look_at_fields(bide_http_connection *connection, const bide_http_carried *head,
+                          bide_http_request *request, bool *expects)
 {
     for (size_t i = 0; i < head->field_count; i++) {
         const bide_http_field *field = &connection->fields[i];
         bide_http_text value = field->value;
-        if (!http_is_token(field->name.data, field->name.size) || !http_is_value(value.data, value.size))
+        if (!http_is_token(field->name.data, field->name.size) ||
+            !http_is_value(value.data, value.size))
             return 400;
         if (bide_http_is(field->name, "host")) {
             if (!http_is_host(value.data, value.size))
@@ -62,7 +65,8 @@ static int look_at_fields(bide_http_connection *connection, const bide_http_carr
 }
 
 /* 1 */
-static int take_target(const bide_http_carried *head, size_t most_target, bide_http_request *request)
+static int take_target(const bide_http_carried *head, size_t most_target,
+                       bide_http_request *request)
 {
     http_head parts = {.method = http_method_of(head->method), .method_name = head->method};
     bide_http_text authority = head->authority;
@@ -72,7 +76,8 @@ static int take_target(const bide_http_carried *head, size_t most_target, bide_h
     if (parts.target.size > most_target)
         return 414;
     if (!http_is_token(head->method.data, head->method.size) || parts.target.size == 0 ||
-        !http_is_target(parts.target.data, parts.target.size) || !http_split_target(&parts, &authority) ||
+        !http_is_target(parts.target.data, parts.target.size) ||
+        !http_split_target(&parts, &authority) ||
         (authority.data != NULL && !http_is_host(authority.data, authority.size)))
         return 400;
     request->target = parts.target;
@@ -82,7 +87,8 @@ static int take_target(const bide_http_carried *head, size_t most_target, bide_h
     return 0;
 }
 
-int bide_http_carried_begin(bide_http_connection *connection, const bide_http_carried *head, size_t used, uint64_t now)
+int bide_http_carried_begin(bide_http_connection *connection, const bide_http_carried *head,
+                            size_t used, uint64_t now)
 {
     bide_http_server *server = connection->server;
     bide_http_exchange *exchange = connection->exchange;
@@ -114,8 +120,9 @@ int bide_http_carried_begin(bide_http_connection *connection, const bide_http_ca
     input->field_count = head->field_count;
     input->most_fields = server->options.most_fields;
     input->most = server->options.most_body;
-    http_input_begin(input, request->length == BIDE_HTTP_UNKNOWN ? HTTP_FRAMING_CLOSE : HTTP_FRAMING_LENGTH,
-                     request->length);
+    http_input_begin(
+        input, request->length == BIDE_HTTP_UNKNOWN ? HTTP_FRAMING_CLOSE : HTTP_FRAMING_LENGTH,
+        request->length);
     input->must_continue = expects && request->length != 0; /* 2 */
     http_output_begin(&connection->output);
     connection->output.has_no_body = request->method == BIDE_HTTP_HEAD;
@@ -152,8 +159,8 @@ void bide_http_carried_tell(bide_http_connection *connection, int error)
     http_tell_of_end(connection, error);
 }
 
-bide_awaiter *bide_http_carried_serve(bide_http_connection *connection, bide_http_server *server, bide_stream stream,
-                                      void *memory, bool is_carried)
+bide_awaiter *bide_http_carried_serve(bide_http_connection *connection, bide_http_server *server,
+                                      bide_stream stream, void *memory, bool is_carried)
 {
     bide_awaiter *awaiter = bide_http_serve(connection, server, stream, memory);
     connection->carried = is_carried ? HTTP_CARRIED_SURELY : HTTP_CARRIED_NOT;

@@ -1,14 +1,14 @@
 /*
  * Heads of requests that come, and of responses that go.
  *
- * 1. nghttp2 checks what a head consists of: names in lower case, characters of names and values, which fields there may be
- *    and in what order, and that the body is as long as it was said. What HTTP/1.1 is stricter in is looked at by
- *    bide_http_carried_begin; and "Host" has to be ":authority", if there are both, since a server behind this one may go
- *    by either.
- * 2. A head that is too long is read to its end all the same, because the fields of the next one are known by what stands in
- *    it; but nothing more of it is kept.
- * 3. Cookies that come in pieces are put together, as handlers of HTTP/1.1 know them. ":authority" is a field "Host" for
- *    them too.
+ * 1. nghttp2 checks what a head consists of: names in lower case, characters of names and values,
+ *    which fields there may be and in what order, and that the body is as long as it was said. What
+ *    HTTP/1.1 is stricter in is looked at by bide_http_carried_begin; and "Host" has to be
+ *    ":authority", if there are both, since a server behind this one may go by either.
+ * 2. A head that is too long is read to its end all the same, because the fields of the next one
+ *    are known by what stands in it; but nothing more of it is kept.
+ * 3. Cookies that come in pieces are put together, as handlers of HTTP/1.1 know them. ":authority"
+ *    is a field "Host" for them too.
  */
 #include "inside.h"
 
@@ -57,8 +57,8 @@ static void refuse(http2_stream *stream, int status)
 static void add_field(http2_stream *stream, bide_http_text name, bide_http_text value)
 {
     bide_http_field *field = &stream->http.fields[stream->field_count];
-    if (stream->field_count < stream->http.server->options.most_fields && keep(stream, name, &field->name) &&
-        keep(stream, value, &field->value))
+    if (stream->field_count < stream->http.server->options.most_fields &&
+        keep(stream, name, &field->name) && keep(stream, value, &field->value))
         stream->field_count++;
     else
         refuse(stream, 431);
@@ -69,8 +69,8 @@ static void add_to_cookie(http2_stream *stream, bide_http_field *cookie, bide_ht
 {
     const char *end = bide_http_carried_room(&stream->http) + stream->head_size;
     bide_http_text all = cookie->value, more;
-    if ((all.data + all.size != end && !keep(stream, cookie->value, &all)) || !keep(stream, text_of("; "), &more) ||
-        !keep(stream, value, &more))
+    if ((all.data + all.size != end && !keep(stream, cookie->value, &all)) ||
+        !keep(stream, text_of("; "), &more) || !keep(stream, value, &more))
         refuse(stream, 431);
     else
         cookie->value = (bide_http_text){all.data, all.size + 2 + value.size};
@@ -113,7 +113,8 @@ static int settle_host(http2_stream *stream)
         return is_same(host->value, stream->authority) ? 0 : 400;
     if (stream->field_count >= stream->http.server->options.most_fields)
         return 431;
-    stream->http.fields[stream->field_count++] = (bide_http_field){text_of("host"), stream->authority};
+    stream->http.fields[stream->field_count++] =
+        (bide_http_field){text_of("host"), stream->authority};
     return 0;
 }
 
@@ -129,7 +130,8 @@ void http2_end_head(http2_stream *stream, bool has_ended)
     if (stream->refusal == 0)
         stream->refusal = settle_host(stream);
     head.field_count = stream->field_count;
-    int status = bide_http_carried_begin(&stream->http, &head, stream->head_size, stream->owner->now);
+    int status =
+        bide_http_carried_begin(&stream->http, &head, stream->head_size, stream->owner->now);
     if (stream->refusal == 0)
         stream->refusal = status;
 }
@@ -174,8 +176,8 @@ static uint8_t *bytes_of(const char *data)
 }
 
 /*
- * The fields of lines up to an empty one, or to the end: how many; or -EMSGSIZE. Names go in lower case, into the lines
- * themselves, which nobody else reads. *size is how many bytes they were.
+ * The fields of lines up to an empty one, or to the end: how many; or -EMSGSIZE. Names go in lower
+ * case, into the lines themselves, which nobody else reads. *size is how many bytes they were.
  */
 static int fields_of(char *data, size_t *size, nghttp2_nv *fields, int count)
 {
@@ -223,9 +225,10 @@ ptrdiff_t http2_submit_head(http2_stream *stream, char *data, size_t size)
         return count;
     size_t head = (size_t)(first - data) + rest;
     bool is_interim = data[sizeof line - 1] == '1';
-    bool has_body = !stream->is_finished || stream->left != head || stream->http.output.chunk != SIZE_MAX;
-    int status = is_interim ? nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, stream->id, NULL, fields,
-                                                     (size_t)count, NULL)
+    bool has_body =
+        !stream->is_finished || stream->left != head || stream->http.output.chunk != SIZE_MAX;
+    int status = is_interim ? nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, stream->id, NULL,
+                                                     fields, (size_t)count, NULL)
                             : nghttp2_submit_response(session, stream->id, fields, (size_t)count,
                                                       has_body ? &provider : NULL);
     http2_note(stream->owner, status);

@@ -22,7 +22,8 @@ typedef struct http2_stream http2_stream;
  *
  *     head comes --its end--> runs --the handler has ended--> ends
  *
- * It is freed when its coroutine has ended (has_ended), or none was begun, and nghttp2 knows it no more (is_closed).
+ * It is freed when its coroutine has ended (has_ended), or none was begun, and nghttp2 knows it no
+ * more (is_closed).
  */
 struct http2_stream {
     bide_task task;
@@ -33,7 +34,7 @@ struct http2_stream {
     int32_t id;
     int error; /* what cut it short; or 0 */
     int status;
-    int refusal; /* the status of the response in the handler's place; or 0 */
+    int refusal;       /* the status of the response in the handler's place; or 0 */
     bool has_begun;    /* its coroutine has */
     bool has_ended;    /* ... and has ended */
     bool is_closed;    /* nghttp2 knows it no more */
@@ -136,11 +137,11 @@ void http2_note(http2_connection *connection, int error);
 
 /* A stream. */
 http2_stream *http2_make_stream(http2_connection *connection, int32_t id);
-void http2_free_stream(http2_stream *stream); /* if nothing has it any more */
-void http2_begin_stream(http2_stream *stream); /* its head is whole */
+void http2_free_stream(http2_stream *stream);            /* if nothing has it any more */
+void http2_begin_stream(http2_stream *stream);           /* its head is whole */
 void http2_stop_stream(http2_stream *stream, int error); /* nghttp2 knows it no more */
-void http2_expire_stream(http2_stream *stream); /* its time is over */
-void http2_end_stream(http2_stream *stream); /* nothing more is written */
+void http2_expire_stream(http2_stream *stream);          /* its time is over */
+void http2_end_stream(http2_stream *stream);             /* nothing more is written */
 void http2_reset_stream(http2_stream *stream, uint32_t code);
 void http2_take_leave(http2_connection *connection); /* takes no more requests, and says so */
 
@@ -153,8 +154,8 @@ void http2_end_head(http2_stream *stream, bool has_ended);
 int http2_take_body(http2_stream *stream, const char *data, size_t size);
 
 /*
- * Submits the head of a response, whose text stands at `data` and may be changed: how many bytes it was, or a negative
- * errno.
+ * Submits the head of a response, whose text stands at `data` and may be changed: how many bytes it
+ * was, or a negative errno.
  */
 ptrdiff_t http2_submit_head(http2_stream *stream, char *data, size_t size);
 
@@ -162,10 +163,10 @@ ptrdiff_t http2_submit_head(http2_stream *stream, char *data, size_t size);
 int http2_submit_trailers(http2_stream *stream, char *data, size_t size);
 
 /* What a stream's body is read from, and put into the connection's output. */
-ssize_t http2_give_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length, uint32_t *flags,
-                        nghttp2_data_source *source, void *connection);
-int http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t length,
-                   nghttp2_data_source *source, void *connection);
+ssize_t http2_give_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
+                        uint32_t *flags, nghttp2_data_source *source, void *connection);
+int http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                   size_t length, nghttp2_data_source *source, void *connection);
 
 /* The bide_stream that the exchange reads from and writes to. */
 bide_stream http2_stream_of(http2_stream *stream);

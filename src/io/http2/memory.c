@@ -1,7 +1,7 @@
 /*
- * Memory of HTTP/2: from the options' allocator, counted, and no more than the options say. nghttp2 frees without a size, so
- * what it has stands behind one. An eighth is kept from streams, since a connection whose session has no memory is lost,
- * and a stream that has none is only refused.
+ * Memory of HTTP/2: from the options' allocator, counted, and no more than the options say. nghttp2
+ * frees without a size, so what it has stands behind one. An eighth is kept from streams, since a
+ * connection whose session has no memory is lost, and a stream that has none is only refused.
  */
 #include "inside.h"
 

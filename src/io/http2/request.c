@@ -1,12 +1,14 @@
 /*
  * Streams: from the end of a head to the end of the response.
  *
- * 1. A stream is freed when two have let it go: its coroutine, and nghttp2. Whichever is last frees it.
- * 2. The coroutine ends with its handler. What is left of the response is in the stream's memory, and nghttp2 takes it when
- *    the client's windows let it: so a response that fits into the buffer costs no wait, and ends by itself.
+ * 1. A stream is freed when two have let it go: its coroutine, and nghttp2. Whichever is last frees
+ *    it.
+ * 2. The coroutine ends with its handler. What is left of the response is in the stream's memory,
+ *    and nghttp2 takes it when the client's windows let it: so a response that fits into the buffer
+ *    costs no wait, and ends by itself.
  * 3. A stream that the client has reset before its coroutine has run, runs no handler.
- * 4. A stream's source is its branch's. It is asked to stop when nghttp2 has closed the stream, when its time is over, and
- *    with the scope when the connection ends.
+ * 4. A stream's source is its branch's. It is asked to stop when nghttp2 has closed the stream,
+ *    when its time is over, and with the scope when the connection ends.
  */
 #include "inside.h"
 
@@ -42,8 +44,8 @@ http2_stream *http2_make_stream(http2_connection *connection, int32_t id)
     stream->id = id;
     bide_single_consumer_auto_event_init(&stream->came, false);
     bide_single_consumer_auto_event_init(&stream->gone, false);
-    bide_http_carried_init(&stream->http, http2->server, http2_stream_of(stream), (char *)stream + aligned(sizeof *stream),
-                           &connection->nudge);
+    bide_http_carried_init(&stream->http, http2->server, http2_stream_of(stream),
+                           (char *)stream + aligned(sizeof *stream), &connection->nudge);
     stream->http.watch.armed = connection->armed;
     http_watch_until(&stream->http.watch, http_later(connection->now, http2->server->options.head));
     memcpy(stream->http.peer, connection->http->peer, sizeof stream->http.peer);
@@ -69,7 +71,8 @@ void http2_free_stream(http2_stream *stream)
     if (stream->next != NULL)
         stream->next->before = stream->before;
     if (!connection->is_joining && stream->count != 0)
-        http2_note(connection, nghttp2_session_consume_connection(connection->session, stream->count));
+        http2_note(connection,
+                   nghttp2_session_consume_connection(connection->session, stream->count));
     http2_deallocate(http2, stream->ring, stream->ring_size);
     http2_deallocate(http2, stream->trailers, HTTP2_TRAILERS);
     http2_give_piece(http2, &http2->streams, stream, http2_stream_size(http2));
@@ -140,9 +143,10 @@ void http2_take_leave(http2_connection *connection)
     if (connection->is_leaving || connection->is_joining)
         return;
     connection->is_leaving = true;
-    http2_note(connection, nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
-                                                 nghttp2_session_get_last_proc_stream_id(connection->session),
-                                                 NGHTTP2_NO_ERROR, NULL, 0));
+    http2_note(connection,
+               nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
+                                     nghttp2_session_get_last_proc_stream_id(connection->session),
+                                     NGHTTP2_NO_ERROR, NULL, 0));
 }
 
 bide_coroutine(http2_request)

@@ -7,18 +7,19 @@
  *     watcher    asks streams to stop whose time is over, and ends the connection (watch.h)
  *     request    one for each stream (request.c), in a scope of their own
  *
- * 1. nghttp2 is used by one coroutine at a time, since all run on one thread and none waits inside of its calls; what its
- *    calls of us do is to change a stream and to set events.
- * 2. What is gathered, and then sent in one call, is all that there is at that time, up to some 32 KB. The writer's turn
- *    comes after those of the requests that came together, since their coroutines were posted before the event was set. So
- *    responses that end together leave together.
- * 3. The reader, the writer and the watcher end with an error when the connection has ended, which ends the other two.
- *    ENDED says that it was not one. Then nothing of nghttp2's will be called any more but by the streams' requests,
- *    which change the session, but nobody looks at it.
- * 4. When it is destroyed, the writer goes before the streams, and so nothing that is being sent is freed. What is sent is
- *    in the connection's own buffer, which stays until then.
- * 5. Times without streams are the connection's: the first request, and the next one. A client that is told that the
- *    connection ends (GOAWAY) has `linger` to go.
+ * 1. nghttp2 is used by one coroutine at a time, since all run on one thread and none waits inside
+ *    of its calls; what its calls of us do is to change a stream and to set events.
+ * 2. What is gathered, and then sent in one call, is all that there is at that time, up to some 32
+ *    KB. The writer's turn comes after those of the requests that came together, since their
+ *    coroutines were posted before the event was set. So responses that end together leave
+ *    together.
+ * 3. The reader, the writer and the watcher end with an error when the connection has ended, which
+ *    ends the other two. ENDED says that it was not one. Then nothing of nghttp2's will be called
+ *    any more but by the streams' requests, which change the session, but nobody looks at it.
+ * 4. When it is destroyed, the writer goes before the streams, and so nothing that is being sent is
+ *    freed. What is sent is in the connection's own buffer, which stays until then.
+ * 5. Times without streams are the connection's: the first request, and the next one. A client that
+ *    is told that the connection ends (GOAWAY) has `linger` to go.
  */
 #include "inside.h"
 
@@ -61,8 +62,9 @@ static int gather(http2_connection *connection)
     while (connection->output != NULL && HTTP2_OUTPUT - connection->filled >= HTTP2_FRAME) {
         const uint8_t *data = connection->rest;
         size_t before = connection->filled;
-        ssize_t size = connection->rest_size != 0 ? (ssize_t)connection->rest_size
-                                                  : nghttp2_session_mem_send(connection->session, &data);
+        ssize_t size = connection->rest_size != 0
+                           ? (ssize_t)connection->rest_size
+                           : nghttp2_session_mem_send(connection->session, &data);
         if (size < 0)
             return http2_errno((int)size);
         if (size != 0)
@@ -76,7 +78,8 @@ static int gather(http2_connection *connection)
 /* Nothing waits to be sent: the buffer is not needed, and perhaps nothing else. */
 static bool is_over(http2_connection *connection)
 {
-    http2_give_piece(connection->http2, &connection->http2->outputs, connection->output, HTTP2_OUTPUT);
+    http2_give_piece(connection->http2, &connection->http2->outputs, connection->output,
+                     HTTP2_OUTPUT);
     connection->output = NULL;
     return !nghttp2_session_want_read(connection->session) ||
            (connection->is_leaving && connection->live == 0);
@@ -117,7 +120,8 @@ static int feed(http2_connection *connection)
 {
     bide_reader *reader = &connection->http->reader;
     size_t size = bide_reader_buffered(reader);
-    ssize_t taken = nghttp2_session_mem_recv(connection->session, (const uint8_t *)bide_reader_peek(reader), size);
+    ssize_t taken = nghttp2_session_mem_recv(connection->session,
+                                             (const uint8_t *)bide_reader_peek(reader), size);
     bide_auto_event_set(&connection->work);
     if (taken == NGHTTP2_ERR_FLOODED)
         connection->http2->counts.floods++;
@@ -146,7 +150,8 @@ bide_coroutine(reader_body)
                 bide_return(self->status);
         }
         bide_try(fill(self->owner, &self->operation));
-        self->owner->http->reader.end = bide_stream_count(&self->operation, self->owner->http->reader.stream);
+        self->owner->http->reader.end =
+            bide_stream_count(&self->operation, self->owner->http->reader.stream);
         if (self->owner->http->reader.end == 0)
             break;
     }
@@ -183,7 +188,8 @@ static int look(http2_connection *connection, uint64_t now)
         connection->is_leaving = true;
         connection->http->server->counts.timed_out++;
         connection->until = http_later(now, options->linger);
-        http2_note(connection, nghttp2_session_terminate_session(connection->session, NGHTTP2_NO_ERROR));
+        http2_note(connection,
+                   nghttp2_session_terminate_session(connection->session, NGHTTP2_NO_ERROR));
     }
     connection->armed = earlier(connection->until, connection->write_until);
     for (http2_stream *stream = connection->streams; stream != NULL; stream = stream->next)
@@ -331,10 +337,18 @@ static void drain(bide_http_carrier *carrier, bide_http_connection *http)
 
 /* ---- The server ---- */
 
+const char *const bide_http2_protocols[] = {"h2", "http/1.1", NULL};
+
 int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http2_options *given)
 {
     static const char preface[] = NGHTTP2_CLIENT_MAGIC;
-    enum { WHOLE_WINDOW = 1 << 20, WINDOW = 65535, STREAMS = 100, RESETS = 200, IDLE_FRAMES = 1000 };
+    enum {
+        WHOLE_WINDOW = 1 << 20,
+        WINDOW = 65535,
+        STREAMS = 100,
+        RESETS = 200,
+        IDLE_FRAMES = 1000
+    };
     bide_http2_options options = given != NULL ? *given : (bide_http2_options){.window = 0};
     if (options.most_streams == 0)
         options.most_streams = STREAMS;
@@ -350,9 +364,11 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
         options.most_memory = SIZE_MAX;
     if (options.allocator == NULL)
         options.allocator = &bide_heap;
-    if (options.window > INT32_MAX || options.whole_window > INT32_MAX || options.whole_window < WINDOW)
+    if (options.window > INT32_MAX || options.whole_window > INT32_MAX ||
+        options.whole_window < WINDOW)
         return -EINVAL;
-    http2->carrier.preface = options.is_plain ? (bide_http_text){preface, sizeof preface - 1} : (bide_http_text){NULL, 0};
+    http2->carrier.preface = options.is_plain ? (bide_http_text){preface, sizeof preface - 1}
+                                              : (bide_http_text){NULL, 0};
     http2->carrier.serve = serve;
     http2->carrier.drain = drain;
     http2->server = server;
@@ -364,8 +380,8 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
     return 0;
 }
 
-bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *http2, bide_stream stream, void *memory,
-                               const char *protocol)
+bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *http2,
+                               bide_stream stream, void *memory, const char *protocol)
 {
     return bide_http_carried_serve(connection, http2->server, stream, memory,
                                    protocol != NULL && strcmp(protocol, "h2") == 0);

@@ -1,11 +1,14 @@
 /*
- * What nghttp2 tells of a connection while it takes in what has come (nghttp2_session_mem_recv), and what it asks of us.
+ * What nghttp2 tells of a connection while it takes in what has come (nghttp2_session_mem_recv),
+ * and what it asks of us.
  *
- * 1. A stream that is refused has no memory; nghttp2 knows it for a while, without a user's pointer.
- * 2. Frames that cost the client nothing have a budget, which requests and bytes of bodies fill up again: those that ask for
- *    an answer, those that say nothing, and streams that are reset before they are answered. A client that has used it up is
- *    told ENHANCE_YOUR_CALM. nghttp2 bounds by itself how many answers wait to be sent, how many frames a head has, and how
- *    many settings a frame.
+ * 1. A stream that is refused has no memory; nghttp2 knows it for a while, without a user's
+ *    pointer.
+ * 2. Frames that cost the client nothing have a budget, which requests and bytes of bodies fill up
+ *    again: those that ask for an answer, those that say nothing, and streams that are reset before
+ *    they are answered. A client that has used it up is told ENHANCE_YOUR_CALM. nghttp2 bounds by
+ *    itself how many answers wait to be sent, how many frames a head has, and how many settings a
+ *    frame.
  */
 #include "inside.h"
 
@@ -48,7 +51,8 @@ static int give_up(http2_connection *connection)
     if (!connection->is_leaving)
         connection->http2->counts.floods++;
     connection->is_leaving = true;
-    http2_note(connection, nghttp2_session_terminate_session(connection->session, NGHTTP2_ENHANCE_YOUR_CALM));
+    http2_note(connection,
+               nghttp2_session_terminate_session(connection->session, NGHTTP2_ENHANCE_YOUR_CALM));
     return 0;
 }
 
@@ -63,7 +67,8 @@ static int spend_frame(http2_connection *connection)
 static void earn_frames(http2_connection *connection, uint32_t frames)
 {
     uint32_t most = connection->http2->options.most_idle_frames;
-    connection->idle_left = connection->idle_left + frames < most ? connection->idle_left + frames : most;
+    connection->idle_left =
+        connection->idle_left + frames < most ? connection->idle_left + frames : most;
 }
 
 static void earn_reset(http2_connection *connection)
@@ -86,16 +91,17 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (stream == NULL) { /* 1 */
         http2->counts.refused++;
         (void)spend_frame(connection);
-        http2_note(connection, nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                                         NGHTTP2_REFUSED_STREAM));
+        http2_note(connection,
+                   nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                             NGHTTP2_REFUSED_STREAM));
         return 0;
     }
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
     return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *name, nghttp2_rcbuf *value,
-                     uint8_t flags, void *user)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *name,
+                     nghttp2_rcbuf *value, uint8_t flags, void *user)
 {
     http2_stream *stream = stream_of(session, frame->hd.stream_id);
     (void)flags;
@@ -150,7 +156,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 /* What nghttp2 hands to nobody: bytes of a stream that is gone. (A kind that it does not know it passes over.) */
 static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
 {
-    if (head->type == NGHTTP2_WINDOW_UPDATE || (head->type == NGHTTP2_DATA && stream_of(session, head->stream_id) == NULL))
+    if (head->type == NGHTTP2_WINDOW_UPDATE ||
+        (head->type == NGHTTP2_DATA && stream_of(session, head->stream_id) == NULL))
         return spend_frame(user);
     return 0;
 }
@@ -164,7 +171,8 @@ static int on_invalid(nghttp2_session *session, const nghttp2_frame *frame, int 
     return spend_frame(user);
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t size, void *user)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
+                   size_t size, void *user)
 {
     http2_connection *connection = user;
     http2_stream *stream = stream_of(session, id);
@@ -209,7 +217,8 @@ static int on_frame_of_reset(http2_connection *connection, const nghttp2_frame *
 
 static int on_any_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-    return frame->hd.type == NGHTTP2_RST_STREAM ? on_frame_of_reset(user, frame) : on_frame(session, frame, user);
+    return frame->hd.type == NGHTTP2_RST_STREAM ? on_frame_of_reset(user, frame)
+                                                : on_frame(session, frame, user);
 }
 
 /* A response has ended before its request: what comes of that is of no use any more. */
@@ -274,7 +283,8 @@ int http2_open_session(http2_connection *connection)
         nghttp2_option_set_max_outbound_ack(option, MOST_ACKS);
         nghttp2_option_set_no_closed_streams(option, 1);
         connection->memory = http2_memory(connection->http2);
-        status = nghttp2_session_server_new3(&connection->session, callbacks, connection, option, &connection->memory);
+        status = nghttp2_session_server_new3(&connection->session, callbacks, connection, option,
+                                             &connection->memory);
     }
     if (status == 0)
         status = greet(connection);

@@ -1,12 +1,15 @@
 /*
  * A stream, as the bide_stream that its exchange reads from and writes to.
  *
- * 1. What comes is put into a ring, which is as large as the window: nghttp2 lets no more come. The window is opened for
- *    what the exchange has taken, and the connection's too; what nobody takes any more is the connection's again.
- * 2. What goes stays where the exchange has it, until nghttp2 asks for as much as the client's windows let it have, and it is
- *    copied behind the frame's head into the connection's output. So an operation that is cut short, or destroyed, takes its
- *    vectors back, and nothing refers to them.
- * 3. All of it is on one thread. nghttp2's calls set events, which post, and so nothing of a stream runs inside them.
+ * 1. What comes is put into a ring, which is as large as the window: nghttp2 lets no more come. The
+ *    window is opened for what the exchange has taken, and the connection's too; what nobody takes
+ *    any more is the connection's again.
+ * 2. What goes stays where the exchange has it, until nghttp2 asks for as much as the client's
+ *    windows let it have, and it is copied behind the frame's head into the connection's output. So
+ *    an operation that is cut short, or destroyed, takes its vectors back, and nothing refers to
+ *    them.
+ * 3. All of it is on one thread. nghttp2's calls set events, which post, and so nothing of a stream
+ *    runs inside them.
  */
 #include "inside.h"
 
@@ -83,7 +86,8 @@ static int attempt_read(http2_operation *operation)
     if (stream->count == 0)
         return stream->is_whole ? 0 : -EAGAIN;
     operation->count = take_from_ring(stream, operation->data, operation->size);
-    http2_note(connection, nghttp2_session_consume(connection->session, stream->id, operation->count));
+    http2_note(connection,
+               nghttp2_session_consume(connection->session, stream->id, operation->count));
     return 0;
 }
 
@@ -99,7 +103,8 @@ static bool read_ready(bide_awaiter *awaiter)
 
 static bide_next http2_read_step_(bide_frame *frame, unsigned depth);
 static const bide_coroutine_type *const http2_read_type_ = &bide_task_type;
-static const bide_coroutine_code http2_read_code = {http2_read_step_, "http2_read", __FILE__, &http2_read_type_, NULL};
+static const bide_coroutine_code http2_read_code = {http2_read_step_, "http2_read", __FILE__,
+                                                    &http2_read_type_, NULL};
 static const bide_point http2_read_start = BIDE_POINT_START_READY(read_ready, &http2_read_code);
 
 bide_body(http2_read)
@@ -111,7 +116,8 @@ bide_body(http2_read)
     bide_end();
 }
 
-static bide_awaiter *stream_read(bide_stream stream, bide_stream_operation *operation, void *data, size_t size)
+static bide_awaiter *stream_read(bide_stream stream, bide_stream_operation *operation, void *data,
+                                 size_t size)
 {
     http2_operation *self = operation_of(operation);
     self->stream = stream.object;
@@ -141,23 +147,25 @@ static int submit(http2_stream *stream)
     if (stream->is_closed)
         return stream->error;
     while (!stream->is_submitted && stream->left != 0) { /* (an interim one may come before it) */
-        ptrdiff_t size = http2_submit_head(stream, (char *)stream->vectors->iov_base + stream->offset,
-                                           stream->vectors->iov_len - stream->offset);
+        ptrdiff_t size =
+            http2_submit_head(stream, (char *)stream->vectors->iov_base + stream->offset,
+                              stream->vectors->iov_len - stream->offset);
         if (size < 0)
             return (int)size;
         pass(stream, (size_t)size);
     }
     if (stream->is_submitted && (stream->left != 0 || stream->is_finished)) {
         int status = nghttp2_session_resume_data(session, stream->id);
-        if (status != 0 && status != NGHTTP2_ERR_INVALID_ARGUMENT) /* (which says that it asks already) */
+        if (status != 0 &&
+            status != NGHTTP2_ERR_INVALID_ARGUMENT) /* (which says that it asks already) */
             return http2_errno(status);
     }
     bide_auto_event_set(&stream->owner->work);
     return 0;
 }
 
-ssize_t http2_give_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length, uint32_t *flags,
-                        nghttp2_data_source *source, void *connection)
+ssize_t http2_give_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
+                        uint32_t *flags, nghttp2_data_source *source, void *connection)
 {
     http2_stream *stream = source->ptr;
     const bide_http_output *output = &stream->http.output;
@@ -181,8 +189,8 @@ ssize_t http2_give_body(nghttp2_session *session, int32_t id, uint8_t *buffer, s
     return (ssize_t)count;
 }
 
-int http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t length,
-                   nghttp2_data_source *source, void *user)
+int http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                   size_t length, nghttp2_data_source *source, void *user)
 {
     enum { HEAD = 9 };
     http2_stream *stream = source->ptr;
@@ -233,7 +241,8 @@ bide_coroutine(http2_write)
     bide_end();
 }
 
-static bide_awaiter *begin_writing(http2_operation *self, http2_stream *stream, const struct iovec *vectors, size_t size)
+static bide_awaiter *begin_writing(http2_operation *self, http2_stream *stream,
+                                   const struct iovec *vectors, size_t size)
 {
     self->stream = stream;
     self->size = size;
@@ -264,7 +273,8 @@ static void point_at(struct iovec *vector, const void *data, size_t size)
     vector->iov_len = size;
 }
 
-static bide_awaiter *stream_write(bide_stream stream, bide_stream_operation *operation, const void *data, size_t size)
+static bide_awaiter *stream_write(bide_stream stream, bide_stream_operation *operation,
+                                  const void *data, size_t size)
 {
     http2_stream *self = stream.object;
     point_at(&self->only, data, size);
@@ -308,7 +318,8 @@ bide_stream http2_stream_of(http2_stream *stream)
 void http2_reset_stream(http2_stream *stream, uint32_t code)
 {
     if (!stream->is_closed)
-        http2_note(stream->owner, nghttp2_submit_rst_stream(stream->owner->session, NGHTTP2_FLAG_NONE, stream->id, code));
+        http2_note(stream->owner, nghttp2_submit_rst_stream(stream->owner->session,
+                                                            NGHTTP2_FLAG_NONE, stream->id, code));
 }
 
 /* What is left is in the writer's buffer: nghttp2 asks for it, whatever becomes of the coroutine. */

@@ -352,6 +352,9 @@ def a_server_that_is_none_is_told_of():
                 assert found.returncode == 1 and "no monitor of bide" in found.stderr, (answer, found)
 
 
+# What runs in the background of a shell has been told to ignore these.
+for ignored in (signal.SIGINT, signal.SIGQUIT):
+    signal.signal(ignored, signal.SIG_DFL)
 failures = 0
 print(f"1..{len(tests)}")
 for number, function in enumerate(tests, 1):

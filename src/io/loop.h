@@ -17,6 +17,29 @@
  */
 enum { LOOP_TURN = 16 };
 
+/*
+ * ThreadSanitizer puts the handler of a signal off until the thread makes a call that it knows. One that comes
+ * right before a call that it does not know would wait for the end of that, which may never be. So under it
+ * epoll's loops sleep in epoll_wait, which it knows, and those of io_uring look up ten times a second.
+ */
+#if defined __SANITIZE_THREAD__
+#define LOOP_HANDLERS_MAY_WAIT 1
+#elif defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define LOOP_HANDLERS_MAY_WAIT 1
+#endif
+#endif
+#ifndef LOOP_HANDLERS_MAY_WAIT
+#define LOOP_HANDLERS_MAY_WAIT 0
+#endif
+
+/* Of calls that take milliseconds: never early; -1 is for ever. After a day they look again. */
+BIDE_INLINE int loop_milliseconds(uint64_t span)
+{
+    uint64_t milliseconds = span / 1000000 + (span % 1000000 != 0);
+    return milliseconds < 86400000 ? (int)milliseconds : 86400000;
+}
+
 struct bide_loop {
     bide_run_loop run; /* at the head: aligned */
     bide_io io;

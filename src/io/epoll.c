@@ -248,7 +248,7 @@ static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
     uint64_t now = bide_platform.now();
     uint64_t span = deadline > now ? deadline - now : 0;
 #ifdef SYS_epoll_pwait2
-    if (!epoll->no_pwait2 && !LOOP_HANDLERS_MAY_WAIT) {
+    if (!epoll->no_pwait2) {
         left.tv_sec = (time_t)(span / 1000000000);
         left.tv_nsec = (long)(span % 1000000000);
         int count =
@@ -261,7 +261,9 @@ static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
     }
 #endif
     (void)left;
-    return epoll_wait(epoll->fd, epoll->events, EVENTS, loop_milliseconds(span));
+    uint64_t milliseconds = (span + 999999) / 1000000;
+    return epoll_wait(epoll->fd, epoll->events, EVENTS,
+                      milliseconds < 86400000 ? (int)milliseconds : 86400000);
 }
 
 /* Takes of the batch what a turn may. */
@@ -312,7 +314,7 @@ static void sleep_for_events(bide_run_loop *run)
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     epoll->next = 0;
     loop->is_asleep = true;
-    epoll->count = wait_for_events(epoll, run->deadline);
+    epoll->count = wait_for_events(epoll, loop_look_up_at(run->deadline));
     loop->is_asleep = false;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);

@@ -17,11 +17,6 @@
  */
 enum { LOOP_TURN = 16 };
 
-/*
- * ThreadSanitizer puts the handler of a signal off until the thread makes a call that it knows. One that comes
- * right before a call that it does not know would wait for the end of that, which may never be. So under it
- * epoll's loops sleep in epoll_wait, which it knows, and those of io_uring look up ten times a second.
- */
 #if defined __SANITIZE_THREAD__
 #define LOOP_HANDLERS_MAY_WAIT 1
 #elif defined __has_feature
@@ -33,11 +28,16 @@ enum { LOOP_TURN = 16 };
 #define LOOP_HANDLERS_MAY_WAIT 0
 #endif
 
-/* Of calls that take milliseconds: never early; -1 is for ever. After a day they look again. */
-BIDE_INLINE int loop_milliseconds(uint64_t span)
+/*
+ * When a loop that sleeps until `deadline` is to look up. ThreadSanitizer puts the handler of a signal
+ * off until the thread makes a call that it knows, and now and then one that comes right before
+ * epoll_wait, which it knows, until the end of that. So under it a loop looks up ten times a second,
+ * and asks for the time.
+ */
+BIDE_INLINE uint64_t loop_look_up_at(uint64_t deadline)
 {
-    uint64_t milliseconds = span / 1000000 + (span % 1000000 != 0);
-    return milliseconds < 86400000 ? (int)milliseconds : 86400000;
+    uint64_t soon = LOOP_HANDLERS_MAY_WAIT ? bide_platform.now() + 100000000 : BIDE_FOREVER;
+    return deadline < soon ? deadline : soon;
 }
 
 struct bide_loop {

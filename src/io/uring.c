@@ -818,14 +818,12 @@ static void arm(bide_loop *loop)
 /* Starts what was begun, and waits for a completion, at most until `deadline`. */
 static void wait_for_one(struct loop_uring *uring, uint64_t deadline)
 {
-    if (deadline == BIDE_FOREVER && !LOOP_HANDLERS_MAY_WAIT) {
+    if (deadline == BIDE_FOREVER) {
         io_uring_submit_and_wait(&uring->ring, 1);
         return;
     }
     uint64_t now = bide_platform.now();
     uint64_t span = deadline > now ? deadline - now : 0;
-    if (LOOP_HANDLERS_MAY_WAIT && span > 100000000)
-        span = 100000000;
     struct __kernel_timespec left = {.tv_sec = (int64_t)(span / 1000000000),
                                      .tv_nsec = (long long)(span % 1000000000)};
     struct io_uring_cqe *entry;
@@ -842,7 +840,7 @@ static void sleep_for_completions(bide_run_loop *run)
     loop->counts.sleeps++;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     loop->is_asleep = true;
-    wait_for_one(loop->uring, run->deadline);
+    wait_for_one(loop->uring, loop_look_up_at(run->deadline));
     loop->is_asleep = false;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);

@@ -55,8 +55,11 @@ static inline bool buffer_reserve(struct buffer *buffer, size_t room)
     return buffer->capacity - buffer->end >= room || buffer_grow(buffer, room);
 }
 
+/* Of no bytes: neither the data nor the buffer's memory need be there. */
 static inline void buffer_put(struct buffer *buffer, const void *data, size_t size)
 {
+    if (size == 0)
+        return;
     memcpy(buffer->data + buffer->end, data, size);
     buffer->end += size;
 }

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 
-enum { MOST = 256 }; /* keys at a time */
+enum {
+    MOST = 256,       /* keys at a time */
+    RECORDS = 1 << 20 /* bytes of what waits to be written, above which no more keys are taken */
+};
 
 /*
  * The times are of the wall's clock, which may be set. So it is looked at again after a minute at
@@ -27,6 +30,8 @@ async int keep_expiring(struct kv *kv)
             keyspace_expire(&kv->keys, MOST);
             journal_poke(&kv->journal);
             status = await bide_sleep_for(TASKS_PAUSE);
+            if (status == 0 && buffer_used(&kv->journal.filling) > RECORDS)
+                status = await journal_next_group(&kv->journal);
         }
         if (status < 0 && status != -ETIMEDOUT)
             return status;

@@ -17,6 +17,11 @@ async int journal_wait(struct journal *journal)
     return await bide_sequence_barrier_wait_until_published(&journal->written, target);
 }
 
+async int journal_next_group(struct journal *journal)
+{
+    return await bide_sequence_barrier_wait_until_published(&journal->written, journal->taken + 1);
+}
+
 /*
  * Otherwise the clients would form two halves, one that sends while the other waits for a sync, and
  * each sync would be shared by half of them. So those that have just had their replies are waited

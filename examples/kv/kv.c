@@ -20,6 +20,7 @@
 #include "tasks.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -278,6 +279,18 @@ static void raise_limits(void)
     }
 }
 
+/*
+ * The allocator would give memory back at the end of its heap as soon as that is free, all of it by
+ * one call of the system: many milliseconds, when hundreds of thousands of keys have ended. So what
+ * keys had is kept for other keys. Only what is large is the system's again at once.
+ */
+static void keep_memory(void)
+{
+    enum { LARGE = 4 << 20 };
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_MMAP_THRESHOLD, LARGE);
+}
+
 int main(int argc, char **argv)
 {
     static struct kv kv;
@@ -285,6 +298,7 @@ int main(int argc, char **argv)
     bide_signal terminate, interrupt;
     options_read(&kv.options, argc, argv);
     raise_limits();
+    keep_memory();
     signal(SIGPIPE, SIG_IGN);
     int status = bide_loop_create(&kv.loop, NULL);
     if (status < 0)

@@ -21,6 +21,9 @@ async_sized(768) int journal_sync_each_second(struct journal *journal);
 /* Waits until all changes that were made are in the file. */
 async_sized(160) int journal_wait(struct journal *journal);
 
+/* The same, for what may be late: no group is gathered for it. There are such changes. */
+async_sized(160) int journal_next_group(struct journal *journal);
+
 /*
  * So many bytes of records that wait to be written are in the file already, since it was replaced
  * by one that was begun after them.

@@ -545,11 +545,16 @@ static bool finish(struct reading *reading)
     return true;
 }
 
-struct configuration *configuration_read(FILE *file, const char *name, char *complaint, size_t size)
+struct configuration *configuration_read(FILE *file, const char *name,
+                                         const struct configuration *before, char *complaint,
+                                         size_t size)
 {
     struct configuration *configuration = reading_allocate(sizeof *configuration);
-    struct reading reading = {
-        .configuration = configuration, .file = name, .complaint = complaint, .size = size};
+    struct reading reading = {.configuration = configuration,
+                              .before = before,
+                              .file = name,
+                              .complaint = complaint,
+                              .size = size};
     configuration->references = 1;
     configuration->log = reading_copy("stdout");
     configuration->most = 10000;
@@ -562,6 +567,14 @@ struct configuration *configuration_read(FILE *file, const char *name, char *com
         return configuration;
     configuration_release(configuration);
     return NULL;
+}
+
+struct listen *configuration_listen(const struct configuration *configuration, const char *name)
+{
+    struct listen *listen = configuration->listens;
+    while (listen != NULL && strcmp(listen->name, name) != 0)
+        listen = listen->next;
+    return listen;
 }
 
 /* ---- Its end ---- */

@@ -148,14 +148,20 @@ struct configuration {
 
 /*
  * Reads a configuration; NULL: there is an error, and `complaint` says where and what. `name` is what
- * the file is called there. The caller has a reference.
+ * the file is called there. The caller has a reference. `before`, or NULL, is what it follows: a
+ * listener that both have resumes the TLS sessions that began there.
  */
-struct configuration *configuration_read(FILE *file, const char *name, char *complaint, size_t size);
+struct configuration *configuration_read(FILE *file, const char *name,
+                                         const struct configuration *before, char *complaint,
+                                         size_t size);
 
 void configuration_keep(struct configuration *configuration);
 
 /* Gives a reference up; the last one frees it. */
 void configuration_release(struct configuration *configuration);
+
+/* Its listener of that name; or NULL. */
+struct listen *configuration_listen(const struct configuration *configuration, const char *name);
 
 /* Is it in one of the networks? */
 bool network_contains(const struct network *networks, const bide_address *address);

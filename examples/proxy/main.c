@@ -153,7 +153,7 @@ static struct configuration *read_configuration(struct command *command, const c
         exit(1);
     }
     struct configuration *configuration = configuration_read(
-        file, path != NULL ? path : "options", complaint, sizeof complaint);
+        file, path != NULL ? path : "options", NULL, complaint, sizeof complaint);
     fclose(file);
     free(text);
     if (configuration == NULL) {

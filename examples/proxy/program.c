@@ -156,14 +156,6 @@ static void give_up(struct program *program)
     program->next = NULL;
 }
 
-static struct listen *find_listen(const struct configuration *configuration, const char *name)
-{
-    struct listen *listen = configuration->listens;
-    while (listen != NULL && strcmp(listen->name, name) != 0)
-        listen = listen->next;
-    return listen;
-}
-
 /* In the order of the file, which is not that of the list. */
 static void begin_new(struct program *program)
 {
@@ -184,7 +176,7 @@ static void take_over(struct program *program)
          listener = listener->next) {
         if (is_new(program, listener) || listener->is_leaving)
             continue;
-        struct listen *listen = find_listen(program->next, listener->listen->name);
+        struct listen *listen = configuration_listen(program->next, listener->listen->name);
         if (listen != NULL)
             use_configuration(listener, program->next, listen);
         else
@@ -211,7 +203,8 @@ static bool read_again(struct program *program)
                 program->file != NULL ? strerror(errno) : "there is no configuration file");
         return false;
     }
-    program->next = configuration_read(file, program->file, complaint, sizeof complaint);
+    program->next = configuration_read(file, program->file, program->configuration,
+                                       complaint, sizeof complaint);
     fclose(file);
     if (program->next == NULL)
         fprintf(stderr, "proxy: %s\n", complaint);

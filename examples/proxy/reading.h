@@ -9,6 +9,7 @@
 /* A file that is being read, and the line at hand. */
 struct reading {
     struct configuration *configuration;
+    const struct configuration *before; /* that it follows; or NULL */
     const char *file;
     unsigned line;
     char *complaint;

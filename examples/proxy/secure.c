@@ -37,6 +37,14 @@ static bool try_certificate(struct reading *reading, const struct certificate *c
     return true;
 }
 
+/* The config whose sessions are to be resumed; NULL: there is none. */
+static bide_tls_config *config_before(const struct reading *reading, const struct listen *listen)
+{
+    const struct listen *before =
+        reading->before != NULL ? configuration_listen(reading->before, listen->name) : NULL;
+    return before != NULL ? before->tls : NULL;
+}
+
 bool secure_listen(struct reading *reading, struct listen *listen)
 {
     static const char *const http[] = {"http/1.1", NULL};
@@ -57,7 +65,8 @@ bool secure_listen(struct reading *reading, struct listen *listen)
         const char *reason = NULL;
         bide_tls_options options = {.certificates = all,
                                     .certificate_count = count,
-                                    .protocols = listen->mode == MODE_HTTP ? http : NULL};
+                                    .protocols = listen->mode == MODE_HTTP ? http : NULL,
+                                    .resumes = config_before(reading, listen)};
         int status = bide_tls_server_create(&listen->tls, &options, &reason);
         is_good = status == 0 || complain(reading, listen->line, listen->name, status, reason);
     }

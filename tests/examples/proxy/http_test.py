@@ -658,6 +658,34 @@ def clients_have_tls():
     return None
 
 
+def sessions_are_resumed_after_a_reload():
+    if why := without_tls():
+        return why
+    request = b"GET / HTTP/1.1\r\nHost: one.test\r\nConnection: close\r\n\r\n"
+    with Authority() as authority, Server(web(lambda _, connection: respond(connection, body=b"whole"))) as server:
+        chain, key = authority.issue("one", "DNS:one.test")
+        text = configuration(server.name, listen=f"certificate {chain} {key}")
+
+        def speak(proxy, version, *session):
+            done = subprocess.run(
+                ["openssl", "s_client", "-connect", f"127.0.0.1:{proxy.port}", "-servername", "one.test", "-CAfile",
+                 authority.path("ca.pem"), version, "-ign_eof", *session], input=request, capture_output=True, check=True)
+            check(b"whole" in done.stdout, done.stdout)
+            return b"Reused, TLS" in done.stdout
+
+        for version in ("-tls1_3", "-tls1_2"):
+            with Proxy(text) as proxy:
+                equal(speak(proxy, version, "-sess_out", authority.path("session")), False)
+                for _ in range(2):
+                    proxy.signal(signal.SIGHUP)
+                    proxy.out.expect("the configuration was read again")
+                    equal(speak(proxy, version, "-sess_in", authority.path("session"), "-sess_out",
+                                authority.path("session")), True)
+            with Proxy(text) as proxy:  # another process has other keys
+                equal(speak(proxy, version, "-sess_in", authority.path("session")), False)
+    return None
+
+
 def servers_have_tls_and_are_verified():
     if why := without_tls():
         return why

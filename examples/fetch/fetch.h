@@ -38,6 +38,7 @@ struct options {
     uint64_t pause;   /* nanoseconds before the second try */
     bool resumes;     /* goes on with what an earlier run has left */
     bool verifies;    /* certificates */
+    bool syncs;       /* files are on the disk before they get their names */
     bool prints_sums;
     bool is_quiet;
 };
@@ -110,11 +111,6 @@ struct place {
 
 /* Errors: -ENAMETOOLONG. */
 int place_of(struct place *place, const struct fetch *fetch, const struct transfer *transfer);
-/* If there is a beginning of that URL, the transfer has it. */
-void remains_load(const struct place *place, struct transfer *transfer);
-/* Notes of what the part will be the beginning. Errors: those of files. */
-int remains_save(const struct place *place, const struct transfer *transfer);
-void remains_remove(const struct place *place);
 
 /* ---- digest.c ---- */
 

@@ -18,6 +18,7 @@ static const char help[] =
     "  --tries N          how often a download is tried (5)\n"
     "  --pause MS         milliseconds before the second try; they double each time (500)\n"
     "  --timeout SECONDS  how long to wait for the next byte (30)\n"
+    "  --no-sync          leave it to the system when files are on the disk\n"
     "  --resume           go on with what an earlier run has left\n"
     "  --cacert FILE      trust these authorities, in PEM, instead of the system's\n"
     "  --insecure         trust everybody\n"
@@ -207,6 +208,8 @@ static bool read_flag(struct options *options, const char *name)
 {
     if (strcmp(name, "--resume") == 0)
         options->resumes = true;
+    else if (strcmp(name, "--no-sync") == 0)
+        options->syncs = false;
     else if (strcmp(name, "--insecure") == 0)
         options->verifies = false;
     else if (strcmp(name, "--sha256") == 0)
@@ -249,6 +252,7 @@ void options_read(struct fetch *fetch, int argc, char **argv)
                                 .tries = 5,
                                 .timeout = UINT64_C(30000000000),
                                 .pause = 500000000,
+                                .syncs = true,
                                 .verifies = true};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];

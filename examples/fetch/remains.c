@@ -1,8 +1,10 @@
-/* What an earlier try, or run, has left of a file. These files are tiny, and are not waited for. */
-#include "fetch.h"
+/* What an earlier try, or run, has left of a file; and the file that it becomes. In async C. */
+#include "tasks.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,47 +28,110 @@ int place_of(struct place *place, const struct fetch *fetch, const struct transf
     return status;
 }
 
-/* Reads a line without its end. False: there is none that fits. */
-static bool read_line(FILE *file, char *line, size_t room)
+/* Takes a line without its end from *at on. NULL: there is none. */
+static char *take_line(char **at)
 {
-    if (fgets(line, (int)room, file) == NULL)
-        return false;
-    size_t size = strcspn(line, "\n");
-    bool is_whole = line[size] == '\n';
-    line[size] = 0;
-    return is_whole;
+    char *line = *at, *end = strchr(line, '\n');
+    if (end == NULL)
+        return NULL;
+    *end = 0;
+    *at = end + 1;
+    return line;
 }
 
-void remains_load(const struct place *place, struct transfer *transfer)
+/* `text` says of what the part is the beginning, which has `about`. */
+static void take_over(struct transfer *transfer, char *text, const struct stat *about)
 {
-    char url[URL_MOST + 1], validator[sizeof transfer->validator + 1];
-    struct stat about;
-    FILE *file = fopen(place->from, "re");
-    if (file == NULL)
+    char *url = take_line(&text), *validator = url != NULL ? take_line(&text) : NULL;
+    if (validator == NULL || strcmp(url, transfer->url) != 0 || validator[0] == 0 ||
+        strlen(validator) >= sizeof transfer->validator || !S_ISREG(about->st_mode) ||
+        about->st_size <= 0)
         return;
-    if (read_line(file, url, sizeof url) && read_line(file, validator, sizeof validator) &&
-        strcmp(url, transfer->url) == 0 && strlen(validator) < sizeof transfer->validator &&
-        validator[0] != 0 && stat(place->part, &about) == 0 && S_ISREG(about.st_mode) &&
-        about.st_size > 0) {
-        strcpy(transfer->validator, validator);
-        transfer->had = transfer->resumed = (uint64_t)about.st_size;
+    strcpy(transfer->validator, validator);
+    transfer->had = transfer->resumed = (uint64_t)about->st_size;
+}
+
+async int remains_load(struct working *working, struct transfer *transfer)
+{
+    const struct place *place = &working->place;
+    bide_descriptor file;
+    struct stat about;
+    bide_descriptor_init_closed(&file);
+    defer bide_close(&file);
+    int status = await bide_open(&file, place->from, O_RDONLY, 0);
+    if (status < 0)
+        return status == -ECANCELED ? status : 0;
+    long count = await bide_read_at(&file, working->buffer, URL_MOST + sizeof transfer->validator, 0);
+    if (count < 0)
+        return count == -ECANCELED ? (int)count : 0;
+    working->buffer[count] = 0;
+    status = await bide_stat_path(place->part, &about, 0);
+    if (status == 0)
+        take_over(transfer, working->buffer, &about);
+    return status == -ECANCELED ? status : 0;
+}
+
+async int remains_save(struct working *working, const struct transfer *transfer)
+{
+    const struct place *place = &working->place;
+    bide_descriptor file;
+    int status;
+    bide_descriptor_init_closed(&file);
+    defer bide_close(&file);
+    if (transfer->validator[0] == 0) {
+        status = await bide_unlink(place->from, 0);
+        return status == -ENOENT ? 0 : status;
     }
-    fclose(file);
+    status = await bide_open(&file, place->from, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (status < 0)
+        return status;
+    int size = snprintf(working->buffer, sizeof working->buffer, "%s\n%s\n", transfer->url,
+                        transfer->validator);
+    long written = await bide_write_at(&file, working->buffer, (size_t)size, 0);
+    return written < 0 ? (int)written : 0;
 }
 
-int remains_save(const struct place *place, const struct transfer *transfer)
+/* Also where it is asked to stop: then it is waited for. */
+async int remove_file(const char *path)
 {
-    if (transfer->validator[0] == 0)
-        return unlink(place->from) == 0 || errno == ENOENT ? 0 : -errno;
-    FILE *file = fopen(place->from, "we");
-    if (file == NULL)
-        return -errno;
-    bool is_written = fprintf(file, "%s\n%s\n", transfer->url, transfer->validator) > 0;
-    return fclose(file) == 0 && is_written ? 0 : -EIO;
+    int status = await bide_unlink(path, 0);
+    return status == -ECANCELED ? unlink(path) : status;
 }
 
-void remains_remove(const struct place *place)
+async int remains_remove(const struct place *place)
 {
-    unlink(place->from);
-    unlink(place->part);
+    await remove_file(place->from);
+    await remove_file(place->part);
+    return 0;
+}
+
+/* A folder that may not be read, or cannot be synced, is left to the system. */
+async int sync_folder_of(const char *path)
+{
+    bide_descriptor folder;
+    char *copy = strdup(path);
+    bide_descriptor_init_closed(&folder);
+    defer free(copy);
+    defer bide_close(&folder);
+    if (copy == NULL)
+        return -ENOMEM;
+    int status = await bide_open(&folder, dirname(copy), O_RDONLY | O_DIRECTORY, 0);
+    if (status == 0)
+        status = await bide_sync(&folder, BIDE_SYNC_ALL);
+    return status == -EACCES || status == -EINVAL ? 0 : status;
+}
+
+async int remains_become_whole(struct fetch *fetch, struct working *working)
+{
+    const struct place *place = &working->place;
+    int status = 0;
+    if (fetch->options.syncs)
+        status = await bide_sync(&working->file, BIDE_SYNC_ALL);
+    if (status == 0)
+        status = await bide_rename(place->part, place->target);
+    if (status == 0 && fetch->options.syncs)
+        status = await sync_folder_of(place->target);
+    if (status == 0)
+        await remove_file(place->from);
+    return status;
 }

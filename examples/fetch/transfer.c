@@ -299,7 +299,7 @@ async int empty_part(struct fetch *fetch, struct working *working, struct transf
         return give_up(working, transfer, "out of memory");
     status = await bide_truncate(&working->file, 0);
     if (status == 0)
-        status = remains_save(&working->place, transfer);
+        status = await remains_save(working, transfer);
     return status < 0 ? file_failed(working, transfer, status) : 0;
 }
 
@@ -480,18 +480,16 @@ async int finish(struct fetch *fetch, struct working *working, struct transfer *
     if (has_sum(fetch, transfer)) {
         digest_end(&working->digest, sum);
         if (transfer->is_summed && strcmp(sum, transfer->sum) != 0) {
-            remains_remove(&working->place);
+            await remains_remove(&working->place);
             return give_up(working, transfer, "its SHA-256 is %s, not %s", sum, transfer->sum);
         }
         strcpy(transfer->sum, sum);
     }
-    int status = await bide_rename(working->place.part, working->place.target);
-    if (status == -ECANCELED)
+    int status = await remains_become_whole(fetch, working);
+    if (status == 0 || status == -ECANCELED)
         return status;
-    if (status < 0)
-        return give_up(working, transfer, "%s: %s", working->place.target, strerror(-status));
-    remains_remove(&working->place);
-    return 0;
+    transfer->validator[0] = 0; /* what could not be synced is not gone on with */
+    return give_up(working, transfer, "%s: %s", working->place.target, strerror(-status));
 }
 
 /* Tries until it is there, or there is no hope. */
@@ -518,11 +516,12 @@ async int try_often(struct fetch *fetch, struct working *working, struct transfe
 }
 
 /* Only what a later run can go on with stays. */
-static void leave_remains(struct working *working, const struct transfer *transfer)
+async int leave_remains(struct working *working, const struct transfer *transfer)
 {
     bool is_ours = bide_descriptor_is_open(&working->file);
     if (is_ours && (transfer->had == 0 || transfer->validator[0] == 0))
-        remains_remove(&working->place);
+        await remains_remove(&working->place);
+    return 0;
 }
 
 async int transfer_run(struct fetch *fetch, struct working *working, struct transfer *transfer)
@@ -537,10 +536,11 @@ async int transfer_run(struct fetch *fetch, struct working *working, struct tran
         tell_status(transfer, status, NULL);
     } else {
         if (fetch->options.resumes)
-            remains_load(&working->place, transfer);
-        status = await try_often(fetch, working, transfer);
+            status = await remains_load(working, transfer);
+        if (status == 0)
+            status = await try_often(fetch, working, transfer);
         if (status < 0)
-            leave_remains(working, transfer);
+            await leave_remains(working, transfer);
     }
     transfer->ended = bide_platform.now();
     if (status == -ECANCELED)

@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import os
 import random
+import resource
 import shutil
 import signal
 import ssl
@@ -293,6 +294,48 @@ def test_part_of_another_process(folder):
             assert "another process" in fetch(folder, server.url("/a"), status=1).stderr
             assert content(folder, "a.part") == b"theirs"
     holds(folder, "a.part")
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def test_no_room(folder):
+    with Server(lambda self, path, turn: self.give(CONTENT, None)) as server:
+        done = fetch(folder, server.url("/a"), status=1, preexec_fn=limit_files)
+    assert "a.part: File too large" in done.stderr, done.stderr
+    holds(folder)
+
+
+def test_calls_that_fail(folder):
+    """Whichever call on files fails: no file has its name that is not whole, and it is told why."""
+    if os.environ.get("BIDE_IO") != "epoll":
+        raise Skip("an io_uring's operations are no calls")
+    if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"]).returncode != 0:
+        raise Skip("strace is missing, or may not trace here")
+    calls = "ftruncate,pwrite64,fsync,rename,renameat,renameat2,unlink,unlinkat"
+    with Server(lambda self, path, turn: self.give(CONTENT[:50_000], '"1"')) as server:
+        for error, why in (("EIO", "Input/output error"), ("ENOSPC", "No space left on device")):
+            for n in range(1, 60):
+                done = subprocess.run(
+                    ["strace", "-f", "--seccomp-bpf", "-qq", "-o", os.path.join(folder, "log"), "-e", f"trace={calls}",
+                     "-e", f"inject={calls}:error={error}:when={n}", PROGRAM, "-O", folder, server.url("/a")],
+                    timeout=PATIENCE, capture_output=True, text=True)
+                with open(os.path.join(folder, "log")) as log:
+                    was_hit = "INJECTED" in log.read()
+                names = os.listdir(folder)
+                if "a" in names:
+                    assert content(folder, "a") == CONTENT[:50_000], n
+                if done.returncode == 0:
+                    assert "a" in names, n
+                else:
+                    assert done.returncode == 1 and why in done.stderr, (n, done.returncode, done.stderr)
+                for name in names:
+                    os.remove(os.path.join(folder, name))
+                if not was_hit:
+                    break
+            assert 2 < n < 59 and done.returncode == 0, (n, done.stderr)
 
 
 def test_names(folder):

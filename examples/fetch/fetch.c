@@ -124,6 +124,7 @@ int main(int argc, char **argv)
     int status;
     options_read(&fetch, argc, argv);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write says so */
     srandom((unsigned)time(NULL) ^ (unsigned)getpid());
     const char *folder = fetch.options.folder;
     if (folder != NULL && mkdir(folder, 0777) != 0 && errno != EEXIST)

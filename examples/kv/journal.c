@@ -8,6 +8,8 @@ enum { GATHERING = 4 };
 async int journal_wait(struct journal *journal)
 {
     bide_sequence target = journal->taken;
+    if (journal->error < 0)
+        return journal->error;
     if (buffer_used(&journal->filling) > 0) {
         target++;
         journal->waiting++;
@@ -77,6 +79,8 @@ async int write_group(struct journal *journal)
     if (status < 0)
         return status;
     defer bide_mutex_unlock(&lock);
+    if (journal->error < 0) /* a record may be missing among these */
+        return journal->error;
     if (!take_group(journal))
         return -ENOMEM;
     struct buffer *group = &journal->writing;

@@ -49,14 +49,14 @@ struct journal {
     int since_error;
 };
 
-/* Records may have been put into `filling`. */
+/* Records may have been put into `filling`, or not have been. */
 static inline void journal_poke(struct journal *journal)
 {
-    if (buffer_used(&journal->filling) > 0 && journal->expected == 0)
+    if ((buffer_used(&journal->filling) > 0 && journal->expected == 0) || journal->error < 0)
         bide_single_consumer_auto_event_set(&journal->news);
 }
 
-/* What a record's function has returned. */
+/* What a record's function has returned. A change that is in no record ends the server. */
 static inline void journal_put(struct journal *journal, bool was_put)
 {
     if (!was_put)

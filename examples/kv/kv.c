@@ -199,7 +199,7 @@ static void open_journal(struct kv *kv, bool is_empty)
     if (is_empty) { /* with its name on the disk, and what the snapshot had */
         int status = bide_loop_wait(kv->loop, async_rewrite_journal(&rewriting, kv));
         if (status < 0)
-            exit(1);
+            fail(journal->path, status);
     }
 }
 
@@ -300,6 +300,7 @@ int main(int argc, char **argv)
     raise_limits();
     keep_memory();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write says so */
     int status = bide_loop_create(&kv.loop, NULL);
     if (status < 0)
         fail("the loop", status);

@@ -62,13 +62,11 @@ async int sync_folder_of(const char *path)
     return status < 0 ? status : await bide_sync(&folder, BIDE_SYNC_ALL);
 }
 
-/* A new file has been written: it gets the name. */
-async int put_in_place(bide_descriptor *file, const char *from, const char *to)
+/* A new file has been written: it gets the name, when it is on the disk. */
+async int rename_synced(bide_descriptor *file, const char *from, const char *to)
 {
     int status = await bide_sync(file, BIDE_SYNC_ALL);
-    if (status == 0)
-        status = await bide_rename(from, to);
-    return status < 0 ? status : await sync_folder_of(to);
+    return status < 0 ? status : await bide_rename(from, to);
 }
 
 /* The name of the file that is being written. NULL: there is no memory. */
@@ -100,7 +98,9 @@ async int write_snapshot(struct kv *kv)
     int64_t time = kv->keys.now;
     status = await write_keys(kv, &file, &size);
     if (status == 0)
-        status = await put_in_place(&file, name, kv->options.snapshot);
+        status = await rename_synced(&file, name, kv->options.snapshot);
+    if (status == 0)
+        status = await sync_folder_of(kv->options.snapshot);
     if (status < 0) {
         await bide_unlink(name, 0);
         return status;
@@ -128,7 +128,10 @@ async int save_snapshot(struct kv *kv)
 
 /* ---- The append-only file, anew ---- */
 
-/* The new file takes the old one's place. Nobody writes meanwhile. */
+/*
+ * The new file takes the old one's place. Nobody writes meanwhile. Once it has the name, what comes
+ * goes there, and the name has to be on the disk before anything is acknowledged.
+ */
 async int replace(struct journal *journal, bide_descriptor *file, const char *name, int64_t size)
 {
     bide_mutex_waiter lock;
@@ -140,7 +143,7 @@ async int replace(struct journal *journal, bide_descriptor *file, const char *na
     if (status == 0)
         status = journal->since_error;
     if (status == 0)
-        status = await put_in_place(file, name, journal->path);
+        status = await rename_synced(file, name, journal->path);
     if (status < 0)
         return status;
     int fd = bide_descriptor_release(file);
@@ -148,6 +151,13 @@ async int replace(struct journal *journal, bide_descriptor *file, const char *na
     bide_descriptor_init(&journal->file, fd);
     journal->size = journal->base_size = journal->synced_size = size;
     journal->is_rewriting = false;
+    status = await sync_folder_of(journal->path);
+    if (status < 0) {
+        if (status != -ECANCELED)
+            journal->error = status;
+        bide_single_consumer_auto_event_set(&journal->news);
+        return status;
+    }
     journal_skip(journal, journal->since_from);
     return 0;
 }

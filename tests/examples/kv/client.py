@@ -87,12 +87,12 @@ class Server:
     program = None
     io = None
 
-    def __init__(self, *options, before=(), says=False):
+    def __init__(self, *options, before=(), first=None, says=False, environment=None):
         self.says = says
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [*before, self.program, "--port", "0", *map(str, options)], stdout=subprocess.PIPE,
-            stderr=self.errors, env=dict(os.environ, BIDE_IO=self.io))
+            stderr=self.errors, env=dict(os.environ, BIDE_IO=self.io, **(environment or {})), preexec_fn=first)
         line = self.process.stdout.readline().decode()
         self.port = int(line.split()[-1]) if line else None
 

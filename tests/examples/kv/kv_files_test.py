@@ -2,6 +2,7 @@
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import tempfile
@@ -437,6 +438,25 @@ def test_when_snapshots_are_written():
         file.truncate(os.path.getsize(snapshot) - 1)
     status, text = refused("--snapshot", snapshot)
     assert status == 1 and "damaged at byte 0" in text, text
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+
+@in_a_folder
+def test_a_file_without_room_ends_the_server():
+    story = Story(random.randrange(1 << 30))
+    for fsync in ("always", "everysec"):
+        name = f"file-{fsync}"
+        with append_only(fsync, name, says=True, first=limit_files) as server:
+            done = tell_story(server, story, 0, threading.Event())
+            assert server.wait() == 1
+            assert server.said() == f"kv: {path(name)}: File too large; the server has ended\n", server.said()
+            server.process.returncode = 0
+        with append_only(fsync, name, says=True) as server:
+            at = story.is_at(contents(server.client()), done if fsync == "always" else 0, done + 50)
+            assert fsync != "always" or at >= done
 
 
 @in_a_folder

@@ -1,0 +1,140 @@
+"""The server while calls of the system, or allocations, fail: kv_failures_test.py PROGRAM [NAME...].
+
+What was acknowledged at `always` is in the file; a server that ends says why, and none crashes.
+"""
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+
+from client import Error, Server, encoded, run
+
+FOLDER = None
+# (leaks are not looked for in a process that is traced)
+TRACED = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def write_and_note(server, name, acknowledged, enough):
+    """Writes ever larger numbers under its name, and notes what was acknowledged; asks for the file anew in between."""
+    try:
+        client = server.client()
+        for number in range(enough):
+            if number % 20 == 10 and name == "0":
+                client.call("BGREWRITEAOF")
+            reply = client.call("SET", name, number)
+            if reply == "OK":
+                acknowledged[name] = number
+            else:
+                assert isinstance(reply, Error) and reply.startswith("OOM"), reply
+    except (EOFError, OSError):
+        pass
+
+
+def look_again(acknowledged):
+    """All that was acknowledged is there for a server without failures."""
+    with Server("--append-only", path("file"), "--fsync", "always", says=True) as server:
+        client = server.client()
+        for name, number in acknowledged.items():
+            got = client.call("GET", name)
+            assert got is not None and int(got) >= number, (name, number, got, server.said())
+
+
+def live(before, environment, enough=60):
+    """A life under failures. Returns what was acknowledged, how the server has ended, and what it has said."""
+    acknowledged = {}
+    server = Server("--append-only", path("file"), "--fsync", "always", before=before, environment=environment, says=True)
+    if server.port is not None:
+        threads = [threading.Thread(target=write_and_note, args=(server, str(i), acknowledged, enough)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        shut_down(server)
+    return acknowledged, server.wait(), server.said()
+
+
+def shut_down(server):
+    """What runs under another program is asked by a client, again while that fails."""
+    while server.process.poll() is None:
+        try:
+            client = server.client()
+            client.send(encoded("SHUTDOWN"))
+            client.is_at_end()
+            client.close()
+        except OSError:
+            pass
+
+
+def with_folder(body):
+    global FOLDER
+    FOLDER = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+    try:
+        return body()
+    finally:
+        shutil.rmtree(FOLDER)
+
+
+def one_life(before, environment):
+    acknowledged, status, said = live(before, environment)
+    assert status in (0, 1), (status, said)
+    assert status == 0 or said.startswith("kv: "), said
+    look_again(acknowledged)
+    return acknowledged, status, said
+
+
+# ---- Calls of the system ----
+
+CALLS = ("openat", "pwrite64", "fdatasync", "fsync", "rename,renameat,renameat2", "mmap", "close", "unlink,unlinkat")
+
+
+def test_calls_on_files_fail():
+    if Server.io != "epoll":
+        return  # an io_uring's operations are no calls
+    if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"]).returncode != 0:
+        print("# strace is missing, or may not trace here")
+        return
+    ends = set()
+    for calls in CALLS:
+        for error in ("EIO", "ENOSPC", "ENOMEM"):
+            for when in (1, 2, 3, 5, 8, 13):
+                # (what the program is loaded with is not to fail)
+                first = when + 12 if calls in ("openat", "mmap", "close") else when
+                injection = f"inject={calls}:error={error}:when={first}"
+                before = ("strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", "-e", injection)
+                try:
+                    _, status, said = with_folder(lambda: one_life(before, TRACED))
+                except Exception:
+                    print("#", injection)
+                    raise
+                ends.add((calls, status, re.sub("/.*/", "", said)))
+    assert any(status == 1 and calls == "pwrite64" for calls, status, _ in ends), ends
+    assert any(status == 1 and calls == "fdatasync" for calls, status, _ in ends), ends
+
+
+# ---- Allocations ----
+
+
+def test_allocations_fail():
+    if not shutil.which("fiu-run") or subprocess.run(["fiu-run", "-x", "true"], capture_output=True).returncode != 0:
+        print("# fiu-run is missing (fiu-utils, libfiu-dev), or does not run here")
+        return
+    served = 0
+    for turn in range(40):
+        probability = (0.0005, 0.002, 0.01, 0.05)[turn % 4]
+        before = ["fiu-run", "-x"]
+        for name in ("malloc", "calloc", "realloc"):
+            before += ["-c", f"enable_random name=libc/mm/{name},probability={probability}"]
+        acknowledged, _, _ = with_folder(lambda: one_life(before, {}))
+        served += len(acknowledged) > 0
+    assert served > 4, served
+
+
+if __name__ == "__main__":
+    run([value for name, value in list(globals().items()) if name.startswith("test_")])

@@ -165,7 +165,7 @@ bide_awaiter *bide_http_client_write(bide_http_client *client, const void *data,
 /*
  * Sends what was gathered.
  * Threads: the stream's. Errors: as bide_http_client_write. Suspends: if the server is slow.
- * Cancel-safe: no, the connection cannot be used any more. Progress: that of the stream.
+ * Cancel-safe: yes, what is not sent stays gathered. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_client_flush(bide_http_client *client);

@@ -153,6 +153,7 @@ typedef struct bide_http_output {
     size_t count; /* bytes of `data` that were taken, whatever it ended with */
     int status;
     bool is_flush;
+    bool is_sending; /* a piece is under way */
     char line[20];
     struct iovec vectors[3];
     bide_writer_operation write;

@@ -300,9 +300,11 @@ bide_coroutine(receive_body)
             self->client->status = end_request(self->client);
             if (self->client->status == 0)
                 self->client->state = SENT;
-            else if (self->client->status == -EAGAIN)
-                bide_await(http_output_flush(&self->client->output));
-            else if (self->client->output.error != 0) /* 3 */
+            else if (self->client->status == -EAGAIN) {
+                bide_await_status(self->client->status, http_output_flush(&self->client->output));
+                if (self->client->status < 0 && self->client->output.error == 0)
+                    bide_return(self->client->status);
+            } else if (self->client->output.error != 0) /* 3 */
                 self->client->state = SENT;
             else
                 bide_return(self->client->status);
@@ -310,8 +312,11 @@ bide_coroutine(receive_body)
         if (self->client->state != SENT)
             bide_return(-EINVAL);
     }
-    if (self->client->output.error == 0)
-        bide_await(http_output_flush(&self->client->output)); /* 3 */
+    if (self->client->output.error == 0) {
+        bide_await_status(self->client->status, http_output_flush(&self->client->output)); /* 3 */
+        if (self->client->status < 0 && self->client->output.error == 0)
+            bide_return(self->client->status); /* cut short: the next one goes on */
+    }
     for (self->client->informational = 0; self->client->informational < MOST_INFORMATIONAL;
          self->client->informational++) {
         while ((self->client->status = take_head(self->client)) == -EAGAIN) {

@@ -9,7 +9,8 @@
  *    exchange begins; MARGIN is kept for what ends a head.
  * 2. Small pieces of a body in chunks are gathered into one chunk, whose size has four digits that are
  *    written when it ends. What does not fit goes out as a chunk of its own.
- * 3. What is sent by halves spoils the message, and with it the connection (`error`).
+ * 3. What is sent by halves spoils the message, and with it the connection (`error`). But a flush of a
+ *    request that is cut short leaves the rest in the buffer, and may be followed by another.
  */
 #include "output.h"
 
@@ -328,6 +329,13 @@ static bool output_ready(bide_awaiter *awaiter)
     return true;
 }
 
+/* 3 */
+static bool is_kept(const bide_http_output *output, int status)
+{
+    return output->is_flush && output->is_request &&
+           (status == -ECANCELED || status == -ETIMEDOUT);
+}
+
 static bide_next http_write_step_(bide_frame *frame, unsigned depth);
 static const bide_coroutine_type *const http_write_type_ = &bide_task_type;
 static const bide_coroutine_code http_write_code = {http_write_step_, "bide_http_write", __FILE__,
@@ -341,14 +349,20 @@ bide_body(http_write)
         bide_return(self->status);
     do {
         http_watch_wait(self->watch, bide_this_context());
+        self->is_sending = true;
         bide_await_status(self->status, begin_piece(self));
+        self->is_sending = false;
         http_watch_go_on(self->watch);
         end_piece(self);
         if (self->status < 0) {
-            self->error = self->status; /* 3 */
+            if (!is_kept(self, self->status))
+                self->error = self->status; /* 3 */
             bide_return(self->status);
         }
     } while (self->count != self->size);
+    bide_finally();
+    if (self->is_sending && !is_kept(self, -ECANCELED)) /* it is destroyed: 3 */
+        self->error = -ECANCELED;
     bide_end();
 }
 
@@ -358,6 +372,7 @@ static bide_awaiter *begin(bide_http_output *output, const void *data, size_t si
     output->size = size;
     output->count = 0;
     output->is_flush = is_flush;
+    output->is_sending = false;
     output->status = attempt(output);
     return bide_task_init(&output->task, &http_write_start);
 }

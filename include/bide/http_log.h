@@ -12,7 +12,7 @@
  * If the file is so slow that the buffer is full, lines are dropped and counted, because requests do not
  * wait for a log.
  *
- * One loop has a log. Its file may be exchanged between two writes: bide_http_log_reopen.
+ * One loop has a log. Its file may be exchanged at any time: bide_http_log_reopen.
  *
  * Why it is right: src/io/http/log.c.
  *
@@ -51,6 +51,7 @@ typedef struct bide_http_log {
     int64_t second; /* of `time` */
     char time[32];
     bide_auto_event news;
+    bide_auto_event written;
     bide_auto_event_waiter wait;
     bide_with_deadline_operation limited;
     bide_file_operation write;
@@ -81,8 +82,8 @@ void bide_http_log_close(bide_http_log *log);
 
 /*
  * Another file from now on, for what has not been begun to be written: after the old one was renamed. The
- * old one may be closed; a write that is under way then ends with an error and its lines are lost, unless
- * bide_http_log_is_idle says that there is none.
+ * old one stays open until bide_http_log_settle has ended, or bide_http_log_is_idle says so; otherwise the
+ * write that is under way ends with an error, and its lines are lost.
  * Threads: the loop's. Progress: wait-free.
  */
 void bide_http_log_reopen(bide_http_log *log, bide_descriptor *file);
@@ -95,6 +96,14 @@ BIDE_INLINE bool bide_http_log_is_idle(const bide_http_log *log)
 {
     return log->writing == 0;
 }
+
+/*
+ * Waits until the write that is under way, if there is one, has ended. One wait at a time.
+ * Threads: the loop's. Errors: -ECANCELED, -ETIMEDOUT. Suspends: unless nothing is being written.
+ * Cancel-safe: yes. Progress: that of the file.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_log_settle(bide_auto_event_waiter *waiter, bide_http_log *log);
 
 /*
  * Logs an exchange that has ended, as the server of these options does. For servers that choose what is

@@ -6,6 +6,8 @@
  *    are written as "\xHH".
  * 2. The event is set when the first half gets its first line, is half full, or the log is closed. The
  *    coroutine resets it before it looks, on the same thread, so none is missed.
+ * 3. Whoever waits for a write to end resets `written` while the write is under way, or sets it if there
+ *    is none, on the same thread that sets it when the write has ended.
  */
 #define _GNU_SOURCE
 #include "bide/http_log.h"
@@ -35,6 +37,7 @@ void bide_http_log_init(bide_http_log *log, bide_descriptor *file, void *memory,
     log->is_closed = false;
     log->second = INT64_MIN;
     bide_auto_event_init(&log->news, false);
+    bide_auto_event_init(&log->written, false);
 }
 
 void bide_http_log_close(bide_http_log *log)
@@ -46,6 +49,15 @@ void bide_http_log_close(bide_http_log *log)
 void bide_http_log_reopen(bide_http_log *log, bide_descriptor *file)
 {
     log->file = file;
+}
+
+bide_awaiter *bide_http_log_settle(bide_auto_event_waiter *waiter, bide_http_log *log)
+{
+    if (bide_http_log_is_idle(log)) /* 3 */
+        bide_auto_event_set(&log->written);
+    else
+        bide_auto_event_reset(&log->written);
+    return bide_auto_event_wait(waiter, &log->written);
 }
 
 /* ---- Lines ---- */
@@ -197,6 +209,7 @@ bide_coroutine(log_body)
             continue;
         bide_await_status(self->status, begin_writing(self));
         self->writing = 0;
+        bide_auto_event_set(&self->written);
         if (self->status < 0)
             self->error = self->status;
     }

@@ -1,0 +1,58 @@
+/*
+ * Without TLS: the library was built without it.
+ */
+#include "secure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct bide_tls_config *secure_read(const struct options *options, struct bide_tls_config *old)
+{
+    (void)old;
+    fprintf(stderr, "httpd: %s: this httpd was built without TLS\n", options->certificates[0]);
+    return NULL;
+}
+
+void secure_keep(struct bide_tls_config *config)
+{
+    (void)config;
+}
+
+void secure_release(struct bide_tls_config *config)
+{
+    (void)config;
+}
+
+size_t secure_size(void)
+{
+    return 0;
+}
+
+void secure_init(struct secure *secure)
+{
+    (void)secure;
+}
+
+bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
+                            bide_stream below)
+{
+    (void)secure, (void)config, (void)below;
+    abort(); /* no configuration leads here */
+}
+
+bide_stream secure_stream(struct secure *secure)
+{
+    (void)secure;
+    abort();
+}
+
+const char *secure_protocol(const struct secure *secure)
+{
+    (void)secure;
+    abort();
+}
+
+void secure_close(struct secure *secure)
+{
+    (void)secure;
+}

@@ -15,7 +15,8 @@
  * 3. If the connection ends with bytes that were not read, the system would tell the client to forget
  *    what it has not read either. So the output is ended, and the rest is read and dropped for a while.
  * 4. Whoever shuts the server down asks the sources of those that are IDLE or FRESH. They wait for
- *    nothing but a first byte, so no request is lost that had been taken.
+ *    nothing but a first byte, so no request is lost that had been taken. The others end when they would
+ *    be IDLE next.
  */
 #define _GNU_SOURCE
 #include "server.h"
@@ -277,6 +278,12 @@ static bool drop_body(bide_http_connection *connection)
     return has_ended;
 }
 
+/* The head of a response that was under way could not say that it is the last. */
+static bool is_done_by_draining(const bide_http_connection *connection)
+{
+    return connection->server->is_draining && bide_reader_buffered(&connection->reader) == 0;
+}
+
 /* ---- What is not HTTP/1.1 ---- */
 
 enum { IS_CARRIED = 1 }; /* (no status of a response) */
@@ -380,7 +387,7 @@ bide_coroutine(talk_body)
             if (!filled(connection))
                 bide_return(connection->status);
         }
-        if (connection->closes)
+        if (connection->closes || is_done_by_draining(connection)) /* 4 */
             break;
         connection->state = HTTP_IDLE;
     }

@@ -12,7 +12,7 @@ demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
     node-llhttp libnghttp2-dev nghttp2-client curl
     coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-tools"
-long="$check valgrind strace"
+long="$check valgrind strace slowhttptest nghttp2-client wrk"
 # For those of check-long's configurations that are skipped without: compilers, their
 # runtimes and linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's
 # source (scripts/cross-cmocka.sh).
@@ -24,7 +24,7 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     qemu-user xz-utils
     gcc-arm-none-eabi qemu-system-arm
     clang-tidy cppcheck abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
-    chromium fonts-dejavu-core'
+    chromium fonts-dejavu-core python3-websockets'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's own, for the peers in C++20.
 newer='clang-19'

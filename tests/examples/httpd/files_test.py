@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""Files, folders, limits, the log and the end of httpd, without TLS: files_test.py PROGRAM [TEST...]."""
+
+import gzip
+import html.parser
+import os
+import signal
+import subprocess
+import sys
+import urllib.parse
+
+from harness import (Httpd, Response, ask, check, equal, read_all, read_exactly, run, tests_of, wait_until_refused)
+
+TEXT = b"0123456789"
+LARGE = os.urandom(1 << 20) * 3
+HUGE = 1 << 30  # (a file with nothing in it)
+STATUS = ("-o", "/dev/null", "-w", "%{http_code}")
+
+
+# ---- Files ----
+
+
+def curl_gets_files_as_they_are():
+    with Httpd({"a.txt": TEXT, "large": LARGE, "empty": b"", "b/index.html": b"<p>b</p>"}) as httpd:
+        equal(httpd.curl("URL/a.txt"), TEXT)
+        equal(httpd.curl("URL/large"), LARGE)
+        equal(httpd.curl("URL/empty"), b"")
+        equal(httpd.curl("URL/b/"), b"<p>b</p>")
+        equal(httpd.curl("-0", "URL/a.txt"), TEXT)
+        equal(httpd.curl("-I", *STATUS[:2], "-w", "%{http_code} %header{content-length} %{content_type}", "URL/a.txt"),
+              b"200 10 text/plain; charset=utf-8")
+        equal(httpd.curl(*STATUS, "-w", "%{http_code} %header{location}", "URL/b?q"), b"301 /b/?q")
+        # (one connection for all of them)
+        equal(httpd.curl("-w", "%{num_connects}", "URL/a.txt", "URL/empty", "URL/large"), TEXT + b"10" + LARGE + b"0")
+
+
+def what_is_not_there_and_what_must_not_be_is_not_found():
+    with Httpd({"a.txt": TEXT, ".hidden": TEXT, "b/c": TEXT}) as httpd:
+        with open(os.path.join(httpd.folder, "secret"), "wb") as file:
+            file.write(b"secret")
+        os.symlink("../secret", httpd.path("link"))
+        os.symlink("a.txt", httpd.path("inside"))
+        for target in ("/nothing", "/../secret", "/b/../../secret", "/%2e%2e/secret", "/b/..%2f..%2fsecret", "//../secret",
+                       "/.hidden", "/link", "/inside", "/a.txt/", "/a.txt/x"):
+            equal(httpd.curl("--path-as-is", *STATUS, "URL" + target), b"404", target)
+        equal(httpd.curl("--path-as-is", *STATUS, "URL/a%00.txt"), b"400")
+        equal(httpd.curl("--path-as-is", *STATUS, "URL/a%zz"), b"400")
+        equal(httpd.curl("-X", "DELETE", *STATUS, "-w", "%{http_code} %header{allow}", "URL/a.txt"), b"405 GET, HEAD")
+
+
+def options_say_what_is_there():
+    with Httpd({".hidden": TEXT, "b/c": TEXT}, ["--hidden", "--no-lists", "--follow-links", "--cache-control", "max-age=5"]
+               ) as httpd:
+        os.symlink("b/c", httpd.path("link"))
+        os.symlink("/etc/passwd", httpd.path("outside"))
+        equal(httpd.curl("URL/.hidden"), TEXT)
+        equal(httpd.curl("-w", " %header{cache-control}", "URL/link"), TEXT + b" max-age=5")
+        equal(httpd.curl(*STATUS, "URL/outside"), b"404")
+        equal(httpd.curl(*STATUS, "URL/b/"), b"404")
+
+
+def ranges():
+    with Httpd({"a.txt": TEXT, "large": LARGE}) as httpd:
+        equal(httpd.curl("-r", "2-4", "-w", " %{http_code} %header{content-range}", "URL/a.txt"),
+              b"234 206 bytes 2-4/10")
+        equal(httpd.curl("-r", "-3", "URL/a.txt"), b"789")
+        equal(httpd.curl("-r", "1000000-1999999", "URL/large"), LARGE[1000000:2000000])
+        equal(httpd.curl("-r", "10-", *STATUS, "-w", "%{http_code} %header{content-range}", "URL/a.txt"),
+              b"416 bytes */10")
+        parts = httpd.curl("-r", "0-1,8-9", "URL/a.txt")
+        check(parts.count(b"Content-Range: bytes ") == 2 and b"\r\n\r\n01\r\n" in parts and b"\r\n\r\n89\r\n" in parts, parts)
+        tag = httpd.curl(*STATUS[:2], "-w", "%header{etag}", "URL/a.txt").decode()
+        equal(httpd.curl("-r", "2-4", "-H", f"If-Range: {tag}", "URL/a.txt"), b"234")
+        equal(httpd.curl("-r", "2-4", "-H", 'If-Range: "other"', "URL/a.txt"), TEXT)
+
+
+def what_the_client_has_is_not_sent_again():
+    with Httpd({"a.txt": TEXT}) as httpd:
+        tag_path = os.path.join(httpd.folder, "tag")
+        equal(httpd.curl("--etag-save", tag_path, "URL/a.txt"), TEXT)
+        equal(httpd.curl("--etag-compare", tag_path, "-w", "%{http_code}", "URL/a.txt"), b"304")
+        equal(httpd.curl("-z", httpd.path("a.txt"), "-w", "%{http_code}", "URL/a.txt"), b"304")
+        equal(httpd.curl("-z", "Thu, 01 Jan 1970 00:00:01 GMT", *STATUS, "URL/a.txt"), b"200")
+        os.utime(httpd.path("a.txt"), (1, 1))
+        equal(httpd.curl("-z", "Thu, 01 Jan 1970 00:00:00 GMT", "URL/a.txt"), TEXT)
+        equal(httpd.curl("--etag-compare", tag_path, "URL/a.txt"), TEXT)
+
+
+def compressed_files_are_for_those_who_take_them():
+    with Httpd({"a.js": TEXT, "a.js.gz": gzip.compress(b"compressed"), "b.js": TEXT}) as httpd:
+        equal(httpd.curl("URL/a.js"), TEXT)
+        equal(httpd.curl("--compressed", "-w", " %header{content-encoding} %header{vary} %{content_type}", "URL/a.js"),
+              b"compressed gzip Accept-Encoding text/javascript; charset=utf-8")
+        equal(httpd.curl("--compressed", "URL/b.js"), TEXT)
+        os.utime(httpd.path("a.js.gz"), (1, 1))  # it is older
+        equal(httpd.curl("--compressed", "URL/a.js"), TEXT)
+
+
+class Links(html.parser.HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.links, self.texts, self.inside = [], [], False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        check(tag in ("meta", "title", "ul", "li", "a", "html", "!doctype"), "a name has become a tag:", tag)
+        if tag == "a":
+            self.links.append(dict(attrs)["href"])
+            self.texts.append("")
+            self.inside = True
+
+    def handle_endtag(self, tag):
+        self.inside = self.inside and tag != "a"
+
+    def handle_data(self, data):
+        if self.inside:
+            self.texts[-1] += data
+
+
+def pages_of_folders_lead_to_every_name():
+    names = ["plain.txt", "<b>&amp;.txt", "a b#c?d%41.txt", '"quoted\'.txt', "javascript:alert(1)", "\u00e4\u00f6\u4e2d.txt", "n" * 200]
+    with Httpd({"folder/" + name: name.encode() for name in names}) as httpd:
+        os.mkdir(httpd.path("folder/sub"))
+        httpd.write("folder/.hidden", TEXT)
+        page = Links(httpd.curl("URL/folder/").decode())
+        found = {}
+        for link in page.links:
+            target = urllib.parse.urljoin(httpd.url + "/folder/", link)
+            check(target.startswith(httpd.url + "/"), link)
+            found[target] = None
+        for name in names:
+            target = f"{httpd.url}/folder/{urllib.parse.quote(name, safe='')}"
+            check(target in found, name, "is missing:", page.links)
+            equal(httpd.curl(target), name.encode())
+        check("sub/" in page.texts and ".." in page.texts and not any("hidden" in text for text in page.texts), page.texts)
+        for name in names[:-1]:
+            check(name in page.texts, name, page.texts)
+
+
+def a_file_that_shrinks_ends_the_connection():
+    with Httpd({"large": LARGE * 8}) as httpd, httpd.client() as client:
+        ask(client, "/large")
+        response = Response(client, has_body=False)
+        equal(response.length, len(LARGE) * 8)
+        read_exactly(client, 100000)
+        os.truncate(httpd.path("large"), 4096)
+        check(len(read_all(client)) < response.length - 100000, "it has sent more than there is")
+        # it is there for others
+        equal(httpd.curl("-r", "0-9", "URL/large"), LARGE[:10])
+        equal(httpd.idle()["requests"], 2)
+
+
+# ---- Limits ----
+
+
+def slow_heads_are_refused():
+    with Httpd({"a": TEXT}, ["--header-timeout", "0.2"]) as httpd, httpd.client() as client, httpd.client() as silent:
+        client.sendall(b"GET /a HTTP/1.1\r\nHost: loc")
+        equal(Response(client).status, 408)
+        equal(read_all(client), b"")
+        equal(read_all(silent), b"")
+        equal(httpd.figures()["timed-out"], 2)
+
+
+def slow_readers_are_cut_off():
+    with Httpd({"huge": b""}, ["--body-timeout", "0.2"]) as httpd, httpd.client() as client:
+        os.truncate(httpd.path("huge"), HUGE)
+        ask(client, "/huge")
+        httpd.idle()
+        check(len(read_all_or_reset(client)) < HUGE)
+
+
+def read_all_or_reset(client):
+    data = bytearray()
+    try:
+        while piece := client.recv(1 << 18):
+            data += piece
+    except ConnectionResetError:
+        pass
+    return data
+
+
+def idle_connections_end():
+    with Httpd({"a": TEXT}, ["--idle-timeout", "0.1"]) as httpd, httpd.client() as client:
+        ask(client, "/a")
+        equal(Response(client).body, TEXT)
+        equal(read_all(client), b"")
+
+
+def more_connections_wait():
+    with Httpd({"a": TEXT}, ["--connections", "4"]) as httpd:
+        clients = [httpd.client() for _ in range(6)]
+        for client in clients:
+            ask(client, "/a")
+        # when three quarters are taken they end after their response, which lets the others in
+        for client in clients:
+            equal(Response(client).body, TEXT)
+        for client in clients:
+            client.close()
+        figures = httpd.idle()
+        equal((figures["accepted"], figures["requests"], figures["errors"]), (6, 6, 0))
+
+
+def descriptors_bound_the_connections():
+    with Httpd({"a": TEXT}, ["--connections", "1000"], prefix=["prlimit", "--nofile=64"]) as httpd:
+        most = int(httpd.err.expect(r"(\d+) connections at a time").group(1))
+        check(4 <= most <= 32, most)
+        clients = [httpd.client() for _ in range(60)]
+        while httpd.figures()["live"] != most:
+            pass
+        figures = httpd.figures()
+        equal((figures["accepted"], figures["pauses"], figures["errors"]), (most, 0, 0))
+        for client in clients:
+            client.close()
+        httpd.idle()
+        equal(httpd.curl("URL/a"), TEXT)
+
+
+# ---- The log, reload, the end ----
+
+
+def requests_are_logged():
+    with Httpd({"a.txt": TEXT}, ["--log", "-"]) as httpd:
+        httpd.curl("-A", 'agent "1"', "-e", "http://from/", "URL/a.txt")
+        httpd.out.expect(r'^127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "GET /a.txt HTTP/1.1" 200 10 '
+                         r'"http://from/" "agent \\x221\\x22"$')
+    with Httpd({"a.txt": TEXT}, ["--log", "-", "--log-format", "common"]) as httpd:
+        httpd.curl("-I", "URL/a.txt")
+        httpd.out.expect(r'"HEAD /a.txt HTTP/1.1" 200 0$')
+
+
+def the_log_is_opened_anew():
+    folder = Httpd.certificates
+    path = os.path.join(folder, "access.log")
+    with Httpd({"a": TEXT}, ["--log", path]) as httpd, httpd.client() as client:
+        ask(client, "/a")
+        equal(Response(client).body, TEXT)
+        httpd.reload()  # (threads for files may have been started by that, with a descriptor)
+        descriptors = httpd.descriptors()
+        os.rename(path, path + ".1")
+        httpd.reload()
+        check(os.path.exists(path), "it was not opened anew")
+        equal(httpd.descriptors(), descriptors, "the old log is open, descriptors:")
+        ask(client, "/a?2")
+        equal(Response(client).body, TEXT)
+        client.close()
+        httpd.stop()
+    lines = []
+    for name in (path + ".1", path):
+        with open(name, encoding="ascii") as file:
+            lines += file.read().splitlines()
+    # the first line is in one of them, the second in the new one, and none is lost
+    check([line.split('"')[1] for line in lines] == ["GET /a HTTP/1.1", "GET /a?2 HTTP/1.1"], lines)
+
+
+def a_log_that_cannot_be_opened_stays_as_it_was():
+    folder = os.path.join(Httpd.certificates, "logs")
+    os.mkdir(folder)
+    path = os.path.join(folder, "access.log")
+    with Httpd({"a": TEXT}, ["--log", path]) as httpd:
+        os.rename(folder, folder + ".1")
+        httpd.reload()
+        httpd.err.expect("^httpd: .*access.log: No such file")
+        equal(httpd.curl("URL/a"), TEXT)
+        httpd.stop()
+    with open(os.path.join(folder + ".1", "access.log"), encoding="ascii") as file:
+        check("GET /a " in file.read())
+
+
+def a_download_is_finished_when_it_is_stopped():
+    with Httpd({"large": LARGE * 8}) as httpd, httpd.client() as client, httpd.client() as idle:
+        ask(client, "/large")
+        response = Response(client, has_body=False)
+        read_exactly(client, 100000)
+        ask(idle, "/nothing")
+        equal(Response(idle).status, 404)
+        httpd.signal(signal.SIGTERM)
+        wait_until_refused(httpd.port)
+        equal(read_all(idle), b"", "an idle connection ends at once,")
+        check(httpd.process.poll() is None, "it has not waited")
+        read_exactly(client, response.length - 100000)
+        equal(read_all(client), b"", "the connection ends behind the response,")
+        equal(httpd.wait(), 0)
+
+
+def a_download_is_cut_short_when_the_time_is_over():
+    for options, again in ((["--grace", "0.1"], False), ([], True)):
+        with Httpd({"huge": b""}, options) as httpd, httpd.client() as client:
+            os.truncate(httpd.path("huge"), HUGE)
+            ask(client, "/huge")
+            read_exactly(client, 1000)
+            httpd.signal(signal.SIGTERM)
+            if again:
+                wait_until_refused(httpd.port)
+                httpd.signal(signal.SIGTERM)
+            equal(httpd.wait(), 0)
+            check(len(read_all_or_reset(client)) < HUGE)
+
+
+def threads_share_an_address():
+    with Httpd({"a": TEXT}, ["--threads", "3", "--log", "-"]) as httpd:
+        for _ in range(30):
+            equal(httpd.curl("URL/a"), TEXT)
+        httpd.signal(signal.SIGHUP)
+        seen = {httpd.out.expect(r"^reloaded worker=(\d)").group(1) for _ in range(3)}
+        equal(seen, {"0", "1", "2"})
+        out, _ = httpd.stop()
+        equal(sum("GET /a " in line for line in httpd.out.seen), 30, "lines in the log,")
+
+
+# ---- The command line ----
+
+
+def misuse_is_told():
+    def fails(status, text, *arguments):
+        done = subprocess.run([Httpd.program, *arguments], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL)
+        equal(done.returncode, status, arguments, done.stderr)
+        check(text in done.stderr, arguments, done.stderr)
+
+    fails(2, "there is one FOLDER")
+    fails(2, "--port takes a number", "--port", "x", "/")
+    fails(2, "--grace takes seconds", "--grace", "nan", "/")
+    fails(2, "--tls-key stands behind", "--tls-key", "x", "/")
+    fails(2, "--back-end is uring or epoll", "--back-end", "select", "/")
+    fails(1, "/nowhere: No such file", "/nowhere")
+    fails(1, "/nowhere/log: No such file", "--log", "/nowhere/log", "/")
+    fails(1, "nothing.pem", "--tls-cert", "nothing.pem", "/")
+    with Httpd() as httpd:
+        fails(1, "Address already in use", "--port", str(httpd.port), "/")
+    done = subprocess.run([Httpd.program, "--help"], capture_output=True, text=True, check=True)
+    check(done.stdout.startswith("usage: httpd ") and done.stderr == "")
+
+
+run(tests_of(dict(globals())), sys.argv[1:])

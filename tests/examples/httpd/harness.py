@@ -1,0 +1,290 @@
+"""What the tests of httpd share: the server itself, its files and certificates, and clients.
+
+Nothing here sleeps to wait for something: what is waited for is a line of the server's, or bytes. PATIENCE bounds every
+wait, so that a failure ends.
+"""
+
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+
+PATIENCE = int(os.environ.get("HTTPD_PATIENCE", "30"))
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, *what):
+    if not condition:
+        raise Failure(" ".join(str(part) for part in what) or "a check has failed")
+
+
+def equal(found, wanted, *what):
+    check(found == wanted, *what, f"{found!r} is not {wanted!r}")
+
+
+def missing(*programs):
+    """The reason to skip a test that needs them; None: they are there."""
+    lacking = [program for program in programs if not shutil.which(program)]
+    return " and ".join(lacking) + " not installed" if lacking else None
+
+
+class Lines:
+    """The lines of a pipe, read by a thread."""
+
+    def __init__(self, pipe):
+        self.queue = queue.Queue()
+        self.seen = []
+        self.thread = threading.Thread(target=self.read, args=(pipe,), daemon=True)
+        self.thread.start()
+
+    def read(self, pipe):
+        for line in pipe:
+            self.queue.put(line.rstrip("\n"))
+        self.queue.put(None)
+
+    def next(self):
+        try:
+            line = self.queue.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise Failure(f"no line came; so far: {self.seen}") from None
+        if line is not None:
+            self.seen.append(line)
+        return line
+
+    def expect(self, pattern):
+        """The next line that has this; what comes before it is passed over."""
+        while True:
+            line = self.next()
+            if line is None:
+                raise Failure(f"no line has {pattern!r}: {self.seen}")
+            found = re.search(pattern, line)
+            if found:
+                return found
+
+    def rest(self):
+        lines = []
+        while (line := self.next()) is not None:
+            lines.append(line)
+        return lines
+
+
+class Httpd:
+    """The server, with a folder of its own: `files` are names with what they hold."""
+
+    program = None
+    certificates = None  # a folder that all tests have in common
+
+    def __init__(self, files=None, options=(), prefix=(), tls=False):
+        self.folder = tempfile.mkdtemp(prefix="httpd-test-")
+        self.root = os.path.join(self.folder, "www")
+        self.log_path = os.path.join(self.folder, "log")
+        os.mkdir(self.root)
+        for name, data in (files or {}).items():
+            self.write(name, data)
+        if tls:
+            options = ["--tls-cert", certificate("good"), *options]
+        self.scheme = "https" if tls else "http"
+        self.process = subprocess.Popen(
+            [*prefix, Httpd.program, *options, self.root], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.out = Lines(self.process.stdout)
+        self.err = Lines(self.process.stderr)
+        self.port = int(self.out.expect(r"^listening \(\w+\) on port (\d+)$").group(1))
+        self.url = f"{self.scheme}://localhost:{self.port}"
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def write(self, name, data):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+
+    def client(self):
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return client
+
+    def curl(self, *arguments, status=0):
+        """What curl prints: bytes."""
+        done = subprocess.run(
+            ["curl", "--silent", "--show-error", "--max-time", str(PATIENCE), "--cacert", certificate("authority"),
+             *[argument.replace("URL", self.url) for argument in arguments]],
+            stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        equal(done.returncode, status, "curl", arguments, done.stderr)
+        return done.stdout
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def reload(self):
+        self.signal(signal.SIGHUP)
+        self.out.expect("^reloaded worker=0$")
+
+    def figures(self):
+        self.signal(signal.SIGUSR1)
+        line = self.out.expect("^figures .*").group(0)
+        return {key: int(value) for key, value in (word.split("=", 1) for word in line.split()[1:])}
+
+    def idle(self):
+        """Waits until no connection is left; returns the figures."""
+        while (figures := self.figures())["live"] != 0:
+            pass
+        return figures
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def wait(self):
+        try:
+            return self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure("the server does not end") from None
+
+    def stop(self):
+        self.signal(signal.SIGTERM)
+        status = self.wait()
+        errors = self.err.rest()
+        equal(status, 0, "it ends with its status,", errors)
+        return self.out.rest(), errors
+
+    def log_lines(self):
+        """All that was logged, once it has ended."""
+        with open(self.log_path, encoding="ascii") as file:
+            return file.read().splitlines()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if self.process.poll() is None and kind is None:
+                self.stop()
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            if kind is not None:
+                sys.stderr.write(f"out: {self.out.seen}\nerr: {self.err.rest()}\n")
+            shutil.rmtree(self.folder)
+
+
+# ---- Certificates ----
+
+
+def openssl(*arguments):
+    subprocess.run(["openssl", *arguments], cwd=Httpd.certificates, check=True, stdin=subprocess.DEVNULL,
+                   capture_output=True)
+
+
+def certificate(name):
+    """The path of one, in PEM, with its key: "good", "other" (of another number), "wrong-name", "expired", "authority"."""
+    path = os.path.join(Httpd.certificates, name + ".pem")
+    if os.path.exists(path):
+        return path
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", name + ".key"]
+    if name == "authority":
+        openssl("req", "-x509", *key, "-out", path, "-days", "30", "-subj", "/CN=The authority of the test")
+        return path
+    authority = certificate("authority")
+    host = "elsewhere.example" if name == "wrong-name" else "localhost"
+    openssl("req", "-new", *key, "-out", name + ".csr", "-subj", "/CN=" + name)
+    with open(os.path.join(Httpd.certificates, name + ".ext"), "w", encoding="ascii") as file:
+        file.write(f"subjectAltName=DNS:{host}\n")
+    # (one that ends before it begins has expired)
+    openssl("x509", "-req", "-in", name + ".csr", "-CA", authority, "-CAkey", "authority.key", "-CAcreateserial", "-extfile",
+            name + ".ext", "-days", "-1" if name == "expired" else "30", "-out", name + ".crt")
+    with open(path, "wb") as file:
+        for part in (name + ".crt", name + ".key"):
+            with open(os.path.join(Httpd.certificates, part), "rb") as piece:
+                file.write(piece.read())
+    return path
+
+
+# ---- Clients ----
+
+
+class Response:
+    """Read from a connection."""
+
+    def __init__(self, connection, has_body=True):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            byte = connection.recv(1)
+            if not byte:
+                raise EOFError(head)
+            head += byte
+        self.line, *lines = head.decode("latin-1").split("\r\n")[:-2]
+        self.status = int(self.line.split()[1])
+        self.fields = {key.lower(): value for key, value in (line.split(": ", 1) for line in lines)}
+        self.length = int(self.fields.get("content-length", 0))
+        self.body = read_exactly(connection, self.length) if has_body else b""
+
+
+def ask(client, target="/", method="GET", *fields):
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost", *fields]
+    client.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n")
+
+
+def read_exactly(connection, size):
+    data = bytearray()
+    while len(data) < size:
+        piece = connection.recv(min(size - len(data), 1 << 16))
+        if not piece:
+            raise Failure(f"the end after {len(data)} of {size} bytes")
+        data += piece
+    return bytes(data)
+
+
+def read_all(connection):
+    data = bytearray()
+    while piece := connection.recv(65536):
+        data += piece
+    return bytes(data)
+
+
+def wait_until_refused(port):
+    """Nobody listens any more."""
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+        except (ConnectionRefusedError, ConnectionResetError):
+            return
+
+
+# ---- Tests ----
+
+
+def tests_of(names):
+    """The functions of a test's own that take nothing, in order."""
+    return [value for value in names.values() if getattr(value, "__module__", "") == "__main__" and hasattr(value, "__code__")
+            and value.__code__.co_argcount == 0 and value.__code__.co_kwonlyargcount == 0]
+
+
+def run(tests, arguments):
+    """Runs those whose name is among the arguments, or all; prints TAP."""
+    Httpd.program = arguments[0]
+    chosen = [test for test in tests if len(arguments) == 1 or test.__name__ in arguments[1:]]
+    print(f"1..{len(chosen)}", flush=True)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="httpd-test-") as Httpd.certificates:
+        for number, test in enumerate(chosen, 1):
+            try:
+                skipped = missing("openssl", "curl") or test()
+                print(f"ok {number} {test.__name__}" + (f" # SKIP {skipped}" if skipped else ""), flush=True)
+            except BaseException:
+                failed += 1
+                traceback.print_exc()
+                print(f"not ok {number} {test.__name__}", flush=True)
+    sys.exit(1 if failed else 0)

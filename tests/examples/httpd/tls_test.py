@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""httpd with TLS, by clients of others: tls_test.py PROGRAM [TEST...]."""
+
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+
+from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, read_all, read_exactly, run,
+                     tests_of, wait_until_refused)
+
+TEXT = b"0123456789"
+LARGE = os.urandom(1 << 20) * 3
+
+
+def talk(program, *arguments, text, until):
+    """Sends text, reads until that has come, and ends the input; returns all that came."""
+    with subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as process:
+        process.stdin.write(text)
+        process.stdin.flush()
+        said = b""
+        while until not in said:
+            piece = process.stdout.read1(65536)
+            check(piece, program, "has ended:", said)
+            said += piece
+        process.stdin.close()
+        said += process.stdout.read()
+        process.wait(PATIENCE)
+    return said
+
+
+def connect(httpd, name="authority"):
+    context = ssl.create_default_context(cafile=certificate(name))
+    context.set_alpn_protocols(["http/1.1"])
+    return context.wrap_socket(httpd.client(), server_hostname="localhost")
+
+
+def number_of(client):
+    """That of the server's certificate."""
+    return client.getpeercert()["serialNumber"]
+
+
+# ---- Clients ----
+
+
+def curl_gets_files_over_tls():
+    with Httpd({"a.txt": TEXT, "large": LARGE}, ["--log", "-"], tls=True) as httpd:
+        equal(httpd.curl("URL/a.txt"), TEXT)
+        equal(httpd.curl("URL/large"), LARGE)
+        equal(httpd.curl("-r", "1000000-1999999", "URL/large"), LARGE[1000000:2000000])
+        equal(httpd.curl("--tls-max", "1.2", "--http1.1", "URL/a.txt"), TEXT)
+        equal(httpd.curl("-I", "-o", "/dev/null", "-w", "%{http_code} %{http_version}", "URL/nothing"), b"404 1.1")
+        httpd.out.expect('^127.0.0.1 .* "GET /a.txt HTTP/1.1" 200 10 ')
+
+
+def names_and_dates_are_verified_by_curl():
+    for name, what in (("wrong-name", "matches target host name"), ("expired", "expired")):
+        with Httpd({"a": TEXT}, ["--tls-cert", certificate(name)]) as httpd:
+            done = subprocess.run(["curl", "-sS", "--cacert", certificate("authority"), f"https://localhost:{httpd.port}/a"],
+                                  capture_output=True, text=True, check=False)
+            check(done.returncode == 60 and what in done.stderr, name, done)
+            equal(httpd.idle()["requests"], 0)
+    with Httpd({"a": TEXT}, tls=True) as httpd:  # an authority that curl does not know
+        done = subprocess.run(["curl", "-sS", f"https://localhost:{httpd.port}/a"], capture_output=True, check=False)
+        equal(done.returncode, 60)
+
+
+def names_choose_the_certificate():
+    with Httpd({"a": TEXT}, ["--tls-cert", certificate("wrong-name"), "--tls-cert", certificate("good")]) as httpd:
+        httpd.url = f"https://localhost:{httpd.port}"
+        equal(httpd.curl("URL/a"), TEXT)
+        equal(httpd.curl("--resolve", f"elsewhere.example:{httpd.port}:127.0.0.1",
+                         f"https://elsewhere.example:{httpd.port}/a"), TEXT)
+
+
+def openssl_and_gnutls_talk_to_it():
+    request = b"GET /a.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with Httpd({"a.txt": TEXT}, tls=True) as httpd:
+        said = talk("openssl", "s_client", "-connect", f"localhost:{httpd.port}", "-servername", "localhost", "-CAfile",
+                    certificate("authority"), "-verify_return_error", "-alpn", "h3,http/1.1", text=request, until=TEXT)
+        check(b"Verify return code: 0 (ok)" in said and b"ALPN protocol: http/1.1" in said, said)
+        if not shutil.which("gnutls-cli"):
+            return None
+        said = talk("gnutls-cli", "--x509cafile", certificate("authority"), "--alpn", "http/1.1", "--port", str(httpd.port),
+                    "localhost", text=request, until=TEXT)
+        check(b"The certificate is trusted" in said and b"Application protocol: http/1.1" in said, said)
+    return None
+
+
+def load_generators_are_served():
+    absent = missing("wrk", "h2load")
+    with Httpd({"1k": b"x" * 1024}, tls=True) as httpd:
+        if shutil.which("wrk"):
+            done = subprocess.run(["wrk", "-t1", "-c20", "-d1s", httpd.url + "/1k"], capture_output=True, text=True, check=True)
+            check("Requests/sec" in done.stdout and "Non-2xx" not in done.stdout and "Socket errors" not in done.stdout,
+                  done.stdout)
+        if shutil.which("h2load"):
+            done = subprocess.run(["h2load", "--h1", "-n500", "-c10", httpd.url + "/1k"], capture_output=True, text=True,
+                                  check=True)
+            check("500 succeeded, 0 failed, 0 errored, 0 timeout" in done.stdout, done.stdout)
+    return absent
+
+
+def what_is_no_tls_is_refused():
+    with Httpd({"a": TEXT}, ["--header-timeout", "0.2"], tls=True) as httpd:
+        with httpd.client() as client, httpd.client() as silent:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            read_all(client)
+            equal(read_all(silent), b"", "a handshake has its time,")
+        equal(httpd.idle()["requests"], 0)
+        equal(httpd.curl("URL/a"), TEXT)
+
+
+# ---- Reload and end ----
+
+
+def certificates_are_read_again_while_a_connection_stays():
+    path = os.path.join(Httpd.certificates, "site.pem")
+    shutil.copy(certificate("good"), path)
+    with Httpd({"a": TEXT}, ["--tls-cert", path]) as httpd:
+        with connect(httpd) as before:
+            first = number_of(before)
+            shutil.copy(certificate("other"), path)
+            httpd.reload()
+            ask(before, "/a")
+            equal(Response(before).body, TEXT)
+            with connect(httpd) as after:
+                check(number_of(after) != first, "the certificate is still the old one")
+                ask(after, "/a")
+                equal(Response(after).body, TEXT)
+                last = number_of(after)
+            # one that is no good changes nothing
+            with open(path, "w", encoding="ascii") as file:
+                file.write("nothing\n")
+            httpd.reload()
+            httpd.err.expect("^httpd: .*site.pem: ")
+            with connect(httpd) as again:
+                equal(number_of(again), last)
+            ask(before, "/a")
+            equal(Response(before).body, TEXT)
+
+
+def sessions_outlive_a_reload():
+    with Httpd({"a": TEXT}, tls=True) as httpd:
+        context = ssl.create_default_context(cafile=certificate("authority"))
+        with context.wrap_socket(httpd.client(), server_hostname="localhost") as client:
+            ask(client, "/a")
+            equal(Response(client).body, TEXT)
+            session = client.session
+        httpd.reload()
+        with context.wrap_socket(httpd.client(), server_hostname="localhost", session=session) as client:
+            ask(client, "/a")
+            equal(Response(client).body, TEXT)
+            check(client.session_reused, "it was not resumed")
+
+
+def a_download_is_finished_when_it_is_stopped():
+    with Httpd({"large": LARGE * 8}, tls=True) as httpd, connect(httpd) as client, connect(httpd) as idle:
+        ask(client, "/large")
+        response = Response(client, has_body=False)
+        read_exactly(client, 100000)
+        ask(idle, "/nothing")
+        equal(Response(idle).status, 404)
+        httpd.signal(signal.SIGTERM)
+        wait_until_refused(httpd.port)
+        equal(read_all(idle), b"", "an idle connection ends at once, by close_notify,")
+        check(httpd.process.poll() is None, "it has not waited")
+        read_exactly(client, response.length - 100000)
+        equal(read_all(client), b"")
+        equal(httpd.wait(), 0)
+
+
+def a_file_that_shrinks_is_told_from_one_that_is_whole():
+    with Httpd({"large": LARGE * 8}, tls=True) as httpd, connect(httpd) as client:
+        ask(client, "/large")
+        response = Response(client, has_body=False)
+        read_exactly(client, 100000)
+        os.truncate(httpd.path("large"), 4096)
+        try:
+            size = len(read_all(client))
+        except (ssl.SSLError, ConnectionError):
+            size = 0
+        check(size < response.length - 100000, "it has sent more than there is")
+        equal(httpd.curl("-r", "0-9", "URL/large"), LARGE[:10])
+
+
+run(tests_of(dict(globals())), sys.argv[1:])

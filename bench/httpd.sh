@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# Web servers for files: examples/httpd and nginx with one worker, each on one processor, with its client on another, in
+# turns. Both open each file anew, write a log in the combined format by way of a buffer, and use sendfile where there is no
+# TLS. JSON lines on stdout: medians of the requests a second, of the latency's 99th percentile, and of the processor time
+# that a request takes of the server's (which moves less when others use the machine).
+# With -m slow: 1,000 slow connections of slowhttptest, of each kind; and how long curl takes beside them, new each time.
+# Usage: bench/httpd.sh [-m plain|tls|slow] [SUBJECT...]; HTTPD_TURNS, HTTPD_SECONDS (a turn) and HTTPD_CASES in the
+# environment.
+set -eu
+
+cd "$(dirname "$0")/.."
+turns=${HTTPD_TURNS:-3}
+seconds=${HTTPD_SECONDS:-1}
+modes='plain tls slow'
+if [ "${1-}" = -m ]; then
+    modes=$2
+    shift 2
+fi
+for program in taskset nginx wrk openssl; do
+    if ! command -v "$program" >/dev/null 2>&1 || [ "$(nproc)" -lt 2 ]; then
+        echo "httpd.sh: skipped: two processors, taskset, nginx, wrk and openssl are needed" >&2
+        exit 0
+    fi
+done
+if ! [ -x build/examples/httpd ]; then
+    echo "httpd.sh: skipped: build/examples/httpd is not built" >&2
+    exit 0
+fi
+ulimit -n "$(ulimit -H -n)"
+
+. bench/servers.sh # median
+
+folder=$(mktemp -d)
+server= slow=
+stop_all() {
+    for process in $server $slow; do
+        kill -9 "$process" 2>/dev/null || true
+        wait "$process" 2>/dev/null || true
+    done
+    server= slow=
+}
+trap 'stop_all; rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# ---- What they serve ----
+
+mkdir "$folder/www" "$folder/t"
+head -c 1024 /dev/zero | tr '\0' x >"$folder/www/1024"
+head -c 1048576 /dev/zero | tr '\0' x >"$folder/www/1048576"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$folder/key.pem" -out "$folder/cert.pem" \
+    -days 30 -subj /CN=localhost 2>/dev/null
+nginx_port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+
+# nginx_file NAME LISTEN MORE
+nginx_file() {
+    cat >"$folder/nginx-$1" <<END
+daemon off; master_process off; worker_processes 1; pid $folder/nginx.pid; error_log /dev/null;
+events { worker_connections 8192; }
+http {
+    access_log $folder/nginx.log combined buffer=128k flush=1s; sendfile on; tcp_nopush on; default_type text/plain;
+    keepalive_requests 100000000; keepalive_timeout 60; client_header_timeout 10; client_body_timeout 30; send_timeout 30;
+    client_body_temp_path $folder/t/a; proxy_temp_path $folder/t/b; fastcgi_temp_path $folder/t/c;
+    uwsgi_temp_path $folder/t/d; scgi_temp_path $folder/t/e;
+    server { listen 127.0.0.1:$nginx_port $2 backlog=4096; root $folder/www; $3 }
+}
+END
+}
+nginx_file plain '' ''
+nginx_file tls ssl "ssl_certificate $folder/cert.pem; ssl_certificate_key $folder/key.pem; ssl_protocols TLSv1.2 TLSv1.3;"
+
+# begin SUBJECT MODE: starts it as $server, and sets $port; empty if it does not run.
+begin() {
+    local secure=
+    port=
+    rm -f "$folder"/*.log
+    case $1 in
+    bide-*)
+        [ "$2" = plain ] || secure="--tls-cert $folder/cert.pem --tls-key $folder/key.pem"
+        : >"$folder/line"
+        # shellcheck disable=SC2086 # words
+        taskset -c 0 build/examples/httpd --back-end "${1#bide-}" --log "$folder/bide.log" $secure "$folder/www" \
+            >"$folder/line" </dev/null &
+        server=$!
+        for _ in $(seq 200); do
+            port=$(awk 'NR == 1 { print $NF }' "$folder/line")
+            [ -z "$port" ] || return 0
+            sleep 0.02
+        done
+        ;;
+    nginx)
+        taskset -c 0 nginx -c "$folder/nginx-$2" -e /dev/null >/dev/null 2>&1 &
+        server=$!
+        port=$nginx_port
+        for _ in $(seq 200); do # until it listens
+            if (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then return 0; fi
+            sleep 0.02
+        done
+        ;;
+    esac
+    echo "httpd.sh: $1 does not listen" >&2
+    port=
+}
+
+# ---- Requests a second ----
+
+# Microseconds that $server has run.
+ran() {
+    cat "/proc/$server/task"/*/schedstat | awk '{ ran += $1 } END { printf "%.0f\n", ran / 1000 }'
+}
+
+# Scheme, connections and size; the fourth makes it close each. One line: requests/s, p99 in us, processor in us a request.
+load() {
+    local before url="$1://127.0.0.1:$port/$3" how=${4-keep-alive}
+    timeout 30 taskset -c 1 wrk -t1 -c "$2" -d 1s -H "Connection: $how" "$url" >/dev/null
+    before=$(ran)
+    timeout 60 taskset -c 1 wrk -t1 -c "$2" -d "${seconds}s" --latency -H "Connection: $how" "$url" >"$folder/wrk"
+    awk -v ran=$(($(ran) - before)) '
+        function us(text) { return text ~ /us$/ ? text + 0 : text ~ /ms$/ ? text * 1000 : text * 1000000 }
+        $1 == "99%" { p99 = us($2) }
+        /requests in/ { count = $1 }
+        /Non-2xx/ { bad = 1 }
+        $1 == "Requests/sec:" { rate = $2 }
+        END { if (count > 0 && !bad) print rate, p99, ran / count }' "$folder/wrk"
+}
+
+# print_figure SUBJECT COLUMN UNIT PARAMS
+print_figure() {
+    printf '{"bench": "httpd", "subject": "%s", "value": %s, "unit": "%s", "params": {%s}}\n' \
+        "$1" "$(median "$folder/figures-$1" "$2")" "$3" "$4"
+}
+
+# ---- Slow connections ----
+
+# slow KIND: 99th percentile of 200 curls, in us, beside 1,000 connections that are slow at that; its count of those served.
+beside_slow() {
+    local kind
+    case $1 in
+    headers) kind='-H -i 5' ;;
+    body) kind='-B -i 5 -s 8192' ;;
+    read) kind='-X -w 10 -y 20 -n 5 -z 32 -k 1' ;;
+    esac
+    # shellcheck disable=SC2086 # words
+    taskset -c 1 slowhttptest $kind -c 1000 -r 500 -l 60 -u "http://127.0.0.1:$port/1048576" >"$folder/slow" 2>&1 &
+    slow=$!
+    for _ in $(seq 500); do # until most are there
+        [ "$(find "/proc/$server/fd" -lname 'socket:*' 2>/dev/null | wc -l)" -lt 900 ] || break
+        sleep 0.02
+    done
+    for _ in $(seq 200); do
+        taskset -c 1 curl -s -o "$folder/got" --max-time 10 -w '%{http_code} %{time_total}\n' "http://127.0.0.1:$port/1024"
+    done >"$folder/curls"
+    kill "$slow" 2>/dev/null || true
+    wait "$slow" 2>/dev/null || true
+    slow=
+    awk '$1 == 200 { print $2 * 1000000 }' "$folder/curls" | sort -n |
+        awk '{ value[NR] = $1 } END { if (NR == 200) print value[198] }'
+}
+
+# ---- All of it ----
+
+[ $# -gt 0 ] || set -- bide-uring bide-epoll nginx
+status=0
+measure() { # MODE CASE
+    local connections size how scheme=http params
+    IFS=: read -r connections size how <<<"$2"
+    [ "$1" = plain ] || scheme=https
+    rm -f "$folder"/figures-*
+    for _ in $(seq "$turns"); do
+        for subject in $subjects; do
+            begin "$subject" "$1"
+            # shellcheck disable=SC2086 # the last may be none
+            [ -z "$port" ] || load "$scheme" "$connections" "$size" $how >>"$folder/figures-$subject" || true
+            stop_all
+        done
+    done
+    params="\"mode\": \"$1\", \"connections\": $connections, \"size\": $size"
+    [ -z "$how" ] || params="$params, \"connection\": \"$how\""
+    for subject in $subjects; do
+        if [ ! -s "$folder/figures-$subject" ] || [ "$(wc -l <"$folder/figures-$subject")" -lt "$turns" ]; then
+            echo "httpd.sh: $subject failed: $params" >&2
+            status=1
+            continue
+        fi
+        print_figure "$subject" 1 requests/s "$params"
+        print_figure "$subject" 2 us "$params, \"of\": \"p99\""
+        print_figure "$subject" 3 us "$params, \"of\": \"processor\""
+    done
+}
+
+subjects=$*
+for mode in $modes; do
+    if [ "$mode" != slow ]; then
+        for case in ${HTTPD_CASES-50:1024 10:1048576 50:1024:close}; do
+            measure "$mode" "$case"
+        done
+        continue
+    fi
+    if ! command -v slowhttptest >/dev/null 2>&1; then
+        echo "httpd.sh: slow connections are skipped: slowhttptest is missing" >&2
+        continue
+    fi
+    for subject in $subjects; do
+        for kind in headers body read; do
+            begin "$subject" plain
+            [ -z "$port" ] || beside_slow "$kind" >"$folder/figures-$subject"
+            stop_all
+            if [ -s "$folder/figures-$subject" ]; then
+                print_figure "$subject" 1 us "\"mode\": \"slow\", \"slow\": \"$kind\", \"of\": \"p99 of curl\""
+            else
+                echo "httpd.sh: $subject: not all curls were served beside slow $kind" >&2
+                status=1
+            fi
+        done
+    done
+done
+exit "$status"

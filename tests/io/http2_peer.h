@@ -324,6 +324,7 @@ typedef struct talk2 {
     /* after so many turns, 0: never */
     unsigned stop_after, vanish_after, reset_after, destroy_after;
     uint64_t drain_at;
+    uint64_t window_at; /* the first stream's is opened */
     bide_stop_source stop;
     bide_with_stop_operation stopping;
     bide_spawned serving_spawned;
@@ -368,6 +369,10 @@ bide_coroutine(talk2_act)
     if (self->talk->drain_at != 0) {
         bide_await(bide_sleep_for(&self->sleep, self->talk->drain_at));
         bide_http_server_shut_down(&self->talk->server, BIDE_FOREVER);
+    }
+    if (self->talk->window_at != 0) {
+        bide_await(bide_sleep_for(&self->sleep, self->talk->window_at));
+        nghttp2_submit_window_update(self->talk->client.session, 0, self->talk->asks[0].id, 65535);
     }
     if (self->talk->stop_after != 0)
         bide_stop_request(&self->talk->stop);

@@ -146,6 +146,54 @@ static void a_body_that_nobody_reads_is_stopped(void **state)
     assert_int_equal(handled.read, sizeof body);
 }
 
+static void what_nobody_has_read_is_the_connections_again(void **state)
+{
+    (void)state;
+    static char body[500000];
+    for (int i = 0; i < 20; i++) /* their windows are all of the connection's, until their handlers end */
+        talk2_post(&one, "/slow", body, sizeof body);
+    ask *after = talk2_post(&one, "/count", body, sizeof body);
+    assert_int_equal(talk2_run(&one), 0);
+    answered(&one.asks[0], 200, "slow");
+    answered(after, 200, "counted");
+}
+
+struct gives_up {
+    bide_http_exchange exchange;
+    bide_with_deadline_operation limited;
+    bide_sleep sleep;
+    char *data;
+    int status;
+};
+
+/* Writes for a second, and goes on without. */
+bide_coroutine(gives_up_body)
+{
+    bide_begin(gives_up_body, struct gives_up * self);
+    self->data = calloc(1, 100000);
+    bide_await_status(self->status,
+                      bide_with_deadline(&self->limited, bide_now(bide_this_context()) + SECOND,
+                                         bide_http_write(&self->exchange, self->data, 100000)));
+    assert_int_equal(self->status, -ETIMEDOUT);
+    free(self->data);
+    bide_try(bide_sleep_for(&self->sleep, 3 * SECOND));
+    bide_return(-EIO);
+    bide_end();
+}
+
+static void a_write_that_is_cut_short_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.handler = {&gives_up_body, sizeof(struct gives_up)}}, NULL);
+    one.client.no_window = true;
+    one.window_at = 2 * SECOND;
+    ask *ask = talk2_ask(&one, "/");
+    assert_int_equal(talk2_run(&one), 0);
+    was_reset(ask, NGHTTP2_CANCEL); /* by what has spoilt it first */
+    assert_int_equal(ask->size, 0);
+    assert_in_range(one.took, 4 * SECOND, 5 * SECOND);
+}
+
 struct tunnel {
     bide_http_exchange exchange;
     bide_reader_operation read;
@@ -449,6 +497,8 @@ int main(void)
         TEST(a_handler_that_fails_is_told_of),
         TEST(a_body_that_is_expected_is_asked_for),
         TEST(a_body_that_nobody_reads_is_stopped),
+        TEST(what_nobody_has_read_is_the_connections_again),
+        TEST(a_write_that_is_cut_short_leaves_nothing_behind),
         TEST(a_tunnel_goes_both_ways),
         TEST(close_after_takes_no_more_requests),
         TEST(a_connection_ends_after_so_many_requests),

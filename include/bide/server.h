@@ -23,11 +23,11 @@
  *     init --run--> accepts --shut_down--> drains --all have ended, or the deadline--> ended
  *
  * The memory of the connections is the caller's: an array, or an allocator that is asked when one
- * comes. A server that has as many as it may accepts no more; those that come wait in the kernel.
- * When the process has no descriptor left, one that the server has kept in reserve serves to accept
- * the next connection: if there is one again by then, it is kept, otherwise it is closed, so that
- * its client knows; then the server pauses for a moment, or until a connection has ended. It never
- * spins.
+ * comes, unless there is some of one that has ended (`kept`). A server that has as many as it may
+ * accepts no more; those that come wait in the kernel. When the process has no descriptor left, one
+ * that the server has kept in reserve serves to accept the next connection: if there is one again by
+ * then, it is kept, otherwise it is closed, so that its client knows; then the server pauses for a
+ * moment, or until a connection has ended. It never spins.
  *
  * One loop has a server, or a pool whose workers each have a loop (io_pool.h), where connections run
  * on any of its threads, and the listener has one for its home. Several listeners share an address
@@ -78,6 +78,8 @@ typedef struct bide_server_options {
     void *slots;
     /* ... or, if that is NULL: where each gets its memory when it comes. One thread at a time asks. */
     bide_allocator *allocator;
+    /* So many that were given back are kept for those that come next, until the server has ended. */
+    size_t kept;
 
     /* nanoseconds: how long it pauses when the system has no descriptor or memory. 0: 10 ms */
     uint64_t pause;
@@ -115,6 +117,7 @@ struct bide_server {
     bide_server_counts counts;
     bide_connection *unused; /* slots that have been used, and are free */
     size_t fresh;            /* slots that have not */
+    size_t kept;             /* the number of `unused`, if they are the allocator's */
     int reserve;             /* a descriptor; or -1 */
     bide_scope scope;
     bide_stop_source accepting;

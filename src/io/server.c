@@ -55,6 +55,7 @@ int bide_server_init(bide_server *server, const bide_server_options *options)
     memset(&server->counts, 0, sizeof server->counts);
     server->unused = NULL;
     server->fresh = options->slots != NULL ? options->most : 0;
+    server->kept = 0;
     server->reserve = -1;
     server->status = 0;
     bide_stop_source_init(&server->accepting);
@@ -108,15 +109,17 @@ static bide_connection *take_slot(bide_server *server)
     pthread_mutex_lock(&server->lock);
     const bide_server_options *options = &server->options;
     bide_connection *connection = server->unused;
-    if (connection != NULL)
+    if (connection != NULL) {
         server->unused = connection->next;
-    else if (options->slots != NULL)
+        server->kept -= options->slots == NULL;
+    } else if (options->slots != NULL) {
         connection = server->fresh == 0
                          ? NULL
                          : (void *)((char *)options->slots +
                                     (options->most - server->fresh--) * options->size);
-    else
+    } else {
         connection = options->allocator->allocate(options->allocator, options->size);
+    }
     pthread_mutex_unlock(&server->lock);
     if (connection != NULL) {
         bide_descriptor_init_closed(&connection->socket);
@@ -125,16 +128,37 @@ static bide_connection *take_slot(bide_server *server)
     return connection;
 }
 
+static void free_slot(const bide_server_options *options, bide_connection *connection)
+{
+    options->allocator->deallocate(options->allocator, connection, options->size);
+}
+
 /* (the lock is held) */
 static void give_slot(bide_server *server, bide_connection *connection)
 {
-    if (server->options.slots == NULL) {
-        server->options.allocator->deallocate(server->options.allocator, connection,
-                                              server->options.size);
-        return;
+    const bide_server_options *options = &server->options;
+    if (options->slots == NULL) {
+        if (server->kept == options->kept) {
+            free_slot(options, connection);
+            return;
+        }
+        server->kept++;
     }
     connection->next = server->unused;
     server->unused = connection;
+}
+
+/* The server has ended: there are no connections. */
+static void free_kept(bide_server *server)
+{
+    if (server->options.slots != NULL)
+        return;
+    while (server->unused != NULL) {
+        bide_connection *connection = server->unused;
+        server->unused = connection->next;
+        free_slot(&server->options, connection);
+    }
+    server->kept = 0;
 }
 
 /* Its coroutine has ended. 1 */
@@ -335,6 +359,7 @@ bide_coroutine(bide_server_body)
     bide_return(bide_stop_reason(bide_this_context()->stop));
     bide_finally();
     bide_scope_destroy(&self->scope); /* 6 */
+    free_kept(self);
     bide_stop_source_detach(&self->accepting);
     bide_close(&self->listener);
     (void)close_reserve(self, bide_this_context());

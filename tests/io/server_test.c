@@ -317,6 +317,57 @@ static void memory_comes_from_an_allocator_and_its_lack_is_waited_out(void **sta
     shut_down_and_end(f);
 }
 
+struct counting {
+    bide_allocator allocator;
+    size_t made, live;
+};
+
+static void *counting_allocate(bide_allocator *allocator, size_t size)
+{
+    struct counting *counting = bide_container_of(allocator, struct counting, allocator);
+    counting->made++;
+    counting->live++;
+    return bide_heap.allocate(&bide_heap, size);
+}
+
+static void counting_deallocate(bide_allocator *allocator, void *memory, size_t size)
+{
+    bide_container_of(allocator, struct counting, allocator)->live--;
+    bide_heap.deallocate(&bide_heap, memory, size);
+}
+
+static void memory_that_was_given_back_is_kept_as_far_as_was_said_until_the_end(void **state)
+{
+    struct counting counting = {{counting_allocate, counting_deallocate}, 0, 0};
+    bide_server_options options = {.body = &echo_body,
+                                   .size = sizeof(struct client),
+                                   .most = SLOTS,
+                                   .allocator = &counting.allocator,
+                                   .kept = 2};
+    fixture *f = &only;
+    serve_with(f, state, &options);
+    for (int i = 0; i < 4; i++) {
+        begin_client(f, i);
+        talk(f, i);
+    }
+    assert_int_equal(counting.live, 5); /* and one for the next that comes */
+    for (int i = 0; i < 4; i++)
+        bide_close(&f->clients[i]);
+    while (f->server.counts.live != 0)
+        turn(f);
+    assert_int_equal(counting.live, 3);
+    for (int i = 0; i < 4; i++) {
+        begin_client(f, 0);
+        talk(f, 0);
+        bide_close(&f->clients[0]);
+        while (f->server.counts.live != 0)
+            turn(f);
+    }
+    assert_int_equal(counting.made, 5);
+    shut_down_and_end(f);
+    assert_int_equal(counting.live, 0);
+}
+
 /* ---- Shutting down ---- */
 
 static void shutting_down_waits_for_those_that_end_in_time(void **state)
@@ -1018,6 +1069,7 @@ int main(void)
         cmocka_unit_test(options_that_mean_nothing_are_refused),
         world_test(a_listener_that_is_none_is_told_of),
         world_test(memory_comes_from_an_allocator_and_its_lack_is_waited_out),
+        world_test(memory_that_was_given_back_is_kept_as_far_as_was_said_until_the_end),
         world_test(shutting_down_waits_for_those_that_end_in_time),
         world_test(after_the_deadline_the_rest_is_asked_to_stop),
         world_test(a_second_deadline_counts),

@@ -34,7 +34,12 @@
 
 #define SECONDS(n) ((n) * UINT64_C(1000000000))
 
-enum { LEAST_INPUT = 2048, LEAST_OUTPUT = 512, BEHIND_HEAD = 1024 };
+enum {
+    LEAST_INPUT = 2048,
+    LEAST_OUTPUT = 512,
+    BEHIND_HEAD = 1024,
+    KEPT = 64 /* of the heap: it gives back to the system what the next connection has page by page */
+};
 
 /* ---- The server ---- */
 
@@ -106,7 +111,6 @@ size_t bide_http_slot_size(const bide_http_server *server)
 bide_coroutine(bide_http_accepted)
 {
     bide_begin(bide_http_accepted, slot * self);
-    (void)bide_set_no_delay(&self->connection.socket, true); /* (a socket of the machine has none) */
     bide_try(bide_http_serve(&self->http, self->connection.server->argument,
                              bide_stream_of_socket(&self->connection.socket),
                              (char *)self + aligned(sizeof *self)));
@@ -136,14 +140,17 @@ int bide_http_server_init(bide_http_server *server, const bide_http_options *opt
         .most = options->most != 0 ? options->most : 1,
         .slots = options->slots,
         .allocator = options->allocator,
+        .kept = options->allocator == &bide_heap ? KEPT : 0,
     };
     int status = bide_server_init(&server->server, &accepting);
     server->server.argument = server;
     return status;
 }
 
+/* (what is accepted inherits it; a socket of the machine has none) */
 bide_awaiter *bide_http_server_run(bide_http_server *server)
 {
+    (void)bide_set_no_delay(&server->server.listener, true);
     return bide_server_run(&server->server);
 }
 

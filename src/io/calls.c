@@ -92,6 +92,8 @@ static ptrdiff_t do_read(const bide_io_operation *operation)
     const struct iovec bytes = {operation->arguments.bytes.data, operation->arguments.bytes.size};
     if (is_shared(operation)) {
         ptrdiff_t result = preadv2(fd, &bytes, 1, -1, RWF_NOWAIT);
+        if (result > 0)
+            io_written(bytes.iov_base, (size_t)result);
         if (!cannot_say(result))
             return result;
     }

@@ -65,7 +65,7 @@ static bool fits(const char *pattern, bide_http_text path, bide_http_text *param
             continue;
         }
         bide_http_text name;
-        bool is_rest;
+        bool is_rest = false;
         pattern = parameter_end(pattern, &name, &is_rest);
         const char *slash = is_rest || at == end ? end : memchr(at, '/', (size_t)(end - at));
         const char *stop = slash != NULL ? slash : end;

@@ -27,6 +27,8 @@ static ptrdiff_t read_now(const bide_descriptor *file, char *data, size_t size, 
 {
     struct iovec bytes = {data, size};
     ptrdiff_t count = preadv2(file->fd, &bytes, 1, offset, RWF_NOWAIT);
+    if (count > 0)
+        io_written(data, (size_t)count);
     return count >= 0 ? count : -EAGAIN;
 }
 

@@ -185,8 +185,8 @@ bide_http_text bide_http_parameter(const bide_http_exchange *exchange, const cha
         return none;
     const bide_http_text *parameter = exchange->parameters;
     for (const char *at = strchr(exchange->route->pattern, '{'); at != NULL; at = strchr(at, '{')) {
-        bide_http_text found;
-        bool is_rest;
+        bide_http_text found = none;
+        bool is_rest = false;
         at = parameter_end(at, &found, &is_rest);
         if (found.size == strlen(name) && memcmp(found.data, name, found.size) == 0)
             return *parameter;

@@ -336,7 +336,8 @@ def test_calls_that_fail(folder):
                     os.remove(os.path.join(folder, name))
                 if not was_hit:
                     break
-            assert 2 < n < 59 and done.returncode == 0, (n, done.stderr)
+            # (strace counts the calls of each thread by itself)
+            assert 1 < n < 59 and done.returncode == 0, (n, done.stderr)
 
 
 def test_names(folder):

@@ -154,6 +154,7 @@ int bide_http_write_file(bide_descriptor *file, uint64_t offset, uint64_t length
 int bide_http_upgrade(const char *protocol) BIDE_EDITOR_;
 int bide_http_client_write(const void *data, size_t size) BIDE_EDITOR_;
 int bide_http_client_read(void *data, size_t size) BIDE_EDITOR_;
+int bide_http_log_settle(bide_http_log *log) BIDE_EDITOR_;
 int bide_websocket_receive(bide_websocket *websocket, void *data, size_t size) BIDE_EDITOR_;
 int bide_websocket_receive_piece(bide_websocket *websocket) BIDE_EDITOR_;
 int bide_websocket_send(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;

@@ -5,6 +5,7 @@
  * lists: operations
  */
 #include "bide/bide.h"
+#include "bide/http2.h"
 #include "bide/tls.h"
 
 /* (never called: what is told is told by the compiler) */
@@ -203,6 +204,10 @@ void awaits_nothing(void)
     bide_http_respond(0, 0, 0);                                         // HERE
     bide_http_serve(0, 0, stream, 0);                                   // HERE
     bide_http_server_run(0);                                            // HERE
+    bide_http_carried_run(0);                                           // HERE
+    bide_http_carried_serve(0, 0, stream, 0, false);                    // HERE
+    bide_http2_serve(0, 0, stream, 0, 0);                               // HERE
+    bide_http_log_settle(0, 0);                                         // HERE
     bide_http_upgrade(0, 0);                                            // HERE
     bide_http_write(0, 0, 0);                                           // HERE
     bide_http_write_file(0, 0, 0, 0);                                   // HERE

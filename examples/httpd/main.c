@@ -66,13 +66,13 @@ static void open_site(struct site *site)
         &site->blocking, &(bide_blocking_options){.name = "files", .threads = BLOCKING_THREADS});
     if (status < 0)
         give_up("threads", status);
-    status = bide_http_files_open(&site->files,
-                                  &(bide_http_files_options){.root = options->folder,
-                                                             .cache_control = options->cache_control,
-                                                             .blocking = site->blocking,
-                                                             .lists = options->lists,
-                                                             .follows_links = options->follows_links,
-                                                             .has_hidden = options->has_hidden});
+    status = bide_http_files_open(
+        &site->files, &(bide_http_files_options){.root = options->folder,
+                                                 .cache_control = options->cache_control,
+                                                 .blocking = site->blocking,
+                                                 .lists = options->lists,
+                                                 .follows_links = options->follows_links,
+                                                 .has_hidden = options->has_hidden});
     if (status < 0)
         give_up(options->folder, status);
 }
@@ -110,9 +110,9 @@ static void begin_to_listen(struct worker *workers, const struct options *option
     for (unsigned i = 0; i < options->threads && status >= 0; i++) {
         bide_io_operation listen;
         bide_descriptor *listener = &workers[i].server.listener;
-        status = bide_loop_wait(workers[0].loop,
-                                bide_listen_with(&listen, listener, &address, BACKLOG,
-                                                 options->threads > 1 ? BIDE_LISTEN_REUSE_PORT : 0));
+        status = bide_loop_wait(
+            workers[0].loop, bide_listen_with(&listen, listener, &address, BACKLOG,
+                                              options->threads > 1 ? BIDE_LISTEN_REUSE_PORT : 0));
         if (status < 0)
             break;
         (void)bide_set_no_delay(listener, true); /* what is accepted has it too */

@@ -46,7 +46,7 @@ static const bide_http_handler *choose(bide_http_exchange *exchange)
 
 static int init_servers(struct worker *worker)
 {
-    enum { OUTPUT = 8192, SECURE_OUTPUT = 16384 };
+    enum { OUTPUT = 8192, SECURE_OUTPUT = 16384, KEPT = 256 };
     const struct options *options = &worker->site->options;
     int status = bide_http_server_init(
         &worker->http,
@@ -71,6 +71,7 @@ static int init_servers(struct worker *worker)
                                                          .size = session_size(worker),
                                                          .most = worker->site->connections,
                                                          .allocator = &bide_heap,
+                                                         .kept = KEPT,
                                                          .pause = PAUSE});
     worker->server.argument = worker;
     return status;

@@ -13,7 +13,7 @@ from harness import PATIENCE, Httpd, check, equal, missing, run, tests_of
 
 TEXT = b"x" * 1024
 SLOW = 1000
-CURLS = 200
+CURLS = 100
 CLIENTS = 200
 SECONDS = 10
 

@@ -52,9 +52,29 @@ def curl_gets_files_over_tls():
         equal(httpd.curl("URL/large"), LARGE)
         equal(httpd.curl("-r", "1000000-1999999", "URL/large"), LARGE[1000000:2000000])
         equal(httpd.curl("--tls-max", "1.2", "--http1.1", "URL/a.txt"), TEXT)
-        answer = httpd.curl("-I", "-o", "/dev/null", "-w", "%{http_code} %{http_version}", "URL/nothing")
-        check(answer in (b"404 1.1", b"404 2"), answer)
-        httpd.out.expect('^127.0.0.1 .* "GET /a.txt HTTP/1.1" 200 10 ')
+        equal(httpd.curl("--http1.1", "-I", "-o", "/dev/null", "-w", "%{http_code} %{http_version}", "URL/nothing"),
+              b"404 1.1")
+        httpd.out.expect(r'^127\.0\.0\.1 .* "GET /a.txt HTTP/\S+" 200 10 ')
+
+
+def http2_by_alpn():
+    with Httpd({"1k": b"x" * 1024, "large": LARGE}, ["--log", "-"], tls=True) as httpd:
+        context = ssl.create_default_context(cafile=certificate("authority"))
+        context.set_alpn_protocols(["h2"])
+        try:
+            with context.wrap_socket(httpd.client(), server_hostname="localhost") as client:
+                equal(client.selected_alpn_protocol(), "h2")
+        except ssl.SSLError:
+            return "httpd was built without HTTP/2"
+        equal(httpd.curl("--http2", "-o", "/dev/null", "-w", "%{http_code} %{http_version}", "URL/1k"), b"200 2")
+        equal(httpd.curl("--http2", "URL/large"), LARGE)
+        equal(httpd.curl("--http2", "-r", "5-9", "URL/large"), LARGE[5:10])
+        httpd.out.expect(r'^127\.0\.0\.1 .* "GET /1k HTTP/2\S*" 200 1024 ')
+        if shutil.which("h2load"):
+            done = subprocess.run(["h2load", "-n500", "-c5", "-m10", httpd.url + "/1k"], capture_output=True, text=True,
+                                  check=True)
+            check("500 succeeded, 0 failed, 0 errored, 0 timeout" in done.stdout, done.stdout)
+    return missing("h2load")
 
 
 def names_and_dates_are_verified_by_curl():

@@ -6,8 +6,6 @@ wait, so that a failure ends.
 
 import hashlib
 import os
-import queue
-import re
 import signal
 import socket
 import struct
@@ -15,62 +13,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import traceback
 
-PATIENCE = int(os.environ.get("PROXY_PATIENCE", "30"))
-
-
-class Failure(Exception):
-    pass
-
-
-def check(condition, *what):
-    if not condition:
-        raise Failure(" ".join(str(part) for part in what) or "a check has failed")
-
-
-def equal(found, wanted, *what):
-    check(found == wanted, *what, f"{found!r} is not {wanted!r}")
-
-
-class Lines:
-    """The lines of a pipe, read by a thread."""
-
-    def __init__(self, pipe):
-        self.queue = queue.Queue()
-        self.seen = []
-        self.thread = threading.Thread(target=self.read, args=(pipe,), daemon=True)
-        self.thread.start()
-
-    def read(self, pipe):
-        for line in pipe:
-            self.queue.put(line.rstrip("\n"))
-        self.queue.put(None)
-
-    def next(self):
-        try:
-            line = self.queue.get(timeout=PATIENCE)
-        except queue.Empty:
-            raise Failure(f"no line came; so far: {self.seen}") from None
-        if line is not None:
-            self.seen.append(line)
-        return line
-
-    def expect(self, pattern):
-        """The next line that has this; what comes before it is passed over."""
-        while True:
-            line = self.next()
-            if line is None:
-                raise Failure(f"no line has {pattern!r}: {self.seen}")
-            found = re.search(pattern, line)
-            if found:
-                return found
-
-    def rest(self):
-        lines = []
-        while (line := self.next()) is not None:
-            lines.append(line)
-        return lines
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import programs  # noqa: E402 (it lies in the folder above)
+from programs import PATIENCE, Failure, Lines, check, equal, read_all, tests_of  # noqa: E402,F401
 
 
 class Proxy:
@@ -209,13 +155,6 @@ def free_port():
         return one.getsockname()[1]
 
 
-def read_all(connection):
-    data = bytearray()
-    while piece := connection.recv(65536):
-        data += piece
-    return bytes(data)
-
-
 def read_exactly(connection, size):
     data = bytearray()
     while len(data) < size:
@@ -299,24 +238,7 @@ class Beside(threading.Thread):
         return self.value
 
 
-def tests_of(names):
-    """The functions of a test's own that take nothing, in order."""
-    return [value for value in names.values() if getattr(value, "__module__", "") == "__main__" and hasattr(value, "__code__")
-            and value.__code__.co_argcount == 0 and value.__code__.co_kwonlyargcount == 0]
-
-
 def run(tests, arguments):
     """Runs those whose name is among the arguments, or all; prints TAP."""
     Proxy.program = arguments[0]
-    chosen = [test for test in tests if len(arguments) == 1 or test.__name__ in arguments[1:]]
-    print(f"1..{len(chosen)}", flush=True)
-    failed = 0
-    for number, test in enumerate(chosen, 1):
-        try:
-            skipped = test()
-            print(f"ok {number} {test.__name__}" + (f" # SKIP {skipped}" if skipped else ""), flush=True)
-        except BaseException:
-            failed += 1
-            traceback.print_exc()
-            print(f"not ok {number} {test.__name__}", flush=True)
-    sys.exit(1 if failed else 0)
+    sys.exit(programs.run(tests, arguments[1:]))

@@ -1,0 +1,95 @@
+"""What the harnesses of programs share: what is expected, and the lines that a program prints.
+
+PATIENCE bounds every wait, so that a failure ends.
+"""
+
+import os
+import queue
+import re
+import sys
+import threading
+import traceback
+
+PATIENCE = int(os.environ.get("PATIENCE", "30"))
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, *what):
+    if not condition:
+        raise Failure(" ".join(str(part) for part in what) or "a check has failed")
+
+
+def equal(found, wanted, *what):
+    check(found == wanted, *what, f"{found!r} is not {wanted!r}")
+
+
+class Lines:
+    """The lines of a pipe, read by a thread."""
+
+    def __init__(self, pipe):
+        self.queue = queue.Queue()
+        self.seen = []
+        self.thread = threading.Thread(target=self.read, args=(pipe,), daemon=True)
+        self.thread.start()
+
+    def read(self, pipe):
+        for line in pipe:
+            self.queue.put(line.rstrip("\n"))
+        self.queue.put(None)
+
+    def next(self):
+        try:
+            line = self.queue.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise Failure(f"no line came; so far: {self.seen}") from None
+        if line is not None:
+            self.seen.append(line)
+        return line
+
+    def expect(self, pattern):
+        """The next line that has this; what comes before it is passed over."""
+        while True:
+            line = self.next()
+            if line is None:
+                raise Failure(f"no line has {pattern!r}: {self.seen}")
+            found = re.search(pattern, line)
+            if found:
+                return found
+
+    def rest(self):
+        lines = []
+        while (line := self.next()) is not None:
+            lines.append(line)
+        return lines
+
+
+def read_all(connection):
+    data = bytearray()
+    while piece := connection.recv(65536):
+        data += piece
+    return bytes(data)
+
+
+def tests_of(names):
+    """The functions of a test's own that take nothing, in order."""
+    return [value for value in names.values() if getattr(value, "__module__", "") == "__main__" and hasattr(value, "__code__")
+            and value.__code__.co_argcount == 0 and value.__code__.co_kwonlyargcount == 0]
+
+
+def run(tests, chosen):
+    """Runs those that are chosen by name, or all; prints TAP. A test may return why it was skipped."""
+    tests = [test for test in tests if not chosen or test.__name__ in chosen]
+    print(f"1..{len(tests)}", flush=True)
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        try:
+            skipped = test()
+            print(f"ok {number} {test.__name__}" + (f" # SKIP {skipped}" if skipped else ""), flush=True)
+        except BaseException:
+            failed += 1
+            traceback.print_exc()
+            print(f"not ok {number} {test.__name__}", flush=True)
+    return 1 if failed else 0

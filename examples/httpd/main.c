@@ -3,7 +3,7 @@
  *
  *     httpd [--port N] [--tls-cert FILE --tls-key FILE] [OPTION...] FOLDER
  *
- * docs: httpd.1 beside this file. What can fail at the start is done by the first thread, before it says
+ * docs: bide-httpd.1 beside this file. What can fail at the start is done by the first thread, before it says
  * that it listens.
  */
 #define _GNU_SOURCE

@@ -4,7 +4,7 @@
  *     proxy [--check] FILE
  *     proxy --listen ADDRESS --server ADDRESS...
  *
- * docs: proxy.1 beside this file.
+ * docs: bide-proxy.1 beside this file.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -18,8 +18,8 @@ static const char help[] =
     "usage: proxy [--check] FILE\n"
     "       proxy [--listen ADDRESS] --server ADDRESS... [OPTION...]\n"
     "\n"
-    "A reverse proxy for TCP and HTTP. FILE is its configuration: see proxy(1). Without one,\n"
-    "these options say what to do:\n"
+    "A reverse proxy for TCP and HTTP. FILE is its configuration: see bide-proxy(1). Without\n"
+    "one, these options say what to do:\n"
     "  --listen ADDRESS      listens there; 127.0.0.1:0, any free port, if there is none\n"
     "  --server ADDRESS      a server to connect to; '10.0.0.1:80 weight 2'; may be repeated\n"
     "  --http                is a proxy of HTTP; otherwise of TCP\n"

@@ -166,6 +166,7 @@ def slow_readers_are_cut_off():
     with Httpd({"huge": b""}, ["--body-timeout", "0.2"]) as httpd, httpd.client() as client:
         os.truncate(httpd.path("huge"), HUGE)
         ask(client, "/huge")
+        Response(client, has_body=False)
         httpd.idle()
         check(len(read_all_or_reset(client)) < HUGE)
 

@@ -58,9 +58,9 @@ class Proxy:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
-    def idle(self):
-        """Waits until no connection is left; returns its descriptors."""
-        while self.figures()["live"] != "0":
+    def idle(self, accepted=0):
+        """Waits until so many connections have been accepted and none is left; returns its descriptors."""
+        while (figures := self.figures())["live"] != "0" or int(figures["connections"]) < accepted:
             pass
         return self.descriptors()
 

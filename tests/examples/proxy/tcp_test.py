@@ -33,7 +33,7 @@ def baseline_of(proxy, server=None):
     with proxy.client():
         if server:
             server.accept().close()
-    return proxy.idle()
+    return proxy.idle(accepted=1)
 
 
 class FirstOnly:

@@ -23,14 +23,14 @@ for program in "$root"/examples/async/*.c; do
     name=$(basename "$program" .c)
     expected=$root/tests/bidec/printed/$name.txt
     # shellcheck disable=SC2086 # lists of words
-    "$bidec" ${BIDE_CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra -Werror ${BIDE_FLAGS:-} -I"$root/include" "$program" \
+    "$bidec" ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -g -Wall -Wextra -Werror ${BIDE_FLAGS:-} -I"$root/include" "$program" \
         -o "$folder/$name" "$library" $BIDE_LIBS
     timeout 60 "$folder/$name" | cmp - "$expected" || fail "$name prints something else"
     # shellcheck disable=SC2086
     "$bidec" --emit ${BIDE_CC:-gcc} -std=gnu11 -I"$root/include" "$program" >"$folder/emitted.c"
     grep -q '^# [0-9]' "$folder/emitted.c" && fail "$name is emitted preprocessed"
     # shellcheck disable=SC2086
-    ${BIDE_CC:-gcc} -std=gnu11 -O1 -Wall -Werror ${BIDE_FLAGS:-} -I"$root/include" "$folder/emitted.c" \
+    ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -Wall -Werror ${BIDE_FLAGS:-} -I"$root/include" "$folder/emitted.c" \
         -o "$folder/emitted" "$library" $BIDE_LIBS
     timeout 60 "$folder/emitted" | cmp - "$expected" || fail "what is emitted of $name prints something else"
     if command -v go >/dev/null && [ -z "${BIDE_FLAGS:-}" ]; then

@@ -70,7 +70,7 @@ try() { # PROGRAM SEED OPTIONS
 
 for program in "$root"/tests/bidec/programs/*.c; do
     for seed in 1 2; do
-        try "$program" $seed -O1 own
+        try "$program" $seed "${BIDE_LEVEL:--O1}" own
     done
 done
 

@@ -13,6 +13,9 @@
 
 enum { LARGE = 8 << 20 };
 
+/* What does not fit into a socket. (It is filled once: a sanitizer looks at each byte that is written.) */
+static char large[LARGE];
+
 typedef struct fixture {
     world *world;
     bide_descriptor listener, one, other, third;
@@ -22,7 +25,6 @@ typedef struct fixture {
     struct msghdr message;
     struct iovec bytes;
     char buffer[64];
-    char *large;
 
     /* the coroutine that waits */
     struct runner {
@@ -155,7 +157,7 @@ static void check_five(fixture *f)
 
 static bide_awaiter *begin_send(fixture *f)
 {
-    return bide_send(&f->operation, &f->one, f->large, LARGE);
+    return bide_send(&f->operation, &f->one, large, LARGE);
 }
 
 /* Reads all that comes until there is nothing for a while, or the end. */
@@ -409,10 +411,6 @@ static fixture *begin_fixture(world *world)
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     f->world = world;
-    f->large = malloc(LARGE);
-    assert_non_null(f->large);
-    for (size_t i = 0; i < LARGE; i++)
-        f->large[i] = (char)(i % 251);
     bide_descriptor_init_closed(&f->listener);
     bide_descriptor_init_closed(&f->one);
     bide_descriptor_init_closed(&f->other);
@@ -427,7 +425,6 @@ static void end_fixture(fixture *f)
     bide_close(&f->other);
     bide_close(&f->third);
     turn(f);
-    free(f->large);
     free(f);
 }
 
@@ -537,7 +534,7 @@ static void both_directions_go_on_at_once(void **state)
     static bide_spawned spawned;
     static bide_io_operation send;
     bide_event_waiter wait;
-    sender.awaiter = bide_send(&send, &f->one, f->large, LARGE);
+    sender.awaiter = bide_send(&send, &f->one, large, LARGE);
     bide_spawn(&spawned, f->world->context, bide_task_init(&sender.task, &runner_body));
     turn(f);
     assert_false(f->runner.has_ended);
@@ -654,6 +651,8 @@ static void a_child_is_refused(void **state)
 
 int main(void)
 {
+    for (size_t i = 0; i < LARGE; i++)
+        large[i] = (char)(i % 251);
     const struct CMUnitTest tests[] = {
         world_test(each_operation_by_each_end),
         world_test(an_end_is_a_count_of_zero),

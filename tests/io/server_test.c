@@ -392,9 +392,12 @@ static void after_the_deadline_the_rest_is_asked_to_stop(void **state)
     begin_client(f, 1);
     talk(f, 0);
     talk(f, 1);
+    bide_server_shut_down(&f->server, BIDE_FOREVER);
+    bide_close(&f->clients[0]);
+    while (f->server.counts.live != 1)
+        turn(f);
     uint64_t deadline = world_now(f->world) + 20 * MILLISECOND;
     bide_server_shut_down(&f->server, deadline);
-    bide_close(&f->clients[0]);
     assert_int_equal(server_end(f), 0);
     assert_true(world_now(f->world) >= deadline);
     assert_int_equal(echoes.cut, 1);

@@ -3,14 +3,16 @@
 PATIENCE bounds every wait, so that a failure ends.
 """
 
+import contextlib
 import os
 import queue
 import re
+import signal
 import sys
 import threading
 import traceback
 
-PATIENCE = int(os.environ.get("PATIENCE", "30"))
+PATIENCE = int(os.environ.get("PATIENCE", "60"))
 
 
 class Failure(Exception):
@@ -24,6 +26,17 @@ def check(condition, *what):
 
 def equal(found, wanted, *what):
     check(found == wanted, *what, f"{found!r} is not {wanted!r}")
+
+
+@contextlib.contextmanager
+def held(process):
+    """Meanwhile it does not run: what is sent to it has come before its next step, however slow the sender is."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 class Lines:

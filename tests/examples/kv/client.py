@@ -10,6 +10,9 @@ import sys
 import tempfile
 import traceback
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from programs import held  # noqa: E402,F401 (it lies in the folder above)
+
 PATIENCE = 60  # seconds, for what never comes
 
 

@@ -30,15 +30,13 @@ same() { # NAME EXPECTED GOT
 mkdir "$folder/www"
 printf '0123456789' >"$folder/www/a.txt"
 head -c 3000000 /dev/urandom >"$folder/www/large"
+mkfifo "$folder/out"
 "$web" --log "$folder/log" "$folder/www" >"$folder/out" &
 server=$!
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ -s "$folder/out" ] && break
-    sleep 0.1 # (until it listens, or does not)
-done
-url=http://127.0.0.1:$(sed -n '1s/.* //p' "$folder/out")
+read -r line <"$folder/out" # when it listens, or has ended
+url=http://127.0.0.1:${line##* }
 get() {
-    curl --silent --show-error --max-time 20 "$@"
+    curl --silent --show-error --max-time 60 "$@"
 }
 
 same 'a greeting' 'hello, bide' "$(get "$url/hello/bide")"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.parse
 
-from harness import (Httpd, Response, ask, check, equal, read_all, read_exactly, run, tests_of, wait_until_refused)
+from harness import (Httpd, Response, ask, check, equal, held, read_all, read_exactly, run, tests_of, wait_until_refused)
 
 TEXT = b"0123456789"
 LARGE = os.urandom(1 << 20) * 3
@@ -154,12 +154,15 @@ def a_file_that_shrinks_ends_the_connection():
 
 
 def slow_heads_are_refused():
-    with Httpd({"a": TEXT}, ["--header-timeout", "0.2"]) as httpd, httpd.client() as client, httpd.client() as silent:
-        client.sendall(b"GET /a HTTP/1.1\r\nHost: loc")
-        equal(Response(client).status, 408)
-        equal(read_all(client), b"")
-        equal(read_all(silent), b"")
-        equal(httpd.figures()["timed-out"], 2)
+    with Httpd({"a": TEXT}, ["--header-timeout", "0.2"]) as httpd:
+        with held(httpd.process):
+            client, silent = httpd.client(), httpd.client()
+            client.sendall(b"GET /a HTTP/1.1\r\nHost: loc")
+        with client, silent:
+            equal(Response(client).status, 408)
+            equal(read_all(client), b"")
+            equal(read_all(silent), b"")
+            equal(httpd.figures()["timed-out"], 2)
 
 
 def slow_readers_are_cut_off():

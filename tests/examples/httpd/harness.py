@@ -14,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import programs  # noqa: E402 (it lies in the folder above)
-from programs import PATIENCE, Failure, Lines, check, equal, read_all, tests_of  # noqa: E402,F401
+from programs import PATIENCE, Failure, Lines, check, equal, held, read_all, tests_of  # noqa: E402,F401
 
 
 def missing(*programs):

@@ -6,6 +6,7 @@ wait, so that a failure ends.
 
 import hashlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -118,6 +119,12 @@ class Server:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
+    def fill(self):
+        """Connects until its queue is full, so that who connects now waits; returns who is in the queue."""
+        filler = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        check(select.select([self.socket], [], [], PATIENCE)[0], "the queue is not full")
+        return filler
+
     def run(self, serve):
         while True:
             try:
@@ -148,11 +155,16 @@ class Server:
         self.close()
 
 
+ports_kept = []
+
+
 def free_port():
-    """A port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A port that nobody listens on, but for a Server of this test's: it is kept, so that no other process has it."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    ports_kept.append(one)
+    return one.getsockname()[1]
 
 
 def read_exactly(connection, size):

@@ -78,7 +78,7 @@ converse() { # TEXT COMMAND...
     rm -f given
     mkfifo given
     : >out
-    timeout 30 "$@" <given >out 2>errors &
+    timeout 60 "$@" <given >out 2>errors &
     talker=$!
     exec 8>given
     cat "$text" >&8
@@ -102,10 +102,10 @@ for version in -tls1_2 -tls1_3; do
     s_client -alpn other,echo "$version" </dev/null 2>errors | grep -q 'ALPN protocol: echo'
     check "openssl s_client $version: ALPN" $?
 done
-timeout 20 openssl s_client -connect "127.0.0.1:$port" -alpn other </dev/null >out 2>errors
+timeout 60 openssl s_client -connect "127.0.0.1:$port" -alpn other </dev/null >out 2>errors
 grep -q 'alert no application protocol' errors
 check 'openssl s_client: no protocol in common' $?
-timeout 20 openssl s_client -connect "127.0.0.1:$port" -tls1_1 -cipher DEFAULT@SECLEVEL=0 </dev/null >out 2>errors
+timeout 60 openssl s_client -connect "127.0.0.1:$port" -tls1_1 -cipher DEFAULT@SECLEVEL=0 </dev/null >out 2>errors
 grep -q 'alert protocol version' errors
 check 'openssl s_client: TLS 1.1 is refused' $?
 converse text openssl s_client -connect "127.0.0.1:$port" -sess_out session -quiet -no_ign_eof
@@ -119,7 +119,7 @@ if command -v gnutls-cli >/dev/null; then
         cmp text out
         check "gnutls-cli $priority" $?
     done
-    timeout 20 gnutls-cli --x509cafile stranger.pem -p "$port" localhost </dev/null >out 2>&1
+    timeout 60 gnutls-cli --x509cafile stranger.pem -p "$port" localhost </dev/null >out 2>&1
     grep -q 'issuer is unknown' out
     check 'gnutls-cli: an authority that is not trusted' $?
 else
@@ -151,7 +151,7 @@ echo after >&7
 exec 7>&-
 wait "$talker" && printf 'before\nafter\n' | cmp - out
 check 'a connection lives through new certificates' $?
-timeout 20 openssl s_client -connect "127.0.0.1:$port" </dev/null 2>/dev/null | grep -q 'subject=CN = second'
+timeout 60 openssl s_client -connect "127.0.0.1:$port" </dev/null 2>/dev/null | grep -q 'subject=CN = second'
 check 'new connections have the new certificate' $?
 echo nonsense >server.pem
 kill -HUP "$server"
@@ -172,7 +172,7 @@ converse text openssl s_client -connect "127.0.0.1:$port" -cert client.pem -key 
 cmp text out
 check 'openssl s_client that proves itself' $?
 exec 9<>given # it says nothing: what is said to who has gone may cost the alert
-timeout 20 openssl s_client -connect "127.0.0.1:$port" -cert unknown.pem -key unknown.key <&9 >out 2>errors
+timeout 60 openssl s_client -connect "127.0.0.1:$port" -cert unknown.pem -key unknown.key <&9 >out 2>errors
 exec 9>&-
 grep -q 'alert unknown ca' errors
 check 'openssl s_client whom nobody knows' $?

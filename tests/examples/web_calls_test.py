@@ -25,7 +25,7 @@ def skip(reason):
 
 
 def connect(port):
-    client = socket.create_connection(('127.0.0.1', port), timeout=20)
+    client = socket.create_connection(('127.0.0.1', port), timeout=60)
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return client
 

@@ -45,12 +45,12 @@ class Server:
 
     def __exit__(self, kind, *_):
         self.process.stdin.close()
-        status = self.process.wait(30)
+        status = self.process.wait(60)
         assert kind is not None or status == 0, f"the server has ended with {status}"
 
 
 def run(*command, **options):
-    return subprocess.run(command, capture_output=True, timeout=50, check=True, **options).stdout
+    return subprocess.run(command, capture_output=True, timeout=120, check=True, **options).stdout
 
 
 def curl(address, version):
@@ -106,7 +106,7 @@ def shutdown_ends_it():
     slow = subprocess.Popen(["curl", "-s", "--http2-prior-knowledge", addresses[0] + "/slow"], stdout=subprocess.PIPE)
     assert run("curl", "-s", "--http2-prior-knowledge", addresses[0] + "/hello") == b"hello"
     server.__exit__(None)
-    slow.wait(20)
+    slow.wait(60)
 
 
 if has_tls:

@@ -48,12 +48,12 @@ class Server:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        status = self.process.wait(20)
+        status = self.process.wait(60)
         assert status == 0, f"the server has ended with {status}"
 
 
 def node(script, *arguments):
-    subprocess.run(["node", "-e", script, *map(str, arguments)], check=True, timeout=30)
+    subprocess.run(["node", "-e", script, *map(str, arguments)], check=True, timeout=60)
 
 
 def has_node():
@@ -72,7 +72,7 @@ async def with_websockets(port):
             assert await client.recv() == bytes(i % 251 for i in range(size))
         await client.send(["in ", "", "fragments, ", "cut in the é"])
         assert await client.recv() == "in fragments, cut in the é"
-        await asyncio.wait_for(await client.ping(b"x" * 125), 10)
+        await asyncio.wait_for(await client.ping(b"x" * 125), 60)
         await asyncio.gather(*(client.send(str(i)) for i in range(1000)))
         assert [await client.recv() for _ in range(1000)] == [str(i) for i in range(1000)]
         await client.close(4000, "enough")
@@ -94,7 +94,7 @@ def python_websockets():
 
 def python_websocket_client():
     with Server() as port:
-        client = websocket.create_connection(f"ws://127.0.0.1:{port}/", timeout=20)
+        client = websocket.create_connection(f"ws://127.0.0.1:{port}/", timeout=60)
         for size in SIZES:
             client.send("a" * size)
             assert client.recv() == "a" * size
@@ -148,7 +148,7 @@ async def serve_websockets():
     async with websockets.serve(echo, "127.0.0.1", 0, max_size=None) as server:
         port = server.sockets[0].getsockname()[1]
         client = await asyncio.create_subprocess_exec(peer, "client", str(port))
-        assert await asyncio.wait_for(client.wait(), 30) == 0
+        assert await asyncio.wait_for(client.wait(), 60) == 0
     assert closes == [(1000, "done")], closes
 
 

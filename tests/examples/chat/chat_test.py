@@ -20,7 +20,7 @@ except ImportError:
 
 chat = sys.argv[1]
 number = failures = 0
-LIMIT = 30
+LIMIT = 60
 
 
 class Server:

@@ -195,9 +195,12 @@ def step_on_stack(layout):
 
 
 def step_function(c_frame):
-    """The name of the body that a function on the stack, inlined or not, is a step of; or None."""
+    """The name of the body, or async function, that a function on the stack, inlined or not, is a step of; or None."""
     name = c_frame.name() or ""
-    return name[: -len("_step_")] if name.endswith("_step_") else None
+    for before, behind in ("", "_step_"), ("async_", "_step"):
+        if name.startswith(before) and name.endswith(behind):
+            return name[len(before) : -len(behind)]
+    return None
 
 
 def step_argument(layout, c_frame, body):

@@ -99,14 +99,19 @@ static bool emit_source(struct text *emitted, const struct text *translated, con
     return emit_in_source(emitted, translated, source, &text);
 }
 
-/* With the name of the source, what is to be emitted of it. */
-static void filter(int from, int to, const char *source)
+/* With the name of the source, what is to be emitted of it; to be read by people, or compiled. */
+static void filter(int from, int to, const char *source, bool is_read)
 {
-    struct text input = read_all(from), out = {0}, emitted = {0};
+    struct text input = read_all(from), out = {0}, other = {0};
     text_expect(&out, input.length * 2);
     lex(input.at, input.length);
     translate(&out, input.at);
-    write_all(to, source != NULL && emit_source(&emitted, &out, source) ? &emitted : &out);
+    bool is_other = !is_read;
+    if (is_other)
+        mark_generated_lines(&other, &out);
+    else if (source != NULL)
+        is_other = emit_source(&other, &out, source);
+    write_all(to, is_other ? &other : &out);
 }
 
 /* ---- Commands ---- */
@@ -172,7 +177,7 @@ static int run(const struct command *command)
 }
 
 /* Each in a process of its own: the translator has one input. With a source, what is to be emitted of that. */
-static int translate_file(const char *from, const char *to, const char *source)
+static int translate_file(const char *from, const char *to, const char *source, bool is_read)
 {
     pid_t child = start();
     if (child == 0) {
@@ -181,7 +186,7 @@ static int translate_file(const char *from, const char *to, const char *source)
             perror(in < 0 ? from : to);
             _exit(1);
         }
-        filter(in, out, source);
+        filter(in, out, source, is_read);
         _exit(0);
     }
     return wait_for(child);
@@ -505,7 +510,7 @@ static int run_job(const struct job *job)
             continue;
         }
         any = true;
-        status = translate_file(from, to, emit ? source : NULL);
+        status = translate_file(from, to, emit ? source : NULL, emit || explained != 0);
         add(&translated, to);
     }
     if (status == 0 && explained != 0) {
@@ -592,7 +597,7 @@ int main(int argc, char **argv)
             fputs(usage, stderr);
             return 2;
         }
-        filter(STDIN_FILENO, STDOUT_FILENO, NULL);
+        filter(STDIN_FILENO, STDOUT_FILENO, NULL, false);
         return 0;
     }
     if (argv[1][0] == '-') {

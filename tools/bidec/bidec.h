@@ -72,6 +72,17 @@ const struct mark *mark_of(const struct token *token);
 
 void lex(const char *input, size_t length);
 
+/* What a line marker says: `# 12 "file" 1 3`, or `#line 12 "file"`. */
+struct marker {
+    unsigned line; /* of what follows */
+    const char *file;
+    size_t length;
+    bool system; /* the 3: it is a header's of the system, or generated */
+};
+
+/* What it does not say stays. False: it is none. */
+bool read_marker(const char *p, const char *end, struct marker *marker);
+
 /* The token is spelled so, and is no string. */
 static inline bool is(int token, const char *text)
 {
@@ -378,6 +389,13 @@ void print_answers(const char *assembly, const char *file);
 
 bool emit_in_source(struct text *out, const struct text *translated, const char *source,
                     const struct text *text);
+
+/*
+ * Each line that is generated has the marker of the line that it is for: else the compiler counts
+ * on, and a debugger takes it for one of those that follow.
+ */
+void mark_generated_lines(struct text *out, const struct text *translated);
+
 bool explain(const struct text *translated, const char *source, unsigned line);
 void print_for_editors(struct text *out);
 

@@ -139,3 +139,36 @@ bool emit_in_source(struct text *out, const struct text *translated, const char 
     text_add(out, line, (size_t)(text->at + text->length - line));
     return true;
 }
+
+/* ---- For the compiler ---- */
+
+static void mark_lines(struct text *out, const char *line, const char *last)
+{
+    const char *mark = line, *mark_end = line;
+    struct marker marker = {0};
+    bool is_marked = false;
+    for (const char *end; line < last; line = end) {
+        end = memchr(line, '\n', (size_t)(last - line));
+        end = end != NULL ? end + 1 : last;
+        if (read_marker(line, end, &marker)) {
+            mark = line;
+            mark_end = end;
+        } else if (marker.system && *line != '#' && *line != '\n' && !is_marked) {
+            text_add(out, mark, (size_t)(mark_end - mark));
+        }
+        text_add(out, line, (size_t)(end - line));
+        is_marked = mark == line;
+    }
+}
+
+void mark_generated_lines(struct text *out, const struct text *translated)
+{
+    size_t begin = 0;
+    text_expect(out, translated->length * 2);
+    for (const struct piece *piece = first_piece; piece != NULL; piece = piece->next) {
+        text_add(out, translated->at + begin, piece->begin - begin);
+        mark_lines(out, translated->at + piece->begin, translated->at + piece->end);
+        begin = piece->end;
+    }
+    text_add(out, translated->at + begin, translated->length - begin);
+}

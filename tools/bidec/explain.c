@@ -6,24 +6,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-/* `# 12 "file" 3`; false: it is none. With the 3, all that follows is generated for one line. */
-static bool read_marker(const char *text, const char *end, unsigned *line, const char **file,
-                        size_t *length, bool *generated)
-{
-    if (*text != '#' || text + 2 >= end || !isdigit((unsigned char)text[2]))
-        return false;
-    *line = (unsigned)strtoul(text + 2, NULL, 10);
-    const char *open = memchr(text, '"', (size_t)(end - text));
-    const char *close = open != NULL ? memchr(open + 1, '"', (size_t)(end - open - 1)) : NULL;
-    if (close != NULL) {
-        *file = open + 1;
-        *length = (size_t)(close - open - 1);
-        *generated = memchr(close, '3', (size_t)(end - close)) != NULL;
-    }
-    return true;
-}
 
 static const char *skip_spaces(const char *p, const char *end)
 {
@@ -60,29 +42,28 @@ static const char *part_of(const char *p, const char *end)
 
 bool explain(const struct text *translated, const char *source, unsigned wanted)
 {
-    const char *file = "", *part = "the file", *printed_part = NULL;
-    size_t file_length = 0;
-    unsigned line = 0;
-    bool found = false, is_generated = false;
+    const char *part = "the file", *printed_part = NULL;
+    struct marker at_line = {.file = ""}; /* of the system: all that follows is generated for one */
+    bool found = false;
     for (const char *p = translated->at, *end, *last = p + translated->length; p < last;
          p = end + 1) {
         end = memchr(p, '\n', (size_t)(last - p));
         if (end == NULL)
             end = last;
-        if (read_marker(p, end, &line, &file, &file_length, &is_generated))
+        if (read_marker(p, end, &at_line))
             continue;
         const char *text = skip_spaces(p, end), *its_part = part_of(text, end);
         if (its_part != NULL)
             part = its_part;
-        if (line == wanted && text < end && strlen(source) == file_length &&
-            memcmp(source, file, file_length) == 0) {
+        if (at_line.line == wanted && text < end && strlen(source) == at_line.length &&
+            memcmp(source, at_line.file, at_line.length) == 0) {
             if (printed_part != part)
                 printf("%s%s:\n", found ? "\n" : "", part);
             printed_part = part;
             found = true;
             printf("    %.*s\n", (int)(end - text), text);
         }
-        line += !is_generated;
+        at_line.line += !at_line.system;
         if (end > p && *p == '}' && (end - p == 1 || p[1] == ';'))
             part = "the file";
     }

@@ -221,28 +221,23 @@ static bool starts_with(const char *p, const char *end, const char *word)
     return (size_t)(end - p) > length && memcmp(p, word, length) == 0;
 }
 
-/* `# 12 "file" 1 3`, or `#line 12 "file"`. False: it is no line marker. */
-static bool read_marker(const char *p, const char *end, unsigned *line, const char **file,
-                        bool *system)
+bool read_marker(const char *p, const char *end, struct marker *marker)
 {
+    if (p == end || *p != '#')
+        return false;
     p = behind_spaces(p + 1, end);
     if (starts_with(p, end, "line"))
         p = behind_spaces(p + 4, end);
     if (p == end || !isdigit((unsigned char)*p))
         return false;
-    *line = (unsigned)strtoul(p, (char **)(void *)&p, 10);
+    marker->line = (unsigned)strtoul(p, (char **)(void *)&p, 10);
     while (p < end && *p == ' ')
         p++;
     if (p < end && *p == '"') {
         const char *close = end_of_string(p, end);
-        size_t length = (size_t)(close - p) - 2;
-        if (*file == NULL || strlen(*file) != length || memcmp(*file, p + 1, length) != 0)
-            *file = print("%.*s", (int)length, p + 1);
-        *system = false;
-        for (p = close; p < end; p++) {
-            if (*p == '3')
-                *system = true;
-        }
+        marker->file = p + 1;
+        marker->length = (size_t)(close - p) - 2;
+        marker->system = memchr(close, '3', (size_t)(end - close)) != NULL;
     }
     return true;
 }
@@ -252,7 +247,8 @@ void lex(const char *input, size_t length)
     const char *p = input, *end = input + length, *line_start = input;
     unsigned line = 1;
     const char *file = "<stdin>";
-    bool system = false, at_start = true, space = false;
+    struct marker marker = {.file = file, .length = strlen(file)};
+    bool at_start = true, space = false;
     enum { LENGTH_OF_A_TOKEN = 8 }; /* with what stands around it, mostly */
     token_count = 0;
     token_room = (int)(length / LENGTH_OF_A_TOKEN) + 64;
@@ -293,8 +289,10 @@ void lex(const char *input, size_t length)
         if (*p == '#' && at_start) {
             while (p < end && *p != '\n')
                 p++;
-            if (read_marker(start, p, &line, &file, &system)) {
-                line--;
+            if (read_marker(start, p, &marker)) {
+                line = marker.line - 1;
+                if (strlen(file) != marker.length || memcmp(file, marker.file, marker.length) != 0)
+                    file = print("%.*s", (int)marker.length, marker.file);
                 continue;
             }
             t = add(PRAGMA, start);
@@ -336,7 +334,7 @@ void lex(const char *input, size_t length)
         t->column =
             start - line_start < USHRT_MAX ? (unsigned short)(start - line_start + 1) : USHRT_MAX;
         t->file = file;
-        t->system = system;
+        t->system = marker.system;
         t->space = space;
         at_start = space = false;
     }

@@ -43,7 +43,7 @@ words = sorted({word for f in spoilt for word in f} | {"await", "async", "defer"
 
 def run(program):
     try:
-        result = subprocess.run([bidec], input=program.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
+        result = subprocess.run([bidec], input=program.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     except subprocess.TimeoutExpired:
         return "takes more than 20 s"
     if result.returncode < 0:

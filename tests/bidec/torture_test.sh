@@ -29,7 +29,7 @@ try() { # PROGRAM SEED OPTIONS
         skipped=$((skipped + 1))
         return
     fi
-    timeout 20 "$folder/plain" >"$folder/expected" 2>/dev/null
+    timeout 60 "$folder/plain" >"$folder/expected" 2>/dev/null
     status=$?
     if [ $status -ge 124 ]; then
         skipped=$((skipped + 1))

@@ -235,7 +235,7 @@ static void what_a_blocking_wait_needs_runs_though_it_is_queued_behind_it(void *
 
 /* ---- Misuse: it blocks the thread that would run what it waits for ---- */
 
-enum { SECONDS_MOST = 20 }; /* then it hangs, and has not been told */
+enum { SECONDS_MOST = 60 }; /* then it hangs, and has not been told */
 
 struct waits {
     bide_task task;

@@ -1,8 +1,7 @@
 /*
  * A worker.
  *
- * 1. The signals' coroutines say what is wished, and the worker's does it, so that it is in one place at
- *    a time.
+ * 1. What signals ask for is done by the worker's coroutine (wishes.h).
  * 2. A reload that fails in part, of a certificate or of the log, leaves that part as it was.
  * 3. Connections whose number comes near the bound end after their response: otherwise those that are
  *    idle would keep others out.
@@ -120,58 +119,7 @@ static void tell_of_log(struct worker *worker)
     worker->log.error = 0;
 }
 
-/* ---- Signals: 1 ---- */
-
-bide_coroutine(watcher_body)
-{
-    bide_begin(watcher_body, struct watcher * self);
-    for (;;) {
-        int status;
-        bide_await_status(status, bide_signal_wait(&self->wait, &self->signal));
-        if (status < 0)
-            bide_return(0);
-        self->worker->wishes |= self->wish;
-        bide_auto_event_set(&self->worker->news);
-    }
-    bide_end();
-}
-
-static int listen_for_signals(struct worker *worker)
-{
-    static const struct {
-        int number;
-        enum wish wish;
-    } signals[WATCHERS] = {{SIGTERM, WISH_STOP},
-                           {SIGINT, WISH_STOP},
-                           {SIGHUP, WISH_RELOAD},
-                           {SIGUSR1, WISH_FIGURES}};
-    int status = 0;
-    for (unsigned i = 0; i < WATCHERS && status == 0; i++) {
-        struct watcher *watcher = &worker->watchers[i];
-        watcher->worker = worker;
-        watcher->wish = signals[i].wish;
-        status = bide_signal_listen(&watcher->signal, signals[i].number);
-        watcher->listens = status == 0;
-    }
-    return status;
-}
-
-static void end_signals(struct worker *worker)
-{
-    for (unsigned i = 0; i < WATCHERS; i++) {
-        struct watcher *watcher = &worker->watchers[i];
-        if (watcher->listens)
-            (void)bide_signal_end(&watcher->signal);
-        watcher->listens = false;
-    }
-}
-
-static bool takes_wish(struct worker *worker, enum wish wish)
-{
-    bool is_wished = (worker->wishes & wish) != 0;
-    worker->wishes &= ~(unsigned)wish;
-    return is_wished;
-}
+/* ---- What is wished: 1 ---- */
 
 static void print_figures(struct worker *worker)
 {
@@ -220,15 +168,13 @@ static void server_ended(bide_branch *branch)
     struct worker *worker = bide_container_of(branch, struct worker, serving);
     worker->has_ended = true;
     worker->status = branch->status;
-    bide_auto_event_set(&worker->news);
+    bide_auto_event_set(&worker->wishes.news);
 }
 
 static void begin(struct worker *worker, bide_frame *frame)
 {
     bide_scope_init(&worker->scope, frame);
-    for (unsigned i = 0; i < WATCHERS; i++)
-        bide_scope_spawn(&worker->scope, &worker->watchers[i].branch,
-                         bide_task_init(&worker->watchers[i].task, &watcher_body));
+    wishes_watch(&worker->wishes, &worker->scope);
     bide_scope_spawn(&worker->scope, &worker->logging, bide_http_log_run(&worker->log));
     bide_scope_spawn_in(&worker->scope, &worker->serving, bide_loop_context(worker->loop),
                         bide_server_run(&worker->server), server_ended);
@@ -239,12 +185,12 @@ bide_coroutine(worker_body)
     bide_begin(worker_body, struct worker * self);
     begin(self, bide_this_frame());
     while (!self->has_ended) {
-        bide_await(bide_auto_event_wait(&self->wait, &self->news));
-        if (takes_wish(self, WISH_FIGURES))
+        bide_await(bide_auto_event_wait(&self->wait, &self->wishes.news));
+        if (wishes_take(&self->wishes, WISH_FIGURES))
             print_figures(self);
-        if (takes_wish(self, WISH_STOP))
+        if (wishes_take(&self->wishes, WISH_STOP))
             stop(self, bide_now(bide_this_context()));
-        if (takes_wish(self, WISH_RELOAD)) {
+        if (wishes_take(&self->wishes, WISH_RELOAD)) {
             read_certificates(self);
             if (logs_to_file(self)) {
                 tell_of_log(self);
@@ -259,7 +205,7 @@ bide_coroutine(worker_body)
         }
     }
     bide_http_log_close(&self->log);
-    end_signals(self);
+    wishes_end(&self->wishes);
     bide_await(bide_scope_join(&self->scope));
     tell_of_log(self);
     bide_finally();
@@ -274,10 +220,10 @@ bool worker_init(struct worker *worker, struct site *site, unsigned number,
     worker->number = number;
     worker->secure = secure;
     secure_keep(secure);
-    bide_auto_event_init(&worker->news, false);
+    wishes_init(&worker->wishes);
     return complain(site->options.log, open_log(worker)) &&
            complain("the server", init_servers(worker)) &&
-           complain("signals", listen_for_signals(worker)) &&
+           complain("signals", wishes_listen(&worker->wishes)) &&
            complain("a loop", bide_loop_create(&worker->loop, &(bide_loop_options){
                                                                   .kind = site->options.back_end}));
 }
@@ -292,7 +238,7 @@ void worker_run(struct worker *worker)
 
 void worker_end(struct worker *worker)
 {
-    end_signals(worker);
+    wishes_end(&worker->wishes);
     bide_close(&worker->log_files[0]);
     bide_close(&worker->log_files[1]);
     if (worker->loop != NULL)

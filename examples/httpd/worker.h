@@ -12,6 +12,7 @@
 
 #include "options.h"
 #include "secure.h"
+#include "../common/wishes.h"
 
 #if HTTPD_HAS_HTTP2
 #include <bide/http2.h>
@@ -19,11 +20,8 @@
 #include <bide/http_files.h>
 #include <bide/http_log.h>
 #include <bide/server.h>
-#include <bide/signal.h>
 
 #include <pthread.h>
-
-struct worker;
 
 /* What workers have in common. It does not change while they run. */
 struct site {
@@ -33,20 +31,7 @@ struct site {
     bide_blocking *blocking; /* opens files that are not in memory */
 };
 
-enum wish { WISH_STOP = 1, WISH_RELOAD = 2, WISH_FIGURES = 4 };
-
-/* Waits for one signal, again and again. */
-struct watcher {
-    bide_task task;
-    struct worker *worker;
-    bide_signal signal;
-    bide_signal_waiter wait;
-    bide_branch branch;
-    enum wish wish;
-    bool listens;
-};
-
-enum { WATCHERS = 4, LOG_MEMORY = 1 << 18 };
+enum { LOG_MEMORY = 1 << 18 };
 
 struct worker {
     bide_task task;
@@ -66,12 +51,10 @@ struct worker {
     bide_file_operation open;
     bide_auto_event_waiter settling;
 
-    struct watcher watchers[WATCHERS];
     bide_scope scope;
     bide_branch serving, logging;
-    bide_auto_event news;
+    struct wishes wishes;
     bide_auto_event_waiter wait;
-    unsigned wishes;
     bool is_stopping;
     bool has_ended; /* the server has */
     int status;

@@ -1,8 +1,7 @@
 /*
  * The proxy as a whole.
  *
- * 1. The signals' coroutines say what is wished, and the program's does it, so that it is in one place
- *    at a time.
+ * 1. What signals ask for is done by the program's coroutine (wishes.h).
  * 2. A reload opens what is new first. If that fails it is closed again, and everything stays as it
  *    was. Only then the listeners that stay have the new configuration, and the others are shut down.
  * 3. A connection has a reference to its configuration, and a listener's memory stays until its server
@@ -84,7 +83,7 @@ static void listener_ended(bide_branch *branch)
     if (branch->status < 0 && branch->status != -ECANCELED)
         fprintf(stderr, "proxy: %s: %s\n", listener->listen->name, strerror(-branch->status));
     free_listener(listener);
-    bide_auto_event_set(&program->news);
+    bide_auto_event_set(&program->wishes.news);
 }
 
 static void print_listener(const struct program *program, const struct listener *listener)
@@ -211,53 +210,7 @@ static bool read_again(struct program *program)
     return program->next != NULL;
 }
 
-/* ---- Signals: 1 ---- */
-
-bide_coroutine(watcher_body)
-{
-    bide_begin(watcher_body, struct watcher * self);
-    for (;;) {
-        int status;
-        bide_await_status(status, bide_signal_wait(&self->wait, &self->signal));
-        if (status < 0)
-            bide_return(0);
-        self->program->wishes |= self->wish;
-        bide_auto_event_set(&self->program->news);
-    }
-    bide_end();
-}
-
-static int begin_watchers(struct program *program)
-{
-    static const struct {
-        int number;
-        enum wish wish;
-    } signals[WATCHERS] = {{SIGTERM, WISH_STOP},
-                           {SIGINT, WISH_STOP},
-                           {SIGHUP, WISH_RELOAD},
-                           {SIGUSR1, WISH_FIGURES}};
-    int status = 0;
-    for (unsigned i = 0; i < WATCHERS && status == 0; i++) {
-        struct watcher *watcher = &program->watchers[i];
-        watcher->program = program;
-        watcher->wish = signals[i].wish;
-        status = bide_signal_listen(&watcher->signal, signals[i].number);
-        watcher->listens = status == 0;
-        if (status == 0)
-            bide_scope_spawn(&program->watching, &watcher->branch,
-                             bide_task_init(&watcher->task, &watcher_body));
-    }
-    return status;
-}
-
-/* ---- The program ---- */
-
-static bool takes_wish(struct program *program, enum wish wish)
-{
-    bool is_wished = (program->wishes & wish) != 0;
-    program->wishes &= ~(unsigned)wish;
-    return is_wished;
-}
+/* ---- The program: 1 ---- */
 
 /* The second time: at once. */
 static void stop(struct program *program, uint64_t now)
@@ -278,10 +231,7 @@ static void end_watching(struct program *program)
 
 static void end(struct program *program)
 {
-    for (unsigned i = 0; i < WATCHERS; i++) {
-        if (program->watchers[i].listens)
-            (void)bide_signal_end(&program->watchers[i].signal);
-    }
+    wishes_end(&program->wishes);
     if (program->configuration != NULL)
         configuration_release(program->configuration);
     program->configuration = NULL;
@@ -294,7 +244,9 @@ bide_coroutine(program_body)
     bide_scope_init(&self->serving, bide_this_frame());
     bide_scope_init(&self->watching, bide_this_frame());
     bide_scope_spawn(&self->serving, &self->log_branch, log_run(&self->log));
-    self->status = begin_watchers(self);
+    self->status = wishes_listen(&self->wishes);
+    if (self->status == 0)
+        wishes_watch(&self->wishes, &self->watching);
     while (self->status == 0) {
         if (self->next != NULL) {
             self->opening = NULL;
@@ -310,12 +262,12 @@ bide_coroutine(program_body)
         }
         if (self->is_stopping && self->listeners == NULL)
             break;
-        bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->news));
-        if (takes_wish(self, WISH_FIGURES))
+        bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->wishes.news));
+        if (wishes_take(&self->wishes, WISH_FIGURES))
             figures_print(self);
-        if (takes_wish(self, WISH_STOP))
+        if (wishes_take(&self->wishes, WISH_STOP))
             stop(self, bide_now(bide_this_context()));
-        if (takes_wish(self, WISH_RELOAD) && !self->is_stopping)
+        if (wishes_take(&self->wishes, WISH_RELOAD) && !self->is_stopping)
             (void)read_again(self);
     }
     end_watching(self);
@@ -351,11 +303,9 @@ int program_run(struct program *program, struct configuration *configuration, co
     memset(program, 0, offsetof(struct program, log));
     program->next = configuration;
     program->file = file;
-    memset(program->watchers, 0, sizeof program->watchers);
-    program->wishes = 0;
+    wishes_init(&program->wishes);
     program->is_stopping = false;
     log_init(&program->log);
-    bide_auto_event_init(&program->news, false);
     int status = make_buffers(program);
     if (status == 0)
         status = bide_loop_create(&program->loop, NULL);

@@ -12,11 +12,11 @@
 
 #include "configuration.h"
 #include "log.h"
+#include "../common/wishes.h"
 
 #include <bide/buffer_pool.h>
 #include <bide/loop.h>
 #include <bide/server.h>
-#include <bide/signal.h>
 #include <bide/token_bucket.h>
 
 struct hold;
@@ -43,21 +43,6 @@ struct counts {
     uint64_t bytes_in, bytes_out; /* from clients, and to them */
 };
 
-enum wish { WISH_STOP = 1, WISH_RELOAD = 2, WISH_FIGURES = 4 };
-
-/* Waits for one signal, again and again. */
-struct watcher {
-    bide_task task;
-    struct program *program;
-    bide_signal signal;
-    bide_signal_waiter wait;
-    bide_branch branch;
-    enum wish wish;
-    bool listens;
-};
-
-enum { WATCHERS = 4 };
-
 struct program {
     bide_task task;
     bide_loop *loop;
@@ -72,14 +57,12 @@ struct program {
     bide_buffer_pool buffers;
     struct hold *holds; /* of requests that have ended, to be used again */
     unsigned hold_count;
-    struct watcher watchers[WATCHERS];
 
     bide_scope serving;  /* the listeners and the log */
     bide_scope watching; /* the signals and the health checks */
     bide_branch log_branch;
-    bide_auto_event news;
+    struct wishes wishes;
     bide_auto_event_waiter wait;
-    unsigned wishes;
     bool is_stopping;
     int status;
     struct configuration *next; /* that is to take the place of `configuration` */

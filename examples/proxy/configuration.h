@@ -160,8 +160,9 @@ void configuration_keep(struct configuration *configuration);
 /* Gives a reference up; the last one frees it. */
 void configuration_release(struct configuration *configuration);
 
-/* Its listener of that name; or NULL. */
+/* Its listener, or its backend, of that name; or NULL. */
 struct listen *configuration_listen(const struct configuration *configuration, const char *name);
+struct backend *configuration_backend(const struct configuration *configuration, const char *name);
 
 /* Is it in one of the networks? */
 bool network_contains(const struct network *networks, const bide_address *address);

@@ -6,6 +6,8 @@
 
 #include "configuration.h"
 
+#define SECOND UINT64_C(1000000000) /* in nanoseconds */
+
 /* A file that is being read, and the line at hand. */
 struct reading {
     struct configuration *configuration;

@@ -1,9 +1,13 @@
 #include "fetch.h"
 
+#include "../common/command_line.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char program_name[] = "fetch";
 
 static const char help[] =
     "usage: fetch [OPTION]... URL...\n"
@@ -29,25 +33,6 @@ static const char help[] =
     "Without a name a file has that of the last part of its URL's path.\n"
     "The exit status is 0 if all is there, 1 if some is not, 2 if the command line is wrong, and 130\n"
     "if it was interrupted.\n";
-
-static void refuse(const char *what, const char *name)
-{
-    fprintf(stderr, "fetch: %s %s\nTry 'fetch --help'.\n", what, name);
-    exit(2);
-}
-
-static uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || *end != 0 || errno != 0 || *text == '-' || value < least || value > most) {
-        fprintf(stderr, "fetch: %s takes a number from %llu to %llu, not '%s'\n", name,
-                (unsigned long long)least, (unsigned long long)most, text);
-        exit(2);
-    }
-    return value;
-}
 
 static void *must_have(void *memory)
 {
@@ -112,11 +97,11 @@ static void set_sum(struct transfer *transfer, const char *sum)
     size_t size = strlen(sum);
     for (size_t i = 0; i < size; i++) {
         if (size != SUM_MOST || digit(sum[i]) < 0)
-            refuse("this is no SHA-256:", sum);
+            command_refuse("this is no SHA-256:", sum);
         transfer->sum[i] = (char)(sum[i] >= 'A' && sum[i] <= 'F' ? sum[i] | 0x20 : sum[i]);
     }
     if (!digest_is_there())
-        refuse("fetch was built without SHA-256, which is asked for by", sum);
+        command_refuse("fetch was built without SHA-256, which is asked for by", sum);
     transfer->is_summed = true;
 }
 
@@ -125,10 +110,10 @@ static void add(struct fetch *fetch, const char *text, const char *name, const c
 {
     bide_http_url url;
     if (strlen(text) >= URL_MOST || bide_http_url_parse(&url, text, strlen(text)) < 0)
-        refuse("this is no URL of http or https:", text);
+        command_refuse("this is no URL of http or https:", text);
 #if !FETCH_HAS_TLS
     if (url.is_secure)
-        refuse("fetch was built without TLS:", text);
+        command_refuse("fetch was built without TLS:", text);
 #endif
     if ((fetch->count & (fetch->count + 1)) == 0) /* (room for 1, 3, 7 ... more) */
         fetch->transfers = must_have(
@@ -139,10 +124,10 @@ static void add(struct fetch *fetch, const char *text, const char *name, const c
     transfer->size = BIDE_HTTP_UNKNOWN;
     if (name != NULL) {
         if (!is_safe(name))
-            refuse("a file may not have this name:", name);
+            command_refuse("a file may not have this name:", name);
         strcpy(transfer->name, name);
     } else if (fetch->options.output == NULL && !name_of(transfer->name, &url)) {
-        refuse("a name is needed (-o, --input) for", text);
+        command_refuse("a name is needed (-o, --input) for", text);
     }
     if (sum != NULL)
         set_sum(transfer, sum);
@@ -154,7 +139,7 @@ static void add_from(struct fetch *fetch, const char *path)
     char *line = NULL;
     size_t room = 0;
     if (file == NULL)
-        refuse(strerror(errno), path);
+        command_refuse(strerror(errno), path);
     while (getline(&line, &room, file) >= 0) {
         char *words[4] = {NULL}, *rest = line;
         for (int i = 0; i < 4; i++) {
@@ -165,11 +150,11 @@ static void add_from(struct fetch *fetch, const char *path)
         if (words[0] == NULL || words[0][0] == '#')
             continue;
         if (words[3] != NULL)
-            refuse("a line has more than a URL, a name and a sum:", words[0]);
+            command_refuse("a line has more than a URL, a name and a sum:", words[0]);
         add(fetch, must_have(strdup(words[0])), words[1], words[2]);
     }
     if (ferror(file))
-        refuse("cannot be read:", path);
+        command_refuse("cannot be read:", path);
     free(line);
     if (file != stdin)
         fclose(file);
@@ -190,13 +175,13 @@ static void refuse_clashes(const struct fetch *fetch)
     qsort(names, fetch->count, sizeof *names, compare_names);
     for (size_t i = 0; i < fetch->count; i++) {
         if (i > 0 && strcmp(names[i - 1], names[i]) == 0)
-            refuse("two URLs have the same file:", names[i]);
+            command_refuse("two URLs have the same file:", names[i]);
         for (int j = 0; j < 2; j++) {
             char other[NAME_MOST + 16];
             const char *key = other;
             snprintf(other, sizeof other, "%s%s", names[i], suffixes[j]);
             if (bsearch(&key, names, fetch->count, sizeof *names, compare_names) != NULL)
-                refuse("while another is downloaded there cannot be a file", other);
+                command_refuse("while another is downloaded there cannot be a file", other);
         }
     }
     free(names);
@@ -228,17 +213,17 @@ static void read_option(struct options *options, const char *name, const char *v
     else if (strcmp(name, "-O") == 0)
         options->folder = value;
     else if (strcmp(name, "-j") == 0)
-        options->workers = (unsigned)number(name, value, 1, 256);
+        options->workers = (unsigned)command_number(name, value, 1, 256);
     else if (strcmp(name, "--tries") == 0)
-        options->tries = (unsigned)number(name, value, 1, 1000);
+        options->tries = (unsigned)command_number(name, value, 1, 1000);
     else if (strcmp(name, "--pause") == 0)
-        options->pause = number(name, value, 0, 3600000) * 1000000;
+        options->pause = command_number(name, value, 0, 3600000) * 1000000;
     else if (strcmp(name, "--timeout") == 0)
-        options->timeout = number(name, value, 1, 86400) * 1000000000;
+        options->timeout = command_number(name, value, 1, 86400) * 1000000000;
     else if (strcmp(name, "--cacert") == 0)
         options->authorities = value;
     else
-        refuse("there is no option", name);
+        command_refuse("there is no option", name);
 }
 
 void options_read(struct fetch *fetch, int argc, char **argv)
@@ -265,7 +250,7 @@ void options_read(struct fetch *fetch, int argc, char **argv)
             exit(0);
         } else if (!read_flag(options, name)) {
             if (i + 1 == argc)
-                refuse("a value is missing, or there is no option", name);
+                command_refuse("a value is missing, or there is no option", name);
             if (strcmp(name, "--input") == 0)
                 inputs[input_count++] = argv[++i];
             else
@@ -279,14 +264,14 @@ void options_read(struct fetch *fetch, int argc, char **argv)
     free(urls);
     free(inputs);
     if (fetch->count == 0 && input_count == 0)
-        refuse("a URL is missing", "");
+        command_refuse("a URL is missing", "");
     if (options->prints_sums && !digest_is_there())
-        refuse("fetch was built without SHA-256, which is asked for by", "--sha256");
+        command_refuse("fetch was built without SHA-256, which is asked for by", "--sha256");
     if (options->output != NULL) {
         if (fetch->count != 1)
-            refuse("-o is for one URL:", options->output);
+            command_refuse("-o is for one URL:", options->output);
         if (options->output[0] == 0 || strlen(options->output) >= NAME_MOST)
-            refuse("a file may not have this name:", options->output);
+            command_refuse("a file may not have this name:", options->output);
         strcpy(fetch->transfers[0].name, options->output);
     }
     if (fetch->count > 0)

@@ -1,10 +1,13 @@
 #include "options.h"
 
-#include <errno.h>
+#include "../common/command_line.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char program_name[] = "httpd";
 
 static const char help[] =
     "usage: httpd [OPTION...] FOLDER\n"
@@ -81,24 +84,11 @@ static const struct option names[] = {
     {NULL, 0, NULL, 0},
 };
 
-static _Noreturn void misused(const char *what, const char *value)
-{
-    fprintf(stderr, "httpd: %s%s\nTry 'httpd --help'.\n", what, value);
-    exit(2);
-}
-
 static unsigned number(const char *name, unsigned least, unsigned most)
 {
-    char *end;
-    errno = 0;
-    unsigned long value = strtoul(optarg, &end, 10);
-    if (end == optarg || *end != '\0' || errno != 0 || *optarg == '-' || value < least ||
-        value > most) {
-        fprintf(stderr, "httpd: --%s takes a number from %u to %u, not '%s'\n", name, least, most,
-                optarg);
-        exit(2);
-    }
-    return (unsigned)value;
+    char option[32];
+    snprintf(option, sizeof option, "--%s", name);
+    return (unsigned)command_number(option, optarg, least, most);
 }
 
 /* Thousandths of a second are good enough for anybody. */
@@ -117,14 +107,14 @@ static uint64_t seconds(const char *name, double least)
 static void take_certificate(struct options *options)
 {
     if (options->certificate_count == CERTIFICATES_MOST)
-        misused("too many of --tls-cert", "");
+        command_refuse("too many of --tls-cert", "");
     options->certificates[options->certificate_count++] = optarg;
 }
 
 static void take_key(struct options *options)
 {
     if (options->certificate_count == 0 || options->keys[options->certificate_count - 1] != NULL)
-        misused("--tls-key stands behind its --tls-cert", "");
+        command_refuse("--tls-key stands behind its --tls-cert", "");
     options->keys[options->certificate_count - 1] = optarg;
 }
 
@@ -135,7 +125,7 @@ static void take_format(struct options *options)
     else if (strcmp(optarg, "combined") == 0)
         options->log_format = BIDE_HTTP_LOG_COMBINED;
     else
-        misused("--log-format is common or combined, not ", optarg);
+        command_refuse("--log-format is common or combined, not", optarg);
 }
 
 static void take_back_end(struct options *options)
@@ -145,7 +135,7 @@ static void take_back_end(struct options *options)
     else if (strcmp(optarg, "epoll") == 0)
         options->back_end = BIDE_LOOP_EPOLL;
     else
-        misused("--back-end is uring or epoll, not ", optarg);
+        command_refuse("--back-end is uring or epoll, not", optarg);
 }
 
 static void take_option(struct options *options, int code, const char *name)
@@ -195,6 +185,6 @@ void options_read(struct options *options, int argc, char **argv)
     for (int code; (code = getopt_long(argc, argv, "", names, &index)) != -1;)
         take_option(options, code, code != '?' ? names[index].name : "");
     if (argc - optind != 1)
-        misused("there is one FOLDER", "");
+        command_refuse("there is one FOLDER", "");
     options->folder = argv[optind];
 }

@@ -1,8 +1,11 @@
 #include "options.h"
 
-#include <errno.h>
+#include "../common/command_line.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+
+const char program_name[] = "kv";
 
 static const char help[] =
     "usage: kv [OPTION VALUE]...\n"
@@ -26,25 +29,6 @@ static const char help[] =
     "is\n"
     "answered, and what was changed is on the disk.\n";
 
-static void refuse(const char *what, const char *name)
-{
-    fprintf(stderr, "kv: %s %s\nTry 'kv --help'.\n", what, name);
-    exit(2);
-}
-
-static size_t number(const char *name, const char *text, size_t least, size_t most)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || *end != 0 || errno != 0 || *text == '-' || value < least || value > most) {
-        fprintf(stderr, "kv: %s takes a number from %zu to %zu, not '%s'\n", name, least, most,
-                text);
-        exit(2);
-    }
-    return (size_t)value;
-}
-
 static enum fsync fsync_of(const char *text)
 {
     static const char *const names[] = {"always", "everysec", "no"};
@@ -52,8 +36,7 @@ static enum fsync fsync_of(const char *text)
         if (strcmp(text, names[i]) == 0)
             return (enum fsync)i;
     }
-    refuse("--fsync is always, everysec or no, not", text);
-    return FSYNC_NO;
+    command_refuse("--fsync is always, everysec or no, not", text);
 }
 
 void options_read(struct options *options, int argc, char **argv)
@@ -72,11 +55,11 @@ void options_read(struct options *options, int argc, char **argv)
             exit(0);
         }
         if (strncmp(name, "--", 2) != 0)
-            refuse("there is no argument", name);
+            command_refuse("there is no argument", name);
         if (value == NULL)
-            refuse("a value is missing, or there is no option", name);
+            command_refuse("a value is missing, or there is no option", name);
         if (strcmp(name, "--port") == 0)
-            options->port = (unsigned)number(name, value, 0, UINT16_MAX);
+            options->port = (unsigned)command_number(name, value, 0, UINT16_MAX);
         else if (strcmp(name, "--bind") == 0)
             options->address = value;
         else if (strcmp(name, "--append-only") == 0)
@@ -86,16 +69,16 @@ void options_read(struct options *options, int argc, char **argv)
         else if (strcmp(name, "--snapshot") == 0)
             options->snapshot = value;
         else if (strcmp(name, "--save-each") == 0)
-            options->save_each = number(name, value, 0, 1000000000);
+            options->save_each = command_number(name, value, 0, 1000000000);
         else if (strcmp(name, "--clients") == 0)
-            options->clients = number(name, value, 1, 1 << 20);
+            options->clients = command_number(name, value, 1, 1 << 20);
         else if (strcmp(name, "--bulk") == 0)
-            options->bulk = number(name, value, 64, 512 << 20);
+            options->bulk = command_number(name, value, 64, 512 << 20);
         else if (strcmp(name, "--request") == 0)
-            options->request = number(name, value, 1024, largest);
+            options->request = command_number(name, value, 1024, largest);
         else if (strcmp(name, "--backlog") == 0)
-            options->backlog = number(name, value, 1024, largest);
+            options->backlog = command_number(name, value, 1024, largest);
         else
-            refuse("there is no option", name);
+            command_refuse("there is no option", name);
     }
 }

@@ -25,6 +25,7 @@
 #include "bide/stream.h"
 
 #include "as_data.h"
+#include "vectors.h"
 
 #include "bide/coroutine.h"
 
@@ -420,13 +421,9 @@ void bide_writer_init(bide_writer *writer, bide_stream stream, void *buffer, siz
     writer->is_writing = false;
 }
 
-/* What is next to be taken: the rest of a vector that is not empty. There is some. */
-static char *next_piece(bide_writer_operation *operation, size_t *size)
+/* What is next to be taken: the rest of a vector. There is some. */
+static char *next_piece(const bide_writer_operation *operation, size_t *size)
 {
-    while (operation->vectors->iov_len == operation->offset) {
-        operation->vectors++;
-        operation->offset = 0;
-    }
     *size = operation->vectors->iov_len - operation->offset;
     return (char *)operation->vectors->iov_base + operation->offset;
 }
@@ -435,14 +432,7 @@ static char *next_piece(bide_writer_operation *operation, size_t *size)
 static void advance(bide_writer_operation *operation, size_t count)
 {
     operation->count += count;
-    operation->rest -= count;
-    while (count != 0) {
-        size_t size;
-        next_piece(operation, &size);
-        size = least(size, count);
-        operation->offset += size;
-        count -= size;
-    }
+    vectors_pass(&operation->vectors, &operation->offset, &operation->rest, count);
 }
 
 /* Takes the next `count` bytes, for which there is room, into the buffer. 4 */
@@ -593,6 +583,7 @@ static bide_awaiter *writer_begin(bide_writer_operation *operation, bide_writer 
     operation->offset = 0;
     operation->rest = size;
     operation->count = 0;
+    advance(operation, 0); /* over those that are empty */
     operation->is_flush = false;
     operation->is_end = false;
     return bide_task_init(&operation->task, &writer_operation_start);

@@ -14,6 +14,7 @@
 #include "inside.h"
 
 #include "../http/watch.h"
+#include "../vectors.h"
 
 #include "bide/coroutine.h"
 
@@ -132,12 +133,7 @@ static bide_awaiter *stream_read(bide_stream stream, bide_stream_operation *oper
 /* Passes over `size` bytes of the vectors. */
 static void pass(http2_stream *stream, size_t size)
 {
-    stream->left -= size;
-    stream->offset += size;
-    while (stream->left != 0 && stream->offset >= stream->vectors->iov_len) {
-        stream->offset -= stream->vectors->iov_len;
-        stream->vectors++;
-    }
+    vectors_pass(&stream->vectors, &stream->offset, &stream->left, size);
 }
 
 /* Has nghttp2 ask for them. */

@@ -19,6 +19,8 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "../vectors.h"
+
 #include <stdlib.h>
 
 /* ---- Events ---- */
@@ -69,26 +71,21 @@ void memory_event_clear(memory_event *event)
 void memory_bytes_init(memory_bytes *bytes, const struct iovec *vectors, size_t count, size_t skip)
 {
     bytes->vectors = vectors;
-    bytes->offset = skip;
+    bytes->offset = 0;
     bytes->left = 0;
     for (size_t i = 0; i < count; i++)
         bytes->left += vectors[i].iov_len;
-    bytes->left -= skip;
+    vectors_pass(&bytes->vectors, &bytes->offset, &bytes->left, skip);
 }
 
 /* The next piece of memory, of `size` bytes or less; there is some. */
 static char *next_piece(memory_bytes *bytes, size_t *size)
 {
-    while (bytes->offset >= bytes->vectors->iov_len) {
-        bytes->offset -= bytes->vectors->iov_len;
-        bytes->vectors++;
-    }
     char *piece = (char *)bytes->vectors->iov_base + bytes->offset;
     size_t rest = bytes->vectors->iov_len - bytes->offset;
     if (*size > rest)
         *size = rest;
-    bytes->offset += *size;
-    bytes->left -= *size;
+    vectors_pass(&bytes->vectors, &bytes->offset, &bytes->left, *size);
     return piece;
 }
 

@@ -23,6 +23,7 @@
 #include "inside.h"
 
 #include "../as_data.h"
+#include "../vectors.h"
 #include "../../coroutine/lock.h"
 
 #include "bide/coroutine.h"
@@ -276,12 +277,7 @@ static bide_awaiter *stream_read(bide_stream stream, bide_stream_operation *oper
 static void advance(tls_operation *self, size_t count)
 {
     self->count += count;
-    self->rest -= count;
-    self->offset += count;
-    while (self->rest != 0 && self->offset >= self->vectors->iov_len) {
-        self->offset -= self->vectors->iov_len;
-        self->vectors++;
-    }
+    vectors_pass(&self->vectors, &self->offset, &self->rest, count);
 }
 
 /* What comes next as one record: where it stands, or copied together from small pieces. */

@@ -414,30 +414,28 @@ typedef struct seen_head {
     const char *context;
 } seen_head;
 
+static bool fill_head(seen_head *head, const bide_frame *frame, bide_awaiter *awaited,
+                      const bide_context *context, const bide_coroutine_code *code)
+{
+    head->frame.frame = *frame;
+    head->awaited = awaited;
+    head->scheduler = context->scheduler;
+    head->context = context->name;
+    return find_point(&head->frame) && head->frame.at->point.code == code;
+}
+
 static bool read_head(walk_task *task, const bide_root_links_ *links, seen_head *head)
 {
-    if (task->is_branch) {
-        const bide_branch *address = bide_container_of(links, bide_branch, links);
-        bide_branch branch;
-        task->address = address;
-        if (!peek(address, &branch, sizeof branch))
-            return false;
-        head->frame.frame = branch.frame;
-        head->awaited = branch.awaited;
-        head->scheduler = branch.context.scheduler;
-        head->context = branch.context.name;
-        return find_point(&head->frame) && head->frame.at->point.code == &bide_branch_code_;
-    }
-    const bide_root *address = bide_container_of(links, bide_root, links);
+    bide_branch branch;
     bide_root root;
-    task->address = address;
-    if (!peek(address, &root, sizeof root))
-        return false;
-    head->frame.frame = root.frame;
-    head->awaited = root.awaited;
-    head->scheduler = root.context.scheduler;
-    head->context = root.context.name;
-    return find_point(&head->frame) && head->frame.at->point.code == &bide_root_code_;
+    if (task->is_branch) {
+        task->address = bide_container_of(links, bide_branch, links);
+        return peek(task->address, &branch, sizeof branch) &&
+               fill_head(head, &branch.frame, branch.awaited, &branch.context, &bide_branch_code_);
+    }
+    task->address = bide_container_of(links, bide_root, links);
+    return peek(task->address, &root, sizeof root) &&
+           fill_head(head, &root.frame, root.awaited, &root.context, &bide_root_code_);
 }
 
 /* False: it has ended. `task->is_branch` is there. */

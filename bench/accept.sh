@@ -43,14 +43,12 @@ done
 status=0
 for subject in $subjects; do
     figures=$folder/figures-$subject
-    if [ "$(wc -l <"$figures")" -lt "$turns" ]; then
-        echo "accept.sh: $subject failed" >&2
+    if ! has_turns accept.sh "$figures" "$turns" "$subject"; then
         status=1
         continue
     fi
     print() {
-        printf '{"bench": "accept", "subject": "%s", "value": %s, "unit": "%s", "params": {"at_once": 64%s}}\n' \
-            "$subject" "$(median "$figures" "$1")" "$2" "$3"
+        figure accept "$subject" "$(median "$figures" "$1")" "$2" "\"at_once\": 64$3"
     }
     print 2 'connections/s' ''
     print 4 us ', "of": "p99"'

@@ -18,6 +18,8 @@ if ! [ -x "$client" ] || ! [ -x build/examples/chat ]; then
     exit 0
 fi
 
+. bench/common.sh
+
 folder=$(mktemp -d)
 server=
 stop() {
@@ -55,10 +57,6 @@ turn() {
     stop
 }
 
-median() {
-    awk -v field="$2" '{ print $field }' "$1" | sort -g | awk '{ line[NR] = $1 } END { print line[int((NR + 1) / 2)] }'
-}
-
 [ $# -gt 0 ] || set -- bide-uring bide-epoll node-ws
 for size in 50 500; do
     for members in 10 200; do
@@ -74,10 +72,8 @@ for size in 50 500; do
             figures=$folder/$subject-$members-$size
             [ -s "$figures" ] || continue
             params="\"members\": $members, \"size\": $size"
-            printf '{"bench": "chat", "subject": "%s", "value": %s, "unit": "lines/s", "params": {%s}}\n' \
-                "$subject" "$(median "$figures" 2)" "$params"
-            printf '{"bench": "chat", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "processor"}}\n' \
-                "$subject" "$(median "$figures" 4)" "$params"
+            figure chat "$subject" "$(median "$figures" 2)" lines/s "$params"
+            figure chat "$subject" "$(median "$figures" 4)" us "$params, \"of\": \"processor\""
         done
     done
 done

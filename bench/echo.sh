@@ -57,18 +57,14 @@ for size in 64 16384; do
         done
         for subject in $subjects; do
             figures=$folder/figures-$subject
-            if [ "$(wc -l <"$figures")" -lt "$turns" ]; then
-                echo "echo.sh: $subject failed with $connections connections, $size bytes" >&2
+            if ! has_turns echo.sh "$figures" "$turns" "$subject with $connections connections, $size bytes"; then
                 status=1
                 continue
             fi
             params="\"connections\": $connections, \"size\": $size"
-            printf '{"bench": "echo", "subject": "%s", "value": %s, "unit": "requests/s", "params": {%s}}\n' \
-                "$subject" "$(median "$figures" 2)" "$params"
-            printf '{"bench": "echo", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "p99"}}\n' \
-                "$subject" "$(median "$figures" 6)" "$params"
-            printf '{"bench": "echo", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "processor"}}\n' \
-                "$subject" "$(median "$figures" 14)" "$params"
+            figure echo "$subject" "$(median "$figures" 2)" requests/s "$params"
+            figure echo "$subject" "$(median "$figures" 6)" us "$params, \"of\": \"p99\""
+            figure echo "$subject" "$(median "$figures" 14)" us "$params, \"of\": \"processor\""
             echo "echo.sh: $subject: the client was busy for $(median "$figures" 10) of its time," \
                 "$(median "$figures" 12) answers a poll; p99.9 $(median "$figures" 8) us" >&2
         done

@@ -8,45 +8,25 @@ set -eu
 cd "$(dirname "$0")/.."
 turns=${HTTP2_TURNS:-3}
 seconds=${HTTP2_SECONDS:-1}
-for program in taskset nginx h2load; do
-    if ! command -v "$program" >/dev/null 2>&1 || [ "$(nproc)" -lt 2 ]; then
-        echo "http2.sh: skipped: two processors, taskset, nginx and h2load are needed" >&2
-        exit 0
-    fi
-done
-if ! [ -x build/examples/web ]; then
-    echo "http2.sh: skipped: build/examples/web is not built" >&2
-    exit 0
-fi
+. bench/common.sh
+
+needs http2.sh nginx h2load
+needs_built http2.sh build/examples/web
 ulimit -n "$(ulimit -H -n)"
 
 folder=$(mktemp -d)
 server=
-end() {
-    [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
-    [ -z "$server" ] || wait "$server" 2>/dev/null || true
-    server=
-}
-trap 'end; rm -rf "$folder"' EXIT
+trap 'stop_all $server; rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 
 mkdir "$folder/files"
 mkfifo "$folder/line"
-head -c 1024 /dev/zero | tr '\0' x >"$folder/files/1024"
-head -c 1048576 /dev/zero | tr '\0' x >"$folder/files/1048576"
-nginx_port=$(python3 -c '
-import socket
-one = socket.socket()
-one.bind(("127.0.0.1", 0))
-print(one.getsockname()[1])')
-cat >"$folder/nginx.conf" <<END
-daemon off; master_process off; pid $folder/pid; error_log /dev/null;
-events { worker_connections 8192; }
-http { access_log off; client_body_temp_path $folder/a; proxy_temp_path $folder/b; fastcgi_temp_path $folder/c;
-    uwsgi_temp_path $folder/d; scgi_temp_path $folder/e; keepalive_requests 100000000; sendfile on; open_file_cache max=10;
+so_many_bytes 1024 "$folder/files/1024"
+so_many_bytes 1048576 "$folder/files/1048576"
+nginx_port=$(free_ports 1)
+nginx_http "$folder/nginx.conf" "access_log off; sendfile on; open_file_cache max=10;
     server { listen 127.0.0.1:$nginx_port http2 backlog=4096; root $folder/files;
-        location /hello/ { default_type text/plain; return 200 "hello, you\n"; } } }
-END
+        location /hello/ { default_type text/plain; return 200 \"hello, you\n\"; } }"
 
 # begin SUBJECT: starts it as $server, and sets $port; empty if it does not run.
 begin() {
@@ -59,59 +39,54 @@ begin() {
         port=${line##* }
         ;;
     nginx)
-        taskset -c 0 nginx -c "$folder/nginx.conf" -e /dev/null >/dev/null 2>&1 &
-        server=$! port=$nginx_port
+        on_nginx 0 "$folder/nginx.conf"
+        port=$nginx_port
         ;;
     esac
-    for _ in $(seq 200); do # until it listens
-        if (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then return 0; fi
-        sleep 0.02
-    done
-    echo "http2.sh: $1 does not listen" >&2
-    port=
-}
-
-# Ticks of the processor that $server has had.
-ticks() {
-    awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$server/stat"
+    until_it_listens http2.sh "$1"
 }
 
 # Path, connections, streams. One line: requests/s, longest in us, processor in us a request.
 load() {
     local before
-    before=$(ticks)
+    before=$(ran "$server")
     timeout 60 taskset -c 1 h2load -D "$seconds" -c "$2" -m "$3" "http://127.0.0.1:$port$1" >"$folder/h2load"
-    awk -v ticks=$(($(ticks) - before)) -v second="$(getconf CLK_TCK)" '
+    awk -v ran=$(($(ran "$server") - before)) '
         function us(text) { return text ~ /us$/ ? text + 0 : text ~ /ms$/ ? text * 1000 : text * 1000000 }
         $1 == "finished" { rate = $4 + 0 }
         $1 == "requests:" { count = $2; bad = $10 + $12 }
         /^status codes:/ { good = $3 + 0 }
         /^time for request:/ { longest = us($5) }
-        END { if (good > 0) print rate, longest, ticks * 1000000 / second / good }' "$folder/h2load"
+        END { if (good > 0) print rate, longest, ran / good }' "$folder/h2load"
 }
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll nginx
 cases=${HTTP2_CASES:-/hello/you,1,1 /hello/you,10,100 /hello/you,100,10 /1024,10,100 /1048576,10,10}
-for turn in $(seq "$turns"); do
-    for subject in "$@"; do
+for _ in $(seq "$turns"); do
+    for subject; do
         begin "$subject"
-        [ -n "$port" ] || continue
         for case in $cases; do
             IFS=, read -r path connections streams <<<"$case"
-            echo "$subject $path $connections $streams $(load "$path" "$connections" "$streams")"
+            [ -z "$port" ] || load "$path" "$connections" "$streams" >>"$folder/figures-$subject-${case//\//-}" || true
         done
-        end
+        # shellcheck disable=SC2086 # one or none
+        stop_all $server
+        server=
     done
-done | tee "$folder/all" >/dev/null
-python3 - "$folder/all" <<'END'
-import json, statistics, sys
-rows = {}
-for line in open(sys.argv[1]):
-    words = line.split()
-    if len(words) == 7:
-        rows.setdefault(tuple(words[:4]), []).append([float(word) for word in words[4:]])
-for (subject, path, connections, streams), values in rows.items():
-    for i, unit in enumerate(["requests/s", "us longest", "us cpu/request"]):
-        print(json.dumps({"bench": "http2", "subject": subject, "value": statistics.median(value[i] for value in values),
-                          "unit": unit, "params": {"path": path, "connections": int(connections), "streams": int(streams)}}))
-END
+done
+status=0
+for subject; do
+    for case in $cases; do
+        figures=$folder/figures-$subject-${case//\//-}
+        IFS=, read -r path connections streams <<<"$case"
+        params="\"path\": \"$path\", \"connections\": $connections, \"streams\": $streams"
+        if ! has_turns http2.sh "$figures" "$turns" "$subject: $params"; then
+            status=1
+            continue
+        fi
+        figure http2 "$subject" "$(median "$figures" 1)" requests/s "$params"
+        figure http2 "$subject" "$(median "$figures" 2)" 'us longest' "$params"
+        figure http2 "$subject" "$(median "$figures" 3)" 'us cpu/request' "$params"
+    done
+done
+exit "$status"

@@ -16,57 +16,39 @@ if [ "${1-}" = -m ]; then
     modes=$2
     shift 2
 fi
-for program in taskset nginx wrk openssl; do
-    if ! command -v "$program" >/dev/null 2>&1 || [ "$(nproc)" -lt 2 ]; then
-        echo "httpd.sh: skipped: two processors, taskset, nginx, wrk and openssl are needed" >&2
-        exit 0
-    fi
-done
-if ! [ -x build/examples/httpd ]; then
-    echo "httpd.sh: skipped: build/examples/httpd is not built" >&2
-    exit 0
-fi
-ulimit -n "$(ulimit -H -n)"
+. bench/common.sh
 
-. bench/servers.sh # median
+needs httpd.sh nginx wrk openssl
+needs_built httpd.sh build/examples/httpd
+ulimit -n "$(ulimit -H -n)"
 
 folder=$(mktemp -d)
 server= slow=
-stop_all() {
-    for process in $server $slow; do
-        kill -9 "$process" 2>/dev/null || true
-        wait "$process" 2>/dev/null || true
-    done
+# shellcheck disable=SC2086 # one or none, each
+stop() {
+    stop_all $server $slow
     server= slow=
 }
-trap 'stop_all; rm -rf "$folder"' EXIT
+trap 'stop; rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 
 # ---- What they serve ----
 
-mkdir "$folder/www" "$folder/t"
-head -c 1024 /dev/zero | tr '\0' x >"$folder/www/1024"
-head -c 1048576 /dev/zero | tr '\0' x >"$folder/www/1048576"
+mkdir "$folder/www"
+so_many_bytes 1024 "$folder/www/1024"
+so_many_bytes 1048576 "$folder/www/1048576"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$folder/key.pem" -out "$folder/cert.pem" \
     -days 30 -subj /CN=localhost 2>/dev/null
-nginx_port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+nginx_port=$(free_ports 1)
 
-# nginx_file NAME LISTEN MORE
-nginx_file() {
-    cat >"$folder/nginx-$1" <<END
-daemon off; master_process off; worker_processes 1; pid $folder/nginx.pid; error_log /dev/null;
-events { worker_connections 8192; }
-http {
-    access_log $folder/nginx.log combined buffer=128k flush=1s; sendfile on; tcp_nopush on; default_type text/plain;
-    keepalive_requests 100000000; keepalive_timeout 60; client_header_timeout 10; client_body_timeout 30; send_timeout 30;
-    client_body_temp_path $folder/t/a; proxy_temp_path $folder/t/b; fastcgi_temp_path $folder/t/c;
-    uwsgi_temp_path $folder/t/d; scgi_temp_path $folder/t/e;
-    server { listen 127.0.0.1:$nginx_port $2 backlog=4096; root $folder/www; $3 }
+# site MODE LISTEN MORE: what nginx does in a mode.
+site() {
+    nginx_http "$folder/nginx-$1" "access_log $folder/nginx.log combined buffer=128k flush=1s; sendfile on; tcp_nopush on;
+    default_type text/plain; client_header_timeout 10; client_body_timeout 30; send_timeout 30;
+    server { listen 127.0.0.1:$nginx_port $2 backlog=4096; root $folder/www; $3 }"
 }
-END
-}
-nginx_file plain '' ''
-nginx_file tls ssl "ssl_certificate $folder/cert.pem; ssl_certificate_key $folder/key.pem; ssl_protocols TLSv1.2 TLSv1.3;"
+site plain '' ''
+site tls ssl "ssl_certificate $folder/cert.pem; ssl_certificate_key $folder/key.pem; ssl_protocols TLSv1.2 TLSv1.3;"
 
 # begin SUBJECT MODE: starts it as $server, and sets $port; empty if it does not run.
 begin() {
@@ -83,50 +65,23 @@ begin() {
         server=$!
         for _ in $(seq 200); do
             port=$(awk 'NR == 1 { print $NF }' "$folder/line")
-            [ -z "$port" ] || return 0
+            [ -z "$port" ] || break
             sleep 0.02
         done
         ;;
     nginx)
-        taskset -c 0 nginx -c "$folder/nginx-$2" -e /dev/null >/dev/null 2>&1 &
-        server=$!
+        on_nginx 0 "$folder/nginx-$2"
         port=$nginx_port
-        for _ in $(seq 200); do # until it listens
-            if (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then return 0; fi
-            sleep 0.02
-        done
         ;;
     esac
-    echo "httpd.sh: $1 does not listen" >&2
-    port=
+    until_it_listens httpd.sh "$1"
 }
 
 # ---- Requests a second ----
 
-# Microseconds that $server has run.
-ran() {
-    cat "/proc/$server/task"/*/schedstat | awk '{ ran += $1 } END { printf "%.0f\n", ran / 1000 }'
-}
-
-# Scheme, connections and size; the fourth makes it close each. One line: requests/s, p99 in us, processor in us a request.
-load() {
-    local before url="$1://127.0.0.1:$port/$3" how=${4-keep-alive}
-    timeout 30 taskset -c 1 wrk -t1 -c "$2" -d 1s -H "Connection: $how" "$url" >/dev/null
-    before=$(ran)
-    timeout 60 taskset -c 1 wrk -t1 -c "$2" -d "${seconds}s" --latency -H "Connection: $how" "$url" >"$folder/wrk"
-    awk -v ran=$(($(ran) - before)) '
-        function us(text) { return text ~ /us$/ ? text + 0 : text ~ /ms$/ ? text * 1000 : text * 1000000 }
-        $1 == "99%" { p99 = us($2) }
-        /requests in/ { count = $1 }
-        /Non-2xx/ { bad = 1 }
-        $1 == "Requests/sec:" { rate = $2 }
-        END { if (count > 0 && !bad) print rate, p99, ran / count }' "$folder/wrk"
-}
-
 # print_figure SUBJECT COLUMN UNIT PARAMS
 print_figure() {
-    printf '{"bench": "httpd", "subject": "%s", "value": %s, "unit": "%s", "params": {%s}}\n' \
-        "$1" "$(median "$folder/figures-$1" "$2")" "$3" "$4"
+    figure httpd "$1" "$(median "$folder/figures-$1" "$2")" "$3" "$4"
 }
 
 # ---- Slow connections ----
@@ -168,16 +123,15 @@ measure() { # MODE CASE
     for _ in $(seq "$turns"); do
         for subject in $subjects; do
             begin "$subject" "$1"
-            # shellcheck disable=SC2086 # the last may be none
-            [ -z "$port" ] || load "$scheme" "$connections" "$size" $how >>"$folder/figures-$subject" || true
-            stop_all
+            [ -z "$port" ] || with_wrk "$server" "$folder/wrk" "$seconds" "$connections" "${how:-keep-alive}" \
+                "$scheme://127.0.0.1:$port/$size" >>"$folder/figures-$subject" || true
+            stop
         done
     done
     params="\"mode\": \"$1\", \"connections\": $connections, \"size\": $size"
     [ -z "$how" ] || params="$params, \"connection\": \"$how\""
     for subject in $subjects; do
-        if [ ! -s "$folder/figures-$subject" ] || [ "$(wc -l <"$folder/figures-$subject")" -lt "$turns" ]; then
-            echo "httpd.sh: $subject failed: $params" >&2
+        if ! has_turns httpd.sh "$folder/figures-$subject" "$turns" "$subject: $params"; then
             status=1
             continue
         fi
@@ -203,7 +157,7 @@ for mode in $modes; do
         for kind in headers body read; do
             begin "$subject" plain
             [ -z "$port" ] || beside_slow "$kind" >"$folder/figures-$subject"
-            stop_all
+            stop
             if [ -s "$folder/figures-$subject" ]; then
                 print_figure "$subject" 1 us "\"mode\": \"slow\", \"slow\": \"$kind\", \"of\": \"p99 of curl\""
             else

@@ -38,13 +38,10 @@ for subject; do
     else
         read -r _ each _ processor _ switches <"$folder/figures"
         params="\"connections\": $count"
-        printf '{"bench": "idle_connections", "subject": "%s", "value": %s, "unit": "bytes", "params": {%s}}\n' \
-            "$subject" "$each" "$params"
+        figure idle_connections "$subject" "$each" bytes "$params"
         params="$params, \"seconds\": $seconds"
-        printf '{"bench": "idle_connections", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "processor"}}\n' \
-            "$subject" "$processor" "$params"
-        printf '{"bench": "idle_connections", "subject": "%s", "value": %s, "unit": "times", "params": {%s, "of": "runs"}}\n' \
-            "$subject" "$switches" "$params"
+        figure idle_connections "$subject" "$processor" us "$params, \"of\": \"processor\""
+        figure idle_connections "$subject" "$switches" times "$params, \"of\": \"runs\""
     fi
     stop
 done

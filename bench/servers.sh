@@ -2,6 +2,8 @@
 # folder. program SUBJECT prints its program, with what stands before its --port, or nothing if it cannot be run here.
 # shellcheck shell=bash
 
+. bench/common.sh
+
 asio() {
     src=bench/peers/echo_asio.cpp
     out=build/bench/peers-asio
@@ -58,9 +60,4 @@ stop() {
     [ -z "$server" ] || wait "$server" 2>/dev/null || true
     server=
     exec 3<&- || true
-}
-
-# Column $2 of the file: its median.
-median() {
-    cut -d ' ' -f "$2" "$1" | sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
 }

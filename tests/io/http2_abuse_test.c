@@ -2,29 +2,7 @@
  * HTTP/2 that is not as it should be: heads that could be taken for another request, heads that are too long, what costs the
  * client nothing and the server much, and frames that are spoilt at random.
  */
-#include "http2_peer.h"
-
-static talk2 one;
-
-static int begin_talk(void **state)
-{
-    (void)state;
-    talk2_init(&one);
-    return 0;
-}
-
-static int end_talk(void **state)
-{
-    (void)state;
-    talk2_end(&one);
-    return 0;
-}
-
-static void use(const bide_http_options *options, const bide_http2_options *options2)
-{
-    talk2_end(&one);
-    talk2_init_with(&one, options, options2);
-}
+#include "http2_talk.h"
 
 /* ---- Heads ---- */
 

@@ -1,29 +1,7 @@
 /*
  * HTTP/2: the handlers of HTTP/1.1's tests, each on a stream, and all ways in which a stream or a connection ends.
  */
-#include "http2_peer.h"
-
-static talk2 one;
-
-static int begin_talk(void **state)
-{
-    (void)state;
-    talk2_init(&one);
-    return 0;
-}
-
-static int end_talk(void **state)
-{
-    (void)state;
-    talk2_end(&one);
-    return 0;
-}
-
-static void use(const bide_http_options *options, const bide_http2_options *options2)
-{
-    talk2_end(&one);
-    talk2_init_with(&one, options, options2);
-}
+#include "http2_talk.h"
 
 static void answered(const ask *ask, int status, const char *body)
 {

@@ -149,22 +149,9 @@ static int read_line(struct proxy_header *header)
 
 /* ---- Version 2 ---- */
 
-static void set_v4(bide_address *address, const unsigned char *ip, const unsigned char *port)
+static uint16_t port_at(const unsigned char *at)
 {
-    memset(address, 0, sizeof *address);
-    address->length = sizeof address->any.v4;
-    address->any.v4.sin_family = AF_INET;
-    memcpy(&address->any.v4.sin_addr, ip, 4);
-    memcpy(&address->any.v4.sin_port, port, 2);
-}
-
-static void set_v6(bide_address *address, const unsigned char *ip, const unsigned char *port)
-{
-    memset(address, 0, sizeof *address);
-    address->length = sizeof address->any.v6;
-    address->any.v6.sin6_family = AF_INET6;
-    memcpy(&address->any.v6.sin6_addr, ip, 16);
-    memcpy(&address->any.v6.sin6_port, port, 2);
+    return (uint16_t)(at[0] << 8 | at[1]);
 }
 
 /* Families other than those of TCP say nothing here; a command of LOCAL is the proxy's own check. */
@@ -175,15 +162,12 @@ static int read_binary(struct proxy_header *header)
     bool is_local = (header->bytes[12] & 15) == 0;
     if (is_local || (header->bytes[13] != 0x11 && header->bytes[13] != 0x21))
         return 1;
-    if (size < (header->bytes[13] == 0x11 ? 12U : 36U))
+    size_t of_ip = header->bytes[13] == 0x11 ? 4 : 16;
+    const unsigned char *ports = at + 2 * of_ip;
+    if (size < 2 * of_ip + 4)
         return -EPROTO;
-    if (header->bytes[13] == 0x11) {
-        set_v4(&header->source, at, at + 8);
-        set_v4(&header->destination, at + 4, at + 10);
-    } else {
-        set_v6(&header->source, at, at + 32);
-        set_v6(&header->destination, at + 16, at + 34);
-    }
+    (void)bide_address_bytes(&header->source, at, of_ip, port_at(ports));
+    (void)bide_address_bytes(&header->destination, at + of_ip, of_ip, port_at(ports + 2));
     header->is_known = true;
     return 1;
 }

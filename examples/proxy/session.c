@@ -20,16 +20,12 @@
 /* Version 4 that is wrapped in version 6, as a listener for both has it, is version 4. */
 static void unwrap(bide_address *address)
 {
-    struct sockaddr_in v4;
     if (address->length == 0 || address->any.generic.sa_family != AF_INET6 ||
         !IN6_IS_ADDR_V4MAPPED(&address->any.v6.sin6_addr))
         return;
-    memset(&v4, 0, sizeof v4);
-    v4.sin_family = AF_INET;
-    v4.sin_port = address->any.v6.sin6_port;
-    memcpy(&v4.sin_addr, address->any.v6.sin6_addr.s6_addr + 12, 4);
-    address->any.v4 = v4;
-    address->length = sizeof v4;
+    unsigned char v4[4];
+    memcpy(v4, address->any.v6.sin6_addr.s6_addr + 12, sizeof v4);
+    (void)bide_address_bytes(address, v4, sizeof v4, bide_address_port(address));
 }
 
 const char *session_client(const struct session *session, char text[BIDE_ADDRESS_TEXT])

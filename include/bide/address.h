@@ -41,6 +41,13 @@ enum { BIDE_ADDRESS_TEXT = 128 };
 int bide_address_ip(bide_address *address, const char *ip, uint16_t port);
 
 /*
+ * An address from the bytes of an IP address as protocols carry them, 4 of version 4 or 16 of
+ * version 6, and a port.
+ * Threads: any. Errors: -EINVAL (it has another size). Progress: wait-free.
+ */
+int bide_address_bytes(bide_address *address, const void *ip, size_t size, uint16_t port);
+
+/*
  * The address of a Unix socket. A path that begins with '@' is one without a file: the zero byte
  * that marks those stands for it.
  * Threads: any. Errors: -ENAMETOOLONG, -EINVAL (it is empty). Progress: wait-free.

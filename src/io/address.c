@@ -9,22 +9,24 @@
 #include <string.h>
 #include <unistd.h>
 
-static void set_v4(bide_address *address, struct in_addr ip, uint16_t port)
+int bide_address_bytes(bide_address *address, const void *ip, size_t size, uint16_t port)
 {
     memset(address, 0, sizeof *address);
-    address->length = sizeof address->any.v4;
-    address->any.v4.sin_family = AF_INET;
-    address->any.v4.sin_port = htons(port);
-    address->any.v4.sin_addr = ip;
-}
-
-static void set_v6(bide_address *address, struct in6_addr ip, uint16_t port)
-{
-    memset(address, 0, sizeof *address);
-    address->length = sizeof address->any.v6;
-    address->any.v6.sin6_family = AF_INET6;
-    address->any.v6.sin6_port = htons(port);
-    address->any.v6.sin6_addr = ip;
+    if (size == sizeof address->any.v4.sin_addr) {
+        address->length = sizeof address->any.v4;
+        address->any.v4.sin_family = AF_INET;
+        address->any.v4.sin_port = htons(port);
+        memcpy(&address->any.v4.sin_addr, ip, size);
+        return 0;
+    }
+    if (size == sizeof address->any.v6.sin6_addr) {
+        address->length = sizeof address->any.v6;
+        address->any.v6.sin6_family = AF_INET6;
+        address->any.v6.sin6_port = htons(port);
+        memcpy(&address->any.v6.sin6_addr, ip, size);
+        return 0;
+    }
+    return -EINVAL;
 }
 
 /* Is there version 6 on this machine? */
@@ -61,11 +63,8 @@ int bide_address_ip(bide_address *address, const char *ip, uint16_t port)
     uint32_t scope = 0;
     if (ip == NULL) {
         v4.s_addr = INADDR_ANY;
-        if (has_v6())
-            set_v6(address, in6addr_any, port);
-        else
-            set_v4(address, v4, port);
-        return 0;
+        return has_v6() ? bide_address_bytes(address, &in6addr_any, sizeof in6addr_any, port)
+                        : bide_address_bytes(address, &v4, sizeof v4, port);
     }
     size_t length = strlen(ip);
     bool bracketed = length >= 2 && ip[0] == '[' && ip[length - 1] == ']';
@@ -77,10 +76,8 @@ int bide_address_ip(bide_address *address, const char *ip, uint16_t port)
         return -EINVAL;
     memcpy(text, ip, length);
     text[length] = '\0';
-    if (!bracketed && inet_pton(AF_INET, text, &v4) == 1) {
-        set_v4(address, v4, port);
-        return 0;
-    }
+    if (!bracketed && inet_pton(AF_INET, text, &v4) == 1)
+        return bide_address_bytes(address, &v4, sizeof v4, port);
     char *zone = strchr(text, '%');
     if (zone != NULL) {
         *zone = '\0';
@@ -89,7 +86,7 @@ int bide_address_ip(bide_address *address, const char *ip, uint16_t port)
     }
     if (inet_pton(AF_INET6, text, &v6) != 1)
         return -EINVAL;
-    set_v6(address, v6, port);
+    (void)bide_address_bytes(address, &v6, sizeof v6, port);
     address->any.v6.sin6_scope_id = scope;
     return 0;
 }

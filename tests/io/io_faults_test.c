@@ -455,6 +455,27 @@ static void addresses_are_parsed_and_printed(void **state)
     assert_int_equal(bide_address_parse(&address, path), -ENAMETOOLONG);
 }
 
+static void addresses_are_made_of_bytes(void **state)
+{
+    static const uint8_t v4[4] = {192, 0, 2, 1}, v6[16] = {0x20, 1, 0xd, 0xb8, [15] = 1};
+    bide_address address, same;
+    char text[BIDE_ADDRESS_TEXT];
+    (void)state;
+    memset(&address, 0xff, sizeof address);
+    assert_int_equal(bide_address_bytes(&address, v4, sizeof v4, 80), 0);
+    bide_address_print(&address, text, sizeof text);
+    assert_string_equal(text, "192.0.2.1:80");
+    memset(&address, 0xff, sizeof address);
+    assert_int_equal(bide_address_bytes(&address, v6, sizeof v6, 65535), 0);
+    bide_address_print(&address, text, sizeof text);
+    assert_string_equal(text, "[2001:db8::1]:65535");
+    assert_int_equal(bide_address_parse(&same, text), 0);
+    assert_int_equal(same.length, address.length);
+    assert_memory_equal(&same.any, &address.any, sizeof same.any);
+    assert_int_equal(bide_address_bytes(&address, v6, 15, 80), -EINVAL);
+    assert_int_equal(bide_address_bytes(&address, v6, 0, 80), -EINVAL);
+}
+
 /* ---- The monitor ---- */
 
 static const bide_monitor_options monitor_options = {.path = "/tmp/bide-io-faults-monitor"};
@@ -553,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_monitor_without_memory_says_less_and_goes_on),
         cmocka_unit_test(a_loop_says_why),
         cmocka_unit_test(addresses_are_parsed_and_printed),
+        cmocka_unit_test(addresses_are_made_of_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

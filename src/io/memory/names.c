@@ -76,16 +76,10 @@ void memory_see_address(bide_address *address, int family)
         return;
     uint16_t port = bide_address_port(address);
     set_ip(ip, address);
-    memset(address, 0, sizeof *address);
-    address->any.generic.sa_family = (sa_family_t)family;
-    if (family == AF_INET) {
-        address->length = sizeof address->any.v4;
-        memcpy(&address->any.v4.sin_addr, ip + sizeof mapped, 4);
-    } else {
-        address->length = sizeof address->any.v6;
-        memcpy(&address->any.v6.sin6_addr, ip, sizeof ip);
-    }
-    set_port(address, port);
+    if (family == AF_INET)
+        (void)bide_address_bytes(address, ip + sizeof mapped, 4, port);
+    else
+        (void)bide_address_bytes(address, ip, sizeof ip, port);
 }
 
 /* ---- The lists ---- */

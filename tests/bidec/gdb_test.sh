@@ -2,9 +2,9 @@
 # gdb's commands (scripts/gdb/bide.py) in async functions: a breakpoint on a line, the variables by their names, and the
 # coroutines that await each other, of either kind: gdb_test.sh BIDEC ROOT LIBRARY
 set -eu
-bidec=$1
-root=$2
-library=$3
+bidec=$(realpath "$1")
+root=$(realpath "$2")
+library=$(realpath "$3")
 if ! command -v gdb >/dev/null || ! gdb -nx -batch -ex 'python print(1)' >/dev/null 2>&1; then
     echo "skipped: gdb is not installed, or has no Python"
     exit 77

@@ -139,6 +139,15 @@ void forward_free(struct program *program)
     program->hold_count = 0;
 }
 
+/* No tunnel is made. What comes behind may be meant for one, so it is not read as requests. */
+static bide_awaiter *refuse_tunnel(struct forward *self)
+{
+    static const char text[] = "501 Not Implemented\n";
+    bide_http_close_after(&self->exchange);
+    self->exchange.status = 501;
+    return bide_http_respond(&self->exchange, text, sizeof text - 1);
+}
+
 /* ---- A connection ---- */
 
 static bool choose(struct forward *self)
@@ -273,11 +282,25 @@ static bide_awaiter *write_body(struct forward *self)
         bide_http_client_write(&self->hold->client, self->hold->body, self->exchange.count));
 }
 
+/*
+ * Is there more of a body than has been read? In chunks it is behind the line of the next one's size, and
+ * what has been read ends where the one before does.
+ */
+static bool has_next_piece(bide_reader *reader, uint64_t length)
+{
+    size_t size = bide_reader_buffered(reader);
+    if (length != BIDE_HTTP_UNKNOWN)
+        return size != 0;
+    const char *data = bide_reader_peek(reader);
+    const char *end = size > 2 ? memchr(data + 2, '\n', size - 2) : NULL;
+    return end != NULL && end + 1 < data + size;
+}
+
 /* Has the client sent less than it will, and nothing that is not passed on yet? 3 */
 static bool client_pauses(struct forward *self)
 {
-    return bide_reader_buffered(bide_http_reader(&self->exchange)) == 0 &&
-           self->in != self->exchange.request.length;
+    return self->in != self->exchange.request.length &&
+           !has_next_piece(bide_http_reader(&self->exchange), self->exchange.request.length);
 }
 
 static bide_awaiter *flush_request(struct forward *self)
@@ -367,11 +390,11 @@ static bide_awaiter *write_response(struct forward *self)
 }
 
 /* 3 */
-static bool server_pauses(const struct forward *self)
+static bool server_pauses(struct forward *self)
 {
-    const bide_http_client *client = &self->hold->client;
-    return bide_reader_buffered(&client->reader) == 0 && self->out != client->response.length &&
-           !client->reader.has_ended;
+    bide_http_client *client = &self->hold->client;
+    return self->out != client->response.length && !client->reader.has_ended &&
+           !has_next_piece(bide_http_client_reader(client), client->response.length);
 }
 
 /* ---- Another protocol ---- */
@@ -438,7 +461,11 @@ bide_declared_coroutine(forward_body)
 {
     bide_begin(forward_body, struct forward * self);
     start(self);
-    if (self->backend == NULL || self->exchange.request.method == BIDE_HTTP_CONNECT)
+    if (self->exchange.request.method == BIDE_HTTP_CONNECT) {
+        bide_try(refuse_tunnel(self));
+        bide_return(0);
+    }
+    if (self->backend == NULL)
         bide_return(-ENOENT);
     self->hold = take_hold(self->session->program);
     if (self->hold == NULL)
@@ -496,6 +523,8 @@ bide_declared_coroutine(forward_body)
         end_relay(self);
         bide_return(0);
     }
+    if (self->exchange.request.method != BIDE_HTTP_HEAD && server_pauses(self))
+        bide_try(bide_http_flush(&self->exchange));
     for (;;) {
         bide_await_status(self->status, read_response(self));
         if (self->status < 0)

@@ -280,6 +280,48 @@ def pieces_are_not_held_back():
             check(head.line.startswith("POST"))
 
 
+def pieces_are_not_held_back_by_half_a_line():
+    """Of what stands around a chunk only a part has come."""
+    with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r")
+        with server.accept() as other:
+            got = other.recv(1)
+            while not got.endswith(b"1\r\na\r\n"):
+                got += other.recv(1)
+            client.sendall(b"\n3\r\nbcd\r\n2")
+            while not got.endswith(b"3\r\nbcd\r\n"):
+                got += other.recv(1)
+            client.sendall(b"\r\nef\r\n0\r\n\r\n")
+            while not got.endswith(b"2\r\nef\r\n0\r\n\r\n"):
+                got += other.recv(1)
+            other.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nA\r")
+            answer = client.recv(1)
+            while not answer.endswith(b"1\r\nA\r\n"):
+                answer += client.recv(1)
+            other.sendall(b"\n2\r\nBC\r\n0")
+            while not answer.endswith(b"2\r\nBC\r\n"):
+                answer += client.recv(1)
+            other.sendall(b"\r\n\r\n")
+            while not answer.endswith(b"0\r\n\r\n"):
+                answer += client.recv(1)
+
+
+def a_head_is_not_held_back():
+    """It may be all that comes for a long time."""
+    for head in (b"Content-Length: 3\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n3\r"):
+        with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
+            ask(client)
+            with server.accept() as other:
+                Message(other)
+                other.sendall(b"HTTP/1.1 200 OK\r\n" + head)
+                equal(status_of(Message(client, has_body=False)), 200)
+                rest = {b"3\r\n\r\n": b"abc", b"d\r\n\r\n": b"3\r\nabc\r\n0\r\n\r\n"}
+                other.sendall(rest.get(head[-5:], b"\nabc\r\n0\r\n\r\n"))
+                answer = client.recv(1)
+                while b"abc" not in answer:
+                    answer += client.recv(1)
+
+
 def responses_without_a_length_are_passed_on():
     def answer(_, connection):
         connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nuntil the end")

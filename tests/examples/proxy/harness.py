@@ -20,6 +20,14 @@ import programs  # noqa: E402 (it lies in the folder above)
 from programs import PATIENCE, Failure, Lines, check, equal, read_all, tests_of  # noqa: E402,F401
 
 
+class NotBegun(Failure):
+    """It has ended before it listened, with this status, after these lines."""
+
+    def __init__(self, status, errors):
+        super().__init__(f"it did not begin: {status}, {errors}")
+        self.status, self.errors = status, errors
+
+
 class Proxy:
     program = None
 
@@ -36,8 +44,20 @@ class Proxy:
             stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
         self.out = Lines(self.process.stdout)
         self.err = Lines(self.process.stderr)
-        self.ports = [int(self.out.expect(r"^listening .* port (\d+)$").group(1)) for _ in range(listeners)]
+        try:
+            self.ports = [int(self.out.expect(r"^listening .* port (\d+)$").group(1)) for _ in range(listeners)]
+        except Failure:
+            self.give_up()
         self.port = self.ports[0]
+
+    def give_up(self):
+        try:
+            self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        if self.path:
+            os.unlink(self.path)
+        raise NotBegun(self.process.wait(), self.err.rest()) from None
 
     def configure(self, configuration):
         with open(self.path, "w", encoding="ascii") as file:

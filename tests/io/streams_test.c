@@ -90,6 +90,12 @@ static void act(fixture *f, struct actor *actor, bide_awaiter *awaiter)
     bide_spawn(&actor->spawned, &actor->context, bide_task_init(&actor->task, &actor_body));
 }
 
+/* Also for the thread on which it ran: it may act again. */
+static bool is_over(struct actor *actor)
+{
+    return bide_event_is_set(&actor->spawned.ended);
+}
+
 struct caller {
     bide_task task;
     void (*function)(fixture *);
@@ -230,7 +236,7 @@ static size_t piece_of(fixture *f, chunking chunking, size_t rest)
 /* Feeds the next piece, or the end. */
 static void feed(fixture *f, chunking chunking)
 {
-    if (f->feeder.has_begun && !f->feeder.has_ended)
+    if (f->feeder.has_begun && !is_over(&f->feeder))
         return;
     if (f->feeder.has_begun)
         assert_int_equal(f->feeder.status, 0);
@@ -248,7 +254,7 @@ static void feed(fixture *f, chunking chunking)
 static void drain(fixture *f, bide_stream stream, chunking chunking)
 {
     if (f->drainer.has_begun) {
-        if (!f->drainer.has_ended)
+        if (!is_over(&f->drainer))
             return;
         assert_int_equal(f->drainer.status, 0);
         size_t count = bide_stream_count(&f->draining, stream);

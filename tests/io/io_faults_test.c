@@ -478,7 +478,8 @@ static void addresses_are_made_of_bytes(void **state)
 
 /* ---- The monitor ---- */
 
-static const bide_monitor_options monitor_options = {.path = "/tmp/bide-io-faults-monitor"};
+static char monitor_path[64]; /* of this process */
+static const bide_monitor_options monitor_options = {.path = monitor_path};
 
 static int start_and_stop(void *argument)
 {
@@ -493,7 +494,6 @@ static int start_and_stop(void *argument)
 static void a_monitor_that_cannot_start_leaves_nothing(void **state)
 {
     (void)state;
-    unlink(monitor_options.path);
     assert_int_equal(faults_for_each_n(FAULT_CALLOC, ENOMEM, start_and_stop, NULL), 1);
     assert_int_equal(faults_for_each_n(FAULT_SOCKET, EMFILE, start_and_stop, NULL), 1);
     assert_int_equal(faults_for_each_n(FAULT_EVENTFD, EMFILE, start_and_stop, NULL), 1);
@@ -576,5 +576,6 @@ int main(void)
         cmocka_unit_test(addresses_are_parsed_and_printed),
         cmocka_unit_test(addresses_are_made_of_bytes),
     };
+    snprintf(monitor_path, sizeof monitor_path, "/tmp/bide-io-faults-%d", (int)getpid());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

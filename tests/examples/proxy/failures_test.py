@@ -369,26 +369,9 @@ def what_is_under_way_outlives_a_check_that_fails():
             check(is_well(proxy))
 
 
-def full_queue(port=0):
-    """A listener whose queue is full: who connects has no answer."""
-    listener = Server(port=port, backlog=0)
-    fillers = []
-    while True:
-        filler = socket.socket()
-        fillers.append(filler)
-        filler.setblocking(False)
-        filler.connect_ex(("127.0.0.1", listener.port))
-        # (one for which there is room is connected at once)
-        try:
-            filler.getpeername()
-        except OSError:
-            return listener, fillers
-
-
 def a_full_queue_is_given_up():
     """A server that does not take connections is passed over when its time is over, and told of when it is alone."""
-    listener, fillers = full_queue()
-    with listener, Server(answer_each) as other:
+    with Server(backlog=0) as listener, listener.fill(), Server(answer_each) as other:
         with Proxy(configuration(listener.name, other.name, backend="connect-timeout 50ms")) as proxy:
             for _ in range(4):
                 check(is_well(proxy))
@@ -398,8 +381,6 @@ def a_full_queue_is_given_up():
             check(rest_of_response(client).startswith(b"HTTP/1.1 504 "))
         with Proxy(configuration(listener.name, mode="tcp", backend="connect-timeout 50ms")) as proxy, proxy.client() as client:
             equal(rest_of(client), b"")
-    for filler in fillers:
-        filler.close()
 
 
 def a_queue_of_clients_is_served_in_turn():

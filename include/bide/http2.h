@@ -28,6 +28,10 @@
  * whoever it is handed on to (names in upper case, "Connection", two lengths, control characters,
  * "Host" that is not ":authority") resets the stream or is 400.
  *
+ * Connections take turns, of 16 requests, and the requests run between them. So a connection that
+ * asks without end leaves the others their part, and requests that are answered at once use the same
+ * little memory again and again.
+ *
  * A connection that is HTTP/2 allocates: its session, and for each stream as much as a connection
  * of HTTP/1.1 has, and up to `window` bytes for a body that comes in. All of it is counted, and
  * bounded if the options say so. If there is none, the stream is reset, or the connection ends.
@@ -42,6 +46,7 @@
 #ifndef BIDE_HTTP2_H
 #define BIDE_HTTP2_H
 
+#include "bide/mutex.h"
 #include "bide/extend/http.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -88,6 +93,8 @@ typedef struct bide_http2 {
 
     /* of the library */
     size_t sessions; /* connections that there are */
+    size_t waiting;  /* requests whose coroutines have not run yet */
+    bide_mutex turn; /* of taking in requests */
     bide_http2_spare_ streams;
     bide_http2_spare_ outputs;
 } bide_http2;

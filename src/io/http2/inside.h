@@ -3,6 +3,7 @@
 #define BIDE_SRC_HTTP2_INSIDE_H
 
 #include "bide/http2.h"
+#include "bide/schedule.h"
 #include "bide/single_consumer_event.h"
 
 #include <nghttp2/nghttp2.h>
@@ -11,6 +12,7 @@ enum {
     HTTP2_FRAME = 16384 + 9 + 256, /* the longest that nghttp2 gives at a time, and some */
     HTTP2_OUTPUT = 2 * HTTP2_FRAME,
     HTTP2_TRAILERS = 2048, /* bytes of a request's */
+    HTTP2_TURN = 16,       /* requests of a connection that are begun in one: serve.c, 6 */
     HTTP2_SPARES = 32
 };
 
@@ -38,6 +40,7 @@ struct http2_stream {
     bool has_begun;    /* its coroutine has */
     bool has_ended;    /* ... and has ended */
     bool is_closed;    /* nghttp2 knows it no more */
+    bool is_waiting;   /* ... to run for the first time */
     bool is_submitted; /* the response's head is */
     bool is_finished;  /* nothing is added to the response any more */
 
@@ -91,10 +94,13 @@ struct http2_connection {
     size_t live;
     uint32_t resets_left;
     uint32_t idle_left;
+    uint32_t begun;       /* requests of this turn of reading */
     uint64_t until;       /* without streams: when it ends */
     uint64_t write_until; /* what is being sent */
     uint64_t now;         /* at the beginning of a turn of reading, writing or watching */
     int error;            /* it is lost; or 0 */
+    bool is_paused;       /* its turn is over before what has come is taken in */
+    bool has_turn;        /* no other takes in anything */
     bool is_leaving;      /* GOAWAY was said */
     bool is_joining;      /* what reads and writes has ended */
 
@@ -106,6 +112,8 @@ struct http2_connection {
     bide_auto_event work;  /* there may be something to be sent */
     bide_auto_event nudge; /* a time is earlier than was known */
     uint64_t armed;
+    bide_mutex_waiter turn;
+    bide_schedule_operation after_others;
     bide_scope io;
     bide_scope scope; /* of streams */
     http2_task reader, writer, watcher;

@@ -149,9 +149,16 @@ void http2_take_leave(http2_connection *connection)
                                      NGHTTP2_NO_ERROR, NULL, 0));
 }
 
+static void wait_no_more(http2_stream *stream)
+{
+    stream->owner->http2->waiting -= stream->is_waiting;
+    stream->is_waiting = false;
+}
+
 bide_coroutine(http2_request)
 {
     bide_begin(http2_request, http2_stream * self);
+    wait_no_more(self);
     if (!self->is_closed && self->refusal == 0)
         bide_await_status(self->status, bide_http_carried_run(&self->http));
     conclude(self, bide_this_context());
@@ -166,6 +173,7 @@ static void on_end(bide_branch *branch)
 {
     http2_stream *stream = bide_container_of(branch, http2_stream, branch);
     stream->has_ended = true;
+    wait_no_more(stream); /* it was destroyed before it ran */
     http2_free_stream(stream);
 }
 
@@ -173,7 +181,10 @@ void http2_begin_stream(http2_stream *stream)
 {
     http2_connection *connection = stream->owner;
     stream->has_begun = true;
+    stream->is_waiting = true;
+    connection->http2->waiting++;
     connection->http->requests++;
+    connection->begun++;
     bide_scope_spawn_in(&connection->scope, &stream->branch, &connection->scope.context,
                         bide_task_init(&stream->task, &http2_request), on_end);
     if (connection->http->requests == connection->http->server->options.most_requests)

@@ -20,6 +20,14 @@
  *    freed. What is sent is in the connection's own buffer, which stays until then.
  * 5. Times without streams are the connection's: the first request, and the next one. A client that
  *    is told that the connection ends (GOAWAY) has `linger` to go.
+ * 6. What has come is taken in by turns of HTTP2_TURN requests, and between two of them the others
+ *    run: nghttp2 is paused behind a field, and goes on there. What is gathered meanwhile is sent
+ *    after the last turn, or when it is much. So responses that end together still leave together,
+ *    and no connection that asks without end keeps others from theirs.
+ * 7. One connection of a server has a turn at a time, first come, first served. It keeps it while
+ *    others run, once, if as many requests wait for their first run as there are connections. So
+ *    requests that end at once have the memory of few, which stays in the cache; and each connection
+ *    is served no less often than one of HTTP/1.1, which has one request at a time.
  */
 #include "inside.h"
 
@@ -58,7 +66,6 @@ static int gather(http2_connection *connection)
         if (connection->output == NULL)
             return -ENOMEM;
     }
-    connection->filled = 0;
     while (connection->output != NULL && HTTP2_OUTPUT - connection->filled >= HTTP2_FRAME) {
         const uint8_t *data = connection->rest;
         size_t before = connection->filled;
@@ -85,6 +92,12 @@ static bool is_over(http2_connection *connection)
            (connection->is_leaving && connection->live == 0);
 }
 
+/* Requests of what has come are still to be taken in, and there is room for their responses: 6. */
+static bool gathers_more(const http2_connection *connection)
+{
+    return connection->is_paused && HTTP2_OUTPUT - connection->filled >= HTTP2_FRAME;
+}
+
 static void watch_writing(http2_connection *connection, uint64_t now)
 {
     connection->write_until = http_later(now, connection->http->server->options.between);
@@ -100,9 +113,9 @@ bide_coroutine(writer_body)
         self->status = gather(self->owner);
         if (self->status < 0)
             bide_return(self->status);
-        if (self->owner->filled == 0) {
-            if (is_over(self->owner))
-                bide_return(ENDED);
+        if (self->owner->filled == 0 && is_over(self->owner))
+            bide_return(ENDED);
+        if (self->owner->filled == 0 || gathers_more(self->owner)) {
             bide_try(bide_auto_event_wait(&self->wait, &self->owner->work));
             continue;
         }
@@ -110,6 +123,7 @@ bide_coroutine(writer_body)
         bide_try(bide_stream_write(&self->operation, self->owner->http->stream, self->owner->output,
                                    self->owner->filled));
         self->owner->write_until = BIDE_FOREVER;
+        self->owner->filled = 0;
     }
     bide_end();
 }
@@ -120,6 +134,8 @@ static int feed(http2_connection *connection)
 {
     bide_reader *reader = &connection->http->reader;
     size_t size = bide_reader_buffered(reader);
+    connection->begun = 0;
+    connection->is_paused = false;
     ssize_t taken = nghttp2_session_mem_recv(connection->session,
                                              (const uint8_t *)bide_reader_peek(reader), size);
     bide_auto_event_set(&connection->work);
@@ -127,8 +143,28 @@ static int feed(http2_connection *connection)
         connection->http2->counts.floods++;
     if (taken < 0)
         return http2_errno((int)taken);
-    bide_reader_consume(reader, size); /* (what it has not taken comes after its end) */
+    /* (what it has not taken otherwise comes after its end) */
+    bide_reader_consume(reader, connection->is_paused ? (size_t)taken : size);
     return 0;
+}
+
+/* (a head may be paused in whose bytes have all come) */
+static bool has_input(const http2_connection *connection)
+{
+    return connection->is_paused || bide_reader_buffered(&connection->http->reader) != 0;
+}
+
+/* 7 */
+static bool is_crowded(const bide_http2 *http2)
+{
+    return http2->waiting >= HTTP2_TURN && http2->waiting >= http2->sessions;
+}
+
+static void end_turn(http2_connection *connection)
+{
+    if (connection->has_turn)
+        bide_mutex_unlock(&connection->turn);
+    connection->has_turn = false;
 }
 
 static bide_awaiter *fill(http2_connection *connection, bide_stream_operation *operation)
@@ -143,11 +179,19 @@ bide_coroutine(reader_body)
 {
     bide_begin(reader_body, http2_task * self);
     for (;;) {
-        if (bide_reader_buffered(&self->owner->http->reader) != 0) {
+        while (has_input(self->owner)) {
+            bide_try(bide_mutex_lock(&self->owner->turn, &self->owner->http2->turn));
+            self->owner->has_turn = true;
             self->owner->now = bide_now(bide_this_context());
             self->status = feed(self->owner);
             if (self->status < 0)
                 bide_return(self->status);
+            if (!is_crowded(self->owner->http2))
+                end_turn(self->owner);
+            if (self->owner->has_turn || self->owner->is_paused)
+                bide_await(
+                    bide_schedule(&self->owner->after_others, bide_this_context()->scheduler));
+            end_turn(self->owner);
         }
         bide_try(fill(self->owner, &self->operation));
         self->owner->http->reader.end =
@@ -157,6 +201,8 @@ bide_coroutine(reader_body)
     }
     self->owner->http->reader.has_ended = true;
     bide_return(self->owner->live == 0 ? ENDED : -ENODATA);
+    bide_finally();
+    end_turn(self->owner);
     bide_end();
 }
 
@@ -375,6 +421,8 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
     http2->options = options;
     memset(&http2->counts, 0, sizeof http2->counts);
     http2->sessions = 0;
+    http2->waiting = 0;
+    bide_mutex_init(&http2->turn);
     http2->streams = http2->outputs = (bide_http2_spare_){NULL, 0};
     server->carrier = &http2->carrier;
     return 0;

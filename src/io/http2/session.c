@@ -103,11 +103,13 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *name,
                      nghttp2_rcbuf *value, uint8_t flags, void *user)
 {
+    http2_connection *connection = user;
     http2_stream *stream = stream_of(session, frame->hd.stream_id);
     (void)flags;
-    (void)user;
+    connection->is_paused = connection->begun >= HTTP2_TURN;
+    int status = connection->is_paused ? NGHTTP2_ERR_PAUSE : 0; /* behind this field */
     if (stream == NULL || stream->is_closed)
-        return 0;
+        return status;
     nghttp2_vec key = nghttp2_rcbuf_get_buf(name);
     nghttp2_vec text = nghttp2_rcbuf_get_buf(value);
     bide_http_text key_text = {(const char *)key.base, key.len};
@@ -116,7 +118,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
         http2_take_field(stream, key_text, value_text);
     else
         http2_take_trailer(stream, key_text, value_text);
-    return 0;
+    return status;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)

@@ -1,0 +1,447 @@
+/*
+ * How connections of HTTP/2 share a server: counts of requests, in memory, under a test loop. The clients write frames as
+ * bytes, and count the heads that come back.
+ */
+#include "http_peer.h"
+
+#include <bide/http2.h>
+#include <nghttp2/nghttp2.h>
+
+enum { LINES = 10, EACH = 100, TURN = 16 /* of the library */, BYTES = 16384 };
+
+/* A client, and its connection at the server. */
+typedef struct line {
+    unsigned number;
+    bide_http_connection connection;
+    bide_memory_pipe to_server, from_server;
+    bide_memory_end server_end, client_end;
+    char to_memory[PEER_PIPE], from_memory[PEER_PIPE];
+    char *memory;
+    bide_scope serving_scope;
+    bide_stop_source stop;
+    bide_with_stop_operation stopping;
+    int status;
+
+    /* what it asks for */
+    unsigned to_ask; /* UINT_MAX: as long as `goes_on` */
+    unsigned at_a_time;
+    bool is_odd; /* the last head is one field, which is no request */
+    unsigned asked;
+    char bytes[BYTES];
+    size_t size;
+
+    /* what has come of it */
+    unsigned served;
+    unsigned answers; /* heads */
+    unsigned resets;
+    unsigned char head[9]; /* of the frame that comes */
+    size_t head_size, left;
+    char input[4096];
+    bool has_ended;
+    bide_auto_event answered;
+
+    struct line_task {
+        bide_task task;
+        struct line *line;
+        bide_branch branch;
+        bide_stream_operation operation;
+        bide_auto_event_waiter wait;
+        int status;
+    } serving, asking, hearing;
+} line;
+
+static struct {
+    bide_test_loop loop;
+    bide_test_record_ record;
+    bide_http_server server;
+    bide_http2 http2;
+    line lines[LINES];
+    unsigned count;
+    bool goes_on;
+    size_t most_live;
+    unsigned most_apart; /* of what two that ask have been served */
+    bide_scope scope;
+
+    /* after so many turns of a coroutine's, the first line: 0: never */
+    unsigned destroy_after, stop_after;
+    struct turns_task {
+        bide_task task;
+        bide_branch branch;
+        bide_sleep sleep;
+        unsigned i;
+    } main, acting;
+} f;
+
+/* ---- The server ---- */
+
+struct handler {
+    bide_http_exchange exchange;
+};
+
+/* How far apart are those of which requests are still to be served? */
+static void look(void)
+{
+    unsigned least = UINT_MAX, most = 0;
+    for (unsigned i = 0; i < f.count; i++) {
+        if (f.lines[i].served >= f.lines[i].to_ask)
+            return;
+        least = f.lines[i].served < least ? f.lines[i].served : least;
+        most = f.lines[i].served > most ? f.lines[i].served : most;
+    }
+    if (most - least > f.most_apart)
+        f.most_apart = most - least;
+}
+
+bide_coroutine(handler_body)
+{
+    bide_begin(handler_body, struct handler * self);
+    self->exchange.status = 204;
+    f.lines[self->exchange.request.path.data[1] - '0'].served++;
+    if (f.http2.counts.live > f.most_live)
+        f.most_live = f.http2.counts.live;
+    look();
+    bide_end();
+}
+
+bide_coroutine(serve_line)
+{
+    bide_begin(serve_line, struct line_task * self);
+    bide_await_status(self->line->status,
+                      bide_with_stop(&self->line->stopping, &self->line->stop,
+                                     bide_http2_serve(&self->line->connection, &f.http2,
+                                                      bide_stream_of_memory(&self->line->server_end), self->line->memory,
+                                                      "h2")));
+    bide_finally();
+    bide_memory_pipe_end(&self->line->from_server);
+    bide_memory_pipe_refuse(&self->line->to_server);
+    bide_end();
+}
+
+/* ---- The clients ---- */
+
+static void put(line *line, const void *data, size_t size)
+{
+    assert_true(size <= sizeof line->bytes - line->size);
+    memcpy(line->bytes + line->size, data, size);
+    line->size += size;
+}
+
+static void put_frame(line *line, uint8_t type, uint8_t flags, uint32_t stream, const void *data, size_t size)
+{
+    unsigned char head[9] = {(unsigned char)(size >> 16), (unsigned char)(size >> 8), (unsigned char)size, type, flags,
+                             (unsigned char)(stream >> 24), (unsigned char)(stream >> 16), (unsigned char)(stream >> 8),
+                             (unsigned char)stream};
+    put(line, head, sizeof head);
+    put(line, data, size);
+}
+
+static bool is_last(const line *line)
+{
+    return line->asked == line->to_ask || (line->to_ask == UINT_MAX && !f.goes_on);
+}
+
+/* The next that it asks for at a time. */
+static void gather(line *line)
+{
+    char head[] = "\x82\x86\x01\x01" "a" "\x04\x02" "/0"; /* GET http://a/0, by HPACK */
+    enum { FLAGS = NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM };
+    head[sizeof head - 2] = (char)('0' + line->number);
+    line->size = 0;
+    if (line->asked == 0) {
+        put(line, NGHTTP2_CLIENT_MAGIC, sizeof NGHTTP2_CLIENT_MAGIC - 1);
+        put_frame(line, NGHTTP2_SETTINGS, 0, 0, "", 0);
+    }
+    for (unsigned i = 0; i < line->at_a_time && line->asked < line->to_ask; i++)
+        put_frame(line, NGHTTP2_HEADERS, FLAGS, 2 * line->asked++ + 1, head, sizeof head - 1);
+    if (line->is_odd && line->asked == line->to_ask)
+        put_frame(line, NGHTTP2_HEADERS, FLAGS, 2 * line->asked + 1, head, 1);
+}
+
+bide_coroutine(ask_line)
+{
+    bide_begin(ask_line, struct line_task * self);
+    do {
+        gather(self->line);
+        bide_await_status(self->status, bide_stream_write(&self->operation, bide_stream_of_memory(&self->line->client_end),
+                                                          self->line->bytes, self->line->size));
+        while (self->status == 0 && self->line->answers + self->line->resets < self->line->asked + self->line->is_odd &&
+               !self->line->has_ended)
+            bide_try(bide_auto_event_wait(&self->wait, &self->line->answered));
+    } while (self->status == 0 && !is_last(self->line) && !self->line->has_ended);
+    if (self->line->to_ask != UINT_MAX && self->line->number != 0)
+        f.goes_on = false;
+    bide_memory_pipe_end(&self->line->to_server);
+    bide_end();
+}
+
+static void hear(line *line, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (line->left != 0) {
+            line->left--;
+            continue;
+        }
+        line->head[line->head_size++] = (unsigned char)line->input[i];
+        if (line->head_size != sizeof line->head)
+            continue;
+        line->head_size = 0;
+        line->left = (size_t)line->head[0] << 16 | (size_t)line->head[1] << 8 | line->head[2];
+        line->answers += line->head[3] == NGHTTP2_HEADERS;
+        line->resets += line->head[3] == NGHTTP2_RST_STREAM;
+    }
+}
+
+bide_coroutine(hear_line)
+{
+    bide_begin(hear_line, struct line_task * self);
+    for (;;) {
+        bide_await_status(self->status, bide_stream_read(&self->operation, bide_stream_of_memory(&self->line->client_end),
+                                                         self->line->input, sizeof self->line->input));
+        size_t size = bide_stream_count(&self->operation, bide_stream_of_memory(&self->line->client_end));
+        if (self->status < 0 || size == 0)
+            break;
+        hear(self->line, size);
+        bide_auto_event_set(&self->line->answered);
+    }
+    self->line->has_ended = true;
+    bide_auto_event_set(&self->line->answered);
+    bide_end();
+}
+
+/* ---- All of it ---- */
+
+/* What is done to the first meanwhile. */
+bide_coroutine(act_body)
+{
+    bide_begin(act_body, struct turns_task * self);
+    for (self->i = 0; self->i < f.destroy_after + f.stop_after; self->i++)
+        bide_await(bide_sleep_for(&self->sleep, 0));
+    if (f.stop_after != 0)
+        bide_stop_request(&f.lines[0].stop);
+    if (f.destroy_after != 0) {
+        bide_scope_destroy(&f.lines[0].serving_scope);
+        bide_memory_pipe_end(&f.lines[0].from_server); /* (it may not have begun) */
+        bide_memory_pipe_refuse(&f.lines[0].to_server);
+    }
+    bide_end();
+}
+
+static void spawn(bide_scope *scope, struct line_task *task, line *line, const bide_point *body)
+{
+    task->line = line;
+    bide_scope_spawn(scope, &task->branch, bide_task_init(&task->task, body));
+}
+
+bide_coroutine(main_body)
+{
+    bide_begin(main_body, struct turns_task * self);
+    bide_scope_init(&f.scope, bide_this_frame());
+    for (self->i = 0; self->i < f.count; self->i++) { /* what is asked first is there before it is served */
+        spawn(&f.scope, &f.lines[self->i].asking, &f.lines[self->i], &ask_line);
+        spawn(&f.scope, &f.lines[self->i].hearing, &f.lines[self->i], &hear_line);
+    }
+    for (self->i = 0; self->i < f.count; self->i++) {
+        bide_scope_init(&f.lines[self->i].serving_scope, bide_this_frame());
+        spawn(&f.lines[self->i].serving_scope, &f.lines[self->i].serving, &f.lines[self->i], &serve_line);
+    }
+    bide_scope_spawn(&f.scope, &f.acting.branch, bide_task_init(&f.acting.task, &act_body));
+    bide_await(bide_scope_join(&f.scope));
+    for (self->i = f.destroy_after != 0; self->i < f.count; self->i++)
+        bide_await(bide_scope_join(&f.lines[self->i].serving_scope));
+    bide_end();
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&f, 0, sizeof f);
+    assert_int_equal(bide_http_server_init(&f.server, &(bide_http_options){.handler = {&handler_body, sizeof(struct handler)},
+                                                                           .clock = peer_clock,
+                                                                           .first = BIDE_FOREVER, /* (a timer that is drawn */
+                                                                           .head = BIDE_FOREVER,  /* may come early) */
+                                                                           .between = BIDE_FOREVER,
+                                                                           .idle = BIDE_FOREVER,
+                                                                           .whole = BIDE_FOREVER,
+                                                                           .linger = BIDE_FOREVER}), 0);
+    assert_int_equal(bide_http2_init(&f.http2, &f.server, NULL), 0);
+    for (unsigned i = 0; i < LINES; i++) {
+        f.lines[i].memory = malloc(bide_http_memory_size(&f.server));
+        assert_non_null(f.lines[i].memory);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < LINES; i++)
+        free(f.lines[i].memory);
+    return 0;
+}
+
+/* The line `number` asks for so many, some at a time. */
+static void asks(unsigned number, unsigned to_ask, unsigned at_a_time)
+{
+    line *line = &f.lines[number];
+    line->number = number;
+    line->to_ask = to_ask;
+    line->at_a_time = at_a_time;
+    line->asked = line->served = line->answers = line->resets = 0;
+    line->head_size = line->left = 0;
+    line->has_ended = line->is_odd = false;
+    line->status = 1;
+    bide_auto_event_init(&line->answered, false);
+    bide_stop_source_init(&line->stop);
+    bide_memory_pipe_init(&line->to_server, line->to_memory, PEER_PIPE);
+    bide_memory_pipe_init(&line->from_server, line->from_memory, PEER_PIPE);
+    line->server_end = (bide_memory_end){&line->to_server, &line->from_server};
+    line->client_end = (bide_memory_end){&line->from_server, &line->to_server};
+    if (f.count <= number)
+        f.count = number + 1;
+}
+
+/* seed 0: first come, first served. */
+static void run(uint64_t seed)
+{
+    static const uint16_t plain = 0;
+    f.most_live = 0;
+    f.most_apart = 0;
+    f.goes_on = true;
+    bide_test_loop_init(&f.loop, seed);
+    f.record = (bide_test_record_){.given = &plain};
+    if (seed == 0)
+        f.loop.record = &f.record;
+    assert_int_equal(bide_test_loop_wait(&f.loop, bide_task_init(&f.main.task, &main_body)), 0);
+    assert_int_equal(f.http2.counts.live, 0);
+    assert_int_equal(f.http2.counts.memory, 0);
+    assert_int_equal(f.http2.waiting, 0);
+    assert_int_equal(f.http2.sessions, 0);
+}
+
+static void was_answered(unsigned number)
+{
+    const line *line = &f.lines[number];
+    if (line->status != 0 || line->answers != line->asked)
+        printf("# line %u: %d, asked %u, served %u, answers %u, resets %u\n", number, line->status, line->asked, line->served, line->answers, line->resets);
+    assert_int_equal(line->status, 0);
+    assert_int_equal(line->served, line->asked);
+    assert_int_equal(line->answers, line->asked);
+}
+
+static void connections_that_ask_for_much_are_served_in_turns(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < LINES; i++)
+        asks(i, EACH, EACH);
+    run(0);
+    for (unsigned i = 0; i < LINES; i++)
+        was_answered(i);
+    assert_in_range(f.most_apart, 1, 2 * TURN);
+}
+
+static void requests_that_end_at_once_have_the_memory_of_few(void **state)
+{
+    static const unsigned each[] = {EACH, TURN - 1}; /* more than a turn of each, and less */
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        for (unsigned i = 0; i < LINES; i++)
+            asks(i, each[k], each[k]);
+        run(0);
+        assert_in_range(f.most_live, TURN - 1, 3 * TURN);
+    }
+}
+
+static void a_connection_that_asks_without_end_leaves_others_their_part(void **state)
+{
+    enum { ONES = 50 };
+    (void)state;
+    asks(0, UINT_MAX, EACH);
+    asks(1, ONES, 1);
+    run(0);
+    was_answered(0);
+    was_answered(1);
+    assert_in_range(f.lines[0].served, ONES, ONES * 3 * TURN);
+}
+
+static void many_connections_with_one_request_are_served_in_one_round(void **state)
+{
+    (void)state;
+    asks(0, UINT_MAX, EACH);
+    for (unsigned i = 1; i < LINES; i++)
+        asks(i, EACH, 1);
+    run(0);
+    for (unsigned i = 0; i < LINES; i++)
+        was_answered(i);
+    assert_in_range(f.lines[0].served, EACH, EACH * 3 * TURN);
+}
+
+static void a_head_that_ends_where_a_turn_does_is_taken_in(void **state)
+{
+    (void)state;
+    for (unsigned asked = TURN - 1; asked <= TURN + 1; asked++) {
+        asks(0, asked, asked);
+        f.lines[0].is_odd = true;
+        run(0);
+        was_answered(0);
+        assert_int_equal(f.lines[0].resets, 1);
+    }
+}
+
+static void in_any_order_all_are_answered(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        asks(0, 3 * EACH, EACH);
+        asks(1, EACH, EACH);
+        asks(2, 10, 1);
+        run(seed);
+        for (unsigned i = 0; i < 3; i++)
+            was_answered(i);
+    }
+}
+
+/* Wherever it is cut short, the others go on: whoever has the turn passes it on. */
+static void cut_short_at_each_point(unsigned *after)
+{
+    enum { MOST = 2000 };
+    bool was_whole = false;
+    for (*after = 1; !was_whole; ++*after) {
+        assert_true(*after < MOST);
+        for (unsigned i = 0; i < 3; i++)
+            asks(i, EACH, EACH);
+        run(0);
+        was_answered(1);
+        was_answered(2);
+        was_whole = f.lines[0].answers == EACH && f.lines[0].status == 0;
+    }
+    assert_true(*after > 20);
+    *after = 0;
+}
+
+static void a_connection_that_is_destroyed_leaves_its_turn_to_others(void **state)
+{
+    (void)state;
+    cut_short_at_each_point(&f.destroy_after);
+}
+
+static void a_connection_that_is_stopped_leaves_its_turn_to_others(void **state)
+{
+    (void)state;
+    cut_short_at_each_point(&f.stop_after);
+}
+
+int main(void)
+{
+#define turns_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        turns_test(connections_that_ask_for_much_are_served_in_turns),
+        turns_test(requests_that_end_at_once_have_the_memory_of_few),
+        turns_test(a_connection_that_asks_without_end_leaves_others_their_part),
+        turns_test(many_connections_with_one_request_are_served_in_one_round),
+        turns_test(a_head_that_ends_where_a_turn_does_is_taken_in),
+        turns_test(in_any_order_all_are_answered),
+        turns_test(a_connection_that_is_destroyed_leaves_its_turn_to_others),
+        turns_test(a_connection_that_is_stopped_leaves_its_turn_to_others),
+    };
+    return cmocka_run_group_tests_name("http2_turns", tests, NULL, NULL);
+}

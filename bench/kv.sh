@@ -3,7 +3,7 @@
 # in turns: 50 connections that SET and GET 100,000 keys of 3 bytes, with pipelines of 1 and 16, and with an append-only
 # file that is synced before each reply, or none. JSON lines on stdout: medians of the requests a second, of the latency's
 # 99th percentile, and of the processor time that a request takes of the server's, which moves less when others use the
-# machine.
+# machine; and of the rate and that time as parts of what redis-server had in the same turn.
 # Usage: bench/kv.sh [SUBJECT...]; KV_TURNS, and KV_FILES (of "none always"), KV_PIPELINES (of "1 16") and KV_REQUESTS (a
 # turn without a file) in the environment make it longer or shorter.
 set -eu
@@ -93,6 +93,12 @@ median() {
     cut -d ' ' -f "$2" "$1" | sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
 }
 
+# beside_redis FIGURES COLUMN: the median of the column as a part of redis's, each turn by itself.
+beside_redis() {
+    paste -d ' ' "$1" "$folder/redis-$test.figures" | awk -v column="$2" '{ print $column / $(NF / 2 + column) }' |
+        sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
+}
+
 present() {
     case $1 in
     bide-*) [ -x build/examples/kv ] ;;
@@ -141,6 +147,14 @@ for file in ${KV_FILES:-none always}; do
                     "$subject" "$(median "$figures" 3)" "$params"
                 printf '{"bench": "kv", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "processor"}}\n' \
                     "$subject" "$(median "$figures" 4)" "$params"
+                beside=$(grep -c . "$folder/redis-$test.figures" 2>/dev/null || true)
+                if [ "$subject" = redis ] || [ "${beside:-0}" -lt "$turns" ]; then
+                    continue
+                fi
+                printf '{"bench": "kv", "subject": "%s", "value": %s, "unit": "of redis", "params": {%s, "of": "rate"}}\n' \
+                    "$subject" "$(beside_redis "$figures" 2)" "$params"
+                printf '{"bench": "kv", "subject": "%s", "value": %s, "unit": "of redis", "params": {%s, "of": "processor"}}\n' \
+                    "$subject" "$(beside_redis "$figures" 4)" "$params"
             done
         done
     done

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 
-/* For how long a group waits for clients that have just had replies: part of a sync's time. */
+/* For how long a group waits for all clients that have just had replies: part of a sync's time. */
 enum { GATHERING = 4 };
+
+/* Zeros are written behind the records, so many at a time, when fewer are left there. */
+enum { ROOM = 256 << 10, ROOM_LEAST = 64 << 10 };
 
 async int journal_wait(struct journal *journal)
 {
@@ -24,17 +27,30 @@ async int journal_next_group(struct journal *journal)
     return await bide_sequence_barrier_wait_until_published(&journal->written, journal->taken + 1);
 }
 
-/*
- * Otherwise the clients would form two halves, one that sends while the other waits for a sync, and
- * each sync would be shared by half of them. So those that have just had their replies are waited
- * for, until `time` at most.
- */
-async int gather(struct journal *journal, uint64_t time)
+/* Waits until so many clients have records in the group, until `time` at most. */
+async int gather(struct journal *journal, size_t count, uint64_t time)
 {
-    journal->expected = journal->waiting + journal->in_group;
+    int status = 0;
+    journal->expected = count < *journal->clients ? count : *journal->clients;
     defer journal->expected = 0;
-    if (journal->waiting < journal->expected && !journal->is_ending)
-        await bide_with_deadline(time, bide_single_consumer_auto_event_wait(&journal->news));
+    while (status == 0 && journal->waiting < journal->expected && !journal->is_ending &&
+           journal->error == 0)
+        status =
+            await bide_with_deadline(time, bide_single_consumer_auto_event_wait(&journal->news));
+    return 0;
+}
+
+/*
+ * The group before was on the disk at `released`, which took so long. Without this the clients would
+ * form several parts, of which one waits for a sync while another sends, and each sync would be shared
+ * by few of them. So those that have just had their replies are waited for. All of them, if they are
+ * back soon. If they are not, half of them: the others send while that half is synced.
+ */
+async int gather_group(struct journal *journal, uint64_t released, uint64_t took)
+{
+    size_t all = journal->waiting + journal->in_group;
+    await gather(journal, all, released + took / GATHERING);
+    await gather(journal, all / 2, released + took);
     return 0;
 }
 
@@ -72,6 +88,28 @@ void journal_skip(struct journal *journal, size_t size)
     bide_sequence_barrier_publish(&journal->written, journal->taken);
 }
 
+/* Makes room for groups that are as small as the last one. `busy` is held. */
+async int make_room(struct journal *journal, size_t last)
+{
+    static char zeros[ROOM];
+    int64_t from = journal->room > journal->size ? journal->room : journal->size;
+    if (journal->lacks_room || last > ROOM_LEAST || from - journal->size >= ROOM_LEAST)
+        return 0;
+    long count = await bide_write_at(&journal->file, zeros, ROOM, from);
+    int status = count < 0 ? (int)count : await bide_sync(&journal->file, BIDE_SYNC_DATA);
+    journal->lacks_room = status < 0;
+    journal->room = from + (status < 0 ? 0 : count);
+    return 0;
+}
+
+/* The file ends with its records again. What hinders that does no harm. */
+async int give_room_back(struct journal *journal)
+{
+    if (journal->room > journal->size || journal->lacks_room)
+        await bide_truncate(&journal->file, journal->size);
+    return 0;
+}
+
 async int write_group(struct journal *journal)
 {
     bide_mutex_waiter lock;
@@ -84,8 +122,9 @@ async int write_group(struct journal *journal)
     if (!take_group(journal))
         return -ENOMEM;
     struct buffer *group = &journal->writing;
-    long count = await bide_write_at(&journal->file, group->data + group->begin, buffer_used(group),
-                                     journal->size);
+    size_t size = buffer_used(group);
+    long count =
+        await bide_write_at(&journal->file, group->data + group->begin, size, journal->size);
     if (count < 0)
         return (int)count;
     journal->size += count;
@@ -99,7 +138,7 @@ async int write_group(struct journal *journal)
         bide_single_consumer_auto_event_set(&journal->growth);
     }
     bide_sequence_barrier_publish(&journal->written, journal->taken);
-    return 0;
+    return journal->fsync == FSYNC_ALWAYS ? await make_room(journal, size) : 0;
 }
 
 async int journal_write(struct journal *journal)
@@ -115,12 +154,14 @@ async int journal_write(struct journal *journal)
             continue;
         }
         if (journal->fsync == FSYNC_ALWAYS)
-            await gather(journal, released + took / GATHERING);
+            await gather_group(journal, released, took);
         begun = bide_now(bide_this_context());
         status = await write_group(journal);
         released = bide_now(bide_this_context());
         took = released - begun;
     }
+    if (status == 0 && journal->error == 0)
+        await give_room_back(journal);
     if (status == 0 && journal->error == 0 && journal->fsync != FSYNC_NO)
         status = await bide_sync(&journal->file, BIDE_SYNC_ALL);
     if (journal->error == 0)

@@ -7,6 +7,10 @@
  * while a group is written and synced is the next group, so one fdatasync is shared by all of it.
  * The loop goes on meanwhile.
  *
+ * With FSYNC_ALWAYS the file has room behind its records: zeros that are on the disk already. A sync of
+ * what is written there has no size and no new blocks to put on the disk. Without that room, for
+ * whatever reason, all is as well, but slower.
+ *
  * When it cannot be written the program ends, and says why.
  */
 #ifndef KV_JOURNAL_H
@@ -23,7 +27,9 @@ struct journal {
     enum fsync fsync;
     const char *path;
     bide_descriptor file;
-    int64_t size;      /* of the file */
+    int64_t size;      /* of its records */
+    int64_t room;      /* of the file, with the zeros behind them; or less than that */
+    bool lacks_room;   /* they could not be written: it is not tried again */
     int64_t base_size; /* when it was last written anew, or read */
     int64_t synced_size;
     uint64_t groups, syncs;
@@ -38,9 +44,10 @@ struct journal {
     int error;
 
     /* of the gathering */
-    size_t waiting;  /* clients whose records are in the group that fills */
-    size_t in_group; /* that were in the group that is written */
-    size_t expected; /* clients to be waited for; 0: it does not gather */
+    const size_t *clients; /* how many there are */
+    size_t waiting;        /* clients whose records are in the group that fills */
+    size_t in_group;       /* that were in the group that is written */
+    size_t expected;       /* clients to be waited for; 0: it does not gather */
 
     /* of the file that is written anew */
     bool is_rewriting;

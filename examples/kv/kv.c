@@ -143,24 +143,23 @@ static void fail(const char *what, int status)
 /* Reads one of the files. False: it is not there. */
 static bool load(struct kv *kv, const char *path, bool may_be_torn)
 {
-    int64_t good, size;
-    int status = replay(kv, path, &good, &size);
+    struct extent extent;
+    int status = replay(kv, path, &extent);
     if (status == -ENOENT)
         return false;
-    if (status == -EBADMSG || (status == 0 && good < size && !may_be_torn)) {
+    if (status == -EBADMSG || (status == 0 && extent.good < extent.size && !may_be_torn)) {
         kv_tell("%s: damaged at byte %lld of %lld; what is before that is whole, so "
                 "'truncate -s %lld %s' would keep that alone",
-                path, (long long)good, (long long)size, (long long)good, path);
+                path, (long long)extent.good, (long long)extent.size, (long long)extent.good, path);
         exit(1);
     }
     if (status < 0)
         fail(path, status);
-    if (good < size) {
+    if (extent.good < extent.used)
         kv_tell("%s: the last %lld bytes are of changes that were not whole; they are cut off",
-                path, (long long)(size - good));
-        if (truncate(path, (off_t)good) != 0)
-            fail(path, -errno);
-    }
+                path, (long long)(extent.used - extent.good));
+    if (extent.good < extent.size && truncate(path, (off_t)extent.good) != 0)
+        fail(path, -errno);
     return true;
 }
 
@@ -195,6 +194,7 @@ static void open_journal(struct kv *kv, bool is_empty)
     if (!is_empty)
         load(kv, journal->path, true);
     journal->size = journal->base_size = journal->synced_size = lseek(fd, 0, SEEK_END);
+    journal->room = journal->size;
     journal->is_on = true;
     if (is_empty) { /* with its name on the disk, and what the snapshot had */
         int status = bide_loop_wait(kv->loop, async_rewrite_journal(&rewriting, kv));
@@ -203,10 +203,12 @@ static void open_journal(struct kv *kv, bool is_empty)
     }
 }
 
-static void journal_init(struct journal *journal, const struct options *options)
+static void journal_init(struct journal *journal, const struct options *options,
+                         const size_t *clients)
 {
     journal->path = options->append_only;
     journal->fsync = options->fsync;
+    journal->clients = clients;
     journal->taken = bide_sequence_initial();
     bide_descriptor_init_closed(&journal->file);
     bide_sequence_barrier_init(&journal->written, journal->taken);
@@ -234,7 +236,7 @@ static void kv_init(struct kv *kv)
     kv->saves_at_end = kv->options.snapshot != NULL;
     kv_look_at_clock(kv);
     kv->started = kv->last_save = kv->keys.now;
-    journal_init(&kv->journal, &kv->options);
+    journal_init(&kv->journal, &kv->options, &kv->client_count);
 }
 
 static void load_files(struct kv *kv)

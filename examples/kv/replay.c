@@ -143,18 +143,25 @@ static int replay_data(struct kv *kv, char *data, size_t size, int64_t *good)
     return status;
 }
 
-int replay(struct kv *kv, const char *path, int64_t *good, int64_t *size)
+static size_t size_without_zeros(const char *data, size_t size)
+{
+    while (size > 0 && data[size - 1] == '\0')
+        size--;
+    return size;
+}
+
+int replay(struct kv *kv, const char *path, struct extent *extent)
 {
     struct stat about;
     int fd = open(path, O_RDONLY | O_CLOEXEC), status = 0;
-    *good = *size = 0;
+    *extent = (struct extent){0};
     if (fd < 0)
         return -errno;
     char *data = MAP_FAILED;
     if (fstat(fd, &about) != 0)
         status = -errno;
     else if (about.st_size > 0) {
-        *size = about.st_size;
+        extent->size = about.st_size;
         data = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED)
             status = -errno;
@@ -163,7 +170,9 @@ int replay(struct kv *kv, const char *path, int64_t *good, int64_t *size)
     if (data == MAP_FAILED)
         return status;
     kv->keys.is_loading = true;
-    status = replay_data(kv, data, (size_t)about.st_size, good);
+    size_t used = size_without_zeros(data, (size_t)about.st_size);
+    extent->used = (int64_t)used;
+    status = replay_data(kv, data, used, &extent->good);
     kv->keys.is_loading = false;
     munmap(data, (size_t)about.st_size);
     return status;

@@ -149,7 +149,8 @@ async int replace(struct journal *journal, bide_descriptor *file, const char *na
     int fd = bide_descriptor_release(file);
     bide_close(&journal->file);
     bide_descriptor_init(&journal->file, fd);
-    journal->size = journal->base_size = journal->synced_size = size;
+    journal->size = journal->base_size = journal->synced_size = journal->room = size;
+    journal->lacks_room = false;
     journal->is_rewriting = false;
     status = await sync_folder_of(journal->path);
     if (status < 0) {

@@ -236,14 +236,61 @@ def test_a_torn_tail_is_cut_off():
             file.write(tail)
         with append_only(says=True) as server:
             assert contents(server.client()) == {b"a": b"first+"}
-            text = "" if len(tail) == whole else f"the last {len(tail) - whole} bytes are of changes"
-            assert text in server.said()
+            torn = max(len(tail.rstrip(b"\0")) - whole, 0)
+            assert f"the last {torn} bytes are of changes" in server.said() if torn else server.said() == ""
         assert open(path("file"), "rb").read() == data[:whole]
     # what is written behind a tail that was cut off can be read again
     with append_only() as server:
         server.client().call("SET", "c", "third")
     with append_only() as server:
         assert contents(server.client()) == {b"a": b"first+", b"c": b"third"}
+
+
+@in_a_folder
+def test_zeros_behind_the_records_are_no_damage():
+    """A server that was killed leaves room behind its records; one that has ended does not."""
+    numbers = iter(range(1000))
+    for end in (signal.SIGKILL, signal.SIGTERM):
+        with append_only(says=True) as server:
+            client = server.client()
+            for _ in range(20):
+                client.call("SET", f"key{next(numbers)}", "x" * 1000)
+            before = contents(client)
+            # (a client that waits for the disk is answered when the room is there)
+            client.call("SET", "last", "\0\0")
+            client.call("DEL", "last")
+            server.end(end)
+            server.process.returncode = 0
+            assert server.said() == ""
+        data = open(path("file"), "rb").read()
+        if end == signal.SIGKILL:
+            assert len(data) - len(data.rstrip(b"\0")) >= 64 << 10, len(data)
+            torn = data.rstrip(b"\0")[:-1]
+            with open(path("file"), "wb") as file: # the last group is not whole, and there is room behind it
+                file.write(torn + bytes(len(data) - len(torn)))
+            with append_only(says=True) as server:
+                assert {**contents(server.client()), b"last": None} == {**before, b"last": None}
+                assert "bytes are of changes" in server.said()
+        else:
+            assert data.endswith(b"\r\n")
+        with append_only() as server:
+            assert {**contents(server.client()), b"last": None} == {**before, b"last": None}
+
+
+@in_a_folder
+def test_a_file_may_lack_room():
+    """There is none for zeros behind the records, but for records."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+    with append_only(first=limit) as server:
+        client = server.client()
+        for i in range(50):
+            assert client.call("SET", i, "x" * 1000) == "OK"
+        server.end(signal.SIGKILL)
+        server.process.returncode = 0
+    with append_only() as server:
+        assert len(contents(server.client())) == 50
 
 
 @in_a_folder

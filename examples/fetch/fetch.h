@@ -133,6 +133,7 @@ struct working {
     bide_descriptor file;  /* the part */
     struct digest digest;
     uint64_t summed;       /* bytes of the part */
+    bool is_saved;         /* `from` is there */
     char url[URL_MOST];    /* where redirects have led */
     char next[URL_MOST];
     char target[URL_MOST];

@@ -40,7 +40,8 @@ static char *take_line(char **at)
 }
 
 /* `text` says of what the part is the beginning, which has `about`. */
-static void take_over(struct transfer *transfer, char *text, const struct stat *about)
+static void take_over(struct working *working, struct transfer *transfer, char *text,
+                      const struct stat *about)
 {
     char *url = take_line(&text), *validator = url != NULL ? take_line(&text) : NULL;
     if (validator == NULL || strcmp(url, transfer->url) != 0 || validator[0] == 0 ||
@@ -49,6 +50,7 @@ static void take_over(struct transfer *transfer, char *text, const struct stat *
         return;
     strcpy(transfer->validator, validator);
     transfer->had = transfer->resumed = (uint64_t)about->st_size;
+    working->is_saved = true;
 }
 
 async int remains_load(struct working *working, struct transfer *transfer)
@@ -67,8 +69,14 @@ async int remains_load(struct working *working, struct transfer *transfer)
     working->buffer[count] = 0;
     status = await bide_stat_path(place->part, &about, 0);
     if (status == 0)
-        take_over(transfer, working->buffer, &about);
+        take_over(working, transfer, working->buffer, &about);
     return status == -ECANCELED ? status : 0;
+}
+
+/* What comes by one read is not worth going on with in another run. */
+static bool is_worth_saving(const struct working *working, const struct transfer *transfer)
+{
+    return transfer->validator[0] != 0 && transfer->size > sizeof working->buffer;
 }
 
 async int remains_save(struct working *working, const struct transfer *transfer)
@@ -78,7 +86,8 @@ async int remains_save(struct working *working, const struct transfer *transfer)
     int status;
     bide_descriptor_init_closed(&file);
     defer bide_close(&file);
-    if (transfer->validator[0] == 0) {
+    working->is_saved = is_worth_saving(working, transfer);
+    if (!working->is_saved) {
         status = await bide_unlink(place->from, 0);
         return status == -ENOENT ? 0 : status;
     }
@@ -131,7 +140,7 @@ async int remains_become_whole(struct fetch *fetch, struct working *working)
         status = await bide_rename(place->part, place->target);
     if (status == 0 && fetch->options.syncs)
         status = await sync_folder_of(place->target);
-    if (status == 0)
+    if (status == 0 && working->is_saved)
         await remove_file(place->from);
     return status;
 }

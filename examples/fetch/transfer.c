@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { REDIRECTS_MOST = 10, DRAINED_MOST = 65536 };
@@ -295,9 +296,11 @@ async int empty_part(struct fetch *fetch, struct working *working, struct transf
 {
     transfer->had = transfer->resumed = working->summed = 0;
     int status = 0;
+    struct stat about;
     if (has_sum(fetch, transfer) && digest_begin(&working->digest) < 0)
         return give_up(working, transfer, "out of memory");
-    status = await bide_truncate(&working->file, 0);
+    if (fstat(working->file.fd, &about) != 0 || about.st_size != 0)
+        status = await bide_truncate(&working->file, 0);
     if (status == 0)
         status = await remains_save(working, transfer);
     return status < 0 ? file_failed(working, transfer, status) : 0;
@@ -519,7 +522,7 @@ async int try_often(struct fetch *fetch, struct working *working, struct transfe
 async int leave_remains(struct working *working, const struct transfer *transfer)
 {
     bool is_ours = bide_descriptor_is_open(&working->file);
-    if (is_ours && (transfer->had == 0 || transfer->validator[0] == 0))
+    if (is_ours && (transfer->had == 0 || transfer->validator[0] == 0 || !working->is_saved))
         await remains_remove(&working->place);
     return 0;
 }
@@ -528,6 +531,7 @@ async int transfer_run(struct fetch *fetch, struct working *working, struct tran
 {
     bide_descriptor_init_closed(&working->file);
     working->summed = 0;
+    working->is_saved = false;
     defer bide_close(&working->file);
     defer digest_free(&working->digest);
     transfer->begun = bide_platform.now();

@@ -18,7 +18,9 @@ known() {
 scripted() {
     local program
     [ -f "bench/$1.sh" ] || return 1
-    [ "$1" != kv ] || [ ! -x build/examples/kv ] || return 0 # (its program is an example)
+    case $1 in
+    kv | fetch) [ ! -x "build/examples/$1" ] || return 0 ;; # (its program is an example)
+    esac
     for program in "build/bench/$1"_*; do
         [ -f "$program" ] && [ -x "$program" ] && return 0
     done

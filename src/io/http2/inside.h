@@ -13,7 +13,8 @@ enum {
     HTTP2_OUTPUT = 2 * HTTP2_FRAME,
     HTTP2_TRAILERS = 2048, /* bytes of a request's */
     HTTP2_TURN = 16,       /* requests of a connection that are begun in one: serve.c, 6 */
-    HTTP2_SPARES = 32
+    HTTP2_SPARES = 32,     /* pieces that are kept; as many as there are connections, if that is more */
+    HTTP2_SPARES_MOST = 256
 };
 
 typedef struct http2_connection http2_connection;

@@ -47,11 +47,19 @@ void *http2_take_piece(bide_http2_spare_ *spare)
     return piece;
 }
 
+/* A round of all connections has one request of each (serve.c, 7). */
+static size_t most_spares(const bide_http2 *http2)
+{
+    if (http2->sessions < HTTP2_SPARES)
+        return HTTP2_SPARES;
+    return http2->sessions < HTTP2_SPARES_MOST ? http2->sessions : HTTP2_SPARES_MOST;
+}
+
 void http2_give_piece(bide_http2 *http2, bide_http2_spare_ *spare, void *piece, size_t size)
 {
     if (piece == NULL)
         return;
-    if (spare->count == HTTP2_SPARES) {
+    if (spare->count >= most_spares(http2)) {
         http2_deallocate(http2, piece, size);
         return;
     }

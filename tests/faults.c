@@ -15,9 +15,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static struct {
@@ -291,6 +293,11 @@ WRAP_CALL(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
 WRAP_CALL(ssize_t, splice,
           (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t size, unsigned flags),
           (from, from_offset, to, to_offset, size, flags), FAULT_SPLICE)
+WRAP_CALL(ssize_t, sendfile64, (int to, int from, off64_t *offset, size_t size),
+          (to, from, offset, size), FAULT_SENDFILE)
+WRAP_CALL(ssize_t, preadv64v2,
+          (int fd, const struct iovec *vectors, int count, off64_t offset, int flags),
+          (fd, vectors, count, offset, flags), FAULT_PREADV2)
 WRAP_CALL(ssize_t, tee, (int from, int to, size_t size, unsigned flags), (from, to, size, flags),
           FAULT_TEE)
 WRAP_CALL(int, pipe2, (int *fds, int flags), (fds, flags), FAULT_PIPE2)

@@ -48,6 +48,8 @@ typedef enum fault {
     FAULT_RECVMMSG,
     FAULT_SENDMMSG,
     FAULT_SPLICE,
+    FAULT_SENDFILE,
+    FAULT_PREADV2,
     FAULT_TEE,
     FAULT_PIPE2,
     FAULT_MMAP,

@@ -5,10 +5,12 @@
  *     bide_try(bide_send_file(&self->send, &self->socket, &self->file, 0, UINT64_MAX));
  *     ... self->send.count bytes were sent
  *
- * The file may block, the socket may not. So a piece is spliced from the file into a pipe, where
- * the back end has calls on files made: by the ring, or on a thread for blocking calls. Then it is
- * spliced from there to the socket, which is waited for. sendfile(2) would do both at once, and
- * have the loop wait for a disk.
+ * The file may block, the socket may not. What the system has in memory of the file the loop sends
+ * itself, by sendfile(2), 256 KB at a time. What has to come from a disk would have the loop wait
+ * for it: so a piece is spliced from the file into a pipe, where the back end has calls on files
+ * made, by the ring or on a thread for blocking calls. Then it is spliced from there to the socket,
+ * which is waited for. That is also how a file goes whose file system cannot say what it has in
+ * memory (as those of networks, and overlays).
  *
  * Why it is right: src/io/send_file.c.
  */
@@ -31,21 +33,25 @@ typedef struct bide_send_file_operation {
     int pipe[2];
     int status;
     bool is_sending;
+    bool moves; /* it is not known yet that the file cannot be sent without a pipe */
     union {
         bide_file_operation fill;
-        bide_io_operation drain;
+        bide_io_operation drain; /* or one that sends from the file itself */
     };
 } bide_send_file_operation;
 
 /*
- * Sends the bytes of `file` from `offset` on, up to `most` (UINT64_MAX: to its end). It ends with
- * 0 at the end of the file too. The file's own offset is not used. The socket is a stream, in non-
+ * Sends the bytes of `file` from `offset` on, up to `most` (UINT64_MAX: to its end). It ends with 0
+ * at the end of the file too. The file's own offset is not used. The socket is a stream, in non-
  * blocking mode, as those are that are opened by these calls. To send to an end that is gone is
- * -EPIPE, and no signal. It needs two descriptors until it has ended.
- * Threads: the loop's. Errors: those of pipe2(2) and splice(2); -EINVAL (a file that cannot be
- * spliced), -EBADF (closed before), -EPIPE (also: closed meanwhile), -ECANCELED, -ETIMEDOUT,
- * -ENOTSUP (no loop). Suspends: always. Cancel-safe: yes, by `count`: `offset` and `count` say
- * where to go on. Progress: that of the system calls.
+ * -EPIPE, and no signal. Where the file is changed before its bytes were received, they may be what
+ * was there before or since. Where it has to wait for the file it needs two descriptors until it
+ * has ended.
+ * Threads: the loop's. Errors: those of sendfile(2), pipe2(2) and splice(2); -EINVAL (a file that
+ * cannot be spliced), -EBADF (closed before), -EPIPE (also: closed meanwhile), -ECANCELED,
+ * -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if the socket is not ready, or the file not in memory.
+ * Cancel-safe: yes, by `count`: `offset` and `count` say where to go on. Progress: that of the
+ * system calls.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_send_file(bide_send_file_operation *operation, bide_descriptor *socket,

@@ -9,13 +9,12 @@
 #include "bide/socket.h"
 #include "as_data.h"
 #include "buffer_pool.h"
+#include "move.h"
 #include "operation.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/mman.h>
@@ -315,33 +314,6 @@ static ptrdiff_t send_batch(const bide_io_operation *operation)
                     MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* (a splice to an end that is gone raises SIGPIPE, and no flag keeps it from that) */
-static ptrdiff_t splice_to_socket(const bide_io_operation *operation)
-{
-    static const struct timespec none;
-    sigset_t pipe_signal, before, pending;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    ptrdiff_t result =
-        splice(operation->arguments.splice.pipe, NULL, operation->descriptor->fd, NULL,
-               operation->arguments.splice.size - operation->count, SPLICE_F_NONBLOCK);
-    int error = errno;
-    if (result < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0)
-        sigtimedwait(&pipe_signal, NULL, &none);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
-    return result;
-}
-
-static ptrdiff_t splice_from_file(const bide_io_operation *operation)
-{
-    off_t offset = operation->arguments.splice.offset;
-    return splice(operation->descriptor->fd, &offset, operation->arguments.splice.pipe, NULL,
-                  operation->arguments.splice.size, 0);
-}
-
 /* Notes where it began, in `offset`, for io_unread_directory. */
 static ptrdiff_t read_directory(bide_io_operation *operation)
 {
@@ -400,7 +372,7 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
     case BIDE_IO_SEND:
         return io_move_bytes(operation);
     case BIDE_IO_SPLICE_TO_SOCKET:
-        return splice_to_socket(operation);
+        return io_splice_to_socket(operation);
     case BIDE_IO_RECEIVE_BATCH:
         return receive_batch(operation);
     case BIDE_IO_SEND_BATCH:
@@ -458,6 +430,8 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
         return listen_or_bind(operation);
     case BIDE_IO_PAIR:
         return pair(operation);
+    case BIDE_IO_SEND_FILE:
+        return io_send_file(operation);
     case BIDE_IO_OPEN:
         return or_errno(open(operation->arguments.open.path,
                              operation->arguments.open.flags | O_CLOEXEC,
@@ -476,7 +450,7 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
     case BIDE_IO_PREFAULT:
         return or_errno(prefault(operation));
     case BIDE_IO_SPLICE_FROM_FILE:
-        return or_errno(splice_from_file(operation));
+        return or_errno(io_splice_from_file(operation));
     case BIDE_IO_STAT:
     case BIDE_IO_RENAME:
     case BIDE_IO_UNLINK:

@@ -48,9 +48,10 @@ BIDE_INLINE int io_direction(const bide_io_operation *operation)
         INPUT = 1 << BIDE_IO_RECEIVE | 1 << BIDE_IO_RECEIVE_LENT | 1 << BIDE_IO_RECEIVE_MESSAGE |
                 1 << BIDE_IO_RECEIVE_BATCH | 1 << BIDE_IO_ACCEPT,
         OUTPUT = 1 << BIDE_IO_SEND | 1 << BIDE_IO_SEND_ZERO_COPY | 1 << BIDE_IO_SEND_MESSAGE |
-                 1 << BIDE_IO_SEND_BATCH | 1 << BIDE_IO_SPLICE_TO_SOCKET | 1 << BIDE_IO_CONNECT,
+                 1 << BIDE_IO_SEND_BATCH | 1 << BIDE_IO_SPLICE_TO_SOCKET |
+                 1 << BIDE_IO_SEND_FILE | 1 << BIDE_IO_CONNECT,
     };
-    if (operation->code > BIDE_IO_SPLICE_TO_SOCKET) /* (the others are below 31) */
+    if (operation->code > BIDE_IO_SEND_FILE) /* (the others are below 31) */
         return BIDE_IO_FREE;
     unsigned bit = 1u << operation->code;
     if ((bit & INPUT) != 0)

@@ -1,14 +1,21 @@
 /*
- * A file to a socket, by way of a pipe.
+ * A file to a socket, by turns. A turn begins with what of the file is in memory, which the loop
+ * sends itself; then, if there is more, goes a piece of what is not, by way of a pipe.
  *
+ *     file --move: what is in memory; waits for the socket--> socket
  *     file --fill: may block--> pipe --drain: waits for the socket--> socket
  *
- * 1. A piece is no larger than the pipe, and the pipe is empty when it is filled: so only the file can
- *    make that wait. It is drained to the last byte before it is filled again.
- * 2. `count` is what was drained. What is in the pipe when it ends early was read and not sent; it is
- *    still in the file.
- * 3. The pipe is closed when nothing of it is in a back end: the coroutine ends, or is destroyed, only
- *    after its operation has ended, or is forgotten.
+ * 1. A piece is no larger than the pipe, and the pipe is empty when it is filled: so only the file
+ *    can make that wait. It is drained to the last byte before the next turn.
+ * 2. `count` is what was moved and what was drained. What is in the pipe when it ends early was
+ *    read and not sent; it is still in the file.
+ * 3. The pipe is closed when nothing of it is in a back end: the coroutine ends, or is destroyed,
+ *    only after its operation has ended, or is forgotten.
+ * 4. A move waits in the socket's line, so nothing but its call looks at the file, and that first
+ *    looks whether it is open yet.
+ * 5. What one move may send is bounded, and costs as much of the budget as it takes time (move.c).
+ *    So a socket that is never full holds the loop for no longer than any other operation that is
+ *    always ready.
  */
 #define _GNU_SOURCE
 #include "bide/send_file.h"
@@ -21,17 +28,34 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { PIECE = 65536 };
+enum { PIECE = 65536, MOVED_AT_ONCE = 262144 };
+
+/* What is left, and no more than `most`. */
+static size_t next_size(const bide_send_file_operation *send, size_t most)
+{
+    uint64_t left = send->most - send->count;
+    return left < most ? (size_t)left : most;
+}
+
+static bide_awaiter *begin_moving(bide_send_file_operation *send)
+{
+    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_file");
+    bide_io_operation_init(&send->drain, &ops, BIDE_IO_SEND_FILE, send->socket);
+    send->drain.arguments.send_file.file = send->file;
+    send->drain.arguments.send_file.offset = send->offset + (int64_t)send->count;
+    send->drain.arguments.send_file.size = next_size(send, MOVED_AT_ONCE);
+    send->is_sending = true;
+    return &send->drain.awaiter;
+}
 
 static bide_awaiter *begin_filling(bide_send_file_operation *send)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_file");
     bide_io_operation *operation =
         io_file_init(&send->fill, &ops, BIDE_IO_SPLICE_FROM_FILE, send->file);
-    uint64_t left = send->most - send->count;
     operation->arguments.splice.pipe = send->pipe[1];
     operation->arguments.splice.offset = send->offset + (int64_t)send->count;
-    operation->arguments.splice.size = left < PIECE ? (size_t)left : PIECE;
+    operation->arguments.splice.size = next_size(send, PIECE);
     return &operation->awaiter;
 }
 
@@ -47,7 +71,8 @@ static bide_awaiter *begin_draining(bide_send_file_operation *send)
     return &send->drain.awaiter;
 }
 
-static void end_draining(bide_send_file_operation *send)
+/* What was moved, or drained, is counted. */
+static void end_sending(bide_send_file_operation *send)
 {
     send->is_sending = false;
     send->count += send->drain.count;
@@ -58,9 +83,12 @@ static bool are_open(const bide_send_file_operation *send)
     return bide_descriptor_is_open(send->socket) && bide_descriptor_is_open(send->file);
 }
 
-static int open_pipe(bide_send_file_operation *send, bide_io *io)
+/* Opens it, if it is not. */
+static int need_pipe(bide_send_file_operation *send, bide_io *io)
 {
     int error = 0;
+    if (send->pipe[0] >= 0)
+        return 0;
     if (io_calls(io) != NULL)
         error = io_calls(io)->pipe(io, send->pipe);
     else if (pipe2(send->pipe, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -86,12 +114,27 @@ bide_coroutine(send_file_body)
     bide_begin(send_file_body, bide_send_file_operation * self);
     if (!are_open(self))
         bide_return(-EBADF);
-    self->status = open_pipe(self, io_of_context(bide_this_context()));
-    if (self->status < 0)
-        bide_return(self->status);
+    self->moves = io_calls(io_of_context(bide_this_context())) == NULL;
     while (self->count < self->most) {
         if (!are_open(self)) /* closed between two pieces: as in one */
             bide_return(-EPIPE);
+        if (self->moves) {
+            bide_await_status(self->status, begin_moving(self));
+            end_sending(self);
+            if (self->status < 0)
+                bide_return(self->status);
+            bide_io_found found = self->drain.arguments.send_file.found;
+            if (found == BIDE_IO_FOUND_ALL)
+                continue;
+            if (found == BIDE_IO_FOUND_END)
+                bide_return(0);
+            self->moves = found == BIDE_IO_FOUND_SOME;
+            if (!are_open(self))
+                bide_return(-EPIPE);
+        }
+        self->status = need_pipe(self, io_of_context(bide_this_context()));
+        if (self->status < 0)
+            bide_return(self->status);
         bide_await_status(self->status, begin_filling(self));
         if (self->status < 0)
             bide_return(self->status);
@@ -100,13 +143,13 @@ bide_coroutine(send_file_body)
         if (!are_open(self))
             bide_return(-EPIPE);
         bide_await_status(self->status, begin_draining(self));
-        end_draining(self);
+        end_sending(self);
         if (self->status < 0)
             bide_return(self->status);
     }
     bide_finally();
     if (self->is_sending)
-        end_draining(self);
+        end_sending(self);
     close_pipe(self, io_of_context(bide_this_context()));
     bide_end();
 }

@@ -16,42 +16,26 @@
 #include "bide/coroutine.h"
 #include "bide/file.h"
 
-#include "operation.h"
+#include "move.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PIECE = 65536 };
 
-/*
- * A splice to an end that is gone raises SIGPIPE, and no flag keeps it from that. It may do so after
- * it has moved some bytes, and then it returns their number.
- */
 static ptrdiff_t call_system(const bide_splice_operation *splicing)
 {
-    static const struct timespec none;
-    sigset_t pipe_signal, before, pending;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    sigemptyset(&pending);
-    if (sigismember(&before, SIGPIPE)) /* one may wait here that is not ours */
-        sigpending(&pending);
+    int from = splicing->from->fd, to = splicing->to->fd;
     ptrdiff_t result;
+    io_sigpipe held;
+    io_hold_sigpipe(&held);
     do {
-        int from = splicing->from->fd, to = splicing->to->fd;
         result = splicing->keeps ? tee(from, to, splicing->most, SPLICE_F_NONBLOCK)
                                  : splice(from, NULL, to, NULL, splicing->most, SPLICE_F_NONBLOCK);
         if (result < 0)
             result = io_error();
     } while (result == -EINTR);
-    bool may_have_failed = result == -EPIPE || (result > 0 && (size_t)result < splicing->most);
-    if (may_have_failed && sigismember(&pending, SIGPIPE) == 0)
-        sigtimedwait(&pipe_signal, NULL, &none);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    io_release_sigpipe(&held, result == -EPIPE || (result > 0 && (size_t)result < splicing->most));
     return result;
 }
 

@@ -29,7 +29,7 @@
  *    what they send.
  * 7. Several datagrams are received, or sent, by one call, which the ring waits for if need be. As
  *    entries each would cost one, and a completion, and they might be mixed up: 6. A splice to a
- *    socket is such a call too: as an entry it would go to a thread of the kernel's.
+ *    socket, or a sendfile, is such a call too: as an entry it would go to a thread of the kernel's.
  * 8. A send without a copy completes twice: with its count, and when its bytes are needed no more. It
  *    is IN_RING until the second, so nothing ends before. The first says whether one follows.
  *    The second comes with the other end's acknowledgement, which may never come. Where the thread
@@ -121,6 +121,7 @@ static const uint8_t opcodes[BIDE_IO_CODES] = {
     [BIDE_IO_SEND_BATCH] = IORING_OP_POLL_ADD,
     [BIDE_IO_SEND_ZERO_COPY] = IORING_OP_SEND_ZC,
     [BIDE_IO_SPLICE_TO_SOCKET] = IORING_OP_POLL_ADD,
+    [BIDE_IO_SEND_FILE] = IORING_OP_POLL_ADD,
     [BIDE_IO_OPEN] = IORING_OP_OPENAT,
     [BIDE_IO_SYNC] = IORING_OP_FSYNC,
     [BIDE_IO_ALLOCATE] = IORING_OP_FALLOCATE,
@@ -456,7 +457,7 @@ static void found_no_buffer(bide_loop *loop, bide_io_operation *operation)
 static bool is_tried_first(const bide_io_operation *operation)
 {
     return operation->code == BIDE_IO_RECEIVE_BATCH || operation->code == BIDE_IO_SEND_BATCH ||
-           operation->code == BIDE_IO_SPLICE_TO_SOCKET;
+           operation->code == BIDE_IO_SPLICE_TO_SOCKET || operation->code == BIDE_IO_SEND_FILE;
 }
 
 /* Does the ring wait only, so that the call is made here? */

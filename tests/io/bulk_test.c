@@ -341,99 +341,6 @@ static void a_send_without_a_copy_is_given_up_at_once(void **state)
     }
 }
 
-/* ---- Files ---- */
-
-static void open_file(fixture *f, bide_descriptor *file, size_t size)
-{
-    bide_file_operation operation;
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/bide-bulk-%d", (int)getpid());
-    assert_int_equal(
-        world_wait(f->world, bide_open(&operation, file, path, O_RDWR | O_CREAT | O_EXCL, 0600)),
-        0);
-    assert_int_equal(world_wait(f->world, bide_unlink(&operation, path, 0)), 0);
-    assert_int_equal(world_wait(f->world, bide_write_at(&operation, file, large(), size, 0)), 0);
-}
-
-static void a_file_is_sent(void **state)
-{
-    world *w = world_of(state);
-    bide_send_file_operation send;
-    char rest[16];
-    for (int local = 0; local < 2; local++) {
-        fixture *f = begin_fixture(w);
-        bide_descriptor file;
-        if (local)
-            open_pair(f);
-        else
-            open_tcp(f);
-        open_file(f, &file, LARGE - 1000);
-        begin(w, &f->runner, bide_send_file(&send, &f->one, &file, 0, UINT64_MAX));
-        assert_int_equal(drain(f, LARGE - 1000, false), LARGE - 1000);
-        assert_int_equal(end(w, &f->runner), 0);
-        assert_int_equal(send.count, LARGE - 1000);
-        /* a part, and past the end */
-        assert_int_equal(world_wait(w, bide_send_file(&send, &f->one, &file, 251 * 10 + 3, 5)), 0);
-        assert_int_equal(send.count, 5);
-        assert_int_equal(world_wait(w, bide_recv(&f->helper, &f->other, rest, sizeof rest)), 0);
-        assert_int_equal(f->helper.count, 5);
-        assert_memory_equal(rest, "\3\4\5\6\7", 5);
-        assert_int_equal(world_wait(w, bide_send_file(&send, &f->one, &file, LARGE, 5)), 0);
-        assert_int_equal(send.count, 0);
-        /* to an end that is gone: an error, and no signal */
-        bide_close(&f->other);
-        int status = 0;
-        for (int i = 0; i < 3 && status == 0; i++)
-            status = world_wait(w, bide_send_file(&send, &f->one, &file, 0, UINT64_MAX));
-        assert_true(status == -EPIPE || status == -ECONNRESET);
-        bide_close(&file);
-        end_fixture(f);
-    }
-}
-
-static void the_sending_of_a_file_is_cut_short(void **state)
-{
-    world *w = world_of(state);
-    bide_send_file_operation send;
-    for (int how = 0; how < WAYS; how++) {
-        fixture *f = begin_fixture(w);
-        bide_descriptor file;
-        open_tcp(f);
-        open_file(f, &file, LARGE);
-        begin_by(f->world, &f->runner, bide_send_file(&send, &f->one, &file, 0, UINT64_MAX), how);
-        for (int turns = 0; turns < 3 && how != TIME_OUT; turns++)
-            turn(w);
-        cut_short(f, how);
-        bide_close(&f->one);
-        size_t came = drain(f, LARGE, true);
-        assert_in_range(came, 0, LARGE - 1);
-        if (how != DESTROY && how != CLOSE)
-            assert_int_equal(send.count, came);
-        bide_close(&file);
-        end_fixture(f);
-    }
-}
-
-/* Each of its calls for descriptors fails once: nothing is left. */
-static void without_descriptors_no_file_is_sent(void **state)
-{
-    world *w = world_of(state);
-    fixture *f = begin_fixture(w);
-    bide_send_file_operation send;
-    bide_descriptor file;
-    open_pair(f);
-    open_file(f, &file, 1000);
-    assert_int_equal(world_wait(w, bide_send_file(&send, &f->one, &file, 0, 1)), 0);
-    int before = count_descriptors();
-    world_lack_descriptors(w, true);
-    int status = world_wait(w, bide_send_file(&send, &f->one, &file, 0, UINT64_MAX));
-    world_lack_descriptors(w, false);
-    assert_int_equal(status, -EMFILE);
-    assert_int_equal(count_descriptors(), before);
-    bide_close(&file);
-    end_fixture(f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,9 +350,6 @@ int main(void)
         world_test(what_is_sent_without_a_copy_comes),
         world_test(a_send_without_a_copy_is_cut_short),
         world_test(a_send_without_a_copy_is_given_up_at_once),
-        world_test(a_file_is_sent),
-        world_test(the_sending_of_a_file_is_cut_short),
-        world_test(without_descriptors_no_file_is_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,12 +242,16 @@ static int open_file(struct bulk *self)
     return 0;
 }
 
+static bool is_cold; /* the file: nothing of it is in memory */
+
 /* All of a file, which fits the socket's buffer. */
 bide_coroutine(send_file_body)
 {
     bide_begin(send_file_body, struct bulk * self);
     assert_int_equal(open_pair(self, SOCK_STREAM), 0);
     open_file(self);
+    if (is_cold)
+        faults_fail(FAULT_PREADV2, 1, FAULTS_ALWAYS, EAGAIN);
     bide_try(bide_send_file(&self->send_file, &self->one, &self->file, 0, FILE_SIZE));
     if (self->send_file.count != FILE_SIZE)
         bide_return(-EBADMSG);
@@ -336,16 +340,23 @@ static void bulk_calls_that_fail_are_reported_and_leave_nothing(void **state)
         fault function;
         int error;
         const bide_point *point;
+        bool is_cold;
     } faults[] = {
-        {FAULT_SENDMMSG, ENOBUFS, &batch_body}, {FAULT_RECVMMSG, ECONNREFUSED, &batch_body},
-        {FAULT_PIPE2, EMFILE, &send_file_body}, {FAULT_SPLICE, EIO, &send_file_body},
-        {FAULT_PIPE2, ENFILE, &copy_body},      {FAULT_SPLICE, ECONNRESET, &copy_body},
-        {FAULT_TEE, ENOMEM, &tee_body},         {FAULT_GETDENTS64, EIO, &directory_body},
-        {FAULT_MMAP, ENODEV, &directory_body},
+        {FAULT_SENDMMSG, ENOBUFS, &batch_body, false},
+        {FAULT_RECVMMSG, ECONNREFUSED, &batch_body, false},
+        {FAULT_SENDFILE, EIO, &send_file_body, false},
+        {FAULT_PIPE2, EMFILE, &send_file_body, true},
+        {FAULT_SPLICE, EIO, &send_file_body, true},
+        {FAULT_PIPE2, ENFILE, &copy_body, false},
+        {FAULT_SPLICE, ECONNRESET, &copy_body, false},
+        {FAULT_TEE, ENOMEM, &tee_body, false},
+        {FAULT_GETDENTS64, EIO, &directory_body, false},
+        {FAULT_MMAP, ENODEV, &directory_body, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         void *point = (void *)(uintptr_t)faults[i].point;
+        is_cold = faults[i].is_cold;
         assert_int_equal(run_bulk(point), 0);
         assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, run_bulk, point), 1,
                         100);
@@ -356,6 +367,25 @@ static void bulk_calls_that_fail_are_reported_and_leave_nothing(void **state)
                         100);
     }
     faults_clear();
+}
+
+/* What cannot be told of a file, or not be sent so, goes by way of a pipe. */
+static void a_file_that_cannot_be_sent_at_once_is_sent_all_the_same(void **state)
+{
+    static const struct {
+        fault function;
+        int error;
+    } faults[] = {
+        {FAULT_PREADV2, EAGAIN},     {FAULT_PREADV2, EINTR},  {FAULT_PREADV2, ENOSYS},
+        {FAULT_PREADV2, EOPNOTSUPP}, {FAULT_PREADV2, EINVAL}, {FAULT_SENDFILE, EINVAL},
+        {FAULT_SENDFILE, ENOSYS},
+    };
+    void *point = (void *)(uintptr_t)(const bide_point *)&send_file_body;
+    (void)state;
+    is_cold = false;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        assert_in_range(
+            faults_survive_each_n(faults[i].function, 1, faults[i].error, run_bulk, point), 1, 100);
 }
 
 static void each_call_that_fails_is_reported(void **state)
@@ -569,6 +599,7 @@ int main(void)
         cmocka_unit_test(a_call_that_is_interrupted_is_made_again),
         cmocka_unit_test(calls_that_fail_lose_no_connection_and_no_buffer),
         cmocka_unit_test(bulk_calls_that_fail_are_reported_and_leave_nothing),
+        cmocka_unit_test(a_file_that_cannot_be_sent_at_once_is_sent_all_the_same),
         cmocka_unit_test(short_reads_and_writes_lose_nothing),
         cmocka_unit_test(a_monitor_that_cannot_start_leaves_nothing),
         cmocka_unit_test(a_monitor_without_memory_says_less_and_goes_on),

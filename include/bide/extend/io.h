@@ -60,6 +60,7 @@ typedef enum bide_io_code {
     BIDE_IO_SEND_BATCH,
     BIDE_IO_SEND_ZERO_COPY,
     BIDE_IO_SPLICE_TO_SOCKET, /* from a pipe that has it all */
+    BIDE_IO_SEND_FILE, /* what is in memory of it; where descriptors are the system's */
     /* that end at once */
     BIDE_IO_LISTEN,
     BIDE_IO_BIND,
@@ -79,6 +80,14 @@ typedef enum bide_io_code {
     BIDE_IO_PREFAULT,
     BIDE_IO_CODES
 } bide_io_code;
+
+/* How far a file could be sent without waiting for a disk. */
+typedef enum bide_io_found {
+    BIDE_IO_FOUND_ALL,     /* it was */
+    BIDE_IO_FOUND_END,     /* to its end */
+    BIDE_IO_FOUND_SOME,    /* what comes next is not in memory */
+    BIDE_IO_FOUND_NOTHING, /* it is not known of that file */
+} bide_io_found;
 
 /* The arguments of each code. */
 typedef union bide_io_arguments {
@@ -132,6 +141,12 @@ typedef union bide_io_arguments {
         size_t size;
         int pipe;
     } splice;
+    struct {
+        const bide_descriptor *file;
+        int64_t offset;
+        size_t size;
+        bide_io_found found;
+    } send_file;
     struct {
         void *at;
         size_t size;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Servers of HTTP/2, with prior knowledge and without logs: each on one processor, h2load on another, in turns. JSON lines
-# on stdout: medians of the requests a second, of h2load's longest time for a request, and of the processor time that a
-# request takes of the server's (which moves less when others use the machine).
+# on stdout: medians of the requests a second; of the times of a request, from h2load's log: the median, 99 and 99.9 of a
+# hundred, and the longest, with the beginning in them, when all connections are new; and of the processor time that a request
+# takes of the server's (which moves less when others use the machine).
 # Usage: bench/http2.sh [SUBJECT...]; HTTP2_TURNS, HTTP2_SECONDS (a turn) and HTTP2_CASES in the environment.
 set -eu
 
@@ -46,28 +47,33 @@ begin() {
     until_it_listens http2.sh "$1"
 }
 
-# Path, connections, streams. One line: requests/s, longest in us, processor in us a request.
+# Path, connections, streams, requests/s of each connection (none: as many as are answered). One line: requests/s, times in us,
+# processor in us a request.
 load() {
     local before
     before=$(ran "$server")
-    timeout 60 taskset -c 1 h2load -D "$seconds" -c "$2" -m "$3" "http://127.0.0.1:$port$1" >"$folder/h2load"
-    awk -v ran=$(($(ran "$server") - before)) '
-        function us(text) { return text ~ /us$/ ? text + 0 : text ~ /ms$/ ? text * 1000 : text * 1000000 }
+    rm -f "$folder/log" # (h2load adds to it)
+    timeout 60 taskset -c 1 h2load -D "$seconds" -c "$2" -m "$3" ${4:+--rps="$4"} --log-file="$folder/log" \
+        "http://127.0.0.1:$port$1" >"$folder/h2load"
+    before=$(($(ran "$server") - before))
+    cut -f 3 "$folder/log" | sort -n >"$folder/times"
+    awk -v ran="$before" '
+        FILENAME ~ /times$/ { time[++count] = $1; next }
         $1 == "finished" { rate = $4 + 0 }
-        $1 == "requests:" { count = $2; bad = $10 + $12 }
         /^status codes:/ { good = $3 + 0 }
-        /^time for request:/ { longest = us($5) }
-        END { if (good > 0) print rate, longest, ran / good }' "$folder/h2load"
+        function at(share) { return time[int((count - 1) * share) + 1] }
+        END { if (good > 0) print rate, at(0.5), at(0.99), at(0.999), at(1), ran / good }' "$folder/times" "$folder/h2load"
 }
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll nginx
-cases=${HTTP2_CASES:-/hello/you,1,1 /hello/you,10,100 /hello/you,100,10 /1024,10,100 /1048576,10,10}
+cases=${HTTP2_CASES:-/hello/you,1,1 /hello/you,10,100 /hello/you,10,100,5000 /hello/you,100,10 /1024,10,100 /1048576,10,10}
 for _ in $(seq "$turns"); do
     for subject; do
         begin "$subject"
         for case in $cases; do
-            IFS=, read -r path connections streams <<<"$case"
-            [ -z "$port" ] || load "$path" "$connections" "$streams" >>"$folder/figures-$subject-${case//\//-}" || true
+            IFS=, read -r path connections streams rate <<<"$case"
+            [ -z "$port" ] ||
+                load "$path" "$connections" "$streams" "$rate" >>"$folder/figures-$subject-${case//\//-}" || true
         done
         # shellcheck disable=SC2086 # one or none
         stop_all $server
@@ -78,15 +84,18 @@ status=0
 for subject; do
     for case in $cases; do
         figures=$folder/figures-$subject-${case//\//-}
-        IFS=, read -r path connections streams <<<"$case"
-        params="\"path\": \"$path\", \"connections\": $connections, \"streams\": $streams"
+        IFS=, read -r path connections streams rate <<<"$case"
+        params="\"path\": \"$path\", \"connections\": $connections, \"streams\": $streams, \"rate\": ${rate:-0}"
         if ! has_turns http2.sh "$figures" "$turns" "$subject: $params"; then
             status=1
             continue
         fi
         figure http2 "$subject" "$(median "$figures" 1)" requests/s "$params"
-        figure http2 "$subject" "$(median "$figures" 2)" 'us longest' "$params"
-        figure http2 "$subject" "$(median "$figures" 3)" 'us cpu/request' "$params"
+        column=2
+        for unit in 'us p50' 'us p99' 'us p99.9' 'us longest' 'us cpu/request'; do
+            figure http2 "$subject" "$(median "$figures" $column)" "$unit" "$params"
+            column=$((column + 1))
+        done
     done
 done
 exit "$status"

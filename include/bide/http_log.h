@@ -37,7 +37,7 @@ typedef enum bide_http_log_format {
 typedef struct bide_http_log {
     bide_task task;
     uint64_t lines;   /* ever */
-    uint64_t dropped; /* that found no room */
+    uint64_t dropped; /* that found no room, or could not be written */
     int error;        /* of the last write that failed; what it was to write is lost. 0: none */
 
     /* of the library */

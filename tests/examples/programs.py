@@ -79,6 +79,29 @@ class Lines:
         return lines
 
 
+class Beside(threading.Thread):
+    """Calls something beside; `result` waits for what it returned, or raises what it raised."""
+
+    def __init__(self, function, *arguments):
+        super().__init__(daemon=True)
+        self.function, self.arguments = function, arguments
+        self.value = self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.value = self.function(*self.arguments)
+        except BaseException as error:  # to be raised where it is waited for
+            self.error = error
+
+    def result(self):
+        self.join(PATIENCE)
+        check(not self.is_alive(), "it does not end:", self.function)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
 def read_all(connection):
     data = bytearray()
     while piece := connection.recv(65536):

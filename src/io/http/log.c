@@ -192,6 +192,16 @@ static bide_awaiter *begin_writing(bide_http_log *log)
     return bide_write(&log->write, log->file, half, log->writing);
 }
 
+/* The lines of a write that has failed, but for those that were written whole. */
+static uint64_t count_lost(const bide_http_log *log)
+{
+    uint64_t lost = 0;
+    const char *end = log->halves[1] + log->writing;
+    for (const char *at = log->halves[1] + log->write.operation.count; at < end; lost++)
+        at = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+    return lost;
+}
+
 bide_coroutine(log_body)
 {
     bide_begin(log_body, bide_http_log * self);
@@ -208,10 +218,12 @@ bide_coroutine(log_body)
         if (self->filled == 0)
             continue;
         bide_await_status(self->status, begin_writing(self));
+        if (self->status < 0) {
+            self->error = self->status;
+            self->dropped += count_lost(self);
+        }
         self->writing = 0;
         bide_auto_event_set(&self->written);
-        if (self->status < 0)
-            self->error = self->status;
     }
     bide_end();
 }

@@ -17,7 +17,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import programs  # noqa: E402 (it lies in the folder above)
-from programs import PATIENCE, Failure, Lines, check, equal, read_all, tests_of  # noqa: E402,F401
+from programs import PATIENCE, Beside, Failure, Lines, check, equal, read_all, tests_of  # noqa: E402,F401
 
 
 class NotBegun(Failure):
@@ -245,29 +245,6 @@ def receive_digest(connection):
         digest.update(piece)
         size += len(piece)
     return size, digest.hexdigest()
-
-
-class Beside(threading.Thread):
-    """Calls something beside; `result` waits for what it returned, or raises what it raised."""
-
-    def __init__(self, function, *arguments):
-        super().__init__(daemon=True)
-        self.function, self.arguments = function, arguments
-        self.value = self.error = None
-        self.start()
-
-    def run(self):
-        try:
-            self.value = self.function(*self.arguments)
-        except BaseException as error:  # to be raised where it is waited for
-            self.error = error
-
-    def result(self):
-        self.join(PATIENCE)
-        check(not self.is_alive(), "it does not end:", self.function)
-        if self.error is not None:
-            raise self.error
-        return self.value
 
 
 def run(tests, arguments):

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""httpd while its log cannot be written, and while files shrink that are sent: failures_test.py PROGRAM [TEST...]."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, run, tests_of)
+from programs import Beside
+
+TEXT = b"0123456789"
+LARGE = 64 << 20
+LINE = re.compile(r'^127\.0\.0\.1 - - \[[^]]+\] "GET /\S* HTTP/1\.1" 200 \d+ "-" "\S*"$')
+
+
+def get(client, target, *fields):
+    ask(client, target, "GET", *fields)
+    response = Response(client)
+    equal((response.status, response.body), (200, TEXT))
+
+
+# ---- Logs ----
+
+
+def lines_that_find_no_room_are_counted():
+    """A log that nobody reads: requests do not wait for it, and what is not in it is counted."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "log")
+        os.mkfifo(path)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as log:
+            with Httpd({"a": TEXT}, ["--log", path]) as httpd:
+                requests = 0
+                with httpd.client() as client:
+                    while httpd.figures()["dropped-log-lines"] < 5:
+                        check(requests < 5000, "none is dropped")
+                        for _ in range(20):
+                            get(client, "/a", "User-Agent: " + "x" * 3000)
+                            requests += 1
+                figures = httpd.idle()
+                equal(figures["log-lines"] + figures["dropped-log-lines"], requests)
+                os.set_blocking(log.fileno(), True)
+                reading = Beside(log.read)
+                httpd.stop()
+                lines = reading.result().decode().splitlines()
+                equal(len(lines), figures["log-lines"])
+                check(all(LINE.match(line) for line in lines))
+
+
+def a_log_is_opened_anew_while_lines_are_written():
+    """None is lost, and none is in two pieces."""
+    def ask_often(httpd, name):
+        with httpd.client() as client:
+            for number in range(400):
+                get(client, f"/a?{name}-{number}", "User-Agent: " + "y" * 500)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "log")
+        with Httpd({"a": TEXT}, ["--log", path]) as httpd:
+            askers = [Beside(ask_often, httpd, name) for name in "abc"]
+            for number in range(12):
+                os.rename(path, f"{path}.{number}")
+                httpd.reload()
+            for asker in askers:
+                asker.result()
+            httpd.stop()
+        targets = []
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding="ascii") as file:
+                for line in file:
+                    check(LINE.match(line), line)
+                    targets.append(line.split()[6])
+        equal(sorted(targets), sorted(f"/a?{name}-{number}" for name in "abc" for number in range(400)))
+
+
+def a_full_disk_loses_lines_and_nothing_else():
+    with Httpd({"a": TEXT}, ["--log", "/dev/full"]) as httpd:
+        with httpd.client() as client:
+            for _ in range(50):
+                get(client, "/a")
+        equal(httpd.idle()["log-lines"], 50)
+        _, errors = httpd.stop()
+        equal(errors, ["httpd: /dev/full: No space left on device"])
+    # lines that are lost before it ends are counted
+    with Httpd({"a": TEXT}, ["--log", "/dev/full"]) as httpd:
+        with httpd.client() as client:
+            count = 0
+            while httpd.figures()["dropped-log-lines"] == 0:
+                check(count < 5000, "none is dropped")
+                get(client, "/a", "User-Agent: " + "x" * 3000)
+                count += 1
+        httpd.reload()
+        httpd.err.expect("^httpd: /dev/full: No space left on device$")
+
+
+# ---- Files that shrink ----
+
+
+def shrinks(httpd, path, *arguments):
+    """A client that has begun to read a file, which is cut off then, has less than it was promised, and is told so."""
+    os.truncate(path, 0)
+    os.truncate(path, LARGE)
+    with subprocess.Popen(["curl", "--silent", "--no-buffer", "--max-time", str(PATIENCE), "--cacert", certificate("authority"),
+                           *arguments, f"{httpd.url}/large"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as curl:
+        size = len(curl.stdout.read(1))
+        os.truncate(path, 100000)
+        while piece := curl.stdout.read(1 << 16):
+            size += len(piece)
+        curl.wait(PATIENCE)
+        check(size < LARGE, arguments, "it has got", size)
+        check(curl.returncode != 0, arguments, "curl takes it for whole")
+
+
+def files_shrink_while_they_are_sent():
+    lacking = missing("curl", "openssl")
+    if lacking:
+        return lacking
+    for tls in (False, True):
+        with Httpd({"a": TEXT, "large": b""}, tls=tls) as httpd:
+            path = httpd.path("large")
+            httpd.curl("URL/a")
+            httpd.idle()
+            shrinks(httpd, path, "--http1.1")
+            httpd.idle()
+            descriptors = httpd.descriptors()
+            for arguments in (["--http1.1"], ["--http1.1", "--range", "1000-"],
+                              ["--http2"] if tls else ["--http2-prior-knowledge"]):
+                shrinks(httpd, path, *arguments)
+                equal(httpd.curl("URL/a"), TEXT)
+            httpd.idle()
+            check(httpd.descriptors() <= descriptors, httpd.descriptors(), "descriptors, and it was", descriptors)
+    return None
+
+
+run(tests_of(dict(globals())), sys.argv[1:])

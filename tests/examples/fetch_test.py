@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program fetch, with a server of this test: fetch_test.py PROGRAM tls|plain."""
+"""The program fetch, with a server of this test: fetch_test.py PROGRAM tls|plain|calls."""
 
 import fcntl
 import hashlib
@@ -17,6 +17,7 @@ import threading
 
 PROGRAM = sys.argv[1]
 HAS_TLS = sys.argv[2] == "tls"  # and sums
+ONLY_CALLS = sys.argv[2] == "calls"  # of the program that is linked with faults
 SUMS = ["--sha256"] if HAS_TLS else []
 PATIENCE = 60
 CONTENT = random.Random(17).randbytes(700_000)
@@ -340,6 +341,37 @@ def test_calls_that_fail(folder):
             assert 1 < n < 59 and done.returncode == 0, (n, done.stderr)
 
 
+def test_calls_and_allocations_that_fail(folder):
+    """The same of what is no call on files, one after the other; for the program that is linked with faults."""
+    if not PROGRAM.endswith("_faults"):
+        raise Skip("for the program that is linked with faults")
+    report = os.path.join(folder, "report")
+    with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
+        for name, error in (("malloc", 12), ("calloc", 12), ("realloc", 12), ("aligned_alloc", 12), ("mmap", 12),
+                            ("pthread_create", 11), ("epoll_create1", 24), ("eventfd", 24), ("socket", 24), ("connect", 111),
+                            ("epoll_ctl", 12), ("recv", 104), ("send", 104)):
+            for n in range(1, 300):
+                done = subprocess.run(
+                    [PROGRAM, "--pause", "0", "--tries", "2", "-O", folder, server.url("/a"), server.url("/b")],
+                    timeout=PATIENCE, capture_output=True, text=True,
+                    env=dict(os.environ, FAULTS=f"{name}:{n}:{error}", FAULTS_REPORT=report))
+                with open(report) as file:
+                    hits = int(file.read())
+                os.remove(report)
+                names = os.listdir(folder)
+                for file in "a", "b":
+                    assert file not in names or content(folder, file) == CONTENT, (name, n, file)
+                if done.returncode == 0:
+                    assert {"a", "b"} <= set(names), (name, n, names)
+                else:
+                    assert done.returncode == 1 and done.stderr, (name, n, done.returncode, done.stderr)
+                for file in names:
+                    os.remove(os.path.join(folder, file))
+                if hits == 0:
+                    break
+            assert hits == 0 and done.returncode == 0, (name, n, done.stderr)
+
+
 def test_names(folder):
     with Server(lambda self, path, turn: self.give(b"small", '"1"')) as server:
         fetch(folder, server.url("/x/a%20b"), server.url("/y/?q"))
@@ -389,7 +421,7 @@ def test_tls(folder):
 
 
 def main():
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_calls_and" if ONLY_CALLS else "test_")]
     print(f"1..{len(tests)}")
     failed = 0
     for number, (name, test) in enumerate(tests, 1):

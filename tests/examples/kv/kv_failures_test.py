@@ -118,7 +118,31 @@ def test_calls_on_files_fail():
     assert any(status == 1 and calls == "fdatasync" for calls, status, _ in ends), ends
 
 
-# ---- Allocations ----
+# ---- Allocations, and calls on sockets ----
+
+
+def test_each_call_fails():
+    """One after the other; for the program that is linked with faults."""
+    if not Server.program.endswith("_faults"):
+        print("# for the program that is linked with faults")
+        return
+    for name, error in (("malloc", 12), ("calloc", 12), ("realloc", 12), ("aligned_alloc", 12), ("mmap", 12),
+                        ("pthread_create", 11), ("epoll_create1", 24), ("eventfd", 24), ("socket", 24), ("accept4", 24),
+                        ("epoll_ctl", 12), ("recv", 104), ("send", 104)):
+        n, hits = 1, 1
+        while hits != 0:
+            def once():
+                one_life((), {"FAULTS": f"{name}:{n}:{error}", "FAULTS_REPORT": path("report")})
+                with open(path("report"), encoding="ascii") as file:
+                    return int(file.read())
+            try:
+                hits = with_folder(once)
+            except Exception:
+                print("#", name, n)
+                raise
+            n += 1 if n < 20 else n // 10 # (the later ones are much alike)
+            assert n < 10000, name
+
 
 
 def test_allocations_fail():

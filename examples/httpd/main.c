@@ -21,6 +21,12 @@
 
 enum { BACKLOG = 4096, BLOCKING_THREADS = 4 };
 
+/*
+ * So many bytes wait in a connection's socket at most. What waits there is sent when the client has taken what was
+ * sent before, in the client's time if both are on one machine; so of less of it more is sent in the server's.
+ */
+enum { UNSENT = 65536 };
+
 static _Noreturn void give_up(const char *what, int status)
 {
     fprintf(stderr, "httpd: %s: %s\n", what, strerror(-status));
@@ -115,7 +121,9 @@ static void begin_to_listen(struct worker *workers, const struct options *option
                                               options->threads > 1 ? BIDE_LISTEN_REUSE_PORT : 0));
         if (status < 0)
             break;
-        (void)bide_set_no_delay(listener, true); /* what is accepted has it too */
+        /* (what is accepted has both too) */
+        (void)bide_set_no_delay(listener, true);
+        (void)bide_set_socket_option(listener, BIDE_OPTION_UNSENT, UNSENT);
         status = bide_local_address(listener, &address);
         if (i > 0)
             bide_descriptor_init(listener, bide_descriptor_release(listener));

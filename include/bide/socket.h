@@ -272,6 +272,7 @@ typedef enum bide_option {
     BIDE_OPTION_USER_TIMEOUT,  /* TCP_USER_TIMEOUT: milliseconds without an acknowledgement */
     BIDE_OPTION_RECEIVE_BUFFER,   /* SO_RCVBUF: bytes; the system answers twice of it */
     BIDE_OPTION_SEND_BUFFER,      /* SO_SNDBUF: likewise */
+    BIDE_OPTION_UNSENT,           /* TCP_NOTSENT_LOWAT: it takes no more while so many bytes wait */
     BIDE_OPTION_BROADCAST,        /* SO_BROADCAST */
     BIDE_OPTION_REUSE_PORT,       /* SO_REUSEPORT: before it is bound */
     BIDE_OPTION_PASS_CREDENTIALS, /* SO_PASSCRED: of each message its sender (pass.h) */

@@ -9,7 +9,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -112,6 +114,12 @@ static int call(fault function)
         break;
     case FAULT_SPLICE:
         result = splice(-1, NULL, -1, NULL, 1, 0);
+        break;
+    case FAULT_SENDFILE:
+        result = sendfile(-1, -1, NULL, 1);
+        break;
+    case FAULT_PREADV2:
+        result = preadv2(-1, NULL, 0, 0, 0);
         break;
     case FAULT_TEE:
         result = tee(-1, -1, 1, 0);

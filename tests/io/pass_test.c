@@ -318,7 +318,7 @@ static void options_are_set_and_asked(void **state)
     static const bide_option numbers[] = {BIDE_OPTION_NO_DELAY,   BIDE_OPTION_KEEP_ALIVE,
                                           BIDE_OPTION_KEEP_IDLE,  BIDE_OPTION_KEEP_INTERVAL,
                                           BIDE_OPTION_KEEP_COUNT, BIDE_OPTION_USER_TIMEOUT,
-                                          BIDE_OPTION_REUSE_PORT};
+                                          BIDE_OPTION_UNSENT,     BIDE_OPTION_REUSE_PORT};
     world *w = world_of(state);
     bide_io_operation listen;
     bide_descriptor listener;

@@ -32,6 +32,7 @@ static const memory_rule rules[] = {
     {IPPROTO_TCP, TCP_KEEPINTVL, 1, 32767, 75, false, false},
     {IPPROTO_TCP, TCP_KEEPCNT, 1, 127, 9, false, false},
     {IPPROTO_TCP, TCP_USER_TIMEOUT, 0, INT32_MAX, 0, false, false},
+    {IPPROTO_TCP, TCP_NOTSENT_LOWAT, INT32_MIN, INT32_MAX, -1, false, false},
 };
 
 static const memory_rule *rule_of(int level, int name)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Servers of HTTP/2, with prior knowledge and without logs: each on one processor, h2load on another, in turns. JSON lines
+# Servers of HTTP/2, without logs: each on one processor, h2load on another, in turns. With prior knowledge examples/web;
+# with HTTP2_TLS=yes in the environment, over TLS 1.3 by ALPN, examples/httpd, for which files are opened anew. JSON lines
 # on stdout: medians of the requests a second; of the times of a request, from h2load's log: the median, 99 and 99.9 of a
 # hundred, and the longest, with the beginning in them, when all connections are new; and of the processor time that a request
 # takes of the server's (which moves less when others use the machine).
@@ -7,12 +8,14 @@
 set -eu
 
 cd "$(dirname "$0")/.."
+secure=${HTTP2_TLS:-no}
 turns=${HTTP2_TURNS:-3}
 seconds=${HTTP2_SECONDS:-1}
 . bench/common.sh
 
-needs http2.sh nginx h2load
+needs http2.sh nginx h2load openssl
 needs_built http2.sh build/examples/web
+needs_built http2.sh build/examples/httpd
 ulimit -n "$(ulimit -H -n)"
 
 folder=$(mktemp -d)
@@ -25,16 +28,33 @@ mkfifo "$folder/line"
 so_many_bytes 1024 "$folder/files/1024"
 so_many_bytes 1048576 "$folder/files/1048576"
 nginx_port=$(free_ports 1)
-nginx_http "$folder/nginx.conf" "access_log off; sendfile on; open_file_cache max=10;
-    server { listen 127.0.0.1:$nginx_port http2 backlog=4096; root $folder/files;
+if [ "$secure" = yes ]; then
+    scheme=https
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$folder/key.pem" \
+        -out "$folder/cert.pem" -days 30 -subj /CN=localhost 2>/dev/null
+    kind="ssl http2 backlog=4096; ssl_certificate $folder/cert.pem; ssl_certificate_key $folder/key.pem;
+        ssl_protocols TLSv1.2 TLSv1.3"
+    cache=off
+else
+    scheme=http
+    kind='http2 backlog=4096'
+    cache=max=10
+fi
+nginx_http "$folder/nginx.conf" "access_log off; sendfile on; open_file_cache $cache;
+    server { listen 127.0.0.1:$nginx_port $kind; root $folder/files;
         location /hello/ { default_type text/plain; return 200 \"hello, you\n\"; } }"
 
 # begin SUBJECT: starts it as $server, and sets $port; empty if it does not run.
 begin() {
-    server= port=
+    server='' port=''
     case $1 in
     bide-*)
-        BIDE_IO=${1#bide-} taskset -c 0 build/examples/web "$folder/files" >"$folder/line" </dev/null &
+        if [ "$secure" = yes ]; then
+            set -- "$1" httpd --tls-cert "$folder/cert.pem" --tls-key "$folder/key.pem" "$folder/files"
+        else
+            set -- "$1" web "$folder/files"
+        fi
+        BIDE_IO=${1#bide-} taskset -c 0 "build/examples/$2" "${@:3}" >"$folder/line" </dev/null &
         server=$!
         read -r line <"$folder/line" || true
         port=${line##* }
@@ -54,7 +74,7 @@ load() {
     before=$(ran "$server")
     rm -f "$folder/log" # (h2load adds to it)
     timeout 60 taskset -c 1 h2load -D "$seconds" -c "$2" -m "$3" ${4:+--rps="$4"} --log-file="$folder/log" \
-        "http://127.0.0.1:$port$1" >"$folder/h2load"
+        "$scheme://127.0.0.1:$port$1" >"$folder/h2load"
     before=$(($(ran "$server") - before))
     cut -f 3 "$folder/log" | sort -n >"$folder/times"
     awk -v ran="$before" '
@@ -66,7 +86,12 @@ load() {
 }
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll nginx
-cases=${HTTP2_CASES:-/hello/you,1,1 /hello/you,10,100 /hello/you,10,100,5000 /hello/you,100,10 /1024,10,100 /1048576,10,10}
+files='/1024,10,100 /1048576,10,10'
+if [ "$secure" = yes ]; then
+    cases=${HTTP2_CASES:-/1024,1,1 $files /1024,100,10}
+else
+    cases=${HTTP2_CASES:-/hello/you,1,1 /hello/you,10,100 /hello/you,10,100,5000 /hello/you,100,10 $files}
+fi
 for _ in $(seq "$turns"); do
     for subject; do
         begin "$subject"
@@ -85,7 +110,7 @@ for subject; do
     for case in $cases; do
         figures=$folder/figures-$subject-${case//\//-}
         IFS=, read -r path connections streams rate <<<"$case"
-        params="\"path\": \"$path\", \"connections\": $connections, \"streams\": $streams, \"rate\": ${rate:-0}"
+        params="\"path\": \"$path\", \"connections\": $connections, \"streams\": $streams, \"rate\": ${rate:-0}, \"scheme\": \"$scheme\""
         if ! has_turns http2.sh "$figures" "$turns" "$subject: $params"; then
             status=1
             continue

@@ -53,7 +53,7 @@ typedef struct bide_http_files_options {
     const char *cache_control;  /* the value of "Cache-Control". NULL: none */
     const bide_http_type *types; /* that are looked at before the library's own, up to a NULL suffix */
     bide_blocking *blocking;    /* for paths that are not in the kernel's cache. NULL: in place */
-    bool lists;                 /* folders without an index have a page */
+    bool lists;                 /* folders without an index have a page, which a script in it sorts */
     bool follows_links;         /* symbolic ones, inside the folder */
     bool has_hidden;            /* names that begin with "." are there */
     bool never_compressed;      /* compressed files are not looked for */

@@ -248,6 +248,42 @@ static size_t print_entry(bide_http_files_exchange *self)
                  strlen(self->entry.name) > 64 ? "..." : "", slash);
 }
 
+/*
+ * What stands above the list, in self->entries, which is not needed yet. Entries come as the folder has them, since a
+ * folder may have any number of them; the browser sorts them.
+ */
+static size_t print_top(bide_http_files_exchange *self)
+{
+    static const char format[] =
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width\">\n"
+        "<title>Index of /%s%s</title>\n<style>\n"
+        ":root { color-scheme: light dark }\n"
+        "body { font: 1rem/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }\n"
+        "h1 { font-size: 1.25rem; overflow-wrap: anywhere }\n"
+        "ul { list-style: none; padding: 0 }\n"
+        "li { border-top: 1px solid #8884; overflow-wrap: anywhere }\n"
+        "a { display: block; padding: .25rem 0; text-decoration: none }\n"
+        "a:hover { text-decoration: underline }\n"
+        "</style>\n<h1>Index of /%s%s</h1>\n<ul>\n%s";
+    char text[512];
+    size_t size;
+    self->path[self->found.path_size] = '\0';
+    size_t taken = print_name(text, sizeof text - 1, &size, self->path, false);
+    text[size] = '\0';
+    const char *more = taken < self->found.path_size ? "..." : "";
+    return print(self->entries, sizeof self->entries, format, text, more, text, more,
+                 self->found.path_size != 0 ? "<li><a href=\"../\">..</a></li>\n" : "");
+}
+
+static const char bottom[] =
+    "</ul>\n<script>\n{\n"
+    "const list = document.querySelector('ul'), text = item => item.textContent;\n"
+    "const above = item => text(item) === '..' ? 0 : text(item).endsWith('/') ? 1 : 2;\n"
+    "list.append(...[...list.children].sort((a, b) => above(a) - above(b) ||\n"
+    "    text(a).localeCompare(text(b), undefined, { numeric: true })));\n"
+    "}\n</script>\n";
+
 static bool is_listed(const bide_http_files_exchange *self)
 {
     return !is_hidden(self->found.files, self->entry.name, strlen(self->entry.name)) &&
@@ -299,8 +335,6 @@ static bide_awaiter *respond_status(bide_http_files_exchange *self, int status)
 
 bide_declared_coroutine(bide_http_files_body)
 {
-    static const char top[] = "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>Index</title>\n<ul>\n"
-                              "<li><a href=\"../\">..</a></li>\n";
     bide_begin(bide_http_files_body, bide_http_files_exchange * self);
     bide_descriptor_init_closed(&self->file);
     self->found.files = self->exchange.argument;
@@ -347,14 +381,14 @@ bide_declared_coroutine(bide_http_files_body)
             bide_return(0);
         }
         (void)bide_http_add(&self->exchange, "Content-Type", "text/html; charset=utf-8");
-        bide_try(bide_http_write(&self->exchange, top, sizeof top - 1));
+        bide_try(bide_http_write(&self->exchange, self->entries, print_top(self)));
         bide_directory_init(&self->folder, &self->file, self->entries, sizeof self->entries);
         for (;;) {
             bide_try_or_break(bide_next_entry(&self->entry, &self->folder));
             if (is_listed(self))
                 bide_try(bide_http_write(&self->exchange, self->path, print_entry(self)));
         }
-        bide_try(bide_http_write(&self->exchange, "</ul>\n", 6));
+        bide_try(bide_http_write(&self->exchange, bottom, sizeof bottom - 1));
         bide_return(0);
     }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A page with 50 assets over TLS in headless Chromium: browser_test.py HTTPD. TAP."""
+"""A page with 50 assets over TLS, and that of a folder, in headless Chromium: browser_test.py HTTPD. TAP."""
+import html
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import tempfile
 from harness import Httpd, check, missing
 
 IMAGES, SCRIPTS = 25, 25
+LISTED = ["sub/", "a&b.txt", "file 9.txt", "file 10.txt"]
 IMAGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="10"><rect width="{0}" height="10"/></svg>"""
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><title>Assets</title><body><script>window.ran = []</script>
 {}
@@ -26,15 +28,24 @@ def run():
     files.update({f"a/{i}.js": f"window.ran.push({i})".encode() for i in range(SCRIPTS)})
     tags = [f'<img src="a/{i}.svg">' for i in range(IMAGES)] + [f'<script src="a/{i}.js"></script>' for i in range(SCRIPTS)]
     files["index.html"] = PAGE.format("\n".join(tags)).encode()
+    files.update({"list/" + (name + "x" if name.endswith("/") else name): b"" for name in LISTED})
     with Httpd(files, ["--log", "-"], tls=True) as httpd, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        done = subprocess.run(
-            [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--ignore-certificate-errors", "--user-data-dir=" + profile, "--dump-dom", httpd.url + "/"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=True)
-        check(f'data-found="images {IMAGES} scripts {SCRIPTS}"' in done.stdout, done.stdout[-2000:])
+        dom = open_page(profile, httpd.url + "/")
+        check(f'data-found="images {IMAGES} scripts {SCRIPTS}"' in dom, dom[-2000:])
+        dom = open_page(profile, httpd.url + "/list/")
+        found = [html.unescape(text) for text in re.findall(r"<li><a [^>]*>(.*?)</a></li>", dom)]
+        check(found == ["..", *LISTED], found)
         out, _ = httpd.stop()
         got = {found.group(1) for line in httpd.out.seen if (found := re.search(r'"GET /(a/\S+) HTTP/\S+" 200 ', line))}
         check(len(got) == IMAGES + SCRIPTS, "of the assets were asked for", len(got))
+
+
+def open_page(profile, url):
+    """What becomes of it once it is loaded."""
+    return subprocess.run(
+        [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+         "--ignore-certificate-errors", "--user-data-dir=" + profile, "--dump-dom", url],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 print("1..1")

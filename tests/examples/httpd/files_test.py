@@ -9,7 +9,8 @@ import subprocess
 import sys
 import urllib.parse
 
-from harness import (Httpd, Response, ask, check, equal, held, missing, read_all, read_exactly, run, tests_of, wait_until_refused)
+from harness import (PATIENCE, Httpd, Response, ask, check, equal, held, missing, read_all, read_exactly, run,
+                     tests_of, wait_until_refused)
 
 TEXT = b"0123456789"
 LARGE = os.urandom(1 << 20) * 3

@@ -678,11 +678,13 @@ static void finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t resu
     bool polled = (operation->state & POLLING) != 0 && result >= 0;
     unsigned asked = operation->state & (CANCELLED | CLOSING | FORGOTTEN);
     bool no_buffer = operation->code == BIDE_IO_RECEIVE_LENT && result == -ENOBUFS;
-    bool was_cut = result == -ECANCELED || ((result == -EINTR || no_buffer) && asked != 0);
+    bool not_so = operation->code == BIDE_IO_SEND_ZERO_COPY &&
+                  is_to_be_copied(loop->uring, operation, (int)result);
+    bool was_cut =
+        result == -ECANCELED || ((result == -EINTR || no_buffer || not_so) && asked != 0);
     operation->state &= (uint16_t) ~(POLLING | KNOWN);
     note_written(operation, polled ? 0 : result);
-    if (asked == 0 && operation->code == BIDE_IO_SEND_ZERO_COPY &&
-        is_to_be_copied(loop->uring, operation, (int)result)) {
+    if (asked == 0 && not_so) {
         put(loop->uring, operation);
         return;
     }

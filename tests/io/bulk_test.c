@@ -310,6 +310,28 @@ static void a_send_without_a_copy_is_cut_short(void **state)
     }
 }
 
+/* What cannot be sent without a copy, and has been asked to end by when the kernel says so, ends. */
+static void what_is_sent_by_copy_after_all_is_cut_short(void **state)
+{
+    world *w = world_of(state);
+    for (int closes = 0; closes < 2; closes++) {
+        fixture *f = begin_fixture(w);
+        open_pair(f);
+        begin(w, &f->runner, bide_send_zero_copy(&f->operation, &f->one, large(), LARGE));
+        if (closes)
+            call_inside(w, close_it, &f->one);
+        else
+            call_inside(w, stop, &f->runner);
+        assert_int_equal(end(w, &f->runner), closes ? -EPIPE : -ECANCELED);
+        bide_close(&f->one);
+        size_t came = drain(f, LARGE, false);
+        assert_in_range(came, 0, LARGE - 1);
+        if (!closes)
+            assert_int_equal(f->operation.count, came);
+        end_fixture(f);
+    }
+}
+
 /* The other end takes nothing, so that the kernel would need the bytes for ever. */
 static void a_send_without_a_copy_is_given_up_at_once(void **state)
 {
@@ -349,6 +371,7 @@ int main(void)
         world_test(a_batch_that_does_not_fit_tells_how_many_were_sent),
         world_test(what_is_sent_without_a_copy_comes),
         world_test(a_send_without_a_copy_is_cut_short),
+        world_test(what_is_sent_by_copy_after_all_is_cut_short),
         world_test(a_send_without_a_copy_is_given_up_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

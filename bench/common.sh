@@ -26,6 +26,12 @@ so_many_bytes() {
     head -c "$1" /dev/zero | tr '\0' x >"$2"
 }
 
+# own_certificate FOLDER: its cert.pem and key.pem, for localhost.
+own_certificate() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1/key.pem" -out "$1/cert.pem" \
+        -days 30 -subj /CN=localhost 2>/dev/null
+}
+
 # So many ports that were free a moment ago.
 free_ports() {
     python3 -c '

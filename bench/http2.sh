@@ -30,8 +30,7 @@ so_many_bytes 1048576 "$folder/files/1048576"
 nginx_port=$(free_ports 1)
 if [ "$secure" = yes ]; then
     scheme=https
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$folder/key.pem" \
-        -out "$folder/cert.pem" -days 30 -subj /CN=localhost 2>/dev/null
+    own_certificate "$folder"
     kind="ssl http2 backlog=4096; ssl_certificate $folder/cert.pem; ssl_certificate_key $folder/key.pem;
         ssl_protocols TLSv1.2 TLSv1.3"
     cache=off

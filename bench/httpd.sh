@@ -37,8 +37,7 @@ trap 'exit 1' HUP INT TERM
 mkdir "$folder/www"
 so_many_bytes 1024 "$folder/www/1024"
 so_many_bytes 1048576 "$folder/www/1048576"
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$folder/key.pem" -out "$folder/cert.pem" \
-    -days 30 -subj /CN=localhost 2>/dev/null
+own_certificate "$folder"
 nginx_port=$(free_ports 1)
 
 # site MODE LISTEN MORE: what nginx does in a mode.

@@ -74,6 +74,21 @@ BIDE_COLD BIDE_NO_RETURN void bide_misuse_(const char *what, const char *functio
 #define BIDE_END_OF_LIFE_(check, object, what, name) ((void)(object))
 #endif
 
+/*
+ * A claim of the library about itself. Where BIDE_DEBUG is 1, a false `condition` ends the program
+ * through bide_platform.misuse with the claim and its place; elsewhere nothing is evaluated. The
+ * condition has no side effects. It reads memory that its thread owns or values that are already
+ * loaded: an atomic load would add an event to every execution that the model checker explores.
+ */
+#if BIDE_DEBUG
+#define bide_assert(condition) \
+    (BIDE_LIKELY(condition)    \
+         ? (void)0             \
+         : bide_misuse_("internal assertion failed: " #condition, __func__, __FILE__, __LINE__))
+#else
+#define bide_assert(condition) ((void)sizeof((condition) ? 1 : 0))
+#endif
+
 BIDE_EXTERN_C_END
 
 #endif

@@ -25,9 +25,9 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { MOST_WAITERS = 10000, MOST_SAMPLES = 1000000, ROUNDS = 5 };
+enum { MAX_WAITERS = 10000, MAX_SAMPLES = 1000000, ROUNDS = 5 };
 
-static const unsigned numbers[] = {0, 1, 10, 100, 1000, MOST_WAITERS};
+static const unsigned numbers[] = {0, 1, 10, 100, 1000, MAX_WAITERS};
 
 enum loop_state { LOOKS, SLEEPS };
 
@@ -48,7 +48,7 @@ static struct {
     double rate;
     /* of the waiters' thread */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) waits; /* how many have begun */
-    double samples[MOST_SAMPLES];
+    double samples[MAX_SAMPLES];
     size_t sample_count;
 } run;
 
@@ -72,7 +72,7 @@ bide_coroutine(waiter_body)
         count_wait();
         bide_try(
             bide_sequence_barrier_wait_until_published(&self->wait, &run.barrier, self->target));
-        if (run.setting->timed && run.sample_count < MOST_SAMPLES)
+        if (run.setting->timed && run.sample_count < MAX_SAMPLES)
             run.samples[run.sample_count++] = bench_now() - run.published_at;
         self->target = self->wait.published + 1;
     }
@@ -132,8 +132,8 @@ bide_coroutine(publisher_body)
 static void run_barrier(const struct setting *setting)
 {
     static struct publisher publisher;
-    static struct waiter waiters[MOST_WAITERS + 1];
-    static bench_party parties[MOST_WAITERS + 2];
+    static struct waiter waiters[MAX_WAITERS + 1];
+    static bench_party parties[MAX_WAITERS + 2];
     unsigned count = setting->far + setting->next;
 
     run.setting = setting;
@@ -150,9 +150,9 @@ static void run_barrier(const struct setting *setting)
     bench_loops_run(parties, count + 1, BENCH_LOOKS);
 }
 
-static size_t between(size_t least, size_t value, size_t most)
+static size_t between(size_t min, size_t value, size_t max)
 {
-    return value < least ? least : value > most ? most : value;
+    return value < min ? min : value > max ? max : value;
 }
 
 static void print(const struct setting *setting, const char *of, double value, const char *unit)

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_ROUNDS = 99, MOST_SUBJECTS = 64 };
+enum { MAX_ROUNDS = 99, MAX_SUBJECTS = 64 };
 
 double bench_now(void)
 {
@@ -80,8 +80,8 @@ void bench_print(const char *bench, const char *subject, double value, const cha
 void bench_run(const char *bench, enum bench_unit unit, const bench_subject *subjects, size_t count,
                int rounds)
 {
-    static double nanoseconds[MOST_SUBJECTS][MOST_ROUNDS];
-    if (count > MOST_SUBJECTS || rounds > MOST_ROUNDS)
+    static double nanoseconds[MAX_SUBJECTS][MAX_ROUNDS];
+    if (count > MAX_SUBJECTS || rounds > MAX_ROUNDS)
         abort();
     for (int round = -1; round < rounds; round++) {
         for (size_t i = 0; i < count; i++) {

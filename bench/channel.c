@@ -99,13 +99,13 @@ static number_slot slots[MOST];
 static uint64_t numbers[MOST];
 
 KIND(many, number_channel, bide_channel_waiter, bide_channel_waiter, bide_channel_send,
-     bide_channel_receive, bide_channel_close,
+     bide_channel_recv, bide_channel_close,
      bide_channel_init(&channel, slots, setting->capacity))
 KIND(one, number_spsc_channel, bide_spsc_channel_waiter, bide_spsc_channel_waiter,
-     bide_spsc_channel_send, bide_spsc_channel_receive, bide_spsc_channel_close,
+     bide_spsc_channel_send, bide_spsc_channel_recv, bide_spsc_channel_close,
      bide_spsc_channel_init(&channel, numbers, setting->capacity))
 KIND(none, number_rendezvous, bide_rendezvous_sender, bide_rendezvous_receiver,
-     bide_rendezvous_send, bide_rendezvous_receive, bide_rendezvous_close,
+     bide_rendezvous_send, bide_rendezvous_recv, bide_rendezvous_close,
      bide_rendezvous_init(&channel))
 
 #define SUBJECT_ON(name, run, threads, capacity, items, is_pool)                         \

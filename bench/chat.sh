@@ -13,7 +13,7 @@ if ! command -v taskset >/dev/null 2>&1 || [ "$(nproc)" -lt 2 ]; then
     echo "chat.sh: skipped: two processors and taskset are needed" >&2
     exit 0
 fi
-if ! [ -x "$client" ] || ! [ -x build/examples/chat ]; then
+if ! [ -x "$client" ] || ! [ -x build/programs/chat ]; then
     echo "chat.sh: skipped: the chat is not built (it needs llhttp: node-llhttp)" >&2
     exit 0
 fi
@@ -33,7 +33,7 @@ mkfifo "$folder/line"
 
 command_of() {
     case $1 in
-    bide-*) echo "env BIDE_IO=${1#bide-} build/examples/chat --rate 1000000" ;;
+    bide-*) echo "env BIDE_IO=${1#bide-} build/programs/chat --rate 1000000" ;;
     node-ws)
         if node -e "require('ws')" 2>/dev/null; then
             echo "node bench/peers/chat_node.js"

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>
+#include <bide/http.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ struct member {
     bide_descriptor socket;
     bide_http_client client;
     bide_websocket websocket;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     char memory[8192];
     char line[8192]; /* who is there may be long */
 };
@@ -80,7 +81,7 @@ bide_coroutine(member_body)
 {
     bide_begin(member_body, struct member * self);
     for (;;) {
-        bide_try(bide_websocket_receive(&self->receive, &self->websocket, self->line,
+        bide_try(bide_websocket_recv(&self->receive, &self->websocket, self->line,
                                         sizeof self->line));
         /* all have heard of the last that came: nothing is in the way of what is said */
         size_t last = strlen(self->room->last), size = self->receive.count;
@@ -104,7 +105,7 @@ bide_coroutine(room_body)
         self->at = &self->members[self->i];
         bide_try(bide_connect(&self->connect, &self->at->socket, &self->address));
         bide_set_no_delay(&self->at->socket, true);
-        bide_http_client_init(&self->at->client, bide_stream_of_socket(&self->at->socket),
+        bide_http_client_init(&self->at->client, bide_socket_stream(&self->at->socket),
                               self->at->memory, sizeof self->at->memory, NULL);
         bide_try(bide_http_open_websocket(&self->opening, &self->at->client, &self->at->websocket,
                                           &(bide_websocket_options){0}, "/chat", "localhost",

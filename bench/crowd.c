@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_ROUNDS = 5 };
+enum { MAX_ROUNDS = 5 };
 
 static const unsigned numbers[] = {10, 1000, 100000};
 
@@ -153,7 +153,7 @@ bide_coroutine(select_body)
     bide_begin(select_body, struct waiter * self);
     for (;;) {
         bide_select_case_init(
-            &self->cases[0], bide_channel_receive(&self->receive, &self->messages, &self->message));
+            &self->cases[0], bide_channel_recv(&self->receive, &self->messages, &self->message));
         bide_select_case_init(&self->cases[1], bide_event_wait(&self->on_event, &event));
         bide_try(bide_select_any(&self->select, self->cases, 2, &self->random));
         if (bide_select_winner(&self->select) == 1)
@@ -275,11 +275,11 @@ static size_t times_for(double nanoseconds)
 static void measure(const char *of, enum object object, unsigned count,
                     double (*run)(unsigned count, enum object object, size_t times))
 {
-    double values[MOST_ROUNDS];
+    double values[MAX_ROUNDS];
     char params[100];
     double first = run(count, object, 20);
     /* (what takes long is not repeated for long) */
-    int rounds = first * count > 2e10 ? 1 : MOST_ROUNDS;
+    int rounds = first * count > 2e10 ? 1 : MAX_ROUNDS;
     for (int round = 0; round < rounds; round++)
         values[round] = rounds == 1 ? first : run(count, object, times_for(first));
     snprintf(params, sizeof params, "{\"of\": \"%s\", \"on\": \"%s\", \"waiters\": %u}", of,

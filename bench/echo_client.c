@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_EVENTS = 256, MOST_SIZE = 65536, SMALL = 1024, TOGETHER = 16, AT_ONCE = 8 };
+enum { MAX_EVENTS = 256, MAX_SIZE = 65536, SMALL = 1024, TOGETHER = 16, AT_ONCE = 8 };
 
 typedef struct connection {
     int descriptor;
@@ -38,7 +38,7 @@ typedef struct connection {
     uint64_t begun;
 } connection;
 
-static char message[MOST_SIZE], answer[MOST_SIZE];
+static char message[MAX_SIZE], answer[MAX_SIZE];
 
 static _Noreturn void fail(const char *what)
 {
@@ -174,11 +174,11 @@ static int receive(connection *c, uint32_t size)
     return c->missing == 0;
 }
 
-static unsigned long number(const char *text, unsigned long least, unsigned long most)
+static unsigned long number(const char *text, unsigned long min, unsigned long max)
 {
     char *end;
     unsigned long value = strtoul(text, &end, 10);
-    if (*text == 0 || *end != 0 || value < least || value > most) {
+    if (*text == 0 || *end != 0 || value < min || value > max) {
         errno = EINVAL;
         fail(text);
     }
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     unsigned long pid = number(argv[6], 1, INT32_MAX);
     uint16_t port = (uint16_t)number(argv[1], 1, 65535);
     size_t connections = number(argv[2], 1, 100000);
-    uint32_t size = (uint32_t)number(argv[3], 1, MOST_SIZE);
+    uint32_t size = (uint32_t)number(argv[3], 1, MAX_SIZE);
     uint64_t warm_up = (uint64_t)(atof(argv[4]) * 1e9), measured = (uint64_t)(atof(argv[5]) * 1e9);
 
     for (uint32_t i = 0; i < size; i++)
@@ -243,9 +243,9 @@ int main(int argc, char **argv)
     uint64_t polling = 0, polls = 0, requests = 0, ran = 0;
     uint64_t counting = 0; /* since when, after the warm-up */
     while (last < until) {
-        struct epoll_event events[MOST_EVENTS];
+        struct epoll_event events[MAX_EVENTS];
         uint64_t asked = now();
-        int ready = epoll_wait(poll, events, MOST_EVENTS, 0);
+        int ready = epoll_wait(poll, events, MAX_EVENTS, 0);
         last = now();
         if (ready < 0)
             fail("epoll_wait");

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The downloader (examples/fetch) beside curl, in turns: 500 files of 2 KB over parallel connections, and one of 300 MB, from
+# The downloader (programs/fetch) beside curl, in turns: 500 files of 2 KB over parallel connections, and one of 300 MB, from
 # a server on this machine, on both processors. Without a sync curl is the peer; with one, curl and then sync(1) of the same
 # files. JSON lines on stdout: medians of the time in milliseconds, and of that as a part of what the peer took in the same
 # turn.
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 . bench/common.sh
 turns=${FETCH_TURNS:-7}
 needs fetch.sh curl
-needs_built fetch.sh build/examples/httpd # (which serves)
+needs_built fetch.sh build/programs/httpd # (which serves)
 
 # (a folder in memory would sync nothing)
 mkdir -p build/bench
@@ -27,7 +27,7 @@ trap 'exit 1' HUP INT TERM
 mkdir "$folder/served" "$folder/served/many" "$folder/served/big"
 head -c 1024000 /dev/urandom | split -b 2048 -a 3 -d - "$folder/served/many/"
 head -c 314572800 /dev/urandom >"$folder/served/big/file"
-build/examples/httpd --port 0 "$folder/served" >"$folder/line" 2>"$folder/said" </dev/null &
+build/programs/httpd --port 0 "$folder/served" >"$folder/line" 2>"$folder/said" </dev/null &
 server=$!
 port=
 for try in $(seq 100); do
@@ -53,7 +53,7 @@ take() {
     case $1 in
     fetch-*)
         local io=${1#fetch-}
-        BIDE_IO=${io%-synced} build/examples/fetch --quiet ${synced:---no-sync} -j 50 -O "$3" --input "$folder/$2.urls"
+        BIDE_IO=${io%-synced} build/programs/fetch --quiet ${synced:---no-sync} -j 50 -O "$3" --input "$folder/$2.urls"
         ;;
     curl*)
         (cd "$3" && curl -sS -Z --no-progress-meter --parallel-max 50 -K "$OLDPWD/$folder/$2.curl")
@@ -64,7 +64,7 @@ take() {
 
 present() {
     case $1 in
-    fetch-*) [ -x build/examples/fetch ] ;;
+    fetch-*) [ -x build/programs/fetch ] ;;
     curl | curl-synced) true ;;
     *) false ;;
     esac

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 4096, MOST_DEPTH = 1024 };
+enum { BLOCK = 4096, MAX_DEPTH = 1024 };
 
 static struct {
     bide_descriptor file;
@@ -54,7 +54,7 @@ bide_coroutine(reader_body)
 
 int main(int argc, char **argv)
 {
-    static struct reader readers[MOST_DEPTH];
+    static struct reader readers[MAX_DEPTH];
     struct stat about;
     bide_file_operation open;
     bide_event_waiter wait;
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
         fail(argv[1], -error);
     run.blocks = (uint64_t)about.st_size / BLOCK;
     char *buffers = aligned_alloc(BLOCK, (size_t)depth * BLOCK);
-    if (run.blocks == 0 || depth < 1 || depth > MOST_DEPTH || buffers == NULL)
+    if (run.blocks == 0 || depth < 1 || depth > MAX_DEPTH || buffers == NULL)
         fail("arguments", EINVAL);
 
     uint64_t begun = bide_platform.now();

@@ -87,13 +87,13 @@ static uint64_t run_join(const void *threads)
 }
 
 struct forking_fib {
-    bide_forking forking;
+    bide_fork_task forking;
     uint64_t n;
     uint64_t *result;
     uint64_t one, other;
 };
 
-bide_forking_coroutine(forking_fib_body)
+bide_fork_coroutine(forking_fib_body)
 {
     bide_begin(forking_fib_body, struct forking_fib * self);
     *self->result = self->n;
@@ -114,7 +114,7 @@ static uint64_t run_fork(const void *threads)
     struct forking_fib all = {.n = FORK_N, .result = &result};
     bide_context context = bide_default_context;
     context.scheduler = bide_thread_pool_scheduler(bench_pool(*(const unsigned *)threads));
-    if (bide_sync_wait_in(&context, bide_forking_init(&all.forking, &forking_fib_body)) != 0)
+    if (bide_sync_wait_in(&context, bide_fork_task_init(&all.forking, &forking_fib_body)) != 0)
         bench_fail("fork", "no memory");
     return check(result);
 }

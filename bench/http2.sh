@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Servers of HTTP/2, without logs: each on one processor, h2load on another, in turns. With prior knowledge examples/web;
-# with HTTP2_TLS=yes in the environment, over TLS 1.3 by ALPN, examples/httpd, for which files are opened anew. JSON lines
+# with HTTP2_TLS=yes in the environment, over TLS 1.3 by ALPN, programs/httpd, for which files are opened anew. JSON lines
 # on stdout: medians of the requests a second; of the times of a request, from h2load's log: the median, 99 and 99.9 of a
 # hundred, and the longest, with the beginning in them, when all connections are new; and of the processor time that a request
 # takes of the server's (which moves less when others use the machine).
@@ -15,7 +15,7 @@ seconds=${HTTP2_SECONDS:-1}
 
 needs http2.sh nginx h2load openssl
 needs_built http2.sh build/examples/web
-needs_built http2.sh build/examples/httpd
+needs_built http2.sh build/programs/httpd
 ulimit -n "$(ulimit -H -n)"
 
 folder=$(mktemp -d)

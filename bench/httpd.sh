@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Web servers for files: examples/httpd and nginx with one worker, each on one processor, with its client on another, in
+# Web servers for files: programs/httpd and nginx with one worker, each on one processor, with its client on another, in
 # turns. Both open each file anew, write a log in the combined format by way of a buffer, and use sendfile where there is no
 # TLS. JSON lines on stdout: medians of the requests a second, of the latency's 99th percentile, and of the processor time
 # that a request takes of the server's (which moves less when others use the machine).
@@ -19,7 +19,7 @@ fi
 . bench/common.sh
 
 needs httpd.sh nginx wrk openssl
-needs_built httpd.sh build/examples/httpd
+needs_built httpd.sh build/programs/httpd
 ulimit -n "$(ulimit -H -n)"
 
 folder=$(mktemp -d)
@@ -59,7 +59,7 @@ begin() {
         [ "$2" = plain ] || secure="--tls-cert $folder/cert.pem --tls-key $folder/key.pem"
         : >"$folder/line"
         # shellcheck disable=SC2086 # words
-        taskset -c 0 build/examples/httpd --back-end "${1#bide-}" --log "$folder/bide.log" $secure "$folder/www" \
+        taskset -c 0 build/programs/httpd --back-end "${1#bide-}" --log "$folder/bide.log" $secure "$folder/www" \
             >"$folder/line" </dev/null &
         server=$!
         for _ in $(seq 200); do

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { MOST_CONSUMERS = 10000, MILLISECONDS = 2000, SETTLING = 500, ITEMS = 100 };
+enum { MAX_CONSUMERS = 10000, MILLISECONDS = 2000, SETTLING = 500, ITEMS = 100 };
 
 static bide_sequence_barrier published;
 
@@ -72,8 +72,8 @@ bide_coroutine(consumer_body)
 
 static void *run_consumers(void *argument)
 {
-    static struct consumer consumers[MOST_CONSUMERS];
-    static bench_party parties[MOST_CONSUMERS];
+    static struct consumer consumers[MAX_CONSUMERS];
+    static bench_party parties[MAX_CONSUMERS];
     unsigned count = *(unsigned *)argument;
     for (unsigned i = 0; i < count; i++) {
         consumers[i] = (struct consumer){.next = 0};
@@ -104,11 +104,11 @@ static void *run_blocking_consumer(void *unused)
     return NULL;
 }
 
-enum { MOST_THREADS = 3 };
+enum { MAX_THREADS = 3 };
 
 static void run_blocking(unsigned consumers)
 {
-    pthread_t threads[MOST_THREADS];
+    pthread_t threads[MAX_THREADS];
     bide_sequence_barrier_init(&published, bide_sequence_initial());
     for (unsigned i = 0; i < consumers; i++)
         threads[i] = bench_start_thread(run_blocking_consumer, NULL);
@@ -149,9 +149,9 @@ int main(void)
 {
     run_bide(1);
     run_bide(3);
-    run_bide(MOST_CONSUMERS);
+    run_bide(MAX_CONSUMERS);
     run_blocking(1);
-    run_blocking(MOST_THREADS);
+    run_blocking(MAX_THREADS);
     run_locked();
     return 0;
 }

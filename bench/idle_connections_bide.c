@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER = 16384, BUFFERS = 64, BACKLOG = 1024, CONNECTIONS_MOST = 1 << 20 };
+enum { BUFFER = 16384, BUFFERS = 64, BACKLOG = 1024, MAX_CONNECTIONS = 1 << 20 };
 
 struct connection {
     bide_connection connection;
@@ -23,13 +23,13 @@ bide_coroutine(connection_body)
 {
     bide_begin(connection_body, struct connection * self);
     for (;;) {
-        bide_try(bide_receive_lent(&self->operation, &self->connection.socket, &pool));
+        bide_try(bide_recv_provided(&self->operation, &self->connection.socket, &pool));
         if (self->operation.count == 0)
             bide_return(0);
         int status;
         bide_await_status(status, bide_send(&self->operation, &self->connection.socket,
-                                            bide_lent(&self->operation), self->operation.count));
-        bide_give_back(&pool, self->operation.arguments.bytes.data);
+                                            bide_provided_buffer(&self->operation), self->operation.count));
+        bide_buffer_release(&pool, self->operation.arguments.bytes.data);
         if (status < 0)
             bide_return(status);
     }
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
     static bide_server server;
     bide_server_options options = {.body = &connection_body,
                                    .size = sizeof(struct connection),
-                                   .most = CONNECTIONS_MOST,
+                                   .max_connections = MAX_CONNECTIONS,
                                    .allocator = &bide_heap};
     bide_io_operation listen;
     bide_address address;

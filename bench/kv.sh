@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The server of keys and values (examples/kv) beside redis-server, each on one processor, with redis-benchmark on another,
+# The server of keys and values (programs/kv) beside redis-server, each on one processor, with redis-benchmark on another,
 # in turns: 50 connections that SET and GET 100,000 keys of 3 bytes, with pipelines of 1 and 16, and with an append-only
 # file that is synced before each reply, or none. JSON lines on stdout: medians of the requests a second, of the latency's
 # 99th percentile, and of the processor time that a request takes of the server's, which moves less when others use the
@@ -42,7 +42,7 @@ start() {
     bide-*)
         [ "$2" = none ] || file="--append-only $folder/data/file --fsync $2"
         # shellcheck disable=SC2086 # words
-        BIDE_IO=${1#bide-} taskset -c 0 build/examples/kv --port 0 $file >"$folder/line" 2>"$folder/said" </dev/null &
+        BIDE_IO=${1#bide-} taskset -c 0 build/programs/kv --port 0 $file >"$folder/line" 2>"$folder/said" </dev/null &
         server=$!
         for try in $(seq 100); do
             port=$(awk '{ print $NF }' "$folder/line")
@@ -101,7 +101,7 @@ beside_redis() {
 
 present() {
     case $1 in
-    bide-*) [ -x build/examples/kv ] ;;
+    bide-*) [ -x build/programs/kv ] ;;
     redis) command -v redis-server >/dev/null 2>&1 ;;
     *) false ;;
     esac

@@ -26,7 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TASKS = 1000000, ROUNDS = 9, MOST_SUBJECTS = 8 };
+enum { TASKS = 1000000, ROUNDS = 9, MAX_SUBJECTS = 8 };
 
 struct waiting {
     bide_task task;
@@ -163,7 +163,7 @@ static void print(const char *name, const struct waiting_tasks *of, struct figur
 
 int main(void)
 {
-    static struct figures figures[MOST_SUBJECTS];
+    static struct figures figures[MAX_SUBJECTS];
     static const struct {
         const char *name;
         const struct waiting_tasks *of;

@@ -279,8 +279,8 @@ static void run_contest(const struct contended_subject *subject, unsigned outsid
 
 static void contended(unsigned outside)
 {
-    enum { MOST_SUBJECTS = 8 };
-    static struct figures figures[MOST_SUBJECTS];
+    enum { MAX_SUBJECTS = 8 };
+    static struct figures figures[MAX_SUBJECTS];
     static void (*const run_bide_contest)(struct mutex_contest *) = contend_bide;
     static void (*const run_barging_contest)(struct mutex_contest *) = contend_barging;
     static void (*const run_pthread_contest)(struct mutex_contest *) = contend_pthread;

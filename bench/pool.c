@@ -16,7 +16,7 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
-enum { ROUNDS = 11, MOST_TASKS = 1000, SPAWNED = 1000 };
+enum { ROUNDS = 11, MAX_TASKS = 1000, SPAWNED = 1000 };
 
 struct setting {
     uint64_t operations;
@@ -42,8 +42,8 @@ bide_coroutine(hopper_body)
 
 static uint64_t hop(const void *argument)
 {
-    static struct hopper hoppers[MOST_TASKS];
-    static bench_party parties[MOST_TASKS];
+    static struct hopper hoppers[MAX_TASKS];
+    static bench_party parties[MAX_TASKS];
     const struct setting *setting = argument;
     for (unsigned i = 0; i < setting->tasks; i++) {
         hoppers[i].left = setting->operations / setting->tasks;

@@ -17,7 +17,7 @@ fi
 . bench/common.sh
 
 needs proxy.sh nginx wrk
-needs_built proxy.sh build/examples/proxy
+needs_built proxy.sh build/programs/proxy
 ulimit -n "$(ulimit -H -n)"
 
 folder=$(mktemp -d)
@@ -85,7 +85,7 @@ begin() {
     server= port=
     case $1 in
     bide-*)
-        BIDE_IO=${1#bide-} taskset -c 0 build/examples/proxy "$folder/bide-$2" >"$folder/line" </dev/null &
+        BIDE_IO=${1#bide-} taskset -c 0 build/programs/proxy "$folder/bide-$2" >"$folder/line" </dev/null &
         server=$!
         read -r line <"$folder/line" || true
         port=${line##* }

@@ -37,7 +37,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_PARTIES = 8, MOST_SUBJECTS = 64, ROUNDS = 9, SWEEP_ROUNDS = 3 };
+enum { MAX_PARTIES = 8, MAX_SUBJECTS = 64, ROUNDS = 9, SWEEP_ROUNDS = 3 };
 
 static const struct queue_subject *const groups[] = {
     queues_bide,         queues_plain,
@@ -122,8 +122,8 @@ static uint64_t run_cell(const void *argument)
     const struct cell *cell = argument;
     const struct timespec duration = {.tv_nsec = cell->duration};
     struct queue_run run = {.batch = cell->batch, .producing = cell->producers};
-    struct party parties[2 * MOST_PARTIES];
-    pthread_t threads[2 * MOST_PARTIES];
+    struct party parties[2 * MAX_PARTIES];
+    pthread_t threads[2 * MAX_PARTIES];
     pthread_barrier_t start;
     unsigned count = cell->producers + cell->consumers;
     uint64_t pushed = 0, left = 0;
@@ -155,10 +155,10 @@ static uint64_t run_cell(const void *argument)
 
 static bool allows(const struct queue_subject *subject, unsigned producers, unsigned consumers)
 {
-    unsigned most_producers = kinds[subject->kind].producers;
-    unsigned most_consumers = kinds[subject->kind].consumers;
-    return (most_producers == 0 || producers <= most_producers) &&
-           (most_consumers == 0 || consumers <= most_consumers);
+    unsigned max_producers = kinds[subject->kind].producers;
+    unsigned max_consumers = kinds[subject->kind].consumers;
+    return (max_producers == 0 || producers <= max_producers) &&
+           (max_consumers == 0 || consumers <= max_consumers);
 }
 
 struct choice {
@@ -170,9 +170,9 @@ struct choice {
 static void run_cells(const struct choice *choice, unsigned producers, unsigned consumers,
                       size_t batch)
 {
-    static struct cell cells[MOST_SUBJECTS];
-    static bench_subject subjects[MOST_SUBJECTS];
-    static char params[MOST_SUBJECTS][200];
+    static struct cell cells[MAX_SUBJECTS];
+    static bench_subject subjects[MAX_SUBJECTS];
+    static char params[MAX_SUBJECTS][200];
     size_t count = 0;
 
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
@@ -180,7 +180,7 @@ static void run_cells(const struct choice *choice, unsigned producers, unsigned 
             if (!allows(subject, producers, consumers) ||
                 strncmp(subject->name, choice->name, strlen(choice->name)) != 0)
                 continue;
-            if (count == MOST_SUBJECTS)
+            if (count == MAX_SUBJECTS)
                 bench_fail("queue", "there are too many subjects");
             char capacity[40] = "";
             if (kinds[subject->kind].bounded)
@@ -218,8 +218,8 @@ int main(int argc, char **argv)
     if (sweeps) {
         const struct choice choice = {name, SWEEP_ROUNDS, 40000000};
         for (size_t batch = 1; batch <= QUEUE_MOST_BATCH; batch *= QUEUE_MOST_BATCH)
-            for (unsigned producers = 1; producers <= MOST_PARTIES; producers *= 2)
-                for (unsigned consumers = 1; consumers <= MOST_PARTIES; consumers *= 2)
+            for (unsigned producers = 1; producers <= MAX_PARTIES; producers *= 2)
+                for (unsigned consumers = 1; consumers <= MAX_PARTIES; consumers *= 2)
                     run_cells(&choice, producers, consumers, batch);
     } else {
         const struct choice choice = {name, ROUNDS, 100000000};

@@ -119,7 +119,7 @@ RING_FUNCTIONS(mpmc_single, bide_mpmc_ring, pop_single, pop_many_single)
 
 #include "bide/node_pool.h"
 
-enum { CHUNK_NODES = 1024, MOST_NODES = 1 << 24 };
+enum { CHUNK_NODES = 1024, MAX_NODES = 1 << 24 };
 
 #define POOLED(prefix, api)                                                                      \
     struct prefix {                                                                              \
@@ -135,7 +135,7 @@ enum { CHUNK_NODES = 1024, MOST_NODES = 1 << 24 };
         if (made == NULL)                                                                        \
             return NULL;                                                                         \
         if (bide_node_pool_init(&made->pool, &bide_heap, api##_node_size(uint64_t), CHUNK_NODES, \
-                                MOST_NODES) != 0)                                                \
+                                MAX_NODES) != 0)                                                \
             return NULL;                                                                         \
         bide_node_cache_init(&made->cache, &made->pool);                                         \
         return api##_init(&made->queue, &made->cache) == 0 ? made : NULL;                        \
@@ -184,12 +184,12 @@ POOLED(counted, bide_counted_queue)
 
 #include "bide/segment_queue.h"
 
-enum { MOST_SEATS = 32, SEGMENT_CELLS = 1024 };
+enum { MAX_SEATS = 32, SEGMENT_CELLS = 1024 };
 
 struct segment {
     BIDE_ALIGNAS(QUEUE_LINE) bide_segment_queue(uint64_t) queue;
     bide_hazard_domain domain;
-    bide_hazard_seat seats[MOST_SEATS];
+    bide_hazard_seat seats[MAX_SEATS];
 };
 
 static void *segment_create(unsigned producers, unsigned consumers)

@@ -6,7 +6,7 @@
 #include "bide/bide.h"
 #include "bide/multi_producer_sequencer.h"
 
-enum { MOST_PRODUCERS = 3, MOST_CONSUMERS = 3, MOST_PARTIES = 4 };
+enum { MAX_PRODUCERS = 3, MAX_CONSUMERS = 3, MAX_PARTIES = 4 };
 
 static const struct {
     unsigned producers;
@@ -21,7 +21,7 @@ typedef bide_ring(uint64_t) number_ring;
 
 /* A stage: the barriers on which its consumers publish what they have done with. */
 struct stage {
-    bide_sequence_barrier *members[MOST_CONSUMERS];
+    bide_sequence_barrier *members[MAX_CONSUMERS];
     bide_sequence_group group;
 };
 
@@ -58,7 +58,7 @@ struct consumer {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_sequence_barrier consumed;
 };
 
-static inline size_t producer_most(const struct producer *self)
+static inline size_t max_producer(const struct producer *self)
 {
     uint64_t left = self->items - self->sent;
     return left < self->shared->batch ? (size_t)left : self->shared->batch;
@@ -78,7 +78,7 @@ bide_coroutine(single_producer_body)
     bide_begin(single_producer_body, struct producer * self);
     while (self->sent < self->items) {
         bide_try(bide_single_producer_sequencer_claim_up_to(&self->claim, &self->shared->single,
-                                                            producer_most(self)));
+                                                            max_producer(self)));
         produce(self, self->claim.first, self->claim.count);
         bide_single_producer_sequencer_publish_range(&self->shared->single, self->claim.first,
                                                      self->claim.count);
@@ -91,7 +91,7 @@ bide_coroutine(multi_producer_body)
     bide_begin(multi_producer_body, struct producer * self);
     while (self->sent < self->items) {
         bide_try(bide_multi_producer_sequencer_claim_up_to(&self->multi_claim, &self->shared->multi,
-                                                           producer_most(self)));
+                                                           max_producer(self)));
         produce(self, self->multi_claim.first, self->multi_claim.count);
         bide_multi_producer_sequencer_publish_range(&self->shared->multi, self->multi_claim.first,
                                                     self->multi_claim.count);
@@ -193,9 +193,9 @@ uint64_t ring_bide_run(const void *argument)
     static uint64_t numbers[BENCH_RING];
     static bide_sequence_slot slots[BENCH_RING];
     static struct shared shared;
-    static struct producer producers[MOST_PRODUCERS];
-    static struct consumer consumers[MOST_CONSUMERS];
-    static bench_party parties[MOST_PARTIES];
+    static struct producer producers[MAX_PRODUCERS];
+    static struct consumer consumers[MAX_CONSUMERS];
+    static bench_party parties[MAX_PARTIES];
 
     const struct ring_setting *setting = argument;
     const unsigned producer_count = topologies[setting->topology].producers;

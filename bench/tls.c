@@ -104,8 +104,8 @@ bide_coroutine(server_body)
     for (self->next = 0; self->next < current.connections; self->next++) {
         bide_descriptor_init(&self->socket, sockets[self->next][0]);
         bide_try(bide_tls_accept(&self->handshake, &self->tls, config,
-                                 bide_stream_of_socket(&self->socket)));
-        self->stream = bide_stream_of_tls(&self->tls);
+                                 bide_socket_stream(&self->socket)));
+        self->stream = bide_tls_stream(&self->tls);
         for (self->moved = 0; self->moved < current.sent; self->moved += PIECE)
             bide_try(bide_stream_write(&self->operation, self->stream, piece, PIECE));
         for (self->moved = 0; self->moved < current.received;) {

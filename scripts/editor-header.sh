@@ -14,6 +14,7 @@ cat <<'HEAD'
 #define BIDE_DETAIL_EDITOR_H
 
 #include "bide/bide.h"
+#include "bide/http.h"
 
 /* clang-format off */
 
@@ -26,7 +27,7 @@ extern bide_frame *bide_frame_;
 
 #define BIDE_EDITOR_ __attribute__((overloadable))
 HEAD
-printf '#include "bide/bide.h"\n#include "bide/async.h"\n' |
+printf '#include "bide/bide.h"\n#include "bide/http.h"\n#include "bide/async.h"\n' |
     "$cc" -E -std=gnu11 -D__BIDEC__=1 -I"$root/include" -x c - | "$bidec" --editor
 cat <<'TAIL'
 #undef BIDE_EDITOR_

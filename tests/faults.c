@@ -30,8 +30,8 @@ static struct {
     atomic_uint hits;
 } faults[FAULT_FUNCTIONS];
 
-static atomic_size_t most_read; /* 0: as many as there are */
-static atomic_size_t most_written;
+static atomic_size_t max_read; /* 0: as many as there are */
+static atomic_size_t max_written;
 static atomic_long blocks;
 static atomic_long threads;
 
@@ -46,8 +46,8 @@ void faults_clear(void)
         STORE(&faults[i].calls, 0);
         STORE(&faults[i].hits, 0);
     }
-    STORE(&most_read, 0);
-    STORE(&most_written, 0);
+    STORE(&max_read, 0);
+    STORE(&max_written, 0);
 }
 
 void faults_fail(fault function, unsigned nth, unsigned times, int error)
@@ -57,14 +57,14 @@ void faults_fail(fault function, unsigned nth, unsigned times, int error)
     STORE(&faults[function].first, nth);
 }
 
-void faults_shorten_reads(size_t most)
+void faults_shorten_reads(size_t max)
 {
-    STORE(&most_read, most);
+    STORE(&max_read, max);
 }
 
-void faults_shorten_writes(size_t most)
+void faults_shorten_writes(size_t max)
 {
-    STORE(&most_written, most);
+    STORE(&max_written, max);
 }
 
 unsigned faults_calls(fault function)
@@ -97,7 +97,7 @@ long faults_descriptors(void)
 
 /* ---- Runs of a scenario ---- */
 
-enum { RUNS_MOST = 100000 };
+enum { MAX_RUNS = 100000 };
 
 faults_result faults_try_each_n(fault function, unsigned times, int error, bool reported,
                                 faults_scenario *scenario, void *argument)
@@ -118,7 +118,7 @@ faults_result faults_try_each_n(fault function, unsigned times, int error, bool 
         long more_threads = faults_threads() - threads_before;
         long more_descriptors = faults_descriptors() - descriptors_before;
         if (status != expected || more_blocks != 0 || more_threads != 0 || more_descriptors != 0 ||
-            n == RUNS_MOST) {
+            n == MAX_RUNS) {
             result.good = false;
             snprintf(result.what, sizeof result.what,
                      "run %u (function %d, errno %d, met %u times): status %d, not %d; left %ld "
@@ -155,8 +155,8 @@ static bool fails(fault function)
 
 static size_t shortened(size_t size, atomic_size_t *limit)
 {
-    size_t most = LOAD(limit);
-    return most != 0 && size > most ? most : size;
+    size_t max = LOAD(limit);
+    return max != 0 && size > max ? max : size;
 }
 
 static void *counted(void *block)
@@ -253,22 +253,22 @@ WRAP(int, fcntl64, (int fd, int command, ...))
 
 WRAP(ssize_t, read, (int fd, void *buffer, size_t size))
 {
-    return fails(FAULT_READ) ? -1 : __real_read(fd, buffer, shortened(size, &most_read));
+    return fails(FAULT_READ) ? -1 : __real_read(fd, buffer, shortened(size, &max_read));
 }
 
 WRAP(ssize_t, recv, (int fd, void *buffer, size_t size, int flags))
 {
-    return fails(FAULT_RECV) ? -1 : __real_recv(fd, buffer, shortened(size, &most_read), flags);
+    return fails(FAULT_RECV) ? -1 : __real_recv(fd, buffer, shortened(size, &max_read), flags);
 }
 
 WRAP(ssize_t, write, (int fd, const void *buffer, size_t size))
 {
-    return fails(FAULT_WRITE) ? -1 : __real_write(fd, buffer, shortened(size, &most_written));
+    return fails(FAULT_WRITE) ? -1 : __real_write(fd, buffer, shortened(size, &max_written));
 }
 
 WRAP(ssize_t, send, (int fd, const void *buffer, size_t size, int flags))
 {
-    return fails(FAULT_SEND) ? -1 : __real_send(fd, buffer, shortened(size, &most_written), flags);
+    return fails(FAULT_SEND) ? -1 : __real_send(fd, buffer, shortened(size, &max_written), flags);
 }
 
 WRAP_CALL(int, eventfd, (unsigned count, int flags), (count, flags), FAULT_EVENTFD)

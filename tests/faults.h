@@ -68,8 +68,8 @@ void faults_clear(void);
 void faults_fail(fault function, unsigned nth, unsigned times, int error);
 
 /* read() and recv() return, or write() and send() take, at most so many bytes; until faults_clear. */
-void faults_shorten_reads(size_t most);
-void faults_shorten_writes(size_t most);
+void faults_shorten_reads(size_t max);
+void faults_shorten_writes(size_t max);
 
 /* Calls since faults_clear, with those that failed on purpose, and the latter alone. */
 unsigned faults_calls(fault function);

@@ -30,8 +30,8 @@ static inline void on_a_small_stack(void *(*function)(void *argument), void *arg
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    size_t least = (size_t)PTHREAD_STACK_MIN;
-    size_t size = SMALL_STACK < least ? least : SMALL_STACK;
+    size_t min = (size_t)PTHREAD_STACK_MIN;
+    size_t size = SMALL_STACK < min ? min : SMALL_STACK;
     assert_int_equal(pthread_attr_init(&attributes), 0);
     assert_int_equal(pthread_attr_setstacksize(&attributes, size), 0);
     assert_int_equal(pthread_create(&thread, &attributes, function, argument), 0);

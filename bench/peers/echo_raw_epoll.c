@@ -12,7 +12,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { MOST_EVENTS = 256, BUFFER = 65536 };
+enum { MAX_EVENTS = 256, BUFFER = 65536 };
 
 typedef struct connection {
     int descriptor;
@@ -93,8 +93,8 @@ int main(int argc, char **argv)
     if (poll < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, listener, &wanted) != 0)
         echo_fail("epoll");
     for (;;) {
-        struct epoll_event events[MOST_EVENTS];
-        int ready = epoll_wait(poll, events, MOST_EVENTS, -1);
+        struct epoll_event events[MAX_EVENTS];
+        int ready = epoll_wait(poll, events, MAX_EVENTS, -1);
         for (int i = 0; i < ready; i++) {
             connection *c = events[i].data.ptr;
             if (c == NULL)

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { BLOCK = 4096, MOST_DEPTH = 1024 };
+enum { BLOCK = 4096, MAX_DEPTH = 1024 };
 
 static struct io_uring ring;
 static char *buffers;
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     if (file < 0 || fstat(file, &status) != 0)
         fail(argv[1], errno);
     blocks = (uint64_t)status.st_size / BLOCK;
-    if (blocks == 0 || depth < 1 || depth > MOST_DEPTH)
+    if (blocks == 0 || depth < 1 || depth > MAX_DEPTH)
         fail("arguments", EINVAL);
     buffers = aligned_alloc(BLOCK, (size_t)depth * BLOCK);
     struct io_uring_params params = {.flags = IORING_SETUP_SINGLE_ISSUER |

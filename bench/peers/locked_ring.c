@@ -45,7 +45,7 @@ void locked_ring_destroy(struct locked_ring *q)
     free(q->slots);
 }
 
-static size_t least(size_t a, size_t b)
+static size_t min(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -53,13 +53,13 @@ static size_t least(size_t a, size_t b)
 /* Copies in as much as fits. */
 static size_t put(struct locked_ring *q, const uint64_t *items, size_t n)
 {
-    size_t k = least(n, q->capacity - q->count);
+    size_t k = min(n, q->capacity - q->count);
     size_t tail = q->head + q->count;
     size_t first;
 
     if (tail >= q->capacity)
         tail -= q->capacity;
-    first = least(k, q->capacity - tail);
+    first = min(k, q->capacity - tail);
     memcpy(q->slots + tail, items, first * sizeof *items);
     memcpy(q->slots, items + first, (k - first) * sizeof *items);
     q->count += k;
@@ -69,8 +69,8 @@ static size_t put(struct locked_ring *q, const uint64_t *items, size_t n)
 /* Copies out as much as there is. */
 static size_t take(struct locked_ring *q, uint64_t *items, size_t max)
 {
-    size_t k = least(max, q->count);
-    size_t first = least(k, q->capacity - q->head);
+    size_t k = min(max, q->count);
+    size_t first = min(k, q->capacity - q->head);
 
     memcpy(items, q->slots + q->head, first * sizeof *items);
     memcpy(items + first, q->slots, (k - first) * sizeof *items);

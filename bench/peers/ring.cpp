@@ -208,19 +208,19 @@ class sequencer
     {
     }
 
-    task<claim> claim_waiting(size_t most, ready_queue &queue)
+    task<claim> claim_waiting(size_t max, ready_queue &queue)
     {
         sequence consumed = co_await consumed_.wait_until_published(next_ - size_, queue);
-        co_return take(most, consumed);
+        co_return take(max, consumed);
     }
 
     // True, and the claim, where none has to be waited for.
-    bool try_claim(size_t most, claim &c) noexcept
+    bool try_claim(size_t max, claim &c) noexcept
     {
         sequence consumed = consumed_.last_published();
         if (precedes(consumed, next_ - size_))
             return false;
-        c = take(most, consumed);
+        c = take(max, consumed);
         return true;
     }
 
@@ -232,9 +232,9 @@ class sequencer
     barrier published;
 
   private:
-    claim take(size_t most, sequence consumed) noexcept
+    claim take(size_t max, sequence consumed) noexcept
     {
-        claim c = {next_, std::min(most, consumed + size_ - next_ + 1)};
+        claim c = {next_, std::min(max, consumed + size_ - next_ + 1)};
         next_ += c.count;
         return c;
     }
@@ -261,10 +261,10 @@ task<int> produce(shared<queued> &s, uint64_t items, size_t batch)
     uint64_t *ring = s.ring.data();
     const size_t mask = s.ring.size() - 1;
     for (uint64_t sent = 0; sent < items;) {
-        size_t most = static_cast<size_t>(std::min<uint64_t>(batch, items - sent));
+        size_t max = static_cast<size_t>(std::min<uint64_t>(batch, items - sent));
         claim c;
-        if (!s.claims.try_claim(most, c))
-            c = co_await s.claims.claim_waiting(most, s.queue);
+        if (!s.claims.try_claim(max, c))
+            c = co_await s.claims.claim_waiting(max, s.queue);
         for (size_t i = 0; i < c.count; i++)
             ring[(c.first + i) & mask] = sent++;
         s.claims.publish(c);

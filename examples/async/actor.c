@@ -16,7 +16,7 @@ async int account(mailbox *mail)
 {
     struct message message;
     long balance = 0;
-    while (await bide_channel_receive(mail, &message) == 0) {
+    while (await bide_channel_recv(mail, &message) == 0) {
         long left = balance + message.amount;
         if (left >= 0)
             balance = left;
@@ -35,7 +35,7 @@ async long ask(mailbox *mail, long amount)
     struct message message = {amount, &answer};
     int status = await bide_channel_send(mail, &message);
     if (status == 0)
-        status = await bide_oneshot_receive(&answer, &balance);
+        status = await bide_oneshot_recv(&answer, &balance);
     return status < 0 ? status : balance;
 }
 

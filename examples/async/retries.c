@@ -15,7 +15,7 @@ async int call(int attempt)
     return await bide_sleep_for(attempt == 2 ? 10000 * millisecond : millisecond);
 }
 
-async int with_retries(int most)
+async int with_retries(int max)
 {
     uint64_t pause = millisecond;
     for (int attempt = 1;; attempt++, pause *= 2) {
@@ -25,7 +25,7 @@ async int with_retries(int most)
                status == 0            ? "done"
                : status == -ETIMEDOUT ? "too late"
                                       : "refused");
-        if (status == 0 || attempt == most)
+        if (status == 0 || attempt == max)
             return status;
         if ((status = await bide_sleep_for(pause)) < 0)
             return status;

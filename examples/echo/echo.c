@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER = 32768, BACKLOG = 1024, THREADS_MOST = 64, CONNECTIONS_MOST = 1 << 20 };
+enum { BUFFER = 32768, BACKLOG = 1024, MAX_THREADS = 64, MAX_CONNECTIONS = 1 << 20 };
 
 /* ---- One connection ---- */
 
@@ -40,7 +40,7 @@ bide_coroutine(connection_body)
 
 static const bide_server_options options = {.body = &connection_body,
                                             .size = sizeof(struct connection),
-                                            .most = CONNECTIONS_MOST,
+                                            .max_connections = MAX_CONNECTIONS,
                                             .allocator = &bide_heap};
 
 static void complain(int status)
@@ -77,7 +77,7 @@ static void run_loop(bide_address *address)
 static void run_pool(bide_address *address, unsigned threads)
 {
     static bide_pool_server server;
-    static bide_pool_server_worker workers[THREADS_MOST];
+    static bide_pool_server_worker workers[MAX_THREADS];
     bide_io_pool_options pool_options = {.threads = {.threads = threads}};
     bide_thread_pool *pool;
     complain(bide_io_pool_create(&pool, &pool_options));
@@ -88,13 +88,13 @@ static void run_pool(bide_address *address, unsigned threads)
     complain(bide_sync_wait_in(&context, bide_pool_server_run(&server)));
 }
 
-/* A number up to `most`, or the program ends. */
-static unsigned number(const char *text, unsigned most)
+/* A number up to `max`, or the program ends. */
+static unsigned number(const char *text, unsigned max)
 {
     char *end = NULL;
     errno = 0;
     unsigned long value = text != NULL ? strtoul(text, &end, 10) : 0;
-    if (text == NULL || end == text || *end != '\0' || errno != 0 || value > most) {
+    if (text == NULL || end == text || *end != '\0' || errno != 0 || value > max) {
         fprintf(stderr, "usage: echo [--port N] [--threads N]\n");
         exit(2);
     }
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--port") == 0)
             port = number(argv[i + 1], UINT16_MAX);
         else if (strcmp(argv[i], "--threads") == 0)
-            threads = number(argv[i + 1], THREADS_MOST);
+            threads = number(argv[i + 1], MAX_THREADS);
         else
             number(NULL, 0);
     }

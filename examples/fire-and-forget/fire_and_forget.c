@@ -15,8 +15,8 @@ static bide_frame *detached_initial_suspend(bide_frame *frame)
 
 static bide_frame *detached_final_suspend(bide_frame *frame, const bide_context *context)
 {
-    if (frame->error < 0 && context->unhandled != NULL)
-        context->unhandled(context, bide_frame_point(frame)->code, frame->error);
+    if (frame->error < 0 && context->on_unhandled_error != NULL)
+        context->on_unhandled_error(context, bide_frame_point(frame)->code, frame->error);
     bide_free(frame);
     return NULL; /* nobody waits */
 }
@@ -90,7 +90,7 @@ int main(void)
 {
     struct counting memory = {{counting_allocate, counting_deallocate}, 0};
     const bide_context context = {
-        .scheduler = &bide_inline_scheduler, .name = "greetings", .unhandled = report};
+        .scheduler = &bide_inline_scheduler, .name = "greetings", .on_unhandled_error = report};
     bide_event event;
     bide_event_init(&event, false);
     if (!greet(&memory, &context, "Ada", &event) || !greet(&memory, &context, NULL, &event) ||

@@ -75,7 +75,7 @@ static size_t serve(struct ledger *ledger, char *line, size_t size, char *answer
 bide_coroutine(session_body)
 {
     bide_begin(session_body, struct session * self);
-    bide_stream stream = bide_stream_of_socket(&self->connection.socket);
+    bide_stream stream = bide_socket_stream(&self->connection.socket);
     bide_reader_init(&self->reader, stream, self->in, LINE - 1);
     bide_writer_init(&self->writer, stream, self->out, LINE);
     for (;;) {
@@ -115,7 +115,7 @@ bide_coroutine(ask_body)
     int size =
         snprintf(self->request, LINE, "add %" PRIu64 " %" PRIu64 "\n", self->number, self->amount);
     bide_try(bide_send(&self->operation, &self->socket, self->request, (size_t)size));
-    bide_reader_init(&self->reader, bide_stream_of_socket(&self->socket), self->in, LINE - 1);
+    bide_reader_init(&self->reader, bide_socket_stream(&self->socket), self->in, LINE - 1);
     bide_try(bide_reader_read_until(&self->line, &self->reader, '\n'));
     self->in[self->line.count] = '\0';
     if (sscanf(self->in, "sum %" SCNu64, &self->sum) != 1)
@@ -129,7 +129,7 @@ bide_coroutine(ask_body)
 
 struct test {
     bide_task task;
-    bide_test_loop *loop;
+    bide_sim_loop *loop;
     bide_memory_io *io;
     struct ledger ledger;
     struct session sessions[CONNECTIONS];
@@ -153,7 +153,7 @@ bide_coroutine(test_body)
     bide_try(bide_listen(&self->listen, &self->ledger.server.listener, &self->address, 8));
     bide_scope_spawn(&self->scope, &self->branch, bide_server_run(&self->ledger.server));
     for (self->ask.number = 1; self->ask.number <= REQUESTS; self->ask.number++) {
-        self->ask.amount = 1 + bide_test_loop_draw(self->loop, 100);
+        self->ask.amount = 1 + bide_sim_loop_draw(self->loop, 100);
         self->asked += self->ask.amount;
         self->tries = 0;
         do { /* (after a while the world is healed: then it has to come to an end) */
@@ -178,24 +178,24 @@ bide_coroutine(test_body)
 }
 
 /* One run: it fails if the sum is wrong, or something is left in the world. */
-static int run(bide_test_loop *loop, void *kind)
+static int run(bide_sim_loop *loop, void *kind)
 {
     static struct test test;
     bide_memory_io_options rough = bide_memory_io_rough();
-    bide_memory_io_counts counts;
+    bide_memory_io_stats counts;
     test = (struct test){.loop = loop, .ledger.kind = *(const enum kind *)kind};
     bide_address_ip(&test.address, "10.0.0.1", 80);
     bide_server_init(&test.ledger.server, &(bide_server_options){.body = &session_body,
                                                                  .size = sizeof(struct session),
-                                                                 .most = CONNECTIONS,
+                                                                 .max_connections = CONNECTIONS,
                                                                  .slots = test.sessions});
     test.ledger.server.argument = &test.ledger;
     int status = bide_memory_io_create(&test.io, loop, &rough);
     if (status < 0)
         return status;
     test.ask.address = &test.address;
-    status = bide_test_loop_wait(loop, bide_task_init(&test.task, &test_body));
-    bide_memory_io_count(test.io, &counts);
+    status = bide_sim_loop_wait(loop, bide_task_init(&test.task, &test_body));
+    bide_memory_io_get_stats(test.io, &counts);
     bide_memory_io_destroy(test.io);
     if (status == 0 && (counts.descriptors != 0 || counts.in_flight != 0))
         status = -EBUSY;
@@ -214,13 +214,13 @@ int main(int argc, char **argv)
     if (nowhere == NULL)
         return 1;
     for (kind = ADDS_ALL; kind <= ADDS_NEWER; kind++) {
-        bide_test_options options = {.argument = &kind,
+        bide_sim_options options = {.argument = &kind,
                                      .retries = only != 0 ? 2000 : 1,
                                      .out = only != 0 || kind == ADDS_NEWER ? stdout : nowhere,
                                      .faults = kind == ADDS_NEWER ? faults : NULL};
         if (only != 0 && (int)kind != only)
             continue;
-        int status = bide_test_loop_explore_with(run, SEEDS, &options);
+        int status = bide_sim_loop_explore_with(run, SEEDS, &options);
         printf("server %d: %s\n", (int)kind, status == 0 ? "nothing found" : strerror(-status));
     }
     fclose(nowhere);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING_DEFAULT = 16384, RING_MOST = 1048576, THREADS_MOST = 256 };
+enum { RING_DEFAULT = 16384, MAX_RING = 1048576, MAX_THREADS = 256 };
 
 /* What getopt_long returns; above all characters, which would be short options. */
 enum { RING = 256, THREADS, HELP };
@@ -28,7 +28,7 @@ void options_print_help(void)
            "               at most %d)\n"
            "  --threads N  run on N threads (one for each processor; at most %d)\n"
            "  --help       show this\n",
-           RING_DEFAULT, RING_MOST, THREADS_MOST);
+           RING_DEFAULT, MAX_RING, MAX_THREADS);
 }
 
 static bool fail(const char *format, ...)
@@ -42,21 +42,21 @@ static bool fail(const char *format, ...)
     return false;
 }
 
-/* Reads a number from 1 to `most`, in decimal digits alone. */
-static bool read_number(const char *text, unsigned long most, unsigned long *number)
+/* Reads a number from 1 to `max`, in decimal digits alone. */
+static bool read_number(const char *text, unsigned long max, unsigned long *number)
 {
     char *end;
     errno = 0;
     *number = strtoul(text, &end, 10);
     return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0 && *number >= 1 &&
-           *number <= most;
+           *number <= max;
 }
 
 static bool read_ring(struct options *options, const char *text)
 {
     unsigned long number;
-    if (!read_number(text, RING_MOST, &number) || !bide_ring_fits(number))
-        return fail("--ring %s: not a power of two from 1 to %d", text, RING_MOST);
+    if (!read_number(text, MAX_RING, &number) || !bide_ring_fits(number))
+        return fail("--ring %s: not a power of two from 1 to %d", text, MAX_RING);
     options->ring = number;
     return true;
 }
@@ -64,8 +64,8 @@ static bool read_ring(struct options *options, const char *text)
 static bool read_threads(struct options *options, const char *text)
 {
     unsigned long number;
-    if (!read_number(text, THREADS_MOST, &number))
-        return fail("--threads %s: not a number from 1 to %d", text, THREADS_MOST);
+    if (!read_number(text, MAX_THREADS, &number))
+        return fail("--threads %s: not a number from 1 to %d", text, MAX_THREADS);
     options->threads = (unsigned)number;
     return true;
 }

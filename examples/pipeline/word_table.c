@@ -129,7 +129,7 @@ static bool comes_before(const struct word *a, const struct word *b)
     return order != 0 ? order > 0 : a->length > b->length;
 }
 
-size_t word_table_top(const struct word_table *table, struct word *top, size_t most)
+size_t word_table_top(const struct word_table *table, struct word *top, size_t max)
 {
     size_t count = 0;
     for (size_t i = 0; i <= table->mask; i++) {
@@ -137,12 +137,12 @@ size_t word_table_top(const struct word_table *table, struct word *top, size_t m
         if (word->count == 0)
             continue;
         /* Moves down those that come after it; the last one falls out if there is no room. */
-        size_t place = count < most ? count++ : most;
+        size_t place = count < max ? count++ : max;
         for (; place > 0 && comes_before(word, &top[place - 1]); place--) {
-            if (place < most)
+            if (place < max)
                 top[place] = top[place - 1];
         }
-        if (place < most)
+        if (place < max)
             top[place] = *word;
     }
     return count;

@@ -37,9 +37,9 @@ int word_table_count(struct word_table *table, const char *text, size_t length, 
 uint64_t word_table_total(const struct word_table *table);
 
 /*
- * Writes the most frequent words to `top`, at most `most` of them, and returns how many. The more
+ * Writes the most frequent words to `top`, at most `max` of them, and returns how many. The more
  * frequent comes first; of two with the same count, the one whose bytes are greater.
  */
-size_t word_table_top(const struct word_table *table, struct word *top, size_t most);
+size_t word_table_top(const struct word_table *table, struct word *top, size_t max);
 
 #endif

@@ -97,14 +97,14 @@ sequence_coroutine(merge_body)
         const unsigned long *a = sequence_peek(self->a), *b = sequence_peek(self->b);
         if (a == NULL && b == NULL)
             break;
-        unsigned long least = a != NULL ? *a : *b;
-        if (b != NULL && *b < least)
-            least = *b;
-        if (a != NULL && *a == least)
+        unsigned long min = a != NULL ? *a : *b;
+        if (b != NULL && *b < min)
+            min = *b;
+        if (a != NULL && *a == min)
             sequence_take(self->a);
-        if (b != NULL && *b == least)
+        if (b != NULL && *b == min)
             sequence_take(self->b);
-        bide_yield(&least);
+        bide_yield(&min);
     }
     bide_end();
 }

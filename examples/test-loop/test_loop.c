@@ -114,7 +114,7 @@ bide_coroutine(put_body)
 /* Reads some keys, at some times. */
 struct reader {
     bide_task task;
-    bide_test_loop *loop;
+    bide_sim_loop *loop;
     cache *cache;
     unsigned i;
     struct get get;
@@ -126,9 +126,9 @@ bide_coroutine(reader_body)
     bide_begin(reader_body, struct reader * self);
     self->get.cache = self->cache;
     for (self->i = 0; self->i < READS; self->i++) {
-        self->get.key = bide_test_loop_draw(self->loop, KEYS);
+        self->get.key = bide_sim_loop_draw(self->loop, KEYS);
         bide_try(bide_task_init(&self->get.task, &get_body));
-        bide_try(bide_sleep_for(&self->sleep, bide_test_loop_draw(self->loop, 10) * 1000000));
+        bide_try(bide_sleep_for(&self->sleep, bide_sim_loop_draw(self->loop, 10) * 1000000));
     }
     bide_end();
 }
@@ -136,7 +136,7 @@ bide_coroutine(reader_body)
 /* Writes one, a while after the beginning. */
 struct writer {
     bide_task task;
-    bide_test_loop *loop;
+    bide_sim_loop *loop;
     cache *cache;
     struct put put;
     bide_sleep sleep;
@@ -146,9 +146,9 @@ bide_coroutine(writer_body)
 {
     bide_begin(writer_body, struct writer * self);
     self->put.cache = self->cache;
-    self->put.key = bide_test_loop_draw(self->loop, KEYS);
+    self->put.key = bide_sim_loop_draw(self->loop, KEYS);
     self->put.value = 1;
-    bide_try(bide_sleep_for(&self->sleep, bide_test_loop_draw(self->loop, 10) * 1000000));
+    bide_try(bide_sleep_for(&self->sleep, bide_sim_loop_draw(self->loop, 10) * 1000000));
     bide_try(bide_task_init(&self->put.task, &put_body));
     bide_end();
 }
@@ -162,7 +162,7 @@ struct everybody {
 };
 
 /* One run: a cache, readers, a writer. What is in the cache at last must be what is in the store. */
-static int run(bide_test_loop *loop, void *argument)
+static int run(bide_sim_loop *loop, void *argument)
 {
     cache cache = {.is_mended = argument != NULL};
     struct everybody all;
@@ -175,7 +175,7 @@ static int run(bide_test_loop *loop, void *argument)
     all.writer.loop = loop;
     all.writer.cache = &cache;
     bide_branch_init(&all.branches[READERS], bide_task_init(&all.writer.task, &writer_body));
-    int status = bide_test_loop_wait(loop, bide_when_all(&all.when, all.branches, READERS + 1));
+    int status = bide_sim_loop_wait(loop, bide_when_all(&all.when, all.branches, READERS + 1));
     bide_mutex_destroy(&cache.mutex);
     if (status < 0)
         return status;
@@ -192,10 +192,10 @@ static int count(void)
     if (nowhere == NULL)
         return 1;
     while (seed <= RUNS) {
-        bide_test_result result;
-        bide_test_options options = {
+        bide_sim_result result;
+        bide_sim_options options = {
             .first_seed = seed, .retries = 1, .out = nowhere, .result = &result};
-        if (bide_test_loop_explore_with(run, RUNS + 1 - seed, &options) == 0)
+        if (bide_sim_loop_explore_with(run, RUNS + 1 - seed, &options) == 0)
             break;
         failed++;
         seed = result.seed + 1;
@@ -208,16 +208,16 @@ static int count(void)
 int main(int argc, char **argv)
 {
     static int mended;
-    bide_test_options broken = {.out = stdout};
-    bide_test_options right = {.argument = &mended, .out = stdout};
+    bide_sim_options broken = {.out = stdout};
+    bide_sim_options right = {.argument = &mended, .out = stdout};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "by-chance") == 0)
         return count();
-    int status = bide_test_loop_explore_with(run, 200000, &broken);
+    int status = bide_sim_loop_explore_with(run, 200000, &broken);
     printf("the broken one: %s\n", status == 0 ? "nothing found" : strerror(-status));
     if (argc == 2)
         return 0;
-    status = bide_test_loop_explore_with(run, 200000, &right);
+    status = bide_sim_loop_explore_with(run, 200000, &right);
     printf("the mended one: %s\n", status == 0 ? "nothing found" : strerror(-status));
     return status != 0;
 }

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER = 16384, BACKLOG = 1024, CONNECTIONS_MOST = 100000 };
+enum { BUFFER = 16384, BACKLOG = 1024, MAX_CONNECTIONS = 100000 };
 
 #define SECOND UINT64_C(1000000000)
 
@@ -61,8 +61,8 @@ bide_coroutine(connection_body)
     bide_set_no_delay(&self->connection.socket, true);
     bide_try(bide_with_deadline(&self->limited, bide_now(bide_this_context()) + 10 * SECOND,
                                 bide_tls_accept(&self->handshake, &self->tls, program.config,
-                                                bide_stream_of_socket(&self->connection.socket))));
-    self->stream = bide_stream_of_tls(&self->tls);
+                                                bide_socket_stream(&self->connection.socket))));
+    self->stream = bide_tls_stream(&self->tls);
     for (;;) {
         bide_try(bide_stream_read(&self->operation, self->stream, self->buffer, BUFFER));
         size_t count = bide_stream_count(&self->operation, self->stream);
@@ -70,7 +70,7 @@ bide_coroutine(connection_body)
             break;
         bide_try(bide_stream_write(&self->operation, self->stream, self->buffer, count));
     }
-    bide_try(bide_stream_end_output(&self->operation, self->stream));
+    bide_try(bide_stream_shutdown_output(&self->operation, self->stream));
     bide_finally();
     if (bide_tls_reason(&self->tls)[0] != '\0')
         fprintf(stderr, "tls-echo: %s\n", bide_tls_reason(&self->tls));
@@ -120,7 +120,7 @@ bide_coroutine(program_body)
     bide_scope_spawn(&self->scope, &self->reloading,
                      bide_task_init(&self->reloader.task, &reloader_body));
     bide_await(bide_signal_wait(&self->wait, &self->terminate));
-    bide_signal_end(&self->reload); /* which ends the reloader */
+    bide_signal_destroy(&self->reload); /* which ends the reloader */
     bide_server_shut_down(&self->server, bide_now(bide_this_context()) + SECOND);
     bide_await(bide_scope_join(&self->scope));
     bide_end();
@@ -159,11 +159,11 @@ int main(int argc, char **argv)
     if (program.certificate.chain_file == NULL || port > UINT16_MAX)
         usage();
     if (program.options.authorities_file != NULL)
-        program.options.clients = BIDE_TLS_CLIENTS_MUST_PROVE;
+        program.options.clients = BIDE_TLS_CLIENTS_REQUIRED;
     program.options.protocols = protocols;
     bide_server_options options = {.body = &connection_body,
                                    .size = sizeof(struct connection),
-                                   .most = CONNECTIONS_MOST,
+                                   .max_connections = MAX_CONNECTIONS,
                                    .allocator = &bide_heap};
     if (configure() != 0)
         return 1;
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
     int status = bide_loop_wait(loop, bide_task_init(&program.task, &program_body));
     if (status < 0)
         fprintf(stderr, "tls-echo: %s\n", strerror(-status));
-    bide_signal_end(&program.terminate);
+    bide_signal_destroy(&program.terminate);
     bide_tls_config_release(program.config);
     bide_loop_destroy(loop);
     return status < 0;

@@ -30,7 +30,7 @@ bide_coroutine(copier_body)
 {
     bide_begin(copier_body, struct copier * self);
     bide_try(bide_copy(&self->copy, &self->reader, &self->writer, UINT64_MAX));
-    bide_try(bide_writer_end(&self->end, &self->writer));
+    bide_try(bide_writer_finish(&self->end, &self->writer));
     bide_end();
 }
 
@@ -64,21 +64,21 @@ bide_coroutine(talker_body)
         bide_try(bide_connect_by_name(&self->connect, &self->socket, self->names, self->host,
                                       self->port));
         bide_try(bide_tls_connect(&self->handshake, &self->tls, self->config,
-                                  bide_stream_of_socket(&self->socket), self->name));
+                                  bide_socket_stream(&self->socket), self->name));
         fprintf(stderr, "%s%s\n", bide_tls_version(&self->tls),
                 bide_tls_was_resumed(&self->tls) ? ", resumed" : "");
         bide_scope_init(&self->scope, bide_this_frame());
         if (self->times > 1)
             bide_scope_spawn(&self->scope, &self->branches[0],
-                             bide_stream_end_output(&self->sending.writer.operation,
-                                                    bide_stream_of_tls(&self->tls)));
+                             bide_stream_shutdown_output(&self->sending.writer.operation,
+                                                    bide_tls_stream(&self->tls)));
         else
             bide_scope_spawn(&self->scope, &self->branches[0],
-                             copy(&self->sending, bide_stream_of_file(&self->input),
-                                  bide_stream_of_tls(&self->tls)));
+                             copy(&self->sending, bide_file_stream(&self->input),
+                                  bide_tls_stream(&self->tls)));
         bide_scope_spawn(&self->scope, &self->branches[1],
-                         copy(&self->receiving, bide_stream_of_tls(&self->tls),
-                              bide_stream_of_file(&self->output)));
+                         copy(&self->receiving, bide_tls_stream(&self->tls),
+                              bide_file_stream(&self->output)));
         bide_try(bide_scope_join(&self->scope));
         bide_tls_close(&self->tls);
         if (self->times <= 1)

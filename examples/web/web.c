@@ -14,6 +14,7 @@
  * By SIGINT and SIGTERM it ends when the responses that are under way have been sent.
  */
 #include <bide/bide.h>
+#include <bide/http.h>
 #if WEB_HAS_HTTP2
 #include <bide/http2.h>
 #endif
@@ -24,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BACKLOG = 1024, CONNECTIONS_MOST = 1 << 16 };
+enum { BACKLOG = 1024, MAX_CONNECTIONS = 1 << 16 };
 
 /* ---- Handlers ---- */
 
@@ -36,7 +37,7 @@ struct hello {
 bide_coroutine(hello_body)
 {
     bide_begin(hello_body, struct hello * self);
-    bide_http_text name = bide_http_parameter(&self->exchange, "name");
+    bide_slice name = bide_http_parameter(&self->exchange, "name");
     int size = snprintf(self->text, sizeof self->text, "hello, %.*s\n",
                         name.size < 200 ? (int)name.size : 200, name.data);
     bide_http_add(&self->exchange, "Content-Type", "text/plain");
@@ -102,12 +103,12 @@ static int set_up(struct program *self)
         status = bide_http_router_init(&self->router, routes, sizeof routes / sizeof *routes);
     if (status == 0)
         status = bide_http_server_init(
-            &self->server, &(bide_http_options){.choose = bide_http_route_request,
+            &self->server, &(bide_http_options){.select_handler = bide_http_route_request,
                                                 .argument = &self->router,
-                                                .frame = self->router.frame,
+                                                .max_frame_size = self->router.frame,
                                                 .log = self->log_name != NULL ? &self->log : NULL,
-                                                .most_body = BIDE_HTTP_UNKNOWN,
-                                                .most = CONNECTIONS_MOST});
+                                                .max_body = BIDE_HTTP_UNKNOWN,
+                                                .max_connections = MAX_CONNECTIONS});
 #if WEB_HAS_HTTP2
     static bide_http2 http2;
     if (status == 0)
@@ -140,8 +141,8 @@ static void listen_for(struct program *self, struct stopper *stopper, bide_branc
 static void end_others(struct program *self)
 {
     bide_http_log_close(&self->log);
-    bide_signal_end(&self->interrupted.signal);
-    bide_signal_end(&self->terminated.signal);
+    bide_signal_destroy(&self->interrupted.signal);
+    bide_signal_destroy(&self->terminated.signal);
 }
 
 bide_coroutine(program_body)

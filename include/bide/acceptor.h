@@ -10,7 +10,7 @@
  *         ... hand it to a coroutine
  *     }
  *     bide_finally();
- *     bide_acceptor_end(&self->acceptor);
+ *     bide_acceptor_destroy(&self->acceptor);
  *     bide_close(&self->listener);
  *
  * Each await gives the next connection, in the order in which they came, as bide_accept does. On an
@@ -52,7 +52,7 @@ typedef struct bide_acceptor {
 } bide_acceptor;
 
 /*
- * Prepares one for `listener`, which stays until bide_acceptor_end. `queue` has room for `size`
+ * Prepares one for `listener`, which stays until bide_acceptor_destroy. `queue` has room for `size`
  * descriptors, 1 or more.
  * Threads: the loop's. Progress: wait-free.
  */
@@ -76,7 +76,7 @@ bide_awaiter *bide_acceptor_next(bide_io_operation *operation, bide_acceptor *ac
  * How many connections are kept that nobody has taken.
  * Threads: the loop's. Progress: wait-free.
  */
-BIDE_INLINE size_t bide_acceptor_kept(const bide_acceptor *acceptor)
+BIDE_INLINE size_t bide_acceptor_pending(const bide_acceptor *acceptor)
 {
     return acceptor->count + acceptor->more_count;
 }
@@ -96,7 +96,7 @@ BIDE_INLINE uint64_t bide_acceptor_dropped(const bide_acceptor *acceptor)
  * alone.
  * Threads: the loop's. Progress: blocks until the kernel has let go of it; linear in what is kept.
  */
-void bide_acceptor_end(bide_acceptor *acceptor);
+void bide_acceptor_destroy(bide_acceptor *acceptor);
 
 BIDE_EXTERN_C_END
 

@@ -143,7 +143,7 @@ BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
 {
     if (looked == BIDE_ASYNC_SPENT_) {
         *next = NULL;
-        if (bide_give_way_(frame, awaiter, here, true))
+        if (bide_yield_budget_(frame, awaiter, here, true))
             return true;
         *budget = bide_async_budget_take_();
         return false;

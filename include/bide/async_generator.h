@@ -110,7 +110,7 @@ BIDE_INLINE int bide_async_generator_error(const bide_async_generator *generator
  * Threads: the consumer's, or another's while there is no consumer. Suspends: never. Progress: that
  * of `finally`.
  */
-BIDE_INLINE void bide_async_generator_end(bide_async_generator *generator)
+BIDE_INLINE void bide_async_generator_destroy(bide_async_generator *generator)
 {
     if (!bide_done(&generator->frame))
         bide_destroy(&generator->frame);
@@ -147,9 +147,9 @@ BIDE_INLINE bide_frame *bide_async_generator_coroutine_(bide_awaiter *awaiter)
 }
 
 /* The consumer is destroyed: so is the generator, also if it has yielded. */
-BIDE_INLINE void bide_async_generator_give_back_(bide_awaiter *awaiter)
+BIDE_INLINE void bide_async_generator_release_(bide_awaiter *awaiter)
 {
-    bide_async_generator_end(((bide_async_generator_next_operation *)(void *)awaiter)->generator);
+    bide_async_generator_destroy(((bide_async_generator_next_operation *)(void *)awaiter)->generator);
 }
 
 /*
@@ -169,7 +169,7 @@ BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_op
         .ops = BIDE_WRAPPER_OPS(bide_async_generator_ready_, bide_async_generator_suspend_,
                                 bide_async_generator_resume_, "bide_async_generator_next"),
         .coroutine = bide_async_generator_coroutine_,
-        .give_back = bide_async_generator_give_back_,
+        .release = bide_async_generator_release_,
         .inner = NULL,
         .is_owner = false,
         .inner_at = 0,
@@ -196,7 +196,7 @@ BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_op
 /* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
 #define BIDE_FOR_AWAIT_(next, generator_expression, body)                         \
     for ((next)->generator = (generator_expression); (next)->generator != NULL;   \
-         bide_async_generator_end((next)->generator), (next)->generator = NULL)   \
+         bide_async_generator_destroy((next)->generator), (next)->generator = NULL)   \
         for (;;)                                                                  \
             if (1) {                                                              \
                 bide_await(bide_async_generator_next((next), (next)->generator)); \

@@ -39,26 +39,17 @@
 #include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
 #include "bide/file_watch.h"
-#include "bide/http.h"        /* servers: a coroutine for each request */
-#include "bide/http_client.h"
-#include "bide/http_files.h"
-#include "bide/http_log.h"
-#include "bide/http_websocket.h"
-#include "bide/http_message.h"
-#include "bide/http_router.h"
-#include "bide/http_url.h"
 #include "bide/io_pool.h" /* a loop for each worker of a thread pool */
 #include "bide/pool_server.h"
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */
-#include "bide/pass.h"      /* descriptors to and from other processes */
+#include "bide/fd_passing.h"      /* descriptors to and from other processes */
 #include "bide/process.h" /* child processes */
 #include "bide/send_file.h" /* a file to a socket */
 #include "bide/server.h"    /* a coroutine for each connection */
 #include "bide/signal.h"
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
-#include "bide/websocket.h" /* messages, as browsers send them */
 
 /* What waits where; tests of all of it that can be run again */
 #include "bide/dump.h"
@@ -66,8 +57,8 @@
 #include "bide/memory_io.h" /* sockets and files of a test */
 #include "bide/monitor.h"   /* for bide-top, and other programs of the owner */
 #include "bide/terminal.h"
-#include "bide/test_loop.h"
+#include "bide/sim_loop.h"
 #include "bide/trace.h"      /* what ran when, as a file that Perfetto opens */
-#include "bide/turn_watch.h" /* who holds a thread for too long */
+#include "bide/stall_detector.h" /* who holds a thread for too long */
 
 #endif

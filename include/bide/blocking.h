@@ -36,12 +36,12 @@ typedef struct bide_blocking bide_blocking;
 /* For how long a thread stays without a call, if the options do not say: 10 s. */
 #define BIDE_BLOCKING_IDLE UINT64_C(10000000000)
 
-/* What a pool is to be. All zero but for `threads` is a good beginning. */
+/* What a pool is to be. All zero but for `max_threads` is a good beginning. */
 typedef struct bide_blocking_options {
     const char *name; /* of its threads, for the system's tools: up to 15 characters; or NULL */
-    unsigned threads; /* at most: 1 to 65536 */
-    unsigned least;   /* of these, from the beginning to the end; the others come and go */
-    uint64_t idle;    /* nanoseconds: how long those stay without a call. 0: BIDE_BLOCKING_IDLE */
+    unsigned max_threads; /* at most: 1 to 65536 */
+    unsigned min_threads;   /* of these, from the beginning to the end; the others come and go */
+    uint64_t idle_timeout;    /* nanoseconds: how long those stay without a call. 0: BIDE_BLOCKING_IDLE */
 
     /*
      * The signal that interrupts calls, such as SIGURG, or 0: none does. It gets a handler that
@@ -69,17 +69,17 @@ int bide_blocking_create_with(bide_blocking **blocking, const bide_blocking_opti
 int bide_blocking_create(bide_blocking **blocking, unsigned threads);
 
 /* How a pool does. */
-typedef struct bide_blocking_counts {
+typedef struct bide_blocking_stats {
     unsigned threads; /* that there are */
     unsigned idle;    /* of those */
     size_t queued;    /* calls that no thread has begun */
-} bide_blocking_counts;
+} bide_blocking_stats;
 
 /*
  * Counts, as they are at some time during this call.
  * Threads: any. Progress: blocks for a moment, for the lock of the queue.
  */
-void bide_blocking_count(bide_blocking *blocking, bide_blocking_counts *counts);
+void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *counts);
 
 /*
  * Ends the threads, once what is queued has been done, and frees the set. No call may be under way
@@ -103,7 +103,7 @@ typedef struct bide_blocking_call {
     void (*function)(void *argument);
     int (*interruptible)(void *argument); /* one of these two; the other is NULL */
     void *argument;
-    bide_scheduler *in_place; /* makes it in place of the threads (bide_world); or NULL */
+    bide_scheduler *in_place; /* makes it in place of the threads (bide_environment); or NULL */
     int status;
 
     /* of the holder of the pool's lock */

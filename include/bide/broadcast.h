@@ -9,7 +9,7 @@
  *
  *     bide_broadcast_subscriber(struct event) subscriber;
  *     bide_broadcast_subscribe(&subscriber, &broadcast);  from now on
- *     while (bide_broadcast_receive_blocking(&subscriber, &event, BIDE_FOREVER) == 0)
+ *     while (bide_broadcast_recv_blocking(&subscriber, &event, BIDE_FOREVER) == 0)
  *         if (subscriber.missed != 0) ...                 so many were lost just before this one
  *
  * One thread at a time is the sender: it sends and closes. The role is handed on by something that
@@ -294,11 +294,11 @@ BIDE_INLINE void bide_broadcast_skip_(bide_broadcast_cursor_ *cursor, size_t mar
  */
 BIDE_INLINE size_t bide_broadcast_margin_(const bide_broadcast_ *broadcast, size_t sent)
 {
-    size_t most = broadcast->capacity - (broadcast->capacity + 3) / 4;
-    size_t least = broadcast->capacity / 8;
-    if (sent >= most / 2)
-        return most;
-    return 2 * sent > least ? 2 * sent : least;
+    size_t max = broadcast->capacity - (broadcast->capacity + 3) / 4;
+    size_t min = broadcast->capacity / 8;
+    if (sent >= max / 2)
+        return max;
+    return 2 * sent > min ? 2 * sent : min;
 }
 
 /*
@@ -367,12 +367,12 @@ BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, s
  * Threads: the subscriber's. Errors: -EAGAIN (there is none yet), -EPIPE (closed, and all was
  * seen). Progress: lock-free.
  */
-#define bide_broadcast_try_receive(subscriber_, to)                             \
-    bide_broadcast_try_receive_(&(subscriber_)->cursor, &(subscriber_)->missed, \
+#define bide_broadcast_try_recv(subscriber_, to)                             \
+    bide_broadcast_try_recv_(&(subscriber_)->cursor, &(subscriber_)->missed, \
                                 BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
                                 BIDE_BROADCAST_SIZE_(subscriber_))
 
-BIDE_INLINE int bide_broadcast_try_receive_(bide_broadcast_cursor_ *cursor, size_t *missed,
+BIDE_INLINE int bide_broadcast_try_recv_(bide_broadcast_cursor_ *cursor, size_t *missed,
                                             void *to, size_t size)
 {
     ptrdiff_t taken = bide_broadcast_try_take_(cursor, missed, to, 1, size);
@@ -386,7 +386,7 @@ BIDE_INLINE int bide_broadcast_try_receive_(bide_broadcast_cursor_ *cursor, size
  * Threads: the subscriber's. Errors: -EAGAIN (there is none yet), -EPIPE (closed, and all was
  * seen). Progress: lock-free.
  */
-#define bide_broadcast_try_receive_many(subscriber_, to, count)                     \
+#define bide_broadcast_try_recv_many(subscriber_, to, count)                     \
     bide_broadcast_try_take_(&(subscriber_)->cursor, &(subscriber_)->missed,        \
                              BIDE_BROADCAST_ELEMENT_((subscriber_), (to)), (count), \
                              BIDE_BROADCAST_SIZE_(subscriber_))
@@ -407,12 +407,12 @@ BIDE_INLINE bide_frame *bide_broadcast_suspend_(bide_awaiter *awaiter, bide_fram
 BIDE_INLINE int bide_broadcast_resume_(bide_awaiter *awaiter)
 {
     bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
-    return bide_broadcast_try_receive_(waiter->cursor, waiter->missed, waiter->to,
+    return bide_broadcast_try_recv_(waiter->cursor, waiter->missed, waiter->to,
                                        waiter->size); /* 5 */
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
+BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
                                                   bide_broadcast_cursor_ *cursor, size_t *missed,
                                                   void *to, size_t size)
 {
@@ -422,7 +422,7 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
         .resume = bide_broadcast_resume_,
         .cancel = bide_sequence_barrier_cancel_,
         .withdraw = bide_sequence_barrier_withdraw_,
-        .name = "bide_broadcast_receive",
+        .name = "bide_broadcast_recv",
         .attempt = NULL,
     };
     waiter->cursor = cursor;
@@ -443,29 +443,29 @@ BIDE_INLINE bide_awaiter *bide_broadcast_receive_(bide_broadcast_waiter *waiter,
  * Suspends: if there is none yet. Cancel-safe: yes. Progress: lock-free, except for the system call
  * of a heavy fence (fence.h) if nobody has waited for some time.
  */
-#define bide_broadcast_receive(waiter, subscriber_, to) \
-    BIDE_BROADCAST_RECEIVE_(waiter, subscriber_, to)
-#define BIDE_BROADCAST_RECEIVE_(waiter, subscriber_, to)                              \
-    bide_broadcast_receive_((waiter), &(subscriber_)->cursor, &(subscriber_)->missed, \
+#define bide_broadcast_recv(waiter, subscriber_, to) \
+    BIDE_BROADCAST_RECV_(waiter, subscriber_, to)
+#define BIDE_BROADCAST_RECV_(waiter, subscriber_, to)                              \
+    bide_broadcast_recv_((waiter), &(subscriber_)->cursor, &(subscriber_)->missed, \
                             BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),             \
                             BIDE_BROADCAST_SIZE_(subscriber_))
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the subscriber's. Errors: as bide_broadcast_receive; -ETIMEDOUT (the deadline has come).
+ * Threads: the subscriber's. Errors: as bide_broadcast_recv; -ETIMEDOUT (the deadline has come).
  * Progress: blocks.
  */
-#define bide_broadcast_receive_blocking(subscriber_, to, deadline)                   \
-    bide_broadcast_receive_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \
+#define bide_broadcast_recv_blocking(subscriber_, to, deadline)                   \
+    bide_broadcast_recv_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \
                                      BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
                                      BIDE_BROADCAST_SIZE_(subscriber_), (deadline))
 
-BIDE_INLINE int bide_broadcast_receive_blocking_(bide_broadcast_cursor_ *cursor, size_t *missed,
+BIDE_INLINE int bide_broadcast_recv_blocking_(bide_broadcast_cursor_ *cursor, size_t *missed,
                                                  void *to, size_t size, uint64_t deadline)
 {
     bide_broadcast_waiter waiter;
-    return bide_sync_wait_until(bide_broadcast_receive_(&waiter, cursor, missed, to, size),
+    return bide_sync_wait_until(bide_broadcast_recv_(&waiter, cursor, missed, to, size),
                                 deadline);
 }
 

@@ -5,10 +5,10 @@
  *     static char memory[64][4096];
  *     bide_buffer_pool_init(&pool, memory, sizeof memory[0], 64);
  *
- *     bide_try(bide_receive_lent(&self->receive, &self->socket, self->pool));
+ *     bide_try(bide_recv_provided(&self->receive, &self->socket, self->pool));
  *     if (self->receive.count == 0) ... the other end has sent all, and nothing was lent
- *     use(bide_lent(&self->receive), self->receive.count);
- *     bide_give_back(self->pool, bide_lent(&self->receive));
+ *     use(bide_provided_buffer(&self->receive), self->receive.count);
+ *     bide_buffer_release(self->pool, bide_provided_buffer(&self->receive));
  *
  * A pool has buffers of one size, in the caller's memory. It belongs to the loop whose coroutines
  * use it first, until it is ended. A receive that waits has no buffer: on an io_uring the kernel
@@ -49,7 +49,7 @@ struct bide_buffer_pool {
 
 /*
  * Prepares one of `count` buffers, 1 to 32768, of `size` bytes each, at least that of a pointer.
- * `memory` has room for all, and stays until bide_buffer_pool_end. The buffers that were given back
+ * `memory` has room for all, and stays until bide_buffer_pool_destroy. The buffers that were given back
  * last are lent first, and those that are never needed are not touched.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -60,25 +60,25 @@ void bide_buffer_pool_init(bide_buffer_pool *pool, void *memory, size_t size, un
  * of misuse. It may be called after bide_buffer_pool_init alone.
  * Threads: the loop's. Progress: that of the system call.
  */
-void bide_buffer_pool_end(bide_buffer_pool *pool);
+void bide_buffer_pool_destroy(bide_buffer_pool *pool);
 
 /*
  * Receives what has come, at least a byte and at most a buffer of the pool, which is lent until
- * bide_give_back; waits for both. A count of 0 is the end, and nothing is lent. Of a datagram
+ * bide_buffer_release; waits for both. A count of 0 is the end, and nothing is lent. Of a datagram
  * socket: one datagram.
  * Threads: the loop's. Errors: those of recv(2); -EPIPE (closed meanwhile), -ECANCELED, -ETIMEDOUT,
  * -ENOTSUP (no loop). Suspends: if there is nothing yet, or no buffer; always on an io_uring.
  * Cancel-safe: yes, nothing was received, nor lent. Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_receive_lent(bide_io_operation *operation, bide_descriptor *socket,
+bide_awaiter *bide_recv_provided(bide_io_operation *operation, bide_descriptor *socket,
                                 bide_buffer_pool *pool);
 
 /*
  * What a receive that has ended with 0 was lent; NULL: nothing, it was the end.
  * Threads: the loop's. Progress: wait-free.
  */
-BIDE_INLINE void *bide_lent(const bide_io_operation *operation)
+BIDE_INLINE void *bide_provided_buffer(const bide_io_operation *operation)
 {
     return operation->arguments.lent.data;
 }
@@ -87,7 +87,7 @@ BIDE_INLINE void *bide_lent(const bide_io_operation *operation)
  * Gives a buffer back; NULL is left as it is. A receive that waits for one has it then.
  * Threads: the loop's. Progress: that of the system calls.
  */
-void bide_give_back(bide_buffer_pool *pool, void *data);
+void bide_buffer_release(bide_buffer_pool *pool, void *data);
 
 BIDE_EXTERN_C_END
 

@@ -7,7 +7,7 @@
  *     bide_channel(struct job) jobs;
  *     bide_channel_init(&jobs, memory, 64);
  *     bide_try(bide_channel_send(&self->send, &jobs, &self->job));          // any coroutine
- *     bide_try(bide_channel_receive(&self->receive, &jobs, &self->job));    // any coroutine
+ *     bide_try(bide_channel_recv(&self->receive, &jobs, &self->job));    // any coroutine
  *
  *     open --close--> closed, and drained by receivers --> closed, empty
  *
@@ -73,13 +73,13 @@ typedef struct bide_channel_ {
 
 /* One send or receive. The caller's memory until the wait has ended. */
 typedef struct bide_channel_waiter {
-    bide_retry retry; /* at the head: it is the awaiter */
+    bide_event_count_waiter retry; /* at the head: it is the awaiter */
     bide_channel_ *channel;
     void *element;
 } bide_channel_waiter;
 
-extern const bide_retry_rules bide_channel_send_rules_;
-extern const bide_retry_rules bide_channel_receive_rules_;
+extern const bide_event_count_ops bide_channel_send_ops_;
+extern const bide_event_count_ops bide_channel_recv_ops_;
 
 /* The ring, with the size of its elements where the compiler knows it. */
 BIDE_INLINE bide_mpmc_ring_view_ bide_channel_ring_(const bide_channel_ *channel, size_t size)
@@ -97,7 +97,7 @@ BIDE_INLINE int bide_channel_try_send_(bide_channel_ *channel, const void *from,
     return status;
 }
 
-BIDE_INLINE int bide_channel_try_receive_(bide_channel_ *channel, void *to, size_t size)
+BIDE_INLINE int bide_channel_try_recv_(bide_channel_ *channel, void *to, size_t size)
 {
     int status = bide_mpmc_ring_pop_(bide_channel_ring_(channel, size), to);
     if (BIDE_LIKELY(status == 0))
@@ -112,10 +112,10 @@ BIDE_INLINE bool bide_channel_sends_(bide_awaiter *awaiter, size_t size)
     return waiter->retry.status != -ENOBUFS;
 }
 
-BIDE_INLINE bool bide_channel_receives_(bide_awaiter *awaiter, size_t size)
+BIDE_INLINE bool bide_channel_recvs_(bide_awaiter *awaiter, size_t size)
 {
     bide_channel_waiter *waiter = (bide_channel_waiter *)(void *)awaiter;
-    waiter->retry.status = bide_channel_try_receive_(waiter->channel, waiter->element, size);
+    waiter->retry.status = bide_channel_try_recv_(waiter->channel, waiter->element, size);
     return waiter->retry.status != -EAGAIN;
 }
 
@@ -134,59 +134,59 @@ BIDE_CHANNEL_READY_(bide_channel_send_8_, bide_channel_sends_, 8)
 BIDE_CHANNEL_READY_(bide_channel_send_16_, bide_channel_sends_, 16)
 BIDE_CHANNEL_READY_(bide_channel_send_any_, bide_channel_sends_,
                     bide_channel_element_size_(awaiter))
-BIDE_CHANNEL_READY_(bide_channel_receive_8_, bide_channel_receives_, 8)
-BIDE_CHANNEL_READY_(bide_channel_receive_16_, bide_channel_receives_, 16)
-BIDE_CHANNEL_READY_(bide_channel_receive_any_, bide_channel_receives_,
+BIDE_CHANNEL_READY_(bide_channel_recv_8_, bide_channel_recvs_, 8)
+BIDE_CHANNEL_READY_(bide_channel_recv_16_, bide_channel_recvs_, 16)
+BIDE_CHANNEL_READY_(bide_channel_recv_any_, bide_channel_recvs_,
                     bide_channel_element_size_(awaiter))
 #undef BIDE_CHANNEL_READY_
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_channel_make_(bide_channel_waiter *waiter, bide_channel_ *channel,
                                              void *element, const bide_awaiter_ops *ops,
-                                             const bide_retry_rules *rules,
+                                             const bide_event_count_ops *rules,
                                              bide_event_count *event_count)
 {
     waiter->channel = channel;
     waiter->element = element;
-    return bide_retry_init_(&waiter->retry, ops, rules, event_count);
+    return bide_event_count_waiter_init_(&waiter->retry, ops, rules, event_count);
 }
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_channel_ *channel,
                                              const void *from, size_t size)
 {
-    static const bide_awaiter_ops ops_8 = BIDE_RETRY_OPS(bide_channel_send_8_ready_,
+    static const bide_awaiter_ops ops_8 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_send_8_ready_,
                                                          "bide_channel_send"),
-                                  ops_16 = BIDE_RETRY_OPS(bide_channel_send_16_ready_,
+                                  ops_16 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_send_16_ready_,
                                                           "bide_channel_send"),
-                                  ops_any = BIDE_RETRY_OPS(bide_channel_send_any_ready_,
+                                  ops_any = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_send_any_ready_,
                                                            "bide_channel_send");
     return bide_channel_make_(waiter, channel, (void *)(uintptr_t)from, /* it is not written to */
                               size == 8    ? &ops_8
                               : size == 16 ? &ops_16
                                            : &ops_any,
-                              &bide_channel_send_rules_, &channel->not_full);
+                              &bide_channel_send_ops_, &channel->not_full);
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_channel_receive_(bide_channel_waiter *waiter, bide_channel_ *channel,
+BIDE_INLINE bide_awaiter *bide_channel_recv_(bide_channel_waiter *waiter, bide_channel_ *channel,
                                                 void *to, size_t size)
 {
-    static const bide_awaiter_ops ops_8 = BIDE_RETRY_OPS(bide_channel_receive_8_ready_,
-                                                         "bide_channel_receive"),
-                                  ops_16 = BIDE_RETRY_OPS(bide_channel_receive_16_ready_,
-                                                          "bide_channel_receive"),
-                                  ops_any = BIDE_RETRY_OPS(bide_channel_receive_any_ready_,
-                                                           "bide_channel_receive");
+    static const bide_awaiter_ops ops_8 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_recv_8_ready_,
+                                                         "bide_channel_recv"),
+                                  ops_16 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_recv_16_ready_,
+                                                          "bide_channel_recv"),
+                                  ops_any = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_recv_any_ready_,
+                                                           "bide_channel_recv");
     return bide_channel_make_(waiter, channel, to,
                               size == 8    ? &ops_8
                               : size == 16 ? &ops_16
                                            : &ops_any,
-                              &bide_channel_receive_rules_, &channel->not_empty);
+                              &bide_channel_recv_ops_, &channel->not_empty);
 }
 
 int bide_channel_send_blocking_(bide_channel_ *channel, const void *from, uint64_t deadline);
-int bide_channel_receive_blocking_(bide_channel_ *channel, void *to, uint64_t deadline);
+int bide_channel_recv_blocking_(bide_channel_ *channel, void *to, uint64_t deadline);
 void bide_channel_init_(bide_channel_ *channel, void *slots, size_t capacity, size_t stride,
                         size_t offset, size_t size);
 void bide_channel_close_(bide_channel_ *channel);
@@ -228,9 +228,9 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * Threads: any. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends: if it is
  * empty. Cancel-safe: yes, no element was taken. Progress: as bide_channel_send.
  */
-#define bide_channel_receive(waiter, channel_, to) BIDE_CHANNEL_RECEIVE_(waiter, channel_, to)
-#define BIDE_CHANNEL_RECEIVE_(waiter, channel_, to)                                                \
-    bide_channel_receive_((waiter), &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
+#define bide_channel_recv(waiter, channel_, to) BIDE_CHANNEL_RECV_(waiter, channel_, to)
+#define BIDE_CHANNEL_RECV_(waiter, channel_, to)                                                \
+    bide_channel_recv_((waiter), &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
                           BIDE_CHANNEL_SIZE_(channel_))
 
 /*
@@ -247,8 +247,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * Threads: any. Errors: -EPIPE (closed and drained), -EAGAIN (empty). Suspends: never. Progress: as
  * bide_channel_send.
  */
-#define bide_channel_try_receive(channel_, to)                                               \
-    bide_channel_try_receive_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
+#define bide_channel_try_recv(channel_, to)                                               \
+    bide_channel_try_recv_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
                               BIDE_CHANNEL_SIZE_(channel_))
 
 /*
@@ -259,8 +259,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 #define bide_channel_send_blocking(channel_, from, deadline)                                     \
     bide_channel_send_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), \
                                 (deadline))
-#define bide_channel_receive_blocking(channel_, to, deadline)                                     \
-    bide_channel_receive_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
+#define bide_channel_recv_blocking(channel_, to, deadline)                                     \
+    bide_channel_recv_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
                                    (deadline))
 
 /*

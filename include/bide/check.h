@@ -86,16 +86,16 @@ typedef struct bide_check_scenario {
     size_t
         stack_size; /* of each thread, in bytes, at most 8128 KiB; 0: 256 KiB. To need more is a crash */
 
-    unsigned most_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
+    unsigned max_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 
     /* Explore no more executions (those that are given up included), or no longer: what is found up
      * to then counts, and the result says that it is unfinished. 0: no limit. */
-    uint64_t most_executions;
-    unsigned most_seconds;
+    uint64_t max_executions;
+    unsigned max_seconds;
 
     /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a
      * sleep that ends for none. 0: once. */
-    unsigned most_spurious;
+    unsigned max_spurious;
     bool never_spurious;
 
     /* A release sequence ends, as in C++20, with the first store that is no read-modify-write, by

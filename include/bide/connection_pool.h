@@ -5,9 +5,9 @@
  *     static bide_pooled_connection connections[8];
  *     bide_connection_pool_init(&pool, &address, connections, 8, 30 * SECOND);
  *
- *     bide_try(bide_connection_pool_take(&self->taking, &pool));
+ *     bide_try(bide_connection_pool_acquire(&self->taking, &pool));
  *     ... bide_send(&self->send, &self->taking.connection->socket, ...) ...
- *     bide_connection_pool_give(self->taking.connection, true);
+ *     bide_connection_pool_release(self->taking.connection, true);
  *     ...
  *     bide_connection_pool_close(&pool);
  *
@@ -24,7 +24,7 @@
  *
  * One loop has a pool. The memory is the caller's. To take one that is idle costs one system call.
  *
- * Why it is right: src/io/connection_pool.c.
+ * Why it is right: src/net/connection_pool.c.
  */
 #ifndef BIDE_CONNECTION_POOL_H
 #define BIDE_CONNECTION_POOL_H
@@ -63,7 +63,7 @@ typedef struct bide_connection_closer_ {
 struct bide_connection_pool {
     bide_address address;
     uint64_t idle; /* nanoseconds; BIDE_FOREVER: without an end */
-    size_t most;
+    size_t max;
     size_t open; /* connections that there are: taken, idle, or being opened */
 
     /* The user's, who may set it after init; NULL: none. Told of one that is about to be closed, and will not be given
@@ -84,7 +84,7 @@ struct bide_connection_pool {
 };
 
 /* One wait for a connection. The caller's memory until the wait has ended. */
-typedef struct bide_connection_taking {
+typedef struct bide_connection_acquire_operation {
     bide_task task;
     bide_connection_pool *pool;
     bide_pooled_connection *connection; /* the result; NULL: none */
@@ -94,15 +94,15 @@ typedef struct bide_connection_taking {
     bide_io_operation connect;
     bool has_permit;
     int status;
-} bide_connection_taking;
+} bide_connection_acquire_operation;
 
 /*
- * Makes a pool of connections to `address`, which is copied, in the memory of `most` of them at
- * `connections`, 1 to BIDE_SEMAPHORE_MOST. Those that are idle for `idle` nanoseconds are closed.
- * Threads: before it is shared. Progress: wait-free, linear in `most`.
+ * Makes a pool of connections to `address`, which is copied, in the memory of `max` of them at
+ * `connections`, 1 to BIDE_SEMAPHORE_MAX. Those that are idle for `idle` nanoseconds are closed.
+ * Threads: before it is shared. Progress: wait-free, linear in `max`.
  */
 void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *address,
-                               bide_pooled_connection *connections, size_t most, uint64_t idle);
+                               bide_pooled_connection *connections, size_t max, uint64_t idle);
 
 /*
  * Takes a connection, which is taking->connection then: the one that was given back last, if it is
@@ -112,7 +112,7 @@ void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *a
  * system calls.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_connection_pool_take(bide_connection_taking *taking, bide_connection_pool *pool);
+bide_awaiter *bide_connection_pool_acquire(bide_connection_acquire_operation *taking, bide_connection_pool *pool);
 
 /*
  * Gives one back. `reusable`: its last exchange has come to its end, and the next may begin.
@@ -120,7 +120,7 @@ bide_awaiter *bide_connection_pool_take(bide_connection_taking *taking, bide_con
  * Threads: the loop's. Suspends: never. Progress: as bide_close, if it is closed; wait-free
  * otherwise, but for the timer that is set.
  */
-void bide_connection_pool_give(bide_pooled_connection *connection, bool reusable);
+void bide_connection_pool_release(bide_pooled_connection *connection, bool reusable);
 
 /*
  * Closes the pool: those that wait for a connection end with -EPIPE, and later ones do; the idle

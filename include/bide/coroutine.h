@@ -149,7 +149,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     awaiter->frame = frame;
     bide_frame *next = bide_awaiter_suspend(awaiter, ops, frame);
     if (next == frame) {
-        if (bide_budget_spent_() && bide_give_way_(frame, awaiter, here, false))
+        if (bide_budget_spent_() && bide_yield_budget_(frame, awaiter, here, false))
             next = NULL;
     } else if (next != NULL && depth != 0) {
         next = bide_frame_step(next, depth - 1);
@@ -464,7 +464,7 @@ void bide_yield_in_a_body_without_values_(void)
 #endif
 
 /*
- * What is left of the thread's budget (frame.h, bide_give_way_) is a local variable while a body
+ * What is left of the thread's budget (frame.h, bide_yield_budget_) is a local variable while a body
  * runs, and is kept when it has changed and somebody else may look. In memory, each operation that
  * is ready would wait for the store of the one before it: `ring` lost two thirds of its speed.
  */
@@ -492,7 +492,7 @@ void bide_yield_in_a_body_without_values_(void)
         bide_ops_ = bide_awaiter_->ops;                                                        \
         if (bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                    \
             if (BIDE_BUDGET > 0 && BIDE_UNLIKELY(--bide_left_ < 0)) {                          \
-                if (bide_give_way_(bide_frame_, bide_awaiter_, &bide_here_, true))             \
+                if (bide_yield_budget_(bide_frame_, bide_awaiter_, &bide_here_, true))             \
                     return bide_next_none();                                                   \
                 BIDE_TAKE_BUDGET_;                                                             \
             }                                                                                  \
@@ -652,7 +652,7 @@ void bide_yield_in_a_body_without_values_(void)
  * directly in a switch, which is what the break would leave; outside a loop it does not compile.
  *
  *     for (;;) {
- *         bide_try_or_break(bide_channel_receive(&self->receive, self->jobs, &self->job));
+ *         bide_try_or_break(bide_channel_recv(&self->receive, self->jobs, &self->job));
  *         ...
  *     }
  *

@@ -47,7 +47,7 @@ enum {
 };
 
 /* The greatest number of parties: 2^20 - 1 where a word has 64 bits, 2^9 - 1 where it has 32. */
-#define BIDE_CYCLIC_BARRIER_MOST (((uint32_t)1 << BIDE_CYCLIC_BARRIER_BITS_) - 1)
+#define BIDE_CYCLIC_BARRIER_MAX (((uint32_t)1 << BIDE_CYCLIC_BARRIER_BITS_) - 1)
 
 typedef struct bide_cyclic_barrier {
     bide_waiter_queue queue;
@@ -68,20 +68,20 @@ typedef struct bide_cyclic_barrier_waiter {
 /* (in `wants`) Its arrival is taken back if it leaves. */
 #define BIDE_CYCLIC_BARRIER_BACK_ ((uint32_t)1 << 31)
 
-extern const bide_queue_rules bide_cyclic_barrier_rules_;
+extern const bide_waiter_queue_ops bide_cyclic_barrier_ops_;
 
 BIDE_INLINE void bide_cyclic_barrier_init_(bide_cyclic_barrier *barrier, uint32_t parties,
                                            const char *what, const char *function, const char *file,
                                            unsigned line)
 {
     uintptr_t start = ((uintptr_t)parties << BIDE_CYCLIC_BARRIER_BITS_ | parties) * BIDE_QUEUE_ONE;
-    if (BIDE_UNLIKELY(parties > BIDE_CYCLIC_BARRIER_MOST))
+    if (BIDE_UNLIKELY(parties > BIDE_CYCLIC_BARRIER_MAX))
         bide_misuse_(what, function, file, line);
     bide_waiter_queue_init(&barrier->queue, start);
 }
 
 /*
- * Makes a barrier for so many parties, at most BIDE_CYCLIC_BARRIER_MOST. The memory may go when
+ * Makes a barrier for so many parties, at most BIDE_CYCLIC_BARRIER_MAX. The memory may go when
  * every wait has ended and nobody will use it; so right after the last wait, because arriving
  * touches nothing once that can have ended.
  * Threads: before it is shared. Progress: wait-free.
@@ -148,7 +148,7 @@ BIDE_INLINE uint32_t bide_cyclic_barrier_parties(bide_cyclic_barrier *barrier)
 {
     uintptr_t state = bide_atomic_load(&barrier->queue.state, relaxed);
     return (uint32_t)(state / BIDE_QUEUE_ONE >> BIDE_CYCLIC_BARRIER_BITS_) &
-           BIDE_CYCLIC_BARRIER_MOST;
+           BIDE_CYCLIC_BARRIER_MAX;
 }
 
 /* The operations. */

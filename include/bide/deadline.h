@@ -65,14 +65,14 @@ int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uin
  * until it has. Cancel-safe: yes, it cannot be cut short. Progress: blocks for a moment at most.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *deadline);
+bide_awaiter *bide_deadline_stop(bide_deadline_waiter *waiter, bide_deadline *deadline);
 
 /*
  * The same where no await can stand. False: it is about to ask its source to stop at this moment,
- * and has to be ended by bide_deadline_end, or by this a little later.
+ * and has to be ended by bide_deadline_stop, or by this a little later.
  * Threads: any. Suspends: never. Progress: blocks for a moment at most.
  */
-bool bide_deadline_try_end(bide_deadline *deadline);
+bool bide_deadline_try_stop(bide_deadline *deadline);
 
 /* One operation under a deadline. The caller's memory until the wait has ended. */
 typedef struct bide_with_deadline_operation {

@@ -13,7 +13,7 @@
  *     3 tasks
  *
  * A task is here what was begun by itself: by bide_spawn, bide_sync_wait, bide_run_loop_wait or
- * bide_root_begin (root.h), and by bide_scope_spawn in a scope; so each connection of a server is
+ * bide_root_start (root.h), and by bide_scope_spawn in a scope; so each connection of a server is
  * one. It is named by the coroutine that it began with, and by its context if that has a name; below
  * it are the coroutines that await each other, innermost first.
  *

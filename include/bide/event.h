@@ -129,7 +129,7 @@ BIDE_INLINE bide_frame *bide_event_suspend_(bide_awaiter *awaiter, bide_frame *f
     if (refused == 0)
         return NULL;
     if (BIDE_UNLIKELY(refused == BIDE_LIST_CLOSED))
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
     return frame;
 }
 

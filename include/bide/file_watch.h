@@ -12,7 +12,7 @@
  *             printf("%s: %x\n", self->next.name, self->next.changes);
  *     }
  *     ...
- *     bide_file_watcher_end(&watcher);
+ *     bide_file_watcher_destroy(&watcher);
  *
  * A watcher has any number of watches, one for each path. A watch is of the file that the path leads
  * to when it is added, whatever its name is later. That of a directory tells of what is directly in
@@ -109,7 +109,7 @@ typedef struct bide_file_event_operation {
 
 /*
  * Makes a watcher without watches. `buffer` is for events: of 272 bytes or more, so that any fits;
- * some KB are a good size. It stays until bide_file_watcher_end.
+ * some KB are a good size. It stays until bide_file_watcher_destroy.
  * Threads: any. Errors: -EINVAL (the buffer is too small), -EMFILE (no more descriptors; or as many
  * watchers as a user may have, fs.inotify.max_user_instances), -ENFILE, -ENOMEM; it is ended then.
  * Progress: that of the system call.
@@ -121,7 +121,7 @@ int bide_file_watcher_init(bide_file_watcher *watcher, void *buffer, size_t size
  * it is.
  * Threads: the loop's. Progress: blocks until the kernel has let go of it.
  */
-void bide_file_watcher_end(bide_file_watcher *watcher);
+void bide_file_watcher_destroy(bide_file_watcher *watcher);
 
 /*
  * Begins to watch what `path` leads to, for `wanted`, of bide_file_change. The path is looked up by

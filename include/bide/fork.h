@@ -3,13 +3,13 @@
  * pool, in frames from a stack of frames. Floor: schedule.
  *
  *     struct fib {
- *         bide_forking forking;                // header first
+ *         bide_fork_task forking;                // header first
  *         unsigned n;                          // parameters
  *         uint64_t *result;                    // a child's frame goes when it ends
  *         uint64_t one, other;
  *     };
  *
- *     bide_forking_coroutine(fib_body)
+ *     bide_fork_coroutine(fib_body)
  *     {
  *         bide_begin(fib_body, struct fib *self);
  *         *self->result = self->n;
@@ -24,7 +24,7 @@
  *     }
  *
  *     struct fib all = {.n = 30, .result = &result};       // the first: as any child, or spawned
- *     bide_sync_wait_in(&in_pool, bide_forking_init(&all.forking, &fib_body));
+ *     bide_sync_wait_in(&in_pool, bide_fork_task_init(&all.forking, &fib_body));
  *
  *     bide_fork         the child runs at once; the parent may go on beside it, on another worker
  *     bide_fork_call    the child runs, the parent waits for it: for the last of several
@@ -122,11 +122,11 @@ enum {
 /* A stack of frames. Used by the thread that runs its strand. */
 typedef struct bide_fork_stack_ {
     unsigned char *top; /* where what is free begins, */
-    unsigned char *end; /* NULL: to be asked for each frame (bide_forking_grow_) */
+    unsigned char *end; /* NULL: to be asked for each frame (bide_fork_task_grow_) */
 } bide_fork_stack_;
 
 /* The first member of a forking coroutine's frame. Writer: the thread that goes on with it. */
-typedef struct bide_forking {
+typedef struct bide_fork_task {
     BIDE_ALIGNAS(16) bide_frame frame;
     bide_awaiter awaiter; /* of its forks, calls and joins; `link`: the child that is to begin */
     uintptr_t parent;     /* with flags */
@@ -136,26 +136,26 @@ typedef struct bide_forking {
     int status;             /* of the last call */
     bide_atomic(uint32_t) pending;
     bide_atomic(int) failed; /* the first error of a forked child */
-} bide_forking;
+} bide_fork_task;
 
 /* What stands for no stack yet; and for the deque of a thread that has none: always full. */
-extern bide_fork_stack_ bide_forking_no_stack_;
+extern bide_fork_stack_ bide_fork_task_no_stack_;
 
 /* No room, or whatever else needs to be asked. NULL: there will be no child. */
-BIDE_NOINLINE bide_forking *bide_forking_grow_(bide_forking *self, size_t size, uintptr_t kind);
+BIDE_NOINLINE bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_t kind);
 
 /* The end of a frame, in all cases. Returns the frame that runs next. */
-BIDE_NOINLINE bide_frame *bide_forking_end_slow_(bide_forking *self, const bide_context *context);
+BIDE_NOINLINE bide_frame *bide_fork_task_end_slow_(bide_fork_task *self, const bide_context *context);
 
 /*
  * A child has ended that lay on the stack, and the parent was not on the deque for it; or was there
  * because of another child.
  */
-BIDE_NOINLINE bide_frame *bide_forking_detached_(bide_forking *parent, bool is_popped,
+BIDE_NOINLINE bide_frame *bide_fork_task_detached_(bide_fork_task *parent, bool is_popped,
                                                  bide_fork_stack_ *stack);
 
 /* Takes the parent off the deque of this thread, if it is the last there. */
-BIDE_INLINE bool bide_forking_pop_(bide_forking *parent)
+BIDE_INLINE bool bide_fork_task_pop_(bide_fork_task *parent)
 {
     bide_join_deque_ *deque = bide_join_here_;
     if (BIDE_UNLIKELY(deque == NULL))
@@ -166,50 +166,50 @@ BIDE_INLINE bool bide_forking_pop_(bide_forking *parent)
 }
 
 /* A join that has to wait, perhaps. */
-bide_frame *bide_forking_join_suspend_(bide_awaiter *awaiter, bide_frame *frame);
+bide_frame *bide_fork_task_join_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 
 /* The withdraw of a fork, a call and a join: misuse. It is also what tells them among awaiters. */
-bool bide_forking_withdraw_(bide_awaiter *awaiter);
+bool bide_fork_task_withdraw_(bide_awaiter *awaiter);
 
 /* The coroutine is destroyed: misuse if it has forked, or was forked. */
-void bide_forking_destroyed_(bide_frame *frame);
+void bide_fork_task_destroyed_(bide_frame *frame);
 
 /* ---- The kind of coroutine ---- */
 
-BIDE_INLINE bide_frame *bide_forking_end_(bide_frame *frame, const bide_context *context)
+BIDE_INLINE bide_frame *bide_fork_task_end_(bide_frame *frame, const bide_context *context)
 {
-    bide_forking *self = bide_container_of(frame, bide_forking, frame);
+    bide_fork_task *self = bide_container_of(frame, bide_fork_task, frame);
     uintptr_t flags = self->parent & BIDE_FORK_FLAGS_;
     if (BIDE_UNLIKELY(self->taken != 0 || frame->error < 0 || flags > BIDE_FORK_CALLED_))
-        return bide_forking_end_slow_(self, context);
+        return bide_fork_task_end_slow_(self, context);
     bide_fork_stack_ *stack = self->stack;
     bide_frame *next = frame->awaiter.frame;
     stack->top = (unsigned char *)self; /* 3 */
     if (flags != 0)
         return next;
-    bide_forking *parent = (bide_forking *)self->parent;
-    bool is_popped = bide_forking_pop_(parent);
+    bide_fork_task *parent = (bide_fork_task *)self->parent;
+    bool is_popped = bide_fork_task_pop_(parent);
     if (BIDE_LIKELY(is_popped && parent->stack == stack))
         return next; /* 2 */
-    return bide_forking_detached_(parent, is_popped, stack);
+    return bide_fork_task_detached_(parent, is_popped, stack);
 }
 
-static const bide_coroutine_type bide_forking_type = {
+static const bide_coroutine_type bide_fork_task_type = {
     "forking coroutine", NULL, NULL, NULL, NULL, NULL, NULL,
-    bide_forking_end_,   NULL, NULL, NULL, NULL, NULL, bide_forking_destroyed_};
+    bide_fork_task_end_,   NULL, NULL, NULL, NULL, NULL, bide_fork_task_destroyed_};
 
 /*
  * Opens the definition of a forking coroutine's body; see bide_coroutine_of. The bodies of all that
  * is forked and called by the functions below are such.
  * Threads: as bide_coroutine_of.
  */
-#define bide_forking_coroutine(name) bide_coroutine_of(bide_forking_type, name)
+#define bide_fork_coroutine(name) bide_coroutine_of(bide_fork_task_type, name)
 
 /*
  * The same for one that bide_declare_body has declared.
  * Threads: as bide_coroutine_of.
  */
-#define bide_declared_forking_coroutine(name) bide_declared_coroutine_of(bide_forking_type, name)
+#define bide_declared_fork_coroutine(name) bide_declared_coroutine_of(bide_fork_task_type, name)
 
 /*
  * Makes `forking` a forking coroutine at its start, to be run by `body` when it is awaited: the
@@ -220,10 +220,10 @@ static const bide_coroutine_type bide_forking_type = {
  * that of the body.
  */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_forking_init(bide_forking *forking, const bide_point *body)
+BIDE_INLINE bide_awaiter *bide_fork_task_init(bide_fork_task *forking, const bide_point *body)
 {
     forking->parent = BIDE_FORK_ROOT_;
-    forking->stack = &bide_forking_no_stack_;
+    forking->stack = &bide_fork_task_no_stack_;
     forking->home = NULL;
     forking->taken = 0;
     bide_atomic_init(&forking->pending, 0);
@@ -234,22 +234,22 @@ BIDE_INLINE bide_awaiter *bide_forking_init(bide_forking *forking, const bide_po
 /* ---- Fork, call and join ---- */
 
 /* A child's frame, at its start; NULL: it will not run. */
-BIDE_INLINE void *bide_forking_frame_(bide_forking *self, size_t size, const bide_point *body,
+BIDE_INLINE void *bide_fork_task_frame_(bide_fork_task *self, size_t size, const bide_point *body,
                                       uintptr_t kind)
 {
     bide_fork_stack_ *stack = self->stack;
     unsigned char *top = stack->top;
-    bide_forking *child;
+    bide_fork_task *child;
     if (kind == BIDE_FORK_CALLED_)
         self->status = 0;
     size = (size + BIDE_FORK_ALIGN_ - 1) & ~(size_t)(BIDE_FORK_ALIGN_ - 1);
     if (BIDE_LIKELY((uintptr_t)top + size <= (uintptr_t)stack->end)) {
         stack->top = top + size;
-        child = (bide_forking *)(void *)top;
+        child = (bide_fork_task *)(void *)top;
         child->parent = (uintptr_t)self | kind;
         child->stack = stack;
     } else {
-        child = bide_forking_grow_(self, size, kind);
+        child = bide_fork_task_grow_(self, size, kind);
     }
     if (BIDE_LIKELY(child != NULL)) {
         child->taken = 0;
@@ -261,21 +261,21 @@ BIDE_INLINE void *bide_forking_frame_(bide_forking *self, size_t size, const bid
     return child;
 }
 
-BIDE_INLINE bide_forking *bide_forking_of_(bide_awaiter *awaiter)
+BIDE_INLINE bide_fork_task *bide_fork_task_of_(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_forking, awaiter);
+    return bide_container_of(awaiter, bide_fork_task, awaiter);
 }
 
 /* There is no child that could run. */
-BIDE_INLINE bool bide_forking_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_fork_task_ready_(bide_awaiter *awaiter)
 {
     return awaiter->link == NULL;
 }
 
-BIDE_INLINE bide_frame *bide_forking_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+BIDE_INLINE bide_frame *bide_fork_task_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_forking *self = bide_forking_of_(awaiter);
-    bide_forking *child = (bide_forking *)(void *)awaiter->link;
+    bide_fork_task *self = bide_fork_task_of_(awaiter);
+    bide_fork_task *child = (bide_fork_task *)(void *)awaiter->link;
     const bide_awaiter_ops *body = child->frame.awaiter.ops;
     child->frame.awaiter.frame = frame;
     child->frame.context = frame->context;
@@ -290,33 +290,33 @@ BIDE_INLINE bide_frame *bide_forking_suspend_(bide_awaiter *awaiter, bide_frame 
     return &child->frame;
 }
 
-BIDE_INLINE int bide_forking_resume_(bide_awaiter *awaiter)
+BIDE_INLINE int bide_fork_task_resume_(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return 0;
 }
 
-BIDE_INLINE bide_frame *bide_forking_call_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+BIDE_INLINE bide_frame *bide_fork_task_call_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_forking *child = (bide_forking *)(void *)awaiter->link;
+    bide_fork_task *child = (bide_fork_task *)(void *)awaiter->link;
     child->frame.awaiter.frame = frame;
     child->frame.context = frame->context;
     return &child->frame;
 }
 
-BIDE_INLINE int bide_forking_call_resume_(bide_awaiter *awaiter)
+BIDE_INLINE int bide_fork_task_call_resume_(bide_awaiter *awaiter)
 {
-    return bide_forking_of_(awaiter)->status;
+    return bide_fork_task_of_(awaiter)->status;
 }
 
-BIDE_INLINE bool bide_forking_join_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_fork_task_join_ready_(bide_awaiter *awaiter)
 {
-    return bide_forking_of_(awaiter)->taken == 0;
+    return bide_fork_task_of_(awaiter)->taken == 0;
 }
 
-BIDE_INLINE int bide_forking_join_resume_(bide_awaiter *awaiter)
+BIDE_INLINE int bide_fork_task_join_resume_(bide_awaiter *awaiter)
 {
-    bide_forking *self = bide_forking_of_(awaiter);
+    bide_fork_task *self = bide_fork_task_of_(awaiter);
     int failed = bide_atomic_load(&self->failed, relaxed); /* 6, by `pending` */
     if (BIDE_UNLIKELY(failed != 0))
         bide_atomic_store(&self->failed, 0, relaxed);
@@ -324,14 +324,14 @@ BIDE_INLINE int bide_forking_join_resume_(bide_awaiter *awaiter)
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_forking_begin_(bide_forking *self)
+BIDE_INLINE bide_awaiter *bide_fork_task_begin_(bide_fork_task *self)
 {
     __extension__ static const bide_awaiter_ops ops = {
-        .ready = bide_forking_ready_,
-        .suspend = bide_forking_suspend_,
-        .resume = bide_forking_resume_,
+        .ready = bide_fork_task_ready_,
+        .suspend = bide_fork_task_suspend_,
+        .resume = bide_fork_task_resume_,
         .cancel = NULL,
-        .withdraw = bide_forking_withdraw_,
+        .withdraw = bide_fork_task_withdraw_,
         .name = "bide_fork",
         .attempt = NULL,
     };
@@ -340,14 +340,14 @@ BIDE_INLINE bide_awaiter *bide_forking_begin_(bide_forking *self)
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_forking_begin_call_(bide_forking *self)
+BIDE_INLINE bide_awaiter *bide_fork_task_begin_call_(bide_fork_task *self)
 {
     __extension__ static const bide_awaiter_ops ops = {
-        .ready = bide_forking_ready_,
-        .suspend = bide_forking_call_suspend_,
-        .resume = bide_forking_call_resume_,
+        .ready = bide_fork_task_ready_,
+        .suspend = bide_fork_task_call_suspend_,
+        .resume = bide_fork_task_call_resume_,
         .cancel = NULL,
-        .withdraw = bide_forking_withdraw_,
+        .withdraw = bide_fork_task_withdraw_,
         .name = "bide_fork_call",
         .attempt = NULL,
     };
@@ -356,14 +356,14 @@ BIDE_INLINE bide_awaiter *bide_forking_begin_call_(bide_forking *self)
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_forking_begin_join_(bide_forking *self)
+BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
 {
     __extension__ static const bide_awaiter_ops ops = {
-        .ready = bide_forking_join_ready_,
-        .suspend = bide_forking_join_suspend_,
-        .resume = bide_forking_join_resume_,
+        .ready = bide_fork_task_join_ready_,
+        .suspend = bide_fork_task_join_suspend_,
+        .resume = bide_fork_task_join_resume_,
         .cancel = NULL,
-        .withdraw = bide_forking_withdraw_,
+        .withdraw = bide_fork_task_withdraw_,
         .name = "bide_fork_join",
         .attempt = NULL,
     };
@@ -388,7 +388,7 @@ BIDE_INLINE bide_awaiter *bide_forking_begin_join_(bide_forking *self)
  * a request to stop has the join end with -ECANCELED instead. Progress: wait-free, but for what a
  * wake-up or a new segment costs.
  */
-#define bide_fork(self, type, ...) BIDE_FORK_(bide_forking_begin_, 0, self, type, __VA_ARGS__)
+#define bide_fork(self, type, ...) BIDE_FORK_(bide_fork_task_begin_, 0, self, type, __VA_ARGS__)
 
 /*
  * The same, but the parent waits until the child has ended. For the last of what is to run side by
@@ -398,7 +398,7 @@ BIDE_INLINE bide_awaiter *bide_forking_begin_join_(bide_forking *self)
  * that of the child.
  */
 #define bide_fork_call(self, type, ...) \
-    BIDE_FORK_(bide_forking_begin_call_, BIDE_FORK_CALLED_, self, type, __VA_ARGS__)
+    BIDE_FORK_(bide_fork_task_begin_call_, BIDE_FORK_CALLED_, self, type, __VA_ARGS__)
 
 /*
  * Waits until all children that this coroutine has forked have ended. What they have written is
@@ -408,12 +408,12 @@ BIDE_INLINE bide_awaiter *bide_forking_begin_join_(bide_forking *self)
  * one was not run). Suspends: if another worker has taken part, and a child runs yet. Cancel-safe:
  * yes, it cannot be cut short. Progress: that of the children.
  */
-#define bide_fork_join(self) bide_forking_begin_join_(&(self)->forking)
+#define bide_fork_join(self) bide_fork_task_begin_join_(&(self)->forking)
 
 #define BIDE_FORK_(begin, kind, self, type, ...) \
     BIDE_COUNTED_(BIDE_FORK_, BIDE_COUNT_(__VA_ARGS__))(begin, kind, self, type, __VA_ARGS__)
 #define BIDE_FORK_1_(begin, kind, self, type, body) \
-    ((void)bide_forking_frame_(&(self)->forking, sizeof(type), body, kind), begin(&(self)->forking))
+    ((void)bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind), begin(&(self)->forking))
 /* clang-format off */
 #define BIDE_FORK_2_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 #define BIDE_FORK_3_(...) BIDE_FORK_WITH_(__VA_ARGS__)
@@ -425,7 +425,7 @@ BIDE_INLINE bide_awaiter *bide_forking_begin_join_(bide_forking *self)
 #define BIDE_FORK_9_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 /* clang-format on */
 #define BIDE_FORK_WITH_(begin, kind, self, type, body, ...)                                       \
-    (bide_forking_frame_(&(self)->forking, sizeof(type), body, kind) != NULL                      \
+    (bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind) != NULL                      \
          ? (BIDE_EACH_(BIDE_FORK_PARAMETER_, BIDE_FORK_CHILD_(self, type), __VA_ARGS__), (void)0) \
          : (void)0,                                                                               \
      begin(&(self)->forking))

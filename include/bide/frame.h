@@ -74,7 +74,7 @@ typedef struct bide_stop_source bide_stop_source;
 typedef struct bide_coroutine_type bide_coroutine_type;
 typedef struct bide_timer bide_timer;
 typedef struct bide_choice bide_choice;
-typedef struct bide_world bide_world;
+typedef struct bide_environment bide_environment;
 typedef struct bide_io bide_io;
 
 /*
@@ -105,7 +105,7 @@ typedef struct bide_awaiter_ops {
 
     /*
      * The operation was started, and its coroutine is asked to stop: removes the operation from
-     * wherever it is enlisted, has it end with bide_awaiter_end_cancelled, and wakes it; or does
+     * wherever it is enlisted, has it end with bide_awaiter_finish_cancelled, and wakes it; or does
      * nothing, if it is ending by itself. What it was about to take stays where it is. NULL: it
      * cannot be cut short.
      *
@@ -255,7 +255,7 @@ extern const bide_point bide_point_finished;
  * What a scheduler has in place of the system: a clock, and threads for blocking calls. A test loop
  * (test_loop.h) has one of its own.
  */
-struct bide_world {
+struct bide_environment {
     /* The time by which the scheduler sets its timers. Any thread that runs its coroutines. */
     uint64_t (*now)(bide_scheduler *scheduler);
 
@@ -291,7 +291,7 @@ struct bide_scheduler {
 
     /*
      * Called on a thread that runs one of its coroutines: is there nothing else that could run
-     * here, so that a coroutine about to suspend may rather look for a while (bide_look)? NULL:
+     * here, so that a coroutine about to suspend may rather look for a while (bide_spin_until_ready)? NULL:
      * never.
      */
     bool (*idle)(bide_scheduler *scheduler);
@@ -336,7 +336,7 @@ struct bide_scheduler {
     void (*post_last)(bide_scheduler *scheduler, bide_awaiter *awaiter);
 
     /* NULL: the system itself. Constant. */
-    const bide_world *world;
+    const bide_environment *environment;
 
     /*
      * What carries out input and output for its coroutines (extend/io.h), on the thread that calls
@@ -362,7 +362,7 @@ struct bide_context {
      * Told once of each coroutine that ended with `error` (a negative errno) without being awaited;
      * on the thread where it ended. `code` says which. NULL: errors of that kind are dropped.
      */
-    void (*unhandled)(const bide_context *context, const bide_coroutine_code *code, int error);
+    void (*on_unhandled_error)(const bide_context *context, const bide_coroutine_code *code, int error);
 };
 
 /*
@@ -497,11 +497,11 @@ BIDE_INLINE bool bide_budget_spent_(void)
  * ready, or whose suspend has returned the frame. True: it is posted, and nothing of it is touched
  * any more. False: it goes on.
  */
-BIDE_COLD bool bide_give_way_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
+BIDE_COLD bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
                               bool was_ready);
 
 /* Is `frame` posted because it gave way at `awaiter`, which was ready? */
-BIDE_INLINE bool bide_gave_way_(const bide_frame *frame, const bide_awaiter *awaiter)
+BIDE_INLINE bool bide_budget_yielded_(const bide_frame *frame, const bide_awaiter *awaiter)
 {
     return (uintptr_t)awaiter->frame == (uintptr_t)frame + 1;
 }
@@ -676,10 +676,10 @@ BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide
  * and again, as long as the scheduler has nothing else to run and its patience lasts. True if it
  * has ended: suspend returns its frame. Across two cores a look costs some tens of nanoseconds; to
  * suspend and be woken costs hundreds, and tens of thousands if the thread goes to sleep meanwhile.
- * Threads: the waiter's. Suspends: never. Progress: blocks for a moment at most, BIDE_PATIENCE_MOST
+ * Threads: the waiter's. Suspends: never. Progress: blocks for a moment at most, BIDE_PATIENCE_MAX
  * looks.
  */
-bool bide_look(bide_awaiter *awaiter, bide_frame *frame);
+bool bide_spin_until_ready(bide_awaiter *awaiter, bide_frame *frame);
 
 /*
  * Where misuse is looked for: says so if `awaiter` is NULL, was never initialised, or lies on the
@@ -709,7 +709,7 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
 #endif
     frame->awaiter.link = awaiter;
     if (bide_awaiter_had(awaiter)) {
-        if (bide_budget_spent_() && bide_give_way_(frame, awaiter, bide_frame_point(frame), true))
+        if (bide_budget_spent_() && bide_yield_budget_(frame, awaiter, bide_frame_point(frame), true))
             return NULL;
         return frame;
     }
@@ -717,7 +717,7 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
     const bide_point *here = bide_frame_point(frame);
     bide_frame *next = bide_awaiter_suspend(awaiter, awaiter->ops, frame);
     if (BIDE_UNLIKELY(next == frame) && bide_budget_spent_() &&
-        bide_give_way_(frame, awaiter, here, false))
+        bide_yield_budget_(frame, awaiter, here, false))
         return NULL;
     return next;
 }

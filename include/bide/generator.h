@@ -111,7 +111,7 @@ BIDE_INLINE void *bide_generator_next(bide_generator *generator)
 
 /*
  * With what it ended: 0 or a negative errno. Only after its end.
- * Threads: one at a time. Errors: those of the body; -ECANCELED (bide_generator_end stopped it).
+ * Threads: one at a time. Errors: those of the body; -ECANCELED (bide_generator_destroy stopped it).
  * Progress: wait-free.
  */
 BIDE_INLINE int bide_generator_error(const bide_generator *generator)
@@ -123,7 +123,7 @@ BIDE_INLINE int bide_generator_error(const bide_generator *generator)
  * Stops it where it stands: what follows its `finally` runs. Does nothing if it has ended.
  * Threads: one at a time. Suspends: never. Progress: that of `finally`.
  */
-BIDE_INLINE void bide_generator_end(bide_generator *generator)
+BIDE_INLINE void bide_generator_destroy(bide_generator *generator)
 {
     if (!bide_done(&generator->frame))
         bide_destroy(&generator->frame);
@@ -134,7 +134,7 @@ BIDE_INLINE void bide_generator_end(bide_generator *generator)
  * for (each value of the generator): `name` is a `type` that points at it. The body of the loop
  * follows. It may end the loop by `break`, which ends the generator too, so that its `finally`
  * runs. By `return` or `goto` the loop is left with the generator where it stands:
- * bide_generator_end it, or go on with it by another bide_for. `generator` is evaluated once. Not
+ * bide_generator_destroy it, or go on with it by another bide_for. `generator` is evaluated once. Not
  * in a coroutine that awaits in the loop: there, call bide_generator_next. Expands to: two nested
  * for, of which the outer runs once.
  * Threads: one at a time. Suspends: never. Progress: that of the body.
@@ -172,7 +172,7 @@ BIDE_INLINE void *bide_generator_loop_next_(const bide_generator_loop_ *loop)
 
 BIDE_INLINE void bide_generator_loop_end_(bide_generator_loop_ *loop)
 {
-    bide_generator_end(loop->generator);
+    bide_generator_destroy(loop->generator);
     loop->ended = true;
 }
 

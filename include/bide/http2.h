@@ -10,8 +10,8 @@
  * HTTP/2, the others HTTP/1.1. With TLS what the client has agreed on by ALPN decides; `protocols`
  * of the config are bide_http2_protocols:
  *
- *     bide_try(bide_tls_accept(&self->handshake, &self->tls, config, bide_stream_of_socket(&self->connection.socket)));
- *     bide_try(bide_http2_serve(&self->http, &http2, bide_stream_of_tls(&self->tls), self->memory,
+ *     bide_try(bide_tls_accept(&self->handshake, &self->tls, config, bide_socket_stream(&self->connection.socket)));
+ *     bide_try(bide_http2_serve(&self->http, &http2, bide_tls_stream(&self->tls), self->memory,
  *                               bide_tls_protocol(&self->tls)));
  *
  * A request has a coroutine of its own, and several of a connection run at a time. The client's
@@ -38,7 +38,7 @@
  *
  * One loop has a server.
  *
- * Why it is right: src/io/http2/serve.c.
+ * Why it is right: src/http2/serve.c.
  *
  * Source: RFC 9113; CVE-2023-44487, CVE-2019-9511 to 9518 and CVE-2024-28182 for what has to be
  * bounded.
@@ -57,18 +57,18 @@ extern const char *const bide_http2_protocols[]; /* {"h2", "http/1.1", NULL} */
 /* What is 0 is as it says. */
 typedef struct bide_http2_options {
     bool is_plain; /* connections that nobody has said the protocol of may begin with the preface */
-    uint32_t most_streams; /* of a connection at a time. 0: 100 */
+    uint32_t max_streams; /* of a connection at a time. 0: 100 */
     uint32_t window; /* bytes of a stream's body that may come before the handler reads. 0: 65535 */
-    uint32_t whole_window; /* of all bodies of a connection. 0: 1 MiB; 65535 at least */
+    uint32_t connection_window; /* of all bodies of a connection. 0: 1 MiB; 65535 at least */
     uint32_t
-        most_resets; /* streams that a client may reset, beside as many as it lets end. 0: 200 */
-    uint32_t most_idle_frames; /* that may come without a request, or a part of a body. 0: 1000 */
-    size_t most_memory;        /* bytes of all connections. 0: without a limit */
+        max_resets; /* streams that a client may reset, beside as many as it lets end. 0: 200 */
+    uint32_t max_idle_frames; /* that may come without a request, or a part of a body. 0: 1000 */
+    size_t max_memory;        /* bytes of all connections. 0: without a limit */
     bide_allocator *allocator; /* NULL: the heap */
 } bide_http2_options;
 
 /* What it has done. */
-typedef struct bide_http2_counts {
+typedef struct bide_http2_stats {
     uint64_t connections; /* ever, that were HTTP/2 */
     uint64_t streams;     /* requests ever */
     uint64_t resets;      /* by clients, before their response had ended */
@@ -76,7 +76,7 @@ typedef struct bide_http2_counts {
     uint64_t floods;      /* connections that were ended because of what came */
     size_t live;          /* streams that there are */
     size_t memory;        /* bytes that are allocated */
-} bide_http2_counts;
+} bide_http2_stats;
 
 /* Pieces of memory of one size that are kept for the next use, while there are connections. Of the library. */
 typedef struct bide_http2_spare_ {
@@ -86,10 +86,10 @@ typedef struct bide_http2_spare_ {
 
 /* The caller's memory, as long as the server. */
 typedef struct bide_http2 {
-    bide_http_carrier carrier; /* at the head */
+    bide_http_protocol protocol; /* at the head */
     bide_http_server *server;
     bide_http2_options options;
-    bide_http2_counts counts;
+    bide_http2_stats stats;
 
     /* of the library */
     size_t sessions; /* connections that there are */

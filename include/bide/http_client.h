@@ -1,11 +1,11 @@
 /*
  * An HTTP/1.1 client: requests and responses over one connection, which is any stream. Floor: io.
  *
- *     bide_http_client_init(&self->client, bide_stream_of_socket(&self->socket), self->memory,
+ *     bide_http_client_init(&self->client, bide_socket_stream(&self->socket), self->memory,
  *                           sizeof self->memory, NULL);
- *     bide_http_client_begin(&self->client, "GET", "/index.html", "example.org");
+ *     bide_http_client_start_request(&self->client, "GET", "/index.html", "example.org");
  *     bide_http_client_add(&self->client, "Accept", "text/html");
- *     bide_try(bide_http_client_receive(&self->client));
+ *     bide_try(bide_http_client_recv(&self->client));
  *     ... self->client.response.status ...
  *     for (;;) {
  *         bide_try(bide_http_client_read(&self->client, self->buffer, sizeof self->buffer));
@@ -18,7 +18,7 @@
  *     idle --begin--> head --(write)--> body --receive--> response --read, to its end--> idle
  *
  * Bodies go both ways in pieces, at the speed of the slower side. The body of a request has the length
- * that is said by bide_http_client_end_head, or goes in chunks if that is unknown or nobody has said.
+ * that is said by bide_http_client_finish_head, or goes in chunks if that is unknown or nobody has said.
  * Responses of 1xx are passed over, but for 101; those to HEAD, and with 204 or 304, have no body.
  *
  * Operations have no deadlines of their own: bide_with_deadline. After one that did not end with 0, but
@@ -26,7 +26,7 @@
  *
  * Redirects are the caller's (http_url.h). For many connections there is connection_pool.h.
  *
- * Why it is right: src/io/http/client.c.
+ * Why it is right: src/http/client.c.
  */
 #ifndef BIDE_HTTP_CLIENT_H
 #define BIDE_HTTP_CLIENT_H
@@ -38,17 +38,17 @@ BIDE_EXTERN_C_BEGIN
 
 /* What a client is to be. All that is 0 is as it says. */
 typedef struct bide_http_client_options {
-    size_t output;      /* bytes of the buffer of what goes out, of its memory. 0: a quarter */
-    size_t most_fields; /* of a response, with its trailers. 0: 64 */
-    size_t most_head;   /* bytes of a response's head. 0: its buffer less 1024, which is the most */
-    uint64_t most_body; /* bytes of a response's. 0: without a limit */
+    size_t write_buffer_size;      /* bytes of the buffer of what goes out, of its memory. 0: a quarter */
+    size_t max_fields; /* of a response, with its trailers. 0: 64 */
+    size_t max_head;   /* bytes of a response's head. 0: its buffer less 1024, which is the most */
+    uint64_t max_body; /* bytes of a response's. 0: without a limit */
 } bide_http_client_options;
 
 /* The head of a response. Texts stay until the next request begins. */
 typedef struct bide_http_response {
     int status;
     int minor; /* of the version: 1, or 0 of HTTP/1.0 */
-    bide_http_text reason;
+    bide_slice reason;
     const bide_http_field *fields;
     size_t field_count;
     uint64_t length; /* of the body; BIDE_HTTP_UNKNOWN: that is found out when it ends */
@@ -106,15 +106,15 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
  * Threads: the stream's. Errors: -EINVAL (they may not stand there), -EBUSY (the last response was not
  * read to its end, or the connection ends after it), -EMSGSIZE (it does not fit). Progress: wait-free.
  */
-int bide_http_client_begin(bide_http_client *client, const char *method, const char *target,
+int bide_http_client_start_request(bide_http_client *client, const char *method, const char *target,
                            const char *host);
 
 /*
  * The same of texts that are not terminated.
- * Threads: the stream's. Errors: as bide_http_client_begin. Progress: wait-free.
+ * Threads: the stream's. Errors: as bide_http_client_start_request. Progress: wait-free.
  */
-int bide_http_client_begin_text(bide_http_client *client, bide_http_text method,
-                                bide_http_text target, bide_http_text host);
+int bide_http_client_start_request_slices(bide_http_client *client, bide_slice method,
+                                bide_slice target, bide_slice host);
 
 /*
  * Adds a field to the request's head. Not "Content-Length" and "Transfer-Encoding", which the library
@@ -128,7 +128,7 @@ int bide_http_client_add(bide_http_client *client, const char *name, const char 
  * The same of texts that are not terminated.
  * Threads: the stream's. Errors: as bide_http_client_add. Progress: wait-free.
  */
-int bide_http_client_add_text(bide_http_client *client, bide_http_text name, bide_http_text value);
+int bide_http_client_add_slices(bide_http_client *client, bide_slice name, bide_slice value);
 
 /*
  * The server is asked to end the connection after its response. Before the head ends.
@@ -141,7 +141,7 @@ void bide_http_client_close_after(bide_http_client *client);
  * response is 101, bide_http_client_reader has what came behind it.
  * Threads: the stream's. Errors: as bide_http_client_add. Progress: wait-free.
  */
-int bide_http_client_ask_upgrade(bide_http_client *client, const char *protocol);
+int bide_http_client_request_upgrade(bide_http_client *client, const char *protocol);
 
 /*
  * Ends the head of a request whose body has `length` bytes; BIDE_HTTP_UNKNOWN: it goes in chunks. The
@@ -149,7 +149,7 @@ int bide_http_client_ask_upgrade(bide_http_client *client, const char *protocol)
  * Threads: the stream's. Errors: -EINVAL (it has ended), -EMSGSIZE (it does not fit).
  * Progress: wait-free.
  */
-int bide_http_client_end_head(bide_http_client *client, uint64_t length);
+int bide_http_client_finish_head(bide_http_client *client, uint64_t length);
 
 /*
  * Writes bytes of the request's body, which stay until it has ended. They are gathered in the buffer
@@ -181,7 +181,7 @@ int bide_http_client_add_trailer(bide_http_client *client, const char *name, con
  * Sends the head, which has "Expect: 100-continue" among its fields, and waits for the server to want the
  * body: then client->continues is true. If it is false the response is there, and no body is to be
  * written. If a deadline ends this with -ETIMEDOUT, the body may be written.
- * Threads: the stream's. Errors: as bide_http_client_receive. Suspends: if the server has not answered.
+ * Threads: the stream's. Errors: as bide_http_client_recv. Suspends: if the server has not answered.
  * Cancel-safe: yes. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
@@ -198,7 +198,7 @@ bide_awaiter *bide_http_client_continue(bide_http_client *client);
  * Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_http_client_receive(bide_http_client *client);
+bide_awaiter *bide_http_client_recv(bide_http_client *client);
 
 /*
  * Reads what there is of the response's body, at least one byte and at most `size`, 1 or more;
@@ -215,8 +215,8 @@ bide_awaiter *bide_http_client_read(bide_http_client *client, void *data, size_t
  * the body has ended; its data is NULL if there is none.
  * Threads: the stream's. Progress: wait-free, linear in the fields.
  */
-bide_http_text bide_http_client_field(const bide_http_client *client, const char *name);
-bide_http_text bide_http_client_trailer(const bide_http_client *client, const char *name);
+bide_slice bide_http_client_field(const bide_http_client *client, const char *name);
+bide_slice bide_http_client_trailer(const bide_http_client *client, const char *name);
 
 /*
  * Has the response been read to its end, and may another request follow on the connection?

@@ -27,14 +27,14 @@
  * head in one call, larger ones go by bide_send_file. The files are the system's: under a test loop with
  * input and output in memory there are none.
  *
- * Why it is right: src/io/http/files.c.
+ * Why it is right: src/http/files.c.
  */
 #ifndef BIDE_HTTP_FILES_H
 #define BIDE_HTTP_FILES_H
 
 #include "bide/blocking.h"
 #include "bide/directory.h"
-#include "bide/http.h"
+#include "bide/http_server.h"
 
 #include <sys/stat.h>
 
@@ -134,7 +134,7 @@ extern const bide_http_handler bide_http_files_handler;
  * The type of a file of that name: "application/octet-stream", if nothing else is known.
  * Threads: any. Progress: wait-free, linear in the types.
  */
-const char *bide_http_type_of(const bide_http_files *files, const char *name, size_t size);
+const char *bide_http_content_type(const bide_http_files *files, const char *name, size_t size);
 
 BIDE_EXTERN_C_END
 

@@ -14,7 +14,7 @@
  *
  * One loop has a log. Its file may be exchanged at any time: bide_http_log_reopen.
  *
- * Why it is right: src/io/http/log.c.
+ * Why it is right: src/http/log.c.
  *
  * Source: the common log format of NCSA's httpd, and the combined one of Apache's.
  */
@@ -24,7 +24,7 @@
 #include "bide/auto_event.h"
 #include "bide/deadline.h"
 #include "bide/file.h"
-#include "bide/http.h"
+#include "bide/http_server.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -82,7 +82,7 @@ void bide_http_log_close(bide_http_log *log);
 
 /*
  * Another file from now on, for what has not been begun to be written: after the old one was renamed. The
- * old one stays open until bide_http_log_settle has ended, or bide_http_log_is_idle says so; otherwise the
+ * old one stays open until bide_http_log_flush has ended, or bide_http_log_is_idle says so; otherwise the
  * write that is under way ends with an error, and its lines are lost.
  * Threads: the loop's. Progress: wait-free.
  */
@@ -103,7 +103,7 @@ BIDE_INLINE bool bide_http_log_is_idle(const bide_http_log *log)
  * Cancel-safe: yes. Progress: that of the file.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_http_log_settle(bide_auto_event_waiter *waiter, bide_http_log *log);
+bide_awaiter *bide_http_log_flush(bide_auto_event_waiter *waiter, bide_http_log *log);
 
 /*
  * Logs an exchange that has ended, as the server of these options does. For servers that choose what is

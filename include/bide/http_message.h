@@ -8,7 +8,7 @@
  * A bide_http_input decodes the body of a message, a bide_http_output encodes a message. Servers
  * (http.h) and clients (http_client.h) have one of each, and functions of their own for them.
  *
- * Why it is right: src/io/http/input.c, src/io/http/output.c, and src/io/http/parse.c.
+ * Why it is right: src/http/input.c, src/http/output.c, and src/http/parse.c.
  *
  * Source: RFC 9110 and RFC 9112.
  */
@@ -21,15 +21,15 @@
 BIDE_EXTERN_C_BEGIN
 
 /* Bytes in a buffer. */
-typedef struct bide_http_text {
+typedef struct bide_slice {
     const char *data;
     size_t size;
-} bide_http_text;
+} bide_slice;
 
 /* One line of a head, or of the trailers. */
 typedef struct bide_http_field {
-    bide_http_text name;
-    bide_http_text value;
+    bide_slice name;
+    bide_slice value;
 } bide_http_field;
 
 typedef enum bide_http_method {
@@ -53,19 +53,19 @@ typedef enum bide_http_method {
  * Are these the same, but for upper and lower case? `name` is a C string.
  * Threads: any. Progress: wait-free.
  */
-bool bide_http_is(bide_http_text text, const char *name);
+bool bide_http_is(bide_slice text, const char *name);
 
 /*
  * The value of the first field of that name; its data is NULL if there is none.
  * Threads: any. Progress: wait-free, linear in the fields.
  */
-bide_http_text bide_http_find(const bide_http_field *fields, size_t count, const char *name);
+bide_slice bide_http_find(const bide_http_field *fields, size_t count, const char *name);
 
 /*
  * Does a list, as "Connection" has one, contain this token?
  * Threads: any. Progress: wait-free.
  */
-bool bide_http_has_token(bide_http_text list, const char *token);
+bool bide_http_has_token(bide_slice list, const char *token);
 
 /*
  * The phrase that goes with a status: "Not Found" with 404. An empty one, if nobody has agreed on
@@ -87,7 +87,7 @@ void bide_http_print_date(char date[BIDE_HTTP_DATE_SIZE], int64_t time);
  * Reads a date, in the form above or one of the two older ones, into *time.
  * Threads: any. Errors: -EINVAL (it is none). Progress: wait-free.
  */
-int bide_http_parse_date(bide_http_text date, int64_t *time);
+int bide_http_parse_date(bide_slice date, int64_t *time);
 
 /* When what a connection waits for is to end. Of the library. */
 typedef struct bide_http_watch {
@@ -107,11 +107,11 @@ typedef struct bide_http_input {
     size_t scanned;         /* of the line, or lines, that are looked at */
     uint64_t left;          /* bytes of the body, or of the chunk, that are to come */
     uint64_t taken;         /* bytes of the body that were read */
-    uint64_t most;          /* bytes that it may have */
+    uint64_t max;          /* bytes that it may have */
     bide_http_field *fields;
     size_t field_count;
     size_t trailer_count; /* behind the fields of the head */
-    size_t most_fields;
+    size_t max_fields;
     uint8_t state;
     bool is_bounded; /* by its end alone, that of the connection */
     bool must_continue; /* the other side waits for "100 Continue" before it sends the body */

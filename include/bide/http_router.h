@@ -20,12 +20,12 @@
  * A path that no pattern fits is 404. A path that fits, but not by this method, is 405 with "Allow", or,
  * of OPTIONS, 204 with "Allow". Routes of GET are those of HEAD too.
  *
- * Why it is right: src/io/http/router.c.
+ * Why it is right: src/http/router.c.
  */
 #ifndef BIDE_HTTP_ROUTER_H
 #define BIDE_HTTP_ROUTER_H
 
-#include "bide/http.h"
+#include "bide/http_server.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -60,7 +60,7 @@ const bide_http_handler *bide_http_route_request(bide_http_exchange *exchange);
  * The same, of a router that the caller names.
  * Threads: the loop's. Progress: wait-free, linear in the routes.
  */
-const bide_http_handler *bide_http_router_choose(const bide_http_router *router,
+const bide_http_handler *bide_http_router_select(const bide_http_router *router,
                                                  bide_http_exchange *exchange);
 
 /*
@@ -68,14 +68,14 @@ const bide_http_handler *bide_http_router_choose(const bide_http_router *router,
  * route has none of that name.
  * Threads: the loop's. Progress: wait-free.
  */
-bide_http_text bide_http_parameter(const bide_http_exchange *exchange, const char *name);
+bide_slice bide_http_parameter(const bide_http_exchange *exchange, const char *name);
 
 /*
  * Decodes "%41" and its like, into `size` bytes at `out`; returns how many there are.
  * Threads: any. Errors: -EINVAL (a "%" without two digits), -EMSGSIZE (they do not fit).
  * Progress: wait-free.
  */
-ptrdiff_t bide_http_decode(bide_http_text text, char *out, size_t size);
+ptrdiff_t bide_http_decode(bide_slice text, char *out, size_t size);
 
 BIDE_EXTERN_C_END
 

@@ -4,7 +4,7 @@
  *
  *     int status = bide_http_url_parse(&url, text, strlen(text));    // "http://example.org:8080/a?b"
  *     ... url.host, url.port, url.target ...
- *     bide_http_url_authority(&url, host, sizeof host);        // for bide_http_client_begin
+ *     bide_http_url_authority(&url, host, sizeof host);        // for bide_http_client_start_request
  *
  * What is not in the grammar is refused, spaces and control characters and bytes past ASCII among it.
  * Nothing is decoded. Texts point into the string that was parsed.
@@ -22,13 +22,13 @@ typedef struct bide_http_url {
     bool is_secure;          /* "https" */
     bool has_port;           /* it is said */
     uint16_t port;           /* that, or 80 or 443 */
-    bide_http_text user;     /* before "@"; data is NULL: there is none */
-    bide_http_text host;     /* without the brackets of IPv6 */
+    bide_slice user;     /* before "@"; data is NULL: there is none */
+    bide_slice host;     /* without the brackets of IPv6 */
     bool is_literal;         /* it had brackets */
-    bide_http_text target;   /* path and query, for a request; if there is no path it is empty, or a query */
-    bide_http_text path;     /* may be empty */
-    bide_http_text query;    /* behind "?"; data is NULL: there is none */
-    bide_http_text fragment; /* behind "#"; likewise */
+    bide_slice target;   /* path and query, for a request; if there is no path it is empty, or a query */
+    bide_slice path;     /* may be empty */
+    bide_slice query;    /* behind "?"; data is NULL: there is none */
+    bide_slice fragment; /* behind "#"; likewise */
 } bide_http_url;
 
 /*
@@ -56,7 +56,7 @@ int bide_http_url_authority(const bide_http_url *url, char *out, size_t size);
  * Threads: any. Errors: -EINVAL (that is no URL of these schemes), -EMSGSIZE (it does not fit).
  * Progress: wait-free.
  */
-int bide_http_url_resolve(const bide_http_url *base, bide_http_text reference, char *out,
+int bide_http_url_resolve(const bide_http_url *base, bide_slice reference, char *out,
                           size_t size);
 
 BIDE_EXTERN_C_END

@@ -14,7 +14,7 @@
  *                                             &(bide_websocket_options){.ping_interval = 20 * SECOND},
  *                                             NULL));
  *         for (;;)
- *             bide_try_or_break(bide_websocket_receive(&self->receive, &self->websocket, ...));
+ *             bide_try_or_break(bide_websocket_recv(&self->receive, &self->websocket, ...));
  *         bide_end();
  *     }
  *
@@ -27,7 +27,7 @@
 #ifndef BIDE_HTTP_WEBSOCKET_H
 #define BIDE_HTTP_WEBSOCKET_H
 
-#include "bide/http.h"
+#include "bide/http_server.h"
 #include "bide/http_client.h"
 #include "bide/websocket.h"
 
@@ -73,7 +73,7 @@ bide_awaiter *bide_http_accept_websocket(bide_http_websocket_operation *operatio
  * the field "Sec-WebSocket-Protocol" of client->response has the one that was agreed on. The texts stay
  * until it has ended. The client is used for nothing else afterwards.
  * Threads: the stream's. Errors: -ECONNREFUSED (client->response says why), -EPROTO (the answer is wrong),
- * those of bide_http_client_begin, bide_http_client_receive, bide_websocket_make_key and
+ * those of bide_http_client_start_request, bide_http_client_recv, bide_websocket_make_key and
  * bide_websocket_init. Suspends: if the server has not answered. Cancel-safe: no, the connection cannot
  * be used any more. Progress: that of the stream.
  */

@@ -41,20 +41,20 @@ typedef struct bide_backtrace_entry {
 } bide_backtrace_entry;
 
 /*
- * Writes up to `most` entries from `frame` outwards, and returns how many coroutines the chain has,
+ * Writes up to `max` entries from `frame` outwards, and returns how many coroutines the chain has,
  * which may be more. `frame` has not started, is suspended or has ended. If it is not suspended the
  * chain is that one alone, as it is when it stands at a yield, because then nobody awaits it.
- * `entries` may be NULL if `most` is 0.
+ * `entries` may be NULL if `max` is 0.
  * Threads: the resumer's, as said above. Progress: wait-free, linear in the chain.
  */
-size_t bide_backtrace(const bide_frame *frame, bide_backtrace_entry *entries, size_t most);
+size_t bide_backtrace(const bide_frame *frame, bide_backtrace_entry *entries, size_t max);
 
 /*
  * In a body: the same from the coroutine itself, which runs; the first line is that of this call.
  * Threads: the coroutine's. Progress: wait-free, linear in the chain.
  */
-#define bide_backtrace_here(entries, most) \
-    bide_backtrace_from_(bide_this_frame(), __LINE__, (entries), (most))
+#define bide_backtrace_here(entries, max) \
+    bide_backtrace_from_(bide_this_frame(), __LINE__, (entries), (max))
 
 /*
  * From a suspended coroutine, or a root's frame, to the innermost that it awaits, which awaits no
@@ -83,7 +83,7 @@ void bide_backtrace_print(const bide_frame *frame, bide_backtrace_write *write, 
 
 /* `line` is where the frame runs, or 0 if it does not run. */
 size_t bide_backtrace_from_(const bide_frame *frame, unsigned line, bide_backtrace_entry *entries,
-                            size_t most);
+                            size_t max);
 void bide_backtrace_print_from_(const bide_frame *frame, unsigned line, bide_backtrace_write *write,
                                 void *argument);
 

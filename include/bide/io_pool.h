@@ -24,7 +24,7 @@
  *     bide_close elsewhere           waits until the home's coroutine suspends
  *
  * A worker looks for what has come when its coroutine suspends, every so many times. A coroutine
- * that computes for long keeps what is at home there waiting; bide_turn_watch_start tells of it.
+ * that computes for long keeps what is at home there waiting; bide_stall_detector_start tells of it.
  *
  * A server may run here (server.h), and pool_server.h has one for each worker. For one loop alone, or
  * in a strand of the pool (strand.h), since they share what is not for several threads: a connection
@@ -45,7 +45,7 @@ BIDE_EXTERN_C_BEGIN
 /* What a pool is to be. All zero is a good beginning. */
 typedef struct bide_io_pool_options {
     bide_thread_pool_options threads;
-    bide_loop_options loop; /* of each worker; `times_turns` is that of `threads` */
+    bide_loop_options loop; /* of each worker; `times_runs` is that of `threads` */
 } bide_io_pool_options;
 
 /*

@@ -47,7 +47,7 @@ typedef struct bide_loop_options {
     unsigned entries; /* of the io_uring's queue; 0: 1024 */
 
     /* Find out how long the longest turn was: it costs two looks at the clock a turn. */
-    bool times_turns;
+    bool times_runs;
 } bide_loop_options;
 
 /*
@@ -104,23 +104,23 @@ typedef struct bide_loop_back_end {
  */
 bide_loop_back_end bide_loop_backend(const bide_loop *loop);
 
-/* What a loop has done. `completions` beside `looks` says how many come at a time. */
-typedef struct bide_loop_counts {
+/* What a loop has done. `completions` beside `polls` says how many come at a time. */
+typedef struct bide_loop_stats {
     uint64_t runs;         /* how often a coroutine was resumed */
-    uint64_t longest_turn; /* nanoseconds until one suspended; 0 if nobody asked for it */
-    uint64_t looks;        /* times that it asked the kernel for what has come, or slept for it */
-    uint64_t begun;       /* operations, ever */
+    uint64_t longest_run; /* nanoseconds until one suspended; 0 if nobody asked for it */
+    uint64_t polls;        /* times that it asked the kernel for what has come, or slept for it */
+    uint64_t started;       /* operations, ever */
     uint64_t in_flight;   /* of those, that have not ended */
     uint64_t sleeps;      /* times that it went to sleep in the kernel */
     uint64_t wakes;       /* of those, that another thread ended */
     uint64_t completions; /* that came from the kernel */
-} bide_loop_counts;
+} bide_loop_stats;
 
 /*
  * Counts.
  * Threads: the loop's. Progress: wait-free.
  */
-void bide_loop_count(const bide_loop *loop, bide_loop_counts *counts);
+void bide_loop_get_stats(const bide_loop *loop, bide_loop_stats *counts);
 
 BIDE_EXTERN_C_END
 

@@ -3,19 +3,19 @@
  * system. So what uses them is tested without a network, at virtual times, and with what a network
  * and a disk do seldom: short reads, slow peers, connections that break. Floor: io.
  *
- *     static int run(bide_test_loop *loop, void *argument)            // one run of a test
+ *     static int run(bide_sim_loop *loop, void *argument)            // one run of a test
  *     {
  *         bide_memory_io *io;
  *         bide_memory_io_options options = bide_memory_io_rough();
  *         int status = bide_memory_io_create(&io, loop, &options);
  *         if (status == 0) {
- *             status = bide_test_loop_wait(loop, clients_and_server(&test));
+ *             status = bide_sim_loop_wait(loop, clients_and_server(&test));
  *             bide_memory_io_destroy(io);
  *         }
  *         return status;
  *     }
  *
- *     bide_test_loop_explore(run, 10000);
+ *     bide_sim_loop_explore(run, 10000);
  *
  * It is the third of what carries operations out, beside an io_uring and an epoll set. Coroutines of
  * the loop use the ordinary operations (socket.h, file.h, directory.h, pass.h), and what is made of
@@ -37,7 +37,7 @@
  * was released, or came in a message, is this io's after its first operation or bide_io_adopt.
  *
  * What is drawn, if the options ask for it, is drawn from the loop's seed. Each fault has a name, under
- * which bide_test_options.faults and bide_test_result know it:
+ * which bide_sim_options.faults and bide_sim_result know it:
  *
  *     "io: short receive", "io: short send"   a part is moved; the rest of a send has to wait
  *     "io: reset"             a connection of TCP breaks while it is used
@@ -50,7 +50,7 @@
  *
  * One thread has it: that of the loop.
  *
- * Why it is right: src/io/memory/table.c.
+ * Why it is right: src/simulation/table.c.
  *
  * Source: the simulated worlds of FoundationDB, TigerBeetle and madsim.
  */
@@ -59,7 +59,7 @@
 
 #include "bide/extend/io.h"
 #include "bide/loop.h"
-#include "bide/test_loop.h"
+#include "bide/sim_loop.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -107,7 +107,7 @@ BIDE_INLINE bide_memory_io_options bide_memory_io_rough(void)
  * now on. `options` is copied; NULL: all zero.
  * Threads: the loop's. Errors: -ENOMEM, -EBUSY (the loop has one). Progress: that of malloc.
  */
-int bide_memory_io_create(bide_memory_io **io, bide_test_loop *loop,
+int bide_memory_io_create(bide_memory_io **io, bide_sim_loop *loop,
                           const bide_memory_io_options *options);
 
 /*
@@ -131,18 +131,18 @@ void bide_memory_io_change(bide_memory_io *io, const bide_memory_io_options *opt
 int bide_memory_io_pipe(bide_memory_io *io, bide_descriptor *input, bide_descriptor *output);
 
 /* What there is in one. */
-typedef struct bide_memory_io_counts {
-    uint64_t begun;       /* operations, ever */
+typedef struct bide_memory_io_stats {
+    uint64_t started;       /* operations, ever */
     uint64_t in_flight;   /* of those, that have not ended */
     unsigned descriptors; /* that are open */
     size_t disk;          /* bytes of all files */
-} bide_memory_io_counts;
+} bide_memory_io_stats;
 
 /*
  * Counts: after a test no descriptor is open.
  * Threads: the loop's. Progress: wait-free.
  */
-void bide_memory_io_count(const bide_memory_io *io, bide_memory_io_counts *counts);
+void bide_memory_io_get_stats(const bide_memory_io *io, bide_memory_io_stats *counts);
 
 /*
  * As bide_loop_backend says of a loop: its name is "memory".

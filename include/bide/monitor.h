@@ -27,7 +27,7 @@
  *
  * In a child of fork there is no monitor; it may start one.
  *
- * Why it is right: src/io/monitor/monitor.c.
+ * Why it is right: src/monitor/monitor.c.
  */
 #ifndef BIDE_MONITOR_H
 #define BIDE_MONITOR_H

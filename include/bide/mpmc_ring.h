@@ -232,7 +232,7 @@ BIDE_INLINE void bide_mpmc_ring_take_(bide_mpmc_ring_view_ ring, size_t position
 BIDE_INLINE size_t bide_mpmc_ring_lost_(bide_atomic(size_t) * end, unsigned *pauses)
 {
     bide_atomic_retry();
-    bide_back_off_(pauses, BIDE_MPMC_RING_MOST_PAUSES_);
+    bide_back_off_(pauses, BIDE_MPMC_RING_MAX_PAUSES_);
     return bide_atomic_load(end, relaxed);
 }
 
@@ -378,10 +378,10 @@ BIDE_INLINE int bide_mpmc_ring_pop_(bide_mpmc_ring_view_ ring, void *to)
 }
 
 /*
- * How many from `head` on can be taken, up to `most`; *end is set to where they end, *turn to what
+ * How many from `head` on can be taken, up to `max`; *end is set to where they end, *turn to what
  * was found there if they are fewer.
  */
-BIDE_INLINE size_t bide_mpmc_ring_full_from_(bide_mpmc_ring_view_ ring, size_t head, size_t most,
+BIDE_INLINE size_t bide_mpmc_ring_full_from_(bide_mpmc_ring_view_ ring, size_t head, size_t max,
                                              size_t *end, size_t *turn)
 {
     size_t full = 0;
@@ -393,7 +393,7 @@ BIDE_INLINE size_t bide_mpmc_ring_full_from_(bide_mpmc_ring_view_ ring, size_t h
             break;
         full++;
         *end = bide_ring_after_(ring.shape, *end, 1);
-    } while (full < most);
+    } while (full < max);
     return full;
 }
 

@@ -178,7 +178,7 @@ typedef struct bide_multi_producer_sequencer {
 typedef struct bide_multi_producer_claim {
     bide_frame frame;
     bide_multi_producer_sequencer *sequencer;
-    bide_sequence most;
+    bide_sequence max;
     bide_sequence first;
     bide_sequence count;
     uint8_t stage;               /* of a claim that waits: how far it has come */
@@ -234,7 +234,7 @@ BIDE_INLINE void bide_multi_producer_sequencer_put_(bide_multi_producer_sequence
     }
     bide_atomic_store(&sequencer->slots[first & mask], (bide_sequence)(first + mark),
                       release);                                  /* N */
-    uintptr_t word = bide_biased_list_look(&sequencer->readers); /* L, D */
+    uintptr_t word = bide_biased_list_peek(&sequencer->readers); /* L, D */
     if (word > BIDE_LIST_SHUT)
         bide_multi_producer_sequencer_wake_(sequencer, word);
 }
@@ -395,11 +395,11 @@ BIDE_INLINE bide_sequence bide_multi_producer_sequencer_beyond_(bide_sequence si
 }
 
 /*
- * Takes up to `most` slots that are free: all of them if the claim `has_turn`, otherwise so many
+ * Takes up to `max` slots that are free: all of them if the claim `has_turn`, otherwise so many
  * that one is left for each claim in line. 0 if there is none, or it is closed. See 1 to 4 and 7.
  */
 BIDE_INLINE bide_sequence
-bide_multi_producer_sequencer_take_(bide_multi_producer_sequencer *sequencer, bide_sequence most,
+bide_multi_producer_sequencer_take_(bide_multi_producer_sequencer *sequencer, bide_sequence max,
                                     bide_sequence *first, bool has_turn)
 {
     const bide_sequence size = sequencer->size;
@@ -413,7 +413,7 @@ bide_multi_producer_sequencer_take_(bide_multi_producer_sequencer *sequencer, bi
         uint32_t kept = has_turn ? 0 : bide_atomic_load(&sequencer->turn.lined, relaxed);
         bide_sequence available = bide_multi_producer_sequencer_beyond_(size, used, kept);
         bool looked = false;
-        if (BIDE_UNLIKELY(available < most && used != 0)) {
+        if (BIDE_UNLIKELY(available < max && used != 0)) {
             /* Not enough that is known to be free: look at the gate, which may have moved. */
             bide_sequence last;
             bide_sequence needed = (bide_sequence)((bide_sequence)next - size);
@@ -430,7 +430,7 @@ bide_multi_producer_sequencer_take_(bide_multi_producer_sequencer *sequencer, bi
             next = now; /* what was looked at is another's by now */
             continue;
         }
-        bide_sequence count = most < available ? most : available;
+        bide_sequence count = max < available ? max : available;
         if (bide_atomic_compare_exchange_weak(&sequencer->next, &next,
                                               (bide_sequence_counter_)(next + count), relaxed,
                                               relaxed)) {
@@ -445,23 +445,23 @@ bide_multi_producer_sequencer_take_(bide_multi_producer_sequencer *sequencer, bi
 }
 
 /*
- * Takes up to `most` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
+ * Takes up to `max` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
  * no more are free than there are claims in line, or if it is closed. What is taken is to be
  * published or abandoned.
  * Threads: any. Suspends: never. Progress: lock-free, but for joined members of the gate
  * (sequence_group.h).
  */
 BIDE_INLINE bide_sequence bide_multi_producer_sequencer_try_claim(
-    bide_multi_producer_sequencer *sequencer, bide_sequence most, bide_sequence *first)
+    bide_multi_producer_sequencer *sequencer, bide_sequence max, bide_sequence *first)
 {
-    return bide_multi_producer_sequencer_take_(sequencer, most, first, false);
+    return bide_multi_producer_sequencer_take_(sequencer, max, first, false);
 }
 
 BIDE_INLINE bool bide_multi_producer_sequencer_claim_ready_(bide_awaiter *awaiter)
 {
     bide_multi_producer_claim *claim = (bide_multi_producer_claim *)(void *)awaiter;
     claim->count =
-        bide_multi_producer_sequencer_try_claim(claim->sequencer, claim->most, &claim->first);
+        bide_multi_producer_sequencer_try_claim(claim->sequencer, claim->max, &claim->first);
     if (BIDE_UNLIKELY(claim->count == 0))
         return false;
     claim->frame.error = 0;
@@ -469,7 +469,7 @@ BIDE_INLINE bool bide_multi_producer_sequencer_claim_ready_(bide_awaiter *awaite
 }
 
 /*
- * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while no
+ * Claims at least one slot and up to `max` (1 or more): as many as are free, waiting only while no
  * more are free than there are claims in line. Those are served in the order in which they came
  * (4). Afterwards claim->first and claim->count say which. All of them are to be published or
  * abandoned, else no consumer gets past. If it does not end with 0, nothing is claimed, and count
@@ -481,13 +481,13 @@ BIDE_INLINE bool bide_multi_producer_sequencer_claim_ready_(bide_awaiter *awaite
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_multi_producer_sequencer_claim_up_to(
-    bide_multi_producer_claim *claim, bide_multi_producer_sequencer *sequencer, bide_sequence most)
+    bide_multi_producer_claim *claim, bide_multi_producer_sequencer *sequencer, bide_sequence max)
 {
     static const bide_point start = BIDE_POINT_START_READY(
         bide_multi_producer_sequencer_claim_ready_, &bide_multi_producer_sequencer_claim_code_);
     claim->frame.awaiter.ops = &start.ops;
     claim->sequencer = sequencer;
-    claim->most = most;
+    claim->max = max;
     return &claim->frame.awaiter;
 }
 
@@ -514,9 +514,9 @@ bide_multi_producer_sequencer_claim_one(bide_multi_producer_claim *claim,
 BIDE_INLINE int
 bide_multi_producer_sequencer_claim_up_to_blocking(bide_multi_producer_claim *claim,
                                                    bide_multi_producer_sequencer *sequencer,
-                                                   bide_sequence most, uint64_t deadline)
+                                                   bide_sequence max, uint64_t deadline)
 {
-    return bide_sync_wait_until(bide_multi_producer_sequencer_claim_up_to(claim, sequencer, most),
+    return bide_sync_wait_until(bide_multi_producer_sequencer_claim_up_to(claim, sequencer, max),
                                 deadline);
 }
 

@@ -40,7 +40,7 @@ struct bide_mutex_waiter {
     bide_mutex *mutex;
 };
 
-extern const bide_queue_rules bide_mutex_rules_;
+extern const bide_waiter_queue_ops bide_mutex_ops_;
 
 /*
  * Makes a free mutex. The memory may go when it is free and has no waiters. The next holder may
@@ -82,7 +82,7 @@ BIDE_INLINE bide_frame *bide_mutex_suspend_(bide_awaiter *awaiter, bide_frame *f
 {
     bide_mutex_waiter *waiter = (bide_mutex_waiter *)(void *)awaiter;
     waiter->waiter.queue = &waiter->mutex->queue;
-    return bide_waiter_queue_suspend(&waiter->waiter, &bide_mutex_rules_, frame);
+    return bide_waiter_queue_suspend(&waiter->waiter, &bide_mutex_ops_, frame);
 }
 
 BIDE_INLINE int bide_mutex_resume_(bide_awaiter *awaiter)
@@ -94,7 +94,7 @@ BIDE_INLINE int bide_mutex_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_mutex_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_mutex_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_mutex_ops_);
 }
 
 /* What was handed to a coroutine that is destroyed goes to the next waiter. */

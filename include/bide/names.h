@@ -6,7 +6,7 @@
  *
  *     bide_try(bide_connect_by_name(&self->connect, &self->socket, names, "example.org", 80));
  *
- *     bide_try(bide_look_up(&self->look_up, names, "example.org", 80));
+ *     bide_try(bide_resolve(&self->look_up, names, "example.org", 80));
  *     for (unsigned i = 0; i < self->look_up.count; i++)
  *         use(&self->look_up.addresses[i]);
  *
@@ -24,7 +24,7 @@
  * of a second before the next begins beside it, and a failure begins the next at once. The first
  * that connects is taken, and the others end without a trace (RFC 8305, "Happy Eyeballs").
  *
- * Why it is right: src/io/names.c, src/io/connect_by_name.c.
+ * Why it is right: src/net/names.c, src/net/connect_by_name.c.
  */
 #ifndef BIDE_NAMES_H
 #define BIDE_NAMES_H
@@ -76,13 +76,13 @@ int bide_names_create(bide_names **names, const bide_names_options *options);
 void bide_names_destroy(bide_names *names);
 
 /* A look-up has at most so many addresses; the system's first ones. */
-enum { BIDE_LOOK_UP_MOST = 16 };
+enum { BIDE_RESOLVE_MAX = 16 };
 
 /* One look-up. The caller's memory until it has ended; then what it found. */
-typedef struct bide_look_up_operation {
+typedef struct bide_resolve_operation {
     bide_task task;
     /* in the system's order, each once; by c-ares those of version 6 first, and at most 8 of each */
-    bide_address addresses[BIDE_LOOK_UP_MOST];
+    bide_address addresses[BIDE_RESOLVE_MAX];
     unsigned count;
 
     /* of the operation */
@@ -96,7 +96,7 @@ typedef struct bide_look_up_operation {
     uint64_t answered_at;  /* when version 4 was */
     unsigned answered;     /* which versions were */
     int status;
-} bide_look_up_operation;
+} bide_resolve_operation;
 
 /* Which versions were answered: bits. Of the operation. */
 enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
@@ -112,7 +112,7 @@ enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
  * call, on another thread; by c-ares, that of the system's calls.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_look_up(bide_look_up_operation *operation, bide_names *names, const char *host,
+bide_awaiter *bide_resolve(bide_resolve_operation *operation, bide_names *names, const char *host,
                            uint16_t port);
 
 /* One address that is tried. Of the operation. */
@@ -146,7 +146,7 @@ typedef struct bide_connect_feeder_ {
 } bide_connect_feeder_;
 
 /* So many addresses are tried at most: the first ones, of both families in turn. */
-enum { BIDE_CONNECT_MOST = 8 };
+enum { BIDE_CONNECT_MAX = 8 };
 
 /* The caller's memory until it has ended. */
 typedef struct bide_connect_any_operation {
@@ -158,14 +158,14 @@ typedef struct bide_connect_any_operation {
     const bide_address *addresses;
     unsigned count;
     uint64_t stagger;
-    bide_connect_attempt_ attempts[BIDE_CONNECT_MOST];
+    bide_connect_attempt_ attempts[BIDE_CONNECT_MAX];
     unsigned begun, failed;
     unsigned failed_before; /* when the last was begun */
     unsigned next[2];       /* from where on the first family is looked for, and the other */
     unsigned turn;          /* which of these two is next */
     int first_family;
     uint64_t begun_at;               /* when the last was begun */
-    bide_look_up_operation *look_up; /* which finds the addresses; NULL: they are there */
+    bide_resolve_operation *look_up; /* which finds the addresses; NULL: they are there */
     bide_connect_feeder_ feeder;
     bide_connect_attempt_ *winner;
     bide_connect_pacer_ pacer;
@@ -196,7 +196,7 @@ bide_awaiter *bide_connect_any(bide_connect_any_operation *operation, bide_descr
 /* The caller's memory until it has ended. */
 typedef struct bide_connect_by_name_operation {
     bide_task task;
-    bide_look_up_operation look_up;
+    bide_resolve_operation look_up;
     bide_connect_any_operation connect;
 
     /* of the operation */
@@ -212,7 +212,7 @@ typedef struct bide_connect_by_name_operation {
  * version 4 are; addresses that are found later are tried too. When it has ended with 0,
  * operation->look_up has the addresses that were found by then, in the order in which they were
  * found, and operation->connect.connected says which it is.
- * Threads: the loop's. Errors: those of bide_look_up and bide_connect_any. Suspends: always.
+ * Threads: the loop's. Errors: those of bide_resolve and bide_connect_any. Suspends: always.
  * Cancel-safe: yes, nothing is left open. Progress: that of the two. Source: RFC 8305, 3 to 5.
  */
 BIDE_MUST_AWAIT

@@ -51,7 +51,7 @@ typedef struct bide_notify_waiter {
         waiter; /* at the head: it is the awaiter; wants: the phase in which it has begun */
 } bide_notify_waiter;
 
-extern const bide_queue_rules bide_notify_rules_;
+extern const bide_waiter_queue_ops bide_notify_ops_;
 
 /* What a waiter wants that no phase ends, in place of the phase in which it has begun. */
 #define BIDE_NOTIFY_NO_PHASE_ UINT32_MAX
@@ -149,13 +149,13 @@ BIDE_INLINE bool bide_notify_ready_(bide_awaiter *awaiter)
 
 BIDE_INLINE bide_frame *bide_notify_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_notify_rules_,
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_notify_ops_,
                                      frame);
 }
 
 BIDE_INLINE void bide_notify_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_notify_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_notify_ops_);
 }
 
 bool bide_notify_withdraw_(bide_awaiter *awaiter);

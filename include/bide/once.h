@@ -2,10 +2,10 @@
  * What is done once, by the first that comes, the runner; the others wait until it is done.
  * Floor: sync.
  *
- *     bide_try(bide_once_begin(&self->begin, &once));
+ *     bide_try(bide_once_start(&self->begin, &once));
  *     if (self->begin.runs) {
  *         ...                                          // may await
- *         bide_once_end(&self->begin, true);
+ *         bide_once_finish(&self->begin, true);
  *     }
  *
  *     bide_try(bide_once_run(&self->run, &once, load(&self->load, &table)));    // or all in one
@@ -42,7 +42,7 @@ typedef struct bide_once {
 
 /*
  * One wait. The caller's memory until the wait has ended, and, if the caller runs it, until
- * bide_once_end.
+ * bide_once_finish.
  */
 typedef struct bide_once_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
@@ -64,7 +64,7 @@ BIDE_INLINE void bide_once_init(bide_once *once)
  */
 BIDE_INLINE bool bide_once_is_done(bide_once *once)
 {
-    /* acquire: partner is the release of bide_once_end, or, where that serves, of its leaving;
+    /* acquire: partner is the release of bide_once_finish, or, where that serves, of its leaving;
      * until then nobody says that it is done. */
     uintptr_t state = bide_atomic_load(&once->queue.state, acquire);
     return BIDE_LIKELY((state & ((uintptr_t)BIDE_ONCE_DONE_ | BIDE_QUEUE_SERVING_)) ==
@@ -102,13 +102,13 @@ bool bide_once_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Waits until it is done, or the caller is to do it: waiter->runs says which. A runner ends it with
- * bide_once_end, whatever happens meanwhile; `waiter` must stay until then. After an error another
+ * bide_once_finish, whatever happens meanwhile; `waiter` must stay until then. After an error another
  * runs it.
  * Threads: any. Errors: -EPIPE (closed before it was done), -ECANCELED, -ETIMEDOUT. Suspends: if
  * another is running it. Cancel-safe: yes. Progress: lock-free, and wait-free where it is done.
  */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *once)
+BIDE_INLINE bide_awaiter *bide_once_start(bide_once_waiter *waiter, bide_once *once)
 {
     __extension__ static const bide_awaiter_ops ops = {
         .ready = bide_once_ready_,
@@ -116,7 +116,7 @@ BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *o
         .resume = bide_once_resume_,
         .cancel = bide_once_cancel_,
         .withdraw = bide_once_withdraw_,
-        .name = "bide_once_begin",
+        .name = "bide_once_start",
         .attempt = NULL,
     };
     waiter->waiter.awaiter.ops = &ops;
@@ -127,23 +127,23 @@ BIDE_INLINE bide_awaiter *bide_once_begin(bide_once_waiter *waiter, bide_once *o
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: as bide_once_begin; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any. Errors: as bide_once_start; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-BIDE_INLINE int bide_once_begin_blocking(bide_once_waiter *waiter, bide_once *once,
+BIDE_INLINE int bide_once_start_blocking(bide_once_waiter *waiter, bide_once *once,
                                          uint64_t deadline)
 {
-    return bide_sync_wait_until(bide_once_begin(waiter, once), deadline);
+    return bide_sync_wait_until(bide_once_start(waiter, once), deadline);
 }
 
-void bide_once_end_(bide_once_waiter *waiter, bool done);
+void bide_once_finish_(bide_once_waiter *waiter, bool done);
 
-BIDE_INLINE void bide_once_end_checked_(bide_once_waiter *waiter, bool done, const char *what,
+BIDE_INLINE void bide_once_finish_checked_(bide_once_waiter *waiter, bool done, const char *what,
                                         const char *function, const char *file, unsigned line)
 {
     if (BIDE_UNLIKELY(!waiter->runs))
         bide_misuse_(what, function, file, line);
     else
-        bide_once_end_(waiter, done);
+        bide_once_finish_(waiter, done);
 }
 
 /*
@@ -155,12 +155,12 @@ BIDE_INLINE void bide_once_end_checked_(bide_once_waiter *waiter, bool done, con
  * waiters.
  */
 #if BIDE_DEBUG
-#define bide_once_end(waiter, done) \
-    bide_once_end_checked_(         \
+#define bide_once_finish(waiter, done) \
+    bide_once_finish_checked_(         \
         (waiter), (done),           \
         BIDE_MISUSE_("a once is ended by a waiter that does not run it", #waiter))
 #else
-#define bide_once_end(waiter, done) bide_once_end_((waiter), (done))
+#define bide_once_finish(waiter, done) bide_once_finish_((waiter), (done))
 #endif
 
 /*
@@ -204,7 +204,7 @@ typedef struct bide_once_operation {
  * caller ran it in vain. `inner` is not begun if it is not needed. If the caller is destroyed while
  * `inner` runs, so is `inner`, and the next in line runs its own. `operation` must stay until the
  * wait has ended.
- * Threads: any. Errors: those of `inner`; those of bide_once_begin. Suspends: if `inner` does, or
+ * Threads: any. Errors: those of `inner`; those of bide_once_start. Suspends: if `inner` does, or
  * another's runs. Cancel-safe: as its inner operation is. Progress: that of `inner`.
  */
 BIDE_MUST_AWAIT

@@ -4,7 +4,7 @@
  *     bide_oneshot(struct answer) oneshot;
  *     bide_oneshot_init(&oneshot);
  *     bide_oneshot_send(&oneshot, &answer);                            0, or -EPIPE: not sent
- *     bide_try(bide_oneshot_receive(&self->wait, &oneshot, &answer));  -EPIPE: there will be none
+ *     bide_try(bide_oneshot_recv(&self->wait, &oneshot, &answer));  -EPIPE: there will be none
  *
  * Any thread may send or close. Of all sends and closes exactly one wins: the one that changes the
  * event. So several senders may race to give the answer, and the first to claim gives it; or the
@@ -169,11 +169,11 @@ BIDE_INLINE int bide_oneshot_take_(bide_oneshot_ *oneshot, const void *value, vo
  * Threads: the receiver's. Errors: -EAGAIN (not sent yet), -EPIPE (closed before anything was sent,
  * or the value has been received already). Progress: wait-free.
  */
-#define bide_oneshot_try_receive(oneshot, to)                       \
-    bide_oneshot_try_receive_(&(oneshot)->state, &(oneshot)->value, \
+#define bide_oneshot_try_recv(oneshot, to)                       \
+    bide_oneshot_try_recv_(&(oneshot)->state, &(oneshot)->value, \
                               BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
 
-BIDE_INLINE int bide_oneshot_try_receive_(bide_oneshot_ *oneshot, const void *value, void *to,
+BIDE_INLINE int bide_oneshot_try_recv_(bide_oneshot_ *oneshot, const void *value, void *to,
                                           size_t size)
 {
     /* acquire: 2, partner is the set, or the close. */
@@ -191,11 +191,11 @@ BIDE_INLINE bool bide_oneshot_ready_(bide_awaiter *awaiter)
 BIDE_INLINE int bide_oneshot_resume_(bide_awaiter *awaiter)
 {
     bide_oneshot_waiter *waiter = (bide_oneshot_waiter *)(void *)awaiter;
-    return bide_oneshot_try_receive_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
+    return bide_oneshot_try_recv_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bide_oneshot_ *oneshot,
+BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_oneshot_ *oneshot,
                                                 const void *value, void *to, size_t size)
 {
     __extension__ static const bide_awaiter_ops ops = {
@@ -204,7 +204,7 @@ BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bid
         .resume = bide_oneshot_resume_,
         .cancel = bide_single_consumer_cancel_,
         .withdraw = bide_single_consumer_withdraw_,
-        .name = "bide_oneshot_receive",
+        .name = "bide_oneshot_recv",
         .attempt = NULL,
     };
     waiter->oneshot = oneshot;
@@ -222,27 +222,27 @@ BIDE_INLINE bide_awaiter *bide_oneshot_receive_(bide_oneshot_waiter *waiter, bid
  * received already), -ECANCELED, -ETIMEDOUT. Suspends: if nothing was sent yet. Cancel-safe: yes.
  * Progress: wait-free.
  */
-#define bide_oneshot_receive(waiter, oneshot, to) BIDE_ONESHOT_RECEIVE_(waiter, oneshot, to)
-#define BIDE_ONESHOT_RECEIVE_(waiter, oneshot, to)                        \
-    bide_oneshot_receive_((waiter), &(oneshot)->state, &(oneshot)->value, \
+#define bide_oneshot_recv(waiter, oneshot, to) BIDE_ONESHOT_RECV_(waiter, oneshot, to)
+#define BIDE_ONESHOT_RECV_(waiter, oneshot, to)                        \
+    bide_oneshot_recv_((waiter), &(oneshot)->state, &(oneshot)->value, \
                           BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the receiver's. Errors: as bide_oneshot_receive; -ETIMEDOUT (the deadline has come).
+ * Threads: the receiver's. Errors: as bide_oneshot_recv; -ETIMEDOUT (the deadline has come).
  * Progress: blocks.
  */
-#define bide_oneshot_receive_blocking(oneshot, to, deadline)                                     \
-    bide_oneshot_receive_blocking_(&(oneshot)->state, &(oneshot)->value,                         \
+#define bide_oneshot_recv_blocking(oneshot, to, deadline)                                     \
+    bide_oneshot_recv_blocking_(&(oneshot)->state, &(oneshot)->value,                         \
                                    BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value, \
                                    (deadline))
 
-BIDE_INLINE int bide_oneshot_receive_blocking_(bide_oneshot_ *oneshot, const void *value, void *to,
+BIDE_INLINE int bide_oneshot_recv_blocking_(bide_oneshot_ *oneshot, const void *value, void *to,
                                                size_t size, uint64_t deadline)
 {
     bide_oneshot_waiter waiter;
-    return bide_sync_wait_until(bide_oneshot_receive_(&waiter, oneshot, value, to, size), deadline);
+    return bide_sync_wait_until(bide_oneshot_recv_(&waiter, oneshot, value, to, size), deadline);
 }
 
 /*

@@ -39,7 +39,7 @@ void bide_parallel_for(size_t begin, size_t end, size_t grain,
                        void (*body)(void *argument, size_t begin, size_t end), void *argument);
 
 /* How large an accumulator may be, in bytes. */
-enum { BIDE_PARALLEL_ACCUMULATOR_MOST = 256 };
+enum { BIDE_PARALLEL_ACCUMULATOR_MAX = 256 };
 
 /* How parts of a range are made into one value, whose bytes are an accumulator. */
 typedef struct bide_reduction {
@@ -59,7 +59,7 @@ typedef struct bide_reduction {
  * and alignment; that of an empty range is the identity. The parts' values are combined in the
  * order of the range. Where parts begin and end differs from run to run, so a sum of floating-point
  * numbers may, in its last digits. Accumulators lie on the stack, aligned as for any type.
- * Threads: any. Errors: -EINVAL (an accumulator is larger than BIDE_PARALLEL_ACCUMULATOR_MOST).
+ * Threads: any. Errors: -EINVAL (an accumulator is larger than BIDE_PARALLEL_ACCUMULATOR_MAX).
  * Progress: blocks, while other workers run parts.
  */
 int bide_parallel_reduce(size_t begin, size_t end, size_t grain, const bide_reduction *reduction,

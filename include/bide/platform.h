@@ -79,6 +79,7 @@ BIDE_COLD BIDE_NO_RETURN void bide_misuse_(const char *what, const char *functio
  * through bide_platform.misuse with the claim and its place; elsewhere nothing is evaluated. The
  * condition has no side effects. It reads memory that its thread owns or values that are already
  * loaded: an atomic load would add an event to every execution that the model checker explores.
+ * Threads: any. Progress: wait-free.
  */
 #if BIDE_DEBUG
 #define bide_assert(condition) \

@@ -16,7 +16,7 @@
  *
  * All that is said of a server holds for each of these (server.h).
  *
- * Why it is right: src/io/pool_server.c.
+ * Why it is right: src/net/pool_server.c.
  */
 #ifndef BIDE_POOL_SERVER_H
 #define BIDE_POOL_SERVER_H
@@ -50,8 +50,8 @@ typedef struct bide_pool_server {
 
 /*
  * Makes a server for each worker of `pool`, in `workers`, as many as it has threads
- * (bide_thread_pool_threads). Each is as `options` say: `most` connections are those of one.
- * `slots`, if it is not NULL, are for all of them: `most` for each. An `allocator` is one that
+ * (bide_thread_pool_threads). Each is as `options` say: `max` connections are those of one.
+ * `slots`, if it is not NULL, are for all of them: `max` for each. An `allocator` is one that
  * several threads may ask at once, such as bide_heap.
  * Threads: before it is shared. Errors: as bide_server_init; -EINVAL (not a pool with loops).
  * Progress: wait-free, linear in the threads.
@@ -90,7 +90,7 @@ void bide_pool_server_shut_down(bide_pool_server *server, uint64_t deadline);
  * Puts into *counts what they have done together.
  * Threads: any, while the server stays. Progress: blocks, for a moment.
  */
-void bide_pool_server_stats(bide_pool_server *server, bide_server_counts *counts);
+void bide_pool_server_get_stats(bide_pool_server *server, bide_server_stats *counts);
 
 BIDE_EXTERN_C_END
 

@@ -9,7 +9,7 @@
  *     ...
  *     bide_try(bide_process_communicate(&self->talk, &process, "b\na\n", 4, self->text, 100, NULL, 0));
  *     ... self->talk.output_count bytes, and process.exit_code ...
- *     bide_process_end(&process);
+ *     bide_process_destroy(&process);
  *
  *     start --> runs --it ends, and is waited for--> ended --end--> gone
  *                 +-----------------end: it is killed-----------------^
@@ -52,10 +52,10 @@ typedef struct bide_process_stream {
 } bide_process_stream;
 
 /* A descriptor of the program that the child has under another number, 3 or more. */
-typedef struct bide_process_pass {
+typedef struct bide_process_fd {
     int fd;
     int number;
-} bide_process_pass;
+} bide_process_fd;
 
 /* What a process is to be. `program` at least. All that is pointed to is used at the start only. */
 typedef struct bide_process_options {
@@ -64,13 +64,13 @@ typedef struct bide_process_options {
     char *const *environment; /* "NAME=value", then NULL. NULL: the program's */
     const char *directory;    /* that it begins in; NULL: the program's */
     bide_process_stream streams[3];
-    const bide_process_pass *passes;
-    size_t pass_count;
-    bool own_group;   /* it leads a process group: a signal may go to all of that */
-    bool own_session; /* it leads a session, and so a group, without a terminal */
+    const bide_process_fd *fds;
+    size_t fd_count;
+    bool new_group;   /* it leads a process group: a signal may go to all of that */
+    bool new_session; /* it leads a session, and so a group, without a terminal */
 } bide_process_options;
 
-/* The caller's memory until bide_process_end. */
+/* The caller's memory until bide_process_destroy. */
 typedef struct bide_process {
     int pid;
     bide_descriptor streams[3]; /* the program's ends of pipes; closed: there is none */
@@ -79,7 +79,7 @@ typedef struct bide_process {
     int exit_code;                   /* -1: a signal ended it */
     int signal;                      /* that ended it; or 0 */
     uint64_t user_time, system_time; /* nanoseconds */
-    size_t most_memory;              /* resident at a time, bytes */
+    size_t max_memory;              /* resident at a time, bytes */
 
     bool leads_group;
     bide_descriptor handle; /* readable when it has ended; closed: the kernel has none */
@@ -137,7 +137,7 @@ int bide_process_signal_group(const bide_process *process, int signal);
  * initialised by bide_process_init.
  * Threads: the loop's. Progress: blocks until the kernel has done away with the process.
  */
-void bide_process_end(bide_process *process);
+void bide_process_destroy(bide_process *process);
 
 /*
  * Makes one that there is none of: what a frame's process is to be before its `finally` may end it.

@@ -140,7 +140,7 @@ BIDE_INLINE int bide_recursive_generator_error(const bide_recursive_generator *g
  * has ended. Only on a root.
  * Threads: one at a time. Suspends: never. Progress: that of each `finally`; linear in the depth.
  */
-BIDE_INLINE void bide_recursive_generator_end(bide_recursive_generator *generator)
+BIDE_INLINE void bide_recursive_generator_destroy(bide_recursive_generator *generator)
 {
     if (!bide_done(&generator->frame))
         bide_destroy(&generator->frame);
@@ -178,7 +178,7 @@ BIDE_INLINE void bide_recursive_generator_end(bide_recursive_generator *generato
  */
 #define bide_for_recursive(type, name, generator)                                    \
     for (bide_recursive_generator *name##_loop_ = (generator); name##_loop_ != NULL; \
-         bide_recursive_generator_end(name##_loop_), name##_loop_ = NULL)            \
+         bide_recursive_generator_destroy(name##_loop_), name##_loop_ = NULL)            \
         for (type name;                                                              \
              (name = BIDE_ANY_POINTER_(bide_recursive_generator_next(name##_loop_))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */

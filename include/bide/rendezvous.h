@@ -6,7 +6,7 @@
  *     bide_rendezvous(struct job) jobs;
  *     bide_rendezvous_init(&jobs);
  *     bide_try(bide_rendezvous_send(&self->send, &jobs, &self->job));
- *     bide_try(bide_rendezvous_receive(&self->receive, &jobs, &self->job));
+ *     bide_try(bide_rendezvous_recv(&self->receive, &jobs, &self->job));
  *
  *     send       0: a receiver has it            -EPIPE: closed; the element is still the sender's
  *     receive    0: it is the receiver's         -EPIPE: closed
@@ -123,7 +123,7 @@ struct bide_rendezvous_sender {
     bide_rendezvous_ *rendezvous;
     const void *element;
     bide_frame frame;         /* awaits `retry`, then `offer` */
-    bide_retry retry;         /* until the offer is made */
+    bide_event_count_waiter retry;         /* until the offer is made */
     bide_awaiter offer;       /* until it has ended */
     bide_handshake handshake; /* 3 */
     uint32_t stage;           /* which of them it awaits */
@@ -135,22 +135,22 @@ struct bide_rendezvous_sender {
 
 /* One receive. The caller's memory until the wait has ended. */
 typedef struct bide_rendezvous_receiver {
-    bide_retry retry; /* at the head: it is the awaiter */
+    bide_event_count_waiter retry; /* at the head: it is the awaiter */
     bide_rendezvous_ *rendezvous;
     void *element;
     bide_choice *choice; /* NULL: it is in none; constant while it waits, as is `number` */
     size_t number;
 } bide_rendezvous_receiver;
 
-extern const bide_retry_rules bide_rendezvous_receive_rules_;
+extern const bide_event_count_ops bide_rendezvous_recv_ops_;
 
 bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 bool bide_rendezvous_withdraw_(bide_awaiter *awaiter);
 int bide_rendezvous_try_send_(bide_rendezvous_ *rendezvous, const void *from);
-int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to);
+int bide_rendezvous_try_recv_(bide_rendezvous_ *rendezvous, void *to);
 int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *from,
                                    uint64_t deadline);
-int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline);
+int bide_rendezvous_recv_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline);
 void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size);
 
 /*
@@ -158,7 +158,7 @@ void bide_rendezvous_init_(bide_rendezvous_ *rendezvous, size_t size);
  * then or when it is let go.
  */
 int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice);
-int bide_rendezvous_choose_receive_(bide_awaiter *awaiter, bide_choice *choice);
+int bide_rendezvous_choose_recv_(bide_awaiter *awaiter, bide_choice *choice);
 void bide_rendezvous_close_(bide_rendezvous_ *rendezvous);
 bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous);
 
@@ -195,22 +195,22 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *receiver,
+BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiver,
                                                    bide_rendezvous_ *rendezvous, void *to)
 {
     __extension__ static const bide_awaiter_ops ops = {
-        .ready = bide_retry_ready_,
-        .suspend = bide_retry_suspend_,
-        .resume = bide_retry_resume_,
-        .cancel = bide_retry_cancel_,
-        .withdraw = bide_retry_withdraw_,
-        .name = "bide_rendezvous_receive",
-        .attempt = bide_rendezvous_choose_receive_,
+        .ready = bide_event_count_waiter_ready_,
+        .suspend = bide_event_count_waiter_suspend_,
+        .resume = bide_event_count_waiter_resume_,
+        .cancel = bide_event_count_waiter_cancel_,
+        .withdraw = bide_event_count_waiter_withdraw_,
+        .name = "bide_rendezvous_recv",
+        .attempt = bide_rendezvous_choose_recv_,
     };
     receiver->rendezvous = rendezvous;
     receiver->element = to;
     receiver->choice = NULL;
-    return bide_retry_init_(&receiver->retry, &ops, &bide_rendezvous_receive_rules_,
+    return bide_event_count_waiter_init_(&receiver->retry, &ops, &bide_rendezvous_recv_ops_,
                             &rendezvous->offered);
 }
 
@@ -245,10 +245,10 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if nothing is offered.
  * Cancel-safe: yes, no element was taken. Progress: lock-free.
  */
-#define bide_rendezvous_receive(receiver, rendezvous_, to) \
-    BIDE_RENDEZVOUS_RECEIVE_(receiver, rendezvous_, to)
-#define BIDE_RENDEZVOUS_RECEIVE_(receiver, rendezvous_, to)          \
-    bide_rendezvous_receive_((receiver), &(rendezvous_)->rendezvous, \
+#define bide_rendezvous_recv(receiver, rendezvous_, to) \
+    BIDE_RENDEZVOUS_RECV_(receiver, rendezvous_, to)
+#define BIDE_RENDEZVOUS_RECV_(receiver, rendezvous_, to)          \
+    bide_rendezvous_recv_((receiver), &(rendezvous_)->rendezvous, \
                              BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)))
 
 /*
@@ -265,8 +265,8 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
  * Threads: any. Errors: -EPIPE (closed), -EAGAIN (nothing is offered). Suspends: never. Progress:
  * lock-free.
  */
-#define bide_rendezvous_try_receive(rendezvous_, to)         \
-    bide_rendezvous_try_receive_(&(rendezvous_)->rendezvous, \
+#define bide_rendezvous_try_recv(rendezvous_, to)         \
+    bide_rendezvous_try_recv_(&(rendezvous_)->rendezvous, \
                                  BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)))
 
 /*
@@ -277,8 +277,8 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_receive_(bide_rendezvous_receiver *rec
 #define bide_rendezvous_send_blocking(rendezvous_, from, deadline) \
     bide_rendezvous_send_blocking_(&(rendezvous_)->rendezvous,     \
                                    BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (from)), (deadline))
-#define bide_rendezvous_receive_blocking(rendezvous_, to, deadline) \
-    bide_rendezvous_receive_blocking_(&(rendezvous_)->rendezvous,   \
+#define bide_rendezvous_recv_blocking(rendezvous_, to, deadline) \
+    bide_rendezvous_recv_blocking_(&(rendezvous_)->rendezvous,   \
                                       BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)), (deadline))
 
 /*

@@ -29,7 +29,7 @@ typedef struct bide_run_loop {
     /* of the thread that runs the loop: what it has taken and is to resume, the oldest first */
     bide_awaiter_chain ready;
     uint32_t spins; /* how long to look before it sleeps next time */
-    bool may_look;  /* may it look for a while before a coroutine suspends? */
+    bool may_spin;  /* may it look for a while before a coroutine suspends? */
     bool stopping;
     int fd;                      /* for a foreign loop to poll; -1: none */
     const struct bide_run_loop_events_ *events; /* of the kernel (loop.h); NULL: none */
@@ -39,7 +39,7 @@ typedef struct bide_run_loop {
     uint64_t deadline; /* when to look for timers that are due */
     uint64_t runs;     /* of a loop with events: resumptions */
     uint64_t longest;  /* of those, in nanoseconds, if they are timed */
-    bool times_turns;
+    bool times_runs;
     uint32_t turns; /* resumptions until it looks at the clock, while there is something to run */
 
     /* of the holder of the lock */

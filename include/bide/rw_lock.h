@@ -53,7 +53,7 @@ typedef struct bide_rw_lock_waiter {
     uint32_t holds;
 } bide_rw_lock_waiter;
 
-extern const bide_queue_rules bide_rw_lock_rules_;
+extern const bide_waiter_queue_ops bide_rw_lock_ops_;
 
 /*
  * Makes a free lock. The memory may go when it is free and has no waiters. Its last holder may let
@@ -139,7 +139,7 @@ BIDE_INLINE bool bide_rw_lock_write_ready_(bide_awaiter *awaiter)
 
 BIDE_INLINE bide_frame *bide_rw_lock_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_rules_,
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_ops_,
                                      frame);
 }
 
@@ -152,7 +152,7 @@ BIDE_INLINE int bide_rw_lock_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_rw_lock_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_ops_);
 }
 
 /* What was handed to a coroutine that is destroyed goes to the next waiter. */

@@ -6,7 +6,7 @@
  *     ...
  *     bide_await_status(
  *         status, bide_select_any_of(&self->select,
- *                                    bide_channel_receive(&self->receive, jobs, &self->job),
+ *                                    bide_channel_recv(&self->receive, jobs, &self->job),
  *                                    bide_channel_send(&self->send, results, &self->result),
  *                                    bide_event_wait(&self->wait, &self->server->draining),
  *                                    bide_sleep_until(&self->sleep, time)));
@@ -132,15 +132,15 @@ BIDE_INLINE size_t bide_select_winner(const bide_select *select)
 }
 
 /*
- * One select of up to `most` operations, with its cases: one member of the frame. `random`, the
+ * One select of up to `max` operations, with its cases: one member of the frame. `random`, the
  * seed, is the user's to set; `any` is the select that bide_select_winner is asked about.
  * Threads: any may use the type.
  */
-#define bide_select_of(most)          \
+#define bide_select_of(max)          \
     struct {                          \
         bide_select any;              \
         uint64_t random;              \
-        bide_select_case cases[most]; \
+        bide_select_case cases[max]; \
     }
 
 /*

@@ -26,7 +26,7 @@
 BIDE_EXTERN_C_BEGIN
 
 /* The greatest number of permits: 2^27 - 1, on every machine. */
-#define BIDE_SEMAPHORE_MOST (UINT32_MAX / BIDE_QUEUE_ONE)
+#define BIDE_SEMAPHORE_MAX (UINT32_MAX / BIDE_QUEUE_ONE)
 
 typedef struct bide_semaphore {
     bide_waiter_queue queue;
@@ -37,20 +37,20 @@ typedef struct bide_semaphore_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
 } bide_semaphore_waiter;
 
-extern const bide_queue_rules bide_semaphore_rules_;
+extern const bide_waiter_queue_ops bide_semaphore_ops_;
 
-/* Tells of misuse: more than BIDE_SEMAPHORE_MOST permits can neither be free nor be had. */
+/* Tells of misuse: more than BIDE_SEMAPHORE_MAX permits can neither be free nor be had. */
 BIDE_COLD void bide_semaphore_too_many_(const char *what, const char *function);
 
 /*
- * Makes a semaphore with so many free permits; more than BIDE_SEMAPHORE_MOST are misuse. The memory
+ * Makes a semaphore with so many free permits; more than BIDE_SEMAPHORE_MAX are misuse. The memory
  * may go when nobody waits and nobody will use it. It may go at once after a wait, whoever released
  * what that wait took, because releasing touches nothing once another can have the permits.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_semaphore_init(bide_semaphore *semaphore, uint32_t permits)
 {
-    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
+    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MAX))
         bide_semaphore_too_many_("a semaphore has too many permits", "bide_semaphore_init");
     bide_waiter_queue_init(&semaphore->queue, (uintptr_t)permits * BIDE_QUEUE_ONE);
 }
@@ -65,14 +65,14 @@ BIDE_INLINE uint32_t bide_semaphore_available(bide_semaphore *semaphore)
 }
 
 /*
- * Takes `permits` if so many are free and nobody waits; more than BIDE_SEMAPHORE_MOST never are.
+ * Takes `permits` if so many are free and nobody waits; more than BIDE_SEMAPHORE_MAX never are.
  * False: it has taken none, or the semaphore is closed.
  * Threads: any. Progress: lock-free.
  */
 BIDE_INLINE bool bide_semaphore_try_acquire(bide_semaphore *semaphore, uint32_t permits)
 {
     /* In a word of 32 bits they would be a small number again. */
-    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
+    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MAX))
         return false;
     uintptr_t wanted = (uintptr_t)permits * BIDE_QUEUE_ONE;
     /* relaxed: what is found is compared by what follows. */
@@ -96,7 +96,7 @@ BIDE_INLINE bool bide_semaphore_ready_(bide_awaiter *awaiter)
 
 BIDE_INLINE bide_frame *bide_semaphore_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_semaphore_rules_,
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_semaphore_ops_,
                                      frame);
 }
 
@@ -108,7 +108,7 @@ BIDE_INLINE int bide_semaphore_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_semaphore_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_semaphore_ops_);
 }
 
 /* What was handed to a coroutine that is destroyed goes to the next waiter. */
@@ -118,7 +118,7 @@ bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
  * Takes `permits`: waits until so many are free, and earlier waiters have had theirs. `waiter` must
  * stay until the wait has ended. If it ends with 0 the caller has them all, otherwise none: permits
  * that were handed over before the wait was cut short count, later ones go to the next waiter. To
- * wait for more than BIDE_SEMAPHORE_MOST, which would be for ever, is misuse.
+ * wait for more than BIDE_SEMAPHORE_MAX, which would be for ever, is misuse.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if they cannot be had at
  * once. Cancel-safe: yes. Progress: lock-free.
  */
@@ -135,7 +135,7 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *wai
         .name = "bide_semaphore_acquire",
         .attempt = NULL,
     };
-    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST))
+    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MAX))
         bide_semaphore_too_many_("more permits are wanted than a semaphore can have",
                                  "bide_semaphore_acquire_many");
     waiter->waiter.awaiter.ops = &ops;
@@ -172,7 +172,7 @@ BIDE_INLINE int bide_semaphore_acquire_blocking(bide_semaphore *semaphore, uint3
 /*
  * Gives `permits` back, or adds new ones. Wakes the waiters that now have what they want, in the
  * order in which they came, but not on the caller's stack while a coroutine is running on it. More
- * than BIDE_SEMAPHORE_MOST free permits are misuse.
+ * than BIDE_SEMAPHORE_MAX free permits are misuse.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters that it wakes.
  */
 void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits);

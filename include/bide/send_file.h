@@ -28,7 +28,7 @@ typedef struct bide_send_file_operation {
     bide_descriptor *socket;
     bide_descriptor *file;
     int64_t offset;
-    uint64_t most;
+    uint64_t max;
     uint64_t count; /* of bytes that were sent, whatever it ended with */
     int pipe[2];
     int status;
@@ -41,7 +41,7 @@ typedef struct bide_send_file_operation {
 } bide_send_file_operation;
 
 /*
- * Sends the bytes of `file` from `offset` on, up to `most` (UINT64_MAX: to its end). It ends with 0
+ * Sends the bytes of `file` from `offset` on, up to `max` (UINT64_MAX: to its end). It ends with 0
  * at the end of the file too. The file's own offset is not used. The socket is a stream, in non-
  * blocking mode, as those are that are opened by these calls. To send to an end that is gone is
  * -EPIPE, and no signal. Where the file is changed before its bytes were received, they may be what
@@ -55,7 +55,7 @@ typedef struct bide_send_file_operation {
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_send_file(bide_send_file_operation *operation, bide_descriptor *socket,
-                             bide_descriptor *file, int64_t offset, uint64_t most);
+                             bide_descriptor *file, int64_t offset, uint64_t max);
 
 BIDE_EXTERN_C_END
 

@@ -169,7 +169,7 @@ BIDE_INLINE void bide_sequence_barrier_publish(bide_sequence_barrier *barrier,
                                                bide_sequence sequence)
 {
     bide_atomic_store(&barrier->published, sequence, release); /* N */
-    uintptr_t word = bide_biased_list_look(&barrier->waiters);
+    uintptr_t word = bide_biased_list_peek(&barrier->waiters);
     if (BIDE_UNLIKELY(word > BIDE_LIST_SHUT))
         bide_sequence_barrier_wake_(barrier, word);
 }

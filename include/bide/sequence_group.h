@@ -129,7 +129,7 @@ extern const bide_coroutine_code bide_sequence_group_code_;
 
 /* The slow halves, in src/sync/sequence_group.c. */
 bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide_sequence target,
-                                                bide_sequence *least);
+                                                bide_sequence *min);
 
 /*
  * Makes a group of `count` barriers, in an array of the caller's; both the array and they must
@@ -254,10 +254,10 @@ BIDE_INLINE void bide_sequence_group_leave_blocking(bide_sequence_group *group,
     bide_sync_wait(bide_sequence_group_leave(&leaver, group, member));
 }
 
-/* `least`: how far past the target the slowest is; all ones, as no barrier is, if there is none. */
-BIDE_INLINE bide_sequence bide_sequence_group_past_(bide_sequence target, bide_sequence least)
+/* `min`: how far past the target the slowest is; all ones, as no barrier is, if there is none. */
+BIDE_INLINE bide_sequence bide_sequence_group_past_(bide_sequence target, bide_sequence min)
 {
-    return (bide_sequence)(target + (least != (bide_sequence)-1 ? least : 0));
+    return (bide_sequence)(target + (min != (bide_sequence)-1 ? min : 0));
 }
 
 /*
@@ -269,20 +269,20 @@ BIDE_INLINE bide_sequence bide_sequence_group_past_(bide_sequence target, bide_s
 BIDE_INLINE bool bide_sequence_group_is_published(bide_sequence_group *group, bide_sequence target,
                                                   bide_sequence *published)
 {
-    bide_sequence least = (bide_sequence)-1; /* how far past the target */
+    bide_sequence min = (bide_sequence)-1; /* how far past the target */
     for (size_t i = 0; i < group->count; i++) {
         bide_sequence last = bide_sequence_barrier_last_published(group->fixed[i]); /* F */
         if (bide_sequence_precedes(last, target))
             return false;
         bide_sequence past = (bide_sequence)(last - target);
-        if (past < least)
-            least = past;
+        if (past < min)
+            min = past;
     }
     bide_atomic_fence_light();                                             /* L; partner: X */
     if (BIDE_UNLIKELY(bide_atomic_load(&group->first, acquire) != NULL) && /* H; acquire: 2 */
-        !bide_sequence_group_joined_have_published_(group, target, &least))
+        !bide_sequence_group_joined_have_published_(group, target, &min))
         return false;
-    *published = bide_sequence_group_past_(target, least);
+    *published = bide_sequence_group_past_(target, min);
     return true;
 }
 

@@ -23,7 +23,7 @@
  *     init --run--> accepts --shut_down--> drains --all have ended, or the deadline--> ended
  *
  * The memory of the connections is the caller's: an array, or an allocator that is asked when one
- * comes, unless there is some of one that has ended (`kept`). A server that has as many as it may
+ * comes, unless there is some of one that has ended (`spare_connections`). A server that has as many as it may
  * accepts no more; those that come wait in the kernel. When the process has no descriptor left, one
  * that the server has kept in reserve serves to accept the next connection: if there is one again by
  * then, it is kept, otherwise it is closed, so that its client knows; then the server pauses for a
@@ -35,7 +35,7 @@
  * each worker (pool_server.h). To accept one costs a post and a lock that nobody else wants beside
  * the system call; what it adds to what the connection does is nothing.
  *
- * Why it is right: src/io/server.c.
+ * Why it is right: src/net/server.c.
  */
 #ifndef BIDE_SERVER_H
 #define BIDE_SERVER_H
@@ -72,28 +72,28 @@ struct bide_connection {
 typedef struct bide_server_options {
     const bide_point *body; /* of the coroutine for each connection (bide_coroutine) */
     size_t size;            /* of the struct whose head is the bide_connection */
-    size_t most;            /* connections at a time: 1 or more */
+    size_t max_connections;            /* connections at a time: 1 or more */
 
-    /* The memory: `most` structs of that size in a row, the caller's until the server has ended. */
+    /* The memory: `max_connections` structs of that size in a row, the caller's until the server has ended. */
     void *slots;
     /* ... or, if that is NULL: where each gets its memory when it comes. One thread at a time asks. */
     bide_allocator *allocator;
     /* So many that were given back are kept for those that come next, until the server has ended. */
-    size_t kept;
+    size_t spare_connections;
 
     /* nanoseconds: how long it pauses when the system has no descriptor or memory. 0: 10 ms */
-    uint64_t pause;
+    uint64_t accept_retry_delay;
 } bide_server_options;
 
 /* What a server has done. */
-typedef struct bide_server_counts {
+typedef struct bide_server_stats {
     uint64_t accepted; /* connections that were served */
     uint64_t refused;  /* that were closed at once, because there was no descriptor */
     uint64_t failed;   /* of those accepted, whose coroutine ended with an error */
     uint64_t errors;   /* of accepting, and of memory */
     uint64_t pauses;
     size_t live; /* connections that there are now */
-} bide_server_counts;
+} bide_server_stats;
 
 /* The coroutine that accepts. Of the server. */
 typedef struct bide_server_acceptor_ {
@@ -114,7 +114,7 @@ struct bide_server {
 
     /* of the server */
     bide_server_options options;
-    bide_server_counts counts;
+    bide_server_stats stats;
     bide_connection *unused; /* slots that have been used, and are free */
     size_t fresh;            /* slots that have not */
     size_t kept;             /* the number of `unused`, if they are the allocator's */
@@ -172,15 +172,15 @@ void bide_server_shut_down(bide_server *server, uint64_t deadline);
  * Puts into *counts what it has done.
  * Threads: any, while the server stays. Progress: blocks, for a moment.
  */
-void bide_server_stats(bide_server *server, bide_server_counts *counts);
+void bide_server_get_stats(bide_server *server, bide_server_stats *counts);
 
 /*
  * The same, where one thread has the server: a loop's.
  * Threads: the loop's. Progress: wait-free.
  */
-BIDE_INLINE const bide_server_counts *bide_server_count(const bide_server *server)
+BIDE_INLINE const bide_server_stats *bide_server_own_stats(const bide_server *server)
 {
-    return &server->counts;
+    return &server->stats;
 }
 
 BIDE_EXTERN_C_END

@@ -7,7 +7,7 @@
  *     ...
  *     bide_try(bide_signal_wait(&self->wait, &terminate));
  *     ...
- *     bide_signal_end(&terminate);                            // the last one: as it was before
+ *     bide_signal_destroy(&terminate);                            // the last one: as it was before
  *
  *     nobody listens --listen--> a handler of the library's --the last ends--> as it was before
  *
@@ -112,7 +112,7 @@ bool bide_signal_try_wait(bide_signal *signal);
  * now); it has ended all the same. Progress: blocks for a moment, and while a coroutine runs that a
  * signal has woken inline.
  */
-int bide_signal_end(bide_signal *signal);
+int bide_signal_destroy(bide_signal *signal);
 
 BIDE_EXTERN_C_END
 

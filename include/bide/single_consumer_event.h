@@ -156,7 +156,7 @@ BIDE_INLINE bool bide_single_consumer_withdraw_(bide_awaiter *awaiter)
 BIDE_INLINE void bide_single_consumer_cancel_(bide_awaiter *awaiter)
 {
     if (bide_single_consumer_withdraw_(awaiter)) {
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }
@@ -258,7 +258,7 @@ BIDE_INLINE bide_frame *bide_single_consumer_event_suspend_(bide_awaiter *awaite
     if (bide_single_consumer_enlist_(awaiter, &found))
         return NULL;
     if (found == BIDE_SINGLE_CLOSED_)
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
     return frame;
 }
 
@@ -373,7 +373,7 @@ BIDE_INLINE bide_frame *bide_single_consumer_auto_event_suspend_(bide_awaiter *a
     /* Once enlisted, neither awaiter, frame nor event is touched. */
     while (!bide_single_consumer_enlist_(awaiter, &found)) {
         if (found == BIDE_SINGLE_CLOSED_) {
-            bide_awaiter_end_closed(awaiter);
+            bide_awaiter_finish_closed(awaiter);
             return frame;
         }
         if (bide_single_consumer_auto_event_ready_(awaiter))

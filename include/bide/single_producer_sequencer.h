@@ -68,7 +68,7 @@ typedef struct bide_single_producer_sequencer {
 typedef struct bide_claim {
     bide_frame frame;
     bide_single_producer_sequencer *sequencer;
-    bide_sequence most;
+    bide_sequence max;
     bide_sequence first;
     bide_sequence count;
     bide_sequence_group_waiter wait;
@@ -109,17 +109,17 @@ bide_single_producer_sequencer_clear_markers_(bide_single_producer_sequencer *se
 }
 
 /*
- * Takes up to `most` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
+ * Takes up to `max` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
  * none is free, or it is closed.
  * Threads: the producer's. Suspends: never. Progress: wait-free, but for joined members of the gate
  * (sequence_group.h).
  */
 BIDE_INLINE bide_sequence bide_single_producer_sequencer_try_claim(
-    bide_single_producer_sequencer *sequencer, bide_sequence most, bide_sequence *first)
+    bide_single_producer_sequencer *sequencer, bide_sequence max, bide_sequence *first)
 {
     bide_sequence next = sequencer->next;
     bide_sequence used = (bide_sequence)(next - 1 - sequencer->consumed);
-    if (BIDE_UNLIKELY(used != 0 && (bide_sequence)(sequencer->size - used) < most)) {
+    if (BIDE_UNLIKELY(used != 0 && (bide_sequence)(sequencer->size - used) < max)) {
         /* Not enough that is known to be free: look at the gate, which may have moved. */
         bide_sequence needed = (bide_sequence)(next - sequencer->size);
         if (sequencer->closed ||
@@ -128,7 +128,7 @@ BIDE_INLINE bide_sequence bide_single_producer_sequencer_try_claim(
         used = (bide_sequence)(next - 1 - sequencer->consumed);
     }
     bide_sequence available = (bide_sequence)(sequencer->size - used);
-    bide_sequence count = most < available ? most : available;
+    bide_sequence count = max < available ? max : available;
     *first = next;
     sequencer->next = (bide_sequence)(next + count);
     if (BIDE_UNLIKELY(sequencer->markers != NULL))
@@ -140,7 +140,7 @@ BIDE_INLINE bool bide_single_producer_sequencer_claim_ready_(bide_awaiter *await
 {
     bide_claim *claim = (bide_claim *)(void *)awaiter;
     claim->count =
-        bide_single_producer_sequencer_try_claim(claim->sequencer, claim->most, &claim->first);
+        bide_single_producer_sequencer_try_claim(claim->sequencer, claim->max, &claim->first);
     if (BIDE_UNLIKELY(claim->count == 0))
         return false;
     claim->frame.error = 0;
@@ -148,7 +148,7 @@ BIDE_INLINE bool bide_single_producer_sequencer_claim_ready_(bide_awaiter *await
 }
 
 /*
- * Claims at least one slot and up to `most` (1 or more): as many as are free, waiting only while
+ * Claims at least one slot and up to `max` (1 or more): as many as are free, waiting only while
  * none is. Afterwards claim->first and claim->count say which; the producer fills them and
  * publishes. If it does not end with 0, nothing is claimed, and count is 0. `claim` is the caller's
  * memory, in use until the wait has ended.
@@ -159,13 +159,13 @@ BIDE_INLINE bool bide_single_producer_sequencer_claim_ready_(bide_awaiter *await
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_producer_sequencer_claim_up_to(
-    bide_claim *claim, bide_single_producer_sequencer *sequencer, bide_sequence most)
+    bide_claim *claim, bide_single_producer_sequencer *sequencer, bide_sequence max)
 {
     static const bide_point start = BIDE_POINT_START_READY(
         bide_single_producer_sequencer_claim_ready_, &bide_single_producer_sequencer_claim_code_);
     claim->frame.awaiter.ops = &start.ops;
     claim->sequencer = sequencer;
-    claim->most = most;
+    claim->max = max;
     return &claim->frame.awaiter;
 }
 
@@ -192,9 +192,9 @@ bide_single_producer_sequencer_claim_one(bide_claim *claim,
 BIDE_INLINE int
 bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
                                                     bide_single_producer_sequencer *sequencer,
-                                                    bide_sequence most, uint64_t deadline)
+                                                    bide_sequence max, uint64_t deadline)
 {
-    return bide_sync_wait_until(bide_single_producer_sequencer_claim_up_to(claim, sequencer, most),
+    return bide_sync_wait_until(bide_single_producer_sequencer_claim_up_to(claim, sequencer, max),
                                 deadline);
 }
 
@@ -242,7 +242,7 @@ bide_single_producer_sequencer_are_claimed_(bide_single_producer_sequencer *sequ
 
 /* Behind the macro of the same name. */
 BIDE_INLINE void
-bide_single_producer_sequencer_give_back_(bide_single_producer_sequencer *sequencer,
+bide_single_producer_sequencer_unclaim_(bide_single_producer_sequencer *sequencer,
                                           bide_sequence count, const char *what,
                                           const char *function, const char *file, unsigned line)
 {
@@ -259,13 +259,13 @@ bide_single_producer_sequencer_give_back_(bide_single_producer_sequencer *sequen
     BIDE_MISUSE_("more is given back than is claimed", #sequencer)
 
 /*
- * bide_single_producer_sequencer_give_back(sequencer, count): gives back the `count` slots that
+ * bide_single_producer_sequencer_unclaim(sequencer, count): gives back the `count` slots that
  * were claimed last, and are not published. The next claim claims them again, and nobody notices.
  * To give back more than are in hand is misuse, which is caught where BIDE_DEBUG is 1.
  * Threads: the producer's. Errors: none. Suspends: never. Progress: wait-free.
  */
-#define bide_single_producer_sequencer_give_back(sequencer, count) \
-    bide_single_producer_sequencer_give_back_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer_unclaim(sequencer, count) \
+    bide_single_producer_sequencer_unclaim_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
 
 /* ---- Publishing ---- */
 

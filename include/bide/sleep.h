@@ -26,7 +26,7 @@ BIDE_EXTERN_C_BEGIN
 
 BIDE_INLINE uint64_t bide_scheduler_now_(bide_scheduler *scheduler)
 {
-    return scheduler->world == NULL ? bide_platform.now() : scheduler->world->now(scheduler);
+    return scheduler->environment == NULL ? bide_platform.now() : scheduler->environment->now(scheduler);
 }
 
 /*
@@ -83,7 +83,7 @@ BIDE_INLINE void bide_sleep_cancel_(bide_awaiter *awaiter)
 {
     bide_scheduler *scheduler = awaiter->frame->context->scheduler;
     if (scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter)) {
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }

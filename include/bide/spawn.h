@@ -36,7 +36,7 @@ typedef struct bide_spawned {
  * they are until `spawned->ended` is set, and may go right after that; the scheduler and the
  * context's stop source too. Cannot fail. Where BIDE_DEBUG is 1, to use `spawned` again before what
  * it runs has ended is caught as misuse.
- * Threads: any. Suspends: never. Progress: as bide_root_begin.
+ * Threads: any. Suspends: never. Progress: as bide_root_start.
  */
 void bide_spawn(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter);
 

@@ -9,7 +9,7 @@
  *     ...
  *     bide_try(bide_copy_between(&self->copy));           // until the end of `one`
  *     ... self->copy.count bytes were moved
- *     bide_copy_between_end(&self->copy);
+ *     bide_copy_between_destroy(&self->copy);
  *
  * Two such copies are the directions of a proxy. Each takes no more from one end than the other end
  * takes from it, beside what fits a pipe.
@@ -35,7 +35,7 @@ typedef struct bide_splice_operation {
     bide_task task;
     bide_descriptor *from;
     bide_descriptor *to;
-    size_t most;
+    size_t max;
     size_t count; /* of bytes that were moved, whatever it ended with */
     bool keeps;   /* of a tee */
     int status;
@@ -43,7 +43,7 @@ typedef struct bide_splice_operation {
 } bide_splice_operation;
 
 /*
- * Moves up to `most` bytes, 1 or more, as soon as there are some and there is room. A count of 0 is
+ * Moves up to `max` bytes, 1 or more, as soon as there are some and there is room. A count of 0 is
  * the end of `from`. It stands in no line: nobody else reads from `from`, or writes to `to`, while it
  * waits. To move bytes to an end that is gone is -EPIPE, and no signal.
  * Threads: the loop's. Errors: those of splice(2): -EINVAL (none of them is a pipe; or one cannot be
@@ -53,7 +53,7 @@ typedef struct bide_splice_operation {
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_splice(bide_splice_operation *operation, bide_descriptor *from,
-                          bide_descriptor *to, size_t most);
+                          bide_descriptor *to, size_t max);
 
 /*
  * The same from a pipe to another pipe, but the bytes stay in `from` as well: `count` is how many of
@@ -65,9 +65,9 @@ bide_awaiter *bide_splice(bide_splice_operation *operation, bide_descriptor *fro
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_tee(bide_splice_operation *operation, bide_descriptor *from, bide_descriptor *to,
-                       size_t most);
+                       size_t max);
 
-/* A copy. The caller's memory until bide_copy_between_end. */
+/* A copy. The caller's memory until bide_copy_between_destroy. */
 typedef struct bide_between {
     bide_task task;
     bide_descriptor *from;
@@ -103,7 +103,7 @@ bide_awaiter *bide_copy_between(bide_between *copy);
  * Closes the pipe, with what is held. One that has ended is left as it is.
  * Threads: the loop's. Progress: as bide_close.
  */
-void bide_copy_between_end(bide_between *copy);
+void bide_copy_between_destroy(bide_between *copy);
 
 BIDE_EXTERN_C_END
 

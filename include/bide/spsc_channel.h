@@ -7,7 +7,7 @@
  *     bide_spsc_channel(struct job) jobs;
  *     bide_spsc_channel_init(&jobs, memory, 64);
  *     bide_try(bide_spsc_channel_send(&self->send, &jobs, &self->job));          // the sender
- *     bide_try(bide_spsc_channel_receive(&self->receive, &jobs, &self->job));    // the receiver
+ *     bide_try(bide_spsc_channel_recv(&self->receive, &jobs, &self->job));    // the receiver
  *
  *     open --close--> closed, and drained by the receiver --> closed, empty
  *
@@ -70,13 +70,13 @@ typedef struct bide_spsc_channel_ {
 
 /* One send or receive. The caller's memory until the wait has ended. */
 typedef struct bide_spsc_channel_waiter {
-    bide_retry retry; /* at the head: it is the awaiter */
+    bide_event_count_waiter retry; /* at the head: it is the awaiter */
     bide_spsc_channel_ *channel;
     void *element;
 } bide_spsc_channel_waiter;
 
-extern const bide_retry_rules bide_spsc_channel_send_rules_;
-extern const bide_retry_rules bide_spsc_channel_receive_rules_;
+extern const bide_event_count_ops bide_spsc_channel_send_ops_;
+extern const bide_event_count_ops bide_spsc_channel_recv_ops_;
 
 BIDE_INLINE int bide_spsc_channel_try_send_(bide_spsc_channel_ *channel, const void *from,
                                             size_t size)
@@ -88,7 +88,7 @@ BIDE_INLINE int bide_spsc_channel_try_send_(bide_spsc_channel_ *channel, const v
     return status;
 }
 
-BIDE_INLINE int bide_spsc_channel_try_receive_(bide_spsc_channel_ *channel, void *to, size_t size)
+BIDE_INLINE int bide_spsc_channel_try_recv_(bide_spsc_channel_ *channel, void *to, size_t size)
 {
     int status = bide_spsc_ring_pop_(&channel->ends, channel->capacity, channel->slots, to, size);
     if (BIDE_LIKELY(status == 0))
@@ -108,7 +108,7 @@ BIDE_INLINE bool bide_spsc_channel_sent_(bide_awaiter *awaiter, size_t size)
 BIDE_INLINE bool bide_spsc_channel_received_(bide_awaiter *awaiter, size_t size)
 {
     bide_spsc_channel_waiter *waiter = (bide_spsc_channel_waiter *)(void *)awaiter;
-    waiter->retry.status = bide_spsc_channel_try_receive_(waiter->channel, waiter->element, size);
+    waiter->retry.status = bide_spsc_channel_try_recv_(waiter->channel, waiter->element, size);
     return waiter->retry.status != -EAGAIN;
 }
 
@@ -123,7 +123,7 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_of_(bide_awaiter *awaiter)
     {                                                                                \
         return bide_spsc_channel_sent_(awaiter, (size));                             \
     }                                                                                \
-    BIDE_INLINE bool bide_spsc_channel_receive_ready_##suffix(bide_awaiter *awaiter) \
+    BIDE_INLINE bool bide_spsc_channel_recv_ready_##suffix(bide_awaiter *awaiter) \
     {                                                                                \
         return bide_spsc_channel_received_(awaiter, (size));                         \
     }
@@ -139,45 +139,45 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_send_(bide_spsc_channel_waiter *wait
                                                   size_t size)
 {
     static const bide_awaiter_ops any =
-        BIDE_RETRY_OPS(bide_spsc_channel_send_ready_any_, "bide_spsc_channel_send");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_send_ready_any_, "bide_spsc_channel_send");
     static const bide_awaiter_ops of_4 =
-        BIDE_RETRY_OPS(bide_spsc_channel_send_ready_4_, "bide_spsc_channel_send");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_send_ready_4_, "bide_spsc_channel_send");
     static const bide_awaiter_ops of_8 =
-        BIDE_RETRY_OPS(bide_spsc_channel_send_ready_8_, "bide_spsc_channel_send");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_send_ready_8_, "bide_spsc_channel_send");
     static const bide_awaiter_ops of_16 =
-        BIDE_RETRY_OPS(bide_spsc_channel_send_ready_16_, "bide_spsc_channel_send");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_send_ready_16_, "bide_spsc_channel_send");
     const bide_awaiter_ops *ops =
         size == 8 ? &of_8 : (size == 4 ? &of_4 : (size == 16 ? &of_16 : &any));
     waiter->channel = channel;
     waiter->element = (void *)(uintptr_t)from; /* it is not written to */
-    return bide_retry_init_(&waiter->retry, ops, &bide_spsc_channel_send_rules_,
+    return bide_event_count_waiter_init_(&waiter->retry, ops, &bide_spsc_channel_send_ops_,
                             &channel->not_full);
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_spsc_channel_receive_(bide_spsc_channel_waiter *waiter,
+BIDE_INLINE bide_awaiter *bide_spsc_channel_recv_(bide_spsc_channel_waiter *waiter,
                                                      bide_spsc_channel_ *channel, void *to,
                                                      size_t size)
 {
     static const bide_awaiter_ops any =
-        BIDE_RETRY_OPS(bide_spsc_channel_receive_ready_any_, "bide_spsc_channel_receive");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_recv_ready_any_, "bide_spsc_channel_recv");
     static const bide_awaiter_ops of_4 =
-        BIDE_RETRY_OPS(bide_spsc_channel_receive_ready_4_, "bide_spsc_channel_receive");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_recv_ready_4_, "bide_spsc_channel_recv");
     static const bide_awaiter_ops of_8 =
-        BIDE_RETRY_OPS(bide_spsc_channel_receive_ready_8_, "bide_spsc_channel_receive");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_recv_ready_8_, "bide_spsc_channel_recv");
     static const bide_awaiter_ops of_16 =
-        BIDE_RETRY_OPS(bide_spsc_channel_receive_ready_16_, "bide_spsc_channel_receive");
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_recv_ready_16_, "bide_spsc_channel_recv");
     const bide_awaiter_ops *ops =
         size == 8 ? &of_8 : (size == 4 ? &of_4 : (size == 16 ? &of_16 : &any));
     waiter->channel = channel;
     waiter->element = to;
-    return bide_retry_init_(&waiter->retry, ops, &bide_spsc_channel_receive_rules_,
+    return bide_event_count_waiter_init_(&waiter->retry, ops, &bide_spsc_channel_recv_ops_,
                             &channel->not_empty);
 }
 
 int bide_spsc_channel_send_blocking_(bide_spsc_channel_ *channel, const void *from,
                                      uint64_t deadline);
-int bide_spsc_channel_receive_blocking_(bide_spsc_channel_ *channel, void *to, uint64_t deadline);
+int bide_spsc_channel_recv_blocking_(bide_spsc_channel_ *channel, void *to, uint64_t deadline);
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity,
                              size_t size);
 void bide_spsc_channel_close_(bide_spsc_channel_ *channel);
@@ -219,10 +219,10 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * Threads: the receiver's. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends:
  * if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free, if it need not wait.
  */
-#define bide_spsc_channel_receive(waiter, channel_, to) \
-    BIDE_SPSC_CHANNEL_RECEIVE_(waiter, channel_, to)
-#define BIDE_SPSC_CHANNEL_RECEIVE_(waiter, channel_, to)                     \
-    bide_spsc_channel_receive_((waiter), &(channel_)->channel,               \
+#define bide_spsc_channel_recv(waiter, channel_, to) \
+    BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)
+#define BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)                     \
+    bide_spsc_channel_recv_((waiter), &(channel_)->channel,               \
                                BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
                                BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
@@ -241,8 +241,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * Threads: the receiver's. Errors: -EPIPE (closed and drained), -EAGAIN (empty). Suspends: never.
  * Progress: wait-free while the sender does not wait, lock-free otherwise.
  */
-#define bide_spsc_channel_try_receive(channel_, to)                              \
-    bide_spsc_channel_try_receive_(&(channel_)->channel,                         \
+#define bide_spsc_channel_try_recv(channel_, to)                              \
+    bide_spsc_channel_try_recv_(&(channel_)->channel,                         \
                                    BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
                                    BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
@@ -255,8 +255,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 #define bide_spsc_channel_send_blocking(channel_, from, deadline) \
     bide_spsc_channel_send_blocking_(&(channel_)->channel,        \
                                      BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), (deadline))
-#define bide_spsc_channel_receive_blocking(channel_, to, deadline) \
-    bide_spsc_channel_receive_blocking_(&(channel_)->channel,      \
+#define bide_spsc_channel_recv_blocking(channel_, to, deadline) \
+    bide_spsc_channel_recv_blocking_(&(channel_)->channel,      \
                                         BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), (deadline))
 
 /*

@@ -202,13 +202,13 @@ bool bide_awaiter_is_cancelled(bide_awaiter *awaiter);
  * for awaiter->ops.
  * Threads: the operation's holder's. Progress: wait-free.
  */
-void bide_awaiter_end_cancelled(bide_awaiter *awaiter);
+void bide_awaiter_finish_cancelled(bide_awaiter *awaiter);
 
 /*
  * Makes an operation end with -EPIPE, because what it waits for was closed. As above otherwise.
  * Threads: the operation's holder's. Progress: wait-free.
  */
-void bide_awaiter_end_closed(bide_awaiter *awaiter);
+void bide_awaiter_finish_closed(bide_awaiter *awaiter);
 
 /*
  * For `cancel`: the operation is about to be named to another thread, which is to remove it. It
@@ -237,7 +237,7 @@ bool bide_stop_holds_(const bide_frame *frame);
  * A suspended coroutine is destroyed: its source lets go of the wait. Not while a request is under
  * way.
  */
-void bide_stop_forget_(bide_frame *frame);
+void bide_stop_discard_(bide_frame *frame);
 
 /* bide_stop_suspend_ in a source that need not be that of the frame's context. */
 bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaiter,

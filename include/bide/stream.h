@@ -2,9 +2,9 @@
  * Streams of bytes: one interface for sockets, files, pipes and memory; and over it a buffered
  * reader, a buffered writer, and a copy from one to the other. Floor: io.
  *
- *     bide_reader_init(&self->reader, bide_stream_of_socket(&self->socket), self->in,
+ *     bide_reader_init(&self->reader, bide_socket_stream(&self->socket), self->in,
  *                      sizeof self->in);
- *     bide_writer_init(&self->writer, bide_stream_of_socket(&self->socket), self->out,
+ *     bide_writer_init(&self->writer, bide_socket_stream(&self->socket), self->out,
  *                      sizeof self->out);
  *     for (;;) {
  *         bide_try_or_break(bide_reader_read_line(&self->line, &self->reader));
@@ -33,7 +33,7 @@
  * were taken, by the stream or into the buffer. What is in the buffer stays there until it is sent,
  * however often that is cut short.
  *
- * Why it is right: src/io/stream.c, and src/io/memory_pipe.c.
+ * Why it is right: src/net/stream.c, and src/net/memory_pipe.c.
  */
 #ifndef BIDE_STREAM_H
 #define BIDE_STREAM_H
@@ -112,7 +112,7 @@ struct bide_stream_table {
     size_t (*count)(const bide_stream_operation *operation);
 
     /* After what was written comes the end. */
-    bide_awaiter *(*end_output)(bide_stream stream, bide_stream_operation *operation);
+    bide_awaiter *(*shutdown_output)(bide_stream stream, bide_stream_operation *operation);
 
     /* Closes it: what waits ends with -EPIPE. At once. */
     int (*close)(bide_stream stream);
@@ -131,14 +131,14 @@ bide_awaiter *bide_stream_ended(bide_stream_operation *operation, int status);
  * bide_shutdown.
  * Threads: any. Progress: wait-free.
  */
-bide_stream bide_stream_of_socket(bide_descriptor *socket);
+bide_stream bide_socket_stream(bide_descriptor *socket);
 
 /*
  * A stream over a file, at its own offset, one end of a pipe, or a terminal (file.h). The end of
  * its output is to close it.
  * Threads: any. Progress: wait-free.
  */
-bide_stream bide_stream_of_file(bide_descriptor *file);
+bide_stream bide_file_stream(bide_descriptor *file);
 
 /*
  * A stream's own operations, for one that is used without a reader or a writer.
@@ -160,10 +160,10 @@ BIDE_INLINE bide_awaiter *bide_stream_write(bide_stream_operation *operation, bi
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_stream_end_output(bide_stream_operation *operation,
+BIDE_INLINE bide_awaiter *bide_stream_shutdown_output(bide_stream_operation *operation,
                                                  bide_stream stream)
 {
-    return stream.table->end_output(stream, operation);
+    return stream.table->shutdown_output(stream, operation);
 }
 
 /*
@@ -213,13 +213,13 @@ void bide_memory_pipe_init(bide_memory_pipe *pipe, void *buffer, size_t size);
  * -EPIPE.
  * Threads: the writer's; any while nothing is written. Suspends: never. Progress: lock-free.
  */
-void bide_memory_pipe_end(bide_memory_pipe *pipe);
+void bide_memory_pipe_destroy(bide_memory_pipe *pipe);
 
 /*
  * Nobody will read from it: to read and to write end with -EPIPE.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
-void bide_memory_pipe_refuse(bide_memory_pipe *pipe);
+void bide_memory_pipe_reject(bide_memory_pipe *pipe);
 
 /* One end of a connection in memory: what it reads from, and what it writes to; or NULL. */
 typedef struct bide_memory_end {
@@ -231,7 +231,7 @@ typedef struct bide_memory_end {
  * A stream over it.
  * Threads: any. Progress: wait-free.
  */
-bide_stream bide_stream_of_memory(bide_memory_end *end);
+bide_stream bide_memory_stream(bide_memory_end *end);
 
 /* ---- Reading ---- */
 
@@ -426,7 +426,7 @@ bide_awaiter *bide_writer_flush(bide_writer_operation *operation, bide_writer *w
  * Cancel-safe: yes, what was not sent stays, and it has not ended. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_writer_end(bide_writer_operation *operation, bide_writer *writer);
+bide_awaiter *bide_writer_finish(bide_writer_operation *operation, bide_writer *writer);
 
 /*
  * How many bytes are buffered, and not sent yet.
@@ -444,7 +444,7 @@ typedef struct bide_copy_operation {
     bide_task task;
     bide_reader *from;
     bide_writer *to;
-    uint64_t most;
+    uint64_t max;
     uint64_t count; /* of bytes that were copied */
     int status;
     bool is_writing;
@@ -455,7 +455,7 @@ typedef struct bide_copy_operation {
 } bide_copy_operation;
 
 /*
- * Copies from a reader to a writer, until the end or `most` bytes (UINT64_MAX: until the end), by
+ * Copies from a reader to a writer, until the end or `max` bytes (UINT64_MAX: until the end), by
  * way of the reader's buffer. What the writer has buffered goes first, and when it has ended all
  * has been sent. `count` says how many bytes of the reader's were sent, whatever it ended with; the
  * others are still in the reader. It ends with 0 at the end too.
@@ -464,7 +464,7 @@ typedef struct bide_copy_operation {
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_copy(bide_copy_operation *operation, bide_reader *from, bide_writer *to,
-                        uint64_t most);
+                        uint64_t max);
 
 BIDE_EXTERN_C_END
 

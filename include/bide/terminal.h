@@ -15,9 +15,9 @@
  * their own that does not wait, if there can be one, and otherwise one that is asked before each call.
  *
  *     bide_terminal terminal;
- *     error = bide_terminal_begin_raw(&terminal, &input, 0);
+ *     error = bide_terminal_start_raw(&terminal, &input, 0);
  *     ... each key as it is pressed
- *     bide_terminal_end_raw(&terminal);               // as it was; also when the process exits
+ *     bide_terminal_stop_raw(&terminal);               // as it was; also when the process exits
  *
  * The window's size may change: the process then gets SIGWINCH, for which signal.h waits.
  *
@@ -32,7 +32,7 @@ BIDE_EXTERN_C_BEGIN
 
 /*
  * Opens *descriptor, which was closed or was nothing, for what is at descriptor 0, 1 or 2 of the
- * process. It is for bide_read, bide_write and streams of files (bide_stream_of_file), whatever is
+ * process. It is for bide_read, bide_write and streams of files (bide_file_stream), whatever is
  * there: a terminal, a pipe, a socket, a file, /dev/null. A file is read and written at the position
  * that all share. It has a number of its own, to be closed by bide_close or released; that leaves
  * descriptor 0, 1 or 2 open. While it is open it is an end of a pipe too: the other end sees the end
@@ -70,7 +70,7 @@ enum {
     BIDE_TERMINAL_OUTPUT = 2 /* what is written is made fit for it: a new line begins at its left */
 };
 
-/* A terminal that is raw. The caller's memory until bide_terminal_end_raw. */
+/* A terminal that is raw. The caller's memory until bide_terminal_stop_raw. */
 typedef struct bide_terminal {
     struct bide_raw_terminal_ *raw; /* NULL: it is not */
 } bide_terminal;
@@ -78,14 +78,14 @@ typedef struct bide_terminal {
 /*
  * Makes a terminal raw: it hands over each byte as it comes, unchanged, and echoes nothing. `keep`:
  * what it goes on doing, or 0. The descriptor may be closed afterwards. It is made as it was by
- * bide_terminal_end_raw, or when the process exits (exit(3), a return from main). Not when it is ended
+ * bide_terminal_stop_raw, or when the process exits (exit(3), a return from main). Not when it is ended
  * by a signal, or stopped by one: who wants that listens for the signal (signal.h), and ends it. Of
  * several on one terminal the last one ends first.
  * Threads: any. Errors: -ENOTTY (it is no terminal), -EBADF (it is closed), -EOPNOTSUPP (of a loop in
  * memory), -EMFILE, -ENOMEM, those of tcsetattr(3); it is as it was then. Progress: blocks for a
  * moment, for the lock of all such terminals.
  */
-int bide_terminal_begin_raw(bide_terminal *terminal, const bide_descriptor *descriptor,
+int bide_terminal_start_raw(bide_terminal *terminal, const bide_descriptor *descriptor,
                             unsigned keep);
 
 /*
@@ -93,9 +93,9 @@ int bide_terminal_begin_raw(bide_terminal *terminal, const bide_descriptor *desc
  * One that is not raw, since it could not be made so or has been ended, is left as it is. In a child
  * of fork the terminal stays as it is: it is the parent's to end.
  * Threads: any. Errors: those of tcsetattr(3), -EIO (the terminal is gone); it has ended all the same.
- * Progress: as bide_terminal_begin_raw.
+ * Progress: as bide_terminal_start_raw.
  */
-int bide_terminal_end_raw(bide_terminal *terminal);
+int bide_terminal_stop_raw(bide_terminal *terminal);
 
 BIDE_EXTERN_C_END
 

@@ -60,16 +60,16 @@ typedef struct bide_thread_pool_options {
     const unsigned *processors;
 
     /* Find out how long the longest turn was: it costs a look at the clock or two each turn. */
-    bool times_turns;
+    bool times_runs;
 } bide_thread_pool_options;
 
 /* What the workers have done since the pool began. Each number may be a moment old. */
-typedef struct bide_thread_pool_counts {
+typedef struct bide_thread_pool_stats {
     uint64_t runs;         /* how often a coroutine was resumed */
     uint64_t steals;       /* how often a worker took from another */
     uint64_t sleeps;       /* how often one fell asleep */
-    uint64_t longest_turn; /* nanoseconds until a coroutine suspended; 0 if nobody asked for it */
-} bide_thread_pool_counts;
+    uint64_t longest_run; /* nanoseconds until a coroutine suspended; 0 if nobody asked for it */
+} bide_thread_pool_stats;
 
 /*
  * Starts a pool of `threads` threads, or of one for each processor if `threads` is 0, and puts it
@@ -114,7 +114,7 @@ unsigned bide_thread_pool_threads(const bide_thread_pool *pool);
  * worker, and go round.
  * Threads: any. Progress: wait-free.
  */
-void bide_thread_pool_stats(bide_thread_pool *pool, bide_thread_pool_counts *counts);
+void bide_thread_pool_get_stats(bide_thread_pool *pool, bide_thread_pool_stats *counts);
 
 BIDE_EXTERN_C_END
 

@@ -6,10 +6,10 @@
  *
  *     bide_try(bide_connect(&self->connect, &self->socket, &address));
  *     bide_try(bide_tls_connect(&self->handshake, &self->tls, config,
- *                               bide_stream_of_socket(&self->socket), "example.org"));
- *     bide_reader_init(&self->reader, bide_stream_of_tls(&self->tls), self->in, sizeof self->in);
+ *                               bide_socket_stream(&self->socket), "example.org"));
+ *     bide_reader_init(&self->reader, bide_tls_stream(&self->tls), self->in, sizeof self->in);
  *     ... read and write as on any stream (stream.h) ...
- *     bide_try(bide_stream_end_output(&self->operation, bide_stream_of_tls(&self->tls)));
+ *     bide_try(bide_stream_shutdown_output(&self->operation, bide_tls_stream(&self->tls)));
  *     bide_tls_close(&self->tls);                                  // the socket too
  *
  *     CLOSED --connect, accept--> handshake --0--> OPEN --close--> CLOSED
@@ -41,7 +41,7 @@
  * 16 KB with the struct. While it reads it has up to 32 KB more, and while it writes. OpenSSL's queue of
  * errors, which a thread has, is empty after each operation.
  *
- * Why it is right: src/io/tls/connection.c.
+ * Why it is right: src/tls/connection.c.
  */
 #ifndef BIDE_TLS_H
 #define BIDE_TLS_H
@@ -66,15 +66,15 @@ typedef struct bide_tls_certificate {
 } bide_tls_certificate;
 
 typedef enum bide_tls_clients {
-    BIDE_TLS_CLIENTS_UNKNOWN,   /* no certificate is asked for */
-    BIDE_TLS_CLIENTS_MAY_PROVE, /* one that is sent must be good */
-    BIDE_TLS_CLIENTS_MUST_PROVE,
+    BIDE_TLS_CLIENTS_ANONYMOUS,   /* no certificate is asked for */
+    BIDE_TLS_CLIENTS_OPTIONAL, /* one that is sent must be good */
+    BIDE_TLS_CLIENTS_REQUIRED,
 } bide_tls_clients;
 
-typedef enum bide_tls_least {
-    BIDE_TLS_LEAST_1_2,
-    BIDE_TLS_LEAST_1_3,
-} bide_tls_least;
+typedef enum bide_tls_min_version {
+    BIDE_TLS_MIN_1_2,
+    BIDE_TLS_MIN_1_3,
+} bide_tls_min_version;
 
 /* What a config is to be. All zero is a good beginning for a client. It is copied. */
 typedef struct bide_tls_options {
@@ -86,7 +86,7 @@ typedef struct bide_tls_options {
     /* Whom it trusts: authorities in PEM, in a file, a folder (made by `openssl rehash`), memory, or
      * several of them. A client that names none trusts those of the system. */
     const char *authorities_file;
-    const char *authorities_folder;
+    const char *authorities_directory;
     const void *authorities;
     size_t authorities_size;
 
@@ -97,10 +97,10 @@ typedef struct bide_tls_options {
      * server chooses. It refuses a client with which it has none in common. */
     const char *const *protocols;
 
-    bide_tls_least least_version;
+    bide_tls_min_version min_version;
 
     /* Of a client: how many sessions it keeps, to resume them with the same name; 0: 100. */
-    size_t most_sessions;
+    size_t max_sessions;
     bool keeps_no_sessions;
 
     /* Of a server: sessions that began with this config can be resumed with the new one, if both
@@ -136,7 +136,7 @@ void bide_tls_dangerously_verify_nothing(bide_tls_config *config);
  * One more reference.
  * Threads: any. Progress: wait-free.
  */
-void bide_tls_config_keep(bide_tls_config *config);
+void bide_tls_config_retain(bide_tls_config *config);
 
 /*
  * Gives a reference up; NULL: nothing. With the last one, connections' among them, it is freed.
@@ -237,7 +237,7 @@ bide_awaiter *bide_tls_accept(bide_tls_handshake *handshake, bide_tls *tls, bide
  * The end of its output is close_notify.
  * Threads: any. Progress: wait-free.
  */
-bide_stream bide_stream_of_tls(bide_tls *tls);
+bide_stream bide_tls_stream(bide_tls *tls);
 
 /*
  * Closes it and the stream below, at once: what waits on it ends with -EPIPE. One that is closed is

@@ -45,7 +45,7 @@ typedef struct bide_token_bucket {
 } bide_token_bucket;
 
 /* One wait. The caller's memory until the wait has ended. */
-typedef struct bide_token_taking {
+typedef struct bide_token_take_operation {
     bide_task task;
     bide_token_bucket *bucket;
     uint64_t tokens;
@@ -53,7 +53,7 @@ typedef struct bide_token_taking {
     bool has_turn;
     bool has_slept;
     bide_sleep sleep;
-} bide_token_taking;
+} bide_token_take_operation;
 
 /*
  * Makes a bucket that is full. `tokens` of them come in each `period` nanoseconds, evenly, while
@@ -86,7 +86,7 @@ uint64_t bide_token_bucket_available(bide_token_bucket *bucket, const bide_conte
  * be had at once. Cancel-safe: yes. Progress: blocks for a moment at most, for the bucket's lock.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_token_bucket_take(bide_token_taking *taking, bide_token_bucket *bucket,
+bide_awaiter *bide_token_bucket_take(bide_token_take_operation *taking, bide_token_bucket *bucket,
                                      uint64_t tokens);
 
 /*

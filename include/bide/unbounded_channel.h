@@ -7,7 +7,7 @@
  *     bide_hazard_init(&domain, seats, 16);
  *     bide_unbounded_channel_init(&jobs, &domain, &bide_heap, 1024);
  *     status = bide_unbounded_channel_send(&jobs, seat, &job);
- *     bide_try(bide_unbounded_channel_receive(&self->receive, &jobs, self->seat, &self->job));
+ *     bide_try(bide_unbounded_channel_recv(&self->receive, &jobs, self->seat, &self->job));
  *
  *     open --close--> closed, and drained by receivers --> closed, empty
  *
@@ -36,7 +36,7 @@
  * for the waiters, `not_empty`.
  *
  * 1. Waiting reserves nothing. A notified receive attempts by itself, because of its seat, and is
- *    done or waits on (bide_own_retry). So one that is cut short or destroyed loses nothing, and
+ *    done or waits on (bide_event_count_own_waiter). So one that is cut short or destroyed loses nothing, and
  *    its notification goes to the next.
  * 2. Each push notifies one receiver, after it: N and L of event_count.h. The waiter looks at how
  *    many cells of the first segment were given to producers, and how many to consumers
@@ -77,15 +77,15 @@ typedef struct bide_unbounded_channel_ {
 
 /* One receive. The caller's memory until the wait has ended. */
 typedef struct bide_unbounded_channel_waiter {
-    bide_own_retry own; /* at the head: it is the awaiter */
+    bide_event_count_own_waiter own; /* at the head: it is the awaiter */
     bide_unbounded_channel_ *channel;
     bide_hazard_seat *seat;
     void *element;
 } bide_unbounded_channel_waiter;
 
-extern const bide_retry_rules bide_unbounded_channel_receive_rules_;
+extern const bide_event_count_ops bide_unbounded_channel_recv_ops_;
 
-int bide_unbounded_channel_receive_blocking_(bide_unbounded_channel_ *channel,
+int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel,
                                              bide_hazard_seat *seat, void *to, uint64_t deadline);
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,
@@ -103,7 +103,7 @@ BIDE_INLINE int bide_unbounded_channel_send_(bide_unbounded_channel_ *channel,
     return bide_segment_queue_one_(moved);
 }
 
-BIDE_INLINE int bide_unbounded_channel_try_receive_(bide_unbounded_channel_ *channel,
+BIDE_INLINE int bide_unbounded_channel_try_recv_(bide_unbounded_channel_ *channel,
                                                     bide_hazard_seat *seat, void *to, size_t stride,
                                                     size_t size)
 {
@@ -112,16 +112,16 @@ BIDE_INLINE int bide_unbounded_channel_try_receive_(bide_unbounded_channel_ *cha
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel_waiter *waiter,
+BIDE_INLINE bide_awaiter *bide_unbounded_channel_recv_(bide_unbounded_channel_waiter *waiter,
                                                           bide_unbounded_channel_ *channel,
                                                           bide_hazard_seat *seat, void *to)
 {
     static const bide_awaiter_ops ops =
-        BIDE_OWN_RETRY_OPS(bide_own_retry_ready_, "bide_unbounded_channel_receive");
+        BIDE_EVENT_COUNT_OWN_WAITER_OPS(bide_event_count_own_waiter_ready_, "bide_unbounded_channel_recv");
     waiter->channel = channel;
     waiter->seat = seat;
     waiter->element = to;
-    return bide_own_retry_init_(&waiter->own, &ops, &bide_unbounded_channel_receive_rules_,
+    return bide_event_count_own_waiter_init_(&waiter->own, &ops, &bide_unbounded_channel_recv_ops_,
                                 &channel->not_empty);
 }
 
@@ -155,10 +155,10 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
  * Threads: any. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends: if it is
  * empty. Cancel-safe: yes, no element was taken. Progress: lock-free.
  */
-#define bide_unbounded_channel_receive(waiter, channel_, seat, to) \
-    BIDE_UNBOUNDED_CHANNEL_RECEIVE_(waiter, channel_, seat, to)
-#define BIDE_UNBOUNDED_CHANNEL_RECEIVE_(waiter, channel_, seat, to)         \
-    bide_unbounded_channel_receive_((waiter), &(channel_)->channel, (seat), \
+#define bide_unbounded_channel_recv(waiter, channel_, seat, to) \
+    BIDE_UNBOUNDED_CHANNEL_RECV_(waiter, channel_, seat, to)
+#define BIDE_UNBOUNDED_CHANNEL_RECV_(waiter, channel_, seat, to)         \
+    bide_unbounded_channel_recv_((waiter), &(channel_)->channel, (seat), \
                                     BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)))
 
 /*
@@ -166,8 +166,8 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
  * Threads: any. Errors: -EPIPE (closed and drained), -EAGAIN (empty). Suspends: never. Progress:
  * lock-free.
  */
-#define bide_unbounded_channel_try_receive(channel_, seat, to)                           \
-    bide_unbounded_channel_try_receive_(                                                 \
+#define bide_unbounded_channel_try_recv(channel_, seat, to)                           \
+    bide_unbounded_channel_try_recv_(                                                 \
         &(channel_)->channel, (seat), BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
         BIDE_SEGMENT_STRIDE_(channel_), BIDE_SEGMENT_SIZE_(channel_))
 
@@ -177,8 +177,8 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_receive_(bide_unbounded_channel
  * Threads: any. Errors: -EPIPE (closed and drained), -ETIMEDOUT (the deadline has come). Progress:
  * blocks.
  */
-#define bide_unbounded_channel_receive_blocking(channel_, seat, to, deadline)                   \
-    bide_unbounded_channel_receive_blocking_(&(channel_)->channel, (seat),                      \
+#define bide_unbounded_channel_recv_blocking(channel_, seat, to, deadline)                   \
+    bide_unbounded_channel_recv_blocking_(&(channel_)->channel, (seat),                      \
                                              BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
                                              (deadline))
 

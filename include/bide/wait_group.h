@@ -32,7 +32,7 @@
 BIDE_EXTERN_C_BEGIN
 
 /* The greatest count: 2^29 - 1 where a word has 64 bits, 2^13 - 1 where it has 32. */
-#define BIDE_WAIT_GROUP_MOST ((uint32_t)BIDE_QUEUE_NUMBER_MOST)
+#define BIDE_WAIT_GROUP_MAX ((uint32_t)BIDE_QUEUE_NUMBER_MAX)
 
 typedef struct bide_wait_group {
     bide_waiter_queue queue;
@@ -43,7 +43,7 @@ typedef struct bide_wait_group_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter; wants: the phase that is to pass */
 } bide_wait_group_waiter;
 
-extern const bide_queue_rules bide_wait_group_rules_;
+extern const bide_waiter_queue_ops bide_wait_group_ops_;
 
 /*
  * Makes a group of none. The memory may go when every wait has ended and it is zero; so right after
@@ -81,12 +81,12 @@ BIDE_INLINE void bide_wait_group_add_(bide_wait_group *group, uint32_t count, co
      * beginner. */
     uintptr_t before =
         bide_atomic_fetch_add(&group->queue.state, (uintptr_t)count * BIDE_QUEUE_ONE, relaxed);
-    if (BIDE_UNLIKELY(count > BIDE_QUEUE_NUMBER_MOST - bide_queue_number(before)))
+    if (BIDE_UNLIKELY(count > BIDE_QUEUE_NUMBER_MAX - bide_queue_number(before)))
         bide_misuse_(what, function, file, line);
 }
 
 /*
- * `count` more are under way; more than BIDE_WAIT_GROUP_MOST is misuse.
+ * `count` more are under way; more than BIDE_WAIT_GROUP_MAX is misuse.
  * Threads: any. Progress: wait-free.
  */
 #define bide_wait_group_add(group, count) \
@@ -124,7 +124,7 @@ BIDE_INLINE bool bide_wait_group_ready_(bide_awaiter *awaiter)
 
 BIDE_INLINE bide_frame *bide_wait_group_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_wait_group_rules_,
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &bide_wait_group_ops_,
                                      frame);
 }
 
@@ -136,12 +136,12 @@ BIDE_INLINE int bide_wait_group_resume_(bide_awaiter *awaiter)
 
 BIDE_INLINE void bide_wait_group_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_wait_group_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_wait_group_ops_);
 }
 
 BIDE_INLINE bool bide_wait_group_withdraw_(bide_awaiter *awaiter)
 {
-    return bide_waiter_queue_withdraw(awaiter, &bide_wait_group_rules_);
+    return bide_waiter_queue_withdraw(awaiter, &bide_wait_group_ops_);
 }
 
 /*

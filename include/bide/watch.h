@@ -9,7 +9,7 @@
  *
  *     bide_watch_receiver(struct config) receiver;
  *     bide_watch_receiver_init(&receiver, &watch);    it has seen nothing yet
- *     while (bide_watch_receive_blocking(&receiver, &config, BIDE_FOREVER) == 0)
+ *     while (bide_watch_recv_blocking(&receiver, &config, BIDE_FOREVER) == 0)
  *         apply(&config);                             the first, and each that is new by then
  *
  * One thread at a time is the sender: it sends and closes. The role is handed on by something that
@@ -269,8 +269,8 @@ BIDE_INLINE bool bide_watch_is_new_(const bide_watch_receiver_ *receiver)
  * Threads: the receiver's. Errors: -EAGAIN (there is nothing new), -EPIPE (closed, and there will
  * not be). Progress: lock-free.
  */
-#define bide_watch_try_receive(receiver_, to)                                             \
-    bide_watch_try_receive_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+#define bide_watch_try_recv(receiver_, to)                                             \
+    bide_watch_try_recv_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                             BIDE_WATCH_SIZE_(receiver_))
 
 /* Was it closed? Then the sender's last version is seen. */
@@ -281,7 +281,7 @@ BIDE_INLINE bool bide_watch_is_closed_(const bide_watch_receiver_ *receiver)
     return bide_waiter_list_word_is_shut(word);
 }
 
-BIDE_INLINE int bide_watch_try_receive_(bide_watch_receiver_ *receiver, void *to, size_t size)
+BIDE_INLINE int bide_watch_try_recv_(bide_watch_receiver_ *receiver, void *to, size_t size)
 {
     if (!bide_watch_is_new_(receiver)) {
         if (BIDE_LIKELY(!bide_watch_is_closed_(receiver)))
@@ -309,11 +309,11 @@ BIDE_INLINE bide_frame *bide_watch_suspend_(bide_awaiter *awaiter, bide_frame *f
 BIDE_INLINE int bide_watch_resume_(bide_awaiter *awaiter)
 {
     bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
-    return bide_watch_try_receive_(waiter->receiver, waiter->to, waiter->size); /* 5 */
+    return bide_watch_try_recv_(waiter->receiver, waiter->to, waiter->size); /* 5 */
 }
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_watch_receive_(bide_watch_waiter *waiter,
+BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
                                               bide_watch_receiver_ *receiver, void *to, size_t size)
 {
     __extension__ static const bide_awaiter_ops ops = {
@@ -322,7 +322,7 @@ BIDE_INLINE bide_awaiter *bide_watch_receive_(bide_watch_waiter *waiter,
         .resume = bide_watch_resume_,
         .cancel = bide_sequence_barrier_cancel_,
         .withdraw = bide_sequence_barrier_withdraw_,
-        .name = "bide_watch_receive",
+        .name = "bide_watch_recv",
         .attempt = NULL,
     };
     waiter->receiver = receiver;
@@ -342,26 +342,26 @@ BIDE_INLINE bide_awaiter *bide_watch_receive_(bide_watch_waiter *waiter,
  * -ETIMEDOUT. Suspends: if there is nothing new. Cancel-safe: yes. Progress: lock-free, except for
  * the system call of a heavy fence (fence.h) if nobody has waited for some time.
  */
-#define bide_watch_receive(waiter, receiver_, to) BIDE_WATCH_RECEIVE_(waiter, receiver_, to)
-#define BIDE_WATCH_RECEIVE_(waiter, receiver_, to)                                              \
-    bide_watch_receive_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+#define bide_watch_recv(waiter, receiver_, to) BIDE_WATCH_RECV_(waiter, receiver_, to)
+#define BIDE_WATCH_RECV_(waiter, receiver_, to)                                              \
+    bide_watch_recv_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                         BIDE_WATCH_SIZE_(receiver_))
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the receiver's. Errors: as bide_watch_receive; -ETIMEDOUT (the deadline has come).
+ * Threads: the receiver's. Errors: as bide_watch_recv; -ETIMEDOUT (the deadline has come).
  * Progress: blocks.
  */
-#define bide_watch_receive_blocking(receiver_, to, deadline)                                   \
-    bide_watch_receive_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
+#define bide_watch_recv_blocking(receiver_, to, deadline)                                   \
+    bide_watch_recv_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
                                  BIDE_WATCH_SIZE_(receiver_), (deadline))
 
-BIDE_INLINE int bide_watch_receive_blocking_(bide_watch_receiver_ *receiver, void *to, size_t size,
+BIDE_INLINE int bide_watch_recv_blocking_(bide_watch_receiver_ *receiver, void *to, size_t size,
                                              uint64_t deadline)
 {
     bide_watch_waiter waiter;
-    return bide_sync_wait_until(bide_watch_receive_(&waiter, receiver, to, size), deadline);
+    return bide_sync_wait_until(bide_watch_recv_(&waiter, receiver, to, size), deadline);
 }
 
 /*

@@ -6,7 +6,7 @@
  *         .in = self->in, .in_size = sizeof self->in,
  *         .out = self->out, .out_size = sizeof self->out});
  *     for (;;) {
- *         bide_try_or_break(bide_websocket_receive(&self->receive, &self->websocket, self->text,
+ *         bide_try_or_break(bide_websocket_recv(&self->receive, &self->websocket, self->text,
  *                                                  sizeof self->text));
  *         bide_try(bide_websocket_send(&self->send, &self->websocket, self->receive.kind,
  *                                      self->text, self->receive.count));
@@ -48,7 +48,7 @@
  * for one thread at a time: a loop's, or a strand's on a pool. The stream stays the caller's, who
  * closes it at the end; a server does so first.
  *
- * Why it is right: src/io/websocket/receive.c, and src/io/websocket/send.c.
+ * Why it is right: src/websocket/receive.c, and src/websocket/send.c.
  */
 #ifndef BIDE_WEBSOCKET_H
 #define BIDE_WEBSOCKET_H
@@ -120,7 +120,7 @@ bool bide_websocket_has_token(bide_websocket_value list, const char *token);
  * by its exact name; its data is NULL if there is none. It points into `ours`.
  * Threads: any. Progress: wait-free.
  */
-bide_websocket_value bide_websocket_choose_protocol(bide_websocket_value offered, const char *ours);
+bide_websocket_value bide_websocket_select_protocol(bide_websocket_value offered, const char *ours);
 
 /* ---- A websocket ---- */
 
@@ -155,27 +155,27 @@ typedef enum bide_websocket_code {
 enum {
     BIDE_WEBSOCKET_CONTROL = 125, /* bytes that a ping may have at most */
     BIDE_WEBSOCKET_REASON = 123,  /* bytes that a close's reason may have at most */
-    BIDE_WEBSOCKET_LEAST_BUFFER = 288
+    BIDE_WEBSOCKET_BUFFER_MIN = 288
 };
 
 /* What a websocket is to be. */
 typedef struct bide_websocket_options {
     bide_websocket_role role;
 
-    /* The buffers, of BIDE_WEBSOCKET_LEAST_BUFFER bytes or more. */
-    void *in;
-    size_t in_size;
-    void *out;
-    size_t out_size;
+    /* The buffers, of BIDE_WEBSOCKET_BUFFER_MIN bytes or more. */
+    void *read_buffer;
+    size_t read_buffer_size;
+    void *write_buffer;
+    size_t write_buffer_size;
 
-    /* What the other side has sent behind its handshake. It is copied, and may lie in `in`. */
+    /* What the other side has sent behind its handshake. It is copied, and may lie in `read_buffer`. */
     const void *initial;
     size_t initial_size;
 
     /* Bounds on what is received. Of 0 the default. */
-    uint64_t most_message;   /* bytes; default 1 MiB */
-    uint64_t most_frame;     /* bytes; default as most_message */
-    uint64_t most_fragments; /* frames of a message; default 65,536 */
+    uint64_t max_message;   /* bytes; default 1 MiB */
+    uint64_t max_frame;     /* bytes; default as max_message */
+    uint64_t max_fragments; /* frames of a message; default 65,536 */
 
     /* Nanoseconds; 0: none. The scheduler needs timers for them. */
     uint64_t ping_interval;
@@ -189,13 +189,13 @@ typedef struct bide_websocket_options {
 } bide_websocket_options;
 
 /* How a websocket has ended. */
-typedef struct bide_websocket_end {
+typedef struct bide_websocket_destroy {
     uint16_t code; /* that the other side has sent, or NO_CODE, or ABNORMAL; 0: it has not ended */
     uint16_t sent; /* that this side has sent; 0: none */
     bool is_clean; /* both sides have sent a close, in order */
     uint8_t size;  /* of the other side's reason */
     char reason[BIDE_WEBSOCKET_REASON + 1]; /* UTF-8, with a zero behind it */
-} bide_websocket_end;
+} bide_websocket_destroy;
 
 /* A frame that is to be sent when there is a turn. */
 typedef struct bide_websocket_control_ {
@@ -208,7 +208,7 @@ typedef struct bide_websocket_send_operation bide_websocket_send_operation;
 
 /* The caller's memory until nothing of it is under way. */
 typedef struct bide_websocket {
-    bide_websocket_end end; /* the user reads it */
+    bide_websocket_destroy end; /* the user reads it */
     uint64_t pings;         /* that were received */
     uint64_t pongs;         /* likewise */
 
@@ -261,7 +261,7 @@ typedef struct bide_websocket {
  * Makes a websocket of a stream behind its handshake. `options` is copied. The buffers are the
  * websocket's until it is not used any more.
  * Threads: before it is shared. Errors: -EINVAL (a buffer is missing or too small), -EMSGSIZE (what
- * has come already does not fit into `in`). Progress: wait-free.
+ * has come already does not fit into `read_buffer`). Progress: wait-free.
  */
 int bide_websocket_init(bide_websocket *websocket, bide_stream stream,
                         const bide_websocket_options *options);
@@ -278,7 +278,7 @@ typedef struct bide_websocket_answering_ {
 } bide_websocket_answering_;
 
 /* One receive. The caller's memory until it has ended. */
-typedef struct bide_websocket_receive_operation {
+typedef struct bide_websocket_recv_operation {
     bide_task task;
     bide_websocket *websocket;
     char *data;               /* the caller's memory, or the piece */
@@ -302,7 +302,7 @@ typedef struct bide_websocket_receive_operation {
     bide_websocket_answering_ answering;
     bide_when_of(2) both;
     bide_with_deadline_operation limited;
-} bide_websocket_receive_operation;
+} bide_websocket_recv_operation;
 
 /*
  * Receives a message of at most `size` bytes into `data`, in whole: `kind` and `count` say what it
@@ -313,7 +313,7 @@ typedef struct bide_websocket_receive_operation {
  * Cancel-safe: yes, with the same memory. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_websocket_receive(bide_websocket_receive_operation *operation,
+bide_awaiter *bide_websocket_recv(bide_websocket_recv_operation *operation,
                                      bide_websocket *websocket, void *data, size_t size);
 
 /*
@@ -321,11 +321,11 @@ bide_awaiter *bide_websocket_receive(bide_websocket_receive_operation *operation
  * and `count` say where it is, until the next receive: in the websocket's buffer, where the caller
  * may also write. `is_first` and `is_last` say which piece of its message it is; only a last one
  * can be empty. A piece of text may end within a character.
- * Threads: the websocket's, one receive at a time. Errors: as bide_websocket_receive. Suspends: if
+ * Threads: the websocket's, one receive at a time. Errors: as bide_websocket_recv. Suspends: if
  * nothing is buffered. Cancel-safe: yes. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_websocket_receive_piece(bide_websocket_receive_operation *operation,
+bide_awaiter *bide_websocket_recv_piece(bide_websocket_recv_operation *operation,
                                            bide_websocket *websocket);
 
 /* ---- Sending ---- */
@@ -427,7 +427,7 @@ typedef struct bide_websocket_close_operation {
     int status;
     bide_websocket_answering_ answering;
     bide_event_waiter wait;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
 } bide_websocket_close_operation;
 
 /*
@@ -440,7 +440,7 @@ typedef struct bide_websocket_close_operation {
  * without a reason. `reason` is UTF-8 of at most BIDE_WEBSOCKET_REASON bytes; it stays until it has
  * ended.
  * Threads: the websocket's. Errors: -EINVAL (none of those codes, or the reason), those of
- * bide_websocket_receive but -EPIPE, those of the stream. Suspends: if the other side has not
+ * bide_websocket_recv but -EPIPE, those of the stream. Suspends: if the other side has not
  * closed. Cancel-safe: no, it stays in closing; again, it goes on waiting. Progress: that of the
  * stream.
  */

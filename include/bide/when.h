@@ -82,14 +82,14 @@ BIDE_INLINE size_t bide_when_winner(bide_when *when)
 }
 
 /*
- * One such wait of up to `most` operations, with its branches: one member of the frame. `branches`
+ * One such wait of up to `max` operations, with its branches: one member of the frame. `branches`
  * have the operations' statuses, in their order; `when` is what bide_when_winner is asked about.
  * Threads: any may use the type.
  */
-#define bide_when_of(most)          \
+#define bide_when_of(max)          \
     struct {                        \
         bide_when when;             \
-        bide_branch branches[most]; \
+        bide_branch branches[max]; \
     }
 
 /*

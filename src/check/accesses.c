@@ -15,7 +15,7 @@
 #include "execution.h"
 #include "locations.h"
 #include "memory.h"
-#include "sites.h"
+#include "source_location.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * such place has a record of its own.
  */
 #include "execution.h"
-#include "sites.h"
+#include "source_location.h"
 
 #include <stdlib.h>
 

@@ -7,14 +7,14 @@
 #include "execution.h"
 #include "machine.h"
 #include "memory.h"
-#include "script.h"
+#include "replay.h"
 #include "spin.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* What an event's index can tell, with room for what one operation adds. */
-enum { MOST_STEPS = UINT16_MAX - 64 };
+enum { MAX_STEPS = UINT16_MAX - 64 };
 
 const char *bide_check_finding_name(bide_check_finding finding)
 {
@@ -32,11 +32,11 @@ static void begin(const bide_check_scenario *scenario, bide_check_result *result
     the_checker.scenario = scenario;
     the_checker.result = result;
     the_checker.stopped = false;
-    the_checker.most_steps = scenario->most_steps != 0 ? scenario->most_steps : 10000;
-    if (the_checker.most_steps > MOST_STEPS)
-        the_checker.most_steps = MOST_STEPS;
-    the_checker.most_spurious = scenario->never_spurious       ? 0
-                                : scenario->most_spurious != 0 ? scenario->most_spurious
+    the_checker.max_steps = scenario->max_steps != 0 ? scenario->max_steps : 10000;
+    if (the_checker.max_steps > MAX_STEPS)
+        the_checker.max_steps = MAX_STEPS;
+    the_checker.max_spurious = scenario->never_spurious       ? 0
+                                : scenario->max_spurious != 0 ? scenario->max_spurious
                                                                : 1;
 }
 

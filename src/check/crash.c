@@ -9,7 +9,7 @@
 #include "execution.h"
 #include "fiber.h"
 #include "memory.h"
-#include "sites.h"
+#include "source_location.h"
 
 #include <signal.h>
 #include <stdio.h>

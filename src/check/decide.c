@@ -8,7 +8,7 @@
 #include "execution.h"
 #include "preemptions.h"
 #include "progress.h"
-#include "script.h"
+#include "replay.h"
 #include "storage.h"
 
 #include <string.h>
@@ -268,7 +268,7 @@ bool decide_spurious_left(const graph *g, reference next)
         const event *e = &g->threads[next.thread].events[i];
         count += e->spurious || (e->kind == EVENT_CHOICE && e->op.may_fail && e->value == 1);
     }
-    return count < the_checker.most_spurious;
+    return count < the_checker.max_spurious;
 }
 
 static bool may_fail_spuriously(const graph *g, reference self)

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "execution.h"
 
-#include "sites.h"
+#include "source_location.h"
 #include "storage.h"
 
 #include <stdarg.h>

@@ -12,8 +12,8 @@
 typedef struct checker {
     const bide_check_scenario *scenario;
     bide_check_result *result;
-    unsigned most_steps;
-    unsigned most_spurious;
+    unsigned max_steps;
+    unsigned max_spurious;
     graph *g;     /* that is being run */
     bool stopped; /* something was found, or a limit is reached */
 

@@ -15,7 +15,7 @@
 #include "crash.h"
 #include "decide.h"
 #include "memory.h"
-#include "script.h"
+#include "replay.h"
 #include "spin.h"
 #include "trace.h"
 
@@ -65,9 +65,9 @@ static event *turn(const operation *op)
                 return e;
             }
         } else if (left == 0 || the_execution.running == LAST) {
-            if (t->position >= the_checker.most_steps)
+            if (t->position >= the_checker.max_steps)
                 execution_found(BIDE_CHECK_LIVELOCK, "thread %u took more than %u steps",
-                                the_execution.running, the_checker.most_steps);
+                                the_execution.running, the_checker.max_steps);
             if (script_is_turn_of(the_execution.running))
                 return NULL;
         }

@@ -6,7 +6,7 @@
 
 #include "orders.h"
 #include "progress.h"
-#include "sites.h"
+#include "source_location.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,9 +62,9 @@ static bide_check_scenario bounded(const options *o, const bide_check_scenario *
     if (o->preemptions != 0)
         s.preemptions = o->preemptions;
     if (o->seconds != 0)
-        s.most_seconds = o->seconds;
+        s.max_seconds = o->seconds;
     if (o->executions != 0)
-        s.most_executions = o->executions;
+        s.max_executions = o->executions;
     return s;
 }
 
@@ -260,10 +260,10 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
 /* ---- The command line ---- */
 
 /* A number above 0 of at most so many digits. */
-static bool is_number(const char *text, size_t most_digits)
+static bool is_number(const char *text, size_t max_digits)
 {
     size_t digits = strspn(text, "0123456789");
-    return text[0] != '0' && digits > 0 && digits <= most_digits && text[digits] == '\0';
+    return text[0] != '0' && digits > 0 && digits <= max_digits && text[digits] == '\0';
 }
 
 static bool read_options(options *o, int argc, char **argv)

@@ -17,7 +17,7 @@ enum {
     STATE_SIZE = 1 << 20,
     STACK_ROOM = 8 << 20, /* for each stack; what it does not use cannot be accessed */
     STACK_SIZE = 256 << 10,
-    STACK_MOST = STACK_ROOM - (64 << 10),
+    MAX_STACK = STACK_ROOM - (64 << 10),
     STACK_UNIT = 64 << 10, /* no less than a page, whatever its size */
     HEAP_SIZE = 1 << 19,
     BLOCKS = 4096,
@@ -105,7 +105,7 @@ void *memory_prepare(const bide_check_scenario *scenario)
         fprintf(stderr, "bide_check: a state of %zu bytes is too large\n", scenario->size);
         abort();
     }
-    if (scenario->stack_size > STACK_MOST) {
+    if (scenario->stack_size > MAX_STACK) {
         fprintf(stderr, "bide_check: a stack of %zu bytes is too large\n", scenario->stack_size);
         abort();
     }

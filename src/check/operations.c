@@ -8,7 +8,7 @@
 #include "machine.h"
 #include "memory.h"
 #include "orders.h"
-#include "sites.h"
+#include "source_location.h"
 #include "spin.h"
 
 #include <stdio.h>

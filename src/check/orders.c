@@ -1,6 +1,6 @@
 #include "orders.h"
 
-#include "sites.h"
+#include "source_location.h"
 #include "storage.h"
 
 #include <string.h>

@@ -71,14 +71,14 @@ bool progress_end(unsigned depth)
     const bide_check_result *r = the_checker.result;
     done += share;
     share = 0;
-    if (s->most_executions != 0 && r->executions + r->blocked >= s->most_executions)
+    if (s->max_executions != 0 && r->executions + r->blocked >= s->max_executions)
         return true;
     if (++unlooked < LOOK_EVERY)
         return false;
     unlooked = 0;
     double time = now();
     show(time, depth);
-    return s->most_seconds != 0 && time - begun >= s->most_seconds;
+    return s->max_seconds != 0 && time - begun >= s->max_seconds;
 }
 
 void progress_show(const char *name)

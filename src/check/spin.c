@@ -2,7 +2,7 @@
 
 #include "storage.h"
 
-enum { MOST_ROUNDS_IN_PERIOD = 8, MOST_ROUNDS_MORE = 100000 };
+enum { MAX_ROUNDS_IN_PERIOD = 8, MAX_ROUNDS_MORE = 100000 };
 
 /* The places where a thread was let go on already. */
 static const bide_check_site_ **tried;
@@ -36,7 +36,7 @@ static unsigned repeated_from(const thread_record *t)
 {
     const event *events = the_checker.g->threads[the_execution.running].events;
     unsigned last = t->rounds_count - 1;
-    for (unsigned n = 1; n <= MOST_ROUNDS_IN_PERIOD && 2 * n <= last; n++) {
+    for (unsigned n = 1; n <= MAX_ROUNDS_IN_PERIOD && 2 * n <= last; n++) {
         if (are_repeated(events, t->rounds[last - 2 * n], t->rounds[last - n], t->rounds[last]))
             return t->rounds[last - n];
     }
@@ -97,14 +97,14 @@ void spin_relax(void)
 {
     thread_record *t = execution_running();
     if (t->goes_on) {
-        if (++t->more > MOST_ROUNDS_MORE)
+        if (++t->more > MAX_ROUNDS_MORE)
             execution_block();
         return;
     }
     if (t->position == t->rounds[t->rounds_count - 1]) {
         /* Another hint in the same round; or it looks at no atomic object: its own plain memory may
          * yet end it, another's would be a race. */
-        if (++t->idle > the_checker.most_steps)
+        if (++t->idle > the_checker.max_steps)
             execution_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
                             the_execution.running);
         return;

@@ -4,8 +4,8 @@
 #include "execution.h"
 #include "memory.h"
 #include "orders.h"
-#include "script.h"
-#include "sites.h"
+#include "replay.h"
+#include "source_location.h"
 #include "storage.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* The branches of a group. Each is a coroutine written by hand; see branch.h for the argument. */
 #include "bide/extend/branch.h"
 
-#include "inside.h"
+#include "internal.h"
 #include "roots.h"
 
 #include "bide/errors.h"
@@ -60,7 +60,7 @@ static void destroy_branch(bide_branch *branch)
 {
     bide_frame *frame = &branch->frame;
     if (frame->awaiter.ops != &at_start.ops) {
-        bide_wrapper_forget(&branch->awaited);
+        bide_wrapper_discard(&branch->awaited);
     } else {
         if (!bide_take_back_from_(frame->context->scheduler, &frame->awaiter))
             bide_misused_("a coroutine was destroyed that is about to begin", &at_start);
@@ -175,8 +175,8 @@ void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t 
         enlist(branch);
 }
 
-void bide_branch_give_back_(bide_branch *branch)
+void bide_branch_release_(bide_branch *branch)
 {
-    bide_wrapper_give_back(&branch->awaited);
+    bide_wrapper_release(&branch->awaited);
     branch->status = -ECANCELED;
 }

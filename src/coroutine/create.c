@@ -79,7 +79,7 @@ static void owner_free(bide_awaiter *awaiter)
 const bide_wrapper_ops bide_owned_ops_ = {
     .ops = BIDE_WRAPPER_OPS(NULL, owner_suspend, owner_resume, "bide_owned"),
     .coroutine = owner_coroutine,
-    .give_back = owner_free,
+    .release = owner_free,
     .is_owner = true,
 };
 

@@ -17,7 +17,7 @@
  */
 #include "bide/deadline.h"
 
-#include "inside.h"
+#include "internal.h"
 
 #include "bide/errors.h"
 
@@ -68,7 +68,7 @@ int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uin
     return error;
 }
 
-bool bide_deadline_try_end(bide_deadline *deadline)
+bool bide_deadline_try_stop(bide_deadline *deadline)
 {
     bide_scheduler *scheduler = deadline->context.scheduler;
     if (scheduler->clear_timer(scheduler, &deadline->timer))
@@ -89,7 +89,7 @@ static bide_deadline_waiter *waiter_of(bide_awaiter *awaiter)
 
 static bool end_ready(bide_awaiter *awaiter)
 {
-    return bide_deadline_try_end(waiter_of(awaiter)->deadline);
+    return bide_deadline_try_stop(waiter_of(awaiter)->deadline);
 }
 
 static bide_frame *end_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -113,7 +113,7 @@ static int end_resume(bide_awaiter *awaiter)
  */
 static bool end_here(bide_deadline *deadline)
 {
-    if (bide_deadline_try_end(deadline))
+    if (bide_deadline_try_stop(deadline))
         return true;
     if (!bide_take_back_(&deadline->timer.awaiter))
         return false;
@@ -134,14 +134,14 @@ static bool end_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-bide_awaiter *bide_deadline_end(bide_deadline_waiter *waiter, bide_deadline *deadline)
+bide_awaiter *bide_deadline_stop(bide_deadline_waiter *waiter, bide_deadline *deadline)
 {
     static const bide_awaiter_ops ops = {
         .ready = end_ready,
         .suspend = end_suspend,
         .resume = end_resume,
         .withdraw = end_withdraw,
-        .name = "bide_deadline_end",
+        .name = "bide_deadline_stop",
     };
     waiter->awaiter.ops = &ops;
     waiter->deadline = deadline;
@@ -166,12 +166,12 @@ static void destroy_limited(bide_with_deadline_operation *operation)
 {
     bide_frame *frame = &operation->frame;
     if (frame->awaiter.ops == &limited_end.ops)
-        bide_wrapper_give_back(&operation->inner); /* the deadline has been ended */
+        bide_wrapper_release(&operation->inner); /* the deadline has been ended */
     else if (!end_here(&operation->deadline))
         bide_misused_("a coroutine was destroyed while its deadline asks it to stop",
                       bide_frame_point(frame));
     bide_frame_destroyed(frame);
-    bide_wrapper_forget(&operation->inner);
+    bide_wrapper_discard(&operation->inner);
 }
 
 /*
@@ -188,7 +188,7 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
         return bide_next_none();
     }
     if (frame->awaiter.ops == &limited_inner.ops) {
-        end = bide_deadline_end(&operation->end, &operation->deadline);
+        end = bide_deadline_stop(&operation->end, &operation->deadline);
         frame->awaiter.ops = &limited_end.ops;
         bide_frame *next = bide_frame_await(frame, end);
         if (next != frame)
@@ -241,7 +241,7 @@ static bide_frame *limited_coroutine(bide_awaiter *awaiter)
 
 static void limited_give_back(bide_awaiter *awaiter)
 {
-    bide_wrapper_give_back(&limited_of(awaiter)->inner);
+    bide_wrapper_release(&limited_of(awaiter)->inner);
 }
 
 static bide_awaiter *limited_inner_of(bide_awaiter *awaiter, size_t index)
@@ -256,7 +256,7 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
         .ops =
             BIDE_WRAPPER_OPS(limited_ready, limited_suspend, limited_resume, "bide_with_deadline"),
         .coroutine = limited_coroutine,
-        .give_back = limited_give_back,
+        .release = limited_give_back,
         .inner = limited_inner_of,
         .inner_at = offsetof(bide_with_deadline_operation, inner),
     };

@@ -11,7 +11,7 @@
  */
 #include "bide/frame.h"
 
-#include "inside.h"
+#include "internal.h"
 #include "observe.h"
 
 #include "bide/coroutine.h"
@@ -204,8 +204,8 @@ static bool may_be_resumed(const bide_frame *frame)
 
 void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_code *code, int error)
 {
-    if (context != NULL && context->unhandled != NULL)
-        context->unhandled(context, code, error);
+    if (context != NULL && context->on_unhandled_error != NULL)
+        context->on_unhandled_error(context, code, error);
 }
 
 void bide_await_forbidden_(const bide_coroutine_code *code, unsigned line)
@@ -233,7 +233,7 @@ BIDE_THREAD_LOCAL int32_t bide_budget_ = 0;
 #endif
 int32_t bide_budget_full_ = BIDE_BUDGET > 0 ? BIDE_BUDGET - 1 : 0;
 
-bool bide_give_way_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
+bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
                     bool was_ready)
 {
     bide_scheduler *scheduler = frame->context->scheduler;
@@ -470,14 +470,14 @@ static BIDE_NOINLINE bool look_on(bide_awaiter *awaiter, bide_scheduler *schedul
         ended = bide_awaiter_ready(awaiter, awaiter->ops);
     }
     /* What paid is done for longer the next time, what did not for less. */
-    if (ended && patience < BIDE_PATIENCE_MOST)
+    if (ended && patience < BIDE_PATIENCE_MAX)
         bide_atomic_store(&scheduler->patience, patience * 2, relaxed);
-    else if (!ended && patience > BIDE_PATIENCE_LEAST)
+    else if (!ended && patience > BIDE_PATIENCE_MIN)
         bide_atomic_store(&scheduler->patience, patience / 2, relaxed);
     return ended;
 }
 
-bool bide_look(bide_awaiter *awaiter, bide_frame *frame)
+bool bide_spin_until_ready(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_scheduler *scheduler = frame->context->scheduler;
     return scheduler->idle != NULL && is_idle(scheduler) && look_on(awaiter, scheduler);

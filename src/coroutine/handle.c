@@ -4,7 +4,7 @@
  */
 #include "bide/handle.h"
 
-#include "inside.h"
+#include "internal.h"
 
 #include "bide/coroutine.h"
 #include "bide/stop.h"
@@ -65,7 +65,7 @@ static bide_awaiter *awaited_by(const bide_frame *frame)
     bide_awaiter *awaiter = frame->awaiter.link;
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
         return NULL;
-    if (bide_gave_way_(frame, awaiter)) /* it has ended, and by this it is posted */
+    if (bide_budget_yielded_(frame, awaiter)) /* it has ended, and by this it is posted */
         return awaiter;
     while ((wrapper = bide_wrapper_of(awaiter)) != NULL && wrapper->coroutine == NULL)
         awaiter = wrapper->inner(awaiter, 0);
@@ -94,7 +94,7 @@ static bool runs(const bide_awaiter *awaiter, const bide_frame *child)
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
 {
     bide_awaiter *awaiter = awaited_by(frame);
-    if (awaiter == NULL || bide_gave_way_(frame, awaiter))
+    if (awaiter == NULL || bide_budget_yielded_(frame, awaiter))
         return NULL;
     bide_frame *child = coroutine_of(awaiter);
     return child != NULL && runs(awaiter, child) ? child : NULL;
@@ -104,8 +104,8 @@ bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
 static void give_back_result(bide_frame *frame)
 {
     const bide_coroutine_code *code = bide_frame_point(frame)->code;
-    if (code != NULL && code->type != NULL && (*code->type)->give_back != NULL && frame->error == 0)
-        (*code->type)->give_back(frame);
+    if (code != NULL && code->type != NULL && (*code->type)->release != NULL && frame->error == 0)
+        (*code->type)->release(frame);
 }
 
 const bide_coroutine_type bide_moves_back_;
@@ -137,7 +137,7 @@ static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
         posted = awaiter;
     bool is_gone = posted == NULL || bide_take_back_(posted);
     if (wrapper != NULL)
-        wrapper->give_back(awaiter);
+        wrapper->release(awaiter);
     else
         give_back_result((bide_frame *)(void *)awaiter);
     return is_gone;
@@ -149,7 +149,7 @@ static bool withdraw_ready(const bide_frame *frame, bide_awaiter *awaiter)
     bide_awaiter *inner = awaiter;
     bool is_gone = bide_take_back_from_(frame->context->scheduler, awaiter);
     awaiter->frame = NULL;
-    bide_wrapper_give_back(&inner);
+    bide_wrapper_release(&inner);
     return is_gone;
 }
 
@@ -166,8 +166,8 @@ static void withdraw(bide_frame *frame, bide_awaiter *awaiter)
                       bide_frame_point(frame));
         return;
     }
-    bide_stop_forget_(frame);
-    if (bide_gave_way_(frame, awaiter))
+    bide_stop_discard_(frame);
+    if (bide_budget_yielded_(frame, awaiter))
         is_gone = withdraw_ready(frame, awaiter);
     else if (bide_wrapper_of(awaiter) != NULL || bide_awaiter_is_frame(awaiter))
         is_gone = withdraw_ended(awaiter, coroutine_of(awaiter));
@@ -215,7 +215,7 @@ static void destroy(bide_frame *top)
         if (awaiter != NULL && !had_child)
             withdraw(at, awaiter);
         else if (awaiter != NULL && bide_wrapper_of(awaiter) != NULL)
-            bide_wrapper_of(awaiter)->give_back(awaiter);
+            bide_wrapper_of(awaiter)->release(awaiter);
         bide_frame *parent = at->awaiter.frame;
         bool is_top = at == top;
         end(at);
@@ -255,7 +255,7 @@ bool bide_wrapper_withdraw_(bide_awaiter *awaiter)
         bide_destroy(child);
     if (!had_child)
         return withdraw_ended(awaiter, wrapper->coroutine(awaiter));
-    wrapper->give_back(awaiter);
+    wrapper->release(awaiter);
     return true;
 }
 
@@ -264,18 +264,18 @@ bool bide_wrapper_withdraw_(bide_awaiter *awaiter)
 static const bide_coroutine_type by_hand;
 const bide_coroutine_type *const bide_by_hand = &by_hand;
 
-void bide_wrapper_forget(bide_awaiter **inner)
+void bide_wrapper_discard(bide_awaiter **inner)
 {
     *inner = (bide_awaiter *)(uintptr_t)&nothing;
 }
 
-void bide_wrapper_give_back(bide_awaiter **inner)
+void bide_wrapper_release(bide_awaiter **inner)
 {
     bide_awaiter *awaiter = *inner;
     const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
-    bide_wrapper_forget(inner);
+    bide_wrapper_discard(inner);
     if (wrapper != NULL)
-        wrapper->give_back(awaiter);
+        wrapper->release(awaiter);
     else if (bide_awaiter_is_frame(awaiter))
         give_back_result((bide_frame *)(void *)awaiter);
     else if (awaiter->ops->withdraw != NULL)
@@ -288,7 +288,7 @@ static void abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
     const bide_wrapper_ops *wrapper;
     while (awaiter != NULL && (wrapper = bide_wrapper_of(awaiter)) != NULL) {
         if (wrapper->is_owner) {
-            wrapper->give_back(awaiter);
+            wrapper->release(awaiter);
             return;
         }
         bide_awaiter *last = wrapper->inner != NULL ? wrapper->inner(awaiter, 0) : NULL;
@@ -304,5 +304,5 @@ static void abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
 void bide_wrapper_abandon(bide_awaiter **inner)
 {
     abandon(*inner);
-    bide_wrapper_forget(inner);
+    bide_wrapper_discard(inner);
 }

@@ -37,7 +37,7 @@
  */
 #include "inline_timers.h"
 
-#include "inside.h"
+#include "internal.h"
 #include "lock.h"
 #include "short_lock.h"
 #include "timer_tree.h"

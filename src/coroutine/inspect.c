@@ -5,7 +5,7 @@
  */
 #include "bide/inspect.h"
 
-#include "inside.h"
+#include "internal.h"
 
 #include "bide/create.h"
 
@@ -53,21 +53,21 @@ static bide_backtrace_entry first_entry_of(const bide_frame *frame, unsigned lin
 }
 
 size_t bide_backtrace_from_(const bide_frame *frame, unsigned line, bide_backtrace_entry *entries,
-                            size_t most)
+                            size_t max)
 {
     size_t count = 0;
-    if (most != 0)
+    if (max != 0)
         entries[0] = first_entry_of(frame, line);
     while (++count, (frame = outer_of(frame, count == 1 && line != 0)) != NULL) {
-        if (count < most)
+        if (count < max)
             entries[count] = entry_of(frame, 0);
     }
     return count;
 }
 
-size_t bide_backtrace(const bide_frame *frame, bide_backtrace_entry *entries, size_t most)
+size_t bide_backtrace(const bide_frame *frame, bide_backtrace_entry *entries, size_t max)
 {
-    return bide_backtrace_from_(frame, 0, entries, most);
+    return bide_backtrace_from_(frame, 0, entries, max);
 }
 
 bide_frame *bide_innermost(bide_frame *frame)

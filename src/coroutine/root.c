@@ -10,7 +10,7 @@
  */
 #include "bide/extend/root.h"
 
-#include "inside.h"
+#include "internal.h"
 #include "observe.h"
 #include "roots.h"
 
@@ -53,7 +53,7 @@ static void destroy_root(bide_root *root)
     if (point == &at_start)
         bide_wrapper_abandon(&root->awaited);
     else if (point == &at_home)
-        bide_wrapper_give_back(&root->awaited);
+        bide_wrapper_release(&root->awaited);
     root->status = -ECANCELED;
     bide_frame_destroyed(frame);
     forget(root);
@@ -118,7 +118,7 @@ void bide_root_post(bide_root *root)
     post(root);
 }
 
-void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+void bide_root_start(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root))
 {
     bide_root_prepare(root, context, awaited, ended, false);

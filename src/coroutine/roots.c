@@ -96,12 +96,12 @@ void bide_roots_enter_(bide_root_list_ *list)
     bide_short_lock_free_(&list->lock);
 }
 
-size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, size_t most)
+size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, size_t max)
 {
     size_t count = 0;
     bide_short_lock_take_(&list->lock);
     bide_root_links_ **place = &list->cursor.next;
-    for (; *place != NULL && count < most; place = &(*place)->next)
+    for (; *place != NULL && count < max; place = &(*place)->next)
         links[count++] = *place;
     if (count != 0) {
         take_out(&list->cursor);

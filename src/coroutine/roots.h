@@ -60,10 +60,10 @@ void bide_roots_looked_(void);
 void bide_roots_enter_(bide_root_list_ *list);
 
 /*
- * Copies the addresses of the next links, at most `most`, and moves behind them. Returns how many;
+ * Copies the addresses of the next links, at most `max`, and moves behind them. Returns how many;
  * 0: there are no more. When it returns what they are in may have ended already.
  */
-size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, size_t most);
+size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, size_t max);
 
 void bide_roots_leave_(bide_root_list_ *list);
 

@@ -5,7 +5,7 @@
  */
 #include "bide/schedule.h"
 
-#include "inside.h"
+#include "internal.h"
 
 static bool never(bide_awaiter *awaiter)
 {
@@ -118,7 +118,7 @@ static bide_next after_step(bide_frame *after, unsigned depth)
     bide_resume_on_operation *operation = bide_container_of(after, bide_resume_on_operation, after);
     if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
         bide_frame_destroyed(after);
-        bide_wrapper_forget(&operation->inner);
+        bide_wrapper_discard(&operation->inner);
         return bide_next_none();
     }
     operation->status = bide_wrapper_take(&operation->inner);
@@ -148,7 +148,7 @@ static bide_frame *resume_on_coroutine(bide_awaiter *awaiter)
 
 static void resume_on_give_back(bide_awaiter *awaiter)
 {
-    bide_wrapper_give_back(&resume_on_of(awaiter)->inner);
+    bide_wrapper_release(&resume_on_of(awaiter)->inner);
 }
 
 static bide_awaiter *resume_on_inner(bide_awaiter *awaiter, size_t index)
@@ -162,7 +162,7 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(never, resume_on_suspend, resume_on_resume, "bide_resume_on"),
         .coroutine = resume_on_coroutine,
-        .give_back = resume_on_give_back,
+        .release = resume_on_give_back,
         .inner = resume_on_inner,
     };
     operation->schedule.awaiter.ops = &ops.ops;
@@ -190,7 +190,7 @@ static void destroy_there(bide_schedule_on_operation *operation)
 {
     bide_frame *there = &operation->there;
     if (there->awaiter.ops != &there_start.ops) {
-        bide_wrapper_forget(&operation->inner);
+        bide_wrapper_discard(&operation->inner);
     } else {
         if (!bide_take_back_from_(operation->scheduler, &there->awaiter))
             bide_misused_("a coroutine was destroyed that is about to begin", &there_start);
@@ -244,7 +244,7 @@ static bide_frame *schedule_on_coroutine(bide_awaiter *awaiter)
 
 static void schedule_on_give_back(bide_awaiter *awaiter)
 {
-    bide_wrapper_give_back(&schedule_on_of(awaiter)->inner);
+    bide_wrapper_release(&schedule_on_of(awaiter)->inner);
 }
 
 static bide_awaiter *schedule_on_inner(bide_awaiter *awaiter, size_t index)
@@ -258,7 +258,7 @@ bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_sched
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(never, schedule_on_suspend, schedule_on_resume, "bide_schedule_on"),
         .coroutine = schedule_on_coroutine,
-        .give_back = schedule_on_give_back,
+        .release = schedule_on_give_back,
         .inner = schedule_on_inner,
     };
     operation->awaiter.ops = &ops.ops;

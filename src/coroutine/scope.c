@@ -97,7 +97,7 @@ bide_awaiter *bide_scope_join(bide_scope *scope)
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(join_ready, join_suspend, join_resume, "bide_scope_join"),
         .coroutine = join_coroutine,
-        .give_back = join_give_back,
+        .release = join_give_back,
     };
     scope->awaiter.ops = &ops.ops;
     return &scope->awaiter;

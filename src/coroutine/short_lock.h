@@ -51,7 +51,7 @@ BIDE_INLINE void bide_short_lock_init_(bide_short_lock_ *lock)
 
 BIDE_COLD static void bide_short_lock_wait_(bide_short_lock_ *lock)
 {
-    for (int i = 0; i < BIDE_SHORT_LOOKS_; i++) {
+    for (int i = 0; i < BIDE_SHORT_SPINS_; i++) {
         bide_cpu_relax();
         /* relaxed: only a hint. acquire: 1, partner is the store of free. */
         if (bide_atomic_load(&lock->held, relaxed) == 0 &&

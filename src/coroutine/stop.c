@@ -3,7 +3,7 @@
  */
 #include "bide/stop.h"
 
-#include "inside.h"
+#include "internal.h"
 #include "lock.h"
 
 #include "bide/errors.h"
@@ -128,7 +128,7 @@ bool bide_awaiter_is_cancelled(bide_awaiter *awaiter)
     return bide_stop_requested(source_of(awaiter));
 }
 
-void bide_awaiter_end_cancelled(bide_awaiter *awaiter)
+void bide_awaiter_finish_cancelled(bide_awaiter *awaiter)
 {
     bide_stop_source *source = source_of(awaiter);
     /* relaxed: a hint for the thread that is about to cancel it, and nothing else. */
@@ -137,7 +137,7 @@ void bide_awaiter_end_cancelled(bide_awaiter *awaiter)
     awaiter->ops = ops_for(word);
 }
 
-void bide_awaiter_end_closed(bide_awaiter *awaiter)
+void bide_awaiter_finish_closed(bide_awaiter *awaiter)
 {
     awaiter->ops = &closed_ops;
 }
@@ -271,7 +271,7 @@ bide_frame *bide_stop_suspend_(bide_awaiter *awaiter, const bide_awaiter_ops *op
     return bide_stop_suspend_in_(frame->context->stop, awaiter, ops, frame);
 }
 
-void bide_stop_forget_(bide_frame *frame)
+void bide_stop_discard_(bide_frame *frame)
 {
     bide_stop_source *source = frame->context->stop;
     if (source == NULL)

@@ -32,7 +32,7 @@
 #include "bide/sync_wait.h"
 
 #include "inline_timers.h"
-#include "inside.h"
+#include "internal.h"
 
 #include "bide/coroutine.h"
 #include "bide/create.h"
@@ -78,7 +78,7 @@ static bool look(thread_waiter *waiter)
  * other would never find out by themselves that neither needs to sleep. Hints of the whole process,
  * so all accesses are relaxed.
  */
-static bide_atomic(uint32_t) patience = BIDE_SYNC_LOOKS_MOST_;
+static bide_atomic(uint32_t) patience = BIDE_SYNC_SPINS_MAX_;
 static bide_atomic(uint32_t) sleeps;
 
 /* Has it ended? Looks for a while. */
@@ -86,16 +86,16 @@ static bool look(thread_waiter *waiter)
 {
     uint32_t usual = bide_atomic_load(&patience, relaxed);
     bool is_trial = bide_atomic_load(&sleeps, relaxed) % BIDE_SYNC_SLEEPS_TO_TRY_ == 0;
-    uint32_t looks = is_trial ? BIDE_SYNC_LOOKS_MOST_ : usual;
+    uint32_t looks = is_trial ? BIDE_SYNC_SPINS_MAX_ : usual;
     for (uint32_t i = 0; i < looks; i++) {
         if (has_ended(waiter)) {
-            if (usual < BIDE_SYNC_LOOKS_MOST_)
-                bide_atomic_store(&patience, is_trial ? BIDE_SYNC_LOOKS_MOST_ : usual * 2, relaxed);
+            if (usual < BIDE_SYNC_SPINS_MAX_)
+                bide_atomic_store(&patience, is_trial ? BIDE_SYNC_SPINS_MAX_ : usual * 2, relaxed);
             return true;
         }
         bide_cpu_relax();
     }
-    if (usual > BIDE_SYNC_LOOKS_LEAST_)
+    if (usual > BIDE_SYNC_SPINS_MIN_)
         bide_atomic_store(&patience, usual / 2, relaxed);
     bide_atomic_store(&sleeps, bide_atomic_load(&sleeps, relaxed) + 1, relaxed);
     return false;

@@ -48,7 +48,7 @@ static void give_back(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     for (size_t i = 0; i < when->count; i++)
-        bide_branch_give_back_(&when->branches[i]);
+        bide_branch_release_(&when->branches[i]);
     if (when->count != 0)
         bide_branch_group_end_(&when->group);
 }
@@ -96,19 +96,19 @@ static int resume_any(bide_awaiter *awaiter)
 static const bide_wrapper_ops all_ops = {
     .ops = BIDE_WRAPPER_OPS(ready, suspend_all, resume_all, "bide_when_all"),
     .coroutine = coroutine,
-    .give_back = give_back,
+    .release = give_back,
     .inner = inner_of,
 };
 static const bide_wrapper_ops all_ready_ops = {
     .ops = BIDE_WRAPPER_OPS(ready, suspend_all_ready, resume_all_ready, "bide_when_all_ready"),
     .coroutine = coroutine,
-    .give_back = give_back,
+    .release = give_back,
     .inner = inner_of,
 };
 static const bide_wrapper_ops any_ops = {
     .ops = BIDE_WRAPPER_OPS(ready, suspend_any, resume_any, "bide_when_any"),
     .coroutine = coroutine,
-    .give_back = give_back,
+    .release = give_back,
     .inner = inner_of,
 };
 

@@ -22,7 +22,7 @@ static bide_next step(bide_frame *frame, unsigned depth)
     bide_with_stop_operation *operation = bide_container_of(frame, bide_with_stop_operation, frame);
     if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
         bide_frame_destroyed(frame);
-        bide_wrapper_forget(&operation->inner);
+        bide_wrapper_discard(&operation->inner);
         detach(operation);
         return bide_next_none();
     }
@@ -63,7 +63,7 @@ static bide_frame *coroutine(bide_awaiter *awaiter)
 
 static void give_back(bide_awaiter *awaiter)
 {
-    bide_wrapper_give_back(&operation_of(awaiter)->inner);
+    bide_wrapper_release(&operation_of(awaiter)->inner);
 }
 
 static bide_awaiter *inner_of(bide_awaiter *awaiter, size_t index)
@@ -77,7 +77,7 @@ bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_sour
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(NULL, suspend, resume, "bide_with_stop"),
         .coroutine = coroutine,
-        .give_back = give_back,
+        .release = give_back,
         .inner = inner_of,
         .inner_at = offsetof(bide_with_stop_operation, inner),
     };

@@ -35,7 +35,7 @@ static void print_doing(FILE *file, const walk_task *task, const bide_described_
 static void print_level(FILE *file, const walk_task *task, size_t number,
                         const bide_described_ *described)
 {
-    const walk_level *level = walk_level_of(task, number);
+    const walk_level *level = bide_walk_level_of_(task, number);
     fprintf(file, "  #%zu %s at %s:%u", number, level->name.bytes, level->file.bytes, level->line);
     if (number == 0) {
         fputc(' ', file);
@@ -51,8 +51,8 @@ static bool print_task(void *argument, const walk_task *task)
     FILE *file = dump->file;
     bide_described_ described;
     bool named = task->context.bytes[0] != '\0';
-    size_t shown = walk_levels(task);
-    walk_describe(task, &described);
+    size_t shown = bide_walk_levels_(task);
+    bide_walk_describe_(task, &described);
     fprintf(file, "task %p %s%s%s: ", task->address, task->name.bytes, named ? " in " : "",
             named ? task->context.bytes : "");
     print_doing(file, task, &described, "running");
@@ -67,7 +67,7 @@ static bool print_task(void *argument, const walk_task *task)
 int bide_dump(FILE *file)
 {
     dump dump = {file, 0};
-    int error = walk_tasks(print_task, &dump);
+    int error = bide_walk_tasks_(print_task, &dump);
     if (error != 0)
         return error;
     fprintf(file, "%zu task%s\n", dump.tasks, dump.tasks == 1 ? "" : "s");

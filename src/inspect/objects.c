@@ -7,21 +7,21 @@
 #include <stdint.h>
 
 /* More than programs have; what is beyond is not known. */
-enum { SEGMENTS_MOST = 2048 };
+enum { MAX_SEGMENTS = 2048 };
 
 typedef struct segment {
     uintptr_t begin, size;
     bool code;
 } segment;
 
-static segment segments[SEGMENTS_MOST];
+static segment segments[MAX_SEGMENTS];
 static size_t count;
 
 static int note(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size;
     (void)unused;
-    for (unsigned i = 0; i < object->dlpi_phnum && count < SEGMENTS_MOST; i++) {
+    for (unsigned i = 0; i < object->dlpi_phnum && count < MAX_SEGMENTS; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         if (part->p_type == PT_LOAD)
             segments[count++] = (segment){object->dlpi_addr + part->p_vaddr, part->p_memsz,

@@ -8,7 +8,7 @@
  * 2. A user's end: its bit is cleared, and then each thread's lock is taken and freed once. A thread
  *    that had the lock before has returned from the user's function by then. One that takes it later
  *    sees the cleared bit, since it took the lock after it was freed. A record that is made later is
- *    made under `observer_lock`, which the end holds.
+ *    made under `bide_observer_lock_`, which the end holds.
  * 3. Records are never freed: a thread that is about to call the table when it was switched off may
  *    come late. A thread that ends gives its record to the next that begins.
  * 4. A turn that began before anybody observed ends without having begun: `depth` is 0 then. One
@@ -20,7 +20,7 @@
 #define _GNU_SOURCE
 #include "observer.h"
 
-#include "../coroutine/inside.h"
+#include "../coroutine/internal.h"
 #include "../coroutine/roots.h"
 #include "../system/fork.h"
 
@@ -31,13 +31,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LEVELS_MOST = 4096 };
+enum { MAX_LEVELS = 4096 };
 
-pthread_mutex_t observer_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t bide_observer_lock_ = PTHREAD_MUTEX_INITIALIZER;
 
 static bide_atomic(unsigned) users; /* a look without a lock is a hint */
 static observed_thread *threads;
-static bide_atomic(uint32_t) generation; /* written under `observer_lock` */
+static bide_atomic(uint32_t) generation; /* written under `bide_observer_lock_` */
 static pthread_key_t key;
 static pthread_once_t key_made = PTHREAD_ONCE_INIT;
 static BIDE_THREAD_LOCAL observed_thread *mine;
@@ -89,7 +89,7 @@ static observed_thread *make(void)
 static void register_this(void)
 {
     pthread_once(&key_made, make_key);
-    pthread_mutex_lock(&observer_lock);
+    pthread_mutex_lock(&bide_observer_lock_);
     observed_thread *thread = take_free();
     if (thread == NULL)
         thread = make();
@@ -101,7 +101,7 @@ static void register_this(void)
         pthread_mutex_unlock(&thread->lock);
         pthread_setspecific(key, thread);
     }
-    pthread_mutex_unlock(&observer_lock);
+    pthread_mutex_unlock(&bide_observer_lock_);
     mine = thread;
     mine_is_of = bide_generation_;
 }
@@ -168,7 +168,7 @@ static void look_at(const bide_frame *frame, observed_turn *turn)
     turn->point = bide_frame_point(frame);
     turn->waited_for = NULL;
     turn->task = frame;
-    for (unsigned level = 0; frame != NULL && level < LEVELS_MOST; level++) {
+    for (unsigned level = 0; frame != NULL && level < MAX_LEVELS; level++) {
         const bide_point *point = bide_frame_point(frame);
         if (!found && bide_point_is_users_(point)) {
             found = true;
@@ -197,7 +197,7 @@ static void on_turn(const bide_frame *frame)
     if (thread->depth++ == 0)
         thread->is_reported = false;
     if ((wanted & OBSERVE_TRACE) != 0 && thread->depth <= OBSERVED_DEPTH)
-        trace_turn(thread, &turn);
+        bide_trace_turn_(thread, &turn);
     leave_it(thread);
 }
 
@@ -219,9 +219,9 @@ static void on_turn_ends(void)
     if (thread->depth != 0 && --thread->depth < OBSERVED_DEPTH) { /* 4 */
         const observed_turn *turn = &thread->turns[thread->depth];
         if ((wanted & OBSERVE_TRACE) != 0)
-            trace_turn_ends(thread, turn);
+            bide_trace_turn_ends_(thread, turn);
         if ((wanted & OBSERVE_TURNS) != 0 && thread->depth == 0)
-            watch_turn_ends(thread, turn);
+            bide_stall_detector_run_ended_(thread, turn);
         if ((wanted & OBSERVE_LONGEST) != 0 && thread->depth == 0)
             note_longest(thread, turn);
     }
@@ -246,7 +246,7 @@ static void on_task(const bide_root *root)
     observed_thread *thread = enter_for_trace();
     if (thread == NULL)
         return;
-    trace_task(thread, root, false);
+    bide_trace_task_(thread, root, false);
     leave_it(thread);
 }
 
@@ -255,7 +255,7 @@ static void on_task_ends(const bide_root *root)
     observed_thread *thread = enter_for_trace();
     if (thread == NULL)
         return;
-    trace_task(thread, root, true);
+    bide_trace_task_(thread, root, true);
     leave_it(thread);
 }
 
@@ -264,7 +264,7 @@ static void on_operation(const bide_awaiter *operation, int fd)
     observed_thread *thread = enter_for_trace();
     if (thread == NULL)
         return;
-    trace_operation(thread, operation, fd);
+    bide_trace_operation_(thread, operation, fd);
     leave_it(thread);
 }
 
@@ -273,7 +273,7 @@ static void on_operation_ends(const bide_awaiter *operation, size_t count, int s
     observed_thread *thread = enter_for_trace();
     if (thread == NULL)
         return;
-    trace_operation_ends(thread, operation, count, status);
+    bide_trace_operation_ends_(thread, operation, count, status);
     leave_it(thread);
 }
 
@@ -282,7 +282,7 @@ static void on_thread(bide_observed_ what)
     observed_thread *thread = enter_for_trace();
     if (thread == NULL)
         return;
-    trace_thread(thread, what);
+    bide_trace_thread_(thread, what);
     leave_it(thread);
 }
 
@@ -298,18 +298,18 @@ static const bide_observer_ observer = {
 
 /* ---- Users ---- */
 
-observed_thread *observer_threads(void)
+observed_thread *bide_observer_threads_(void)
 {
     return bide_atomic_load(&generation, relaxed) == bide_generation_ ? threads : NULL;
 }
 
-bool observer_has(unsigned user)
+bool bide_observer_is_active_(unsigned user)
 {
     return bide_atomic_load(&generation, relaxed) == bide_generation_ &&
            (bide_atomic_load(&users, relaxed) & user) != 0;
 }
 
-void observer_begin(unsigned user)
+void bide_observer_start_(unsigned user)
 {
     if (bide_atomic_load(&generation, relaxed) != bide_generation_) { /* 5 */
         threads = NULL;
@@ -331,10 +331,10 @@ void observer_begin(unsigned user)
 void bide_observer_in_child_(void)
 {
     bide_atomic_store(&bide_observing_, NULL, relaxed);
-    pthread_mutex_init(&observer_lock, NULL); /* another thread may have had it */
+    pthread_mutex_init(&bide_observer_lock_, NULL); /* another thread may have had it */
 }
 
-void observer_end(unsigned user)
+void bide_observer_stop_(unsigned user)
 {
     unsigned left = bide_atomic_load(&users, relaxed) & ~user;
     bide_atomic_store(&users, left, relaxed);

@@ -43,26 +43,26 @@ struct observed_thread {
 enum { OBSERVE_TRACE = 1, OBSERVE_TURNS = 2, OBSERVE_LONGEST = 4 };
 
 /*
- * Begins and ends to want it. They are called one at a time, under `observer_lock`. When the end has
+ * Begins and ends to want it. They are called one at a time, under `bide_observer_lock_`. When the end has
  * returned no thread is in a function of that user any more, and none will be.
  */
-extern pthread_mutex_t observer_lock;
-bool observer_has(unsigned user);
-void observer_begin(unsigned user);
-void observer_end(unsigned user);
+extern pthread_mutex_t bide_observer_lock_;
+bool bide_observer_is_active_(unsigned user);
+void bide_observer_start_(unsigned user);
+void bide_observer_stop_(unsigned user);
 
-/* All threads that were observed, ever. Under `observer_lock`. */
-observed_thread *observer_threads(void);
+/* All threads that were observed, ever. Under `bide_observer_lock_`. */
+observed_thread *bide_observer_threads_(void);
 
 /* ---- What the users do, on the thread itself, under its lock ---- */
 
-void trace_turn(observed_thread *thread, const observed_turn *turn);
-void trace_turn_ends(observed_thread *thread, const observed_turn *turn);
-void trace_task(observed_thread *thread, const bide_root *root, bool ends);
-void trace_operation(observed_thread *thread, const bide_awaiter *operation, int fd);
-void trace_operation_ends(observed_thread *thread, const bide_awaiter *operation, size_t count,
+void bide_trace_turn_(observed_thread *thread, const observed_turn *turn);
+void bide_trace_turn_ends_(observed_thread *thread, const observed_turn *turn);
+void bide_trace_task_(observed_thread *thread, const bide_root *root, bool ends);
+void bide_trace_operation_(observed_thread *thread, const bide_awaiter *operation, int fd);
+void bide_trace_operation_ends_(observed_thread *thread, const bide_awaiter *operation, size_t count,
                           int status);
-void trace_thread(observed_thread *thread, bide_observed_ what);
-void watch_turn_ends(observed_thread *thread, const observed_turn *turn);
+void bide_trace_thread_(observed_thread *thread, bide_observed_ what);
+void bide_stall_detector_run_ended_(observed_thread *thread, const observed_turn *turn);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "observer.h"
 
-#include "../coroutine/inside.h"
+#include "../coroutine/internal.h"
 
 #include "bide/create.h"
 
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK_MARKS = 1000, BLOCKS_MOST = 4000 };
+enum { BLOCK_MARKS = 1000, MAX_BLOCKS = 4000 };
 
 typedef enum mark_kind {
     MARK_TURN,
@@ -72,7 +72,7 @@ static struct {
 static trace_block *take_block(observed_thread *thread)
 {
     trace_block *block = NULL;
-    if (bide_atomic_fetch_add(&trace.count, 1, relaxed) < BLOCKS_MOST)
+    if (bide_atomic_fetch_add(&trace.count, 1, relaxed) < MAX_BLOCKS)
         block = malloc(sizeof *block);
     if (block == NULL) {
         bide_atomic_fetch_sub(&trace.count, 1, relaxed);
@@ -112,7 +112,7 @@ static mark *add(observed_thread *thread, mark_kind kind, const void *of)
     return added;
 }
 
-void trace_turn(observed_thread *thread, const observed_turn *turn)
+void bide_trace_turn_(observed_thread *thread, const observed_turn *turn)
 {
     mark *added = add(thread, MARK_TURN, turn->task);
     if (added == NULL)
@@ -121,12 +121,12 @@ void trace_turn(observed_thread *thread, const observed_turn *turn)
     added->text = turn->waited_for;
 }
 
-void trace_turn_ends(observed_thread *thread, const observed_turn *turn)
+void bide_trace_turn_ends_(observed_thread *thread, const observed_turn *turn)
 {
     add(thread, MARK_TURN_ENDS, turn->task);
 }
 
-void trace_task(observed_thread *thread, const bide_root *root, bool ends)
+void bide_trace_task_(observed_thread *thread, const bide_root *root, bool ends)
 {
     mark *added = add(thread, ends ? MARK_TASK_ENDS : MARK_TASK, &root->frame);
     if (added == NULL || ends)
@@ -138,7 +138,7 @@ void trace_task(observed_thread *thread, const bide_root *root, bool ends)
         added->text = root->awaited->ops->name;
 }
 
-void trace_operation(observed_thread *thread, const bide_awaiter *operation, int fd)
+void bide_trace_operation_(observed_thread *thread, const bide_awaiter *operation, int fd)
 {
     mark *added = add(thread, MARK_OPERATION, operation);
     if (added == NULL)
@@ -147,7 +147,7 @@ void trace_operation(observed_thread *thread, const bide_awaiter *operation, int
     added->number = fd;
 }
 
-void trace_operation_ends(observed_thread *thread, const bide_awaiter *operation, size_t count,
+void bide_trace_operation_ends_(observed_thread *thread, const bide_awaiter *operation, size_t count,
                           int status)
 {
     mark *added = add(thread, MARK_OPERATION_ENDS, operation);
@@ -157,7 +157,7 @@ void trace_operation_ends(observed_thread *thread, const bide_awaiter *operation
     added->number = status;
 }
 
-void trace_thread(observed_thread *thread, bide_observed_ what)
+void bide_trace_thread_(observed_thread *thread, bide_observed_ what)
 {
     static const mark_kind kinds[] = {
         [BIDE_OBSERVED_STEAL] = MARK_STEAL,
@@ -419,7 +419,7 @@ static void free_blocks(void)
     }
     bide_atomic_store(&trace.blocks, NULL, relaxed);
     bide_atomic_store(&trace.count, 0, relaxed);
-    for (observed_thread *thread = observer_threads(); thread != NULL; thread = thread->next) {
+    for (observed_thread *thread = bide_observer_threads_(); thread != NULL; thread = thread->next) {
         pthread_mutex_lock(&thread->lock);
         thread->block = NULL;
         pthread_mutex_unlock(&thread->lock);
@@ -429,28 +429,28 @@ static void free_blocks(void)
 int bide_trace_start(FILE *file)
 {
     int status = -EALREADY;
-    pthread_mutex_lock(&observer_lock);
-    if (!observer_has(OBSERVE_TRACE)) {
+    pthread_mutex_lock(&bide_observer_lock_);
+    if (!bide_observer_is_active_(OBSERVE_TRACE)) {
         free_blocks(); /* (in a child of fork there are the parent's) */
         bide_atomic_store(&trace.lost, 0, relaxed);
         trace.file = file;
         trace.began = bide_platform.now();
-        observer_begin(OBSERVE_TRACE);
+        bide_observer_start_(OBSERVE_TRACE);
         status = 0;
     }
-    pthread_mutex_unlock(&observer_lock);
+    pthread_mutex_unlock(&bide_observer_lock_);
     return status;
 }
 
 int bide_trace_stop(void)
 {
     int status = -EALREADY;
-    pthread_mutex_lock(&observer_lock);
-    if (observer_has(OBSERVE_TRACE)) {
-        observer_end(OBSERVE_TRACE);
+    pthread_mutex_lock(&bide_observer_lock_);
+    if (bide_observer_is_active_(OBSERVE_TRACE)) {
+        bide_observer_stop_(OBSERVE_TRACE);
         status = write_all(trace.file);
         free_blocks();
     }
-    pthread_mutex_unlock(&observer_lock);
+    pthread_mutex_unlock(&bide_observer_lock_);
     return status;
 }

@@ -27,10 +27,10 @@
 #include "walk.h"
 
 #include "objects.h"
-#include "pages.h"
-#include "peek.h"
+#include "page_cache.h"
+#include "safe_read.h"
 
-#include "../coroutine/inside.h"
+#include "../coroutine/internal.h"
 #include "../coroutine/roots.h"
 
 #include "bide/create.h"
@@ -39,7 +39,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 32, TRIES = 4, DEPTH_MOST = 1000000, PAGE = 4096, KNOWN = 64 };
+enum { BATCH = 32, TRIES = 4, MAX_DEPTH = 1000000, PAGE = 4096, KNOWN = 64 };
 
 /* ---- Reading: 6 ---- */
 
@@ -50,7 +50,7 @@ static uint64_t mark;
 
 static bool peek(const void *address, void *to, size_t size)
 {
-    return from_pages ? pages_read(address, to, size) : bide_peek_(address, to, size);
+    return from_pages ? bide_page_cache_read_(address, to, size) : bide_peek_(address, to, size);
 }
 
 static void note(const volatile void *address)
@@ -237,7 +237,7 @@ typedef struct seen_operation {
 } seen_operation;
 
 /* What is looked into at most: a wrapper's struct, and wrappers in each other. */
-enum { WRAPPER_MOST = 65536, WRAPPERS_MOST = 8 };
+enum { MAX_WRAPPER = 65536, MAX_WRAPPERS = 8 };
 
 static bool read_operation(const bide_awaiter *address, seen_operation *read);
 
@@ -246,9 +246,9 @@ static void read_inner(size_t inner_at, const bide_awaiter *address, seen_operat
 {
     const bide_awaiter *inner;
     seen_operation inside;
-    if (inner_at == 0 || inner_at > WRAPPER_MOST ||
+    if (inner_at == 0 || inner_at > MAX_WRAPPER ||
         !peek((const char *)address + inner_at, &inner, sizeof inner) ||
-        read->depth == WRAPPERS_MOST)
+        read->depth == MAX_WRAPPERS)
         return;
     inside.depth = read->depth + 1;
     if (!read_operation(inner, &inside))
@@ -339,7 +339,7 @@ static void follow(walk_task *task, const bide_frame *address)
     snapshot frame;
     seen_operation operation;
     task->doing = WALK_RUNNING;
-    for (size_t i = 1; i <= DEPTH_MOST && address != seen_before; i++) {
+    for (size_t i = 1; i <= MAX_DEPTH && address != seen_before; i++) {
         if (!read_waiting(address, &frame, &operation))
             return;
         bide_state state = frame.at->point.state;
@@ -464,17 +464,17 @@ static bool read_task(bide_root_list_ *list, const bide_root_links_ *links, walk
     return is_listed(list, links);
 }
 
-size_t walk_levels(const walk_task *task)
+size_t bide_walk_levels_(const walk_task *task)
 {
     return task->depth < WALK_SHOWN ? task->depth : WALK_SHOWN;
 }
 
-const walk_level *walk_level_of(const walk_task *task, size_t number)
+const walk_level *bide_walk_level_of_(const walk_task *task, size_t number)
 {
     return &task->levels[(task->depth - 1 - number) % WALK_SHOWN];
 }
 
-void walk_describe(const walk_task *task, bide_described_ *described)
+void bide_walk_describe_(const walk_task *task, bide_described_ *described)
 {
     /* relaxed: a function is there from the begin. */
     bide_describe_operation_ *describe = bide_atomic_load(&bide_describe_operation, relaxed);
@@ -529,10 +529,10 @@ static uint64_t read_from_pages(bide_root_list_ *list, const bide_root_links_ *l
 static bool walk_batch(walk *walk, batch *batch)
 {
     walk_task *task = &walk->task;
-    pages_forget();
+    bide_page_cache_discard_();
     for (size_t i = 0; i < batch->count; i++)
         batch->tasks[i].mark = read_from_pages(batch->tasks[i].list, batch->tasks[i].links, task);
-    pages_forget();
+    bide_page_cache_discard_();
     for (size_t i = 0; i < batch->count; i++) {
         bide_root_list_ *list = batch->tasks[i].list;
         const bide_root_links_ *links = batch->tasks[i].links;
@@ -566,7 +566,7 @@ static void walk_all(walk *walk)
     walk_lists(walk, bide_branches_);
 }
 
-int walk_tasks(bool (*visit)(void *argument, const walk_task *task), void *argument)
+int bide_walk_tasks_(bool (*visit)(void *argument, const walk_task *task), void *argument)
 {
     static walk walk;
     bide_roots_look_();

@@ -2,7 +2,7 @@
  * The live tasks, one after the other, as they are read while they run: what dumps and the monitor
  * are made of. Floor: schedule.
  *
- * Everything here is under one lock, that of whoever looks at the live roots: walk_tasks holds it.
+ * Everything here is under one lock, that of whoever looks at the live roots: bide_walk_tasks_ holds it.
  */
 #ifndef BIDE_INSPECT_WALK_H
 #define BIDE_INSPECT_WALK_H
@@ -37,7 +37,7 @@ typedef struct walk_task {
     walk_doing doing;
     walk_text waiting_for;
 
-    /* of one that waits: the operation, inside of all wrappers, and its table; for walk_describe */
+    /* of one that waits: the operation, inside of all wrappers, and its table; for bide_walk_describe_ */
     const bide_awaiter *operation;
     bide_awaiter_ops ops;
 
@@ -47,19 +47,19 @@ typedef struct walk_task {
 } walk_task;
 
 /* How many levels there are to be had, and one of those, from the innermost, 0, on. */
-size_t walk_levels(const walk_task *task);
-const walk_level *walk_level_of(const walk_task *task, size_t number);
+size_t bide_walk_levels_(const walk_task *task);
+const walk_level *bide_walk_level_of_(const walk_task *task, size_t number);
 
 /*
  * What the operation that a task waits for is on. It may have ended since the task was read; then it
- * is on nothing, or on what has come to be there. In `visit` of walk_tasks.
+ * is on nothing, or on what has come to be there. In `visit` of bide_walk_tasks_.
  */
-void walk_describe(const walk_task *task, bide_described_ *described);
+void bide_walk_describe_(const walk_task *task, bide_described_ *described);
 
 /*
  * Calls `visit` with each task that lives during the whole call, and some of those that begin or end
  * meanwhile; until it returns false. It may not walk itself. 0, -ENOSYS, or an errno of pipe(2): dump.h.
  */
-int walk_tasks(bool (*visit)(void *argument, const walk_task *task), void *argument);
+int bide_walk_tasks_(bool (*visit)(void *argument, const walk_task *task), void *argument);
 
 #endif

@@ -61,7 +61,7 @@ static bool has_room(bide_acceptor *acceptor)
     return true;
 }
 
-void io_acceptor_keep(bide_acceptor *acceptor, int fd)
+void bide_io_acceptor_keep_(bide_acceptor *acceptor, int fd)
 {
     if (!io_acceptor_is_full(acceptor) && acceptor->more_count == 0) { /* 1 */
         unsigned place = (acceptor->first + acceptor->count++) % acceptor->size;
@@ -74,7 +74,7 @@ void io_acceptor_keep(bide_acceptor *acceptor, int fd)
     }
 }
 
-int io_acceptor_take(bide_acceptor *acceptor)
+int bide_io_acceptor_take_(bide_acceptor *acceptor)
 {
     int fd;
     if (acceptor->count != 0) {
@@ -95,7 +95,7 @@ int io_acceptor_take(bide_acceptor *acceptor)
     return fd;
 }
 
-void io_acceptor_give(bide_io_operation *operation, int fd)
+void bide_io_acceptor_give_(bide_io_operation *operation, int fd)
 {
     bide_address *peer = operation->arguments.accept.peer;
     bool again;
@@ -116,12 +116,12 @@ static void forget_stream(bide_io *io, void *argument)
     stream->state = 0;
 }
 
-void bide_acceptor_end(bide_acceptor *acceptor)
+void bide_acceptor_destroy(bide_acceptor *acceptor)
 {
     bide_io_operation *stream = &acceptor->stream;
     int fd;
     if (stream->io != NULL)
-        io_do_there(stream->io, forget_stream, stream);
-    while ((fd = io_acceptor_take(acceptor)) >= 0)
+        bide_io_call_remote_(stream->io, forget_stream, stream);
+    while ((fd = bide_io_acceptor_take_(acceptor)) >= 0)
         close(fd);
 }

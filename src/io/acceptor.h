@@ -5,13 +5,13 @@
 #include "bide/acceptor.h"
 
 /* Keeps a connection. */
-void io_acceptor_keep(bide_acceptor *acceptor, int fd);
+void bide_io_acceptor_keep_(bide_acceptor *acceptor, int fd);
 
 /* Takes the oldest; -1: there is none. */
-int io_acceptor_take(bide_acceptor *acceptor);
+int bide_io_acceptor_take_(bide_acceptor *acceptor);
 
 /* Ends an operation with a connection that was taken. */
-void io_acceptor_give(bide_io_operation *operation, int fd);
+void bide_io_acceptor_give_(bide_io_operation *operation, int fd);
 
 BIDE_INLINE bool io_acceptor_is_full(const bide_acceptor *acceptor)
 {

@@ -17,7 +17,7 @@ struct bide_buffer_hooks_ {
 };
 
 /* True: the pool belongs to the io from now on, and did to none before. */
-bool io_pool_enter(bide_buffer_pool *pool, bide_io *io, const struct bide_buffer_hooks_ *hooks);
+bool bide_io_pool_enter_(bide_buffer_pool *pool, bide_io *io, const struct bide_buffer_hooks_ *hooks);
 
 /* Is one free? */
 BIDE_INLINE bool io_pool_has(const bide_buffer_pool *pool)
@@ -26,19 +26,19 @@ BIDE_INLINE bool io_pool_has(const bide_buffer_pool *pool)
 }
 
 /* A free one; NULL: none is, or others wait for it. */
-void *io_pool_take(bide_buffer_pool *pool, const bide_io_operation *operation);
+void *bide_io_pool_take_(bide_buffer_pool *pool, const bide_io_operation *operation);
 
 /* It is free, and nobody is told. */
-void io_pool_put(bide_buffer_pool *pool, void *data);
+void bide_io_pool_put_(bide_buffer_pool *pool, void *data);
 
 /* The operation waits for one, if it does not already; waits no more. */
-void io_pool_wait(bide_io_operation *operation);
-void io_pool_leave(bide_io_operation *operation);
+void bide_io_pool_wait_(bide_io_operation *operation);
+void bide_io_pool_leave_(bide_io_operation *operation);
 
 /* Does it wait for a buffer? Then what it is lent is the pool itself. */
 BIDE_INLINE bool io_waits_for_buffer(const bide_io_operation *operation)
 {
-    return operation->code == BIDE_IO_RECEIVE_LENT && operation->arguments.lent.data != NULL &&
+    return operation->code == BIDE_IO_RECV_PROVIDED && operation->arguments.lent.data != NULL &&
            operation->arguments.lent.data == operation->arguments.lent.pool;
 }
 

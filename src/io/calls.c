@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include "bide/address.h"
 #include "bide/socket.h"
-#include "as_data.h"
+#include "const_cast.h"
 #include "buffer_pool.h"
-#include "move.h"
+#include "splice_calls.h"
 #include "operation.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-void io_ask(bide_descriptor *descriptor)
+void bide_io_probe_fd_(bide_descriptor *descriptor)
 {
     struct stat about;
     int flags = fcntl(descriptor->fd, F_GETFL);
@@ -35,7 +35,7 @@ void io_ask(bide_descriptor *descriptor)
         descriptor->bits |= IO_FILE;
 }
 
-io_vectors io_rest_of_vectors(const bide_io_operation *operation)
+io_vectors bide_io_rest_of_vectors_(const bide_io_operation *operation)
 {
     const struct iovec *vectors = operation->arguments.vector.vectors;
     size_t skip = operation->count;
@@ -63,7 +63,7 @@ static bool would_wait(const bide_io_operation *operation)
 }
 
 /* At most so much may be written without waiting. */
-static size_t most(const bide_io_operation *operation, size_t size)
+static size_t max(const bide_io_operation *operation, size_t size)
 {
     bool blocks = (operation->descriptor->bits & (IO_BLOCKS | IO_FILE)) == IO_BLOCKS;
     return blocks && size > PIPE_BUF ? PIPE_BUF : size;
@@ -103,7 +103,7 @@ static ptrdiff_t do_write(const bide_io_operation *operation, const void *data, 
                           int64_t offset)
 {
     int fd = operation->descriptor->fd;
-    size = most(operation, size);
+    size = max(operation, size);
     if (offset >= 0)
         return pwrite(fd, data, size, offset);
     if (is_shared(operation)) { /* (as do_read) */
@@ -118,13 +118,13 @@ static ptrdiff_t do_write(const bide_io_operation *operation, const void *data, 
 static ptrdiff_t write_vectors(const bide_io_operation *operation)
 {
     int fd = operation->descriptor->fd;
-    io_vectors rest = io_rest_of_vectors(operation);
+    io_vectors rest = bide_io_rest_of_vectors_(operation);
     int64_t offset = operation->arguments.vector.offset;
     if (offset >= 0)
         offset += (int64_t)operation->count;
     if (rest.count == 0)
         return do_write(operation, rest.data, rest.size, offset);
-    if (rest.vectors[0].iov_len > most(operation, rest.vectors[0].iov_len))
+    if (rest.vectors[0].iov_len > max(operation, rest.vectors[0].iov_len))
         return do_write(operation, rest.vectors[0].iov_base, rest.vectors[0].iov_len, offset);
     int count = rest.count > IOV_MAX ? IOV_MAX : rest.count;
     if ((operation->descriptor->bits & (IO_BLOCKS | IO_FILE)) == IO_BLOCKS)
@@ -166,7 +166,7 @@ static int open_socket(bide_descriptor *descriptor, int family, int type)
     return 0;
 }
 
-int io_open_to_connect(bide_io_operation *operation)
+int bide_io_open_to_connect_(bide_io_operation *operation)
 {
     const bide_address *address = operation->arguments.address;
     int error = open_socket(operation->descriptor, address->any.generic.sa_family, SOCK_STREAM);
@@ -222,7 +222,7 @@ static ptrdiff_t listen_or_bind(bide_io_operation *operation)
         bind(fd, &address->any.generic, address->length) != 0 ||
         (listens && listen(fd, operation->arguments.listen.backlog) != 0)) {
         error = -errno;
-        io_close(NULL, operation->descriptor);
+        bide_io_close_(NULL, operation->descriptor);
     }
     return error;
 }
@@ -276,9 +276,9 @@ static ptrdiff_t of_a_path(const bide_io_operation *operation)
 static ptrdiff_t receive_lent(bide_io_operation *operation)
 {
     bide_buffer_pool *pool = operation->arguments.lent.pool;
-    void *data = io_pool_take(pool, operation);
+    void *data = bide_io_pool_take_(pool, operation);
     if (data == NULL) {
-        io_pool_wait(operation);
+        bide_io_pool_wait_(operation);
         return -EAGAIN;
     }
     ptrdiff_t result = recv(operation->descriptor->fd, data, pool->size, MSG_DONTWAIT);
@@ -287,7 +287,7 @@ static ptrdiff_t receive_lent(bide_io_operation *operation)
         operation->arguments.lent.data = data;
         pool->lent++;
     } else {
-        io_pool_put(pool, data);
+        bide_io_pool_put_(pool, data);
     }
     return result < 0 ? -error : result;
 }
@@ -314,7 +314,7 @@ static ptrdiff_t send_batch(const bide_io_operation *operation)
                     MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Notes where it began, in `offset`, for io_unread_directory. */
+/* Notes where it began, in `offset`, for bide_io_unread_directory_. */
 static ptrdiff_t read_directory(bide_io_operation *operation)
 {
     int fd = operation->descriptor->fd;
@@ -328,11 +328,11 @@ static ptrdiff_t read_directory(bide_io_operation *operation)
                        operation->arguments.bytes.size);
         if (size > 0)
             io_written(operation->arguments.bytes.data, (size_t)size);
-    } while (size > 0 && !io_has_entry(operation->arguments.bytes.data, (size_t)size));
+    } while (size > 0 && !bide_io_has_entry_(operation->arguments.bytes.data, (size_t)size));
     return size;
 }
 
-void io_unread_directory(const bide_io_operation *operation)
+void bide_io_unread_directory_(const bide_io_operation *operation)
 {
     int fd = operation->descriptor->fd;
     int64_t began = operation->arguments.bytes.offset;
@@ -368,12 +368,12 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
     size_t size;
     void *rest;
     switch (operation->code) {
-    case BIDE_IO_RECEIVE:
+    case BIDE_IO_RECV:
     case BIDE_IO_SEND:
         return io_move_bytes(operation);
     case BIDE_IO_SPLICE_TO_SOCKET:
-        return io_splice_to_socket(operation);
-    case BIDE_IO_RECEIVE_BATCH:
+        return bide_io_splice_to_socket_(operation);
+    case BIDE_IO_RECV_BATCH:
         return receive_batch(operation);
     case BIDE_IO_SEND_BATCH:
         return send_batch(operation);
@@ -381,17 +381,17 @@ static ptrdiff_t on_lines(bide_io_operation *operation)
         operation->arguments.bytes.was_copied = true;
         rest = io_rest(operation, &size);
         return send(fd, rest, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    case BIDE_IO_RECEIVE_MESSAGE:
+    case BIDE_IO_RECVMSG:
         return recvmsg(fd, operation->arguments.message,
                        operation->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    case BIDE_IO_SEND_MESSAGE:
+    case BIDE_IO_SENDMSG:
         return sendmsg(fd, operation->arguments.message,
                        operation->flags | MSG_DONTWAIT | MSG_NOSIGNAL);
     default:
         break;
     }
     if ((operation->descriptor->bits & IO_ASKED) == 0)
-        io_ask(operation->descriptor);
+        bide_io_probe_fd_(operation->descriptor);
     if (would_wait(operation)) {
         errno = EAGAIN;
         return -1;
@@ -423,7 +423,7 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
         return do_connect(operation);
     case BIDE_IO_POLL:
         return do_poll(operation);
-    case BIDE_IO_RECEIVE_LENT:
+    case BIDE_IO_RECV_PROVIDED:
         return receive_lent(operation);
     case BIDE_IO_LISTEN:
     case BIDE_IO_BIND:
@@ -431,7 +431,7 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
     case BIDE_IO_PAIR:
         return pair(operation);
     case BIDE_IO_SEND_FILE:
-        return io_send_file(operation);
+        return bide_io_send_file_(operation);
     case BIDE_IO_OPEN:
         return or_errno(open(operation->arguments.open.path,
                              operation->arguments.open.flags | O_CLOEXEC,
@@ -450,7 +450,7 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
     case BIDE_IO_PREFAULT:
         return or_errno(prefault(operation));
     case BIDE_IO_SPLICE_FROM_FILE:
-        return or_errno(io_splice_from_file(operation));
+        return or_errno(bide_io_splice_from_file_(operation));
     case BIDE_IO_STAT:
     case BIDE_IO_RENAME:
     case BIDE_IO_UNLINK:

@@ -10,7 +10,7 @@
 #include "bide/socket.h"
 
 #include "../coroutine/observe.h"
-#include "../inspect/peek.h"
+#include "../inspect/safe_read.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -56,15 +56,15 @@ static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address,
     described->is_in_memory = false;
     described->relation = "";
     described->other[0] = '\0';
-    if (io.table == &io_memory_table)
-        io_memory_describe(operation.io, descriptor.fd, described);
+    if (io.table == &bide_io_memory_table_)
+        bide_io_memory_describe_(operation.io, descriptor.fd, described);
     else if (table.calls == NULL && /* otherwise its numbers mean something there alone */
              !has_name(bide_peer_address, &descriptor, "peer", described) &&
              !has_name(bide_local_address, &descriptor, "at", described))
         name_file(descriptor.fd, described);
 }
 
-void io_describe_operations(void)
+void bide_io_describe_operations_(void)
 {
     bide_atomic_store(&bide_describe_operation, describe, relaxed);
 }

@@ -57,7 +57,7 @@ static bool take_entry(bide_entry_operation *entry)
     return false;
 }
 
-bool io_has_entry(const char *records, size_t size)
+bool bide_io_has_entry_(const char *records, size_t size)
 {
     for (size_t at = 0; at < size;) {
         unsigned short length;
@@ -72,7 +72,7 @@ bool io_has_entry(const char *records, size_t size)
 /* Is there one that take_entry would give? */
 static bool has_entry(const bide_directory *directory)
 {
-    return io_has_entry(directory->buffer + directory->begin, directory->end - directory->begin);
+    return bide_io_has_entry_(directory->buffer + directory->begin, directory->end - directory->begin);
 }
 
 static bide_entry_operation *entry_of(bide_awaiter *awaiter)

@@ -71,9 +71,9 @@ static void set_waiting(bide_descriptor *descriptor, int direction, bool waits)
 static bool took_all(const bide_io_operation *operation)
 {
     size_t size;
-    if (operation->code == BIDE_IO_RECEIVE)
+    if (operation->code == BIDE_IO_RECV)
         size = operation->arguments.bytes.size;
-    else if (operation->code == BIDE_IO_RECEIVE_LENT)
+    else if (operation->code == BIDE_IO_RECV_PROVIDED)
         size = operation->arguments.lent.pool->size;
     else
         return false;
@@ -101,13 +101,13 @@ static BIDE_NOINLINE bool try_any(bide_io_operation *operation)
  */
 BIDE_INLINE bool try_it(bide_io_operation *operation)
 {
-    if (operation->code != BIDE_IO_RECEIVE && operation->code != BIDE_IO_SEND)
+    if (operation->code != BIDE_IO_RECV && operation->code != BIDE_IO_SEND)
         return try_any(operation);
     ptrdiff_t result = io_move_bytes(operation);
     bool again;
     if (BIDE_LIKELY(result > 0)) {
         operation->count += (size_t)result;
-        if (operation->code == BIDE_IO_RECEIVE || !operation->is_whole ||
+        if (operation->code == BIDE_IO_RECV || !operation->is_whole ||
             operation->count == operation->arguments.bytes.size) {
             operation->status = 0;
             return true;
@@ -141,7 +141,7 @@ static bool may_block(bide_io_operation *operation)
     if (operation->code >= BIDE_IO_OPEN)
         return true;
     if ((descriptor->bits & IO_ASKED) == 0)
-        io_ask(descriptor);
+        bide_io_probe_fd_(descriptor);
     return (descriptor->bits & IO_FILE) != 0;
 }
 
@@ -151,17 +151,17 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
 {
     bide_loop *loop = loop_of(io);
     bide_descriptor *descriptor = operation->descriptor;
-    if (BIDE_UNLIKELY(operation->code >= BIDE_IO_LISTEN) && loop_do_at_once(operation))
+    if (BIDE_UNLIKELY(operation->code >= BIDE_IO_LISTEN) && bide_loop_do_at_once_(operation))
         return frame;
     if (operation->is_file && may_block(operation))
-        return loop_offload(loop, operation, frame);
+        return bide_loop_offload_(loop, operation, frame);
     if (operation->code == BIDE_IO_CONNECT) {
-        operation->status = io_open_to_connect(operation);
+        operation->status = bide_io_open_to_connect_(operation);
         if (operation->status != 0)
             return frame;
     }
-    if (operation->code == BIDE_IO_RECEIVE_LENT)
-        io_pool_enter(operation->arguments.lent.pool, io, &buffer_hooks);
+    if (operation->code == BIDE_IO_RECV_PROVIDED)
+        bide_io_pool_enter_(operation->arguments.lent.pool, io, &buffer_hooks);
     int direction = io_direction(operation);
     if (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) {
         if (!is_waiting(descriptor, direction) && try_it(operation)) {
@@ -175,9 +175,9 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
         if (error != 0) {
             operation->status = error;
             if (io_waits_for_buffer(operation))
-                io_pool_leave(operation);
+                bide_io_pool_leave_(operation);
             if (operation->code == BIDE_IO_CONNECT)
-                bide_io_give_back(operation);
+                bide_io_release(operation);
             return frame;
         }
     }
@@ -201,8 +201,8 @@ static void go_on_with_line(bide_loop *loop, bide_descriptor *descriptor, int di
         if (took_all(at))
             set_waiting(descriptor, direction, true);
         loop->counts.completions++;
-        bide_io_take_out(&loop->io, at);
-        bide_io_end_waiting(at, BIDE_IO_DONE);
+        bide_io_remove(&loop->io, at);
+        bide_io_finish_waiting(at, BIDE_IO_DONE);
     }
 }
 
@@ -296,7 +296,7 @@ static void look(bide_run_loop *run)
     if (epoll->next >= epoll->count) {
         if (loop->io.in_flight == 0)
             return;
-        loop->counts.looks++;
+        loop->counts.polls++;
         epoll->next = 0;
         epoll->count = wait_for_events(epoll, 0);
     }
@@ -310,7 +310,7 @@ static void sleep_for_events(bide_run_loop *run)
     if (epoll->next < epoll->count || !bide_run_loop_park_(run))
         return;
     loop->counts.sleeps++;
-    loop->counts.looks++;
+    loop->counts.polls++;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     epoll->next = 0;
     loop->is_asleep = true;
@@ -323,7 +323,7 @@ static void sleep_for_events(bide_run_loop *run)
 static void enter(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
-    loop_begin_on_thread(loop);
+    bide_loop_begin_on_thread_(loop);
 }
 
 /* The descriptor of one that waits for a buffer, for data that were told of; or NULL: 5 */
@@ -342,27 +342,27 @@ static const struct bide_buffer_hooks_ buffer_hooks = {retry, NULL, NULL};
 
 static void cancel(bide_io *io, bide_io_operation *operation)
 {
-    if (loop_is_offloaded(operation)) {
-        loop_cancel_offloaded(loop_of(io), operation);
+    if (bide_loop_is_offloaded_(operation)) {
+        bide_loop_cancel_offloaded_(loop_of(io), operation);
         return;
     }
     bide_descriptor *unread = unread_of(operation);
     if (operation->code == BIDE_IO_CONNECT) /* it is closed */
         scrub(loop_of(io)->epoll, operation->descriptor);
-    bide_io_take_out(io, operation);
-    bide_io_end_waiting(operation, BIDE_IO_CANCELLED);
+    bide_io_remove(io, operation);
+    bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
     if (unread != NULL)
         go_on(loop_of(io), unread, BIDE_IO_INPUT);
 }
 
 static void forget(bide_io *io, bide_io_operation *operation)
 {
-    if (loop_is_offloaded(operation)) {
-        loop_forget_offloaded(loop_of(io), operation);
+    if (bide_loop_is_offloaded_(operation)) {
+        bide_loop_discard_offloaded_(loop_of(io), operation);
         return;
     }
     bide_descriptor *unread = unread_of(operation);
-    bide_io_take_out(io, operation);
+    bide_io_remove(io, operation);
     if (operation->code == BIDE_IO_CONNECT)
         bide_close(operation->descriptor);
     if (unread != NULL)
@@ -375,15 +375,15 @@ static void release(bide_io *io, bide_descriptor *descriptor)
     for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
         while (descriptor->lines[direction].first != NULL) {
             bide_io_operation *operation = descriptor->lines[direction].first;
-            if (loop_is_offloaded(operation)) {
-                loop_forget_offloaded(loop, operation);
+            if (bide_loop_is_offloaded_(operation)) {
+                bide_loop_discard_offloaded_(loop, operation);
                 /* what it did is done */
-                bide_io_end_waiting(operation,
+                bide_io_finish_waiting(operation,
                                     operation->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
                 continue;
             }
-            bide_io_take_out(io, operation);
-            bide_io_end_waiting(operation, BIDE_IO_CLOSED);
+            bide_io_remove(io, operation);
+            bide_io_finish_waiting(operation, BIDE_IO_CLOSED);
         }
     }
     scrub(loop->epoll, descriptor);
@@ -396,7 +396,7 @@ static void release(bide_io *io, bide_descriptor *descriptor)
 static const bide_io_table table = {"epoll", begin, cancel, forget, release, NULL};
 static const struct bide_run_loop_events_ events = {look, sleep_for_events, take, enter, NULL};
 
-int loop_epoll_create(bide_loop *loop)
+int bide_loop_epoll_create_(bide_loop *loop)
 {
     struct loop_epoll *epoll = malloc(sizeof *epoll);
     struct epoll_event woken = {.events = EPOLLIN, .data.ptr = NULL};
@@ -428,7 +428,7 @@ int loop_epoll_create(bide_loop *loop)
     return 0;
 }
 
-void loop_epoll_destroy(bide_loop *loop, bool is_own)
+void bide_loop_epoll_destroy_(bide_loop *loop, bool is_own)
 {
     if (is_own)
         bide_run_loop_close_fd(&loop->run);

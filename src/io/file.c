@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "bide/file.h"
 
-#include "as_data.h"
+#include "const_cast.h"
 #include "operation.h"
 
 static bide_awaiter *bytes_init(bide_file_operation *file, const bide_awaiter_ops *ops,

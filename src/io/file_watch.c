@@ -138,7 +138,7 @@ int bide_file_watcher_init(bide_file_watcher *watcher, void *buffer, size_t size
     return 0;
 }
 
-void bide_file_watcher_end(bide_file_watcher *watcher)
+void bide_file_watcher_destroy(bide_file_watcher *watcher)
 {
     bide_close(&watcher->inotify);
     while (watcher->tree != NULL)
@@ -275,7 +275,7 @@ static void end_reading(bide_file_event_operation *next)
     next->watcher->end = next->read.count;
 }
 
-static const bide_coroutine_type event_type = {.name = "task", .give_back = give_back};
+static const bide_coroutine_type event_type = {.name = "task", .release = give_back};
 
 bide_coroutine_of(event_type, next_event_body)
 {

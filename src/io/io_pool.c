@@ -169,9 +169,9 @@ static bool serve(const struct bide_io_group_ *group)
 static int make_loops(io_pool *pool, const bide_loop_options *given)
 {
     bide_loop_options options = *given;
-    options.times_turns = false;
+    options.times_runs = false;
     if (options.files == NULL) {
-        bide_blocking_options files = {.name = "files", .threads = FILE_THREADS};
+        bide_blocking_options files = {.name = "files", .max_threads = FILE_THREADS};
         int error = bide_blocking_create_with(&pool->files, &files);
         if (error != 0)
             return error;
@@ -196,7 +196,7 @@ int bide_io_pool_create(bide_thread_pool **created, const bide_io_pool_options *
     if (options == NULL)
         options = &none;
     unsigned count = options->threads.threads != 0 ? options->threads.threads : bide_processors_();
-    if (count > BIDE_THREADS_MOST_)
+    if (count > BIDE_THREADS_MAX_)
         return -EINVAL;
     bide_thread_pool_options threads = options->threads;
     threads.threads = count;
@@ -248,6 +248,6 @@ int bide_io_pool_assign(bide_thread_pool *threads, unsigned worker, bide_descrip
         return -EBADF;
     if (io_of(descriptor) != NULL)
         return -EBUSY;
-    io_do_there(&pool_of(threads->driver)->loops[worker].loop->io, adopt, descriptor);
+    bide_io_call_remote_(&pool_of(threads->driver)->loops[worker].loop->io, adopt, descriptor);
     return 0;
 }

@@ -15,7 +15,7 @@
 #define _GNU_SOURCE
 #include "loop.h"
 
-#include "../inspect/peek.h"
+#include "../inspect/safe_read.h"
 #include "../system/fork.h"
 
 #include <errno.h>
@@ -66,8 +66,8 @@ static bide_next relay_step(bide_frame *frame, unsigned depth)
     if (error != 0)
         operation->status = error;
     loop_of(operation->io)->counts.completions++;
-    bide_io_take_out(operation->io, operation);
-    bide_io_end_waiting(operation, BIDE_IO_DONE);
+    bide_io_remove(operation->io, operation);
+    bide_io_finish_waiting(operation, BIDE_IO_DONE);
     return bide_next_none();
 }
 
@@ -75,11 +75,11 @@ static const bide_coroutine_code relay_code = {relay_step, "(a call that blocks)
                                                NULL};
 static const bide_point relay_point = BIDE_POINT_START(&relay_code);
 
-bide_frame *loop_offload(bide_loop *loop, bide_io_operation *operation, bide_frame *frame)
+bide_frame *bide_loop_offload_(bide_loop *loop, bide_io_operation *operation, bide_frame *frame)
 {
     bide_file_operation *file = file_of(operation);
     if (loop->files == NULL) {
-        bide_blocking_options options = {.name = "files", .threads = FILE_THREADS};
+        bide_blocking_options options = {.name = "files", .max_threads = FILE_THREADS};
         int error = bide_blocking_create_with(&loop->files, &options);
         if (error != 0) {
             operation->status = error;
@@ -88,7 +88,7 @@ bide_frame *loop_offload(bide_loop *loop, bide_io_operation *operation, bide_fra
         loop->owns_files = true;
     }
     if (operation->descriptor != NULL && (operation->descriptor->bits & IO_ASKED) == 0)
-        io_ask(operation->descriptor);
+        bide_io_probe_fd_(operation->descriptor);
     bide_frame_init_in(&file->relay, &relay_point, &loop->io.context);
     bide_io_enlist(&loop->io, operation);
     operation->state |= OFFLOADED;
@@ -97,27 +97,27 @@ bide_frame *loop_offload(bide_loop *loop, bide_io_operation *operation, bide_fra
     if (file->call.awaiter.ops->suspend(&file->call.awaiter, &file->relay) == NULL)
         return NULL;
     operation->status = bide_awaiter_resume(&file->call.awaiter, file->call.awaiter.ops);
-    bide_io_take_out(&loop->io, operation);
+    bide_io_remove(&loop->io, operation);
     operation->state = 0;
     return frame;
 }
 
-bool loop_is_offloaded(const bide_io_operation *operation)
+bool bide_loop_is_offloaded_(const bide_io_operation *operation)
 {
     return (operation->state & OFFLOADED) != 0;
 }
 
-void loop_cancel_offloaded(bide_loop *loop, bide_io_operation *operation)
+void bide_loop_cancel_offloaded_(bide_loop *loop, bide_io_operation *operation)
 {
     bide_awaiter *call = &file_of(operation)->call.awaiter;
     if (!call->ops->withdraw(call))
         return; /* it has begun, and ends by itself */
-    bide_io_take_out(&loop->io, operation);
-    bide_io_end_waiting(operation, BIDE_IO_CANCELLED);
+    bide_io_remove(&loop->io, operation);
+    bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
 }
 
 /* What has begun is waited for: its thread, or the post of its end, refers to it. */
-void loop_forget_offloaded(bide_loop *loop, bide_io_operation *operation)
+void bide_loop_discard_offloaded_(bide_loop *loop, bide_io_operation *operation)
 {
     bide_file_operation *file = file_of(operation);
     bide_awaiter *call = &file->call.awaiter;
@@ -125,12 +125,12 @@ void loop_forget_offloaded(bide_loop *loop, bide_io_operation *operation)
         while (!loop->run.scheduler.take_back(&loop->run.scheduler, call))
             bide_cpu_relax();
         if (operation->status == 0)
-            bide_io_give_back(operation);
+            bide_io_release(operation);
     }
-    bide_io_take_out(&loop->io, operation);
+    bide_io_remove(&loop->io, operation);
 }
 
-bool loop_do_at_once(bide_io_operation *operation)
+bool bide_loop_do_at_once_(bide_io_operation *operation)
 {
     bool again;
     switch (operation->code) {
@@ -167,7 +167,7 @@ static int make_back_end(bide_loop *loop, bide_loop_kind kind, unsigned entries)
         chosen = "BIDE_IO asks for it";
     }
     if (kind != BIDE_LOOP_EPOLL) {
-        int error = loop_uring_create(loop, entries != 0 ? entries : ENTRIES);
+        int error = bide_loop_uring_create_(loop, entries != 0 ? entries : ENTRIES);
         if (error == 0) {
             loop->back_end.name = "uring";
             loop->back_end.why =
@@ -181,7 +181,7 @@ static int make_back_end(bide_loop *loop, bide_loop_kind kind, unsigned entries)
     }
     loop->back_end.name = "epoll";
     loop->back_end.why = chosen;
-    return loop_epoll_create(loop);
+    return bide_loop_epoll_create_(loop);
 }
 
 int bide_loop_create(bide_loop **created, const bide_loop_options *options)
@@ -197,8 +197,8 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
     bide_run_loop_init(&loop->run);
     loop->run.spins = 0;
     loop->run.scheduler.io = io_of_run_loop;
-    io_describe_operations();
-    loop->run.times_turns = options->times_turns;
+    bide_io_describe_operations_();
+    loop->run.times_runs = options->times_runs;
     loop->files = options->files;
     int error = make_back_end(loop, options->kind, options->entries);
     if (error != 0) {
@@ -214,11 +214,11 @@ void bide_loop_destroy(bide_loop *loop)
 {
     bide_live_remove_(&loop->live);
     bool is_own = loop->io.generation == bide_generation_;
-    bide_io_end(&loop->io);
+    bide_io_destroy(&loop->io);
     if (loop->uring != NULL)
-        loop_uring_destroy(loop, is_own);
+        bide_loop_uring_destroy_(loop, is_own);
     else
-        loop_epoll_destroy(loop, is_own);
+        bide_loop_epoll_destroy_(loop, is_own);
     if (is_own) {
         bide_run_loop_destroy(&loop->run);
         if (loop->owns_files)
@@ -234,7 +234,7 @@ bide_context *bide_loop_context(bide_loop *loop)
     return &loop->run.context;
 }
 
-void loop_begin_on_thread(bide_loop *loop)
+void bide_loop_begin_on_thread_(bide_loop *loop)
 {
     if (!loop->has_run) {
         loop->has_run = true;
@@ -275,12 +275,12 @@ bide_loop_back_end bide_loop_backend(const bide_loop *loop)
     return loop->back_end;
 }
 
-void bide_loop_count(const bide_loop *loop, bide_loop_counts *counts)
+void bide_loop_get_stats(const bide_loop *loop, bide_loop_stats *counts)
 {
     *counts = loop->counts;
     counts->runs = loop->run.runs;
-    counts->longest_turn = loop->run.longest;
-    counts->begun = loop->io.begun;
+    counts->longest_run = loop->run.longest;
+    counts->started = loop->io.begun;
     counts->in_flight = loop->io.in_flight;
 }
 
@@ -299,7 +299,7 @@ static void see_name(const char *address, char *name, size_t size)
     name[length] = '\0';
 }
 
-bool loop_see(const bide_live_ *live, loop_seen *seen)
+bool bide_loop_note_events_(const bide_live_ *live, loop_seen *seen)
 {
     const bide_loop *loop = bide_container_of(live, bide_loop, live);
     const char *name;
@@ -310,8 +310,8 @@ bool loop_see(const bide_live_ *live, loop_seen *seen)
                     bide_peek_(&loop->is_asleep, &seen->is_asleep, 1) &&
                     bide_peek_(&loop->counts, &seen->counts, sizeof seen->counts) &&
                     bide_peek_(&loop->run.runs, &seen->counts.runs, sizeof(uint64_t)) &&
-                    bide_peek_(&loop->run.longest, &seen->counts.longest_turn, sizeof(uint64_t)) &&
-                    bide_peek_(&loop->io.begun, &seen->counts.begun, sizeof(uint64_t)) &&
+                    bide_peek_(&loop->run.longest, &seen->counts.longest_run, sizeof(uint64_t)) &&
+                    bide_peek_(&loop->io.begun, &seen->counts.started, sizeof(uint64_t)) &&
                     bide_peek_(&loop->io.in_flight, &seen->counts.in_flight, sizeof(uint64_t)) &&
                     bide_peek_(&loop->run.context.name, &name, sizeof name);
     if (was_read)

@@ -6,7 +6,7 @@
 
 #include "bide/loop.h"
 
-#include "../schedule/live.h"
+#include "../schedule/registry.h"
 #include "../schedule/run_loop_events.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ struct bide_loop {
     bide_run_loop run; /* at the head: aligned */
     bide_io io;
     bide_loop_back_end back_end;
-    bide_loop_counts counts;
+    bide_loop_stats counts;
     bool has_run;
     pthread_t thread; /* that it runs on */
 
@@ -66,26 +66,26 @@ BIDE_INLINE bide_loop *loop_of(bide_io *io)
 }
 
 /* Its thread begins to run it: the first one, or the same again; otherwise that is told as misuse. */
-void loop_begin_on_thread(bide_loop *loop);
+void bide_loop_begin_on_thread_(bide_loop *loop);
 
 /* Makes the back end; 0 or a negative errno. */
-int loop_epoll_create(bide_loop *loop);
-int loop_uring_create(bide_loop *loop, unsigned entries);
+int bide_loop_epoll_create_(bide_loop *loop);
+int bide_loop_uring_create_(bide_loop *loop, unsigned entries);
 
 /* Frees it. `is_own`: in the process that made it; in another nothing is touched that both have. */
-void loop_epoll_destroy(bide_loop *loop, bool is_own);
-void loop_uring_destroy(bide_loop *loop, bool is_own);
+void bide_loop_epoll_destroy_(bide_loop *loop, bool is_own);
+void bide_loop_uring_destroy_(bide_loop *loop, bool is_own);
 
 /* Has a thread for blocking calls do the operation, as `begin` of a table. */
-bide_frame *loop_offload(bide_loop *loop, bide_io_operation *operation, bide_frame *frame);
+bide_frame *bide_loop_offload_(bide_loop *loop, bide_io_operation *operation, bide_frame *frame);
 
 /* Is it there, or about to be? Then a request to stop, or the end of its coroutine, goes here. */
-bool loop_is_offloaded(const bide_io_operation *operation);
-void loop_cancel_offloaded(bide_loop *loop, bide_io_operation *operation);
-void loop_forget_offloaded(bide_loop *loop, bide_io_operation *operation);
+bool bide_loop_is_offloaded_(const bide_io_operation *operation);
+void bide_loop_cancel_offloaded_(bide_loop *loop, bide_io_operation *operation);
+void bide_loop_discard_offloaded_(bide_loop *loop, bide_io_operation *operation);
 
 /* Does the operation at once, if it never waits. True: it did. */
-bool loop_do_at_once(bide_io_operation *operation);
+bool bide_loop_do_at_once_(bide_io_operation *operation);
 
 /* A loop, as it is seen while it runs. */
 typedef struct loop_seen {
@@ -95,10 +95,10 @@ typedef struct loop_seen {
     const char *back_end;
     bool is_run;
     bool is_asleep;
-    bide_loop_counts counts;
+    bide_loop_stats counts;
 } loop_seen;
 
 /* On any thread, which holds the live ones (live.h) and may peek. False: it cannot be read. */
-bool loop_see(const bide_live_ *live, loop_seen *seen);
+bool bide_loop_note_events_(const bide_live_ *live, loop_seen *seen);
 
 #endif

@@ -82,7 +82,7 @@ static void disown(bide_descriptor *descriptor)
     descriptor->bits &= IO_BITS_OWN - 1;
 }
 
-void bide_io_end(bide_io *io)
+void bide_io_destroy(bide_io *io)
 {
     bide_descriptor *first;
     while ((first = first_of(io, "the end of that loop")) != NULL)
@@ -109,7 +109,7 @@ BIDE_INLINE bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_fr
     return io->table->begin(io, operation, frame);
 }
 
-bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     return begin(io, operation, frame);
 }
@@ -119,7 +119,7 @@ static BIDE_NOINLINE bide_frame *begin_at_home(bide_io *io, bide_io_operation *o
                                                bide_frame *frame)
 {
     bide_descriptor *descriptor = operation->descriptor;
-    if (operation->code == BIDE_IO_RECEIVE_LENT) { /* a pool of buffers is of one loop */
+    if (operation->code == BIDE_IO_RECV_PROVIDED) { /* a pool of buffers is of one loop */
         operation->status = -ENOTSUP;
         return frame;
     }
@@ -128,7 +128,7 @@ static BIDE_NOINLINE bide_frame *begin_at_home(bide_io *io, bide_io_operation *o
         if (home->group == io->group)
             io = home; /* (otherwise it is misuse) */
     }
-    return io_is_here(io) ? begin(io, operation, frame) : io_send_home(io, operation);
+    return io_is_here(io) ? begin(io, operation, frame) : bide_io_forward_(io, operation);
 }
 
 bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -169,7 +169,7 @@ static void forget(bide_io *io, void *argument)
         BIDE_OBSERVE_(operation_ends, (&operation->awaiter, operation->count, -ECANCELED));
         operation->state = 0;
     } else if (operation->status == 0) {
-        bide_io_give_back(operation);
+        bide_io_release(operation);
     }
 }
 
@@ -177,7 +177,7 @@ bool bide_io_withdraw(bide_awaiter *awaiter)
 {
     withdrawal wanted = {bide_container_of(awaiter, bide_io_operation, awaiter), false};
     if (wanted.operation->io != NULL)
-        io_do_there(wanted.operation->io, forget, &wanted);
+        bide_io_call_remote_(wanted.operation->io, forget, &wanted);
     return wanted.is_forgotten;
 }
 
@@ -190,10 +190,10 @@ void bide_io_enlist(bide_io *io, bide_io_operation *operation)
 {
     BIDE_OBSERVE_(operation, (&operation->awaiter,
                               operation->descriptor != NULL ? operation->descriptor->fd : -1));
-    io_line_up(io, operation);
+    bide_io_enqueue_(io, operation);
 }
 
-void io_line_up(bide_io *io, bide_io_operation *operation)
+void bide_io_enqueue_(bide_io *io, bide_io_operation *operation)
 {
     operation->state |= IO_WAITING;
     io->in_flight++;
@@ -209,11 +209,11 @@ void io_line_up(bide_io *io, bide_io_operation *operation)
     line->last = operation;
 }
 
-void bide_io_take_out(bide_io *io, bide_io_operation *operation)
+void bide_io_remove(bide_io *io, bide_io_operation *operation)
 {
     io->in_flight--;
     if (io_waits_for_buffer(operation))
-        io_pool_leave(operation);
+        bide_io_pool_leave_(operation);
     if (operation->descriptor == NULL)
         return;
     bide_io_line_ *line = &operation->descriptor->lines[io_direction(operation)];
@@ -269,17 +269,17 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
         }
         operation->status = (int)result;
         if (operation->code == BIDE_IO_CONNECT)
-            bide_io_give_back(operation);
+            bide_io_release(operation);
         return true;
     }
     switch (operation->code) {
-    case BIDE_IO_RECEIVE:
-    case BIDE_IO_RECEIVE_LENT:
-    case BIDE_IO_RECEIVE_MESSAGE:
-    case BIDE_IO_RECEIVE_BATCH:
+    case BIDE_IO_RECV:
+    case BIDE_IO_RECV_PROVIDED:
+    case BIDE_IO_RECVMSG:
+    case BIDE_IO_RECV_BATCH:
     case BIDE_IO_SPLICE_FROM_FILE:
     case BIDE_IO_READ_DIRECTORY:
-    case BIDE_IO_SEND_MESSAGE:
+    case BIDE_IO_SENDMSG:
     case BIDE_IO_READ:
     case BIDE_IO_READ_VECTOR:
         operation->count = (size_t)result;
@@ -325,19 +325,19 @@ static void close_passed(bide_io *io, struct msghdr *message)
         for (size_t i = CMSG_LEN(0); i + sizeof(int) <= at->cmsg_len; i += sizeof(int)) {
             int fd;
             memcpy(&fd, (const char *)at + i, sizeof fd);
-            io_close_number(io, fd);
+            bide_io_close_number_(io, fd);
         }
     }
     message->msg_controllen = 0;
 }
 
-void bide_io_give_back(bide_io_operation *operation)
+void bide_io_release(bide_io_operation *operation)
 {
     switch (operation->code) {
-    case BIDE_IO_RECEIVE_MESSAGE:
+    case BIDE_IO_RECVMSG:
         close_passed(operation->io, operation->arguments.message);
         break;
-    case BIDE_IO_RECEIVE_BATCH:
+    case BIDE_IO_RECV_BATCH:
         for (size_t i = 0; i < operation->count; i++)
             close_passed(operation->io, &operation->arguments.batch.messages[i].header);
         break;
@@ -348,17 +348,17 @@ void bide_io_give_back(bide_io_operation *operation)
         bide_close(operation->arguments.open.opened);
         break;
     case BIDE_IO_READ_DIRECTORY: /* (what was read will be read again) */
-        io_unread_directory(operation);
+        bide_io_unread_directory_(operation);
         break;
     case BIDE_IO_MAP:
         munmap(operation->arguments.map.at, operation->arguments.map.size);
         break;
-    case BIDE_IO_RECEIVE_LENT:
-        bide_give_back(operation->arguments.lent.pool, operation->arguments.lent.data);
+    case BIDE_IO_RECV_PROVIDED:
+        bide_buffer_release(operation->arguments.lent.pool, operation->arguments.lent.data);
         operation->arguments.lent.data = NULL;
         break;
     case BIDE_IO_CONNECT:
-        io_close(operation->io, operation->descriptor);
+        bide_io_close_(operation->io, operation->descriptor);
         break;
     case BIDE_IO_LISTEN:
     case BIDE_IO_BIND:
@@ -375,21 +375,21 @@ void bide_io_give_back(bide_io_operation *operation)
 
 /* ---- Descriptors ---- */
 
-int io_close_number(bide_io *io, int fd)
+int bide_io_close_number_(bide_io *io, int fd)
 {
     if (io_calls(io) != NULL)
         return io_calls(io)->close(io, fd);
     return close(fd) == 0 ? 0 : -errno;
 }
 
-int io_close(bide_io *io, bide_descriptor *descriptor)
+int bide_io_close_(bide_io *io, bide_descriptor *descriptor)
 {
     int fd = descriptor->fd;
     if (fd < 0)
         return -EBADF;
     disown(descriptor);
     bide_descriptor_init_closed(descriptor);
-    return io_close_number(io, fd);
+    return bide_io_close_number_(io, fd);
 }
 
 static void release_there(bide_io *io, void *argument)
@@ -405,7 +405,7 @@ static bide_io *leave_io(bide_descriptor *descriptor)
 {
     bide_io *io = io_of(descriptor);
     if (io != NULL)
-        io_do_there(io, release_there, descriptor);
+        bide_io_call_remote_(io, release_there, descriptor);
     return io;
 }
 
@@ -414,7 +414,7 @@ int bide_close(bide_descriptor *descriptor)
     if (descriptor->fd < 0)
         return -EBADF;
     bide_io *io = leave_io(descriptor);
-    return io_close(io, descriptor);
+    return bide_io_close_(io, descriptor);
 }
 
 int bide_descriptor_release(bide_descriptor *descriptor)

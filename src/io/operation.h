@@ -45,9 +45,9 @@ BIDE_INLINE bide_io_operation *io_file_init(bide_file_operation *file, const bid
 BIDE_INLINE int io_direction(const bide_io_operation *operation)
 {
     enum {
-        INPUT = 1 << BIDE_IO_RECEIVE | 1 << BIDE_IO_RECEIVE_LENT | 1 << BIDE_IO_RECEIVE_MESSAGE |
-                1 << BIDE_IO_RECEIVE_BATCH | 1 << BIDE_IO_ACCEPT,
-        OUTPUT = 1 << BIDE_IO_SEND | 1 << BIDE_IO_SEND_ZERO_COPY | 1 << BIDE_IO_SEND_MESSAGE |
+        INPUT = 1 << BIDE_IO_RECV | 1 << BIDE_IO_RECV_PROVIDED | 1 << BIDE_IO_RECVMSG |
+                1 << BIDE_IO_RECV_BATCH | 1 << BIDE_IO_ACCEPT,
+        OUTPUT = 1 << BIDE_IO_SEND | 1 << BIDE_IO_SEND_ZERO_COPY | 1 << BIDE_IO_SENDMSG |
                  1 << BIDE_IO_SEND_BATCH | 1 << BIDE_IO_SPLICE_TO_SOCKET |
                  1 << BIDE_IO_SEND_FILE | 1 << BIDE_IO_CONNECT,
     };
@@ -93,18 +93,18 @@ BIDE_INLINE bool io_opens(const bide_io_operation *operation)
 }
 
 /* The table of the io in memory (memory/), and what a dump says of a descriptor of it. */
-extern const bide_io_table io_memory_table;
+extern const bide_io_table bide_io_memory_table_;
 struct bide_described_;
-void io_memory_describe(const bide_io *io, int fd, struct bide_described_ *described);
+void bide_io_memory_describe_(const bide_io *io, int fd, struct bide_described_ *described);
 
 /* Has dumps show of operations what they are on (describe.c). */
-void io_describe_operations(void);
+void bide_io_describe_operations_(void);
 
 /* Puts it into its line and counts it, without telling those that observe operations. */
-void io_line_up(bide_io *io, bide_io_operation *operation);
+void bide_io_enqueue_(bide_io *io, bide_io_operation *operation);
 
 /* Closes it, if it is open, without a word to its io. */
-int io_close(bide_io *io, bide_descriptor *descriptor);
+int bide_io_close_(bide_io *io, bide_descriptor *descriptor);
 
 /* To which a descriptor belongs; NULL: none yet. */
 BIDE_INLINE bide_io *io_of(const bide_descriptor *descriptor)
@@ -125,19 +125,19 @@ BIDE_INLINE bool io_is_here(const bide_io *io)
 }
 
 /* Begins an operation; as `begin` of its table. On the io's thread. */
-bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame);
+bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame);
 
 /*
  * Has the io's thread begin it. NULL, as of a suspend that waits: it is not touched any more. It
  * ends on that thread.
  */
-bide_frame *io_send_home(bide_io *io, bide_io_operation *operation);
+bide_frame *bide_io_forward_(bide_io *io, bide_io_operation *operation);
 
 /*
  * Calls `run` on the io's thread, and returns when it has returned. Here, if the io is alone. It
  * waits for what runs there to suspend.
  */
-void io_do_there(bide_io *io, void (*run)(bide_io *io, void *argument), void *argument);
+void bide_io_call_remote_(bide_io *io, void (*run)(bide_io *io, void *argument), void *argument);
 
 /* The calls on its descriptors, if those are its own; NULL: they are the system's, or of none. */
 BIDE_INLINE const bide_io_calls *io_calls(const bide_io *io)
@@ -153,19 +153,19 @@ BIDE_INLINE bide_io *io_of_context(const bide_context *context)
 }
 
 /* Closes a descriptor of the io, or of the system's, that has no struct. */
-int io_close_number(bide_io *io, int fd);
+int bide_io_close_number_(bide_io *io, int fd);
 
 /* What the system says about an open descriptor: sets its bits. */
-void io_ask(bide_descriptor *descriptor);
+void bide_io_probe_fd_(bide_descriptor *descriptor);
 
 /* Is there an entry in what getdents64 has brought, beside "." and ".."? */
-bool io_has_entry(const char *records, size_t size);
+bool bide_io_has_entry_(const char *records, size_t size);
 
 /* Puts back the entries that a call has read and nobody has seen. */
-void io_unread_directory(const bide_io_operation *operation);
+void bide_io_unread_directory_(const bide_io_operation *operation);
 
 /* Opens the socket of a connect, for its call. 0, or a negative errno. */
-int io_open_to_connect(bide_io_operation *operation);
+int bide_io_open_to_connect_(bide_io_operation *operation);
 
 /* The error of a call that returned -1. */
 BIDE_INLINE ptrdiff_t io_error(void)
@@ -186,7 +186,7 @@ BIDE_INLINE ptrdiff_t io_move_bytes(bide_io_operation *operation)
     size_t size;
     void *rest = io_rest(operation, &size);
     int flags = operation->flags | MSG_DONTWAIT;
-    return operation->code == BIDE_IO_RECEIVE
+    return operation->code == BIDE_IO_RECV
                ? recv(operation->descriptor->fd, rest, size, flags)
                : send(operation->descriptor->fd, rest, size, flags | MSG_NOSIGNAL);
 }
@@ -198,6 +198,6 @@ typedef struct io_vectors {
     void *data;
     size_t size;
 } io_vectors;
-io_vectors io_rest_of_vectors(const bide_io_operation *operation);
+io_vectors bide_io_rest_of_vectors_(const bide_io_operation *operation);
 
 #endif

@@ -106,8 +106,8 @@ static int open_stream(bide_process *process, const plan *plan, int number)
 
 static bool is_passed(const bide_process_options *options, int number)
 {
-    for (size_t i = 0; i < options->pass_count; i++) {
-        if (options->passes[i].number == number)
+    for (size_t i = 0; i < options->fd_count; i++) {
+        if (options->fds[i].number == number)
             return true;
     }
     return false;
@@ -123,9 +123,9 @@ static int say_what_it_has(plan *plan)
                     ? posix_spawn_file_actions_adddup2(&plan->actions, plan->theirs[i], i)
                     : posix_spawn_file_actions_addclose(&plan->actions, i);
     }
-    for (size_t i = 0; i < options->pass_count && error == 0; i++)
+    for (size_t i = 0; i < options->fd_count && error == 0; i++)
         error = posix_spawn_file_actions_adddup2(&plan->actions, plan->copies[i],
-                                                 options->passes[i].number);
+                                                 options->fds[i].number);
     for (int number = 3; number < plan->first && error == 0; number++) {
         if (!is_passed(options, number))
             error = posix_spawn_file_actions_addclose(&plan->actions, number);
@@ -152,9 +152,9 @@ static int spawn(bide_process *process, plan *plan)
         return error;
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    if (options->own_session)
+    if (options->new_session)
         flags |= POSIX_SPAWN_SETSID;
-    else if (options->own_group)
+    else if (options->new_group)
         flags |= POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(&attributes, flags);
     error = posix_spawnp(&process->pid, options->program, &plan->actions, &attributes,
@@ -174,8 +174,8 @@ static int carry_out(bide_process *process, plan *plan)
         if (plan->theirs[i] < 0 && !(plan->theirs[i] == -EBADF && may_be_closed))
             return plan->theirs[i];
     }
-    for (size_t i = 0; i < options->pass_count; i++) {
-        plan->copies[i] = copy_above(plan, options->passes[i].fd);
+    for (size_t i = 0; i < options->fd_count; i++) {
+        plan->copies[i] = copy_above(plan, options->fds[i].fd);
         if (plan->copies[i] < 0)
             return plan->copies[i];
     }
@@ -218,30 +218,30 @@ int bide_process_start(bide_process *process, const bide_process_options *option
     bide_process_init(process);
     if (options->program == NULL)
         return -EINVAL;
-    for (size_t i = 0; i < options->pass_count; i++) {
-        if (options->passes[i].number < 3)
+    for (size_t i = 0; i < options->fd_count; i++) {
+        if (options->fds[i].number < 3)
             return -EINVAL;
-        if (options->passes[i].number >= plan.first)
-            plan.first = options->passes[i].number + 1;
+        if (options->fds[i].number >= plan.first)
+            plan.first = options->fds[i].number + 1;
     }
-    plan.copies = malloc((options->pass_count + 1) * sizeof *plan.copies);
+    plan.copies = malloc((options->fd_count + 1) * sizeof *plan.copies);
     if (plan.copies == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < options->pass_count; i++)
+    for (size_t i = 0; i < options->fd_count; i++)
         plan.copies[i] = -1;
     int error = carry_out(process, &plan);
     for (int i = 0; i < 3; i++)
         close_fd(&plan.theirs[i]);
-    for (size_t i = 0; i < options->pass_count; i++)
+    for (size_t i = 0; i < options->fd_count; i++)
         close_fd(&plan.copies[i]);
     free(plan.copies);
     if (error == 0) {
         process->has_ended = false;
-        process->leads_group = options->own_group || options->own_session;
+        process->leads_group = options->new_group || options->new_session;
         error = open_handle(process);
     }
     if (error != 0)
-        bide_process_end(process);
+        bide_process_destroy(process);
     return error;
 }
 
@@ -269,7 +269,7 @@ static int look(bide_process *process)
     process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     process->user_time = nanoseconds(usage.ru_utime);
     process->system_time = nanoseconds(usage.ru_stime);
-    process->most_memory = (size_t)usage.ru_maxrss * 1024;
+    process->max_memory = (size_t)usage.ru_maxrss * 1024;
     return 0;
 }
 
@@ -308,7 +308,7 @@ bide_coroutine(listen_body)
     bide_return(self->status);
     bide_finally();
     if (self->listens)
-        bide_signal_end(&self->child);
+        bide_signal_destroy(&self->child);
     bide_end();
 }
 
@@ -333,7 +333,7 @@ int bide_process_signal_group(const bide_process *process, int signal)
     return kill(-process->pid, signal) == 0 ? 0 : -errno;
 }
 
-void bide_process_end(bide_process *process)
+void bide_process_destroy(bide_process *process)
 {
     if (!process->has_ended)
         put_away(process);

@@ -30,11 +30,11 @@
 
 enum { PIECE = 65536, MOVED_AT_ONCE = 262144 };
 
-/* What is left, and no more than `most`. */
-static size_t next_size(const bide_send_file_operation *send, size_t most)
+/* What is left, and no more than `max`. */
+static size_t next_size(const bide_send_file_operation *send, size_t max)
 {
-    uint64_t left = send->most - send->count;
-    return left < most ? (size_t)left : most;
+    uint64_t left = send->max - send->count;
+    return left < max ? (size_t)left : max;
 }
 
 static bide_awaiter *begin_moving(bide_send_file_operation *send)
@@ -104,7 +104,7 @@ static void close_pipe(bide_send_file_operation *send, bide_io *io)
 {
     for (int i = 0; i < 2; i++) {
         if (send->pipe[i] >= 0)
-            io_close_number(io, send->pipe[i]);
+            bide_io_close_number_(io, send->pipe[i]);
         send->pipe[i] = -1;
     }
 }
@@ -115,7 +115,7 @@ bide_coroutine(send_file_body)
     if (!are_open(self))
         bide_return(-EBADF);
     self->moves = io_calls(io_of_context(bide_this_context())) == NULL;
-    while (self->count < self->most) {
+    while (self->count < self->max) {
         if (!are_open(self)) /* closed between two pieces: as in one */
             bide_return(-EPIPE);
         if (self->moves) {
@@ -155,12 +155,12 @@ bide_coroutine(send_file_body)
 }
 
 bide_awaiter *bide_send_file(bide_send_file_operation *operation, bide_descriptor *socket,
-                             bide_descriptor *file, int64_t offset, uint64_t most)
+                             bide_descriptor *file, int64_t offset, uint64_t max)
 {
     operation->socket = socket;
     operation->file = file;
     operation->offset = offset;
-    operation->most = most;
+    operation->max = max;
     operation->count = 0;
     operation->is_sending = false;
     operation->pipe[0] = -1;

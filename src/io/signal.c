@@ -40,7 +40,7 @@
 #define _GNU_SOURCE
 #include "bide/signal.h"
 
-#include "../coroutine/inside.h"
+#include "../coroutine/internal.h"
 #include "../system/fork.h"
 #include "../system/threads.h"
 
@@ -488,14 +488,14 @@ static void end_inside(bide_frame *call)
     signal->has_ended = true;
     while ((waiter = signal->first) != NULL) {
         leave_line(waiter);
-        bide_awaiter_end_closed(&waiter->awaiter);
+        bide_awaiter_finish_closed(&waiter->awaiter);
         bide_wake_one(&waiter->awaiter);
     }
     self->result = signal->generation == bide_generation_ ? stop_listening(signal) : 0;
     pthread_mutex_unlock(&all.lock);
 }
 
-int bide_signal_end(bide_signal *signal)
+int bide_signal_destroy(bide_signal *signal)
 {
     struct call call = {.signal = signal};
     run_after(end_inside, &call);
@@ -557,7 +557,7 @@ static void cancel_inside(bide_frame *call)
     pthread_mutex_lock(&all.lock);
     if (waiter_of(awaiter)->state == IN_LINE) {
         leave_line(waiter_of(awaiter));
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
     pthread_mutex_unlock(&all.lock);

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "bide/socket.h"
 
-#include "as_data.h"
+#include "const_cast.h"
 #include "operation.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ bide_awaiter *bide_recv(bide_io_operation *operation, bide_descriptor *socket, v
                         size_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv");
-    bytes_init(operation, &ops, BIDE_IO_RECEIVE, socket, buffer, size);
+    bytes_init(operation, &ops, BIDE_IO_RECV, socket, buffer, size);
     return &operation->awaiter;
 }
 
@@ -116,7 +116,7 @@ bide_awaiter *bide_recvmsg(bide_io_operation *operation, bide_descriptor *socket
                            struct msghdr *message, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recvmsg");
-    message_init(operation, &ops, BIDE_IO_RECEIVE_MESSAGE, socket, message, flags);
+    message_init(operation, &ops, BIDE_IO_RECVMSG, socket, message, flags);
     return &operation->awaiter;
 }
 
@@ -124,7 +124,7 @@ bide_awaiter *bide_sendmsg(bide_io_operation *operation, bide_descriptor *socket
                            const struct msghdr *message, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_sendmsg");
-    message_init(operation, &ops, BIDE_IO_SEND_MESSAGE, socket, message, flags);
+    message_init(operation, &ops, BIDE_IO_SENDMSG, socket, message, flags);
     return &operation->awaiter;
 }
 
@@ -162,7 +162,7 @@ bide_awaiter *bide_recv_from(bide_datagram *datagram, bide_descriptor *socket, v
         .name = "bide_recv_from",
     };
     datagram_init(datagram, buffer, size, from, sizeof from->any);
-    message_init(&datagram->operation, &ops, BIDE_IO_RECEIVE_MESSAGE, socket, &datagram->message,
+    message_init(&datagram->operation, &ops, BIDE_IO_RECVMSG, socket, &datagram->message,
                  0);
     return &datagram->operation.awaiter;
 }
@@ -172,7 +172,7 @@ bide_awaiter *bide_send_to(bide_datagram *datagram, bide_descriptor *socket, con
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_to");
     datagram_init(datagram, data, size, to, to->length);
-    message_init(&datagram->operation, &ops, BIDE_IO_SEND_MESSAGE, socket, &datagram->message, 0);
+    message_init(&datagram->operation, &ops, BIDE_IO_SENDMSG, socket, &datagram->message, 0);
     return &datagram->operation.awaiter;
 }
 
@@ -191,7 +191,7 @@ bide_awaiter *bide_recv_batch(bide_io_operation *operation, bide_descriptor *soc
                               bide_message *messages, unsigned count)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv_batch");
-    return batch_init(operation, &ops, BIDE_IO_RECEIVE_BATCH, socket, messages, count);
+    return batch_init(operation, &ops, BIDE_IO_RECV_BATCH, socket, messages, count);
 }
 
 bide_awaiter *bide_send_batch(bide_io_operation *operation, bide_descriptor *socket,

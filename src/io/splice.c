@@ -16,7 +16,7 @@
 #include "bide/coroutine.h"
 #include "bide/file.h"
 
-#include "move.h"
+#include "splice_calls.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -28,14 +28,14 @@ static ptrdiff_t call_system(const bide_splice_operation *splicing)
     int from = splicing->from->fd, to = splicing->to->fd;
     ptrdiff_t result;
     io_sigpipe held;
-    io_hold_sigpipe(&held);
+    bide_io_hold_sigpipe_(&held);
     do {
-        result = splicing->keeps ? tee(from, to, splicing->most, SPLICE_F_NONBLOCK)
-                                 : splice(from, NULL, to, NULL, splicing->most, SPLICE_F_NONBLOCK);
+        result = splicing->keeps ? tee(from, to, splicing->max, SPLICE_F_NONBLOCK)
+                                 : splice(from, NULL, to, NULL, splicing->max, SPLICE_F_NONBLOCK);
         if (result < 0)
             result = io_error();
     } while (result == -EINTR);
-    io_release_sigpipe(&held, result == -EPIPE || (result > 0 && (size_t)result < splicing->most));
+    bide_io_release_sigpipe_(&held, result == -EPIPE || (result > 0 && (size_t)result < splicing->max));
     return result;
 }
 
@@ -45,7 +45,7 @@ static ptrdiff_t call(const bide_splice_operation *splicing, bide_io *io)
     if (calls == NULL)
         return call_system(splicing);
     return (splicing->keeps ? calls->tee : calls->splice)(io, splicing->from->fd, splicing->to->fd,
-                                                          splicing->most);
+                                                          splicing->max);
 }
 
 static bool are_open(const bide_splice_operation *splicing)
@@ -61,8 +61,8 @@ static int refusal_of(const bide_io *io, bide_splice_operation *splicing)
         return -EBADF;
     if (io_calls(io) != NULL)
         return 0;
-    io_ask(splicing->from);
-    io_ask(splicing->to);
+    bide_io_probe_fd_(splicing->from);
+    bide_io_probe_fd_(splicing->to);
     return ((splicing->from->bits | splicing->to->bits) & IO_FILE) != 0 ? -EOPNOTSUPP : 0;
 }
 
@@ -102,26 +102,26 @@ bide_coroutine(splice_body)
 }
 
 static bide_awaiter *begin(bide_splice_operation *splicing, bide_descriptor *from,
-                           bide_descriptor *to, size_t most, bool keeps)
+                           bide_descriptor *to, size_t max, bool keeps)
 {
     splicing->from = from;
     splicing->to = to;
-    splicing->most = most;
+    splicing->max = max;
     splicing->keeps = keeps;
     splicing->count = 0;
     return bide_task_init(&splicing->task, &splice_body);
 }
 
 bide_awaiter *bide_splice(bide_splice_operation *splicing, bide_descriptor *from,
-                          bide_descriptor *to, size_t most)
+                          bide_descriptor *to, size_t max)
 {
-    return begin(splicing, from, to, most, false);
+    return begin(splicing, from, to, max, false);
 }
 
 bide_awaiter *bide_tee(bide_splice_operation *splicing, bide_descriptor *from, bide_descriptor *to,
-                       size_t most)
+                       size_t max)
 {
-    return begin(splicing, from, to, most, true);
+    return begin(splicing, from, to, max, true);
 }
 
 /* ---- Between two ---- */
@@ -153,7 +153,7 @@ int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descr
     return 0;
 }
 
-void bide_copy_between_end(bide_between *copy)
+void bide_copy_between_destroy(bide_between *copy)
 {
     bide_close(&copy->input);
     bide_close(&copy->output);

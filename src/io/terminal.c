@@ -233,7 +233,7 @@ static int begin_raw(struct bide_raw_terminal_ *raw, unsigned keep)
     return 0;
 }
 
-int bide_terminal_begin_raw(bide_terminal *terminal, const bide_descriptor *descriptor,
+int bide_terminal_start_raw(bide_terminal *terminal, const bide_descriptor *descriptor,
                             unsigned keep)
 {
     terminal->raw = NULL;
@@ -260,7 +260,7 @@ int bide_terminal_begin_raw(bide_terminal *terminal, const bide_descriptor *desc
     return 0;
 }
 
-int bide_terminal_end_raw(bide_terminal *terminal)
+int bide_terminal_stop_raw(bide_terminal *terminal)
 {
     struct bide_raw_terminal_ *raw = terminal->raw;
     int error = 0;

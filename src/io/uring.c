@@ -54,7 +54,7 @@
 #include "bide/address.h"
 
 #include "../coroutine/observe.h"
-#include "../system/alone.h"
+#include "../system/single_threaded.h"
 #include "../system/descriptors.h"
 
 #include <fcntl.h>
@@ -105,10 +105,10 @@ struct loop_uring {
 };
 
 static const uint8_t opcodes[BIDE_IO_CODES] = {
-    [BIDE_IO_RECEIVE] = IORING_OP_RECV,
+    [BIDE_IO_RECV] = IORING_OP_RECV,
     [BIDE_IO_SEND] = IORING_OP_SEND,
-    [BIDE_IO_RECEIVE_MESSAGE] = IORING_OP_RECVMSG,
-    [BIDE_IO_SEND_MESSAGE] = IORING_OP_SENDMSG,
+    [BIDE_IO_RECVMSG] = IORING_OP_RECVMSG,
+    [BIDE_IO_SENDMSG] = IORING_OP_SENDMSG,
     [BIDE_IO_ACCEPT] = IORING_OP_ACCEPT,
     [BIDE_IO_CONNECT] = IORING_OP_CONNECT,
     [BIDE_IO_READ] = IORING_OP_READ,
@@ -116,8 +116,8 @@ static const uint8_t opcodes[BIDE_IO_CODES] = {
     [BIDE_IO_READ_VECTOR] = IORING_OP_READV,
     [BIDE_IO_WRITE_VECTOR] = IORING_OP_WRITEV,
     [BIDE_IO_POLL] = IORING_OP_POLL_ADD,
-    [BIDE_IO_RECEIVE_LENT] = IORING_OP_RECV,
-    [BIDE_IO_RECEIVE_BATCH] = IORING_OP_POLL_ADD,
+    [BIDE_IO_RECV_PROVIDED] = IORING_OP_RECV,
+    [BIDE_IO_RECV_BATCH] = IORING_OP_POLL_ADD,
     [BIDE_IO_SEND_BATCH] = IORING_OP_POLL_ADD,
     [BIDE_IO_SEND_ZERO_COPY] = IORING_OP_SEND_ZC,
     [BIDE_IO_SPLICE_TO_SOCKET] = IORING_OP_POLL_ADD,
@@ -172,7 +172,7 @@ static void prepare_write_vectors(struct io_uring_sqe *entry, const bide_io_oper
 {
     int fd = operation->descriptor->fd;
     int64_t offset = operation->arguments.vector.offset;
-    io_vectors rest = io_rest_of_vectors(operation);
+    io_vectors rest = bide_io_rest_of_vectors_(operation);
     if (offset >= 0)
         offset += (int64_t)operation->count;
     if (rest.count == 0)
@@ -194,7 +194,7 @@ static void prepare_bytes(struct io_uring_sqe *entry, const bide_io_operation *o
     size_t size;
     void *rest = io_rest(operation, &size);
     switch (operation->code) {
-    case BIDE_IO_RECEIVE:
+    case BIDE_IO_RECV:
         io_uring_prep_recv(entry, fd, operation->arguments.bytes.data,
                            size_of(operation->arguments.bytes.size), operation->flags);
         break;
@@ -289,7 +289,7 @@ static void put_stream(bide_loop *loop, bide_acceptor *acceptor)
     set_data(entry, stream, OF_OPERATION);
     stream->io = &loop->io;
     stream->status = 0;
-    io_line_up(&loop->io, stream);
+    bide_io_enqueue_(&loop->io, stream);
     stream->state |= IN_RING;
 }
 
@@ -301,8 +301,8 @@ static void serve(bide_loop *loop, bide_acceptor *acceptor)
     if (acceptor->is_served) /* an end in the loop below has put the next waiter in front */
         return;
     acceptor->is_served = true;
-    while ((waiter = waiter_of(acceptor)) != NULL && (fd = io_acceptor_take(acceptor)) >= 0) {
-        io_acceptor_give(waiter, fd);
+    while ((waiter = waiter_of(acceptor)) != NULL && (fd = bide_io_acceptor_take_(acceptor)) >= 0) {
+        bide_io_acceptor_give_(waiter, fd);
         end(loop, waiter, BIDE_IO_DONE);
     }
     acceptor->is_served = false;
@@ -314,7 +314,7 @@ static void serve(bide_loop *loop, bide_acceptor *acceptor)
 static void connected(bide_loop *loop, bide_io_operation *stream, int fd)
 {
     bide_acceptor *acceptor = bide_container_of(stream, bide_acceptor, stream);
-    io_acceptor_keep(acceptor, fd);
+    bide_io_acceptor_keep_(acceptor, fd);
     serve(loop, acceptor);
     if (io_acceptor_is_full(acceptor))
         put_cancel(loop->uring, stream);
@@ -328,7 +328,7 @@ static void stream_ended(bide_loop *loop, bide_io_operation *stream, int result)
     stream->status = -ECANCELED;
     if ((stream->state & FORGOTTEN) != 0)
         return;
-    bide_io_take_out(&loop->io, stream);
+    bide_io_remove(&loop->io, stream);
     stream->state = 0;
     bide_io_operation *waiter = waiter_of(acceptor);
     if (waiter != NULL && result < 0 && result != -ECANCELED &&
@@ -368,7 +368,7 @@ static void provide(bide_buffer_pool *pool)
     void *data;
     int count = 0;
     while (pool->ring != NULL && pool->provided + (unsigned)count < pool->window &&
-           (data = io_pool_take(pool, NULL)) != NULL) {
+           (data = bide_io_pool_take_(pool, NULL)) != NULL) {
         unsigned number = (unsigned)((size_t)((char *)data - pool->memory) / pool->size);
         io_uring_buf_ring_add(pool->ring, data, (unsigned)pool->size, (unsigned short)number, mask,
                               count++);
@@ -394,7 +394,7 @@ static const struct bide_buffer_hooks_ buffer_hooks = {retry, provide, leave};
 static void enter_pool(bide_loop *loop, bide_buffer_pool *pool)
 {
     struct loop_uring *uring = loop->uring;
-    if (!io_pool_enter(pool, &loop->io, &buffer_hooks) || !uring->has_buffers)
+    if (!bide_io_pool_enter_(pool, &loop->io, &buffer_hooks) || !uring->has_buffers)
         return;
     void *ring =
         mmap(NULL, bytes_of(pool), PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
@@ -432,7 +432,7 @@ static void take_buffer(bide_io_operation *operation, int result, unsigned flags
         operation->arguments.lent.data = data;
         io_written(data, (size_t)result);
     } else {
-        bide_give_back(pool, data);
+        bide_buffer_release(pool, data);
     }
 }
 
@@ -448,7 +448,7 @@ static void found_no_buffer(bide_loop *loop, bide_io_operation *operation)
     if (pool->provided != 0)
         put(loop->uring, operation); /* one was given back meanwhile */
     else
-        io_pool_wait(operation);
+        bide_io_pool_wait_(operation);
 }
 
 /* ---- What is done when it does not have to wait ---- */
@@ -456,7 +456,7 @@ static void found_no_buffer(bide_loop *loop, bide_io_operation *operation)
 /* Is it a call that is made at once, and waited for if need be? 7 */
 static bool is_tried_first(const bide_io_operation *operation)
 {
-    return operation->code == BIDE_IO_RECEIVE_BATCH || operation->code == BIDE_IO_SEND_BATCH ||
+    return operation->code == BIDE_IO_RECV_BATCH || operation->code == BIDE_IO_SEND_BATCH ||
            operation->code == BIDE_IO_SPLICE_TO_SOCKET || operation->code == BIDE_IO_SEND_FILE;
 }
 
@@ -465,7 +465,7 @@ static bool is_called_here(const bide_io_operation *operation)
 {
     if (is_tried_first(operation))
         return true;
-    return operation->code == BIDE_IO_RECEIVE_LENT && operation->arguments.lent.pool->ring == NULL;
+    return operation->code == BIDE_IO_RECV_PROVIDED && operation->arguments.lent.pool->ring == NULL;
 }
 
 /* Makes its call, or calls. True: it is done. False: it has to wait. */
@@ -552,18 +552,18 @@ static void put(struct loop_uring *uring, bide_io_operation *operation)
     struct io_uring_sqe *entry = new_entry(uring);
     int fd = operation->descriptor != NULL ? operation->descriptor->fd : -1;
     switch (operation->code) {
-    case BIDE_IO_RECEIVE:
+    case BIDE_IO_RECV:
     case BIDE_IO_SEND:
     case BIDE_IO_SEND_ZERO_COPY:
     case BIDE_IO_READ:
     case BIDE_IO_WRITE:
         prepare_bytes(entry, operation);
         break;
-    case BIDE_IO_RECEIVE_MESSAGE:
+    case BIDE_IO_RECVMSG:
         io_uring_prep_recvmsg(entry, fd, operation->arguments.message,
                               (unsigned)operation->flags | MSG_CMSG_CLOEXEC);
         break;
-    case BIDE_IO_SEND_MESSAGE:
+    case BIDE_IO_SENDMSG:
         io_uring_prep_sendmsg(entry, fd, operation->arguments.message,
                               (unsigned)operation->flags | MSG_NOSIGNAL);
         break;
@@ -585,7 +585,7 @@ static void put(struct loop_uring *uring, bide_io_operation *operation)
     case BIDE_IO_POLL:
         io_uring_prep_poll_add(entry, fd, operation->arguments.poll.wanted);
         break;
-    case BIDE_IO_RECEIVE_LENT: /* (a buffer is taken when the poll has found something) */
+    case BIDE_IO_RECV_PROVIDED: /* (a buffer is taken when the poll has found something) */
         io_uring_prep_recv(entry, fd, NULL, 0, 0);
         entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
         entry->flags |= IOSQE_BUFFER_SELECT;
@@ -625,11 +625,11 @@ static void put_cancel(struct loop_uring *uring, bide_io_operation *operation)
 static void note_written(const bide_io_operation *operation, ptrdiff_t result)
 {
     size_t left = result > 0 ? (size_t)result : 0;
-    if (operation->code == BIDE_IO_RECEIVE || operation->code == BIDE_IO_READ) {
+    if (operation->code == BIDE_IO_RECV || operation->code == BIDE_IO_READ) {
         io_written(operation->arguments.bytes.data, left);
     } else if (operation->code == BIDE_IO_READ_VECTOR ||
-               operation->code == BIDE_IO_RECEIVE_MESSAGE) {
-        bool is_message = operation->code == BIDE_IO_RECEIVE_MESSAGE;
+               operation->code == BIDE_IO_RECVMSG) {
+        bool is_message = operation->code == BIDE_IO_RECVMSG;
         const struct msghdr *message = operation->arguments.message;
         const struct iovec *vector =
             is_message ? message->msg_iov : operation->arguments.vector.vectors;
@@ -653,7 +653,7 @@ static void take_out(bide_loop *loop, bide_io_operation *operation)
 {
     bide_descriptor *descriptor = operation->descriptor;
     int direction = io_direction(operation);
-    bide_io_take_out(&loop->io, operation);
+    bide_io_remove(&loop->io, operation);
     if (descriptor == NULL || direction == BIDE_IO_FREE)
         return;
     bide_io_operation *next = descriptor->lines[direction].first;
@@ -664,7 +664,7 @@ static void take_out(bide_loop *loop, bide_io_operation *operation)
 static void end(bide_loop *loop, bide_io_operation *operation, bide_io_outcome how)
 {
     take_out(loop, operation);
-    bide_io_end_waiting(operation, how);
+    bide_io_finish_waiting(operation, how);
 }
 
 /* Neither it nor a cancel of it is in the ring: it ends with that, or goes on. */
@@ -677,7 +677,7 @@ static void finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t resu
     bool again = false;
     bool polled = (operation->state & POLLING) != 0 && result >= 0;
     unsigned asked = operation->state & (CANCELLED | CLOSING | FORGOTTEN);
-    bool no_buffer = operation->code == BIDE_IO_RECEIVE_LENT && result == -ENOBUFS;
+    bool no_buffer = operation->code == BIDE_IO_RECV_PROVIDED && result == -ENOBUFS;
     bool not_so = operation->code == BIDE_IO_SEND_ZERO_COPY &&
                   is_to_be_copied(loop->uring, operation, (int)result);
     bool was_cut =
@@ -725,7 +725,7 @@ static void completed(bide_loop *loop, bide_io_operation *operation, int result,
         return;
     if (goes_on)
         return;
-    if (operation->code == BIDE_IO_RECEIVE_LENT && (flags & IORING_CQE_F_BUFFER) != 0)
+    if (operation->code == BIDE_IO_RECV_PROVIDED && (flags & IORING_CQE_F_BUFFER) != 0)
         take_buffer(operation, result, flags);
     if ((operation->state & CANCEL_SENT) != 0) { /* 1 */
         operation->state |= KNOWN;
@@ -793,7 +793,7 @@ static void look(bide_run_loop *run)
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     if (!has_something(&loop->uring->ring))
         return;
-    loop->counts.looks++;
+    loop->counts.polls++;
     io_uring_submit_and_get_events(&loop->uring->ring);
     reap(loop);
 }
@@ -836,7 +836,7 @@ static void wait_for_one(struct loop_uring *uring, uint64_t deadline)
 static void sleep_for_completions(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
-    loop->counts.looks++;
+    loop->counts.polls++;
     if (io_uring_cq_ready(&loop->uring->ring) != 0 || !bide_run_loop_park_(run))
         return;
     arm(loop);
@@ -862,7 +862,7 @@ static void enter(bide_run_loop *run)
         syscall(SYS_io_uring_register, loop->uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
                 NULL, 0);
     }
-    loop_begin_on_thread(loop);
+    bide_loop_begin_on_thread_(loop);
 }
 
 /* ---- The table ---- */
@@ -878,25 +878,25 @@ static bool is_first(const bide_io_operation *operation)
 static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     bide_loop *loop = loop_of(io);
-    if (loop_do_at_once(operation))
+    if (bide_loop_do_at_once_(operation))
         return frame;
     if (operation->code == BIDE_IO_SEND_ZERO_COPY &&
         !has_opcode(loop->uring, opcodes[operation->code]))
         is_to_be_copied(loop->uring, operation, -EOPNOTSUPP);
     if (!has_opcode(loop->uring, opcodes[operation->code]))
-        return loop_offload(loop, operation, frame);
+        return bide_loop_offload_(loop, operation, frame);
     if (operation->code == BIDE_IO_CONNECT) {
-        operation->status = io_open_to_connect(operation);
+        operation->status = bide_io_open_to_connect_(operation);
         if (operation->status != 0)
             return frame;
     }
-    if (operation->code == BIDE_IO_RECEIVE_LENT)
+    if (operation->code == BIDE_IO_RECV_PROVIDED)
         enter_pool(loop, operation->arguments.lent.pool);
     if (acceptor_of(operation) != NULL &&
         operation->descriptor->lines[BIDE_IO_INPUT].first == NULL) {
-        int fd = io_acceptor_take(acceptor_of(operation));
+        int fd = bide_io_acceptor_take_(acceptor_of(operation));
         if (fd >= 0) {
-            io_acceptor_give(operation, fd);
+            bide_io_acceptor_give_(operation, fd);
             return frame;
         }
     }
@@ -913,8 +913,8 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
 static void cancel(bide_io *io, bide_io_operation *operation)
 {
     bide_loop *loop = loop_of(io);
-    if (loop_is_offloaded(operation)) {
-        loop_cancel_offloaded(loop, operation);
+    if (bide_loop_is_offloaded_(operation)) {
+        bide_loop_cancel_offloaded_(loop, operation);
         return;
     }
     if ((operation->state & (IN_RING | CANCEL_SENT)) == 0) { /* it waits in line */
@@ -928,8 +928,8 @@ static void cancel(bide_io *io, bide_io_operation *operation)
 static void forget(bide_io *io, bide_io_operation *operation)
 {
     bide_loop *loop = loop_of(io);
-    if (loop_is_offloaded(operation)) {
-        loop_forget_offloaded(loop, operation);
+    if (bide_loop_is_offloaded_(operation)) {
+        bide_loop_discard_offloaded_(loop, operation);
         return;
     }
     operation->state |= FORGOTTEN;
@@ -941,7 +941,7 @@ static void forget(bide_io *io, bide_io_operation *operation)
     }
     take_out(loop, operation);
     if (operation->status == 0 || operation->code == BIDE_IO_CONNECT)
-        bide_io_give_back(operation);
+        bide_io_release(operation);
 }
 
 static void release(bide_io *io, bide_descriptor *descriptor)
@@ -954,9 +954,9 @@ static void release(bide_io *io, bide_descriptor *descriptor)
             at->state |= CLOSING;
         for (bide_io_operation *at = descriptor->lines[direction].first; at != NULL; at = next) {
             next = at->next;
-            if (loop_is_offloaded(at)) {
-                loop_forget_offloaded(loop, at);
-                bide_io_end_waiting(at, at->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
+            if (bide_loop_is_offloaded_(at)) {
+                bide_loop_discard_offloaded_(loop, at);
+                bide_io_finish_waiting(at, at->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
                 continue;
             }
             if ((at->state & (IN_RING | CANCEL_SENT)) == 0)
@@ -1022,7 +1022,7 @@ static int probe(struct loop_uring *uring)
     return 0;
 }
 
-int loop_uring_create(bide_loop *loop, unsigned entries)
+int bide_loop_uring_create_(bide_loop *loop, unsigned entries)
 {
     struct loop_uring *uring = calloc(1, sizeof *uring);
     if (uring == NULL)
@@ -1064,7 +1064,7 @@ static void disarm(bide_loop *loop)
     }
 }
 
-void loop_uring_destroy(bide_loop *loop, bool is_own)
+void bide_loop_uring_destroy_(bide_loop *loop, bool is_own)
 {
     if (is_own) {
         disarm(loop);
@@ -1080,14 +1080,14 @@ void loop_uring_destroy(bide_loop *loop, bool is_own)
 
 #else
 
-int loop_uring_create(bide_loop *loop, unsigned entries)
+int bide_loop_uring_create_(bide_loop *loop, unsigned entries)
 {
     (void)loop;
     (void)entries;
     return -ENOSYS;
 }
 
-void loop_uring_destroy(bide_loop *loop, bool is_own)
+void bide_loop_uring_destroy_(bide_loop *loop, bool is_own)
 {
     (void)loop;
     (void)is_own;

@@ -180,12 +180,12 @@ size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
  * How much may not have been looked at before a seat's owner scans; and how much of that a seat may
  * have.
  */
-static size_t most_of(const bide_hazard_domain *domain)
+static size_t max_of(const bide_hazard_domain *domain)
 {
     return 2 * (size_t)BIDE_HAZARDS * domain->count;
 }
 
-enum { MOST_OF_SEAT = 2 * BIDE_HAZARDS };
+enum { MAX_OF_SEAT = 2 * BIDE_HAZARDS };
 
 void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *seat,
                                  bide_hazard_retired *retired, void *object,
@@ -199,6 +199,6 @@ void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *s
     seat->retired = retired;
     seat->weight += weight;
     /* Not from a `reclaim`: a long chain of them would take a stack as long. */
-    if (seat->weight >= MOST_OF_SEAT && !seat->scanning && give(domain, seat) >= most_of(domain))
+    if (seat->weight >= MAX_OF_SEAT && !seat->scanning && give(domain, seat) >= max_of(domain))
         bide_hazard_scan(domain, seat);
 }

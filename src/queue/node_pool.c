@@ -229,10 +229,10 @@ static uint32_t get_batch(bide_node_pool *pool)
 int bide_node_pool_init(bide_node_pool *pool, bide_allocator *allocator, size_t node_size,
                         uint32_t chunk_nodes, uint32_t maximum)
 {
-    const uint32_t most = UINT32_C(1) << 31;
+    const uint32_t max = UINT32_C(1) << 31;
     const size_t align = BIDE_ALLOCATOR_ALIGN - 1;
     if (chunk_nodes < BIDE_NODE_BATCH || (chunk_nodes & (chunk_nodes - 1)) != 0 ||
-        chunk_nodes > most || maximum == 0 || maximum > most || node_size == 0 ||
+        chunk_nodes > max || maximum == 0 || maximum > max || node_size == 0 ||
         node_size > (SIZE_MAX - align) / chunk_nodes - align)
         return -EINVAL;
     pool->allocator = allocator;

@@ -35,7 +35,7 @@ static bool is_chosen(bide_choice *choice, size_t number)
 static void end(bide_rendezvous_sender *sender, int status)
 {
     sender->status = status;
-    if (bide_handshake_end(&sender->handshake)) /* 3 */
+    if (bide_handshake_finish(&sender->handshake)) /* 3 */
         bide_wake_one(&sender->offer);
 }
 
@@ -106,7 +106,7 @@ static int receive(bide_rendezvous_ *rendezvous, void *to)
                                                : receive_chosen(rendezvous, sender, to);
 }
 
-int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
+int bide_rendezvous_try_recv_(bide_rendezvous_ *rendezvous, void *to)
 {
     int status = receive(rendezvous, to);
     if (status == 0)
@@ -116,7 +116,7 @@ int bide_rendezvous_try_receive_(bide_rendezvous_ *rendezvous, void *to)
 
 /* ---- Giving to a receiver that waits ---- */
 
-static bide_rendezvous_receiver *receiver_of(bide_retry *retry)
+static bide_rendezvous_receiver *receiver_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_rendezvous_receiver, retry);
 }
@@ -125,7 +125,7 @@ static bide_rendezvous_receiver *receiver_of(bide_retry *retry)
 static int give(bide_rendezvous_receiver *receiver, const void *from)
 {
     bide_element_copy_(receiver->element, from, receiver->rendezvous->size);
-    bide_retry_end_(&receiver->retry, 0);
+    bide_event_count_waiter_end_(&receiver->retry, 0);
     return 0;
 }
 
@@ -134,7 +134,7 @@ BIDE_INLINE bide_rendezvous_receiver *take_receiver(bide_rendezvous_ *rendezvous
 {
     if (!bide_event_count_has_waiters_(&rendezvous->offered))
         return NULL;
-    bide_retry *retry = bide_event_count_take_(&rendezvous->offered);
+    bide_event_count_waiter *retry = bide_event_count_take_(&rendezvous->offered);
     return retry != NULL ? receiver_of(retry) : NULL;
 }
 
@@ -145,7 +145,7 @@ BIDE_COLD static int give_chosen(bide_rendezvous_ *rendezvous, bide_rendezvous_r
     do {
         if (is_chosen(receiver->choice, receiver->number))
             return give(receiver, from);
-        bide_retry_end_(&receiver->retry, 0);
+        bide_event_count_waiter_end_(&receiver->retry, 0);
     } while ((receiver = take_receiver(rendezvous)) != NULL);
     return -EAGAIN;
 }
@@ -176,7 +176,7 @@ static bool offer_ready(bide_awaiter *awaiter)
 
 static bide_frame *offer_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    if (bide_look(awaiter, frame))
+    if (bide_spin_until_ready(awaiter, frame))
         return frame;
     return bide_handshake_arm(&of_offer(awaiter)->handshake) ? frame : NULL; /* 3 */
 }
@@ -189,7 +189,7 @@ static int offer_resume(bide_awaiter *awaiter)
 static void offer_cancel(bide_awaiter *awaiter)
 {
     if (take_back(of_offer(awaiter))) {
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }
@@ -219,7 +219,7 @@ static const bide_awaiter_ops claimed_ops = {
 
 /* ---- A send: a coroutine that makes an offer, and waits for its end ---- */
 
-static bide_rendezvous_sender *of_retry(bide_retry *retry)
+static bide_rendezvous_sender *of_retry(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_rendezvous_sender, retry);
 }
@@ -235,12 +235,12 @@ static int make_offer(bide_rendezvous_sender *sender)
     return found == &closed_offer ? end_closed(sender->rendezvous) : -EAGAIN;
 }
 
-static int retry_offer(bide_retry *retry)
+static int retry_offer(bide_event_count_waiter *retry)
 {
     return make_offer(of_retry(retry));
 }
 
-static bool may_offer(bide_retry *retry)
+static bool may_offer(bide_event_count_waiter *retry)
 {
     bide_rendezvous_ *rendezvous = of_retry(retry)->rendezvous;
     bide_rendezvous_sender *found = bide_atomic_load(&rendezvous->offer, relaxed);
@@ -250,12 +250,12 @@ static bool may_offer(bide_retry *retry)
     return false;
 }
 
-static bide_event_count *offered(bide_retry *retry)
+static bide_event_count *offered(bide_event_count_waiter *retry)
 {
     return &of_retry(retry)->rendezvous->offered;
 }
 
-static const bide_retry_rules send_rules = {retry_offer, may_offer, offered};
+static const bide_event_count_ops send_rules = {retry_offer, may_offer, offered};
 
 static bide_next step(bide_frame *frame, unsigned depth);
 
@@ -321,7 +321,7 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
     bide_frame *next =
         offer_at_once(sender)
             ? await_offer(sender, OFFERED)
-            : bide_frame_await(own, bide_event_count_retry(&sender->retry,
+            : bide_frame_await(own, bide_event_count_wait(&sender->retry,
                                                            &sender->rendezvous->free, &send_rules));
     return next == own ? step(own, 0).frame : next;
 }
@@ -366,26 +366,26 @@ BIDE_COLD static int tell(bide_rendezvous_receiver *receiver)
     return TOLD;
 }
 
-static int attempt_receive(bide_retry *retry)
+static int attempt_receive(bide_event_count_waiter *retry)
 {
     bide_rendezvous_receiver *receiver = receiver_of(retry);
     return BIDE_LIKELY(receiver->choice == NULL) ? receive(receiver->rendezvous, receiver->element)
                                                  : tell(receiver);
 }
 
-static bool may_receive(bide_retry *retry)
+static bool may_receive(bide_event_count_waiter *retry)
 {
     bide_rendezvous_receiver *receiver = receiver_of(retry);
     bide_rendezvous_sender *offer = bide_atomic_load(&receiver->rendezvous->offer, relaxed);
     return offer != NULL && !is_for_nobody(receiver, offer);
 }
 
-static bide_event_count *freed(bide_retry *retry)
+static bide_event_count *freed(bide_event_count_waiter *retry)
 {
     return &receiver_of(retry)->rendezvous->free;
 }
 
-const bide_retry_rules bide_rendezvous_receive_rules_ = {attempt_receive, may_receive, freed};
+const bide_event_count_ops bide_rendezvous_recv_ops_ = {attempt_receive, may_receive, freed};
 
 /* ---- In a select ---- */
 
@@ -398,7 +398,7 @@ static bide_frame *second_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static void second_cancel(bide_awaiter *awaiter)
 {
-    bide_awaiter_end_cancelled(awaiter);
+    bide_awaiter_finish_cancelled(awaiter);
     bide_wake_one(awaiter);
 }
 
@@ -441,7 +441,7 @@ int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice)
 
 static bool chosen_receive_ready(bide_awaiter *awaiter)
 {
-    return may_receive((bide_retry *)(void *)awaiter);
+    return may_receive((bide_event_count_waiter *)(void *)awaiter);
 }
 
 static int chosen_receive_resume(bide_awaiter *awaiter)
@@ -453,7 +453,7 @@ static int chosen_receive_resume(bide_awaiter *awaiter)
 static bool chosen_receive_withdraw(bide_awaiter *awaiter)
 {
     bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
-    if (bide_retry_withdraw_(awaiter))
+    if (bide_event_count_waiter_withdraw_(awaiter))
         return true;
     /* What it was let go for goes to the next. A partner that has carried it out is done. */
     if (bide_choice_taken(receiver->choice) != receiver->number && may_receive(&receiver->retry))
@@ -461,18 +461,18 @@ static bool chosen_receive_withdraw(bide_awaiter *awaiter)
     return false;
 }
 
-int bide_rendezvous_choose_receive_(bide_awaiter *awaiter, bide_choice *choice)
+int bide_rendezvous_choose_recv_(bide_awaiter *awaiter, bide_choice *choice)
 {
     static const bide_awaiter_ops ops = {
         .ready = chosen_receive_ready,
-        .suspend = bide_retry_suspend_,
+        .suspend = bide_event_count_waiter_suspend_,
         .resume = chosen_receive_resume,
-        .cancel = bide_retry_cancel_,
+        .cancel = bide_event_count_waiter_cancel_,
         .withdraw = chosen_receive_withdraw,
-        .name = "bide_rendezvous_receive",
+        .name = "bide_rendezvous_recv",
     };
     bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
-    int status = bide_rendezvous_try_receive_(receiver->rendezvous, receiver->element);
+    int status = bide_rendezvous_try_recv_(receiver->rendezvous, receiver->element);
     if (status != -EAGAIN)
         return status;
     choice->wait = awaiter;
@@ -519,8 +519,8 @@ int bide_rendezvous_send_blocking_(bide_rendezvous_ *rendezvous, const void *fro
     return bide_sync_wait_until(bide_rendezvous_send_(&sender, rendezvous, from), deadline);
 }
 
-int bide_rendezvous_receive_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline)
+int bide_rendezvous_recv_blocking_(bide_rendezvous_ *rendezvous, void *to, uint64_t deadline)
 {
     bide_rendezvous_receiver receiver;
-    return bide_sync_wait_until(bide_rendezvous_receive_(&receiver, rendezvous, to), deadline);
+    return bide_sync_wait_until(bide_rendezvous_recv_(&receiver, rendezvous, to), deadline);
 }

@@ -65,7 +65,7 @@ static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segm
 void bide_segment_lost_(unsigned *pauses)
 {
     bide_atomic_retry();
-    bide_back_off_(pauses, BIDE_SEGMENT_MOST_PAUSES_);
+    bide_back_off_(pauses, BIDE_SEGMENT_MAX_PAUSES_);
 }
 
 /* ---- Pushing ---- */
@@ -166,7 +166,7 @@ static void come_early(bide_segment_ *segment)
 
 bool bide_segment_wait_(bide_segment_ *segment, bide_atomic(uint32_t) * state)
 {
-    for (int looks = 1; looks < BIDE_SEGMENT_LOOKS_; looks++) {
+    for (int looks = 1; looks < BIDE_SEGMENT_SPINS_; looks++) {
         bide_cpu_relax();
         if (bide_atomic_load(state, acquire) == BIDE_CELL_FULL_) /* 2 */
             return true;
@@ -194,8 +194,8 @@ bool bide_segment_claim_(bide_atomic(uint32_t) * state)
 static size_t weight_of(const bide_segment_queue_ *queue)
 {
     size_t weight = 1 + queue->cells / BIDE_SEGMENT_WEIGHS_;
-    size_t most = (queue->domain->count + 3) / 4;
-    return weight < most ? weight : most;
+    size_t max = (queue->domain->count + 3) / 4;
+    return weight < max ? weight : max;
 }
 
 /*

@@ -103,7 +103,7 @@ static void pass_on(bide_select *select, size_t turn)
     for (; turn < select->count; turn++) {
         bide_select_case *c = &select->cases[select->cases[turn].turn];
         if (is_attempted(c) && c->branch.status == 0)
-            bide_branch_give_back_(&c->branch);
+            bide_branch_release_(&c->branch);
     }
 }
 
@@ -151,7 +151,7 @@ static void waiting_give_back(bide_awaiter *awaiter)
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     bide_branch_group_end_(&select->group);
     for (size_t i = 0; i < select->count; i++)
-        bide_branch_give_back_(&select->cases[i].branch);
+        bide_branch_release_(&select->cases[i].branch);
 }
 
 /* Without a case: 5. */
@@ -163,7 +163,7 @@ static bide_frame *nothing_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static void nothing_cancel(bide_awaiter *awaiter)
 {
-    bide_awaiter_end_cancelled(awaiter);
+    bide_awaiter_finish_cancelled(awaiter);
     bide_wake_one(awaiter);
 }
 
@@ -178,7 +178,7 @@ static bide_awaiter *wait_for_all(bide_select *select)
     static const bide_wrapper_ops all = {
         .ops = BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"),
         .coroutine = waiting_coroutine,
-        .give_back = waiting_give_back,
+        .release = waiting_give_back,
     };
     static const bide_awaiter_ops nothing = {
         .suspend = nothing_suspend,
@@ -217,10 +217,10 @@ static void select_give_back(bide_frame *frame)
         awaiter->ops = c->ops;
         awaiter->frame = NULL;
     }
-    bide_wrapper_give_back(&awaiter);
+    bide_wrapper_release(&awaiter);
 }
 
-static const bide_coroutine_type select_type = {.name = "task", .give_back = select_give_back};
+static const bide_coroutine_type select_type = {.name = "task", .release = select_give_back};
 
 bide_coroutine_of(select_type, select_body)
 {

@@ -1,12 +1,12 @@
 /* The channel of one sender and one receiver: its slow half; the argument is in spsc_channel.h. */
 #include "bide/spsc_channel.h"
 
-static bide_spsc_channel_waiter *waiter_of(bide_retry *retry)
+static bide_spsc_channel_waiter *waiter_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_spsc_channel_waiter, retry);
 }
 
-static int attempt_send(bide_retry *retry)
+static int attempt_send(bide_event_count_waiter *retry)
 {
     bide_spsc_channel_waiter *waiter = waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
@@ -15,7 +15,7 @@ static int attempt_send(bide_retry *retry)
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
-static int attempt_receive(bide_retry *retry)
+static int attempt_receive(bide_event_count_waiter *retry)
 {
     bide_spsc_channel_waiter *waiter = waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
@@ -24,7 +24,7 @@ static int attempt_receive(bide_retry *retry)
 }
 
 /* Both read only what the ring shares: another may attempt meanwhile. */
-static bool may_send(bide_retry *retry)
+static bool may_send(bide_event_count_waiter *retry)
 {
     bide_spsc_channel_ *channel = waiter_of(retry)->channel;
     bide_spsc_ring_ends_ *ends = &channel->ends;
@@ -33,25 +33,25 @@ static bool may_send(bide_retry *retry)
     return tail - bide_atomic_load(&ends->head, relaxed) != 2 * channel->capacity; /* or closed */
 }
 
-static bool may_receive(bide_retry *retry)
+static bool may_receive(bide_event_count_waiter *retry)
 {
     bide_spsc_ring_ends_ *ends = &waiter_of(retry)->channel->ends;
     /* relaxed: as above. */
     return bide_atomic_load(&ends->tail, relaxed) != bide_atomic_load(&ends->head, relaxed);
 }
 
-static bide_event_count *not_empty(bide_retry *retry)
+static bide_event_count *not_empty(bide_event_count_waiter *retry)
 {
     return &waiter_of(retry)->channel->not_empty;
 }
 
-static bide_event_count *not_full(bide_retry *retry)
+static bide_event_count *not_full(bide_event_count_waiter *retry)
 {
     return &waiter_of(retry)->channel->not_full;
 }
 
-const bide_retry_rules bide_spsc_channel_send_rules_ = {attempt_send, may_send, not_empty};
-const bide_retry_rules bide_spsc_channel_receive_rules_ = {attempt_receive, may_receive, not_full};
+const bide_event_count_ops bide_spsc_channel_send_ops_ = {attempt_send, may_send, not_empty};
+const bide_event_count_ops bide_spsc_channel_recv_ops_ = {attempt_receive, may_receive, not_full};
 
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity, size_t size)
 {
@@ -86,9 +86,9 @@ int bide_spsc_channel_send_blocking_(bide_spsc_channel_ *channel, const void *fr
                                 deadline);
 }
 
-int bide_spsc_channel_receive_blocking_(bide_spsc_channel_ *channel, void *to, uint64_t deadline)
+int bide_spsc_channel_recv_blocking_(bide_spsc_channel_ *channel, void *to, uint64_t deadline)
 {
     bide_spsc_channel_waiter waiter;
-    return bide_sync_wait_until(bide_spsc_channel_receive_(&waiter, channel, to, channel->size),
+    return bide_sync_wait_until(bide_spsc_channel_recv_(&waiter, channel, to, channel->size),
                                 deadline);
 }

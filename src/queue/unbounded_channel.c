@@ -1,26 +1,26 @@
 /* The unbounded channel's slow half; the argument is in unbounded_channel.h. */
 #include "bide/unbounded_channel.h"
 
-static bide_unbounded_channel_waiter *waiter_of(bide_retry *retry)
+static bide_unbounded_channel_waiter *waiter_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_unbounded_channel_waiter, own.retry);
 }
 
-static int attempt_receive(bide_retry *retry)
+static int attempt_receive(bide_event_count_waiter *retry)
 {
     bide_unbounded_channel_waiter *waiter = waiter_of(retry);
     bide_segment_queue_ *queue = &waiter->channel->queue;
-    return bide_unbounded_channel_try_receive_(waiter->channel, waiter->seat, waiter->element,
+    return bide_unbounded_channel_try_recv_(waiter->channel, waiter->seat, waiter->element,
                                                queue->stride, queue->size);
 }
 
-static bool may_receive(bide_retry *retry)
+static bool may_receive(bide_event_count_waiter *retry)
 {
     bide_unbounded_channel_waiter *waiter = waiter_of(retry);
     return bide_segment_queue_may_pop_(&waiter->channel->queue, waiter->seat);
 }
 
-const bide_retry_rules bide_unbounded_channel_receive_rules_ = {attempt_receive, may_receive, NULL};
+const bide_event_count_ops bide_unbounded_channel_recv_ops_ = {attempt_receive, may_receive, NULL};
 
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,
@@ -41,10 +41,10 @@ bool bide_unbounded_channel_is_idle_(bide_unbounded_channel_ *channel)
     return bide_event_count_is_idle(&channel->not_empty);
 }
 
-int bide_unbounded_channel_receive_blocking_(bide_unbounded_channel_ *channel,
+int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel,
                                              bide_hazard_seat *seat, void *to, uint64_t deadline)
 {
     bide_unbounded_channel_waiter waiter;
-    return bide_sync_wait_until(bide_unbounded_channel_receive_(&waiter, channel, seat, to),
+    return bide_sync_wait_until(bide_unbounded_channel_recv_(&waiter, channel, seat, to),
                                 deadline);
 }

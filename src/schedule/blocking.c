@@ -82,11 +82,11 @@ struct bide_blocking {
 
     /* constant */
     char name[NAME_SIZE]; /* or empty */
-    unsigned most, least;
+    unsigned max, min;
     uint64_t idle_time;
     int interrupt_signal;
     int interrupt_fd;
-    blocking_thread threads[]; /* `most` */
+    blocking_thread threads[]; /* `max` */
 };
 
 /* The pool whose thread this is; and the call that this thread makes, if it may be interrupted. */
@@ -103,8 +103,8 @@ static bool wait_for(bide_blocking *blocking, pthread_cond_t *condition, uint64_
     uint64_t now = bide_platform.now();
     uint64_t until = nanoseconds < BIDE_FOREVER - now ? now + nanoseconds : BIDE_FOREVER;
     uint64_t seconds = until / 1000000000u;
-    uint64_t most = sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX;
-    struct timespec time = {(time_t)(seconds < most ? seconds : most), (long)(until % 1000000000u)};
+    uint64_t max = sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX;
+    struct timespec time = {(time_t)(seconds < max ? seconds : max), (long)(until % 1000000000u)};
     return pthread_cond_timedwait(condition, &blocking->lock, &time) != ETIMEDOUT;
 }
 
@@ -154,7 +154,7 @@ static void make_interruptible(blocking_thread *self, bide_blocking_call *call)
         take_pending(blocking); /* 5 */
     call->status = status;
     if (interrupted && status == -EINTR)
-        bide_awaiter_end_cancelled(&call->awaiter);
+        bide_awaiter_finish_cancelled(&call->awaiter);
     bide_wake_one(&call->awaiter);
     pthread_mutex_lock(&blocking->lock);
 }
@@ -200,7 +200,7 @@ static bide_awaiter *await_call(bide_blocking *blocking)
 {
     bool in_time = true;
     while (blocking->calls.first == NULL) {
-        bool may_end = blocking->alive > blocking->least;
+        bool may_end = blocking->alive > blocking->min;
         if (blocking->ending || (!in_time && may_end))
             return NULL;
         blocking->idle++;
@@ -240,7 +240,7 @@ static int start_thread(bide_blocking *blocking)
 {
     blocking_thread *thread = blocking->unused;
     if (thread == NULL) {
-        if (blocking->used == blocking->most)
+        if (blocking->used == blocking->max)
             join_ended(blocking); /* there is one: fewer than may be are alive */
         thread = blocking->unused != NULL ? blocking->unused : &blocking->threads[blocking->used];
     }
@@ -340,7 +340,7 @@ static int start_all(bide_blocking *blocking)
 {
     int error = 0;
     pthread_mutex_lock(&blocking->lock);
-    while (blocking->alive < blocking->least && error == 0)
+    while (blocking->alive < blocking->min && error == 0)
         error = start_thread(blocking);
     pthread_mutex_unlock(&blocking->lock);
     if (error == 0 && blocking->interrupt_signal != 0)
@@ -371,16 +371,16 @@ static void init(bide_blocking *blocking, const bide_blocking_options *options)
     blocking->name[0] = '\0';
     if (options->name != NULL)
         strncat(blocking->name, options->name, NAME_SIZE - 1);
-    blocking->most = options->threads;
-    blocking->least = options->least;
-    blocking->idle_time = options->idle != 0 ? options->idle : BIDE_BLOCKING_IDLE;
+    blocking->max = options->max_threads;
+    blocking->min = options->min_threads;
+    blocking->idle_time = options->idle_timeout != 0 ? options->idle_timeout : BIDE_BLOCKING_IDLE;
     blocking->interrupt_signal = options->interrupt_signal;
 }
 
 int bide_blocking_create_with(bide_blocking **created, const bide_blocking_options *options)
 {
-    unsigned threads = options->threads;
-    if (threads == 0 || threads > BIDE_THREADS_MOST_ || options->least > threads)
+    unsigned threads = options->max_threads;
+    if (threads == 0 || threads > BIDE_THREADS_MAX_ || options->min_threads > threads)
         return -EINVAL;
     int error = options->interrupt_signal != 0 ? prepare_signal(options->interrupt_signal) : 0;
     if (error != 0)
@@ -406,7 +406,7 @@ int bide_blocking_create_with(bide_blocking **created, const bide_blocking_optio
 
 int bide_blocking_create(bide_blocking **blocking, unsigned threads)
 {
-    bide_blocking_options options = {.threads = threads, .least = threads};
+    bide_blocking_options options = {.max_threads = threads, .min_threads = threads};
     return bide_blocking_create_with(blocking, &options);
 }
 
@@ -421,7 +421,7 @@ void bide_blocking_destroy(bide_blocking *blocking)
     free_blocking(blocking);
 }
 
-void bide_blocking_count(bide_blocking *blocking, bide_blocking_counts *counts)
+void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *counts)
 {
     pthread_mutex_lock(&blocking->lock);
     counts->threads = blocking->alive;
@@ -445,7 +445,7 @@ static bool call_ready(bide_awaiter *awaiter)
 static int find_thread(bide_blocking *blocking)
 {
     int error = 0;
-    if (blocking->idle < blocking->queued && blocking->alive < blocking->most)
+    if (blocking->idle < blocking->queued && blocking->alive < blocking->max)
         error = start_thread(blocking);
     if (blocking->idle > 0)
         pthread_cond_signal(&blocking->condition);
@@ -466,9 +466,9 @@ static bide_frame *call_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
     bide_blocking *blocking = call->blocking;
     bide_scheduler *scheduler = frame->context->scheduler;
-    if (BIDE_UNLIKELY(scheduler->world != NULL)) {
+    if (BIDE_UNLIKELY(scheduler->environment != NULL)) {
         call->in_place = scheduler;
-        scheduler->world->begin_call(scheduler, awaiter, make_here, call);
+        scheduler->environment->begin_call(scheduler, awaiter, make_here, call);
         return NULL;
     }
     pthread_mutex_lock(&blocking->lock);
@@ -489,7 +489,7 @@ static bool call_withdraw(bide_awaiter *awaiter)
     bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
     bide_blocking *blocking = call->blocking;
     if (BIDE_UNLIKELY(call->in_place != NULL))
-        return call->in_place->world->take_call_back(call->in_place, awaiter);
+        return call->in_place->environment->take_call_back(call->in_place, awaiter);
     pthread_mutex_lock(&blocking->lock);
     bool found = take_out(blocking, awaiter);
     pthread_mutex_unlock(&blocking->lock);
@@ -516,7 +516,7 @@ static void call_cancel(bide_awaiter *awaiter)
     bide_blocking_call *call = bide_container_of(awaiter, bide_blocking_call, awaiter);
     bool found = call->in_place != NULL ? call_withdraw(awaiter) : take_out_or_interrupt(call);
     if (found) {
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }

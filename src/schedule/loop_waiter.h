@@ -19,7 +19,7 @@ static inline void loop_waiter_begin(loop_waiter *waiter, const bide_context *co
                                      bide_awaiter *awaiter)
 {
     waiter->ended = false;
-    bide_root_begin(&waiter->root, context, awaiter, loop_waiter_ended);
+    bide_root_start(&waiter->root, context, awaiter, loop_waiter_ended);
 }
 
 #endif

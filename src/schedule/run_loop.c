@@ -55,14 +55,14 @@
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
 
-#include "left.h"
+#include "leak_check.h"
 #include "loop_waiter.h"
-#include "low_half.h"
+#include "futex_word.h"
 #include "run_loop_events.h"
 #include "../system/descriptors.h"
 #include "../system/processors.h"
 
-#include "../coroutine/inside.h"
+#include "../coroutine/internal.h"
 #include "../coroutine/observe.h"
 
 #include "bide/extend/root.h"
@@ -131,7 +131,7 @@ static void post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *l
 static bool idle(bide_scheduler *scheduler)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
-    return loop->may_look && loop->ready.first == NULL &&
+    return loop->may_spin && loop->ready.first == NULL &&
            bide_atomic_load(&loop->posted, relaxed) == EMPTY;
 }
 
@@ -246,7 +246,7 @@ static void run_one(bide_run_loop *loop)
     if (loop->ready.first != NULL)
         bide_awaiter_prefetch(loop->ready.first); /* while this one runs */
     loop->runs++;
-    if (BIDE_UNLIKELY(loop->times_turns))
+    if (BIDE_UNLIKELY(loop->times_runs))
         run_timed(loop, awaiter->frame);
     else
         bide_resume(awaiter->frame);
@@ -289,7 +289,7 @@ bool bide_run_loop_is_posted_(bide_run_loop *loop)
  */
 static void await_events(bide_run_loop *loop)
 {
-    if (loop->spins > BIDE_LOOP_LOOKS_LEAST_) {
+    if (loop->spins > BIDE_LOOP_SPINS_MIN_) {
         loop->events->look(loop);
         for (uint32_t i = 0; i < loop->spins && loop->ready.first == NULL; i++) {
             if (bide_atomic_load(&loop->posted, relaxed) != EMPTY || is_deadline_past(loop))
@@ -303,7 +303,7 @@ static void await_events(bide_run_loop *loop)
     loop->events->sleep(loop);
     loop->events->take(loop);
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
-        loop->spins = BIDE_LOOP_EVENTS_LOOKS_;
+        loop->spins = BIDE_LOOP_EVENTS_SPINS_;
     if (is_deadline_past(loop))
         take_due(loop, bide_platform.now());
 }
@@ -321,7 +321,7 @@ static void await_work(bide_run_loop *loop)
     }
     for (uint32_t i = 0; i < loop->spins; i++) {
         if (bide_atomic_load(&loop->posted, relaxed) != EMPTY) {
-            if (loop->spins < BIDE_LOOP_LOOKS_MOST_)
+            if (loop->spins < BIDE_LOOP_SPINS_MAX_)
                 loop->spins *= 2;
             return;
         }
@@ -329,7 +329,7 @@ static void await_work(bide_run_loop *loop)
             return;
         bide_cpu_relax();
     }
-    if (loop->spins > BIDE_LOOP_LOOKS_LEAST_)
+    if (loop->spins > BIDE_LOOP_SPINS_MIN_)
         loop->spins /= 2;
     uintptr_t empty = EMPTY;
     /* relaxed: nothing is read on the strength of it; `take` acquires. */
@@ -428,16 +428,16 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->scheduler.clear_timer = clear_timer;
     loop->scheduler.runs_here_only = runs_here_only;
     loop->scheduler.post_last = NULL;
-    loop->scheduler.world = NULL;
+    loop->scheduler.environment = NULL;
     loop->scheduler.io = NULL;
-    bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MOST);
+    bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MAX);
     loop->context.scheduler = &loop->scheduler;
     loop->context.stop = NULL;
     loop->context.name = NULL;
-    loop->context.unhandled = NULL;
+    loop->context.on_unhandled_error = NULL;
     loop->ready.first = NULL;
-    loop->spins = several ? BIDE_LOOP_LOOKS_MOST_ / 2 : 0;
-    loop->may_look = true;
+    loop->spins = several ? BIDE_LOOP_SPINS_MAX_ / 2 : 0;
+    loop->may_spin = true;
     loop->stopping = false;
     loop->fd = -1;
     loop->events = NULL;
@@ -446,7 +446,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->turns = TURNS;
     loop->runs = 0;
     loop->longest = 0;
-    loop->times_turns = false;
+    loop->times_runs = false;
     pthread_mutex_init(&loop->timers_lock, NULL);
     bide_timers_init(&loop->timers);
     bide_timers_take_due(&loop->timers, bide_platform.now(), &loop->ready); /* it knows the time */
@@ -508,12 +508,12 @@ size_t bide_run_loop_run_ready(bide_run_loop *loop)
 {
     size_t count = 0;
     enter(loop);
-    loop->may_look = false;
+    loop->may_spin = false;
     if (loop->deadline != BIDE_FOREVER)
         take_due(loop, bide_platform.now());
     for (; take(loop) && (loop->fd < 0 || count < BIDE_LOOP_TURN_); count++)
         run_one(loop);
-    loop->may_look = true;
+    loop->may_spin = true;
     leave(loop);
     return count;
 }

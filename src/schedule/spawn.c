@@ -16,7 +16,7 @@ static void spawned_ended(bide_root *root)
 void bide_spawn(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter)
 {
     bide_event_init(&spawned->ended, false);
-    bide_root_begin(&spawned->root, context, awaiter, spawned_ended);
+    bide_root_start(&spawned->root, context, awaiter, spawned_ended);
 }
 
 void bide_spawn_checked_(bide_spawned *spawned, const bide_context *context, bide_awaiter *awaiter,

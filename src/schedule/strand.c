@@ -58,10 +58,10 @@
 #define _GNU_SOURCE
 #include "bide/strand.h"
 
-#include "left.h"
-#include "low_half.h"
+#include "leak_check.h"
+#include "futex_word.h"
 
-#include "../coroutine/inside.h"
+#include "../coroutine/internal.h"
 
 #include "bide/sleep.h"
 #include "bide/extend/waiter_list.h"
@@ -309,13 +309,13 @@ static void begin_call(bide_scheduler *scheduler, bide_awaiter *call,
                        void (*function)(void *argument), void *argument)
 {
     bide_scheduler *under = strand_of(scheduler)->under;
-    under->world->begin_call(under, call, function, argument);
+    under->environment->begin_call(under, call, function, argument);
 }
 
 static bool take_call_back(bide_scheduler *scheduler, bide_awaiter *call)
 {
     bide_scheduler *under = strand_of(scheduler)->under;
-    return under->world->take_call_back(under, call);
+    return under->environment->take_call_back(under, call);
 }
 
 static bide_io *io(bide_scheduler *scheduler)
@@ -324,7 +324,7 @@ static bide_io *io(bide_scheduler *scheduler)
     return under->io(under);
 }
 
-static const bide_world world = {
+static const bide_environment world = {
     .now = now,
     .begin_call = begin_call,
     .take_call_back = take_call_back,
@@ -343,9 +343,9 @@ void bide_strand_init(bide_strand *strand, bide_scheduler *under)
     strand->scheduler.clear_timer = has_timers ? clear_timer : NULL;
     strand->scheduler.runs_here_only = runs_here_only;
     strand->scheduler.post_last = NULL;
-    strand->scheduler.world = under->world != NULL ? &world : NULL;
+    strand->scheduler.environment = under->environment != NULL ? &world : NULL;
     strand->scheduler.io = under->io != NULL ? io : NULL;
-    bide_atomic_init(&strand->scheduler.patience, BIDE_PATIENCE_MOST);
+    bide_atomic_init(&strand->scheduler.patience, BIDE_PATIENCE_MAX);
     strand->context = (bide_context){.scheduler = &strand->scheduler};
     strand->under = under;
     strand->base = under->post == post ? strand_of(under)->base : under;

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "bide/thread_pool.h"
 
-#include "left.h"
+#include "leak_check.h"
 #include "pool/fork_stacks.h"
 #include "pool/worker.h"
 #include "../coroutine/observe.h"
@@ -86,9 +86,9 @@ static void init_scheduler(bide_scheduler *scheduler, bool may_look)
     scheduler->clear_timer = bide_pool_clear_timer_;
     scheduler->runs_here_only = runs_here_only;
     scheduler->post_last = bide_pool_post_last_;
-    scheduler->world = NULL;
+    scheduler->environment = NULL;
     scheduler->io = NULL;
-    bide_atomic_init(&scheduler->patience, BIDE_PATIENCE_MOST);
+    bide_atomic_init(&scheduler->patience, BIDE_PATIENCE_MAX);
 }
 
 /* Memory for the pool and `threads` workers; NULL: there is none. */
@@ -113,7 +113,7 @@ static bide_thread_pool *allocate(unsigned threads)
 
 static void take_options(bide_thread_pool *pool, const bide_thread_pool_options *options)
 {
-    pool->are_turns_timed = options->times_turns;
+    pool->are_turns_timed = options->times_runs;
     pool->hooks = options->hooks;
     if (options->name != NULL) {
         strncpy(pool->name, options->name, sizeof pool->name - 1);
@@ -165,7 +165,7 @@ void bide_pool_free_(bide_thread_pool *pool)
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->timers_lock);
     for (unsigned i = 0; i < pool->count; i++)
-        bide_forking_free_stacks_(&pool->workers[i]);
+        bide_fork_task_free_stacks_(&pool->workers[i]);
     free(pool->memory);
 }
 
@@ -182,7 +182,7 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
                       bide_pool_driver *driver, bide_io *(*io)(bide_scheduler *scheduler))
 {
     unsigned threads = options->threads != 0 ? options->threads : bide_processors_();
-    if (threads > BIDE_THREADS_MOST_ || !are_there(options->processors, threads))
+    if (threads > BIDE_THREADS_MAX_ || !are_there(options->processors, threads))
         return -EINVAL;
     bide_thread_pool *pool = bide_pool_make_(threads);
     if (pool == NULL)
@@ -245,19 +245,19 @@ unsigned bide_thread_pool_threads(const bide_thread_pool *pool)
     return pool->count;
 }
 
-void bide_thread_pool_stats(bide_thread_pool *pool, bide_thread_pool_counts *counts)
+void bide_thread_pool_get_stats(bide_thread_pool *pool, bide_thread_pool_stats *counts)
 {
     counts->runs = 0;
     counts->steals = 0;
     counts->sleeps = 0;
-    counts->longest_turn = 0;
+    counts->longest_run = 0;
     for (unsigned i = 0; i < pool->count; i++) {
         bide_pool_worker *worker = &pool->workers[i];
         counts->runs += bide_atomic_load(&worker->turns, relaxed);
         counts->steals += bide_atomic_load(&worker->steals, relaxed);
         counts->sleeps += bide_atomic_load(&worker->sleeps, relaxed);
         uint64_t longest = bide_atomic_load(&worker->longest, relaxed);
-        if (longest > counts->longest_turn)
-            counts->longest_turn = longest;
+        if (longest > counts->longest_run)
+            counts->longest_run = longest;
     }
 }

@@ -170,7 +170,7 @@ uint64_t bide_token_bucket_available(bide_token_bucket *bucket, const bide_conte
 /* It has taken, and its coroutine will never know. 4 */
 static void give_back(bide_frame *frame)
 {
-    bide_token_taking *taking = bide_container_of(frame, bide_token_taking, task.frame);
+    bide_token_take_operation *taking = bide_container_of(frame, bide_token_take_operation, task.frame);
     bide_token_bucket *bucket = taking->bucket;
     lock_take(&bucket->lock);
     if (taking->tokens < bucket->burst - bucket->level)
@@ -180,11 +180,11 @@ static void give_back(bide_frame *frame)
     lock_free(&bucket->lock);
 }
 
-static const bide_coroutine_type taking_type = {.name = "task", .give_back = give_back};
+static const bide_coroutine_type taking_type = {.name = "task", .release = give_back};
 
 bide_coroutine_of(taking_type, bide_token_bucket_taking)
 {
-    bide_begin(bide_token_bucket_taking, bide_token_taking * self);
+    bide_begin(bide_token_bucket_taking, bide_token_take_operation * self);
     uint64_t time;
     if (self->tokens > self->bucket->burst)
         bide_return(-EINVAL);
@@ -202,7 +202,7 @@ bide_coroutine_of(taking_type, bide_token_bucket_taking)
     bide_end();
 }
 
-bide_awaiter *bide_token_bucket_take(bide_token_taking *taking, bide_token_bucket *bucket,
+bide_awaiter *bide_token_bucket_take(bide_token_take_operation *taking, bide_token_bucket *bucket,
                                      uint64_t tokens)
 {
     taking->bucket = bucket;

@@ -43,7 +43,7 @@ static bool goes_first(const bide_queue_waiter *waiter)
     return waiter->wants != 0;
 }
 
-static const bide_queue_rules rules = {.admit = admit, .leave = leave, .goes_first = goes_first};
+static const bide_waiter_queue_ops rules = {.admit = admit, .leave = leave, .goes_first = goes_first};
 
 /* ---- Giving it back ---- */
 
@@ -130,10 +130,10 @@ static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_queue_waiter *wait = &waiter->wait;
     /* acquire: partner is the closing's release; what was written before it is seen. */
     if ((bide_atomic_load(&wait->queue->state, acquire) & BIDE_QUEUE_CLOSED_) != 0) {
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
         return frame;
     }
-    if (bide_look(awaiter, frame))
+    if (bide_spin_until_ready(awaiter, frame))
         return frame;
     if (waiter->is_pending) {
         wait->wants++;

@@ -13,12 +13,12 @@
 
 static uintptr_t waiting_in(uintptr_t state)
 {
-    return state / ONE_WAITING & BIDE_CONDITION_MOST;
+    return state / ONE_WAITING & BIDE_CONDITION_MAX;
 }
 
 static uintptr_t notified_in(uintptr_t state)
 {
-    return state / ONE_NOTIFIED & BIDE_CONDITION_MOST;
+    return state / ONE_NOTIFIED & BIDE_CONDITION_MAX;
 }
 
 static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
@@ -47,13 +47,13 @@ static uintptr_t settle(uintptr_t value)
     return notified > waiting ? value - (notified - waiting) * ONE_NOTIFIED : value;
 }
 
-static const bide_queue_rules rules = {
+static const bide_waiter_queue_ops rules = {
     .admit = admit, .leave = leave, .admits_cancelled = true, .settle = settle};
 
 /* ---- Notifying ---- */
 
-/* Notifies as many as wait, at most `most`. */
-static void notify(bide_waiter_queue *queue, uintptr_t most)
+/* Notifies as many as wait, at most `max`. */
+static void notify(bide_waiter_queue *queue, uintptr_t max)
 {
     /* relaxed: a waiter that was counted before is seen, by way of the mutex or whatever told the
      * caller; 1. */
@@ -61,7 +61,7 @@ static void notify(bide_waiter_queue *queue, uintptr_t most)
     for (;;) {
         bool closed = (state & BIDE_QUEUE_CLOSED_) != 0; /* then all waits end, and are told that */
         uintptr_t not_yet = closed ? 0 : waiting_in(state) - notified_in(state);
-        uintptr_t count = not_yet < most ? not_yet : most;
+        uintptr_t count = not_yet < max ? not_yet : max;
         if (count == 0 || bide_waiter_queue_put(queue, &rules, &state,
                                                 BIDE_QUEUE_VALUE(state) + count * ONE_NOTIFIED))
             return;
@@ -76,7 +76,7 @@ void bide_condition_notify_one(bide_condition *condition)
 
 void bide_condition_notify_all(bide_condition *condition)
 {
-    notify(&condition->queue, BIDE_CONDITION_MOST);
+    notify(&condition->queue, BIDE_CONDITION_MAX);
 }
 
 void bide_condition_close(bide_condition *condition)
@@ -99,7 +99,7 @@ static bool count_in(bide_waiter_queue *queue)
         uintptr_t state = bide_atomic_load(&queue->state, acquire);
         if ((state & BIDE_QUEUE_CLOSED_) != 0)
             return false;
-        if (BIDE_UNLIKELY(waiting_in(state) == BIDE_CONDITION_MOST))
+        if (BIDE_UNLIKELY(waiting_in(state) == BIDE_CONDITION_MAX))
             bide_platform.misuse("too many wait for a condition", __func__, __FILE__, __LINE__);
         /* relaxed: the mutex shows it to the notifier, and arriving releases the waiter; 1. */
         if (bide_atomic_compare_exchange(&queue->state, &state, state + ONE_WAITING, relaxed,
@@ -113,7 +113,7 @@ static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_condition_waiter *waiter = waiter_of(awaiter);
     if (!count_in(waiter->wait.queue)) {
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
         return frame;
     }
     bide_queue_waiter_begin(&waiter->wait);

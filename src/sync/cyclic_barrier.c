@@ -14,12 +14,12 @@
 
 static uintptr_t lacking_in(uintptr_t state)
 {
-    return state / BIDE_QUEUE_ONE & BIDE_CYCLIC_BARRIER_MOST;
+    return state / BIDE_QUEUE_ONE & BIDE_CYCLIC_BARRIER_MAX;
 }
 
 static uintptr_t parties_in(uintptr_t state)
 {
-    return state / PARTY & BIDE_CYCLIC_BARRIER_MOST;
+    return state / PARTY & BIDE_CYCLIC_BARRIER_MAX;
 }
 
 static uint32_t phase_in(uintptr_t state)
@@ -46,7 +46,7 @@ static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
         *value += BIDE_QUEUE_ONE;
 }
 
-const bide_queue_rules bide_cyclic_barrier_rules_ = {
+const bide_waiter_queue_ops bide_cyclic_barrier_ops_ = {
     .admit = admit, .leave = leave, .is_due = is_due};
 
 /* ---- Arriving ---- */
@@ -59,7 +59,7 @@ static bool arrive_once(bide_waiter_queue *queue, bool drops, uintptr_t *state, 
     if (*is_last)
         value += PHASE + parties_in(value) * BIDE_QUEUE_ONE;
     if (*is_last && (*state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) == BIDE_QUEUE_WAITING_)
-        return bide_waiter_queue_put(queue, &bide_cyclic_barrier_rules_, state, value);
+        return bide_waiter_queue_put(queue, &bide_cyclic_barrier_ops_, state, value);
     /* release: partners are the acquires that find the phase complete. acquire: for the last one,
      * the arrivals before. */
     return bide_atomic_compare_exchange(&queue->state, state,
@@ -95,7 +95,7 @@ static bool is_complete(bide_awaiter *awaiter)
 static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter,
-                                     &bide_cyclic_barrier_rules_, frame);
+                                     &bide_cyclic_barrier_ops_, frame);
 }
 
 /* If nobody else is lacking, arrives. */
@@ -126,7 +126,7 @@ static bide_frame *arrive_and_suspend(bide_awaiter *awaiter, bide_frame *frame)
                              "bide_cyclic_barrier_arrive_and_wait", __FILE__, __LINE__);
     }
     if (status != 0) {
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
         return frame;
     }
     waiter->is_last = token.is_last;
@@ -145,12 +145,12 @@ static int resume(bide_awaiter *awaiter)
 
 static void cancel(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_cyclic_barrier_rules_);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_cyclic_barrier_ops_);
 }
 
 static bool withdraw(bide_awaiter *awaiter)
 {
-    return bide_waiter_queue_withdraw(awaiter, &bide_cyclic_barrier_rules_);
+    return bide_waiter_queue_withdraw(awaiter, &bide_cyclic_barrier_ops_);
 }
 
 const bide_awaiter_ops bide_cyclic_barrier_wait_ops_ = {
@@ -173,5 +173,5 @@ const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_ = {
 
 void bide_cyclic_barrier_close(bide_cyclic_barrier *barrier)
 {
-    bide_waiter_queue_close(&barrier->queue, &bide_cyclic_barrier_rules_);
+    bide_waiter_queue_close(&barrier->queue, &bide_cyclic_barrier_ops_);
 }

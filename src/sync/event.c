@@ -23,6 +23,6 @@ void bide_event_close(bide_event *event)
 {
     bide_awaiter *newest = bide_waiter_list_shut_for_good(&event->waiters);
     for (bide_awaiter *awaiter = newest; awaiter != NULL; awaiter = awaiter->link)
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
     bide_wake_reversed(newest);
 }

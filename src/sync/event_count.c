@@ -11,12 +11,12 @@ enum { UNWATCHED = BIDE_EVENT_COUNT_UNWATCHED_, ARMING, WATCHED };
 /* Of `place`, beside an operation. */
 enum { FREE = BIDE_EVENT_COUNT_FREE_, BEGUN = 1 };
 
-static bide_retry *retry_of(bide_awaiter *awaiter)
+static bide_event_count_waiter *retry_of(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_retry, waiter.awaiter);
+    return bide_container_of(awaiter, bide_event_count_waiter, waiter.awaiter);
 }
 
-static bool is_possible(bide_retry *retry)
+static bool is_possible(bide_event_count_waiter *retry)
 {
     return retry->rules->is_possible(retry);
 }
@@ -25,7 +25,7 @@ static bool is_possible(bide_retry *retry)
 
 /* The rules, for one use of the line: operations that have left it are put behind `taken`. */
 typedef struct line_rules {
-    bide_queue_rules rules;
+    bide_waiter_queue_ops rules;
     bide_awaiter_chain *taken;
 } line_rules;
 
@@ -44,7 +44,7 @@ static uintptr_t settle(uintptr_t value)
     return 0; /* 6 */
 }
 
-static void hand(const bide_queue_rules *rules, const bide_awaiter_chain *chain)
+static void hand(const bide_waiter_queue_ops *rules, const bide_awaiter_chain *chain)
 {
     const line_rules *own = bide_container_of(rules, const line_rules, rules);
     bide_awaiter_chain_append(own->taken, chain->first, chain->last);
@@ -58,15 +58,15 @@ static line_rules rules_for(bide_awaiter_chain *taken)
 /* Takes the first `count` in line. */
 static void take_from_line(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
 {
-    const uintptr_t most = BIDE_QUEUE_MOST / 2 * BIDE_QUEUE_ONE;
+    const uintptr_t max = BIDE_QUEUE_MAX / 2 * BIDE_QUEUE_ONE;
     line_rules rules = rules_for(taken);
     /* relaxed: what is found is compared by put. */
     uintptr_t state = bide_atomic_load(&event_count->line.state, relaxed);
     while (bide_event_count_is_line_(state)) {
         uintptr_t value = BIDE_QUEUE_VALUE(state);
-        value = value < most && count < (most - value) / BIDE_QUEUE_ONE
+        value = value < max && count < (max - value) / BIDE_QUEUE_ONE
                     ? value + count * BIDE_QUEUE_ONE
-                    : most;
+                    : max;
         if (bide_waiter_queue_put(&event_count->line, &rules.rules, &state, value))
             return;
         bide_atomic_retry();
@@ -101,7 +101,7 @@ static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain
     if (found) {
         count--;
         if ((place & BEGUN) == 0)
-            append(taken, &((bide_retry *)place)->waiter.awaiter);
+            append(taken, &((bide_event_count_waiter *)place)->waiter.awaiter);
     }
     if (count != 0 && bide_event_count_has_line_(event_count)) {
         take_from_line(event_count, count, taken);
@@ -116,7 +116,7 @@ static void count_unneeded(bide_event_count *event_count, uintptr_t watch,
 {
     /* relaxed, both: only a hint. */
     uint32_t unneeded = bide_atomic_load(&event_count->unneeded, relaxed) + 1;
-    if (unneeded < BIDE_EVENT_COUNT_UNNEEDED_MOST_) {
+    if (unneeded < BIDE_EVENT_COUNT_UNNEEDED_MAX_) {
         bide_atomic_store(&event_count->unneeded, unneeded, relaxed);
         return;
     }
@@ -147,7 +147,7 @@ static void look(bide_event_count *event_count, size_t count, uintptr_t watch,
 static void notify_into(bide_event_count *event_count, bide_awaiter_chain *taken)
 {
     uintptr_t watch;
-    if (bide_event_count_must_look_(event_count, &watch))
+    if (bide_event_count_must_poll_(event_count, &watch))
         look(event_count, 1, watch, taken);
 }
 
@@ -184,7 +184,7 @@ void bide_event_count_watch_(bide_event_count *event_count)
  * place is not free. `held`: whatever ends it, its coroutine does not go on before the caller has
  * returned.
  */
-static bool stand_in_place(bide_event_count *event_count, bide_retry *retry, bool held, bool *waits)
+static bool stand_in_place(bide_event_count *event_count, bide_event_count_waiter *retry, bool held, bool *waits)
 {
     uintptr_t place = FREE;
     uintptr_t own = (uintptr_t)retry | (held ? 0 : (uintptr_t)BEGUN);
@@ -210,7 +210,7 @@ static bool stand_in_place(bide_event_count *event_count, bide_retry *retry, boo
 }
 
 /* In the line. The same. */
-static bool stand_in_line(bide_event_count *event_count, bide_retry *retry,
+static bool stand_in_line(bide_event_count *event_count, bide_event_count_waiter *retry,
                           bide_awaiter_chain *taken)
 {
     line_rules rules = rules_for(taken);
@@ -227,9 +227,9 @@ static bool stand_in_line(bide_event_count *event_count, bide_retry *retry,
  * Puts it where it waits. True: it does, and is not the caller's any more. False: it is to be
  * attempted, or has been cut short.
  */
-static bool stand(bide_retry *retry, bool held, bide_awaiter_chain *taken)
+static bool stand(bide_event_count_waiter *retry, bool held, bide_awaiter_chain *taken)
 {
-    bide_event_count *event_count = bide_retry_event_count_(retry);
+    bide_event_count *event_count = bide_event_count_of_waiter_(retry);
     bool waits;
     return stand_in_place(event_count, retry, held, &waits)
                ? waits
@@ -241,11 +241,11 @@ static bool stand(bide_retry *retry, bool held, bide_awaiter_chain *taken)
 /* Is it one that is attempted, and has not ended? One that was cut short has another table. */
 static bool is_tried(const bide_awaiter *awaiter)
 {
-    return awaiter->ops->suspend == bide_retry_suspend_;
+    return awaiter->ops->suspend == bide_event_count_waiter_suspend_;
 }
 
 /* Is one of those that were taken to attempt the same, and lets the next go then? */
-static bool is_followed(const bide_retry *retry, const bide_awaiter_chain *taken)
+static bool is_followed(const bide_event_count_waiter *retry, const bide_awaiter_chain *taken)
 {
     for (bide_awaiter *a = taken->first; a != NULL; a = a->link) {
         if (is_tried(a) && retry_of(a)->waiter.queue == retry->waiter.queue)
@@ -255,20 +255,20 @@ static bool is_followed(const bide_retry *retry, const bide_awaiter_chain *taken
 }
 
 /* Attempts until it is done, or stands again. Is it done? */
-static bool try_on(bide_retry *retry, bool held, bide_awaiter_chain *taken)
+static bool try_on(bide_event_count_waiter *retry, bool held, bide_awaiter_chain *taken)
 {
     bide_awaiter *awaiter = &retry->waiter.awaiter;
     while (is_tried(awaiter)) {
         retry->status = retry->rules->attempt(retry);
         if (retry->status != -EAGAIN) {
             if (!is_followed(retry, taken) && is_possible(retry))
-                notify_into(bide_retry_event_count_(retry), taken); /* 4 */
+                notify_into(bide_event_count_of_waiter_(retry), taken); /* 4 */
             if (retry->status == 0 && retry->rules->then != NULL)
                 notify_into(retry->rules->then(retry), taken); /* 8 */
             return true;
         }
         if (bide_awaiter_is_cancelled(awaiter))
-            bide_awaiter_end_cancelled(awaiter);
+            bide_awaiter_finish_cancelled(awaiter);
         else if (stand(retry, held, taken))
             return false;
     }
@@ -289,7 +289,7 @@ static void serve(bide_awaiter_chain *taken)
     bide_wake(ended.first);
 }
 
-void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr_t watch)
+void bide_event_count_poll_(bide_event_count *event_count, size_t count, uintptr_t watch)
 {
     bide_awaiter_chain taken = {NULL, NULL};
     look(event_count, count, watch, &taken);
@@ -297,10 +297,10 @@ void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr
         serve(&taken);
 }
 
-bide_retry *bide_event_count_take_(bide_event_count *event_count)
+bide_event_count_waiter *bide_event_count_take_(bide_event_count *event_count)
 {
     bide_awaiter_chain taken = {NULL, NULL};
-    bide_retry *retry = NULL;
+    bide_event_count_waiter *retry = NULL;
     take(event_count, 1, &taken);
     bide_awaiter *first = taken.first;
     if (first != NULL && is_tried(first)) {
@@ -314,11 +314,11 @@ bide_retry *bide_event_count_take_(bide_event_count *event_count)
 
 /* ---- An operation ---- */
 
-bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+bide_frame *bide_event_count_waiter_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_retry *retry = retry_of(awaiter);
+    bide_event_count_waiter *retry = retry_of(awaiter);
     bide_awaiter_chain taken = {NULL, NULL};
-    if (bide_look(awaiter, frame))
+    if (bide_spin_until_ready(awaiter, frame))
         return frame;
     bide_queue_waiter_begin(&retry->waiter);
     bool held = frame->context->scheduler->one_thread || bide_stop_holds_(frame);
@@ -329,9 +329,9 @@ bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 }
 
 /* Takes it out of the place. False: it is not there, or not any more. */
-static bool take_out(bide_retry *retry, uintptr_t *place)
+static bool take_out(bide_event_count_waiter *retry, uintptr_t *place)
 {
-    bide_event_count *event_count = bide_retry_event_count_(retry);
+    bide_event_count *event_count = bide_event_count_of_waiter_(retry);
     *place = bide_atomic_load(&event_count->place, relaxed);
     while ((*place & ~(uintptr_t)BEGUN) == (uintptr_t)retry) {
         /* acquire: the operation; partner: `stand_in_place`. 5 */
@@ -341,9 +341,9 @@ static bool take_out(bide_retry *retry, uintptr_t *place)
     return false;
 }
 
-void bide_retry_cancel_(bide_awaiter *awaiter)
+void bide_event_count_waiter_cancel_(bide_awaiter *awaiter)
 {
-    bide_retry *retry = retry_of(awaiter);
+    bide_event_count_waiter *retry = retry_of(awaiter);
     bide_awaiter_chain taken = {NULL, NULL};
     uintptr_t place;
     bide_atomic_fence(seq_cst); /* 7; partners: F', H */
@@ -351,13 +351,13 @@ void bide_retry_cancel_(bide_awaiter *awaiter)
         line_rules rules = rules_for(&taken);
         bide_waiter_queue_cancel(&retry->waiter, &rules.rules);
     } else if ((place & BEGUN) == 0) {
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
         append(&taken, awaiter);
     }
     serve(&taken);
 }
 
-bool bide_retry_withdraw_(bide_awaiter *awaiter)
+bool bide_event_count_waiter_withdraw_(bide_awaiter *awaiter)
 {
     bide_awaiter_chain taken = {NULL, NULL};
     line_rules rules = rules_for(&taken);
@@ -380,7 +380,7 @@ static bool wait_ready(bide_awaiter *awaiter)
 /* A function of its own, by which it is told from what is tried. */
 static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return bide_retry_suspend_(awaiter, frame);
+    return bide_event_count_waiter_suspend_(awaiter, frame);
 }
 
 static int wait_resume(bide_awaiter *awaiter)
@@ -391,8 +391,8 @@ static int wait_resume(bide_awaiter *awaiter)
 
 static bool wait_withdraw(bide_awaiter *awaiter)
 {
-    bide_event_count *event_count = bide_retry_event_count_(retry_of(awaiter));
-    if (bide_retry_withdraw_(awaiter))
+    bide_event_count *event_count = bide_event_count_of_waiter_(retry_of(awaiter));
+    if (bide_event_count_waiter_withdraw_(awaiter))
         return true;
     if (is_possible(retry_of(awaiter)))
         bide_event_count_notify(event_count, 1); /* what it was taken for goes to the next: 4 */
@@ -403,13 +403,13 @@ static bool wait_withdraw(bide_awaiter *awaiter)
  * Makes of `retry` a wait until a notification comes, or an attempt may succeed; it attempts
  * nothing.
  */
-static bide_awaiter *wait_only(bide_retry *retry)
+static bide_awaiter *wait_only(bide_event_count_waiter *retry)
 {
     static const bide_awaiter_ops ops = {
         .ready = wait_ready,
         .suspend = wait_suspend,
         .resume = wait_resume,
-        .cancel = bide_retry_cancel_,
+        .cancel = bide_event_count_waiter_cancel_,
         .withdraw = wait_withdraw,
         .name = "bide_event_count",
     };
@@ -419,32 +419,32 @@ static bide_awaiter *wait_only(bide_retry *retry)
 
 /* ---- A case of a select ---- */
 
-static int choose(bide_retry *retry, bide_choice *choice)
+static int choose(bide_event_count_waiter *retry, bide_choice *choice)
 {
-    int status = bide_retry_attempt_(retry);
+    int status = bide_event_count_waiter_attempt_(retry);
     if (status == -EAGAIN)
         choice->wait = wait_only(retry);
     return status;
 }
 
-int bide_retry_choose_(bide_awaiter *awaiter, bide_choice *choice)
+int bide_event_count_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice)
 {
     return choose(retry_of(awaiter), choice);
 }
 
-int bide_own_retry_choose_(bide_awaiter *awaiter, bide_choice *choice)
+int bide_event_count_own_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice)
 {
-    return choose(&((bide_own_retry *)(void *)awaiter)->retry, choice);
+    return choose(&((bide_event_count_own_waiter *)(void *)awaiter)->retry, choice);
 }
 
 /* ---- What only its own coroutine may attempt: a coroutine that attempts and waits ---- */
 
 static bide_next step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code code = {step, "bide_event_count_retry_own", __FILE__, NULL, NULL};
+static const bide_coroutine_code code = {step, "bide_event_count_wait_own", __FILE__, NULL, NULL};
 static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
 
-static bide_frame *wait(bide_own_retry *own)
+static bide_frame *wait(bide_event_count_own_waiter *own)
 {
     own->frame.awaiter.ops = &at_await.ops;
     return bide_frame_await(&own->frame, wait_only(&own->retry));
@@ -452,33 +452,33 @@ static bide_frame *wait(bide_own_retry *own)
 
 static bide_next step(bide_frame *frame, unsigned depth)
 {
-    bide_own_retry *own = bide_container_of(frame, bide_own_retry, frame);
+    bide_event_count_own_waiter *own = bide_container_of(frame, bide_event_count_own_waiter, frame);
     bide_awaiter *awaiter = &own->retry.waiter.awaiter;
     (void)depth;
     int status = bide_awaiter_resume(awaiter, awaiter->ops);
     if (status == 0) {
-        status = bide_retry_attempt_(&own->retry);
+        status = bide_event_count_waiter_attempt_(&own->retry);
         if (status == -EAGAIN)
             return bide_next_frame(wait(own));
         if (is_possible(&own->retry))
-            bide_event_count_notify(bide_retry_event_count_(&own->retry), 1); /* 4 */
+            bide_event_count_notify(bide_event_count_of_waiter_(&own->retry), 1); /* 4 */
     }
     own->retry.status = status;
     frame->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(frame->awaiter.frame);
 }
 
-bide_frame *bide_own_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+bide_frame *bide_event_count_own_waiter_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
+    bide_event_count_own_waiter *own = (bide_event_count_own_waiter *)(void *)awaiter;
     own->frame.awaiter.frame = frame;
     own->frame.context = frame->context;
     return wait(own);
 }
 
-bool bide_own_retry_withdraw_(bide_awaiter *awaiter)
+bool bide_event_count_own_waiter_withdraw_(bide_awaiter *awaiter)
 {
-    bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
+    bide_event_count_own_waiter *own = (bide_event_count_own_waiter *)(void *)awaiter;
     if (!bide_awaiter_suspended(awaiter) || bide_done(&own->frame))
         return false;
     bide_destroy(&own->frame);

@@ -130,10 +130,10 @@ static void multi_end(void *context, bide_awaiter *awaiter)
     /* A waiter that is due short of its target is so because nothing follows. One that is not due
      * ends otherwise, whatever is said here. */
     if (bide_sequence_precedes(waiter->published, waiter->target))
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
 }
 
-static const bide_sift_rules multi_rules = {
+static const bide_sweep_ops multi_rules = {
     .is_due = multi_is_due, .end = multi_end, .looks_again = true};
 
 void bide_multi_producer_sequencer_wake_(bide_multi_producer_sequencer *sequencer, uintptr_t word)
@@ -151,14 +151,14 @@ bide_frame *bide_multi_producer_sequencer_suspend_(bide_awaiter *awaiter, bide_f
 void bide_multi_producer_sequencer_cancel_(bide_awaiter *awaiter)
 {
     bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
-    bide_waiter_list_sift_cancelled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+    bide_waiter_list_sweep_cancelled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
                                     &multi_rules, NULL);
 }
 
 bool bide_multi_producer_sequencer_withdraw_(bide_awaiter *awaiter)
 {
     bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
-    return bide_waiter_list_sift_out(&waiter->sequencer->readers.list, &waiter->waiting.listed,
+    return bide_waiter_list_sweep(&waiter->sequencer->readers.list, &waiter->waiting.listed,
                                      &multi_rules, NULL);
 }
 
@@ -175,7 +175,7 @@ void bide_multi_producer_sequencer_close(bide_multi_producer_sequencer *sequence
         &sequencer->next, &next, (bide_sequence_counter_)(next + BIDE_SEQUENCE_CLOSED_), release,
         relaxed));
     turn_close(&sequencer->turn);
-    uintptr_t word = bide_biased_list_look(&sequencer->readers); /* L, D */
+    uintptr_t word = bide_biased_list_peek(&sequencer->readers); /* L, D */
     if (word > BIDE_LIST_SHUT)
         bide_multi_producer_sequencer_wake_(sequencer, word);
 }
@@ -215,7 +215,7 @@ static void multi_give_back_claim(bide_frame *frame)
 }
 
 static const bide_coroutine_type multi_claim_type = {.name = "task",
-                                                     .give_back = multi_give_back_claim};
+                                                     .release = multi_give_back_claim};
 static const bide_coroutine_type *const multi_claim_body_type_ = &multi_claim_type;
 const bide_coroutine_code bide_multi_producer_sequencer_claim_code_ = {
     multi_claim_body_step_, "bide_multi_producer_claim", __FILE__, &multi_claim_body_type_, NULL};
@@ -227,7 +227,7 @@ bide_body(multi_claim_body)
     bide_atomic_fetch_add(&self->sequencer->turn.lined, 1, relaxed);
     bide_try(bide_mutex_lock(&self->turn, &self->sequencer->turn.mutex));
     self->stage = FIRST;
-    while ((self->count = bide_multi_producer_sequencer_take_(self->sequencer, self->most,
+    while ((self->count = bide_multi_producer_sequencer_take_(self->sequencer, self->max,
                                                               &self->first, true)) == 0) {
         int status;
         bool open;

@@ -10,7 +10,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-const bide_queue_rules bide_mutex_rules_ = {.admit = admit};
+const bide_waiter_queue_ops bide_mutex_ops_ = {.admit = admit};
 
 void bide_mutex_unlock_slow_(bide_mutex *mutex, uintptr_t state)
 {
@@ -20,13 +20,13 @@ void bide_mutex_unlock_slow_(bide_mutex *mutex, uintptr_t state)
                                  __LINE__);
             return;
         }
-    } while (!bide_waiter_queue_put(&mutex->queue, &bide_mutex_rules_, &state, 0));
+    } while (!bide_waiter_queue_put(&mutex->queue, &bide_mutex_ops_, &state, 0));
 }
 
 bool bide_mutex_withdraw_(bide_awaiter *awaiter)
 {
     bide_mutex_waiter *waiter = (bide_mutex_waiter *)(void *)awaiter;
-    if (bide_waiter_queue_withdraw(awaiter, &bide_mutex_rules_))
+    if (bide_waiter_queue_withdraw(awaiter, &bide_mutex_ops_))
         return true;
     bide_mutex_unlock_(waiter);
     return false;
@@ -34,5 +34,5 @@ bool bide_mutex_withdraw_(bide_awaiter *awaiter)
 
 void bide_mutex_close(bide_mutex *mutex)
 {
-    bide_waiter_queue_close(&mutex->queue, &bide_mutex_rules_);
+    bide_waiter_queue_close(&mutex->queue, &bide_mutex_ops_);
 }

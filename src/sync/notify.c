@@ -29,7 +29,7 @@ static uintptr_t settle(uintptr_t value)
     return number > 1 ? value - (number - 1) * BIDE_QUEUE_ONE + BIDE_QUEUE_PHASE_ONE : value;
 }
 
-const bide_queue_rules bide_notify_rules_ = {
+const bide_waiter_queue_ops bide_notify_ops_ = {
     .admit = admit, .admitted = admitted, .is_due = bide_notify_is_due_, .settle = settle};
 
 void bide_notify_one(bide_notify *notify)
@@ -38,9 +38,9 @@ void bide_notify_one(bide_notify *notify)
     uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
     while ((state & BIDE_QUEUE_CLOSED_) == 0) {
         /* While a server is at work, only it knows how many wait. */
-        uintptr_t most = (state & BIDE_QUEUE_SERVING_) != 0 ? BIDE_QUEUE_NUMBER_MOST : 1;
-        uintptr_t more = bide_queue_number(state) < most ? BIDE_QUEUE_ONE : BIDE_QUEUE_PHASE_ONE;
-        if (bide_waiter_queue_put(&notify->queue, &bide_notify_rules_, &state,
+        uintptr_t max = (state & BIDE_QUEUE_SERVING_) != 0 ? BIDE_QUEUE_NUMBER_MAX : 1;
+        uintptr_t more = bide_queue_number(state) < max ? BIDE_QUEUE_ONE : BIDE_QUEUE_PHASE_ONE;
+        if (bide_waiter_queue_put(&notify->queue, &bide_notify_ops_, &state,
                                   BIDE_QUEUE_VALUE(state) + more))
             return;
         bide_atomic_retry();
@@ -52,7 +52,7 @@ void bide_notify_all(bide_notify *notify)
     /* relaxed: what is found is compared by put. */
     uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
     while ((state & BIDE_QUEUE_CLOSED_) == 0) {
-        if (bide_waiter_queue_put(&notify->queue, &bide_notify_rules_, &state,
+        if (bide_waiter_queue_put(&notify->queue, &bide_notify_ops_, &state,
                                   BIDE_QUEUE_VALUE(state) + BIDE_QUEUE_PHASE_ONE))
             return;
         bide_atomic_retry();
@@ -61,7 +61,7 @@ void bide_notify_all(bide_notify *notify)
 
 bool bide_notify_withdraw_(bide_awaiter *awaiter)
 {
-    return bide_waiter_queue_withdraw(awaiter, &bide_notify_rules_);
+    return bide_waiter_queue_withdraw(awaiter, &bide_notify_ops_);
 }
 
 bool bide_notify_pass_on_(bide_awaiter *awaiter)
@@ -73,7 +73,7 @@ bool bide_notify_pass_on_(bide_awaiter *awaiter)
 
 void bide_notify_close(bide_notify *notify)
 {
-    bide_waiter_queue_close(&notify->queue, &bide_notify_rules_);
+    bide_waiter_queue_close(&notify->queue, &bide_notify_ops_);
 }
 
 void bide_auto_event_reset(bide_auto_event *event)

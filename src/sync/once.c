@@ -19,7 +19,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-static const bide_queue_rules rules = {.admit = admit};
+static const bide_waiter_queue_ops rules = {.admit = admit};
 
 bool bide_once_try_run_(bide_once *once)
 {
@@ -42,7 +42,7 @@ bide_frame *bide_once_suspend_(bide_awaiter *awaiter, bide_frame *frame)
         .resume = bide_once_waited_,
         .cancel = bide_once_cancel_,
         .withdraw = bide_once_withdraw_,
-        .name = "bide_once_begin",
+        .name = "bide_once_start",
     };
     awaiter->ops = &waiting;
     return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &rules, frame);
@@ -66,11 +66,11 @@ bool bide_once_withdraw_(bide_awaiter *awaiter)
     if (bide_waiter_queue_withdraw(awaiter, &rules))
         return true;
     if (!was_done(waiter->waiter.queue))
-        bide_once_end_(waiter, false);
+        bide_once_finish_(waiter, false);
     return false;
 }
 
-void bide_once_end_(bide_once_waiter *waiter, bool done)
+void bide_once_finish_(bide_once_waiter *waiter, bool done)
 {
     bide_waiter_queue *queue = waiter->waiter.queue;
     /* relaxed: what is found is compared by put. */
@@ -109,8 +109,8 @@ static bide_once_operation *operation_of(bide_awaiter *awaiter)
 static void destroy_run(bide_once_operation *operation)
 {
     if (operation->frame.awaiter.ops == &run_runs.ops) {
-        bide_wrapper_forget(&operation->inner);
-        bide_once_end_(&operation->begin, false);
+        bide_wrapper_discard(&operation->inner);
+        bide_once_finish_(&operation->begin, false);
     } else {
         bide_wrapper_abandon(&operation->inner);
     }
@@ -139,7 +139,7 @@ static bide_next run_step(bide_frame *frame, unsigned depth)
     }
     if (frame->awaiter.ops == &run_runs.ops) {
         operation->status = bide_wrapper_take(&operation->inner);
-        bide_once_end_(&operation->begin, operation->status >= 0);
+        bide_once_finish_(&operation->begin, operation->status >= 0);
     }
     frame->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(frame->awaiter.frame);
@@ -177,7 +177,7 @@ static bide_frame *run_coroutine(bide_awaiter *awaiter)
 
 static void run_give_back(bide_awaiter *awaiter)
 {
-    bide_wrapper_give_back(&operation_of(awaiter)->inner);
+    bide_wrapper_release(&operation_of(awaiter)->inner);
 }
 
 static bide_awaiter *run_inner(bide_awaiter *awaiter, size_t index)
@@ -190,11 +190,11 @@ bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bid
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(run_ready, run_suspend, run_resume, "bide_once_run"),
         .coroutine = run_coroutine,
-        .give_back = run_give_back,
+        .release = run_give_back,
         .inner = run_inner,
     };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
-    bide_await_later(bide_once_begin(&operation->begin, once));
+    bide_await_later(bide_once_start(&operation->begin, once));
     return &operation->awaiter;
 }

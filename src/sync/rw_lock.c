@@ -13,7 +13,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-const bide_queue_rules bide_rw_lock_rules_ = {.admit = admit};
+const bide_waiter_queue_ops bide_rw_lock_ops_ = {.admit = admit};
 
 void bide_rw_lock_unlock_slow_(bide_waiter_queue *queue, uintptr_t state, uintptr_t held)
 {
@@ -24,7 +24,7 @@ void bide_rw_lock_unlock_slow_(bide_waiter_queue *queue, uintptr_t state, uintpt
                                  __FILE__, __LINE__);
             return;
         }
-        if (bide_waiter_queue_put(queue, &bide_rw_lock_rules_, &state, value - held))
+        if (bide_waiter_queue_put(queue, &bide_rw_lock_ops_, &state, value - held))
             return;
         bide_atomic_retry();
     }
@@ -36,7 +36,7 @@ void bide_rw_lock_downgrade_(bide_rw_lock_waiter *waiter)
     /* relaxed: what is found is compared by put. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     waiter->holds = BIDE_RW_LOCK_READS_;
-    while (!bide_waiter_queue_put(queue, &bide_rw_lock_rules_, &state, READER))
+    while (!bide_waiter_queue_put(queue, &bide_rw_lock_ops_, &state, READER))
         bide_atomic_retry();
 }
 
@@ -44,7 +44,7 @@ bool bide_rw_lock_withdraw_(bide_awaiter *awaiter)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
     bide_waiter_queue *queue = waiter->queue;
-    if (bide_waiter_queue_withdraw(awaiter, &bide_rw_lock_rules_))
+    if (bide_waiter_queue_withdraw(awaiter, &bide_rw_lock_ops_))
         return true;
     /* relaxed: what is found is compared by put. */
     bide_rw_lock_unlock_slow_(queue, bide_atomic_load(&queue->state, relaxed),
@@ -54,5 +54,5 @@ bool bide_rw_lock_withdraw_(bide_awaiter *awaiter)
 
 void bide_rw_lock_close(bide_rw_lock *lock)
 {
-    bide_waiter_queue_close(&lock->queue, &bide_rw_lock_rules_);
+    bide_waiter_queue_close(&lock->queue, &bide_rw_lock_ops_);
 }

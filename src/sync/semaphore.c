@@ -15,7 +15,7 @@ void bide_semaphore_too_many_(const char *what, const char *function)
     bide_platform.misuse(what, function, __FILE__, __LINE__);
 }
 
-const bide_queue_rules bide_semaphore_rules_ = {.admit = admit};
+const bide_waiter_queue_ops bide_semaphore_ops_ = {.admit = admit};
 
 void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
 {
@@ -24,11 +24,11 @@ void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     for (;;) {
         uintptr_t free = BIDE_QUEUE_VALUE(state) / BIDE_QUEUE_ONE;
-        if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MOST - free)) {
+        if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MAX - free)) {
             bide_semaphore_too_many_("a semaphore has too many permits", __func__);
             return;
         }
-        if (bide_waiter_queue_put(queue, &bide_semaphore_rules_, &state,
+        if (bide_waiter_queue_put(queue, &bide_semaphore_ops_, &state,
                                   (free + permits) * BIDE_QUEUE_ONE))
             return;
         bide_atomic_retry();
@@ -38,7 +38,7 @@ void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
 bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
-    if (bide_waiter_queue_withdraw(awaiter, &bide_semaphore_rules_))
+    if (bide_waiter_queue_withdraw(awaiter, &bide_semaphore_ops_))
         return true;
     bide_semaphore_release(bide_container_of(waiter->queue, bide_semaphore, queue), waiter->wants);
     return false;
@@ -46,5 +46,5 @@ bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
 
 void bide_semaphore_close(bide_semaphore *semaphore)
 {
-    bide_waiter_queue_close(&semaphore->queue, &bide_semaphore_rules_);
+    bide_waiter_queue_close(&semaphore->queue, &bide_semaphore_ops_);
 }

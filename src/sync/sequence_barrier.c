@@ -64,7 +64,7 @@ static void barrier_end(void *context, bide_awaiter *awaiter)
     ((bide_sequence_waiter *)(void *)awaiter)->published = ((barrier_sifter *)context)->published;
 }
 
-static const bide_sift_rules barrier_rules = {.look = barrier_look,
+static const bide_sweep_ops barrier_rules = {.look = barrier_look,
                                               .is_due = barrier_is_due,
                                               .end = barrier_end,
                                               .forget = barrier_forget,
@@ -90,7 +90,7 @@ void bide_sequence_barrier_cancel_(bide_awaiter *awaiter)
 {
     bide_sequence_waiter *waiter = (bide_sequence_waiter *)(void *)awaiter;
     barrier_sifter sifter = {waiter->barrier, 0};
-    bide_waiter_list_sift_cancelled(&sifter.barrier->waiters.list, &waiter->waiting.listed,
+    bide_waiter_list_sweep_cancelled(&sifter.barrier->waiters.list, &waiter->waiting.listed,
                                     &barrier_rules, &sifter);
 }
 
@@ -98,7 +98,7 @@ bool bide_sequence_barrier_withdraw_(bide_awaiter *awaiter)
 {
     bide_sequence_waiter *waiter = (bide_sequence_waiter *)(void *)awaiter;
     barrier_sifter sifter = {waiter->barrier, 0};
-    return bide_waiter_list_sift_out(&sifter.barrier->waiters.list, &waiter->waiting.listed,
+    return bide_waiter_list_sweep(&sifter.barrier->waiters.list, &waiter->waiting.listed,
                                      &barrier_rules, &sifter);
 }
 

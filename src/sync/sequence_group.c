@@ -109,7 +109,7 @@ static void group_say_left(bide_sequence_group_member *left)
 /* ---- Looking ---- */
 
 bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide_sequence target,
-                                                bide_sequence *least)
+                                                bide_sequence *min)
 {
     bool all = true;
     lock_take(&group->lock);
@@ -118,8 +118,8 @@ bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide
         bide_sequence last = bide_sequence_barrier_last_published(member->barrier);
         bide_sequence past = (bide_sequence)(last - target);
         all = !bide_sequence_precedes(last, target);
-        if (past < *least)
-            *least = past;
+        if (past < *min)
+            *min = past;
     }
     lock_free(&group->lock);
     return all;
@@ -128,7 +128,7 @@ bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide
 /* What a wait sees when it looks at all members. */
 typedef struct group_view {
     bide_sequence
-        least; /* the slowest of those that have published the target is this far past it */
+        min; /* the slowest of those that have published the target is this far past it */
     bide_sequence behind; /* the slowest of the others is this far before it; 0: there are none */
     bide_sequence_barrier *slowest;     /* of these */
     bide_sequence_group_member *member; /* whose barrier it is; NULL: a fixed one's */
@@ -151,8 +151,8 @@ static void group_look_at(group_view *view, bide_sequence target, bide_sequence_
     }
     if (behind == 0) {
         bide_sequence past = (bide_sequence)(last - target);
-        if (past < view->least)
-            view->least = past;
+        if (past < view->min)
+            view->min = past;
     } else if (closed) {
         view->closed = true;
         view->at = last;
@@ -175,7 +175,7 @@ static bool group_turn(bide_sequence_group_waiter *self, int *status)
     bide_sequence_counter_ followed = counter != NULL ? bide_atomic_load(counter, relaxed) : 0;
     bide_sequence target =
         counter != NULL ? (bide_sequence)(followed - self->wait.behind) : self->target;
-    group_view view = {.least = (bide_sequence)-1};
+    group_view view = {.min = (bide_sequence)-1};
     bide_sequence_group_member *left = NULL;
     for (size_t i = 0; i < group->count; i++)
         group_look_at(&view, target, group->fixed[i], NULL);
@@ -200,7 +200,7 @@ static bool group_turn(bide_sequence_group_waiter *self, int *status)
         self->slowest = view.slowest;
         return true;
     }
-    self->published = view.closed ? view.at : bide_sequence_group_past_(target, view.least);
+    self->published = view.closed ? view.at : bide_sequence_group_past_(target, view.min);
     /* (A follower looks again if the counter has moved: its target may be of another
      * lap.) */
     if (view.closed && (counter == NULL || bide_atomic_load(counter, relaxed) == followed))

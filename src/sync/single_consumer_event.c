@@ -16,7 +16,7 @@ void bide_single_consumer_close_(bide_single_consumer_word_ *state)
     }
     if (bide_single_consumer_is_waiter_(word)) {
         bide_awaiter *awaiter = (bide_awaiter *)word;
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
         bide_wake_one(awaiter);
     }
 }

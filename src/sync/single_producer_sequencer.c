@@ -52,7 +52,7 @@ static void single_give_back_claim(bide_frame *frame)
 }
 
 static const bide_coroutine_type single_claim_type = {.name = "task",
-                                                      .give_back = single_give_back_claim};
+                                                      .release = single_give_back_claim};
 static const bide_coroutine_type *const single_claim_body_type_ = &single_claim_type;
 const bide_coroutine_code bide_single_producer_sequencer_claim_code_ = {
     single_claim_body_step_, "bide_claim", __FILE__, &single_claim_body_type_, NULL};
@@ -67,7 +67,7 @@ bide_body(single_claim_body)
             &self->wait, self->sequencer->gate,
             (bide_sequence)(self->sequencer->next - self->sequencer->size)));
         self->count =
-            bide_single_producer_sequencer_try_claim(self->sequencer, self->most, &self->first);
+            bide_single_producer_sequencer_try_claim(self->sequencer, self->max, &self->first);
     } while (self->count == 0);
     bide_end();
 }

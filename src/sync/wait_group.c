@@ -11,7 +11,7 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return is_due(waiter, *value);
 }
 
-const bide_queue_rules bide_wait_group_rules_ = {.admit = admit, .is_due = is_due};
+const bide_waiter_queue_ops bide_wait_group_ops_ = {.admit = admit, .is_due = is_due};
 
 bool bide_wait_group_done_(bide_wait_group *group)
 {
@@ -23,7 +23,7 @@ bool bide_wait_group_done_(bide_wait_group *group)
         if (number == 0)
             return false;
         if (number == 1) {
-            if (bide_waiter_queue_put(queue, &bide_wait_group_rules_, &state,
+            if (bide_waiter_queue_put(queue, &bide_wait_group_ops_, &state,
                                       BIDE_QUEUE_VALUE(state) - BIDE_QUEUE_ONE +
                                           BIDE_QUEUE_PHASE_ONE))
                 return true;
@@ -38,5 +38,5 @@ bool bide_wait_group_done_(bide_wait_group *group)
 
 void bide_wait_group_close(bide_wait_group *group)
 {
-    bide_waiter_queue_close(&group->queue, &bide_wait_group_rules_);
+    bide_waiter_queue_close(&group->queue, &bide_wait_group_ops_);
 }

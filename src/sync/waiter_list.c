@@ -4,7 +4,7 @@
  */
 #include "bide/extend/waiter_list.h"
 
-#include "line.h"
+#include "list.h"
 
 #include "bide/stop.h"
 
@@ -30,7 +30,7 @@ typedef struct since {
 static since since_of(uintptr_t word)
 {
     since s = {{NULL, NULL}, NULL, false};
-    uintptr_t link = word & ~(BIDE_LIST_SIFTING_ | BIDE_LIST_AGAIN_);
+    uintptr_t link = word & ~(BIDE_LIST_SWEEPING_ | BIDE_LIST_AGAIN_);
     for (bide_awaiter *a; (a = leads_to(link)) != NULL;) {
         if ((link & BIDE_LIST_LEAVES_) != 0) {
             bide_awaiter **next = bide_awaiter_next_leaving_(a);
@@ -64,7 +64,7 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
 /* One sifting, of one thread. */
 typedef struct sifting {
     bide_waiter_list *list;
-    const bide_sift_rules *rules;
+    const bide_sweep_ops *rules;
     void *context;
     bool makes_plain;          /* puts back what is not linked */
     bide_awaiter *kept;        /* what is held; newest first */
@@ -74,7 +74,7 @@ typedef struct sifting {
     uintptr_t left;            /* the list's word, as it was put back */
 } sifting;
 
-static sifting sifting_of(bide_waiter_list *list, const bide_sift_rules *rules, void *context)
+static sifting sifting_of(bide_waiter_list *list, const bide_sweep_ops *rules, void *context)
 {
     return (sifting){.list = list, .rules = rules, .context = context};
 }
@@ -178,7 +178,7 @@ static bool begin(sifting *s, uintptr_t word)
 {
     bide_waiter_list *list = s->list;
     for (bool again = false; bide_waiter_list_word_has_waiters(word); again = true) {
-        if ((word & BIDE_LIST_SIFTING_) != 0) {
+        if ((word & BIDE_LIST_SWEEPING_) != 0) {
             /*
              * release: 7. Also where AGAIN is there already, for the sifter must see this reason
              * too.
@@ -186,7 +186,7 @@ static bool begin(sifting *s, uintptr_t word)
             if (bide_atomic_compare_exchange(&list->word, &word, word | BIDE_LIST_AGAIN_, release,
                                              relaxed))
                 return false;
-        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SWEEPING_, acquire,
                                                 relaxed)) { /* 4 and 6 */
             hold(s, word);
             return true;
@@ -209,8 +209,8 @@ static bool begin_for(sifting *s, bide_awaiter *awaiter)
     /* relaxed: a canceller of a waiter sees its push, or something later. */
     uintptr_t word = bide_atomic_load(&list->word, relaxed);
     while (bide_waiter_list_word_has_waiters(word)) {
-        if ((word & BIDE_LIST_SIFTING_) == 0) {
-            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+        if ((word & BIDE_LIST_SWEEPING_) == 0) {
+            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SWEEPING_, acquire,
                                              relaxed)) { /* 4 and 6 */
                 hold(s, word);
                 if (leaves)
@@ -225,7 +225,7 @@ static bool begin_for(sifting *s, bide_awaiter *awaiter)
                 again = false;
             }
             *bide_awaiter_next_leaving_(awaiter) = bide_waiter_list_link_(word);
-            uintptr_t named = (uintptr_t)awaiter | BIDE_LIST_SIFTING_ | BIDE_LIST_LEAVES_ |
+            uintptr_t named = (uintptr_t)awaiter | BIDE_LIST_SWEEPING_ | BIDE_LIST_LEAVES_ |
                               (word & BIDE_LIST_AGAIN_);
             /* release: 7a. */
             if (bide_atomic_compare_exchange(&list->word, &word, named, release, relaxed))
@@ -249,12 +249,12 @@ static bool begin_alone(sifting *s)
     bide_waiter_list *list = s->list;
     uintptr_t word = bide_atomic_load(&list->word, relaxed);
     for (;;) {
-        if ((word & BIDE_LIST_SIFTING_) != 0) {
+        if ((word & BIDE_LIST_SWEEPING_) != 0) {
             bide_platform.yield();
             word = bide_atomic_load(&list->word, relaxed);
         } else if (bide_waiter_list_word_is_idle(word)) {
             return false;
-        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SWEEPING_, acquire,
                                                 relaxed)) { /* 4 and 6 */
             hold(s, word);
             return true;
@@ -289,7 +289,7 @@ static void end_shut(const sifting *s, bide_awaiter *awaiter)
 {
     take_result(s, awaiter);
     if (s->rules->is_due != NULL && !s->rules->is_due(s->context, awaiter))
-        bide_awaiter_end_closed(awaiter);
+        bide_awaiter_finish_closed(awaiter);
 }
 
 /*
@@ -313,7 +313,7 @@ static void end_cancelled(sifting *s, bide_awaiter *awaiter)
     take_out(s, awaiter);
     take_result(s, awaiter);
     if (!due)
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
     awaiter->link = NULL;
     bide_awaiter_chain_append(&s->ended, awaiter, awaiter);
 }
@@ -334,7 +334,7 @@ static void look_through(sifting *s)
         take_out(s, a);
         take_result(s, a);
         if (!due)
-            bide_awaiter_end_cancelled(a);
+            bide_awaiter_finish_cancelled(a);
         bide_awaiter_chain_prepend(&these, a);
     }
     if (these.first != NULL)
@@ -369,29 +369,29 @@ static void take_in(sifting *s, uintptr_t word)
 static bool put_back(sifting *s)
 {
     bide_waiter_list *list = s->list;
-    uintptr_t word = BIDE_LIST_SIFTING_;
+    uintptr_t word = BIDE_LIST_SWEEPING_;
     if (s->makes_plain)
         unlink_kept(s);
     for (bool again = false;;) {
-        if (word == BIDE_LIST_SIFTING_) {
+        if (word == BIDE_LIST_SWEEPING_) {
             s->left = what_stays(s);
             /* release: 6. */
             if (bide_atomic_compare_exchange(&list->word, &word, s->left, release, relaxed))
                 return true;
-        } else if (word == BIDE_LIST_SIFTING_SHUT_) {
+        } else if (word == BIDE_LIST_SWEEPING_SHUT_) {
             let_go_of_kept(s);
             s->left = BIDE_LIST_SHUT;
             /* acquire: 5. release: 6. */
             if (bide_atomic_compare_exchange(&list->word, &word, s->left, acq_rel, relaxed))
                 return true;
-        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+        } else if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SWEEPING_, acquire,
                                                 relaxed)) { /* 4, 5, 7 and 7a */
             take_in(s, word);
             if ((word & BIDE_LIST_AGAIN_) != 0)
                 return false;
             if (s->makes_plain)
                 unlink_kept(s);
-            word = BIDE_LIST_SIFTING_;
+            word = BIDE_LIST_SWEEPING_;
             again = false;
             continue;
         }
@@ -421,11 +421,11 @@ static bide_handshake *handshake_of(bide_awaiter *awaiter)
 static void wake_ended(const sifting *s)
 {
     bide_wake(s->woken);
-    bide_wake(s->rules->looks_again ? bide_handshake_end_all(s->ended.first, handshake_of).first
+    bide_wake(s->rules->looks_again ? bide_handshake_finish_all(s->ended.first, handshake_of).first
                                     : s->ended.first);
 }
 
-static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rules *rules,
+static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sweep_ops *rules,
                      void *context)
 {
     sifting s = sifting_of(list, rules, context);
@@ -438,8 +438,8 @@ static void sift_for(bide_waiter_list *list, uintptr_t word, const bide_sift_rul
     wake_ended(&s);
 }
 
-void bide_waiter_list_sift_cancelled(bide_waiter_list *list, bide_listed *waiter,
-                                     const bide_sift_rules *rules, void *context)
+void bide_waiter_list_sweep_cancelled(bide_waiter_list *list, bide_listed *waiter,
+                                     const bide_sweep_ops *rules, void *context)
 {
     sifting s = sifting_of(list, rules, context);
     if (!begin_for(&s, &waiter->awaiter))
@@ -452,8 +452,8 @@ void bide_waiter_list_sift_cancelled(bide_waiter_list *list, bide_listed *waiter
     wake_ended(&s);
 }
 
-bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
-                               const bide_sift_rules *rules, void *context)
+bool bide_waiter_list_sweep(bide_waiter_list *list, bide_listed *waiter,
+                               const bide_sweep_ops *rules, void *context)
 {
     sifting s = sifting_of(list, rules, context);
     if (!bide_awaiter_suspended(&waiter->awaiter) || !begin_alone(&s))
@@ -467,12 +467,12 @@ bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
 }
 
 uintptr_t bide_waiter_list_make_plain_(bide_waiter_list *list, uintptr_t word,
-                                       const bide_sift_rules *rules, void *context)
+                                       const bide_sweep_ops *rules, void *context)
 {
     sifting s = sifting_of(list, rules, context);
     s.makes_plain = true;
     while (bide_waiter_list_word_is_linked_(word)) {
-        if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+        if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SWEEPING_, acquire,
                                          relaxed)) { /* 4 and 6 */
             hold(&s, word);
             finish(&s);
@@ -483,7 +483,7 @@ uintptr_t bide_waiter_list_make_plain_(bide_waiter_list *list, uintptr_t word,
     return word;
 }
 
-void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules, void *context)
+void bide_waiter_list_close(bide_waiter_list *list, const bide_sweep_ops *rules, void *context)
 {
     bide_awaiter *taken = bide_waiter_list_shut_judged_(list, rules, context);
     if (taken == NULL)
@@ -505,14 +505,14 @@ static bool begin_after_fence(sifting *s, const bide_awaiter *own)
     bide_waiter_list *list = s->list;
     uintptr_t word = (uintptr_t)own;
     for (bool again = false; !bide_waiter_list_word_is_shut(word); again = true) {
-        if (bide_waiter_list_word_has_waiters(word) && (word & BIDE_LIST_SIFTING_) == 0) {
-            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SIFTING_, acquire,
+        if (bide_waiter_list_word_has_waiters(word) && (word & BIDE_LIST_SWEEPING_) == 0) {
+            if (bide_atomic_compare_exchange(&list->word, &word, BIDE_LIST_SWEEPING_, acquire,
                                              relaxed)) { /* 4 */
                 hold(s, word);
                 return true;
             }
         } else {
-            uintptr_t same = (word & BIDE_LIST_SIFTING_) != 0 ? word | BIDE_LIST_AGAIN_ : word;
+            uintptr_t same = (word & BIDE_LIST_SWEEPING_) != 0 ? word | BIDE_LIST_AGAIN_ : word;
             /* relaxed: the fence in front of it releases, 7 and 10. */
             if (bide_atomic_compare_exchange(&list->word, &word, same, relaxed, relaxed))
                 return false;
@@ -550,16 +550,16 @@ static bool watch_for_nothing(bide_biased_list *biased, uintptr_t *word)
 {
     uint32_t unneeded = bide_atomic_load(&biased->unneeded, relaxed) + 1;
     /* relaxed: 11. */
-    if (unneeded >= BIDE_LIST_UNNEEDED_MOST_ &&
+    if (unneeded >= BIDE_LIST_UNNEEDED_MAX_ &&
         !bide_atomic_compare_exchange(&biased->list.word, word, BIDE_LIST_EMPTY, relaxed, relaxed))
         return false;
-    bide_atomic_store(&biased->unneeded, unneeded < BIDE_LIST_UNNEEDED_MOST_ ? unneeded : 0,
+    bide_atomic_store(&biased->unneeded, unneeded < BIDE_LIST_UNNEEDED_MAX_ ? unneeded : 0,
                       relaxed);
     return true;
 }
 
 void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
-                               const bide_sift_rules *rules, void *context)
+                               const bide_sweep_ops *rules, void *context)
 {
     bide_atomic_fence(seq_cst); /* F: 8; partners: A and B, H */
     if (word == BIDE_LIST_WATCHED_) {
@@ -572,11 +572,11 @@ void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
 }
 
 bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
-                                     bide_frame *frame, const bide_sift_rules *rules, void *context)
+                                     bide_frame *frame, const bide_sweep_ops *rules, void *context)
 {
     bide_waiter_list *list = &biased->list;
     bide_awaiter *awaiter = &own->listed.awaiter;
-    if (bide_look(awaiter, frame))
+    if (bide_spin_until_ready(awaiter, frame))
         return frame;
     sifting s = sifting_of(list, rules, context);
     bide_handshake_init(&own->handshake);
@@ -599,4 +599,4 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     return bide_handshake_arm(&own->handshake) ? frame : NULL;
 }
 
-const bide_sift_rules bide_sift_cancelled = {.looks_again = false};
+const bide_sweep_ops bide_sweep_cancelled = {.looks_again = false};

@@ -4,7 +4,7 @@
  */
 #include "bide/extend/waiter_queue.h"
 
-#include "line.h"
+#include "list.h"
 
 #include "bide/stop.h"
 
@@ -72,7 +72,7 @@ static void take_out(bide_waiter_queue *queue, bide_awaiter *awaiter)
     line_take_out(&queue->line, awaiter, before_of);
 }
 
-static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rules)
+static void take_arrivals(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
 {
     /* acquire: partner is the push's release, 2. */
     bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&queue->arrivals, 0, acquire);
@@ -97,7 +97,7 @@ static void take_arrivals(bide_waiter_queue *queue, const bide_queue_rules *rule
 /* One time of serving. */
 typedef struct serving {
     bide_waiter_queue *queue;
-    const bide_queue_rules *rules;
+    const bide_waiter_queue_ops *rules;
     bide_awaiter *own;          /* to be removed, or NULL */
     bool withdraws;             /* and not ended */
     bool is_aside;              /* it has stepped out of the line */
@@ -259,7 +259,7 @@ static void admit(serving *s, uintptr_t *value, bool closed)
         take_out(s->queue, a);
         if (refused && !is_due(s, a, *value)) {
             leave(s, a, value);
-            bide_awaiter_end_closed(a);
+            bide_awaiter_finish_closed(a);
         } else if (s->rules->admitted != NULL) {
             s->rules->admitted(waiter_of(a), *value);
         }
@@ -278,7 +278,7 @@ static void end_leaving(serving *s)
             a->link = NULL;
             s->found = true;
         } else {
-            bide_awaiter_end_cancelled(a);
+            bide_awaiter_finish_cancelled(a);
             append(&s->ended, a);
         }
     }
@@ -340,7 +340,7 @@ static void serve(serving *s, uintptr_t state, uintptr_t wishes)
     }
 }
 
-static serving serving_of(bide_waiter_queue *queue, const bide_queue_rules *rules)
+static serving serving_of(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
 {
     return (serving){.queue = queue, .rules = rules};
 }
@@ -353,7 +353,7 @@ static bide_handshake *handshake_of(bide_awaiter *awaiter)
 /* Wakes the waiters that have ended and that their suspend is done with (6), or hands them over. */
 static void hand_over(const serving *s)
 {
-    bide_awaiter_chain armed = bide_handshake_end_all(s->ended.first, handshake_of);
+    bide_awaiter_chain armed = bide_handshake_finish_all(s->ended.first, handshake_of);
     bide_wake(s->woken);
     if (s->rules->hand == NULL)
         bide_wake(armed.first);
@@ -368,7 +368,7 @@ static void serve_and_wake(serving *s, uintptr_t state, uintptr_t wishes)
     hand_over(s);
 }
 
-bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rules,
+bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules,
                            uintptr_t *state, uintptr_t value)
 {
     uintptr_t found = *state;
@@ -407,7 +407,7 @@ static void ask_for_sweep(bide_waiter_queue *queue)
 }
 
 /* Says that a waiter has arrived, or serves. False: the state is another, now in *state. */
-static bool arrive(bide_queue_waiter *waiter, const bide_queue_rules *rules, uintptr_t *state)
+static bool arrive(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules, uintptr_t *state)
 {
     bide_waiter_queue *queue = waiter->queue;
     uintptr_t found = *state;
@@ -438,7 +438,7 @@ static bool arrive(bide_queue_waiter *waiter, const bide_queue_rules *rules, uin
     return true;
 }
 
-void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules *rules)
+void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules)
 {
     bide_waiter_queue *queue = waiter->queue;
     bide_awaiter *awaiter = &waiter->awaiter;
@@ -464,16 +464,16 @@ bool bide_waiter_queue_arm(bide_queue_waiter *waiter)
     return bide_handshake_arm(&waiter->handshake);
 }
 
-bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queue_rules *rules,
+bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules,
                                       bide_frame *frame)
 {
     /* acquire: partner is the closing's release; what was written before it is seen. */
     if ((bide_atomic_load(&waiter->queue->state, acquire) & CLOSED) != 0) {
         if (!bide_awaiter_ready(&waiter->awaiter, waiter->awaiter.ops))
-            bide_awaiter_end_closed(&waiter->awaiter);
+            bide_awaiter_finish_closed(&waiter->awaiter);
         return frame;
     }
-    if (bide_look(&waiter->awaiter, frame))
+    if (bide_spin_until_ready(&waiter->awaiter, frame))
         return frame;
     bide_queue_waiter_begin(waiter);
     bide_waiter_queue_enlist(waiter, rules);
@@ -499,7 +499,7 @@ static bool name(bide_waiter_queue *queue, bide_awaiter *awaiter)
     }
 }
 
-void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_queue_rules *rules)
+void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules)
 {
     bide_waiter_queue *queue = waiter->queue;
     bool named = false;
@@ -534,7 +534,7 @@ void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_queue_rules 
     }
 }
 
-void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_queue_rules *rules)
+void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
 {
     /* relaxed: what the caller has enlisted is seen, or something later. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
@@ -558,7 +558,7 @@ void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_queue_rules *r
     }
 }
 
-bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *rules)
+bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_waiter_queue_ops *rules)
 {
     if (!bide_awaiter_suspended(awaiter))
         return false;
@@ -581,7 +581,7 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
     return false;
 }
 
-void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *rules)
+void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
 {
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     while ((state & CLOSED) == 0) {

@@ -14,11 +14,11 @@
 #include "../coroutine/observe.h"
 #include "../coroutine/open_scopes.h"
 #include "../coroutine/roots.h"
-#include "../schedule/live.h"
+#include "../schedule/registry.h"
 
 #include <pthread.h>
 
-#include "alone.h"
+#include "single_threaded.h"
 
 /* Had the process one thread when it forked? Of the thread that has the locks. */
 static bool was_alone;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* More than any machine runs, and few enough that sizes cannot overflow. */
-enum { BIDE_THREADS_MOST_ = 65536 };
+enum { BIDE_THREADS_MAX_ = 65536 };
 
 /*
  * Starts `count` threads that run function(argument). 0, or a negative errno with none left

@@ -138,10 +138,10 @@ size_t strlen(const char *text)
     return length;
 }
 
-char *strncat(char *restrict to, const char *restrict from, size_t most)
+char *strncat(char *restrict to, const char *restrict from, size_t max)
 {
     char *at = to + strlen(to);
-    for (; most-- != 0 && *from != '\0'; from++)
+    for (; max-- != 0 && *from != '\0'; from++)
         *at++ = *from;
     *at = '\0';
     return to;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The shared library exports what public headers need, and nothing else: exports_test.py LIBRARY MAP INCLUDE-FOLDER
-VERSION COMPILER...
+"""The shared libraries export what public headers need, and nothing else: exports_test.py LIBRARY=MAP,...
+INCLUDE-DIRECTORY VERSION COMPILER...
 
-    listed      what it exports is what the list names
+    listed      each exports the names in its list
     declared    each of these is declared in a public header
     complete    whatever the headers' own functions call is there: all of them are compiled, and linked with it
     version     the headers, the library, its soname and the list say the same version
@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 
-library, exports, include, version = sys.argv[1:5]
-compiler = sys.argv[5:]
+pairs = [pair.split("=") for pair in sys.argv[1].split(",")]
+libraries = [library for library, _ in pairs]
+include, version = sys.argv[2:4]
+compiler = sys.argv[4:]
 # (async.h is compiled by the translator, or as plain C)
 flags = ["-std=c11", "-I" + include, "-D_GNU_SOURCE", "-DBIDE_SYNCHRONOUS"]
 failures = 0
@@ -36,14 +38,18 @@ def output(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-with open(exports, encoding="utf-8") as file:
-    text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-listed = re.findall(r"^    (\w+);$", text, re.M)
-exported = {line.split()[2].split("@")[0] for line in output("nm", "-D", "--defined-only", library).splitlines()
-            if line.split()[1] != "A"}
-check("listed: in order, each once", listed == sorted(set(listed)))
-check("listed: it exports the list", exported == set(listed),
-      *sorted(exported - set(listed)), *[name + " is not there" for name in sorted(set(listed) - exported)])
+listed, texts_of = [], {}
+for library, exports in pairs:
+    with open(exports, encoding="utf-8") as file:
+        texts_of[library] = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    names = re.findall(r"^    (\w+);$", texts_of[library], re.M)
+    exported = {line.split()[2].split("@")[0] for line in output("nm", "-D", "--defined-only", library).splitlines()
+                if line.split()[1] != "A"}
+    base = os.path.basename(library)
+    check(f"listed: {base}, in order, each once", names == sorted(set(names)))
+    check(f"listed: {base} exports the list", exported == set(names),
+          *sorted(exported - set(names)), *[name + " is not there" for name in sorted(set(names) - exported)])
+    listed += names
 
 headers = sorted(f"{tier}/{name}" for tier in ("bide", "bide/extend") for name in os.listdir(os.path.join(include, tier))
                  if name.endswith(".h") and not name.startswith("check"))
@@ -64,7 +70,8 @@ with tempfile.TemporaryDirectory() as folder:
         file.write("void (*volatile kept[])(void) = {\n")
         file.writelines(f"    (void (*)(void)){name},\n" for name in inline)
         file.write("};\n")
-    linked = subprocess.run([*compiler, *flags, "-O0", "-w", source, library, "-Wl,-rpath," + os.path.dirname(library),
+    linked = subprocess.run([*compiler, *flags, "-O0", "-w", source, *reversed(libraries),
+                             *["-Wl,-rpath," + os.path.dirname(os.path.abspath(library)) for library in libraries],
                              "-pthread", "-o", program], stderr=subprocess.PIPE, text=True)
     check(f"complete: {len(inline)} functions of headers are linked with it", linked.returncode == 0 and len(inline) > 500,
           *linked.stderr.splitlines()[:20])
@@ -76,8 +83,11 @@ with tempfile.TemporaryDirectory() as folder:
     numbers = re.findall(r"# *define BIDE_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header)
     check("version: the project's", texts == [version] and ".".join(numbers) == version, *texts, *numbers)
     minor = ".".join(numbers[:2])
-    soname = re.findall(r"SONAME.*\[(.*)\]", output("readelf", "-d", library))
-    check("version: soname and list", soname == [f"libbide.so.{minor}"] and f"BIDE_{minor} {{" in text, *soname)
+    for library, text in texts_of.items():
+        name = os.path.basename(library).split(".so")[0]
+        soname = re.findall(r"SONAME.*\[(.*)\]", output("readelf", "-d", library))
+        node = name[3:].upper().replace("-", "_")
+        check(f"version: soname and list of {name}", soname == [f"{name}.so.{minor}"] and f"{node}_{minor} {{" in text, *soname)
 
 print(f"1..{check.count}")
 sys.exit(failures != 0)

@@ -97,7 +97,7 @@ for compiler in ${BIDE_COMPILERS:-gcc clang}; do
     done
 done
 if [ -n "${BIDE_COMPILERS-}" ]; then
-    (cd "$objects" && ar x "$BIDE_LIBRARY" && rm -f src_schedule_* src_system_* src_inspect_* src_io_* *llhttp*)
+    (cd "$objects" && ar x "$BIDE_LIBRARY" && rm -f src_schedule_* src_system_* src_inspect_* src_io_* src_net_* src_monitor_* src_simulation_*)
     [ "$(ls "$objects" | wc -l)" -eq "$(echo $sources | wc -w)" ] || fail "$BIDE_LIBRARY has other objects"
     allowed="$allowed strlen"
     link_nothing "$BIDE_LIBRARY"

@@ -324,7 +324,7 @@ static void test_generator_that_is_never_asked(void **state)
     struct async_squares frame;
     memset(&frame, 0xd5, sizeof frame);
     journal[0] = 0;
-    bide_async_generator_end(async_squares(&frame, 3, -1, false));
+    bide_async_generator_destroy(async_squares(&frame, 3, -1, false));
     assert_string_equal(journal, "");
 }
 

@@ -542,9 +542,9 @@ static void test_counts(void **state)
     bide_reader reader;
     bide_memory_pipe_init(&pipe, memory, sizeof memory);
     bide_sync_wait(
-        bide_stream_write(&operation, bide_stream_of_memory(&other), "ten bytes!", 10));
-    bide_memory_pipe_end(&pipe);
-    bide_reader_init(&reader, bide_stream_of_memory(&end), buffer, sizeof buffer);
+        bide_stream_write(&operation, bide_memory_stream(&other), "ten bytes!", 10));
+    bide_memory_pipe_destroy(&pipe);
+    bide_reader_init(&reader, bide_memory_stream(&end), buffer, sizeof buffer);
     assert_int_equal(RUN(reads_to_the_end, &reader), 3);
 }
 

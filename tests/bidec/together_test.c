@@ -220,7 +220,7 @@ async int choose(ints *first, ints *second, bide_event *event, unsigned *choices
     for (;;) {
         int from_first, to_second = 7;
         size_t which = 99;
-        int status = await select_any(&which, bide_channel_receive(first, &from_first),
+        int status = await select_any(&which, bide_channel_recv(first, &from_first),
                                       bide_channel_send(second, &to_second),
                                       bide_event_wait(event));
         if (status < 0)
@@ -249,7 +249,7 @@ async int take_some(ints *channel, bide_event *event, int count)
 {
     int value, sum = 0;
     for (int i = 0; i < count; i++) {
-        int status = await bide_channel_receive(channel, &value);
+        int status = await bide_channel_recv(channel, &value);
         if (status < 0)
             return status;
         sum += value;
@@ -325,11 +325,11 @@ async int other_side(int *sum)
 {
     int value = 0, status;
     status = await bide_latch_arrive_and_wait(&all_kinds.latch);
-    status |= await bide_spsc_channel_receive(&all_kinds.spsc, &value);
+    status |= await bide_spsc_channel_recv(&all_kinds.spsc, &value);
     *sum = value;
-    status |= await bide_rendezvous_receive(&all_kinds.rendezvous, &value);
+    status |= await bide_rendezvous_recv(&all_kinds.rendezvous, &value);
     *sum = *sum * 10 + value;
-    status |= await bide_oneshot_receive(&all_kinds.oneshot, &value);
+    status |= await bide_oneshot_recv(&all_kinds.oneshot, &value);
     *sum = *sum * 10 + value;
     bide_mutex_waiter lock;
     status |= await bide_mutex_lock(&lock, &all_kinds.mutex);

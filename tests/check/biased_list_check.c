@@ -50,13 +50,13 @@ static bool is_due(const void *context, const bide_awaiter *awaiter)
     return ((const sifter *)context)->seen[((const waiter *)(const void *)awaiter)->flag];
 }
 
-static const bide_sift_rules rules = {.look = look, .is_due = is_due, .looks_again = true};
+static const bide_sweep_ops rules = {.look = look, .is_due = is_due, .looks_again = true};
 
 static void set(state *s, unsigned flag)
 {
     s->data[flag] = 1;
     bide_atomic_store(&s->flags[flag], 1, release);
-    uintptr_t word = bide_biased_list_look(&s->waiters);
+    uintptr_t word = bide_biased_list_peek(&s->waiters);
     sifter context = {s, {false, false}};
     if (word > BIDE_LIST_SHUT)
         bide_waiter_list_announce(&s->waiters, word, &rules, &context);

@@ -116,7 +116,7 @@ static void try_some(state *s, int times)
 {
     element e;
     for (int i = 0; i < times; i++) {
-        int status = bide_broadcast_try_receive(&s->subscriber, &e);
+        int status = bide_broadcast_try_recv(&s->subscriber, &e);
         if (status == 0)
             had(s, &e, s->subscriber.missed);
         else
@@ -145,7 +145,7 @@ static void take_two(void *p)
 {
     state *s = p;
     element e[2];
-    ptrdiff_t taken = bide_broadcast_try_receive_many(&s->subscriber, e, 2);
+    ptrdiff_t taken = bide_broadcast_try_recv_many(&s->subscriber, e, 2);
     bide_check_assert(taken == -EAGAIN || taken == 1 || taken == 2);
     for (ptrdiff_t i = 0; i < taken; i++)
         had(s, &e[i], i == 0 ? s->subscriber.missed : 0);
@@ -156,7 +156,7 @@ static void wait_for_one(void *p)
     state *s = p;
     bide_broadcast_waiter wait;
     element e;
-    bide_check_assert(bide_check_await(bide_broadcast_receive(&wait, &s->subscriber, &e)) == 0);
+    bide_check_assert(bide_check_await(bide_broadcast_recv(&wait, &s->subscriber, &e)) == 0);
     had(s, &e, s->subscriber.missed);
 }
 
@@ -166,7 +166,7 @@ static void wait_until_closed(void *p)
     bide_broadcast_waiter wait;
     element e;
     int status;
-    while ((status = bide_check_await(bide_broadcast_receive(&wait, &s->subscriber, &e))) == 0)
+    while ((status = bide_check_await(bide_broadcast_recv(&wait, &s->subscriber, &e))) == 0)
         had(s, &e, s->subscriber.missed);
     bide_check_assert(status == -EPIPE && s->last == 2 && s->closed == 1);
 }
@@ -180,7 +180,7 @@ static void subscribe_and_try(void *p)
     bide_broadcast_subscribe(&own, &s->broadcast);
     uint64_t next = own.cursor.position + 1;
     for (int i = 0; i < 2; i++) {
-        int status = bide_broadcast_try_receive(&own, &e);
+        int status = bide_broadcast_try_recv(&own, &e);
         bide_check_assert(status == 0 || status == -EAGAIN);
         if (status == 0) {
             bide_check_assert(check_element(s, &e) == next + own.missed);
@@ -199,7 +199,7 @@ static void wait_until_stopped(void *p)
     state *s = p;
     bide_broadcast_waiter wait;
     element e;
-    int status = bide_sync_wait_in(&s->context, bide_broadcast_receive(&wait, &s->subscriber, &e));
+    int status = bide_sync_wait_in(&s->context, bide_broadcast_recv(&wait, &s->subscriber, &e));
     bide_check_assert(status == 0 || status == -ECANCELED);
     if (status == 0)
         had(s, &e, s->subscriber.missed);
@@ -209,10 +209,10 @@ static void wait_until_stopped(void *p)
 static void drain(state *s, uint64_t sent)
 {
     element e;
-    while (bide_broadcast_try_receive(&s->subscriber, &e) == 0)
+    while (bide_broadcast_try_recv(&s->subscriber, &e) == 0)
         had(s, &e, s->subscriber.missed);
     bide_check_assert(s->last == sent);
-    bide_check_assert(bide_broadcast_try_receive(&s->subscriber, &e) ==
+    bide_check_assert(bide_broadcast_try_recv(&s->subscriber, &e) ==
                       (s->closed ? -EPIPE : -EAGAIN));
     bide_broadcast_destroy(&s->broadcast);
 }
@@ -257,7 +257,7 @@ static void finish_subscribed(void *p)
     element e;
     bide_broadcast_subscribe(&own, &s->broadcast);
     send(s, 3);
-    bide_check_assert(bide_broadcast_try_receive(&own, &e) == 0);
+    bide_check_assert(bide_broadcast_try_recv(&own, &e) == 0);
     bide_check_assert(check_element(s, &e) == 3 && own.missed == 0);
     drain(s, 3);
 }

@@ -59,7 +59,7 @@ static int send_now(state *s, uint32_t value)
 static int receive_now(state *s)
 {
     uint32_t value = 0;
-    int status = bide_channel_try_receive(&s->channel, &value);
+    int status = bide_channel_try_recv(&s->channel, &value);
     note_received(s, status, value);
     return status;
 }
@@ -76,7 +76,7 @@ static int receive(state *s)
 {
     unsigned i = bide_check_thread() - 1;
     uint32_t value = 0;
-    s->statuses[i] = bide_check_await(bide_channel_receive(&s->waiters[i], &s->channel, &value));
+    s->statuses[i] = bide_check_await(bide_channel_recv(&s->waiters[i], &s->channel, &value));
     note_received(s, s->statuses[i], value);
     return s->statuses[i];
 }
@@ -104,7 +104,7 @@ bide_coroutine(early_body)
         self->state->sent[self->value] += self->status == 0;
     } else {
         bide_await_status(self->status,
-                          bide_channel_receive(&self->waiter, &self->state->channel, &self->value));
+                          bide_channel_recv(&self->waiter, &self->state->channel, &self->value));
         note_received(self->state, self->status, self->value);
     }
     bide_end();

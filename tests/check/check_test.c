@@ -40,7 +40,7 @@ static void assert_same(const bide_check_result *a, const bide_check_result *b)
 static void every_finding_is_found_again_by_its_text(void **unused)
 {
     (void)unused;
-    const bide_check_scenario *all[SEEDED_MOST];
+    const bide_check_scenario *all[MAX_SEEDED];
     seeded_all(all);
     unsigned replayed = 0;
     for (size_t i = 0; all[i] != NULL; i++) {
@@ -65,7 +65,7 @@ static void every_finding_is_found_again_by_its_text(void **unused)
 static void every_finding_is_found_with_one_preemption_and_found_again(void **unused)
 {
     (void)unused;
-    const bide_check_scenario *all[SEEDED_MOST];
+    const bide_check_scenario *all[MAX_SEEDED];
     seeded_all(all);
     for (size_t i = 0; all[i] != NULL; i++) {
         for (unsigned preemptions = 1; preemptions <= 2; preemptions++) {
@@ -354,11 +354,11 @@ static void no_text_hangs_or_crashes(void **unused)
 {
     (void)unused;
     static const char signs[] = "0123467x.<>=!- ";
-    const bide_check_scenario *all[SEEDED_MOST];
+    const bide_check_scenario *all[MAX_SEEDED];
     seeded_all(all);
     for (size_t i = 0; all[i] != NULL; i++) {
         bide_check_scenario s = *all[i];
-        s.most_steps = 200;
+        s.max_steps = 200;
         if (s.expected == BIDE_CHECK_NOTHING || s.expected == BIDE_CHECK_BAD_SCENARIO)
             continue;
         bide_check_result found;
@@ -1056,10 +1056,10 @@ static void how_far_it_has_come_is_shown_on_a_terminal(void **unused)
 static void what_is_not_finished_finds_nothing_of_a_weaker_order(void **unused)
 {
     (void)unused;
-    bide_check_scenario most = endless;
-    most.most_executions = 10;
+    bide_check_scenario max = endless;
+    max.max_executions = 10;
     bide_check_result r;
-    assert_int_equal(bide_check_explore(&most, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(bide_check_explore(&max, &r), BIDE_CHECK_NOTHING);
     assert_true(r.is_unfinished);
     assert_int_equal(r.executions, 10);
     bide_check_result_free(&r);

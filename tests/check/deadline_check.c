@@ -33,7 +33,7 @@ static void run_the_loop(void *p)
 static void end_and_free(void *p)
 {
     state *s = p;
-    bide_check_assert(bide_check_await(bide_deadline_end(s->end, s->deadline)) == 0);
+    bide_check_assert(bide_check_await(bide_deadline_stop(s->end, s->deadline)) == 0);
     int reason = bide_stop_reason(&s->deadline->source);
     bide_check_assert(reason == 0 || reason == -ETIMEDOUT);
     bide_check_note("%s", reason == 0 ? "in time" : "too late");
@@ -52,7 +52,7 @@ static const bide_check_scenario awaited = {
 static void try_and_free(void *p)
 {
     state *s = p;
-    if (bide_deadline_try_end(s->deadline)) {
+    if (bide_deadline_try_stop(s->deadline)) {
         int reason = bide_stop_reason(&s->deadline->source);
         bide_check_assert(reason == 0 || reason == -ETIMEDOUT);
         bide_check_free(s->deadline);
@@ -65,7 +65,7 @@ static void free_the_rest(void *p)
     state *s = p;
     bide_check_free(s->end);
     if (s->deadline != NULL) {
-        bide_check_assert(bide_deadline_try_end(s->deadline));
+        bide_check_assert(bide_deadline_try_stop(s->deadline));
         bide_check_assert(bide_stop_reason(&s->deadline->source) == -ETIMEDOUT);
         bide_check_free(s->deadline);
     }
@@ -86,14 +86,14 @@ static void setup_early(void *p)
 {
     state *s = p;
     setup(p);
-    bide_check_assert(bide_deadline_try_end(s->deadline));
+    bide_check_assert(bide_deadline_try_stop(s->deadline));
     bide_check_assert(bide_deadline_init(s->deadline, &s->loop.context, DUE + 1) == 0);
 }
 
 static void end_in_time(void *p)
 {
     state *s = p;
-    bide_check_assert(bide_check_await(bide_deadline_end(s->end, s->deadline)) == 0);
+    bide_check_assert(bide_check_await(bide_deadline_stop(s->end, s->deadline)) == 0);
     bide_check_assert(bide_stop_reason(&s->deadline->source) == 0);
     bide_check_free(s->deadline);
     bide_check_free(s->end);

@@ -156,7 +156,7 @@ SCENARIO(fences, "a_comer_sees_it_or_is_seen", .setup = setup,
 static void unwatch_and_look(void *p)
 {
     state *s = p;
-    bide_event_count_look_(&s->event_count, 1, WATCHED);
+    bide_event_count_poll_(&s->event_count, 1, WATCHED);
     s->unwatched_and_seen = bide_atomic_load(&s->waits, relaxed) != 0;
 }
 
@@ -389,19 +389,19 @@ static bool bring_as_one_comes(bide_awaiter *awaiter)
 }
 
 /* It is asked only where the operation stands, or has stood. */
-static bool is_possible_and_stands(bide_retry *retry)
+static bool is_possible_and_stands(bide_event_count_waiter *retry)
 {
     bide_atomic_store(&bide_container_of(retry, state, takings[COMES].retry)->waits, 1, relaxed);
     return taking_is_possible(retry);
 }
 
-static const bide_retry_rules coming_rules = {taking_attempt, is_possible_and_stands, NULL};
+static const bide_event_count_ops coming_rules = {taking_attempt, is_possible_and_stands, NULL};
 
 static bide_awaiter *come_behind(state *s)
 {
-    static const bide_awaiter_ops ops = BIDE_RETRY_OPS(bring_as_one_comes, "come_behind");
+    static const bide_awaiter_ops ops = BIDE_EVENT_COUNT_WAITER_OPS(bring_as_one_comes, "come_behind");
     s->takings[COMES].items = &s->items;
-    return bide_retry_init_(&s->takings[COMES].retry, &ops, &coming_rules, &s->event_count);
+    return bide_event_count_waiter_init_(&s->takings[COMES].retry, &ops, &coming_rules, &s->event_count);
 }
 
 bide_coroutine(coming_body)
@@ -524,7 +524,7 @@ SCENARIO(elsewhere_unwatched, "it_is_unwatched_where_only_one_thread_has_waited"
 /* ---- What was taken makes another possible ---- */
 
 /* Takes one of `items`, and brings one of `more` with it. */
-static int attempt_to_pass(bide_retry *retry)
+static int attempt_to_pass(bide_event_count_waiter *retry)
 {
     state *s = bide_container_of(retry, state, takings[1].retry);
     if (taking_attempt(retry) != 0)
@@ -533,17 +533,17 @@ static int attempt_to_pass(bide_retry *retry)
     return 0;
 }
 
-static bide_event_count *more_come(bide_retry *retry)
+static bide_event_count *more_come(bide_event_count_waiter *retry)
 {
     return &bide_container_of(retry, state, takings[1].retry)->event_count_of_more;
 }
 
-static const bide_retry_rules passing_rules = {attempt_to_pass, taking_is_possible, more_come};
+static const bide_event_count_ops passing_rules = {attempt_to_pass, taking_is_possible, more_come};
 
 static bide_awaiter *passing(state *s)
 {
     s->takings[1].items = &s->items;
-    return bide_event_count_retry(&s->takings[1].retry, &s->event_count, &passing_rules);
+    return bide_event_count_wait(&s->takings[1].retry, &s->event_count, &passing_rules);
 }
 
 bide_coroutine(passing_body)

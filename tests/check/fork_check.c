@@ -17,14 +17,14 @@ typedef struct family family;
 
 /* The body says what it does. */
 struct first {
-    bide_forking forking;
+    bide_fork_task forking;
     family *of;
     int status;
     int sum;
 };
 
 struct leaf {
-    bide_forking forking;
+    bide_fork_task forking;
     family *of;
     int *result;
     int error;
@@ -32,7 +32,7 @@ struct leaf {
 
 /* Waits for what its parent ends. */
 struct waiting_leaf {
-    bide_forking forking;
+    bide_fork_task forking;
     family *of;
     int *result;
     unsigned index;
@@ -51,7 +51,7 @@ struct family {
 
 /* ---- Bodies ---- */
 
-bide_forking_coroutine(leaf_body)
+bide_fork_coroutine(leaf_body)
 {
     bide_begin(leaf_body, struct leaf * self);
     bide_check_assert(*self->result == 0);
@@ -60,7 +60,7 @@ bide_forking_coroutine(leaf_body)
     bide_end();
 }
 
-bide_forking_coroutine(branch_body)
+bide_fork_coroutine(branch_body)
 {
     bide_begin(branch_body, struct leaf * self);
     bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
@@ -71,7 +71,7 @@ bide_forking_coroutine(branch_body)
     bide_end();
 }
 
-bide_forking_coroutine(one_body)
+bide_fork_coroutine(one_body)
 {
     bide_begin(one_body, struct first * self);
     bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
@@ -81,7 +81,7 @@ bide_forking_coroutine(one_body)
     bide_end();
 }
 
-bide_forking_coroutine(two_body)
+bide_fork_coroutine(two_body)
 {
     bide_begin(two_body, struct first * self);
     bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
@@ -94,7 +94,7 @@ bide_forking_coroutine(two_body)
 }
 
 /* What the second has written is that of a child's child; then it forks on what it has joined with. */
-bide_forking_coroutine(nested_body)
+bide_fork_coroutine(nested_body)
 {
     bide_begin(nested_body, struct first * self);
     bide_await(bide_fork(self, struct leaf, &branch_body, of = self->of,
@@ -104,7 +104,7 @@ bide_forking_coroutine(nested_body)
     bide_end();
 }
 
-bide_forking_coroutine(again_body)
+bide_fork_coroutine(again_body)
 {
     bide_begin(again_body, struct first * self);
     bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
@@ -117,7 +117,7 @@ bide_forking_coroutine(again_body)
     bide_end();
 }
 
-bide_forking_coroutine(calling_body)
+bide_fork_coroutine(calling_body)
 {
     bide_begin(calling_body, struct first * self);
     bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
@@ -129,7 +129,7 @@ bide_forking_coroutine(calling_body)
     bide_end();
 }
 
-bide_forking_coroutine(unjoined_body)
+bide_fork_coroutine(unjoined_body)
 {
     bide_begin(unjoined_body, struct first * self);
     bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
@@ -161,7 +161,7 @@ static bide_awaiter *wait_for(bide_awaiter *wait)
     return wait;
 }
 
-bide_forking_coroutine(waiting_leaf_body)
+bide_fork_coroutine(waiting_leaf_body)
 {
     bide_begin(waiting_leaf_body, struct waiting_leaf * self);
     bide_await(wait_for(&self->wait));
@@ -178,7 +178,7 @@ static void wake(family *f, unsigned index)
 }
 
 /* The parent has its child woken, and forks another in the meantime. */
-bide_forking_coroutine(waking_body)
+bide_fork_coroutine(waking_body)
 {
     bide_begin(waking_body, struct first * self);
     bide_await(bide_fork(self, struct waiting_leaf, &waiting_leaf_body, of = self->of,
@@ -192,7 +192,7 @@ bide_forking_coroutine(waking_body)
 }
 
 /* The same again, where the parent was taken perhaps. */
-bide_forking_coroutine(waking_twice_body)
+bide_fork_coroutine(waking_twice_body)
 {
     bide_begin(waking_twice_body, struct first * self);
     bide_await(bide_fork(self, struct waiting_leaf, &waiting_leaf_body, of = self->of,
@@ -223,7 +223,7 @@ static bide_awaiter *hold(bide_awaiter *wait)
     return wait;
 }
 
-bide_forking_coroutine(held_body)
+bide_fork_coroutine(held_body)
 {
     bide_begin(held_body, struct waiting_leaf * self);
     bide_await(hold(&self->wait));
@@ -232,7 +232,7 @@ bide_forking_coroutine(held_body)
 }
 
 /* One thread. The first child waits; the second waits too, and has the first go on. */
-bide_forking_coroutine(holding_body)
+bide_fork_coroutine(holding_body)
 {
     bide_begin(holding_body, struct first * self);
     bide_await(bide_fork(self, struct waiting_leaf, &held_body, of = self->of,
@@ -248,7 +248,7 @@ bide_forking_coroutine(holding_body)
     bide_end();
 }
 
-bide_forking_coroutine(holding_branch_body)
+bide_fork_coroutine(holding_branch_body)
 {
     bide_begin(holding_branch_body, struct leaf * self);
     bide_await(bide_fork(self, struct waiting_leaf, &held_body, of = self->of,
@@ -259,7 +259,7 @@ bide_forking_coroutine(holding_branch_body)
 }
 
 /* Likewise; what stands last on the deque is another's parent. */
-bide_forking_coroutine(holding_deeper_body)
+bide_fork_coroutine(holding_deeper_body)
 {
     bide_begin(holding_deeper_body, struct first * self);
     bide_await(bide_fork(self, struct waiting_leaf, &held_body, of = self->of,
@@ -273,7 +273,7 @@ bide_forking_coroutine(holding_deeper_body)
     bide_end();
 }
 
-bide_forking_coroutine(unjoined_well_body)
+bide_fork_coroutine(unjoined_well_body)
 {
     bide_begin(unjoined_well_body, struct first * self);
     bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
@@ -296,10 +296,10 @@ static void begin(family *f, const bide_point *body)
 {
     bide_pool_worker *worker = become(f, 0);
     f->first.of = f;
-    bide_await_later(bide_forking_init(&f->first.forking, body));
+    bide_await_later(bide_fork_task_init(&f->first.forking, body));
     bide_frame_init_in(&f->first.forking.frame, body, &f->context);
     bide_resume(&f->first.forking.frame);
-    bide_forking_leave_(worker);
+    bide_fork_task_leave_(worker);
 }
 
 static void take_from(family *f, unsigned self, unsigned victim)
@@ -307,7 +307,7 @@ static void take_from(family *f, unsigned self, unsigned victim)
     become(f, self);
     bide_join_half_ *taken = bide_join_steal_(&f->pool->workers[victim].join, NULL);
     if (taken != NULL)
-        bide_forking_go_on_(taken);
+        bide_fork_task_go_on_(taken);
 }
 
 static void set_up(void *p)
@@ -402,7 +402,7 @@ static void run_rest(family *f, unsigned index)
     while ((awaiter = bide_run_queue_take_(&worker->queue)) != NULL ||
            (awaiter = take_injected(f->pool)) != NULL) {
         bide_resume(awaiter->frame);
-        bide_forking_leave_(worker);
+        bide_fork_task_leave_(worker);
     }
 }
 

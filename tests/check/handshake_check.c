@@ -70,7 +70,7 @@ static void end_one(void *p)
     state *s = p;
     object *o = s->objects[0];
     o->result = 1;
-    if (bide_handshake_end(&o->handshake))
+    if (bide_handshake_finish(&o->handshake))
         go_on(s, o);
 }
 
@@ -85,7 +85,7 @@ static void end_all(void *p)
     state *s = p;
     for (unsigned i = 0; i < OPERATIONS; i++)
         s->objects[i]->result = 1;
-    bide_awaiter_chain armed = bide_handshake_end_all(&s->objects[OPERATIONS - 1]->awaiter, of);
+    bide_awaiter_chain armed = bide_handshake_finish_all(&s->objects[OPERATIONS - 1]->awaiter, of);
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&armed)) != NULL;)
         go_on(s, (object *)(void *)a);
 }

@@ -83,7 +83,7 @@ void bide_blocking_destroy(bide_blocking *blocking)
     (void)blocking;
 }
 
-void bide_io_give_back(bide_io_operation *operation)
+void bide_io_release(bide_io_operation *operation)
 {
     (void)operation;
 }
@@ -93,7 +93,7 @@ void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
     (void)io, (void)descriptor; /* no scenario assigns one */
 }
 
-bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     (void)frame;
     bide_check_assert(operation->io == io && io_is_here(io));
@@ -129,7 +129,7 @@ struct waiter {
 static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
-    return io_send_home(frame->context->scheduler->io(frame->context->scheduler), operation);
+    return bide_io_forward_(frame->context->scheduler->io(frame->context->scheduler), operation);
 }
 
 static int wait_resume(bide_awaiter *awaiter)
@@ -141,7 +141,7 @@ static bide_awaiter *begin(struct waiter *self)
 {
     static const bide_awaiter_ops ops = {
         .suspend = wait_suspend, .resume = wait_resume, .name = "wait"};
-    bide_io_operation_init(&self->operation, &ops, BIDE_IO_RECEIVE, NULL);
+    bide_io_operation_init(&self->operation, &ops, BIDE_IO_RECV, NULL);
     return &self->operation.awaiter;
 }
 
@@ -157,7 +157,7 @@ static bide_next relay_step(bide_frame *frame, unsigned depth)
 {
     struct waiter *waiter = bide_container_of(frame, struct waiter, relay);
     (void)depth;
-    bide_io_end_waiting(&waiter->operation, BIDE_IO_DONE);
+    bide_io_finish_waiting(&waiter->operation, BIDE_IO_DONE);
     return bide_next_none();
 }
 

@@ -413,7 +413,7 @@ bool litmus_explore_sprinkled(const litmus_program *program, const litmus_sprink
         .size = sizeof(litmus_state),
         .setup = program->initialised ? initialise : NULL,
         .finish = finish,
-        .most_spurious = program->spurious,
+        .max_spurious = program->spurious,
         .never_spurious = program->spurious == 0,
         .cxx20_release_sequences = program->cxx20,
     };

@@ -13,11 +13,11 @@
 enum { PROGRAMS = 6000 };
 
 /* How many candidates of one program the oracle is given. */
-static const double most_candidates = 30000;
+static const double max_candidates = 30000;
 
-static uint32_t up_to(uint64_t *random, uint32_t most)
+static uint32_t up_to(uint64_t *random, uint32_t max)
 {
-    return (uint32_t)(testing_random(random) % (most + 1));
+    return (uint32_t)(testing_random(random) % (max + 1));
 }
 
 /*
@@ -179,7 +179,7 @@ static void random_program(litmus_program *program, uint64_t *random)
             fill_with_detour(program, random, &style);
         else
             fill_with_message(program, random, &style);
-    } while (oracle_cost(program) > most_candidates);
+    } while (oracle_cost(program) > max_candidates);
 }
 
 /* ---- What orders nothing ---- */

@@ -44,7 +44,7 @@ typedef struct state {
 
 uint32_t bide_generation_;
 
-void bide_io_give_back(bide_io_operation *operation)
+void bide_io_release(bide_io_operation *operation)
 {
     (void)operation;
 }
@@ -52,7 +52,7 @@ void bide_io_give_back(bide_io_operation *operation)
 static void cancel(bide_io *io, bide_io_operation *operation)
 {
     (void)io;
-    bide_io_end_waiting(operation, BIDE_IO_CANCELLED);
+    bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
 }
 
 static const bide_io_table table = {"none", NULL, cancel, NULL, NULL, NULL};
@@ -65,7 +65,7 @@ static bool serve(const struct bide_io_group_ *group)
 
 static const struct bide_io_group_ group = {serve};
 
-bide_frame *io_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     const state *s = bide_container_of(io, state, io);
     bide_check_assert(operation->io == io);
@@ -79,8 +79,8 @@ static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
     bide_io *io = operation->io;
-    return bide_container_of(io, state, io)->is_sent_home ? io_send_home(io, operation)
-                                                          : io_begin(io, operation, frame);
+    return bide_container_of(io, state, io)->is_sent_home ? bide_io_forward_(io, operation)
+                                                          : bide_io_begin_(io, operation, frame);
 }
 
 static int wait_resume(bide_awaiter *awaiter)
@@ -93,7 +93,7 @@ static bide_awaiter *begin(struct waiter *self)
     static const bide_awaiter_ops ops = {
         .suspend = wait_suspend, .resume = wait_resume, .cancel = bide_io_cancel, .name = "wait"};
     self->operation = bide_check_alloc(sizeof *self->operation);
-    bide_io_operation_init(self->operation, &ops, BIDE_IO_RECEIVE, NULL);
+    bide_io_operation_init(self->operation, &ops, BIDE_IO_RECV, NULL);
     self->operation->io = &self->state->io;
     return &self->operation->awaiter;
 }
@@ -161,7 +161,7 @@ static bide_next complete_step(bide_frame *frame, unsigned depth)
     state *s = bide_container_of(frame, state, completer);
     (void)depth;
     if (s->ended == 0 && (s->waiters[0].operation->state & IO_WAITING) != 0)
-        bide_io_end_waiting(s->waiters[0].operation, BIDE_IO_DONE);
+        bide_io_finish_waiting(s->waiters[0].operation, BIDE_IO_DONE);
     return bide_next_none();
 }
 
@@ -250,7 +250,7 @@ static void setup_errands(void *p)
 static void send_errand(void *p)
 {
     int value = 0;
-    io_do_there(&((state *)p)->io, do_errand, &value);
+    bide_io_call_remote_(&((state *)p)->io, do_errand, &value);
     bide_check_assert(value == 7);
 }
 

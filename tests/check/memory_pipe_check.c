@@ -36,12 +36,12 @@ bide_coroutine(writer_body)
     for (int i = 0; i < BYTES; i++)
         self->data[i] = (char)(i + 1);
     bide_await_status(self->status, bide_stream_write(&self->operation,
-                                                      bide_stream_of_memory(&self->state->output),
+                                                      bide_memory_stream(&self->state->output),
                                                       self->data, BYTES));
-    self->count = bide_stream_count(&self->operation, bide_stream_of_memory(&self->state->output));
+    self->count = bide_stream_count(&self->operation, bide_memory_stream(&self->state->output));
     if (self->status == 0)
         bide_await(
-            bide_stream_end_output(&self->operation, bide_stream_of_memory(&self->state->output)));
+            bide_stream_shutdown_output(&self->operation, bide_memory_stream(&self->state->output)));
     bide_end();
 }
 
@@ -51,10 +51,10 @@ bide_coroutine(reader_body)
     bide_begin(reader_body, struct end * self);
     for (;;) {
         bide_await_status(self->status, bide_stream_read(&self->operation,
-                                                         bide_stream_of_memory(&self->state->input),
+                                                         bide_memory_stream(&self->state->input),
                                                          self->data, SIZE));
         size_t count =
-            bide_stream_count(&self->operation, bide_stream_of_memory(&self->state->input));
+            bide_stream_count(&self->operation, bide_memory_stream(&self->state->input));
         if (self->status < 0)
             bide_check_assert(count == 0);
         if (count == 0)
@@ -109,7 +109,7 @@ static void stop_reader(void *p)
 
 static void refuse(void *p)
 {
-    bide_memory_pipe_refuse(&((state *)p)->pipe);
+    bide_memory_pipe_reject(&((state *)p)->pipe);
 }
 
 static void finish(void *p)
@@ -132,7 +132,7 @@ static void finish_stopped(void *p)
     for (bool is_first = true;; is_first = false) {
         bide_memory_operation *operation = &s->reader.operation.memory;
         bide_awaiter *awaiter = bide_stream_read(
-            &s->reader.operation, bide_stream_of_memory(&s->input), s->reader.data, SIZE);
+            &s->reader.operation, bide_memory_stream(&s->input), s->reader.data, SIZE);
         bide_check_assert(bide_awaiter_had(awaiter) || !is_first);
         if (operation->count == 0)
             break;

@@ -412,7 +412,7 @@ static bide_frame *suspend_late(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
     bide_queue_waiter_begin(waiter);
-    bide_waiter_queue_enlist(waiter, &bide_notify_rules_);
+    bide_waiter_queue_enlist(waiter, &bide_notify_ops_);
     return bide_waiter_queue_arm(waiter) ? frame : NULL;
 }
 

@@ -45,14 +45,14 @@ static void do_it(state *s, bide_once_waiter *begin, int tries)
     }
     bool done = ++s->tries == tries;
     s->data += done;
-    bide_once_end(begin, done);
+    bide_once_finish(begin, done);
 }
 
 static void begin_it(void *p)
 {
     state *s = p;
     bide_once_waiter begin;
-    bide_check_assert(bide_check_await(bide_once_begin(&begin, &s->once)) == 0);
+    bide_check_assert(bide_check_await(bide_once_start(&begin, &s->once)) == 0);
     do_it(s, &begin, 1);
 }
 
@@ -60,7 +60,7 @@ static void begin_or_fail(void *p)
 {
     state *s = p;
     bide_once_waiter begin;
-    bide_check_assert(bide_check_await(bide_once_begin(&begin, &s->once)) == 0);
+    bide_check_assert(bide_check_await(bide_once_start(&begin, &s->once)) == 0);
     do_it(s, &begin, 2);
 }
 
@@ -106,7 +106,7 @@ static const bide_check_scenario failed = {
 bide_coroutine(early_body)
 {
     bide_begin(early_body, struct early * self);
-    bide_await_status(self->status, bide_once_begin(&self->begin, &self->state->once));
+    bide_await_status(self->status, bide_once_start(&self->begin, &self->state->once));
     if (self->status == 0)
         do_it(self->state, &self->begin, 2);
     bide_end();
@@ -116,7 +116,7 @@ static void setup_line(void *p)
 {
     state *s = p;
     setup(p);
-    bide_check_assert(bide_check_await(bide_once_begin(&s->runner, &s->once)) == 0);
+    bide_check_assert(bide_check_await(bide_once_start(&s->runner, &s->once)) == 0);
     struct early *early = s->early = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
     early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
@@ -130,14 +130,14 @@ static void fail_it(void *p)
 {
     state *s = p;
     s->tries++;
-    bide_once_end(&s->runner, false);
+    bide_once_finish(&s->runner, false);
 }
 
 static void end_it(void *p)
 {
     state *s = p;
     s->data++;
-    bide_once_end(&s->runner, true);
+    bide_once_finish(&s->runner, true);
 }
 
 static void stop_it(void *p)
@@ -178,7 +178,7 @@ static void finish_closed(void *p)
     state *s = p;
     bide_once_waiter begin;
     finish_early(s, -EPIPE);
-    bide_check_assert(bide_check_await(bide_once_begin(&begin, &s->once)) == 0);
+    bide_check_assert(bide_check_await(bide_once_start(&begin, &s->once)) == 0);
     bide_check_assert(!begin.runs);
 }
 
@@ -195,9 +195,9 @@ static void begin_or_see_why(void *p)
 {
     state *s = p;
     bide_once_waiter begin;
-    int status = bide_check_await(bide_once_begin(&begin, &s->once));
+    int status = bide_check_await(bide_once_start(&begin, &s->once));
     if (status == 0 && begin.runs)
-        bide_once_end(&begin, true);
+        bide_once_finish(&begin, true);
     else if (status != 0)
         bide_check_assert(status == -EPIPE && s->tries == 7);
 }
@@ -231,9 +231,9 @@ static void use_and_free(void *p)
 {
     state *s = p;
     bide_once_waiter begin;
-    bide_check_assert(bide_check_await(bide_once_begin(&begin, s->allocated)) == 0);
+    bide_check_assert(bide_check_await(bide_once_start(&begin, s->allocated)) == 0);
     if (begin.runs)
-        bide_once_end(&begin, true);
+        bide_once_finish(&begin, true);
     if (bide_atomic_fetch_sub(&s->users, 1, acq_rel) == 1)
         bide_check_free(s->allocated);
 }
@@ -258,7 +258,7 @@ static void end_it_either_way(void *p)
 {
     state *s = p;
     s->tries = (int)bide_check_choose(2);
-    bide_once_end(&s->runner, s->tries == 1);
+    bide_once_finish(&s->runner, s->tries == 1);
 }
 
 static void finish_destroyed(void *p)
@@ -269,7 +269,7 @@ static void finish_destroyed(void *p)
     bide_destroy(&s->early->task.frame);
     bide_check_free(s->early);
     bide_check_assert(bide_once_is_done(&s->once) == (s->tries == 1));
-    bide_check_assert(bide_check_await(bide_once_begin(&begin, &s->once)) == 0);
+    bide_check_assert(bide_check_await(bide_once_start(&begin, &s->once)) == 0);
     bide_check_assert(begin.runs == (s->tries == 0));
 }
 

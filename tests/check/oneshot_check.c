@@ -109,7 +109,7 @@ static void receive(void *p)
     state *s = p;
     bide_oneshot_waiter wait;
     answer got;
-    ended(s, bide_check_await(bide_oneshot_receive(&wait, &s->oneshot, &got)), &got);
+    ended(s, bide_check_await(bide_oneshot_recv(&wait, &s->oneshot, &got)), &got);
 }
 
 static void receive_until_stopped(void *p)
@@ -117,7 +117,7 @@ static void receive_until_stopped(void *p)
     state *s = p;
     bide_oneshot_waiter wait;
     answer got;
-    ended(s, bide_sync_wait_in(&s->context, bide_oneshot_receive(&wait, &s->oneshot, &got)), &got);
+    ended(s, bide_sync_wait_in(&s->context, bide_oneshot_recv(&wait, &s->oneshot, &got)), &got);
 }
 
 static void try_twice(void *p)
@@ -125,7 +125,7 @@ static void try_twice(void *p)
     state *s = p;
     answer got;
     for (int i = 0; i < 2 && s->status != 0; i++)
-        ended(s, bide_oneshot_try_receive(&s->oneshot, &got), &got);
+        ended(s, bide_oneshot_try_recv(&s->oneshot, &got), &got);
 }
 
 /* The receiver no longer wants it. What was sent all the same it can still have. */
@@ -134,7 +134,7 @@ static void close_and_drain(void *p)
     state *s = p;
     answer got;
     close_it(s);
-    ended(s, bide_oneshot_try_receive(&s->oneshot, &got), &got);
+    ended(s, bide_oneshot_try_recv(&s->oneshot, &got), &got);
     bide_check_assert(s->status != -EAGAIN);
 }
 
@@ -145,7 +145,7 @@ static void finish(void *p)
     answer got;
     bool closed = s->data[CLOSER] == 1;
     if (s->status != 0) {
-        int status = bide_oneshot_try_receive(&s->oneshot, &got);
+        int status = bide_oneshot_try_recv(&s->oneshot, &got);
         bide_check_assert(s->status != -EPIPE || status == -EPIPE);
         bide_check_assert(status == 0 || (status == -EPIPE && closed));
         ended(s, status, &got);
@@ -153,8 +153,8 @@ static void finish(void *p)
     for (int i = 1; i <= 2; i++)
         bide_check_assert((s->sent[i] == 0) == (s->received == (uint64_t)i));
     if (s->received != 0)
-        bide_check_assert(bide_oneshot_try_receive(&s->oneshot, &got) == -EPIPE);
-    bide_check_assert(bide_oneshot_receive_blocking(&s->oneshot, &got, BIDE_FOREVER) == -EPIPE);
+        bide_check_assert(bide_oneshot_try_recv(&s->oneshot, &got) == -EPIPE);
+    bide_check_assert(bide_oneshot_recv_blocking(&s->oneshot, &got, BIDE_FOREVER) == -EPIPE);
     bide_oneshot_destroy(&s->oneshot);
 }
 
@@ -182,7 +182,7 @@ static void receive_and_free(void *p)
     state *s = p;
     bide_oneshot_waiter wait;
     answer got;
-    bide_check_await(bide_oneshot_receive(&wait, s->allocated, &got));
+    bide_check_await(bide_oneshot_recv(&wait, s->allocated, &got));
     bide_check_free(s->allocated);
 }
 

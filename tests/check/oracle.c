@@ -31,13 +31,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EVENTS = 64, NONE = MOST_EVENTS };
+enum { MAX_EVENTS = 64, NONE = MAX_EVENTS };
 
 typedef uint64_t set;
 
 /* row[a] holds each b with (a, b) in the relation. */
 typedef struct relation {
-    set row[MOST_EVENTS];
+    set row[MAX_EVENTS];
 } relation;
 
 typedef enum event_type { READ, WRITE, FENCE } event_type;
@@ -60,9 +60,9 @@ static litmus_outcomes *found;
 static ending endings[LITMUS_THREADS][LITMUS_OPS];
 
 /* The candidate. */
-static event events[MOST_EVENTS];
+static event events[MAX_EVENTS];
 static unsigned count;
-static unsigned writer[MOST_EVENTS]; /* for each read, whom it reads */
+static unsigned writer[MAX_EVENTS]; /* for each read, whom it reads */
 static relation sb, rf, rmw, mo, hb;
 static set all, reads, writes, firsts, fences;
 static set seq_csts;                 /* the fences that are light or heavy too */
@@ -390,7 +390,7 @@ static void choose_reads(unsigned from)
 static unsigned add_event(event_type type, litmus_order order, uint32_t thread, uint32_t index,
                           uint32_t location)
 {
-    if (count == MOST_EVENTS)
+    if (count == MAX_EVENTS)
         abort();
     unsigned e = count++;
     events[e] = (event){type, order, thread, index, location, NONE, 0};

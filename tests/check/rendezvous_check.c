@@ -138,14 +138,14 @@ static void receive(void *p)
     struct receiver *receiver = &s->receivers[i];
     received(s, i,
              bide_check_await(
-                 bide_rendezvous_receive(&receiver->wait, &s->numbers, &receiver->element)));
+                 bide_rendezvous_recv(&receiver->wait, &s->numbers, &receiver->element)));
 }
 
 static void try_receive(void *p)
 {
     state *s = p;
     unsigned i = bide_check_thread() - 1;
-    received(s, i, bide_rendezvous_try_receive(&s->numbers, &s->receivers[i].element));
+    received(s, i, bide_rendezvous_try_recv(&s->numbers, &s->receivers[i].element));
 }
 
 static void stop_first(void *p)
@@ -253,7 +253,7 @@ static void setup_choice(void *p)
     chooser->parts[0].awaited =
         wait_of(chooser, bide_rendezvous_send(&chooser->send, &s->numbers, &chooser->sent), SEND);
     chooser->parts[1].awaited = wait_of(
-        chooser, bide_rendezvous_receive(&chooser->receive, &s->numbers, &chooser->received),
+        chooser, bide_rendezvous_recv(&chooser->receive, &s->numbers, &chooser->received),
         RECEIVE);
 }
 
@@ -352,7 +352,7 @@ static void finish_both_in_the_end(void *p)
     state *s = p;
     for (unsigned i = 0; i < 2; i++) {
         if (s->receivers[i].status != 0)
-            received(s, i, bide_rendezvous_try_receive(&s->numbers, &s->receivers[i].element));
+            received(s, i, bide_rendezvous_try_recv(&s->numbers, &s->receivers[i].element));
     }
     finish_senders(p, 2);
 }
@@ -396,7 +396,7 @@ static void finish_behind_choice(void *p)
     bide_check_assert(s->receivers[0].status == 0);
     bide_check_assert(s->receivers[0].element == (met ? CHOSEN : FIRST));
     if (met)
-        received(s, 1, bide_rendezvous_try_receive(&s->numbers, &s->receivers[1].element));
+        received(s, 1, bide_rendezvous_try_recv(&s->numbers, &s->receivers[1].element));
     finish_senders(s, 1);
 }
 
@@ -407,7 +407,7 @@ static void begin_waiting(state *s)
     part->ended = 0;
     part->context = (bide_context){&bide_inline_scheduler, NULL, NULL, NULL};
     part->awaited =
-        bide_rendezvous_receive(&s->receivers[0].wait, &s->numbers, &s->receivers[0].element);
+        bide_rendezvous_recv(&s->receivers[0].wait, &s->numbers, &s->receivers[0].element);
     bide_start(&part->task.frame, &part_body, &part->context);
     bide_resume(&part->task.frame);
 }
@@ -474,7 +474,7 @@ static void setup_offered_on_behalf(void *p)
     begin(s, 0);
     s->senders[1].context.scheduler = &kept;
     begin(s, 1);
-    received(s, 1, bide_rendezvous_try_receive(&s->numbers, &s->receivers[1].element));
+    received(s, 1, bide_rendezvous_try_recv(&s->numbers, &s->receivers[1].element));
 }
 
 static void destroy_second(void *p)

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-enum { MOST_SLOTS = 2, FIRST = 254 };
+enum { MAX_SLOTS = 2, FIRST = 254 };
 
 typedef struct state {
     bide_sequence_barrier8 cursor;
@@ -20,7 +20,7 @@ typedef struct state {
     bide_sequence_barrier8 *members[2];
     bide_sequence_group8 gate;
     bide_single_producer_sequencer8 sequencer;
-    int slots[MOST_SLOTS];
+    int slots[MAX_SLOTS];
     unsigned total;  /* how many go through it */
     bool never_ends; /* the last is not published */
     bide_ring(int) ring;
@@ -68,7 +68,7 @@ static void setup_two(void *p)
 
 /* ---- The producer: one slot at a time, and as many as are free ---- */
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned min(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -76,7 +76,7 @@ static unsigned least(unsigned a, unsigned b)
 struct producer {
     bide_task task;
     state *state;
-    unsigned most; /* at once */
+    unsigned max; /* at once */
     unsigned produced;
     int status;
     bide_claim8 claim;
@@ -89,10 +89,10 @@ bide_coroutine(producer_body)
         bide_await_status(self->status,
                           bide_single_producer_sequencer8_claim_up_to(
                               &self->claim, &self->state->sequencer,
-                              (uint8_t)least(self->most, self->state->total - self->produced)));
+                              (uint8_t)min(self->max, self->state->total - self->produced)));
         if (self->status < 0)
             bide_return(self->status);
-        bide_check_assert(self->claim.count >= 1 && self->claim.count <= self->most);
+        bide_check_assert(self->claim.count >= 1 && self->claim.count <= self->max);
         for (uint8_t i = 0; i < self->claim.count; i++)
             *bide_ring_at(&self->state->ring, (uint8_t)(self->claim.first + i)) =
                 (int)++self->produced;
@@ -105,9 +105,9 @@ bide_coroutine(producer_body)
     bide_end();
 }
 
-static void produce(state *s, unsigned most, unsigned produced)
+static void produce(state *s, unsigned max, unsigned produced)
 {
-    struct producer producer = {.state = s, .most = most, .produced = produced};
+    struct producer producer = {.state = s, .max = max, .produced = produced};
     int status = bide_check_await(bide_task_init(&producer.task, &producer_body));
     bide_check_assert(status == 0 || status == -EPIPE);
 }
@@ -119,16 +119,16 @@ static void produce_one_by_one(void *p)
 
 static void produce_at_once(void *p)
 {
-    produce(p, MOST_SLOTS, 1);
+    produce(p, MAX_SLOTS, 1);
 }
 
 /* ---- Consumers: everything, in order, each once ---- */
 
-static void consume(state *s, unsigned which, unsigned most)
+static void consume(state *s, unsigned which, unsigned max)
 {
     uint8_t next = FIRST;
     unsigned seen = 0;
-    while (seen < most) {
+    while (seen < max) {
         bide_sequence_waiter8 wait;
         int status =
             bide_check_await(bide_sequence_barrier8_wait_until_published(&wait, &s->cursor, next));
@@ -136,7 +136,7 @@ static void consume(state *s, unsigned which, unsigned most)
             bide_check_assert(status == -EPIPE && seen == s->total);
             break;
         }
-        while (!bide_sequence8_precedes(wait.published, next) && seen < most)
+        while (!bide_sequence8_precedes(wait.published, next) && seen < max)
             bide_check_assert(*bide_ring_at(&s->ring, next++) == (int)++seen);
         bide_sequence_barrier8_publish(&s->consumed[which], (uint8_t)(next - 1));
     }

@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv)
 {
-    const bide_check_scenario *all[SEEDED_MOST];
+    const bide_check_scenario *all[MAX_SEEDED];
     seeded_all(all);
     return bide_check_main(argc, argv, &(bide_check_suite){.scenarios = all});
 }

@@ -250,13 +250,13 @@ SETUP(two_pop_on, HELPING & ~COUNTS_BACK, push_1(s), push_2(s))
 SETUP(two_hinder_back, HELPING & ~POPS_ON, push_1(s), push_2(s))
 
 SCENARIO(hinder_bug, "two_pops_in_turns_that_want_the_same_count", LIVELOCK, .setup = two_hinder,
-         .threads = {pop_in_turns}, .finish = finish_1_and_2, .most_steps = 500);
+         .threads = {pop_in_turns}, .finish = finish_1_and_2, .max_steps = 500);
 SCENARIO(hinder_mended, "two_pops_in_turns_that_want_the_same_node", NOTHING, .setup = two_pop_on,
-         .threads = {pop_in_turns}, .finish = finish_1_and_2, .most_steps = 500);
+         .threads = {pop_in_turns}, .finish = finish_1_and_2, .max_steps = 500);
 SCENARIO(hinder_back_bug, "two_pops_in_turns_that_count_back", LIVELOCK, .setup = two_hinder_back,
-         .threads = {pop_in_turns}, .finish = finish_1_and_2, .most_steps = 500);
+         .threads = {pop_in_turns}, .finish = finish_1_and_2, .max_steps = 500);
 SCENARIO(hinder_back_mended, "two_pops_in_turns_that_count_back_and_want_the_same_node", NOTHING,
-         .setup = two, .threads = {pop_in_turns}, .finish = finish_1_and_2, .most_steps = 500);
+         .setup = two, .threads = {pop_in_turns}, .finish = finish_1_and_2, .max_steps = 500);
 
 /* ---- 7.20: pop of an empty queue ---- */
 
@@ -326,9 +326,9 @@ SETUP(stopped_spins, COUNTED, stop_in_push(s))
 SETUP(stopped_helps, HELPING, stop_in_push(s))
 
 SCENARIO(stopped_bug, "push_behind_a_stopped_push_that_spins", LIVELOCK, .setup = stopped_spins,
-         .threads = {push_2}, .finish = finish_stopped_and_2, .most_steps = 500);
+         .threads = {push_2}, .finish = finish_stopped_and_2, .max_steps = 500);
 SCENARIO(stopped_mended, "push_behind_a_stopped_push_that_helps", NOTHING, .setup = stopped_helps,
-         .threads = {push_2}, .finish = finish_stopped_and_2, .most_steps = 500);
+         .threads = {push_2}, .finish = finish_stopped_and_2, .max_steps = 500);
 
 /* ---- 7.21: new throws while a reference is held ---- */
 

@@ -125,9 +125,9 @@ static void count_to_100(void *p)
 }
 
 SCENARIO(steps, "more_steps_than_the_limit", LIVELOCK, .threads = {count_to_100},
-         .most_steps = 100);
+         .max_steps = 100);
 SCENARIO(steps_mended, "less_steps_than_the_limit", NOTHING, .threads = {count_to_100},
-         .most_steps = 300);
+         .max_steps = 300);
 
 static void await_event(void *p)
 {

@@ -49,7 +49,7 @@ bide_coroutine(receiver_body)
 {
     bide_begin(receiver_body, struct end * self);
     do {
-        bide_await_status(self->status, bide_spsc_channel_receive(
+        bide_await_status(self->status, bide_spsc_channel_recv(
                                             &self->waiter, &self->state->channel, &self->number));
         if (self->status == 0)
             bide_check_assert(self->number == ++self->count);
@@ -149,7 +149,7 @@ static void finish_receiver_stopped(void *p)
     uint64_t number;
     bide_check_assert(s->sender.status == 0);
     bide_check_assert(s->receiver.status == -ECANCELED || s->receiver.status == -EPIPE);
-    while (bide_spsc_channel_try_receive(&s->channel, &number) == 0)
+    while (bide_spsc_channel_try_recv(&s->channel, &number) == 0)
         bide_check_assert(number == ++s->receiver.count);
     bide_check_assert(s->receiver.count == s->sender.count);
     bide_check_assert(bide_spsc_channel_is_idle_(&s->channel.channel));

@@ -5,11 +5,11 @@
 #include "bide/extend/event_count.h"
 
 typedef struct taking {
-    bide_retry retry;
+    bide_event_count_waiter retry;
     bide_atomic(uint32_t) * items;
 } taking;
 
-static int taking_attempt(bide_retry *retry)
+static int taking_attempt(bide_event_count_waiter *retry)
 {
     taking *taking = bide_container_of(retry, struct taking, retry);
     uint32_t items = bide_atomic_load(taking->items, relaxed);
@@ -22,7 +22,7 @@ static int taking_attempt(bide_retry *retry)
     return -EAGAIN;
 }
 
-static bool taking_is_possible(bide_retry *retry)
+static bool taking_is_possible(bide_event_count_waiter *retry)
 {
     return bide_atomic_load(bide_container_of(retry, taking, retry)->items, relaxed) != 0;
 }
@@ -31,9 +31,9 @@ static bool taking_is_possible(bide_retry *retry)
 static bide_awaiter *taking_begin(taking *taking, bide_atomic(uint32_t) * items,
                                   bide_event_count *event_count)
 {
-    static const bide_retry_rules rules = {taking_attempt, taking_is_possible, NULL};
+    static const bide_event_count_ops rules = {taking_attempt, taking_is_possible, NULL};
     taking->items = items;
-    return bide_event_count_retry(&taking->retry, event_count, &rules);
+    return bide_event_count_wait(&taking->retry, event_count, &rules);
 }
 
 #endif

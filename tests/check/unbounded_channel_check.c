@@ -60,7 +60,7 @@ static void setup_at_an_end(void *p)
     uint64_t number;
     setup_cells(s, 1);
     send(s, 1);
-    bide_check_assert(bide_unbounded_channel_try_receive(&s->numbers, s->mine[0], &number) == 0);
+    bide_check_assert(bide_unbounded_channel_try_recv(&s->numbers, s->mine[0], &number) == 0);
 }
 
 static void receive(void *p)
@@ -69,7 +69,7 @@ static void receive(void *p)
     unsigned me = bide_check_thread();
     uint64_t number = 0;
     s->status[me] = bide_check_await(
-        bide_unbounded_channel_receive(&s->waits[me], &s->numbers, s->mine[me], &number));
+        bide_unbounded_channel_recv(&s->waits[me], &s->numbers, s->mine[me], &number));
     if (s->status[me] == 0)
         s->received[me] += number;
 }

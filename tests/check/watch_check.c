@@ -122,7 +122,7 @@ static void wait_for_change(void *p)
     state *s = p;
     bide_watch_waiter wait;
     value v;
-    bide_check_assert(bide_check_await(bide_watch_receive(&wait, &s->receiver, &v)) == 0);
+    bide_check_assert(bide_check_await(bide_watch_recv(&wait, &s->receiver, &v)) == 0);
     had(s, &v);
 }
 
@@ -133,9 +133,9 @@ static void try_from_anywhere(void *p)
     bide_watch_receiver(value) own;
     value v;
     bide_watch_receiver_init(&own, &s->watch);
-    bide_check_assert(bide_watch_try_receive(&own, &v) == 0);
+    bide_check_assert(bide_watch_try_recv(&own, &v) == 0);
     uint64_t first = check_value(s, &v);
-    int status = bide_watch_try_receive(&own, &v);
+    int status = bide_watch_try_recv(&own, &v);
     bide_check_assert(status == 0 || status == -EAGAIN);
     if (status == 0)
         bide_check_assert(check_value(s, &v) > first);
@@ -146,9 +146,9 @@ static void wait_until_closed(void *p)
     state *s = p;
     bide_watch_waiter wait;
     value v;
-    bide_check_assert(bide_check_await(bide_watch_receive(&wait, &s->receiver, &v)) == 0);
+    bide_check_assert(bide_check_await(bide_watch_recv(&wait, &s->receiver, &v)) == 0);
     had(s, &v);
-    bide_check_assert(bide_check_await(bide_watch_receive(&wait, &s->receiver, &v)) == -EPIPE);
+    bide_check_assert(bide_check_await(bide_watch_recv(&wait, &s->receiver, &v)) == -EPIPE);
     bide_check_assert(s->closed == 1);
 }
 
@@ -158,7 +158,7 @@ static void try_three_times(void *p)
     state *s = p;
     value v;
     for (int i = 0; i < 3; i++) {
-        int status = bide_watch_try_receive(&s->receiver, &v);
+        int status = bide_watch_try_recv(&s->receiver, &v);
         if (status == 0)
             had(s, &v);
         else if (status == -EPIPE)
@@ -178,7 +178,7 @@ static void wait_until_stopped(void *p)
     state *s = p;
     bide_watch_waiter wait;
     value v;
-    int status = bide_sync_wait_in(&s->context, bide_watch_receive(&wait, &s->receiver, &v));
+    int status = bide_sync_wait_in(&s->context, bide_watch_recv(&wait, &s->receiver, &v));
     bide_check_assert(status == 0 || status == -ECANCELED);
     if (status == 0)
         had(s, &v);
@@ -189,7 +189,7 @@ static void finish_had_one(void *p)
 {
     state *s = p;
     value v;
-    bide_check_assert(bide_watch_try_receive(&s->receiver, &v) == (s->last == 0 ? 0 : -EAGAIN));
+    bide_check_assert(bide_watch_try_recv(&s->receiver, &v) == (s->last == 0 ? 0 : -EAGAIN));
     bide_check_assert(bide_watch_read(&s->watch, &v) == 0);
     bide_check_assert(check_value(s, &v) == 1);
     bide_watch_destroy(&s->watch);
@@ -228,7 +228,7 @@ static void look_once(void *p)
 {
     state *s = p;
     value v;
-    int status = bide_watch_try_receive(&s->receiver, &v);
+    int status = bide_watch_try_recv(&s->receiver, &v);
     bide_check_assert(status == 0 || status == -EAGAIN);
     if (status == 0)
         s->last = check_value(s, &v);
@@ -256,9 +256,9 @@ static void see_one_and_wait(void *p)
     state *s = p;
     bide_watch_waiter wait;
     value v;
-    bide_awaiter *changed = bide_watch_receive(&wait, &s->receiver, &v);
+    bide_awaiter *changed = bide_watch_recv(&wait, &s->receiver, &v);
     value seen;
-    if (bide_watch_try_receive(&s->receiver, &seen) == 0)
+    if (bide_watch_try_recv(&s->receiver, &seen) == 0)
         had(s, &seen);
     if (s->last == 2)
         return;

@@ -198,8 +198,8 @@ static void end_runs_finally_once(void **state)
     bide_async_generator *generator = count(&frame, 3, NULL, 0);
     assert_int_equal(bide_sync_wait(bide_async_generator_next(&next, generator)), 0);
     assert_int_equal(*(int *)next.value, 0);
-    bide_async_generator_end(generator);
-    bide_async_generator_end(generator);
+    bide_async_generator_destroy(generator);
+    bide_async_generator_destroy(generator);
     assert_int_equal(frame.finals, 1);
     assert_int_equal(bide_sync_wait(bide_async_generator_next(&next, generator)), -ECANCELED);
     assert_null(next.value);

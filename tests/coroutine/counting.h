@@ -13,7 +13,7 @@ struct counting {
     int calls;
     int fail_at; /* the number of the call, from 1; 0: never */
     int held;
-    int most_held;
+    int max_held;
 };
 
 static void *counting_allocate(bide_allocator *allocator, size_t size)
@@ -22,8 +22,8 @@ static void *counting_allocate(bide_allocator *allocator, size_t size)
     if (++counting->calls == counting->fail_at)
         return NULL;
     void *memory = counting->inner->allocate(counting->inner, size);
-    if (memory != NULL && ++counting->held > counting->most_held)
-        counting->most_held = counting->held;
+    if (memory != NULL && ++counting->held > counting->max_held)
+        counting->max_held = counting->held;
     return memory;
 }
 

@@ -99,7 +99,7 @@ static void walk_tree(struct counting *counting)
     assert_int_equal(bide_sync_wait(walk(&counting->allocator, nodes, &sum)), 0);
     assert_int_equal(sum, expected);
     assert_int_equal(counting->held, 0);
-    assert_int_equal(counting->most_held, HEIGHT);
+    assert_int_equal(counting->max_held, HEIGHT);
     assert_int_equal(counting->calls, NODES);
 }
 

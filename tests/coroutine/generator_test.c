@@ -57,7 +57,7 @@ static void nothing_runs_before_the_first_value_is_asked_for(void **state)
     struct count frame = {.i = -7};
     bide_generator *generator = count(&frame, 3, 0);
     assert_int_equal(frame.i, -7);
-    bide_generator_end(generator);
+    bide_generator_destroy(generator);
     assert_int_equal(frame.i, -7);
     assert_int_equal(frame.finals, 0);
     assert_int_equal(bide_generator_error(generator), -ECANCELED);
@@ -123,10 +123,10 @@ static void continue_goes_on_with_the_next_value(void **state)
     assert_int_equal(sum, 1 + 3 + 5);
 }
 
-static int first_at_least(bide_generator *numbers, int least)
+static int min_first_at(bide_generator *numbers, int min)
 {
     bide_for (int *, number, numbers) {
-        if (*number >= least)
+        if (*number >= min)
             return *number;
     }
     return -1;
@@ -137,12 +137,12 @@ static void return_leaves_it_where_it_stands_for_another_loop(void **state)
     (void)state;
     struct count frame;
     bide_generator *generator = count(&frame, 5, 0);
-    assert_int_equal(first_at_least(generator, 1), 1);
+    assert_int_equal(min_first_at(generator, 1), 1);
     assert_int_equal(frame.finals, 0);
-    assert_int_equal(first_at_least(generator, 1), 2);
-    assert_int_equal(first_at_least(generator, 9), -1);
+    assert_int_equal(min_first_at(generator, 1), 2);
+    assert_int_equal(min_first_at(generator, 9), -1);
     assert_int_equal(frame.finals, 1);
-    assert_int_equal(first_at_least(generator, 0), -1);
+    assert_int_equal(min_first_at(generator, 0), -1);
     assert_int_equal(frame.finals, 1);
 }
 

@@ -310,7 +310,7 @@ static void note_failure(const bide_context *context, const bide_coroutine_code 
 
 static const bide_context watched = {
     .scheduler = &bide_inline_scheduler,
-    .unhandled = note_failure,
+    .on_unhandled_error = note_failure,
 };
 
 static void a_failure_that_is_not_awaited_is_reported_once(void **state)

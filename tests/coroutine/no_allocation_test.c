@@ -262,7 +262,7 @@ bide_coroutine(passing_body)
                               bide_channel_send(&self->waiter, self->channel, &self->value));
         else
             bide_await_status(self->status,
-                              bide_channel_receive(&self->waiter, self->channel, &self->value));
+                              bide_channel_recv(&self->waiter, self->channel, &self->value));
     }
     bide_end();
 }
@@ -294,7 +294,7 @@ static void sending_and_receiving_allocate_nothing(void **state)
     begin_passing(&sender, &channel, true);
     begin_passing(&receiver, &channel, false);
     begin_passing(&destroyed, &channel, false);
-    int late = bide_channel_receive_blocking(&channel, &value, 0);
+    int late = bide_channel_recv_blocking(&channel, &value, 0);
     bide_destroy(&destroyed.task.frame);
     bide_channel_close(&channel);
     forbidden = false;
@@ -362,7 +362,7 @@ static void generating_allocates_nothing(void **state)
         sum += *number;
     bide_generator_init(&self.generator, &counter_body);
     bool more = bide_generator_next(&self.generator) != NULL;
-    bide_generator_end(&self.generator);
+    bide_generator_destroy(&self.generator);
     forbidden = false;
     assert_true(more);
     assert_int_equal(sum, TIMES * (TIMES - 1) / 2);

@@ -142,7 +142,7 @@ static void a_failure_is_not_unhandled(void **state)
 {
     (void)state;
     const bide_context context = {.scheduler = &bide_inline_scheduler,
-                                  .unhandled = count_unhandled};
+                                  .on_unhandled_error = count_unhandled};
     struct work work;
     bide_shared_task_waiter wait;
     work_init(&work, &context)->error = -EIO;

@@ -358,7 +358,7 @@ static void await_a_suspended_task(void)
     bide_root root;
     bide_event_init(&self.event, false);
     bide_awaiter *awaiter = bide_task_init(&self.task, &idle_body);
-    bide_root_begin(&root, &bide_default_context, awaiter, ignore);
+    bide_root_start(&root, &bide_default_context, awaiter, ignore);
     bide_sync_wait(awaiter);
 }
 
@@ -409,9 +409,9 @@ static void roots_under_the_inline_scheduler_run_in_turn(void **state)
     struct resuming a = {.event = &event, .name = "a"}, b = {.event = &event, .name = "b"};
     order[0] = '\0';
     bide_event_init(&event, false);
-    bide_root_begin(&roots[0], &bide_default_context, bide_task_init(&a.task, &resuming_body),
+    bide_root_start(&roots[0], &bide_default_context, bide_task_init(&a.task, &resuming_body),
                     ended);
-    bide_root_begin(&roots[1], &bide_default_context, bide_task_init(&b.task, &resuming_body),
+    bide_root_start(&roots[1], &bide_default_context, bide_task_init(&b.task, &resuming_body),
                     ended);
     assert_string_equal(order, "");
     bide_event_set(&event);

@@ -270,7 +270,7 @@ bide_coroutine(receiver_body)
     bide_begin(receiver_body, receiver * self);
     for (;;) {
         bide_try_or_break(bide_select_any_of(
-            &self->select, bide_channel_receive(&self->receive, self->from, &self->number),
+            &self->select, bide_channel_recv(&self->receive, self->from, &self->number),
             bide_event_wait(&self->wait, self->quit)));
         switch (bide_select_winner(&self->select.any)) {
         case 0:

@@ -143,7 +143,7 @@ struct receiver {
 bide_coroutine(receiver_body)
 {
     bide_begin(receiver_body, struct receiver * self);
-    bide_try(bide_channel_receive(&self->wait, &channel, &self->value)); /* line: receiver */
+    bide_try(bide_channel_recv(&self->wait, &channel, &self->value)); /* line: receiver */
     bide_end();
 }
 

@@ -23,7 +23,7 @@
 #include "bide/task.h"
 #include "bide/thread_pool.h"
 #include "bide/trace.h"
-#include "bide/turn_watch.h"
+#include "bide/stall_detector.h"
 #include "bide/when.h"
 
 #include <errno.h>
@@ -151,7 +151,7 @@ static void run_pool_once(bide_thread_pool *pool)
     const bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
     uint64_t result = 0;
     struct fib fib = {.n = 12, .result = &result};
-    assert_int_equal(bide_sync_wait_in(&context, bide_forking_init(&fib.forking, &fib_body)), 0);
+    assert_int_equal(bide_sync_wait_in(&context, bide_fork_task_init(&fib.forking, &fib_body)), 0);
     assert_int_equal(result, 144);
     struct both both;
     assert_int_equal(bide_sync_wait_in(&context, bide_task_init(&both.task, &both_body)), 0);
@@ -338,7 +338,7 @@ struct heard {
     bide_atomic(uint64_t) shortest;
 };
 
-static void hear(void *argument, const bide_long_turn *turn)
+static void hear(void *argument, const bide_stall *turn)
 {
     struct heard *heard = argument;
     bool is_hog = strcmp(turn->name, "hog_body") == 0 &&
@@ -377,11 +377,11 @@ static void a_turn_that_goes_on_is_told_once_and_again_at_its_end(void **state)
 {
     struct heard heard = {.going_on = 0};
     (void)state;
-    assert_int_equal(bide_turn_watch_start(1000000, hear, &heard), 0);
-    assert_int_equal(bide_turn_watch_start(1000000, hear, &heard), -EALREADY);
+    assert_int_equal(bide_stall_detector_start(1000000, hear, &heard), 0);
+    assert_int_equal(bide_stall_detector_start(1000000, hear, &heard), -EALREADY);
     hog(&heard);
-    assert_int_equal(bide_turn_watch_stop(), 0);
-    assert_int_equal(bide_turn_watch_stop(), -EALREADY);
+    assert_int_equal(bide_stall_detector_stop(), 0);
+    assert_int_equal(bide_stall_detector_stop(), -EALREADY);
     assert_int_equal(bide_atomic_load(&heard.going_on, relaxed), 1);
     assert_int_equal(bide_atomic_load(&heard.ended, relaxed), 1);
     assert_int_equal(bide_atomic_load(&heard.in_hog, relaxed), 2);
@@ -392,10 +392,10 @@ static void a_turn_that_is_short_is_not_told(void **state)
 {
     struct heard heard = {.going_on = 0};
     (void)state;
-    assert_int_equal(bide_turn_watch_start(UINT64_MAX / 4, hear, &heard), 0);
+    assert_int_equal(bide_stall_detector_start(UINT64_MAX / 4, hear, &heard), 0);
     hog(NULL);
     run_loop_once();
-    assert_int_equal(bide_turn_watch_stop(), 0);
+    assert_int_equal(bide_stall_detector_stop(), 0);
     assert_int_equal(bide_atomic_load(&heard.going_on, relaxed), 0);
     assert_int_equal(bide_atomic_load(&heard.ended, relaxed), 0);
 }
@@ -410,10 +410,10 @@ static void a_watch_and_traces_go_together_and_begin_and_end(void **state)
     assert_int_equal(pthread_create(&thread, NULL, be_busy, &busy), 0);
     for (uint32_t i = 0; i < rounds_of(40); i++) {
         text written;
-        assert_int_equal(bide_turn_watch_start(1, hear, &heard), 0);
+        assert_int_equal(bide_stall_detector_start(1, hear, &heard), 0);
         begin(&written);
         run_pool_once(busy.pool);
-        assert_int_equal(bide_turn_watch_stop(), 0);
+        assert_int_equal(bide_stall_detector_stop(), 0);
         run_pool_once(busy.pool);
         end(&written);
         free(written.bytes);
@@ -429,9 +429,9 @@ static void the_watch_without_a_thread_does_not_begin(void **state)
     (void)state;
     faults_clear();
     faults_fail(FAULT_PTHREAD_CREATE, 1, 1, EAGAIN);
-    assert_int_equal(bide_turn_watch_start(1, NULL, NULL), -EAGAIN);
+    assert_int_equal(bide_stall_detector_start(1, NULL, NULL), -EAGAIN);
     faults_clear();
-    assert_int_equal(bide_turn_watch_stop(), -EALREADY);
+    assert_int_equal(bide_stall_detector_stop(), -EALREADY);
 }
 
 /* ---- What an operation is on, and what a loop has done ---- */
@@ -535,9 +535,9 @@ static void a_dump_says_what_an_operation_is_on_and_a_loop_counts(void **state)
     static const bide_loop_kind kinds[] = {BIDE_LOOP_EPOLL, BIDE_LOOP_ANY};
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        const bide_loop_options options = {.kind = kinds[i], .times_turns = true};
+        const bide_loop_options options = {.kind = kinds[i], .times_runs = true};
         bide_loop *loop;
-        bide_loop_counts counts;
+        bide_loop_stats counts;
         struct dumped self;
         assert_int_equal(bide_loop_create(&loop, &options), 0);
         assert_int_equal(bide_loop_wait(loop, bide_task_init(&self.task, &dumped_body)), 0);
@@ -547,10 +547,10 @@ static void a_dump_says_what_an_operation_is_on_and_a_loop_counts(void **state)
         assert_has(&dumped, "waiting for bide_recv on descriptor"); /* in what is called */
         assert_has(&dumped, "called_body");
         free(self.text);
-        bide_loop_count(loop, &counts);
+        bide_loop_get_stats(loop, &counts);
         assert_true(counts.runs >= 5);
-        assert_true(counts.longest_turn != 0);
-        assert_true(counts.looks >= counts.sleeps);
+        assert_true(counts.longest_run != 0);
+        assert_true(counts.polls >= counts.sleeps);
         assert_int_equal(counts.in_flight, 0);
         bide_loop_destroy(loop);
     }

@@ -44,7 +44,7 @@ static fixture *begin_fixture(world *world)
 
 static void end_fixture(fixture *f)
 {
-    bide_acceptor_end(&f->acceptor);
+    bide_acceptor_destroy(&f->acceptor);
     bide_close(&f->listener);
     bide_close(&f->accepted);
     for (int i = 0; i < f->connected; i++)
@@ -112,7 +112,7 @@ static void a_wait_that_ends_early_loses_nothing(void **state)
         assert_false(bide_descriptor_is_open(&f->accepted));
         connect_one(f);
         turn(w);
-        assert_int_equal(bide_acceptor_kept(&f->acceptor), keeps_none() ? 0 : 1);
+        assert_int_equal(bide_acceptor_pending(&f->acceptor), keeps_none() ? 0 : 1);
         take(f, 0);
         end_fixture(f);
     }
@@ -185,7 +185,7 @@ static void a_full_queue_stops_the_kernel(void **state)
         connect_one(f);
     turn(f->world);
     turn(f->world);
-    size_t kept = bide_acceptor_kept(&f->acceptor);
+    size_t kept = bide_acceptor_pending(&f->acceptor);
     if (keeps_none())
         assert_int_equal(kept, 0);
     else
@@ -193,10 +193,10 @@ static void a_full_queue_stops_the_kernel(void **state)
     while (f->connected < MANY)
         connect_one(f);
     turn(f->world);
-    assert_int_equal(bide_acceptor_kept(&f->acceptor), kept);
+    assert_int_equal(bide_acceptor_pending(&f->acceptor), kept);
     for (int i = 1; i < MANY; i++)
         take(f, i);
-    assert_int_equal(bide_acceptor_kept(&f->acceptor), 0);
+    assert_int_equal(bide_acceptor_pending(&f->acceptor), 0);
     assert_int_equal(bide_acceptor_dropped(&f->acceptor), 0);
     end_fixture(f);
 }
@@ -215,8 +215,8 @@ static void what_is_kept_is_closed_at_its_end(void **state)
         turn(w);
         if (order == 1)
             bide_close(&f->listener);
-        bide_acceptor_end(&f->acceptor);
-        assert_int_equal(bide_acceptor_kept(&f->acceptor), 0);
+        bide_acceptor_destroy(&f->acceptor);
+        assert_int_equal(bide_acceptor_pending(&f->acceptor), 0);
         bide_close(&f->listener);
         bide_close(&f->accepted);
         assert_int_equal(count_descriptors(), before + f->connected - 1);
@@ -291,7 +291,7 @@ static void none_is_lost_in_a_storm(void **state)
         while (f->connected > 0)
             bide_close(&f->clients[--f->connected]);
         bide_close(&f->accepted);
-        assert_int_equal(bide_acceptor_kept(&f->acceptor), 0);
+        assert_int_equal(bide_acceptor_pending(&f->acceptor), 0);
     }
     assert_int_equal(count_descriptors(), before);
     end_fixture(f);

@@ -218,12 +218,12 @@ static char *large(void)
     return data;
 }
 
-/* Takes what comes until `most` have, or the end; or, when all that comes was sent, until there is nothing more. */
-static size_t drain(fixture *f, size_t most, bool is_sent)
+/* Takes what comes until `max` have, or the end; or, when all that comes was sent, until there is nothing more. */
+static size_t drain(fixture *f, size_t max, bool is_sent)
 {
     static char got[1 << 20];
     size_t total = 0;
-    while (total < most) {
+    while (total < max) {
         bide_with_deadline_operation limited;
         bide_awaiter *more = bide_recv(&f->helper, &f->other, got, sizeof got);
         if (is_sent)

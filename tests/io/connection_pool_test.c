@@ -36,7 +36,7 @@ bide_coroutine(client_body)
 struct taker {
     bide_task task;
     bide_connection_pool *pool;
-    bide_connection_taking taking;
+    bide_connection_acquire_operation taking;
     bide_with_deadline_operation limited;
     uint64_t deadline; /* or 0 */
     int status;        /* 1: not yet */
@@ -66,7 +66,7 @@ static struct fixture *begin(void **state, uint64_t idle)
     memset(f, 0, sizeof *f);
     f->world = world_of(state);
     bide_server_options options = {
-        .body = &client_body, .size = sizeof *f->slots, .most = SLOTS, .slots = f->slots};
+        .body = &client_body, .size = sizeof *f->slots, .max_connections = SLOTS, .slots = f->slots};
     assert_int_equal(bide_server_init(&f->server, &options), 0);
     assert_int_equal(bide_address_ip(&f->address, "127.0.0.1", 0), 0);
     assert_int_equal(
@@ -117,9 +117,9 @@ bide_coroutine(taker_body)
     if (self->deadline != 0)
         bide_await_status(self->status,
                           bide_with_deadline(&self->limited, self->deadline,
-                                             bide_connection_pool_take(&self->taking, self->pool)));
+                                             bide_connection_pool_acquire(&self->taking, self->pool)));
     else
-        bide_await_status(self->status, bide_connection_pool_take(&self->taking, self->pool));
+        bide_await_status(self->status, bide_connection_pool_acquire(&self->taking, self->pool));
     self->place = ++*self->order;
     bide_end();
 }
@@ -180,7 +180,7 @@ struct giver {
 bide_coroutine(giver_body)
 {
     bide_begin(giver_body, struct giver * self);
-    bide_connection_pool_give(self->connection, self->reusable);
+    bide_connection_pool_release(self->connection, self->reusable);
     bide_end();
 }
 
@@ -201,7 +201,7 @@ static void a_connection_is_used_again(void **state)
         talk(f, connection, 'x');
         give(f, connection, true);
     }
-    assert_int_equal(f->server.counts.accepted, 1);
+    assert_int_equal(f->server.stats.accepted, 1);
     assert_int_equal(f->pool.open, 1);
     end(f);
 }
@@ -275,7 +275,7 @@ static void takers_wait_in_line_for_as_many_as_there_may_be(void **state)
     give(f, f->takers[2].taking.connection, true);
     give(f, f->takers[3].taking.connection, true);
     turn(f);
-    assert_int_equal(f->server.counts.accepted, 3);
+    assert_int_equal(f->server.stats.accepted, 3);
     end(f);
 }
 
@@ -306,7 +306,7 @@ static void one_that_the_other_end_has_closed_is_not_given_out(void **state)
     bide_pooled_connection *connection = take(f, 0);
     talk(f, connection, 'q');
     give(f, connection, true);
-    while (f->server.counts.live != 0)
+    while (f->server.stats.live != 0)
         turn(f);
     connection = take(f, 0);
     assert_false(connection->was_idle);
@@ -335,11 +335,11 @@ static void the_idle_are_closed_when_their_time_is_over(void **state)
     bide_pooled_connection *other = take(f, 1);
     talk(f, one, 'x');
     talk(f, other, 'x');
-    assert_int_equal(f->server.counts.live, 2);
+    assert_int_equal(f->server.stats.live, 2);
     uint64_t given = world_now(f->world);
     give(f, one, true);
     give(f, other, true);
-    while (f->server.counts.live != 0)
+    while (f->server.stats.live != 0)
         turn(f);
     assert_true(world_now(f->world) - given >= 20 * MILLISECOND);
     assert_int_equal(f->pool.open, 0);

@@ -99,7 +99,7 @@ static int talk(bide_loop *loop)
     static struct client clients[CLIENTS];
     static bide_server server;
     const bide_server_options options = {
-        .body = &session_body, .size = sizeof *slots, .most = SLOTS, .slots = slots};
+        .body = &session_body, .size = sizeof *slots, .max_connections = SLOTS, .slots = slots};
     bide_address address;
     bide_io_operation listen;
     bide_spawned running;
@@ -125,7 +125,7 @@ static int talk(bide_loop *loop)
     }
     bide_server_shut_down(&server, 0);
     wait_for(loop, &running);
-    counts.left += server.counts.live != 0;
+    counts.left += server.stats.live != 0;
     return running.root.status;
 }
 
@@ -141,13 +141,13 @@ static unsigned count_descriptors(void)
 static void run_round(void)
 {
     bide_loop *loop;
-    bide_loop_counts after;
+    bide_loop_stats after;
     if (bide_loop_create(&loop, NULL) < 0) {
         counts.failed_rounds++;
         return;
     }
     counts.failed_rounds += talk(loop) < 0;
-    bide_loop_count(loop, &after);
+    bide_loop_get_stats(loop, &after);
     counts.left += after.in_flight != 0;
     bide_loop_destroy(loop);
 }

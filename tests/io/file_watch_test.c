@@ -109,7 +109,7 @@ static struct fixture *set_up(void **state, uint32_t wanted, size_t size)
 
 static void end_watcher(void *watcher)
 {
-    bide_file_watcher_end(watcher);
+    bide_file_watcher_destroy(watcher);
 }
 
 static void tear_down(struct fixture *f)
@@ -225,7 +225,7 @@ static void the_smallest_buffer_does(void **state)
     tear_down(f);
     assert_int_equal(bide_file_watcher_init(&f->watcher, f->buffer, 271), -EINVAL);
     assert_int_equal(wait_next(f), -EBADF);
-    bide_file_watcher_end(&f->watcher);
+    bide_file_watcher_destroy(&f->watcher);
 }
 
 /* ---- Several watches ---- */
@@ -401,16 +401,16 @@ static void what_was_dropped_is_told(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CREATED | BIDE_FILE_REMOVED, sizeof f->buffer);
     FILE *limit = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
-    int most = 0, told = 0;
+    int max = 0, told = 0;
     assert_non_null(limit);
-    assert_int_equal(fscanf(limit, "%d", &most), 1);
+    assert_int_equal(fscanf(limit, "%d", &max), 1);
     fclose(limit);
-    if (most > 100000) {
+    if (max > 100000) {
         tear_down(f);
-        printf("# the queue holds %d events\n", most);
+        printf("# the queue holds %d events\n", max);
         skip();
     }
-    for (int i = 0; i < most / 2 + 10; i++) {
+    for (int i = 0; i < max / 2 + 10; i++) {
         touch("a");
         drop("a");
     }
@@ -420,7 +420,7 @@ static void what_was_dropped_is_told(void **state)
             break;
         assert_int_equal(f->next.changes, told % 2 == 0 ? BIDE_FILE_CREATED : BIDE_FILE_REMOVED);
     }
-    assert_int_equal(told, most);
+    assert_int_equal(told, max);
     assert_int_equal(f->next.changes, BIDE_FILE_OVERFLOWED);
     assert_string_equal(f->next.name, "");
     expect_no_more(f, &f->watch);
@@ -491,11 +491,11 @@ static void an_event_that_nobody_was_told_is_told_again(void **state)
     touch("a");
     expect(f, &f->watch, BIDE_FILE_CREATED, "a");
     bide_awaiter *had = &f->next.task.frame.awaiter;
-    bide_wrapper_give_back(&had);
+    bide_wrapper_release(&had);
     expect(f, &f->watch, BIDE_FILE_CREATED, "a");
     had = &f->next.task.frame.awaiter;
     bide_file_watch_remove(&f->watch); /* the next of them has it then */
-    bide_wrapper_give_back(&had);
+    bide_wrapper_release(&had);
     expect(f, &second, BIDE_FILE_CREATED, "a");
     drop("a");
     tear_down(f);
@@ -525,7 +525,7 @@ static void a_limit_that_is_reached_is_told(void **state)
     fail_init = EMFILE;
     assert_int_equal(bide_file_watcher_init(&other, buffer, sizeof buffer), -EMFILE);
     fail_init = 0;
-    bide_file_watcher_end(&other);
+    bide_file_watcher_destroy(&other);
     fail_add = ENOSPC;
     assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, folder, BIDE_FILE_CREATED),
                      -ENOSPC);
@@ -582,7 +582,7 @@ static void a_loop_in_memory_has_none(void **state)
         skip();
     assert_int_equal(bide_file_watcher_init(&watcher, buffer, sizeof buffer), 0);
     assert_int_equal(world_wait(w, bide_file_watch_next(&next, &watcher)), -EOPNOTSUPP);
-    bide_file_watcher_end(&watcher);
+    bide_file_watcher_destroy(&watcher);
 }
 
 int main(void)

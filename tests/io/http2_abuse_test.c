@@ -3,6 +3,7 @@
  * client nothing and the server much, and frames that are spoilt at random.
  */
 #include "http2_talk.h"
+#include "bide/http.h"
 
 /* ---- Heads ---- */
 
@@ -106,7 +107,7 @@ static struct seen {
     size_t fields;
 } seen;
 
-static void copy(char *to, size_t size, bide_http_text text)
+static void copy(char *to, size_t size, bide_slice text)
 {
     snprintf(to, size, "%.*s", (int)text.size, text.data != NULL ? text.data : "");
 }
@@ -157,7 +158,7 @@ static void what_is_too_long_is_refused(void **state)
     static char path[3000], value[3000];
     static const char *fields[80][2];
     (void)state;
-    use(&(bide_http_options){.most_head = 2000, .most_target = 100, .most_fields = 10, .most_body = 10}, NULL);
+    use(&(bide_http_options){.max_head = 2000, .max_target = 100, .max_fields = 10, .max_body = 10}, NULL);
     path[0] = '/';
     memset(path + 1, 'x', 200);
     memset(value, 'y', sizeof value - 1);
@@ -183,7 +184,7 @@ static void what_is_too_long_is_refused(void **state)
     assert_int_equal(said->status, 413);
     assert_int_equal(chunks->status, 413);
     assert_int_equal(fits->status, 200);
-    assert_int_equal(one.server.counts.refused, 4);
+    assert_int_equal(one.server.stats.refused, 4);
 }
 
 /* ---- Floods ---- */
@@ -228,7 +229,7 @@ static void begin_flood(void)
 
 static void was_told_to_calm_down(void)
 {
-    assert_int_equal(one.http2.counts.floods, 1);
+    assert_int_equal(one.http2.stats.floods, 1);
     assert_true(one.client.goaway == NGHTTP2_ENHANCE_YOUR_CALM || one.status == -EBADMSG);
     assert_true(one.took < 3 * SECOND);
 }
@@ -243,7 +244,7 @@ static void streams_that_are_reset_at_once_are_bounded(void **state)
     }
     (void)say_flood();
     was_told_to_calm_down();
-    assert_in_range(one.http2.counts.streams, 1, 250);
+    assert_in_range(one.http2.stats.streams, 1, 250);
     assert_true(handled.begun <= 250);
 }
 
@@ -256,13 +257,13 @@ static void requests_that_are_none_are_bounded(void **state)
         put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, head, sizeof head - 1);
     (void)say_flood();
     assert_int_equal(handled.begun, 0);
-    assert_true(one.client.goaway != UINT32_MAX && one.took < 3 * SECOND && one.http2.counts.streams < 300);
+    assert_true(one.client.goaway != UINT32_MAX && one.took < 3 * SECOND && one.http2.stats.streams < 300);
     begin_flood(); /* ... and too many that are */
-    one.http2.counts.streams = 0;
+    one.http2.stats.streams = 0;
     for (uint32_t i = 0; i < 10000; i++)
         put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, slow_head, sizeof slow_head - 1);
     (void)say_flood();
-    assert_true(one.took < 20 * SECOND && one.http2.counts.streams < 300);
+    assert_true(one.took < 20 * SECOND && one.http2.stats.streams < 300);
 }
 
 static void frames_that_say_nothing_are_bounded(void **state)
@@ -284,12 +285,12 @@ static void frames_that_say_nothing_are_bounded(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         begin_flood();
-        one.http2.counts.floods = 0;
+        one.http2.stats.floods = 0;
         put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, post_head, sizeof post_head - 1);
         for (int n = 0; n < 20000; n++)
             put_frame(rows[i].type, rows[i].flags, rows[i].stream, rows[i].data, rows[i].size);
         (void)say_flood();
-        if (one.http2.counts.floods != 1)
+        if (one.http2.stats.floods != 1)
             printf("# %s\n", rows[i].what);
         was_told_to_calm_down();
     }
@@ -334,7 +335,7 @@ static void names_in_upper_case_are_refused(void **state)
 static void more_streams_than_there_may_be_are_refused(void **state)
 {
     (void)state;
-    use(NULL, &(bide_http2_options){.most_streams = 10});
+    use(NULL, &(bide_http2_options){.max_streams = 10});
     begin_flood();
     for (uint32_t i = 0; i < 100; i++)
         put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, slow_head, sizeof slow_head - 1);

@@ -6,6 +6,7 @@
 #define BIDE_TESTS_IO_HTTP2_PEER_H
 
 #include "http_peer.h"
+#include "bide/http.h"
 
 #include <bide/http2.h>
 #include <nghttp2/nghttp2.h>
@@ -267,7 +268,7 @@ bide_coroutine(client2_write)
                 bide_return(0);
         }
     }
-    bide_try(bide_stream_end_output(&self->operation, self->client->stream));
+    bide_try(bide_stream_shutdown_output(&self->operation, self->client->stream));
     bide_end();
 }
 
@@ -307,8 +308,8 @@ bide_coroutine(client2_body)
 /* ---- A conversation in memory ---- */
 
 typedef struct talk2 {
-    bide_test_loop loop;
-    bide_test_record_ record;
+    bide_sim_loop loop;
+    bide_sim_record_ record;
     uint64_t seed;
     bide_http_server server;
     bide_http2 http2;
@@ -349,13 +350,13 @@ bide_coroutine(talk2_serve)
     bide_await_status(self->talk->status,
                       bide_with_stop(&self->talk->stopping, &self->talk->stop,
                                      bide_http2_serve(&self->talk->connection, &self->talk->http2,
-                                                      bide_stream_of_memory(&self->talk->server_end), self->talk->memory,
+                                                      bide_memory_stream(&self->talk->server_end), self->talk->memory,
                                                       self->talk->protocol)));
     self->talk->has_ended = true;
     self->talk->took = bide_now(bide_this_context()) - self->talk->began;
     bide_finally();
-    bide_memory_pipe_end(&self->talk->from_server);
-    bide_memory_pipe_refuse(&self->talk->to_server);
+    bide_memory_pipe_destroy(&self->talk->from_server);
+    bide_memory_pipe_reject(&self->talk->to_server);
     bide_end();
 }
 
@@ -377,13 +378,13 @@ bide_coroutine(talk2_act)
     if (self->talk->stop_after != 0)
         bide_stop_request(&self->talk->stop);
     if (self->talk->vanish_after != 0) {
-        bide_memory_pipe_end(&self->talk->to_server);
-        bide_memory_pipe_refuse(&self->talk->from_server);
+        bide_memory_pipe_destroy(&self->talk->to_server);
+        bide_memory_pipe_reject(&self->talk->from_server);
     }
     if (self->talk->destroy_after != 0) {
         bide_scope_destroy(&self->talk->serving_scope);
-        bide_memory_pipe_end(&self->talk->from_server); /* (it may not have begun) */
-        bide_memory_pipe_refuse(&self->talk->to_server);
+        bide_memory_pipe_destroy(&self->talk->from_server); /* (it may not have begun) */
+        bide_memory_pipe_reject(&self->talk->to_server);
     }
     for (unsigned i = 0; self->talk->reset_after != 0 && i < self->talk->client.ask_count; i++)
         nghttp2_submit_rst_stream(self->talk->client.session, 0, self->talk->asks[i].id, NGHTTP2_CANCEL);
@@ -414,8 +415,8 @@ bide_coroutine(talk2_main)
 
 static inline void talk2_init_with(talk2 *talk, const bide_http_options *given, const bide_http2_options *given2)
 {
-    bide_http_options options = given != NULL ? *given : (bide_http_options){.input = 0};
-    if (options.handler.body == NULL && options.choose == NULL)
+    bide_http_options options = given != NULL ? *given : (bide_http_options){.read_buffer_size = 0};
+    if (options.handler.body == NULL && options.select_handler == NULL)
         options.handler = (bide_http_handler){&http_peer_body, sizeof(struct peer_handler)};
     options.clock = peer_clock;
     memset(talk, 0, sizeof *talk);
@@ -441,30 +442,30 @@ static inline void talk2_end(talk2 *talk)
 static inline int talk2_run(talk2 *talk)
 {
     memset(&handled, 0, sizeof handled);
-    bide_test_loop_init(&talk->loop, talk->seed);
+    bide_sim_loop_init(&talk->loop, talk->seed);
     if (talk->seed == 0) {
         static const uint16_t plain = 0;
-        talk->record = (bide_test_record_){.given = &plain};
+        talk->record = (bide_sim_record_){.given = &plain};
         talk->loop.record = &talk->record;
     }
     bide_memory_pipe_init(&talk->to_server, talk->to_memory, PEER_PIPE);
     bide_memory_pipe_init(&talk->from_server, talk->from_memory, PEER_PIPE);
     talk->server_end = (bide_memory_end){&talk->to_server, &talk->from_server};
     talk->client_end = (bide_memory_end){&talk->from_server, &talk->to_server};
-    talk->client.stream = bide_stream_of_memory(&talk->client_end);
+    talk->client.stream = bide_memory_stream(&talk->client_end);
     talk->main.talk = talk->serving.talk = talk->acting.talk = talk;
     talk->has_ended = false;
     talk->server.is_draining = false;
     bide_stop_source_init(&talk->stop);
     client2_begin(&talk->client);
-    int status = bide_test_loop_wait(&talk->loop, bide_task_init(&talk->main.task, &talk2_main));
+    int status = bide_sim_loop_wait(&talk->loop, bide_task_init(&talk->main.task, &talk2_main));
     nghttp2_session_del(talk->client.session);
     assert_int_equal(status, 0);
     assert_true(talk->has_ended || talk->destroy_after != 0);
     assert_int_equal(handled.begun, handled.ended);
-    assert_int_equal(talk->http2.counts.memory, 0);
-    assert_int_equal(talk->http2.counts.live, 0);
-    assert_int_equal(talk->server.counts.live, 0);
+    assert_int_equal(talk->http2.stats.memory, 0);
+    assert_int_equal(talk->http2.stats.live, 0);
+    assert_int_equal(talk->server.stats.live, 0);
     return talk->status;
 }
 

@@ -9,6 +9,7 @@
  *     GET  /slow      after a minute
  */
 #include <bide/bide.h>
+#include <bide/http.h>
 #include <bide/http2.h>
 
 #if HAS_TLS
@@ -112,8 +113,8 @@ bide_coroutine(session_body)
         bide_return(-ENOMEM);
     bide_try(bide_with_deadline(&self->limited, bide_now(bide_this_context()) + 10 * SECOND,
                                 bide_tls_accept(&self->handshake, &self->tls, program.config,
-                                                bide_stream_of_socket(&self->connection.socket))));
-    bide_try(bide_http2_serve(&self->http, &program.http2, bide_stream_of_tls(&self->tls), self->memory,
+                                                bide_socket_stream(&self->connection.socket))));
+    bide_try(bide_http2_serve(&self->http, &program.http2, bide_tls_stream(&self->tls), self->memory,
                               bide_tls_protocol(&self->tls)));
     bide_finally();
     bide_tls_close(&self->tls);
@@ -126,7 +127,7 @@ static int set_up_tls(const char *certificate, const char *key)
     bide_tls_certificate own = {.chain_file = certificate, .key_file = key};
     bide_tls_options options = {.certificates = &own, .certificate_count = 1, .protocols = bide_http2_protocols};
     bide_server_options server = {
-        .body = &session_body, .size = sizeof(struct session), .most = CONNECTIONS, .allocator = &bide_heap};
+        .body = &session_body, .size = sizeof(struct session), .max_connections = CONNECTIONS, .allocator = &bide_heap};
     int status = bide_tls_server_create(&program.config, &options, NULL);
     return status == 0 ? bide_server_init(&program.tls_server, &server) : status;
 }
@@ -145,12 +146,12 @@ static int set_up(void)
     };
     for (size_t i = 0; i < LARGE; i++)
         large[i] = (char)('a' + i % 26);
-    bide_http_options options = {.choose = bide_http_route_request,
+    bide_http_options options = {.select_handler = bide_http_route_request,
                                  .argument = &program.router,
-                                 .most_body = BIDE_HTTP_UNKNOWN,
-                                 .most = CONNECTIONS};
+                                 .max_body = BIDE_HTTP_UNKNOWN,
+                                 .max_connections = CONNECTIONS};
     int status = bide_http_router_init(&program.router, routes, sizeof routes / sizeof *routes);
-    options.frame = program.router.frame;
+    options.max_frame_size = program.router.frame;
     if (status == 0)
         status = bide_http_server_init(&program.http, &options);
     if (status == 0)
@@ -209,7 +210,7 @@ int main(int argc, char **argv)
 #if HAS_TLS
     bide_tls_config_release(program.config);
 #endif
-    if (status == 0 && (program.http2.counts.memory != 0 || program.http2.counts.live != 0))
+    if (status == 0 && (program.http2.stats.memory != 0 || program.http2.stats.live != 0))
         status = -EBUSY;
     if (status < 0)
         fprintf(stderr, "http2_server: %s\n", strerror(-status));

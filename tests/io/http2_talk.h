@@ -3,6 +3,7 @@
 #define HTTP2_TALK_H
 
 #include "http2_peer.h"
+#include "bide/http.h"
 
 static talk2 one;
 

@@ -2,6 +2,7 @@
  * HTTP/2: the handlers of HTTP/1.1's tests, each on a stream, and all ways in which a stream or a connection ends.
  */
 #include "http2_talk.h"
+#include "bide/http.h"
 
 static void answered(const ask *ask, int status, const char *body)
 {
@@ -40,7 +41,7 @@ static void many_requests_at_a_time_are_answered(void **state)
     assert_int_equal(talk2_run(&one), 0);
     for (int i = 0; i < 100; i++)
         answered(&one.asks[i], 200, "hello");
-    assert_int_equal(one.server.counts.requests, 100);
+    assert_int_equal(one.server.stats.requests, 100);
 }
 
 static void bodies_and_trailers_go_both_ways(void **state)
@@ -220,7 +221,7 @@ static void close_after_takes_no_more_requests(void **state)
 static void a_connection_ends_after_so_many_requests(void **state)
 {
     (void)state;
-    use(&(bide_http_options){.most_requests = 2}, NULL);
+    use(&(bide_http_options){.max_requests = 2}, NULL);
     for (int i = 0; i < 3; i++)
         talk2_ask(&one, "/hello");
     one.client.keeps = true;
@@ -249,7 +250,7 @@ static void what_was_agreed_on_is_spoken(void **state)
     talk2_ask(&one, "/hello");
     assert_int_equal(talk2_run(&one), -EBADMSG); /* the preface is no request of that */
     assert_int_equal(one.asks[0].status, 0);
-    assert_int_equal(one.http2.counts.connections, 0);
+    assert_int_equal(one.http2.stats.connections, 0);
     one.protocol = "h2";
     say(http_1, sizeof http_1 - 1, true);
     assert_int_equal(talk2_run(&one), -EBADMSG);
@@ -279,7 +280,7 @@ static void pieces_make_no_difference(void **state)
 static void times_end_streams_alone(void **state)
 {
     (void)state;
-    use(&(bide_http_options){.whole = 3 * SECOND}, NULL);
+    use(&(bide_http_options){.request_timeout = 3 * SECOND}, NULL);
     ask *slow = talk2_ask(&one, "/slow"), *hello = talk2_ask(&one, "/hello");
     ask *stops = talk2_post(&one, "/count", "abc", 3);
     stops->stops_midway = true;
@@ -287,7 +288,7 @@ static void times_end_streams_alone(void **state)
     answered(slow, 503, NULL);
     answered(hello, 200, "hello");
     answered(stops, 408, NULL);
-    assert_int_equal(one.server.counts.timed_out, 2);
+    assert_int_equal(one.server.stats.timed_out, 2);
     assert_in_range(one.took, 3 * SECOND, 4 * SECOND);
 }
 
@@ -361,7 +362,7 @@ static void a_reset_stops_the_handler(void **state)
         for (size_t i = 0; i < one.client.ask_count; i++)
             assert_true(one.asks[i].has_ended || one.seed != 0);
     }
-    assert_true(one.http2.counts.resets != 0);
+    assert_true(one.http2.stats.resets != 0);
 }
 
 static void who_vanishes_leaves_nothing(void **state)
@@ -449,7 +450,7 @@ static void each_allocation_may_fail(void **state)
 static void memory_is_bounded(void **state)
 {
     (void)state;
-    use(NULL, &(bide_http2_options){.most_memory = 600000});
+    use(NULL, &(bide_http2_options){.max_memory = 600000});
     for (int i = 0; i < 50; i++)
         talk2_ask(&one, "/slow");
     int status = talk2_run(&one);

@@ -51,15 +51,15 @@ typedef struct line {
 } line;
 
 static struct {
-    bide_test_loop loop;
-    bide_test_record_ record;
+    bide_sim_loop loop;
+    bide_sim_record_ record;
     bide_http_server server;
     bide_http2 http2;
     line lines[LINES];
     unsigned count;
     bool goes_on;
-    size_t most_live;
-    unsigned most_apart; /* of what two that ask have been served */
+    size_t max_live;
+    unsigned max_apart; /* of what two that ask have been served */
     bide_scope scope;
 
     /* after so many turns of a coroutine's, the first line: 0: never */
@@ -81,15 +81,15 @@ struct handler {
 /* How far apart are those of which requests are still to be served? */
 static void look(void)
 {
-    unsigned least = UINT_MAX, most = 0;
+    unsigned min = UINT_MAX, max = 0;
     for (unsigned i = 0; i < f.count; i++) {
         if (f.lines[i].served >= f.lines[i].to_ask)
             return;
-        least = f.lines[i].served < least ? f.lines[i].served : least;
-        most = f.lines[i].served > most ? f.lines[i].served : most;
+        min = f.lines[i].served < min ? f.lines[i].served : min;
+        max = f.lines[i].served > max ? f.lines[i].served : max;
     }
-    if (most - least > f.most_apart)
-        f.most_apart = most - least;
+    if (max - min > f.max_apart)
+        f.max_apart = max - min;
 }
 
 bide_coroutine(handler_body)
@@ -97,8 +97,8 @@ bide_coroutine(handler_body)
     bide_begin(handler_body, struct handler * self);
     self->exchange.status = 204;
     f.lines[self->exchange.request.path.data[1] - '0'].served++;
-    if (f.http2.counts.live > f.most_live)
-        f.most_live = f.http2.counts.live;
+    if (f.http2.stats.live > f.max_live)
+        f.max_live = f.http2.stats.live;
     look();
     bide_end();
 }
@@ -109,11 +109,11 @@ bide_coroutine(serve_line)
     bide_await_status(self->line->status,
                       bide_with_stop(&self->line->stopping, &self->line->stop,
                                      bide_http2_serve(&self->line->connection, &f.http2,
-                                                      bide_stream_of_memory(&self->line->server_end), self->line->memory,
+                                                      bide_memory_stream(&self->line->server_end), self->line->memory,
                                                       "h2")));
     bide_finally();
-    bide_memory_pipe_end(&self->line->from_server);
-    bide_memory_pipe_refuse(&self->line->to_server);
+    bide_memory_pipe_destroy(&self->line->from_server);
+    bide_memory_pipe_reject(&self->line->to_server);
     bide_end();
 }
 
@@ -162,7 +162,7 @@ bide_coroutine(ask_line)
     bide_begin(ask_line, struct line_task * self);
     do {
         gather(self->line);
-        bide_await_status(self->status, bide_stream_write(&self->operation, bide_stream_of_memory(&self->line->client_end),
+        bide_await_status(self->status, bide_stream_write(&self->operation, bide_memory_stream(&self->line->client_end),
                                                           self->line->bytes, self->line->size));
         while (self->status == 0 && self->line->answers + self->line->resets < self->line->asked + self->line->is_odd &&
                !self->line->has_ended)
@@ -170,7 +170,7 @@ bide_coroutine(ask_line)
     } while (self->status == 0 && !is_last(self->line) && !self->line->has_ended);
     if (self->line->to_ask != UINT_MAX && self->line->number != 0)
         f.goes_on = false;
-    bide_memory_pipe_end(&self->line->to_server);
+    bide_memory_pipe_destroy(&self->line->to_server);
     bide_end();
 }
 
@@ -195,9 +195,9 @@ bide_coroutine(hear_line)
 {
     bide_begin(hear_line, struct line_task * self);
     for (;;) {
-        bide_await_status(self->status, bide_stream_read(&self->operation, bide_stream_of_memory(&self->line->client_end),
+        bide_await_status(self->status, bide_stream_read(&self->operation, bide_memory_stream(&self->line->client_end),
                                                          self->line->input, sizeof self->line->input));
-        size_t size = bide_stream_count(&self->operation, bide_stream_of_memory(&self->line->client_end));
+        size_t size = bide_stream_count(&self->operation, bide_memory_stream(&self->line->client_end));
         if (self->status < 0 || size == 0)
             break;
         hear(self->line, size);
@@ -220,8 +220,8 @@ bide_coroutine(act_body)
         bide_stop_request(&f.lines[0].stop);
     if (f.destroy_after != 0) {
         bide_scope_destroy(&f.lines[0].serving_scope);
-        bide_memory_pipe_end(&f.lines[0].from_server); /* (it may not have begun) */
-        bide_memory_pipe_refuse(&f.lines[0].to_server);
+        bide_memory_pipe_destroy(&f.lines[0].from_server); /* (it may not have begun) */
+        bide_memory_pipe_reject(&f.lines[0].to_server);
     }
     bide_end();
 }
@@ -257,12 +257,12 @@ static int set_up(void **state)
     memset(&f, 0, sizeof f);
     assert_int_equal(bide_http_server_init(&f.server, &(bide_http_options){.handler = {&handler_body, sizeof(struct handler)},
                                                                            .clock = peer_clock,
-                                                                           .first = BIDE_FOREVER, /* (a timer that is drawn */
-                                                                           .head = BIDE_FOREVER,  /* may come early) */
-                                                                           .between = BIDE_FOREVER,
-                                                                           .idle = BIDE_FOREVER,
-                                                                           .whole = BIDE_FOREVER,
-                                                                           .linger = BIDE_FOREVER}), 0);
+                                                                           .first_byte_timeout = BIDE_FOREVER, /* (a timer that is drawn */
+                                                                           .header_timeout = BIDE_FOREVER,  /* may come early) */
+                                                                           .body_idle_timeout = BIDE_FOREVER,
+                                                                           .keepalive_timeout = BIDE_FOREVER,
+                                                                           .request_timeout = BIDE_FOREVER,
+                                                                           .linger_timeout = BIDE_FOREVER}), 0);
     assert_int_equal(bide_http2_init(&f.http2, &f.server, NULL), 0);
     for (unsigned i = 0; i < LINES; i++) {
         f.lines[i].memory = malloc(bide_http_memory_size(&f.server));
@@ -304,16 +304,16 @@ static void asks(unsigned number, unsigned to_ask, unsigned at_a_time)
 static void run(uint64_t seed)
 {
     static const uint16_t plain = 0;
-    f.most_live = 0;
-    f.most_apart = 0;
+    f.max_live = 0;
+    f.max_apart = 0;
     f.goes_on = true;
-    bide_test_loop_init(&f.loop, seed);
-    f.record = (bide_test_record_){.given = &plain};
+    bide_sim_loop_init(&f.loop, seed);
+    f.record = (bide_sim_record_){.given = &plain};
     if (seed == 0)
         f.loop.record = &f.record;
-    assert_int_equal(bide_test_loop_wait(&f.loop, bide_task_init(&f.main.task, &main_body)), 0);
-    assert_int_equal(f.http2.counts.live, 0);
-    assert_int_equal(f.http2.counts.memory, 0);
+    assert_int_equal(bide_sim_loop_wait(&f.loop, bide_task_init(&f.main.task, &main_body)), 0);
+    assert_int_equal(f.http2.stats.live, 0);
+    assert_int_equal(f.http2.stats.memory, 0);
     assert_int_equal(f.http2.waiting, 0);
     assert_int_equal(f.http2.sessions, 0);
 }
@@ -336,7 +336,7 @@ static void connections_that_ask_for_much_are_served_in_turns(void **state)
     run(0);
     for (unsigned i = 0; i < LINES; i++)
         was_answered(i);
-    assert_in_range(f.most_apart, 1, 2 * TURN);
+    assert_in_range(f.max_apart, 1, 2 * TURN);
 }
 
 static void requests_that_end_at_once_have_the_memory_of_few(void **state)
@@ -347,7 +347,7 @@ static void requests_that_end_at_once_have_the_memory_of_few(void **state)
         for (unsigned i = 0; i < LINES; i++)
             asks(i, each[k], each[k]);
         run(0);
-        assert_in_range(f.most_live, TURN - 1, 3 * TURN);
+        assert_in_range(f.max_live, TURN - 1, 3 * TURN);
     }
 }
 

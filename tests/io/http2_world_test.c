@@ -29,7 +29,7 @@ bide_coroutine(socket_client_body)
     bide_begin(socket_client_body, struct socket_client * self);
     bide_descriptor_init_closed(&self->socket);
     bide_try(bide_connect(&self->connect, &self->socket, &f.address));
-    self->client.stream = bide_stream_of_socket(&self->socket);
+    self->client.stream = bide_socket_stream(&self->socket);
     client2_begin(&self->client);
     bide_try(bide_task_init(&self->client.task, &client2_body));
     bide_finally();
@@ -47,7 +47,7 @@ static void begin(void **state)
         f.body[i] = (char)('a' + i % 23);
     assert_int_equal(bide_http_server_init(&f.server, &(bide_http_options){
                                                           .handler = {&http_peer_body, sizeof(struct peer_handler)},
-                                                          .most = CLIENTS}), 0);
+                                                          .max_connections = CLIENTS}), 0);
     assert_int_equal(bide_http2_init(&f.http2, &f.server, &(bide_http2_options){.is_plain = true}), 0);
     assert_int_equal(bide_address_ip(&f.address, "127.0.0.1", 0), 0);
     assert_int_equal(world_wait(f.world, bide_listen(&f.listen, &f.server.server.listener, &f.address, CLIENTS)), 0);
@@ -66,9 +66,9 @@ static void end(uint64_t deadline)
     bide_http_server_shut_down(&f.server, deadline);
     wait_for(&f.running);
     assert_int_equal(f.running.root.status, 0);
-    assert_int_equal(f.server.counts.live, 0);
-    assert_int_equal(f.http2.counts.live, 0);
-    assert_int_equal(f.http2.counts.memory, 0);
+    assert_int_equal(f.server.stats.live, 0);
+    assert_int_equal(f.http2.stats.live, 0);
+    assert_int_equal(f.http2.stats.memory, 0);
 }
 
 static ask *ask_for(int client, const char *path)
@@ -108,7 +108,7 @@ static void many_clients_with_many_requests(void **state)
                 assert_memory_equal(ask->answer, f.body, sizeof ask->answer - 1);
         }
     }
-    assert_int_equal(f.server.counts.requests, CLIENTS * EACH);
+    assert_int_equal(f.server.stats.requests, CLIENTS * EACH);
     end(BIDE_FOREVER);
 }
 

@@ -107,20 +107,20 @@ static void come_to(const struct row *row)
     bide_io_operation operation;
     assert_int_equal(world_wait(f.world, bide_socket_pair(&operation, &f.ours, &f.theirs)), 0);
     f.filler = 0;
-    assert_int_equal(bide_http_client_init(client, bide_stream_of_socket(&f.ours), f.memory, sizeof f.memory, NULL), 0);
+    assert_int_equal(bide_http_client_init(client, bide_socket_stream(&f.ours), f.memory, sizeof f.memory, NULL), 0);
     if (row->place == FLUSHES || row->place == SENDS_HEAD)
         fill();
     bool has_body = row->place <= FLUSHES || row->place == CONTINUES;
-    assert_int_equal(bide_http_client_begin(client, has_body ? "PUT" : "GET", "/x", "example.org"), 0);
+    assert_int_equal(bide_http_client_start_request(client, has_body ? "PUT" : "GET", "/x", "example.org"), 0);
     if (row->place == CONTINUES)
         assert_int_equal(bide_http_client_add(client, "Expect", "100-continue"), 0);
     if (has_body)
-        assert_int_equal(bide_http_client_end_head(client, row->place == WRITES ? MUCH : 5), 0);
+        assert_int_equal(bide_http_client_finish_head(client, row->place == WRITES ? MUCH : 5), 0);
     say(row->before);
     if (row->place == FLUSHES)
         assert_int_equal(world_wait(f.world, bide_http_client_write(client, "hello", 5)), 0);
     if (row->place == READS) {
-        assert_int_equal(world_wait(f.world, bide_http_client_receive(client)), 0);
+        assert_int_equal(world_wait(f.world, bide_http_client_recv(client)), 0);
         assert_int_equal(client->response.status, 200);
         assert_int_equal(world_wait(f.world, bide_http_client_read(client, f.got, 5)), 0);
         assert_int_equal(client->count, 5);
@@ -140,7 +140,7 @@ static bide_awaiter *wait_at(enum place place)
     case READS:
         return bide_http_client_read(&f.client, f.got, ROOM);
     default:
-        return bide_http_client_receive(&f.client);
+        return bide_http_client_recv(&f.client);
     }
 }
 

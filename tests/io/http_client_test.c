@@ -2,9 +2,10 @@
  * The HTTP client: what it makes of responses, in whatever pieces they come; and the client and the server together.
  */
 #include "http_peer.h"
+#include "bide/http.h"
 
 static struct conversation {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_http_server server;
     bide_http_connection connection;
     bide_memory_pipe to_server, to_client;
@@ -38,9 +39,9 @@ bide_coroutine(serve)
     bide_begin(serve, struct actor * self);
     (void)self;
     bide_await_status(c.server_status, bide_http_serve(&c.connection, &c.server,
-                                                       bide_stream_of_memory(&c.server_end), c.server_memory));
-    bide_memory_pipe_end(&c.to_client);
-    bide_memory_pipe_refuse(&c.to_server);
+                                                       bide_memory_stream(&c.server_end), c.server_memory));
+    bide_memory_pipe_destroy(&c.to_client);
+    bide_memory_pipe_reject(&c.to_server);
     bide_end();
 }
 
@@ -49,32 +50,32 @@ bide_coroutine(ask)
     bide_begin(ask, struct actor * self);
     for (self->i = 0; self->i < c.times; self->i++) {
         c.size = 0;
-        assert_int_equal(bide_http_client_begin(&c.client, c.method, c.target, "example.org"), 0);
+        assert_int_equal(bide_http_client_start_request(&c.client, c.method, c.target, "example.org"), 0);
         assert_int_equal(bide_http_client_add(&c.client, "Accept", "*/*"), 0);
         if (c.asks_first) {
             assert_int_equal(bide_http_client_add(&c.client, "Expect", "100-continue"), 0);
-            assert_int_equal(bide_http_client_end_head(&c.client, strlen(c.body)), 0);
+            assert_int_equal(bide_http_client_finish_head(&c.client, strlen(c.body)), 0);
             bide_try(bide_http_client_continue(&c.client));
             c.continued = c.client.continues;
         } else if (c.body != NULL && !c.in_chunks) {
-            assert_int_equal(bide_http_client_end_head(&c.client, strlen(c.body)), 0);
+            assert_int_equal(bide_http_client_finish_head(&c.client, strlen(c.body)), 0);
         }
         if (c.body != NULL && (!c.asks_first || c.continued))
             bide_try(bide_http_client_write(&c.client, c.body, strlen(c.body)));
         if (c.body != NULL && c.in_chunks)
             assert_int_equal(bide_http_client_add_trailer(&c.client, "X-Trailer", "sum"), 0);
-        bide_try(bide_http_client_receive(&c.client));
+        bide_try(bide_http_client_recv(&c.client));
         do {
             bide_try(bide_http_client_read(&c.client, c.got + c.size, sizeof c.got - c.size));
             c.size += c.client.count;
         } while (c.client.count != 0);
-        bide_http_text trailer = bide_http_client_trailer(&c.client, "x-sum");
+        bide_slice trailer = bide_http_client_trailer(&c.client, "x-sum");
         if (trailer.size != 0)
             memcpy(c.trailer, trailer.data, trailer.size);
         c.reusable = bide_http_client_is_reusable(&c.client);
     }
     bide_finally();
-    bide_memory_pipe_end(&c.to_server);
+    bide_memory_pipe_destroy(&c.to_server);
     bide_end();
 }
 
@@ -94,20 +95,20 @@ static int converse(const char *method, const char *target, const char *body, in
     bide_http_options options = {.handler = {&http_peer_body, sizeof(struct peer_handler)}, .clock = peer_clock};
     memset(&handled, 0, sizeof handled);
     memset(c.trailer, 0, sizeof c.trailer);
-    bide_test_loop_init(&c.loop, 1);
+    bide_sim_loop_init(&c.loop, 1);
     assert_int_equal(bide_http_server_init(&c.server, &options), 0);
     assert_true(bide_http_memory_size(&c.server) <= sizeof c.server_memory);
     bide_memory_pipe_init(&c.to_server, c.to_server_memory, sizeof c.to_server_memory);
     bide_memory_pipe_init(&c.to_client, c.to_client_memory, sizeof c.to_client_memory);
     c.server_end = (bide_memory_end){&c.to_server, &c.to_client};
     c.client_end = (bide_memory_end){&c.to_client, &c.to_server};
-    assert_int_equal(bide_http_client_init(&c.client, bide_stream_of_memory(&c.client_end), c.client_memory,
+    assert_int_equal(bide_http_client_init(&c.client, bide_memory_stream(&c.client_end), c.client_memory,
                                            sizeof c.client_memory, NULL), 0);
     c.method = method;
     c.target = target;
     c.body = body;
     c.times = times;
-    int status = bide_test_loop_wait(&c.loop, bide_task_init(&c.main.task, &converse_body));
+    int status = bide_sim_loop_wait(&c.loop, bide_task_init(&c.main.task, &converse_body));
     c.in_chunks = false;
     c.asks_first = false;
     return status;

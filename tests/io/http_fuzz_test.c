@@ -3,6 +3,7 @@
  * client ends, and neither reads or writes where it must not, which is the sanitizers' to say.
  */
 #include "http_peer.h"
+#include "bide/http.h"
 
 static const char *const requests[] = {
     "GET /hello HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\n\r\n",
@@ -72,10 +73,10 @@ static size_t spoil(char *text, size_t size)
     return size;
 }
 
-static size_t compose(char *text, const char *const *parts, size_t count, size_t most)
+static size_t compose(char *text, const char *const *parts, size_t count, size_t max)
 {
     size_t size = 0;
-    for (size_t n = 1 + draw(most); n != 0; n--) {
+    for (size_t n = 1 + draw(max); n != 0; n--) {
         const char *part = parts[draw(count)];
         memcpy(text + size, part, strlen(part));
         size += spoil(text + size, strlen(part));
@@ -94,7 +95,7 @@ static void spoilt_requests_are_answered_or_refused(void **state)
     static peer peer;
     (void)state;
     random_state = testing_seed();
-    peer_init(&peer, &(bide_http_options){.input = 2048, .output = 1024});
+    peer_init(&peer, &(bide_http_options){.read_buffer_size = 2048, .write_buffer_size = 1024});
     for (uint32_t round = rounds_of(20000); round != 0; round--) {
         char text[4096];
         size_t size = compose(text, requests, sizeof requests / sizeof *requests, 4);
@@ -104,7 +105,7 @@ static void spoilt_requests_are_answered_or_refused(void **state)
         peer.ends = draw(3) != 0;
         (void)peer_say_bytes(&peer, text, size);
         assert_true(is_row_of_responses(peer.output, peer.output_size));
-        assert_int_equal(peer.server.counts.live, 0);
+        assert_int_equal(peer.server.stats.live, 0);
     }
     peer_end(&peer);
 }
@@ -112,7 +113,7 @@ static void spoilt_requests_are_answered_or_refused(void **state)
 /* ---- The client ---- */
 
 static struct spoilt {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_memory_pipe in, out;
     bide_memory_end end;
     char in_memory[4096], out_memory[4096];
@@ -129,7 +130,7 @@ bide_coroutine(ask)
 {
     bide_begin(ask, struct asker * self);
     (void)self;
-    bide_try(bide_http_client_receive(&c.client));
+    bide_try(bide_http_client_recv(&c.client));
     do {
         bide_try(bide_http_client_read(&c.client, c.buffer, sizeof c.buffer));
         c.size += c.client.count;
@@ -144,21 +145,21 @@ static void spoilt_responses_are_taken_or_refused(void **state)
     for (uint32_t round = rounds_of(20000); round != 0; round--) {
         char text[4096];
         size_t size = compose(text, responses, sizeof responses / sizeof *responses, 2);
-        bide_test_loop_init(&c.loop, 1);
+        bide_sim_loop_init(&c.loop, 1);
         bide_memory_pipe_init(&c.in, c.in_memory, sizeof c.in_memory);
         bide_memory_pipe_init(&c.out, c.out_memory, sizeof c.out_memory);
         c.end = (bide_memory_end){&c.in, &c.out};
         bide_memory_end other = {NULL, &c.in};
         bide_stream_operation operation;
         if (size != 0)
-            assert_int_equal(bide_test_loop_wait(&c.loop, bide_stream_write(&operation, bide_stream_of_memory(&other),
+            assert_int_equal(bide_sim_loop_wait(&c.loop, bide_stream_write(&operation, bide_memory_stream(&other),
                                                                             text, size)), 0);
-        bide_memory_pipe_end(&c.in);
-        assert_int_equal(bide_http_client_init(&c.client, bide_stream_of_memory(&c.end), c.memory, sizeof c.memory,
-                                               &(bide_http_client_options){.most_fields = 32}), 0);
-        assert_int_equal(bide_http_client_begin(&c.client, draw(4) == 0 ? "HEAD" : "GET", "/", "a"), 0);
+        bide_memory_pipe_destroy(&c.in);
+        assert_int_equal(bide_http_client_init(&c.client, bide_memory_stream(&c.end), c.memory, sizeof c.memory,
+                                               &(bide_http_client_options){.max_fields = 32}), 0);
+        assert_int_equal(bide_http_client_start_request(&c.client, draw(4) == 0 ? "HEAD" : "GET", "/", "a"), 0);
         c.size = 0;
-        int status = bide_test_loop_wait(&c.loop, bide_task_init(&c.asker.task, &ask));
+        int status = bide_sim_loop_wait(&c.loop, bide_task_init(&c.asker.task, &ask));
         assert_true(status == 0 || status == -EBADMSG || status == -ENODATA || status == -EPIPE || status == -EMSGSIZE);
         assert_true(c.size <= size);
     }

@@ -3,14 +3,15 @@
  * connection in memory.
  */
 #include "http_peer.h"
+#include "bide/http.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bide_http_text text(const char *string)
+static bide_slice text(const char *string)
 {
-    return (bide_http_text){string, strlen(string)};
+    return (bide_slice){string, strlen(string)};
 }
 
 /* ---- Dates ---- */
@@ -37,7 +38,7 @@ static void dates_are_written_and_read(void **state)
         bide_http_print_date(date, moment);
         if (strlen(expected) == BIDE_HTTP_DATE_SIZE)
             assert_string_equal(date, expected);
-        assert_int_equal(bide_http_parse_date((bide_http_text){date, BIDE_HTTP_DATE_SIZE}, &time), 0);
+        assert_int_equal(bide_http_parse_date((bide_slice){date, BIDE_HTTP_DATE_SIZE}, &time), 0);
         assert_int_equal(time, moment);
     }
 }
@@ -132,8 +133,8 @@ struct shows {
 bide_coroutine(shows_body)
 {
     bide_begin(shows_body, struct shows * self);
-    bide_http_text a = bide_http_parameter(&self->exchange, "a");
-    bide_http_text b = bide_http_parameter(&self->exchange, "b");
+    bide_slice a = bide_http_parameter(&self->exchange, "a");
+    bide_slice b = bide_http_parameter(&self->exchange, "b");
     int size = snprintf(self->text, sizeof self->text, "%s %.*s %.*s", (const char *)self->exchange.argument,
                         (int)a.size, a.data != NULL ? a.data : "", (int)b.size, b.data != NULL ? b.data : "");
     bide_try(bide_http_respond(&self->exchange, self->text, (size_t)size));
@@ -168,7 +169,7 @@ static void requests_find_their_routes(void **state)
                                       {NULL, "/rest/{a...}", shows, names[3]}};
     bide_http_router router;
     assert_int_equal(bide_http_router_init(&router, routes, 4), 0);
-    peer_init(&one, &(bide_http_options){.choose = bide_http_route_request, .argument = &router, .frame = router.frame});
+    peer_init(&one, &(bide_http_options){.select_handler = bide_http_route_request, .argument = &router, .max_frame_size = router.frame});
     assert_string_equal(body_of("GET /" HOST), "root  ");
     assert_string_equal(body_of("GET /users/x%20y/at/z?q" HOST), "user x%20y z");
     assert_string_equal(body_of("PUT /users/1/at/2" HOST), "put 1 2");

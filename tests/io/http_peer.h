@@ -14,8 +14,9 @@
 #include "testing.h"
 
 #include <bide/bide.h>
+#include <bide/http.h>
 
-#include "../../src/schedule/test_loop.h"
+#include "../../src/simulation/sim_loop.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -87,7 +88,7 @@ bide_coroutine(http_peer_body)
         bide_try(bide_http_write(&self->exchange, "some", 4));
         bide_return(-EIO);
     } else if (path_is(&self->exchange, "/short")) {
-        (void)bide_http_begin(&self->exchange, 10);
+        (void)bide_http_start_response(&self->exchange, 10);
         bide_try(bide_http_write(&self->exchange, "some", 4));
     } else if (path_is(&self->exchange, "/chunks")) {
         for (self->i = 0; self->i < 3; self->i++) {
@@ -129,7 +130,7 @@ bide_coroutine(http_peer_body)
             keep_body(self->buffer, self->exchange.count);
             bide_try(bide_http_write(&self->exchange, self->buffer, self->exchange.count));
         }
-        bide_http_text trailer = bide_http_request_trailer(&self->exchange, "x-trailer");
+        bide_slice trailer = bide_http_request_trailer(&self->exchange, "x-trailer");
         if (trailer.size != 0 && trailer.size < sizeof handled.trailer)
             memcpy(handled.trailer, trailer.data, trailer.size);
     } else if (path_is(&self->exchange, "/count")) {
@@ -151,8 +152,8 @@ bide_coroutine(http_peer_body)
 /* ---- A conversation ---- */
 
 typedef struct peer {
-    bide_test_loop loop;
-    bide_test_record_ record;
+    bide_sim_loop loop;
+    bide_sim_record_ record;
     uint64_t seed; /* of what the loop draws; 0: nothing is drawn */
     bide_http_server server;
     bide_http_connection connection;
@@ -198,12 +199,12 @@ bide_coroutine(peer_serve)
     bide_await_status(self->peer->status,
                       bide_with_stop(&self->peer->stopping, &self->peer->stop,
                                      bide_http_serve(&self->peer->connection, &self->peer->server,
-                                                     bide_stream_of_memory(&self->peer->server_end),
+                                                     bide_memory_stream(&self->peer->server_end),
                                                      self->peer->memory)));
     self->peer->has_ended = true;
     self->peer->took = bide_now(bide_this_context()) - self->peer->began;
-    bide_memory_pipe_end(&self->peer->from_server);
-    bide_memory_pipe_refuse(&self->peer->to_server);
+    bide_memory_pipe_destroy(&self->peer->from_server);
+    bide_memory_pipe_reject(&self->peer->to_server);
     bide_end();
 }
 
@@ -222,11 +223,11 @@ bide_coroutine(peer_feed)
     while (self->peer->fed != self->peer->input_size) {
         bide_await_status(self->status,
                           bide_stream_write(&self->operation,
-                                            bide_stream_of_memory(&self->peer->client_end),
+                                            bide_memory_stream(&self->peer->client_end),
                                             self->peer->input + self->peer->fed,
                                             next_piece_of(self->peer)));
         self->peer->fed += bide_stream_count(&self->operation,
-                                             bide_stream_of_memory(&self->peer->client_end));
+                                             bide_memory_stream(&self->peer->client_end));
         if (self->status < 0)
             bide_return(0);
         if (self->peer->fed == self->peer->cut)
@@ -235,7 +236,7 @@ bide_coroutine(peer_feed)
             bide_await(bide_sleep_for(&self->sleep, self->peer->pause));
     }
     if (self->peer->ends)
-        bide_memory_pipe_end(&self->peer->to_server);
+        bide_memory_pipe_destroy(&self->peer->to_server);
     bide_end();
 }
 
@@ -245,11 +246,11 @@ bide_coroutine(peer_drain)
     while (!self->peer->reads_not) {
         bide_await_status(self->status,
                           bide_stream_read(&self->operation,
-                                           bide_stream_of_memory(&self->peer->client_end),
+                                           bide_memory_stream(&self->peer->client_end),
                                            self->peer->output + self->peer->output_size,
                                            PEER_OUTPUT - self->peer->output_size));
         size_t count = bide_stream_count(&self->operation,
-                                         bide_stream_of_memory(&self->peer->client_end));
+                                         bide_memory_stream(&self->peer->client_end));
         if (self->status < 0 || count == 0)
             break;
         self->peer->output_size += count;
@@ -307,8 +308,8 @@ static inline int64_t peer_clock(void)
 /* A peer whose server is by these options, but for the handler and the clock. */
 static inline void peer_init(peer *peer, const bide_http_options *given)
 {
-    bide_http_options options = given != NULL ? *given : (bide_http_options){.input = 0};
-    if (options.handler.body == NULL && options.choose == NULL)
+    bide_http_options options = given != NULL ? *given : (bide_http_options){.read_buffer_size = 0};
+    if (options.handler.body == NULL && options.select_handler == NULL)
         options.handler = (bide_http_handler){&http_peer_body, sizeof(struct peer_handler)};
     options.clock = peer_clock;
     assert_int_equal(bide_http_server_init(&peer->server, &options), 0);
@@ -337,10 +338,10 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
 {
     size_t room = peer->piece != 0 && peer->piece < PEER_PIPE ? peer->piece : PEER_PIPE;
     memset(&handled, 0, sizeof handled);
-    bide_test_loop_init(&peer->loop, peer->seed);
+    bide_sim_loop_init(&peer->loop, peer->seed);
     if (peer->seed == 0) {
         static const uint16_t plain = 0;
-        peer->record = (bide_test_record_){.given = &plain};
+        peer->record = (bide_sim_record_){.given = &plain};
         peer->loop.record = &peer->record;
     }
     bide_memory_pipe_init(&peer->to_server, peer->to_memory, room);
@@ -362,7 +363,7 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
 /* Says all of `input`; what comes back is peer->output, terminated. Returns how the connection ended. */
 static inline int peer_say_bytes(peer *peer, const char *input, size_t size)
 {
-    int status = bide_test_loop_wait(&peer->loop, peer_begin(peer, input, size));
+    int status = bide_sim_loop_wait(&peer->loop, peer_begin(peer, input, size));
     if (status != 0)
         printf("# %d: loop's seed %llu, piece %zu, cut %zu, ends %d, fed %zu of %zu, state %d, connection's end %d %d\n",
                status, (unsigned long long)peer->seed, peer->piece, peer->cut, peer->ends, peer->fed, size,

@@ -3,6 +3,7 @@
  * several at once, or not to their end.
  */
 #include "http_peer.h"
+#include "bide/http.h"
 
 static peer one;
 
@@ -180,7 +181,7 @@ static void what_is_too_long_is_refused(void **state)
     (void)state;
     static char request[20000];
     char *at;
-    use(&(bide_http_options){.most_head = 1000, .most_target = 100, .most_fields = 4, .most_body = 10});
+    use(&(bide_http_options){.max_head = 1000, .max_target = 100, .max_fields = 4, .max_body = 10});
 
     at = request + sprintf(request, "GET /");
     memset(at, 'x', 200);
@@ -243,7 +244,7 @@ static void long_trailers_are_refused(void **state)
 static void a_connection_ends_after_so_many_requests(void **state)
 {
     (void)state;
-    use(&(bide_http_options){.most_requests = 2});
+    use(&(bide_http_options){.max_requests = 2});
     assert_int_equal(peer_say(&one, "GET /hello" HOST "GET /hello" HOST "GET /hello" HOST), 0);
     assert_string_equal(one.output, HELLO HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\n"
                                     "Content-Length: 5\r\n\r\nhello");
@@ -251,11 +252,11 @@ static void a_connection_ends_after_so_many_requests(void **state)
 
 /* ---- Times ---- */
 
-static void between(uint64_t least, uint64_t took, uint64_t most)
+static void between(uint64_t min, uint64_t took, uint64_t max)
 {
-    if (took < least || took > most)
+    if (took < min || took > max)
         printf("# it took %llu ms\n", (unsigned long long)(took / MILLISECOND));
-    assert_in_range(took, least, most);
+    assert_in_range(took, min, max);
 }
 
 static void who_says_nothing_is_left(void **state)
@@ -293,7 +294,7 @@ static void a_body_that_stops_is_not_waited_for(void **state)
     one.pause = SECOND / 4;
     one.ends = true;
     assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nA: b\r\n\r\n"), -EBADMSG);
-    use(&(bide_http_options){.head = 100 * SECOND, .whole = 5 * SECOND});
+    use(&(bide_http_options){.header_timeout = 100 * SECOND, .request_timeout = 5 * SECOND});
     one.piece = 1;
     one.pause = SECOND;
     assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789"), -ETIMEDOUT);
@@ -304,7 +305,7 @@ static void a_handler_has_a_time(void **state)
 {
     (void)state;
     assert_int_equal(peer_say(&one, "GET /slow" HOST), 0);
-    use(&(bide_http_options){.whole = 3 * SECOND});
+    use(&(bide_http_options){.request_timeout = 3 * SECOND});
     one.ends = false;
     assert_int_equal(peer_say(&one, "GET /slow" HOST "GET /hello" HOST), -ETIMEDOUT);
     assert_string_equal(one.output, REFUSAL("503 Service Unavailable", "24"));
@@ -360,7 +361,7 @@ static void it_may_be_asked_to_stop_at_each_place(void **state)
         one.piece = 7;
         one.stop_after = after;
         int status = peer_say(&one, mixed);
-        assert_int_equal(one.server.counts.live, 0);
+        assert_int_equal(one.server.stats.live, 0);
         if (status != -ECANCELED && after > 20)
             turns++;
         if (turns == 10)
@@ -381,9 +382,9 @@ static void it_may_be_destroyed_at_each_place(void **state)
         one.piece = 7;
         bide_awaiter *awaiter = peer_begin(&one, mixed, strlen(mixed));
         turns += 1 + turns / 100; /* (likewise) */
-        one.loop.most_turns = turns;
-        status = bide_test_loop_wait(&one.loop, awaiter);
-        if (one.server.counts.live != 0 || handled.begun != handled.ended)
+        one.loop.max_turns = turns;
+        status = bide_sim_loop_wait(&one.loop, awaiter);
+        if (one.server.stats.live != 0 || handled.begun != handled.ended)
             status = -EINVAL;
     }
     fclose(stderr);

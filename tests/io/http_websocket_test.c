@@ -3,19 +3,20 @@
  * byte as a client might send them.
  */
 #include "runner.h"
+#include "bide/http.h"
 
 typedef struct session {
     bide_http_exchange exchange;
     bide_http_websocket_operation upgrade;
     bide_websocket websocket;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     bide_websocket_send_operation send;
     char message[4096];
 } session;
 
 static struct {
     int status; /* of the last upgrade */
-    bide_websocket_end end;
+    bide_websocket_destroy end;
 } seen;
 
 bide_coroutine(session_body)
@@ -23,13 +24,13 @@ bide_coroutine(session_body)
     bide_begin(session_body, session * self);
     bide_await_status(seen.status,
                       bide_http_accept_websocket(&self->upgrade, &self->exchange, &self->websocket,
-                                                 &(bide_websocket_options){.most_message = 4096},
+                                                 &(bide_websocket_options){.max_message = 4096},
                                                  "echo, chat"));
     if (seen.status != 0)
         bide_return(0);
     for (;;) {
         bide_try_or_break(
-            bide_websocket_receive(&self->receive, &self->websocket, self->message, 4096));
+            bide_websocket_recv(&self->receive, &self->websocket, self->message, 4096));
         bide_try(bide_websocket_send(&self->send, &self->websocket, self->receive.kind,
                                      self->message, self->receive.count));
     }
@@ -55,7 +56,7 @@ static void shut_down(void *fixture_)
 static void open_server(fixture *f, void **state)
 {
     bide_io_operation operation;
-    bide_http_options options = {.handler = {&session_body, sizeof(session)}, .most = 4};
+    bide_http_options options = {.handler = {&session_body, sizeof(session)}, .max_connections = 4};
     memset(f, 0, sizeof *f);
     f->world = world_of(state);
     bide_descriptor_init_closed(&f->client);
@@ -100,11 +101,11 @@ static void a_client_opens_one_and_talks_over_it(void **state)
     bide_websocket websocket;
     bide_http_websocket_operation opening;
     bide_websocket_send_operation send;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     bide_websocket_close_operation closing;
     bide_websocket_options options = {0};
     open_server(&f, state);
-    assert_int_equal(bide_http_client_init(&client, bide_stream_of_socket(&f.client), memory,
+    assert_int_equal(bide_http_client_init(&client, bide_socket_stream(&f.client), memory,
                                            sizeof memory, NULL),
                      0);
     assert_int_equal(
@@ -119,7 +120,7 @@ static void a_client_opens_one_and_talks_over_it(void **state)
                        bide_websocket_send(&send, &websocket, BIDE_WEBSOCKET_TEXT, message, size)),
             0);
         memset(message, 0, sizeof message);
-        assert_int_equal(world_wait(f.world, bide_websocket_receive(&receive, &websocket, message,
+        assert_int_equal(world_wait(f.world, bide_websocket_recv(&receive, &websocket, message,
                                                                     sizeof message)),
                          0);
         assert_int_equal(receive.count, size);
@@ -152,7 +153,7 @@ static void a_client_that_opens_one_can_be_cut_short_at_each_byte(void **state)
             struct runner runner;
             bide_memory_pipe_init(&pipes[0], there, sizeof there);
             bide_memory_pipe_init(&pipes[1], back, sizeof back);
-            assert_int_equal(bide_http_client_init(&client, bide_stream_of_memory(&ours), memory,
+            assert_int_equal(bide_http_client_init(&client, bide_memory_stream(&ours), memory,
                                                    sizeof memory, NULL),
                              0);
             begin_by(world, &runner,
@@ -161,7 +162,7 @@ static void a_client_that_opens_one_can_be_cut_short_at_each_byte(void **state)
                      how);
             if (size != 0)
                 assert_int_equal(
-                    world_wait(world, bide_stream_write(&write, bide_stream_of_memory(&theirs),
+                    world_wait(world, bide_stream_write(&write, bide_memory_stream(&theirs),
                                                         answer, size)),
                     0);
             turn(world);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "world.h"
+#include "bide/http.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ static struct {
 bide_coroutine(file_body)
 {
     bide_begin(file_body, struct file * self);
-    int status = bide_http_begin(&self->exchange, BODY);
+    int status = bide_http_start_response(&self->exchange, BODY);
     if (status < 0)
         bide_return(status);
     bide_try(bide_http_write_file(&self->exchange, &f.file, 0, 100));
@@ -83,15 +84,15 @@ bide_coroutine(client_body)
     bide_begin(client_body, struct client * self);
     bide_descriptor_init_closed(&self->socket);
     bide_try(bide_connect(&self->connect, &self->socket, &f.address));
-    self->error = bide_http_client_init(&self->client, bide_stream_of_socket(&self->socket), self->memory, MEMORY, NULL);
+    self->error = bide_http_client_init(&self->client, bide_socket_stream(&self->socket), self->memory, MEMORY, NULL);
     for (self->i = 0; self->i < self->times; self->i++) {
         self->got = 0;
-        self->error |= bide_http_client_begin(&self->client, self->sends != 0 ? "POST" : "GET", self->path, "example.org");
+        self->error |= bide_http_client_start_request(&self->client, self->sends != 0 ? "POST" : "GET", self->path, "example.org");
         if (self->sends != 0) { /* (what fits on its way, since nothing is read meanwhile) */
-            self->error |= bide_http_client_end_head(&self->client, self->i % 2 == 0 ? self->sends : BIDE_HTTP_UNKNOWN);
+            self->error |= bide_http_client_finish_head(&self->client, self->i % 2 == 0 ? self->sends : BIDE_HTTP_UNKNOWN);
             bide_try(bide_http_client_write(&self->client, f.body, self->sends));
         }
-        bide_try(bide_http_client_receive(&self->client));
+        bide_try(bide_http_client_recv(&self->client));
         self->status = self->client.response.status;
         do {
             bide_try(bide_http_client_read(&self->client, self->buffer, sizeof self->buffer));
@@ -121,10 +122,10 @@ static void begin(void **state)
     for (int i = 0; i < BODY; i++)
         f.body[i] = (char)(i * 31 + i / 251);
     assert_int_equal(bide_http_router_init(&f.router, routes, 3), 0);
-    assert_int_equal(bide_http_server_init(&f.server, &(bide_http_options){.choose = bide_http_route_request,
+    assert_int_equal(bide_http_server_init(&f.server, &(bide_http_options){.select_handler = bide_http_route_request,
                                                                            .argument = &f.router,
-                                                                           .frame = f.router.frame,
-                                                                           .most = CLIENTS}), 0);
+                                                                           .max_frame_size = f.router.frame,
+                                                                           .max_connections = CLIENTS}), 0);
     assert_int_equal(bide_address_ip(&f.address, "127.0.0.1", 0), 0);
     assert_int_equal(world_wait(f.world, bide_listen(&f.listen, &f.server.server.listener, &f.address, CLIENTS)), 0);
     assert_int_equal(bide_local_address(&f.server.server.listener, &f.address), 0);
@@ -150,7 +151,7 @@ static void end(void)
     bide_http_server_shut_down(&f.server, BIDE_FOREVER);
     wait_for(&f.running);
     assert_int_equal(f.running.root.status, 0);
-    assert_int_equal(f.server.counts.live, 0);
+    assert_int_equal(f.server.stats.live, 0);
     bide_close(&f.file);
     free(f.body);
 }
@@ -180,8 +181,8 @@ static void many_requests_on_a_connection(void **state)
     begin(state);
     begin_client(0, "/hello", 0, 200);
     end_client(0, 5);
-    assert_int_equal(f.server.counts.requests, 200);
-    assert_int_equal(f.server.counts.connections, 1);
+    assert_int_equal(f.server.stats.requests, 200);
+    assert_int_equal(f.server.stats.connections, 1);
     end();
 }
 
@@ -208,7 +209,7 @@ static void many_clients_at_once(void **state)
         begin_client(i, i % 3 == 0 ? "/hello" : i % 3 == 1 ? "/echo" : "/file", i % 3 == 1 ? 5000 : 0, 10);
     for (int i = 0; i < CLIENTS; i++)
         end_client(i, i % 3 == 0 ? 5 : i % 3 == 1 ? 5000 : BODY);
-    assert_int_equal(f.server.counts.requests, CLIENTS * 10);
+    assert_int_equal(f.server.stats.requests, CLIENTS * 10);
     end();
 }
 

@@ -133,14 +133,14 @@ bide_coroutine(lent_talk_body)
     bide_try(bide_connect(&self->operation, &self->one, &self->address));
     bide_try(bide_acceptor_next(&self->operation, &self->acceptor, &self->other, NULL));
     bide_try(bide_send_zero_copy(&self->operation, &self->one, "hello", 5));
-    bide_try(bide_receive_lent(&self->operation, &self->other, &self->pool));
-    bide_give_back(&self->pool, bide_lent(&self->operation));
+    bide_try(bide_recv_provided(&self->operation, &self->other, &self->pool));
+    bide_buffer_release(&self->pool, bide_provided_buffer(&self->operation));
     bide_finally();
-    bide_acceptor_end(&self->acceptor);
+    bide_acceptor_destroy(&self->acceptor);
     bide_close(&self->one);
     bide_close(&self->other);
     bide_close(&self->listener);
-    bide_buffer_pool_end(&self->pool);
+    bide_buffer_pool_destroy(&self->pool);
     bide_end();
 }
 
@@ -282,7 +282,7 @@ bide_coroutine(copy_body)
         bide_return(-EBADMSG);
     bide_finally();
     if (self->copies)
-        bide_copy_between_end(&self->copy);
+        bide_copy_between_destroy(&self->copy);
     close_all(self);
     bide_end();
 }

@@ -134,8 +134,8 @@ static void conversations_go_on_while_their_coroutines_are_stolen(void **state)
         spawn(crew, &talkers[i].spawned, bide_task_init(&talkers[i].task, &talker_body));
     for (unsigned i = 0; i < MOST; i++)
         assert_int_equal(join(&talkers[i].spawned), 0);
-    bide_thread_pool_counts counts;
-    bide_thread_pool_stats(crew->pool, &counts);
+    bide_thread_pool_stats counts;
+    bide_thread_pool_get_stats(crew->pool, &counts);
     printf("# %llu runs, %llu steals, %llu sleeps\n", (unsigned long long)counts.runs,
            (unsigned long long)counts.steals, (unsigned long long)counts.sleeps);
     end_crew(crew);
@@ -507,8 +507,8 @@ static void receiving_into_lent_memory_is_refused(void **state)
     bide_descriptor_init(&socket, fds[0]);
     bide_buffer_pool_init(&buffers, memory, 64, 4);
     assert_int_equal(
-        bide_sync_wait_in(&crew->context, bide_receive_lent(&operation, &socket, &buffers)), -ENOTSUP);
-    bide_buffer_pool_end(&buffers);
+        bide_sync_wait_in(&crew->context, bide_recv_provided(&operation, &socket, &buffers)), -ENOTSUP);
+    bide_buffer_pool_destroy(&buffers);
     bide_close(&socket);
     close(fds[1]);
     end_crew(crew);

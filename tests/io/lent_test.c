@@ -40,7 +40,7 @@ static void end_fixture(fixture *f)
     }
     turn(f->world);
     assert_int_equal(f->pool.lent, 0);
-    bide_buffer_pool_end(&f->pool);
+    bide_buffer_pool_destroy(&f->pool);
     free(f->memory);
     free(f);
 }
@@ -55,7 +55,7 @@ static void open_pairs(fixture *f, int count)
 
 static bide_awaiter *receive(fixture *f, int i)
 {
-    return bide_receive_lent(&f->operations[i], &f->sockets[i], &f->pool);
+    return bide_recv_provided(&f->operations[i], &f->sockets[i], &f->pool);
 }
 
 static void send_text(fixture *f, int i, const char *text)
@@ -65,7 +65,7 @@ static void send_text(fixture *f, int i, const char *text)
 
 static void check_text(fixture *f, int i, const char *text)
 {
-    char *data = bide_lent(&f->operations[i]);
+    char *data = bide_provided_buffer(&f->operations[i]);
     assert_int_equal(f->operations[i].count, strlen(text));
     assert_memory_equal(data, text, strlen(text));
     assert_true(data >= f->pool.memory && data < f->pool.memory + (size_t)SIZE * f->pool.count);
@@ -73,7 +73,7 @@ static void check_text(fixture *f, int i, const char *text)
 
 static void give_back(fixture *f, int i)
 {
-    bide_give_back(&f->pool, bide_lent(&f->operations[i]));
+    bide_buffer_release(&f->pool, bide_provided_buffer(&f->operations[i]));
 }
 
 static void what_comes_is_lent(void **state)
@@ -108,7 +108,7 @@ static void what_comes_is_lent(void **state)
     for (int i = 0; i < 2 * BUFFERS; i++) { /* the end holds no buffer */
         assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
         assert_int_equal(f->operations[0].count, 0);
-        assert_null(bide_lent(&f->operations[0]));
+        assert_null(bide_provided_buffer(&f->operations[0]));
     }
     end_fixture(f);
 }
@@ -288,7 +288,7 @@ static void none_is_lost_in_a_storm(void **state)
             assert_true(status == 0 || status == -ECANCELED);
             assert_true(status == 0 || f->operations[n].count == 0);
             for (size_t at = 0; at < f->operations[n].count; at++)
-                assert_int_equal(((unsigned char *)bide_lent(&f->operations[n]))[at],
+                assert_int_equal(((unsigned char *)bide_provided_buffer(&f->operations[n]))[at],
                                  (unsigned char)got[n]++);
             holds[n] = status == 0;
         }
@@ -298,7 +298,7 @@ static void none_is_lost_in_a_storm(void **state)
         while (got[n] != sent[n]) {
             assert_int_equal(world_wait(f->world, receive(f, n)), 0);
             for (size_t at = 0; at < f->operations[n].count; at++)
-                assert_int_equal(((unsigned char *)bide_lent(&f->operations[n]))[at],
+                assert_int_equal(((unsigned char *)bide_provided_buffer(&f->operations[n]))[at],
                                  (unsigned char)got[n]++);
             give_back(f, n);
         }

@@ -58,12 +58,12 @@ struct subject {
     bool is_careful, is_broken;
 };
 
-static int run(bide_test_loop *loop, void *subject_)
+static int run(bide_sim_loop *loop, void *subject_)
 {
     const struct subject *subject = subject_;
     bide_memory_io *io;
     bide_memory_io_options options = bide_memory_io_rough();
-    bide_memory_io_counts counts;
+    bide_memory_io_stats counts;
     struct end server = {.is_careful = subject->is_careful}, client = {0};
     bide_io_operation listen;
     bide_when_of(2) both;
@@ -76,17 +76,17 @@ static int run(bide_test_loop *loop, void *subject_)
     bide_descriptor_init_closed(&server.socket);
     bide_descriptor_init_closed(&client.socket);
     bide_address_ip(&client.address, "192.0.2.1", 7);
-    status = bide_test_loop_wait(loop, bide_listen(&listen, &server.listener, &client.address, 1));
+    status = bide_sim_loop_wait(loop, bide_listen(&listen, &server.listener, &client.address, 1));
     bide_awaiter *all = bide_when_all_of(&both, bide_task_init(&server.task, &server_body),
                                          bide_task_init(&client.task, &client_body));
     if (subject->is_broken) /* (a server whose client was refused would wait for ever) */
         all = bide_with_deadline(&limited, bide_now(&loop->context) + 60 * UINT64_C(1000000000),
                                  all);
-    int ended = bide_test_loop_wait(loop, all);
+    int ended = bide_sim_loop_wait(loop, all);
     if (status == 0)
         status = ended;
     bide_close(&server.listener);
-    bide_memory_io_count(io, &counts);
+    bide_memory_io_get_stats(io, &counts);
     bide_memory_io_destroy(io);
     if (counts.descriptors != 0 || counts.in_flight != 0)
         return -EBUSY;
@@ -96,13 +96,13 @@ static int run(bide_test_loop *loop, void *subject_)
 static void what_is_taken_for_granted_is_found(void **state)
 {
     struct subject subject = {false, false};
-    bide_test_result first, again;
-    bide_test_options options = {.argument = &subject, .out = tmpfile(), .result = &first};
+    bide_sim_result first, again;
+    bide_sim_options options = {.argument = &subject, .out = tmpfile(), .result = &first};
     (void)state;
-    assert_int_equal(bide_test_loop_explore_with(run, 1000, &options), -EBADMSG);
+    assert_int_equal(bide_sim_loop_explore_with(run, 1000, &options), -EBADMSG);
     options.result = &again;
     options.first_seed = first.seed;
-    assert_int_equal(bide_test_loop_explore_with(run, 1, &options), -EBADMSG);
+    assert_int_equal(bide_sim_loop_explore_with(run, 1, &options), -EBADMSG);
     assert_true(again.seed == first.seed);
     printf("# found at seed %u\n", (unsigned)first.seed);
     fclose(options.out);
@@ -112,12 +112,12 @@ static void what_is_careful_passes_where_parts_come(void **state)
 {
     static const char *const faults[] = {"io: short receive", "io: short send", NULL};
     struct subject subject = {true, false};
-    bide_test_options options = {.argument = &subject, .faults = faults};
+    bide_sim_options options = {.argument = &subject, .faults = faults};
     (void)state;
-    assert_int_equal(bide_test_loop_explore_with(run, 500, &options), 0);
+    assert_int_equal(bide_sim_loop_explore_with(run, 500, &options), 0);
 }
 
-static int run_and_take_what_breaks(bide_test_loop *loop, void *subject)
+static int run_and_take_what_breaks(bide_sim_loop *loop, void *subject)
 {
     int status = run(loop, subject);
     return status == -EBUSY ? status : 0;
@@ -128,24 +128,24 @@ static void what_breaks_leaves_nothing(void **state)
 {
     static const char *const faults[] = {"io: reset", "io: refused", "io: aborted", NULL};
     struct subject subject = {true, true};
-    bide_test_options options = {.argument = &subject, .faults = faults};
+    bide_sim_options options = {.argument = &subject, .faults = faults};
     (void)state;
-    assert_int_equal(bide_test_loop_explore_with(run_and_take_what_breaks, 500, &options), 0);
+    assert_int_equal(bide_sim_loop_explore_with(run_and_take_what_breaks, 500, &options), 0);
 }
 
 static void a_loop_has_one(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_memory_io *io, *other;
     (void)state;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     assert_int_equal(bide_memory_io_create(&io, &loop, NULL), 0);
     assert_int_equal(bide_memory_io_create(&other, &loop, NULL), -EBUSY);
     assert_string_equal(bide_memory_io_back_end(io).name, "memory");
     bide_memory_io_destroy(io);
     assert_int_equal(bide_memory_io_create(&io, &loop, NULL), 0);
     bide_memory_io_destroy(io);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 int main(void)

@@ -346,19 +346,19 @@ static void a_name_has_the_addresses_of_both_families(void **state)
     world *w = world_of(state);
     server *s = begin_server(w);
     bide_names *names = make_names(s, 0, 0);
-    bide_look_up_operation it;
+    bide_resolve_operation it;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(world_wait(w, bide_look_up(&it, names, hosts[i], 80)), 0);
+        assert_int_equal(world_wait(w, bide_resolve(&it, names, hosts[i], 80)), 0);
         assert_int_equal(it.count, 2);
         check(&it.addresses[0], "::1");
         check(&it.addresses[1], "127.0.0.1");
     }
     assert_int_equal(s->noises, 2);
     assert_int_equal(s->queries, 4);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "four.test", 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "four.test", 80)), 0);
     assert_int_equal(it.count, 1);
     check(&it.addresses[0], "127.0.0.1");
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "partly.test", 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "partly.test", 80)), 0);
     assert_int_equal(it.count, 1);
     bide_names_destroy(names);
     end_server(s);
@@ -369,9 +369,9 @@ static void each_family_has_half_of_the_room(void **state)
     world *w = world_of(state);
     server *s = begin_server(w);
     bide_names *names = make_names(s, 0, 0);
-    bide_look_up_operation it;
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "many.test", 80)), 0);
-    assert_int_equal(it.count, BIDE_LOOK_UP_MOST);
+    bide_resolve_operation it;
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "many.test", 80)), 0);
+    assert_int_equal(it.count, BIDE_RESOLVE_MAX);
     for (unsigned i = 0; i < it.count; i++)
         assert_int_equal(it.addresses[i].any.generic.sa_family, i < 8 ? AF_INET6 : AF_INET);
     bide_names_destroy(names);
@@ -383,8 +383,8 @@ static void an_answer_that_is_too_large_is_asked_for_by_tcp(void **state)
     world *w = world_of(state);
     server *s = begin_server(w);
     bide_names *names = make_names(s, 0, 0);
-    bide_look_up_operation it;
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "large.test", 80)), 0);
+    bide_resolve_operation it;
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "large.test", 80)), 0);
     assert_int_equal(it.count, 4);
     assert_int_equal(s->tcp_queries, 2);
     bide_names_destroy(names);
@@ -396,22 +396,22 @@ static void each_failure_has_its_error(void **state)
     world *w = world_of(state);
     server *s = begin_server(w);
     bide_names *names = make_names(s, 0, 0), *hasty = make_names(s, 1, 1);
-    bide_look_up_operation it;
+    bide_resolve_operation it;
     char longest[256];
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "none.test", 80)), -ENOENT);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "none.test", 80)), -ENOENT);
     assert_int_equal(it.count, 0);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "empty.test", 80)), -ENOENT);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "fails.test", 80)), -EAGAIN);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "confused.test", 80)), -EREMOTEIO);
-    assert_int_equal(world_wait(w, bide_look_up(&it, hasty, "silent.test", 80)), -EAGAIN);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "a..test", 80)), -ENOENT);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "", 80)), -EINVAL);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, NULL, 80)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "empty.test", 80)), -ENOENT);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "fails.test", 80)), -EAGAIN);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "confused.test", 80)), -EREMOTEIO);
+    assert_int_equal(world_wait(w, bide_resolve(&it, hasty, "silent.test", 80)), -EAGAIN);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "a..test", 80)), -ENOENT);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "", 80)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, NULL, 80)), -EINVAL);
     memset(longest, 'a', 254);
     longest[254] = '\0';
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, longest, 80)), -EINVAL);
-    assert_int_equal(bide_sync_wait(bide_look_up(&it, names, "both.test", 80)), -ENOTSUP);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "[::1]", 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, longest, 80)), -EINVAL);
+    assert_int_equal(bide_sync_wait(bide_resolve(&it, names, "both.test", 80)), -ENOTSUP);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "[::1]", 80)), 0);
     check(&it.addresses[0], "::1");
     bide_names_destroy(names);
     bide_names_destroy(hasty);
@@ -425,12 +425,12 @@ static void a_look_up_is_cut_short(void **state)
     bide_names *names = make_names(s, 0, 0);
     for (int how = 0; how < CLOSE; how++) {
         struct runner runner, other_runner;
-        bide_look_up_operation it, other;
+        bide_resolve_operation it, other;
         int before = count_descriptors();
-        begin_by(w, &runner, bide_look_up(&it, names, "silent.test", 80), how);
+        begin_by(w, &runner, bide_resolve(&it, names, "silent.test", 80), how);
         if (how != TIME_OUT)
             wait_for(s, &s->queries, s->queries + 2);
-        begin(w, &other_runner, bide_look_up(&other, names, "late-six.test", 80));
+        begin(w, &other_runner, bide_resolve(&other, names, "late-six.test", 80));
         wait_for(s, &s->holds, s->holds + 1);
         end_by(w, &runner, NULL, how);
         reply_to(s, &s->held, 0, false, 1);
@@ -448,8 +448,8 @@ static void a_request_before_it_begins_is_heard(void **state)
     server *s = begin_server(w);
     bide_names *names = make_names(s, 0, 0);
     struct runner runner;
-    bide_look_up_operation it;
-    begin(w, &runner, bide_look_up(&it, names, "silent.test", 80));
+    bide_resolve_operation it;
+    begin(w, &runner, bide_resolve(&it, names, "silent.test", 80));
     stop(&runner);
     assert_int_equal(end(w, &runner), -ECANCELED);
     bide_names_destroy(names);
@@ -460,12 +460,12 @@ static void many_look_ups_go_on_at_once(void **state)
 {
     enum { MANY = 24 };
     static struct runner runners[MANY];
-    static bide_look_up_operation look_ups[MANY];
+    static bide_resolve_operation look_ups[MANY];
     world *w = world_of(state);
     server *s = begin_server(w);
     bide_names *names = make_names(s, 0, 0);
     for (int i = 0; i < MANY; i++)
-        begin(w, &runners[i], bide_look_up(&look_ups[i], names, "late-four.test", 80));
+        begin(w, &runners[i], bide_resolve(&look_ups[i], names, "late-four.test", 80));
     wait_for(s, &s->holds, MANY); /* none has ended when the last is asked for */
     for (int i = 0; i < MANY; i++)
         assert_false(runners[i].has_ended);
@@ -474,7 +474,7 @@ static void many_look_ups_go_on_at_once(void **state)
     for (int i = 0; i < MANY; i++)
         assert_int_equal(end(w, &runners[i]), -ECANCELED);
     for (int i = 0; i < MANY; i++)
-        begin(w, &runners[i], bide_look_up(&look_ups[i], names, "both.test", 80));
+        begin(w, &runners[i], bide_resolve(&look_ups[i], names, "both.test", 80));
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(end(w, &runners[i]), 0);
         assert_int_equal(look_ups[i].count, 2);
@@ -489,28 +489,28 @@ static void what_the_system_lacks_is_said(void **state)
     server *s = begin_server(w);
     bide_names *names = make_names(s, 0, 0), *none;
     bide_names_options options = {.kind = BIDE_NAMES_CARES};
-    bide_look_up_operation it;
+    bide_resolve_operation it;
     int before = count_descriptors();
     static const int errors[] = {EMFILE, ENFILE, ENOMEM, ENOBUFS};
     for (int i = 0; i < 4; i++) {
         fail.socket = errors[i];
-        assert_int_equal(world_wait(w, bide_look_up(&it, names, "both.test", 80)), -errors[i]);
+        assert_int_equal(world_wait(w, bide_resolve(&it, names, "both.test", 80)), -errors[i]);
         fail.socket = 0;
         fail.create = errors[i];
-        assert_int_equal(world_wait(w, bide_look_up(&it, names, "both.test", 80)), -errors[i]);
+        assert_int_equal(world_wait(w, bide_resolve(&it, names, "both.test", 80)), -errors[i]);
         fail.create = 0;
     }
     fail.add = ENOSPC;
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "both.test", 80)), -ENOSPC);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "both.test", 80)), -ENOSPC);
     fail.add = 0;
     fail.calloc = true;
-    int status = world_wait(w, bide_look_up(&it, names, "both.test", 80));
+    int status = world_wait(w, bide_resolve(&it, names, "both.test", 80));
     int created = bide_names_create(&none, &options);
     fail.calloc = false;
     assert_int_equal(status, -ENOMEM);
     assert_int_equal(created, -ENOMEM);
     assert_int_equal(count_descriptors(), before);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "both.test", 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "both.test", 80)), 0);
     bide_names_destroy(names);
     end_server(s);
 }

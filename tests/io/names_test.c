@@ -115,11 +115,11 @@ static void a_name_has_its_addresses(void **state)
 {
     world *w = world_of(state);
     bide_names *names = make_names(0);
-    bide_look_up_operation it;
+    bide_resolve_operation it;
     bide_address expected;
     static const char *const twice[] = {"::1", "127.0.0.1", "::1", "127.0.0.1", NULL};
     answer(0, twice);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "host.test", 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "host.test", 80)), 0);
     assert_int_equal(it.count, 2);
     for (unsigned i = 0; i < 2; i++) {
         bide_address_ip(&expected, twice[i], 80);
@@ -133,11 +133,11 @@ static void digits_need_no_look_up(void **state)
 {
     world *w = world_of(state);
     bide_names *names = make_names(1);
-    bide_look_up_operation it;
+    bide_resolve_operation it;
     answer(EAI_FAIL, NULL);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "127.0.0.1", 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "127.0.0.1", 80)), 0);
     assert_int_equal(it.count, 1);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "[::1]", 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "[::1]", 80)), 0);
     assert_int_equal(it.addresses[0].any.generic.sa_family, AF_INET6);
     assert_int_equal(resolver.begun, 0);
     bide_names_destroy(names);
@@ -152,22 +152,22 @@ static void each_failure_has_its_error(void **state)
                  {0, -ENOENT /* no address */}};
     world *w = world_of(state);
     bide_names *names = make_names(1);
-    bide_look_up_operation it;
+    bide_resolve_operation it;
     char longest[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         answer(cases[i].error, NULL);
-        assert_int_equal(world_wait(w, bide_look_up(&it, names, "host.test", 80)),
+        assert_int_equal(world_wait(w, bide_resolve(&it, names, "host.test", 80)),
                          cases[i].status);
         assert_int_equal(it.count, 0);
     }
     memset(longest, 'a', 254);
     longest[254] = '\0';
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, longest, 80)), -EINVAL);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "", 80)), -EINVAL);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, NULL, 80)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, longest, 80)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "", 80)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, NULL, 80)), -EINVAL);
     longest[253] = '\0';
     answer(0, both);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, longest, 80)), 0);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, longest, 80)), 0);
     bide_names_destroy(names);
 }
 
@@ -179,10 +179,10 @@ static void no_more_addresses_than_there_is_room_for(void **state)
         "10.0.0.14", "10.0.0.15", "10.0.0.16", "10.0.0.17", "10.0.0.18", NULL};
     world *w = world_of(state);
     bide_names *names = make_names(1);
-    bide_look_up_operation it;
+    bide_resolve_operation it;
     answer(0, many);
-    assert_int_equal(world_wait(w, bide_look_up(&it, names, "host.test", 80)), 0);
-    assert_int_equal(it.count, BIDE_LOOK_UP_MOST);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "host.test", 80)), 0);
+    assert_int_equal(it.count, BIDE_RESOLVE_MAX);
     bide_names_destroy(names);
 }
 
@@ -194,14 +194,14 @@ static void a_look_up_is_cut_short(void **state)
         for (int is_queued = 0; is_queued < 2; is_queued++) {
             bide_names *names = make_names(1);
             struct runner first, second;
-            bide_look_up_operation one, other;
+            bide_resolve_operation one, other;
             answer(0, both);
             hold(true);
-            begin_by(w, &first, bide_look_up(&one, names, "host.test", 80), how);
+            begin_by(w, &first, bide_resolve(&one, names, "host.test", 80), how);
             turn(w);
             wait_for_calls(&resolver.begun, 1);
             if (is_queued) {
-                begin_by(w, &second, bide_look_up(&other, names, "other.test", 80), how);
+                begin_by(w, &second, bide_resolve(&other, names, "other.test", 80), how);
                 turn(w);
                 end_by(w, &second, NULL, how);
             }
@@ -219,13 +219,13 @@ static void files_do_not_wait_for_names(void **state)
     world *w = world_of(state);
     bide_names *names = make_names(2);
     struct runner runners[2];
-    bide_look_up_operation look_ups[2];
+    bide_resolve_operation look_ups[2];
     bide_file_operation open;
     bide_descriptor file;
     answer(0, both);
     hold(true);
     for (int i = 0; i < 2; i++)
-        begin(w, &runners[i], bide_look_up(&look_ups[i], names, "host.test", 80));
+        begin(w, &runners[i], bide_resolve(&look_ups[i], names, "host.test", 80));
     assert_int_equal(world_wait(w, bide_open(&open, &file, "/dev/null", 0, 0)), 0);
     bide_close(&file);
     hold(false);

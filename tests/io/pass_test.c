@@ -11,10 +11,10 @@
 typedef struct fixture {
     world *world;
     bide_descriptor one, other;
-    bide_pass_operation pass;
+    bide_fds_operation pass;
     bide_io_operation helper;
     struct runner runner;
-    int sent[BIDE_PASS_MOST + 1], got[BIDE_PASS_MOST + 1];
+    int sent[BIDE_SCM_MAX_FDS + 1], got[BIDE_SCM_MAX_FDS + 1];
     char buffer[8];
 } fixture;
 
@@ -42,7 +42,7 @@ static int send_some(fixture *f, unsigned count)
         assert_true(f->sent[i] >= 0);
     }
     int status =
-        world_wait(f->world, bide_send_descriptors(&f->pass, &f->other, "x", 1, f->sent, count));
+        world_wait(f->world, bide_send_fds(&f->pass, &f->other, "x", 1, f->sent, count));
     for (unsigned i = 0; i < count; i++)
         world_close(f->world, f->sent[i]);
     return status;
@@ -50,7 +50,7 @@ static int send_some(fixture *f, unsigned count)
 
 static bide_awaiter *receive(fixture *f, unsigned room)
 {
-    return bide_receive_descriptors(&f->pass, &f->one, f->buffer, sizeof f->buffer, f->got, room);
+    return bide_recv_fds(&f->pass, &f->one, f->buffer, sizeof f->buffer, f->got, room);
 }
 
 /* It is one of /dev/null, that is closed on exec. */
@@ -70,10 +70,10 @@ static void what_is_passed_is_had(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     int before = count_descriptors();
-    for (unsigned count = 0; count <= BIDE_PASS_MOST; count++) {
+    for (unsigned count = 0; count <= BIDE_SCM_MAX_FDS; count++) {
         assert_int_equal(send_some(f, count), 0);
         assert_int_equal(f->pass.operation.count, 1);
-        assert_int_equal(world_wait(f->world, receive(f, BIDE_PASS_MOST)), 0);
+        assert_int_equal(world_wait(f->world, receive(f, BIDE_SCM_MAX_FDS)), 0);
         assert_int_equal(f->pass.operation.count, 1);
         assert_int_equal(f->pass.passed, count);
         assert_false(f->pass.was_truncated);
@@ -83,7 +83,7 @@ static void what_is_passed_is_had(void **state)
         }
     }
     assert_int_equal(count_descriptors(), before);
-    assert_int_equal(send_some(f, BIDE_PASS_MOST + 1), -EINVAL);
+    assert_int_equal(send_some(f, BIDE_SCM_MAX_FDS + 1), -EINVAL);
     bide_close(&f->other);
     assert_int_equal(world_wait(f->world, receive(f, 1)), 0);
     assert_int_equal(f->pass.operation.count, 0);
@@ -106,7 +106,7 @@ static void those_without_room_are_closed(void **state)
         return;
     }
     /* more than the control data hold */
-    enum { TOO_MANY = 2 * BIDE_PASS_MOST };
+    enum { TOO_MANY = 2 * BIDE_SCM_MAX_FDS };
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int) * TOO_MANY)];
@@ -136,9 +136,9 @@ static void a_wait_that_ends_early_loses_and_leaks_nothing(void **state)
     for (int how = 0; how < CLOSE; how++) {
         fixture *f = begin_fixture(w);
         int before = count_descriptors();
-        bide_pass_operation receiver;
+        bide_fds_operation receiver;
         bide_awaiter *awaiter =
-            bide_receive_descriptors(&receiver, &f->one, f->buffer, sizeof f->buffer, f->got, 4);
+            bide_recv_fds(&receiver, &f->one, f->buffer, sizeof f->buffer, f->got, 4);
         begin_by(w, &f->runner, awaiter, how);
         if (how != TIME_OUT)
             turn(w);
@@ -155,7 +155,7 @@ static void a_wait_that_ends_early_loses_and_leaks_nothing(void **state)
 
 /* A receiver of descriptors, by each operation that can be one. */
 struct receiver {
-    bide_pass_operation pass;
+    bide_fds_operation pass;
     bide_io_operation operation;
     bide_message message;
     struct iovec bytes;
@@ -172,7 +172,7 @@ static bide_awaiter *begin_receiver(fixture *f, struct receiver *it, int by)
     it->message.header.msg_control = it->control;
     it->message.header.msg_controllen = sizeof it->control;
     if (by == BY_DESCRIPTORS)
-        return bide_receive_descriptors(&it->pass, &f->one, f->buffer, sizeof f->buffer, f->got, 4);
+        return bide_recv_fds(&it->pass, &f->one, f->buffer, sizeof f->buffer, f->got, 4);
     if (by == BY_MESSAGE)
         return bide_recvmsg(&it->operation, &f->one, &it->message.header, 0);
     return bide_recv_batch(&it->operation, &f->one, &it->message, 1);

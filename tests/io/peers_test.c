@@ -159,9 +159,9 @@ bide_coroutine(peer_body)
     if (self->kind == HALF_CLOSING)
         assert_int_equal(bide_shutdown(&self->socket, BIDE_HALF_OUTPUT), 0);
     while (self->got < self->size) {
-        size_t most = self->kind == READS_IN_PIECES ? sizeof self->buffer
+        size_t max = self->kind == READS_IN_PIECES ? sizeof self->buffer
                                                     : 1 + draw(self->fixture, sizeof self->buffer);
-        bide_try(bide_recv(&self->operation, &self->socket, self->buffer, most));
+        bide_try(bide_recv(&self->operation, &self->socket, self->buffer, max));
         if (self->operation.count == 0)
             bide_return(-EPIPE);
         check_bytes(self);
@@ -187,7 +187,7 @@ static fixture *begin_fixture(world *world)
 {
     fixture *f = calloc(1, sizeof *f);
     bide_server_options options = {
-        .body = &client_body, .size = sizeof *f->slots, .most = SLOTS, .slots = f->slots};
+        .body = &client_body, .size = sizeof *f->slots, .max_connections = SLOTS, .slots = f->slots};
     bide_io_operation listen;
     assert_non_null(f);
     f->world = world;
@@ -212,8 +212,8 @@ static void end_fixture(fixture *f)
     bide_event_waiter wait;
     bide_server_shut_down(&f->server, 0);
     assert_int_equal(world_wait(f->world, bide_event_wait(&wait, &f->running.ended)), 0);
-    assert_int_equal(bide_server_count(&f->server)->live, 0);
-    assert_int_equal(bide_server_count(&f->server)->errors, 0);
+    assert_int_equal(bide_server_own_stats(&f->server)->live, 0);
+    assert_int_equal(bide_server_own_stats(&f->server)->errors, 0);
     free(f);
 }
 
@@ -330,7 +330,7 @@ static void a_crowd_of_all_kinds(void **state)
                 world_wait(f->world, bide_event_wait(&wait, &members[i].spawned.ended)), 0);
         }
         /* the server's ends of what has gone */
-        while (bide_server_count(&f->server)->live > CROWD / 2) {
+        while (bide_server_own_stats(&f->server)->live > CROWD / 2) {
             bide_sleep pause;
             assert_int_equal(world_wait(f->world, bide_sleep_for(&pause, 1000000)), 0);
         }

@@ -100,10 +100,10 @@ static int wait_in(fixture *f, bide_awaiter *awaiter)
     return bide_sync_wait_in(&f->context, awaiter);
 }
 
-static void listen_on(fixture *f, size_t most)
+static void listen_on(fixture *f, size_t max)
 {
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = most, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = max, .slots = slots};
     bide_address address;
     assert_int_equal(bide_pool_server_init(&f->server, f->pool, f->workers, &options), 0);
     assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
@@ -118,10 +118,10 @@ static void run(fixture *f)
     bide_spawn(&f->running, &context, bide_pool_server_run(&f->server));
 }
 
-static fixture *serve(size_t most)
+static fixture *serve(size_t max)
 {
     fixture *f = begin_pool();
-    listen_on(f, most);
+    listen_on(f, max);
     run(f);
     return f;
 }
@@ -129,9 +129,9 @@ static fixture *serve(size_t most)
 /* Waits for its end, and checks that nothing is left. */
 static int server_end(fixture *f)
 {
-    bide_server_counts counts;
+    bide_server_stats counts;
     assert_int_equal(bide_event_wait_blocking(&f->running.ended, BIDE_FOREVER), 0);
-    bide_pool_server_stats(&f->server, &counts);
+    bide_pool_server_get_stats(&f->server, &counts);
     assert_int_equal(counts.live, 0);
     assert_int_equal(counts.accepted, bide_atomic_load(&echoes.ended, relaxed));
     for (int i = 0; i < THREADS; i++) {
@@ -139,7 +139,7 @@ static int server_end(fixture *f)
         size_t free_slots = server->fresh;
         for (const bide_connection *at = server->unused; at != NULL; at = at->next)
             free_slots++;
-        assert_int_equal(free_slots, server->options.most);
+        assert_int_equal(free_slots, server->options.max_connections);
         assert_false(bide_descriptor_is_open(&server->listener));
     }
     int status = f->running.root.status;
@@ -165,8 +165,8 @@ static bool talk(int client)
 
 static uint64_t live(fixture *f)
 {
-    bide_server_counts counts;
-    bide_pool_server_stats(&f->server, &counts);
+    bide_server_stats counts;
+    bide_pool_server_get_stats(&f->server, &counts);
     return counts.live;
 }
 
@@ -184,8 +184,8 @@ static void connections_are_dealt_out_and_stay(void **state)
     }
     assert_int_equal(live(f), CLIENTS);
     for (int i = 0; i < THREADS; i++) {
-        bide_server_counts counts;
-        bide_server_stats(&f->workers[i].server, &counts);
+        bide_server_stats counts;
+        bide_server_get_stats(&f->workers[i].server, &counts);
         used += counts.accepted != 0;
         printf("# worker %d: %u\n", i, (unsigned)counts.accepted);
         for (int j = 0; j < i; j++)
@@ -251,9 +251,9 @@ static void an_error_of_a_connection_is_counted(void **state)
         close(client);
     }
     bide_pool_server_shut_down(&f->server, BIDE_FOREVER);
-    bide_server_counts counts;
+    bide_server_stats counts;
     assert_int_equal(bide_event_wait_blocking(&f->running.ended, BIDE_FOREVER), 0);
-    bide_pool_server_stats(&f->server, &counts);
+    bide_pool_server_get_stats(&f->server, &counts);
     assert_int_equal(counts.failed, 10);
     assert_int_equal(server_end(f), 0);
 }
@@ -292,7 +292,7 @@ static void one_that_cannot_listen_leaves_none_listening(void **state)
     (void)state;
     fixture *f = begin_pool();
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = 1, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = 1, .slots = slots};
     bide_address address;
     int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
@@ -304,7 +304,7 @@ static void one_that_cannot_listen_leaves_none_listening(void **state)
     for (int i = 0; i < THREADS; i++)
         assert_false(bide_descriptor_is_open(&f->workers[i].server.listener));
     close(taken);
-    options.most = 0;
+    options.max_connections = 0;
     assert_int_equal(bide_pool_server_init(&f->server, f->pool, f->workers, &options), -EINVAL);
     end_pool(f);
 }
@@ -328,7 +328,7 @@ static void a_pool_without_loops_has_none(void **state)
 {
     bide_thread_pool *pool;
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = 1, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = 1, .slots = slots};
     bide_descriptor descriptor;
     (void)state;
     assert_int_equal(bide_thread_pool_create(&pool, THREADS), 0);

@@ -93,10 +93,10 @@ static void it_is_told_how_a_process_has_ended(void **state)
             assert_int_equal(wait_for(world, &process), 0);
             assert_int_equal(process.exit_code, ends[i].exit_code);
             assert_int_equal(process.signal, ends[i].signal);
-            assert_true(process.most_memory > 0);
+            assert_true(process.max_memory > 0);
             assert_int_equal(wait_for(world, &process), 0); /* again: at once */
             assert_int_equal(bide_process_signal(&process, SIGTERM), -ESRCH);
-            bide_process_end(&process);
+            bide_process_destroy(&process);
             assert_no_children();
         }
     }
@@ -120,8 +120,8 @@ static void what_cannot_be_started_leaves_nothing(void **state)
         {{.program = "/bin/true", .directory = "/no/such/folder"}, -ENOENT},
         {{.program = NULL}, -EINVAL},
         {{.program = "/bin/true", .streams = {{BIDE_STREAM_GIVEN, given[0]}}}, -EBADF},
-        {{.program = "/bin/true", .passes = &(bide_process_pass){0, 2}, .pass_count = 1}, -EINVAL},
-        {{.program = "/bin/true", .passes = &(bide_process_pass){given[0], 5}, .pass_count = 1},
+        {{.program = "/bin/true", .fds = &(bide_process_fd){0, 2}, .fd_count = 1}, -EINVAL},
+        {{.program = "/bin/true", .fds = &(bide_process_fd){given[0], 5}, .fd_count = 1},
          -EBADF},
         {{.program = "/no/such/program", PIPES}, -ENOENT},
     };
@@ -130,7 +130,7 @@ static void what_cannot_be_started_leaves_nothing(void **state)
         assert_int_equal(begin(&process, &tries[i].options), tries[i].error);
         assert_no_children();
         assert_int_equal(count_descriptors(), before);
-        bide_process_end(&process); /* may be said all the same */
+        bide_process_destroy(&process); /* may be said all the same */
     }
 }
 
@@ -142,10 +142,10 @@ static void a_lack_of_descriptors_is_told_and_leaves_nothing(void **state)
     int before = count_descriptors();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     bool began = false;
-    for (rlim_t most = 3; !began && most < 200; most++) {
+    for (rlim_t max = 3; !began && max < 200; max++) {
         bide_process process;
         few = limit;
-        few.rlim_cur = most;
+        few.rlim_cur = max;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
         int status = begin(&process, &(bide_process_options){.program = "/bin/true", PIPES});
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -154,7 +154,7 @@ static void a_lack_of_descriptors_is_told_and_leaves_nothing(void **state)
             assert_int_equal(wait_for(world, &process), 0);
         else
             assert_true(status == -EMFILE || status == -EINVAL || status == -EBADF);
-        bide_process_end(&process);
+        bide_process_destroy(&process);
         assert_no_children();
         assert_int_equal(count_descriptors(), before);
     }
@@ -186,7 +186,7 @@ static void it_has_its_arguments_its_environment_and_its_directory(void **state)
                      0);
     assert_int_equal(talk(world, &process, "", text, sizeof text), 0);
     assert_string_equal(text, "zero 1 two\n/usr\n");
-    bide_process_end(&process);
+    bide_process_destroy(&process);
 }
 
 static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
@@ -197,7 +197,7 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
     bide_process process;
     assert_int_equal(pipe(fds), 0);
     /* Each goes where the other was. */
-    bide_process_pass passes[] = {{fds[0], fds[1]}, {fds[1], fds[0]}, {fds[1], 9}};
+    bide_process_fd passes[] = {{fds[0], fds[1]}, {fds[1], fds[0]}, {fds[1], 9}};
     assert_int_equal(write(fds[1], "passed", 6), 6);
     char command[100];
     /* (the shell has no pipe of its own then, and waits for ls) */
@@ -205,12 +205,12 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
     assert_int_equal(
         begin(&process, &(bide_process_options){.program = "/bin/sh",
                                                 .arguments = (char *[]){"sh", "-c", command, NULL},
-                                                .passes = passes,
-                                                .pass_count = 3,
+                                                .fds = passes,
+                                                .fd_count = 3,
                                                 PIPES}),
         0);
     assert_int_equal(talk(world, &process, "", text, sizeof text), 0);
-    bide_process_end(&process);
+    bide_process_destroy(&process);
     static const char passed[] = "passed\n";
     assert_memory_equal(text, passed, sizeof passed - 1);
     const int there[] = {0, 1, 2, 9, fds[0], fds[1]};
@@ -249,7 +249,7 @@ static void its_streams_are_what_was_asked_for(void **state)
     assert_int_equal(process.exit_code, 0);
     assert_int_equal(pread(file, text, sizeof text, 0), 5);
     assert_memory_equal(text, "said\n", 5);
-    bide_process_end(&process);
+    bide_process_destroy(&process);
     close(file);
 }
 
@@ -272,7 +272,7 @@ static void it_blocks_no_signal_and_ignores_none(void **state)
     assert_int_equal(status, 0);
     assert_int_equal(talk(world, &process, "", text, sizeof text), 0);
     assert_string_equal(text, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
-    bide_process_end(&process);
+    bide_process_destroy(&process);
 }
 
 /* ---- Talking ---- */
@@ -300,7 +300,7 @@ static void both_outputs_and_the_input_go_on_at_once(void **state)
     assert_memory_equal(input, output, MUCH);
     assert_memory_equal(input, error, MUCH);
     assert_int_equal(process.exit_code, 0);
-    bide_process_end(&process);
+    bide_process_destroy(&process);
 }
 
 static void a_process_that_reads_nothing_is_no_error(void **state)
@@ -317,7 +317,7 @@ static void a_process_that_reads_nothing_is_no_error(void **state)
                      0);
     assert_int_equal(operation.output_count, 3);
     assert_true(operation.input_count < MUCH);
-    bide_process_end(&process);
+    bide_process_destroy(&process);
 }
 
 static void more_than_there_is_room_for_is_an_error(void **state)
@@ -335,7 +335,7 @@ static void more_than_there_is_room_for_is_an_error(void **state)
         assert_int_equal(operation.output_count, 5);
         assert_memory_equal(output, "12345", 5);
         assert_int_equal(process.has_ended, !extra);
-        bide_process_end(&process); /* kills it */
+        bide_process_destroy(&process); /* kills it */
         assert_no_children();
     }
 }
@@ -408,7 +408,7 @@ static void a_wait_that_is_cut_short_leaves_the_process_running(void **state)
         assert_int_equal(bide_process_signal(&process, SIGTERM), 0);
         assert_int_equal(wait_for(world, &process), 0);
         assert_int_equal(process.signal, SIGTERM);
-        bide_process_end(&process);
+        bide_process_destroy(&process);
         assert_no_children();
     }
     refusal = 0;
@@ -439,7 +439,7 @@ static void two_hundred_at_once_leave_nobody(void **state)
             assert_int_equal(world_wait(world, bide_event_wait(&wait, &spawned[i].ended)), 0);
             assert_int_equal(patients[i].status, 0);
             assert_int_equal(processes[i].exit_code, i % 100);
-            bide_process_end(&processes[i]);
+            bide_process_destroy(&processes[i]);
         }
         assert_no_children();
     }
@@ -471,7 +471,7 @@ static void several_wait_for_one(void **state)
             assert_int_equal(patients[i].status, 0);
         }
         assert_int_equal(process.exit_code, 3);
-        bide_process_end(&process);
+        bide_process_destroy(&process);
         assert_no_children();
     }
     refusal = 0;
@@ -485,12 +485,12 @@ static void a_group_is_signalled_and_killed_as_one(void **state)
     for (int i = 0; i < 3; i++) {
         bide_process process;
         bide_process_options options = {SHELL("sleep 1000 & echo; wait"), PIPES,
-                                        .own_group = i != 1, .own_session = i == 1};
+                                        .new_group = i != 1, .new_session = i == 1};
         bide_file_operation read;
         assert_int_equal(begin(&process, &options), 0);
         assert_int_equal(world_wait(world, bide_read(&read, &process.streams[1], output, 1)), 0);
         if (i == 2) {
-            bide_process_end(&process); /* the sleeper too: nobody else would end it */
+            bide_process_destroy(&process); /* the sleeper too: nobody else would end it */
         } else {
             assert_int_equal(bide_process_signal_group(&process, SIGTERM), 0);
             /* The end of the output says that the sleeper has gone as well. */
@@ -499,14 +499,14 @@ static void a_group_is_signalled_and_killed_as_one(void **state)
                                                            sizeof output, NULL, 0)),
                 0);
             assert_int_equal(process.signal, SIGTERM);
-            bide_process_end(&process);
+            bide_process_destroy(&process);
         }
         assert_no_children();
     }
     bide_process alone;
     assert_int_equal(begin(&alone, &(bide_process_options){.program = "/bin/true"}), 0);
     assert_int_equal(bide_process_signal_group(&alone, SIGTERM), -EINVAL);
-    bide_process_end(&alone);
+    bide_process_destroy(&alone);
 }
 
 static void a_status_that_somebody_else_took_is_told(void **state)
@@ -517,7 +517,7 @@ static void a_status_that_somebody_else_took_is_told(void **state)
     assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
     assert_int_equal(wait_for(world, &process), -ECHILD);
     process.has_ended = true;
-    bide_process_end(&process);
+    bide_process_destroy(&process);
 }
 
 int main(void)

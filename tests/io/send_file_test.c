@@ -29,7 +29,7 @@ static struct {
     unsigned looks; /* at what is in memory */
     unsigned sends; /* that moved something */
     unsigned pipes;
-    size_t most;     /* that a send takes; 0: as many as the socket takes */
+    size_t max;     /* that a send takes; 0: as many as the socket takes */
     bool interrupts; /* each other send */
     bool pretends;   /* sends are no more than told of: a socket that is never full */
     unsigned turn;
@@ -66,8 +66,8 @@ ssize_t __wrap_sendfile64(int to, int from, off_t *offset, size_t size)
         errno = EINTR;
         return -1;
     }
-    if (calls.most != 0 && size > calls.most)
-        size = calls.most;
+    if (calls.max != 0 && size > calls.max)
+        size = calls.max;
     ssize_t result = calls.pretends ? (ssize_t)size : __real_sendfile64(to, from, offset, size);
     calls.sends += result > 0;
     calls.changes += to != calls.to;
@@ -160,13 +160,13 @@ static bide_awaiter *send_all(fixture *f)
 }
 
 /*
- * Takes what comes, of which it has `total`, until it has `most`, or the end; or until nothing has come for so
+ * Takes what comes, of which it has `total`, until it has `max`, or the end; or until nothing has come for so
  * many nanoseconds. Returns how much it has.
  */
-static size_t drain_on(fixture *f, size_t total, size_t most, uint64_t patience)
+static size_t drain_on(fixture *f, size_t total, size_t max, uint64_t patience)
 {
     static char got[1 << 20];
-    while (total < most) {
+    while (total < max) {
         bide_with_deadline_operation limited;
         bide_awaiter *receive = bide_recv(&f->helper, &f->other, got, sizeof got);
         uint64_t deadline = world_now(f->world) + patience;
@@ -180,9 +180,9 @@ static size_t drain_on(fixture *f, size_t total, size_t most, uint64_t patience)
     return total;
 }
 
-static size_t drain(fixture *f, size_t most)
+static size_t drain(fixture *f, size_t max)
 {
-    return drain_on(f, 0, most, 20000000000);
+    return drain_on(f, 0, max, 20000000000);
 }
 
 /* Takes what comes, of which it has `total`, until the sender has ended, and then the rest. */
@@ -260,7 +260,7 @@ static void short_sends_lose_nothing(void **state)
     world *w = world_of_the_system(state, "the calls of the system are cut short");
     for (int memory = HOT; memory <= MIXED; memory += MIXED - HOT) {
         fixture *f = begin_fixture(w, memory, true, 1000000);
-        calls.most = 4097;
+        calls.max = 4097;
         calls.interrupts = true;
         begin(w, &f->runner, send_all(f));
         assert_int_equal(drain(f, 1000000), 1000000);
@@ -435,10 +435,10 @@ static void a_file_that_shrinks_ends_early(void **state)
 {
     world *w = world_of(state);
     for (int memory = 0; memory < memories_of(w); memory++) {
-        for (int most = 0; most < 2; most++) {
+        for (int max = 0; max < 2; max++) {
             fixture *f = begin_fixture(w, memory, true, LARGE);
             begin(w, &f->runner,
-                  bide_send_file(&f->send, &f->one, &f->file, 0, most ? LARGE : UINT64_MAX));
+                  bide_send_file(&f->send, &f->one, &f->file, 0, max ? LARGE : UINT64_MAX));
             size_t came = drain(f, 1);
             assert_false(f->runner.has_ended);
             f->changes = true; /* (what the socket has is pages of the file) */

@@ -53,7 +53,7 @@ static struct {
     unsigned begun;
     unsigned ended;
     unsigned cut; /* of those, with a request to stop */
-    unsigned most_live;
+    unsigned max_live;
     bool fails;       /* connections end with an error */
     bool is_stubborn; /* one that is asked to stop waits on, for what does not come */
 } echoes;
@@ -64,8 +64,8 @@ bide_coroutine(echo_body)
 {
     bide_begin(echo_body, struct client * self);
     echoes.begun++;
-    if (self->connection.server->counts.live > echoes.most_live)
-        echoes.most_live = (unsigned)self->connection.server->counts.live;
+    if (self->connection.server->stats.live > echoes.max_live)
+        echoes.max_live = (unsigned)self->connection.server->stats.live;
     for (;;) {
         int status;
         echoes.operations++;
@@ -123,10 +123,10 @@ static void serve_with(fixture *f, void **state, const bide_server_options *opti
     bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
 }
 
-static fixture *serve(void **state, size_t most)
+static fixture *serve(void **state, size_t max)
 {
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = most, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = max, .slots = slots};
     serve_with(&only, state, &options);
     return &only;
 }
@@ -186,11 +186,11 @@ static int server_end(fixture *f)
 {
     bide_event_waiter wait;
     assert_int_equal(world_wait(f->world, bide_event_wait(&wait, &f->running.ended)), 0);
-    assert_int_equal(f->server.counts.live, 0);
-    assert_int_equal(echoes.ended, f->server.counts.accepted);
+    assert_int_equal(f->server.stats.live, 0);
+    assert_int_equal(echoes.ended, f->server.stats.accepted);
     assert_false(bide_descriptor_is_open(&f->server.listener));
     if (f->server.options.slots != NULL)
-        assert_int_equal(free_slots(f), f->server.options.most);
+        assert_int_equal(free_slots(f), f->server.options.max_connections);
     close_clients(f);
     return f->running.root.status;
 }
@@ -210,13 +210,13 @@ static void each_client_is_served_and_counted(void **state)
         begin_client(f, i);
     for (int i = 0; i < 20; i++)
         talk(f, i);
-    assert_int_equal(bide_server_count(&f->server)->live, 20);
+    assert_int_equal(bide_server_own_stats(&f->server)->live, 20);
     for (int i = 0; i < 10; i++)
         bide_close(&f->clients[i]);
     turn(f);
-    assert_int_equal(bide_server_count(&f->server)->live, 10);
-    assert_int_equal(bide_server_count(&f->server)->accepted, 20);
-    assert_int_equal(bide_server_count(&f->server)->refused, 0);
+    assert_int_equal(bide_server_own_stats(&f->server)->live, 10);
+    assert_int_equal(bide_server_own_stats(&f->server)->accepted, 20);
+    assert_int_equal(bide_server_own_stats(&f->server)->refused, 0);
     shut_down_and_end(f);
     assert_int_equal(echoes.cut, 10);
 }
@@ -231,12 +231,12 @@ static void no_more_than_the_bound_are_accepted(void **state)
     assert_int_equal(hear(f, 0), 5);
     assert_int_equal(hear(f, 1), 5);
     turn(f);
-    assert_int_equal(f->server.counts.accepted, 2);
+    assert_int_equal(f->server.stats.accepted, 2);
     bide_close(&f->clients[0]);
     assert_int_equal(hear(f, 2), 5);
     bide_close(&f->clients[1]);
     assert_int_equal(hear(f, 3), 5);
-    assert_int_equal(echoes.most_live, 2);
+    assert_int_equal(echoes.max_live, 2);
     shut_down_and_end(f);
 }
 
@@ -251,7 +251,7 @@ static void an_error_of_a_connection_ends_that_alone(void **state)
     assert_int_equal(hear(f, 1), 0); /* closed */
     echoes.fails = false;
     talk(f, 0);
-    assert_int_equal(f->server.counts.failed, 1);
+    assert_int_equal(f->server.stats.failed, 1);
     shut_down_and_end(f);
 }
 
@@ -259,12 +259,12 @@ static void options_that_mean_nothing_are_refused(void **state)
 {
     bide_server server;
     bide_server_options good = {
-        .body = &echo_body, .size = sizeof *slots, .most = 1, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = 1, .slots = slots};
     bide_server_options bad[] = {good, good, good, good};
     (void)state;
     bad[0].body = NULL;
     bad[1].size = sizeof(bide_connection) - 1;
-    bad[2].most = 0;
+    bad[2].max_connections = 0;
     bad[3].slots = NULL;
     assert_int_equal(bide_server_init(&server, &good), 0);
     for (int i = 0; i < 4; i++)
@@ -298,9 +298,9 @@ static void memory_comes_from_an_allocator_and_its_lack_is_waited_out(void **sta
     bide_pool_init(&pool, sizeof(struct client), memory, sizeof memory);
     bide_server_options options = {.body = &echo_body,
                                    .size = sizeof(struct client),
-                                   .most = SLOTS,
+                                   .max_connections = SLOTS,
                                    .allocator = &pool.allocator,
-                                   .pause = MILLISECOND};
+                                   .accept_retry_delay = MILLISECOND};
     fixture *f = &only;
     serve_with(f, state, &options);
     for (int i = 0; i < 4; i++) {
@@ -310,8 +310,8 @@ static void memory_comes_from_an_allocator_and_its_lack_is_waited_out(void **sta
     for (int i = 0; i < 3; i++)
         assert_int_equal(hear(f, i), 5);
     turn(f);
-    assert_int_equal(f->server.counts.accepted, 3);
-    assert_true(f->server.counts.errors > 0);
+    assert_int_equal(f->server.stats.accepted, 3);
+    assert_true(f->server.stats.errors > 0);
     bide_close(&f->clients[1]);
     assert_int_equal(hear(f, 3), 5);
     shut_down_and_end(f);
@@ -341,9 +341,9 @@ static void memory_that_was_given_back_is_kept_as_far_as_was_said_until_the_end(
     struct counting counting = {{counting_allocate, counting_deallocate}, 0, 0};
     bide_server_options options = {.body = &echo_body,
                                    .size = sizeof(struct client),
-                                   .most = SLOTS,
+                                   .max_connections = SLOTS,
                                    .allocator = &counting.allocator,
-                                   .kept = 2};
+                                   .spare_connections = 2};
     fixture *f = &only;
     serve_with(f, state, &options);
     for (int i = 0; i < 4; i++) {
@@ -353,14 +353,14 @@ static void memory_that_was_given_back_is_kept_as_far_as_was_said_until_the_end(
     assert_int_equal(counting.live, 5); /* and one for the next that comes */
     for (int i = 0; i < 4; i++)
         bide_close(&f->clients[i]);
-    while (f->server.counts.live != 0)
+    while (f->server.stats.live != 0)
         turn(f);
     assert_int_equal(counting.live, 3);
     for (int i = 0; i < 4; i++) {
         begin_client(f, 0);
         talk(f, 0);
         bide_close(&f->clients[0]);
-        while (f->server.counts.live != 0)
+        while (f->server.stats.live != 0)
             turn(f);
     }
     assert_int_equal(counting.made, 5);
@@ -394,7 +394,7 @@ static void after_the_deadline_the_rest_is_asked_to_stop(void **state)
     talk(f, 1);
     bide_server_shut_down(&f->server, BIDE_FOREVER);
     bide_close(&f->clients[0]);
-    while (f->server.counts.live != 1)
+    while (f->server.stats.live != 1)
         turn(f);
     uint64_t deadline = world_now(f->world) + 20 * MILLISECOND;
     bide_server_shut_down(&f->server, deadline);
@@ -410,7 +410,7 @@ static void a_second_deadline_counts(void **state)
     talk(f, 0);
     bide_server_shut_down(&f->server, BIDE_FOREVER);
     turn(f);
-    assert_int_equal(f->server.counts.live, 1);
+    assert_int_equal(f->server.stats.live, 1);
     bide_server_shut_down(&f->server, 0);
     assert_int_equal(server_end(f), 0);
     assert_int_equal(echoes.cut, 1);
@@ -428,7 +428,7 @@ static void it_may_be_shut_down_before_it_runs_and_while_it_is_full(void **state
     turn(f);
     bide_server_shut_down(&f->server, 0);
     assert_int_equal(server_end(f), 0);
-    assert_int_equal(f->server.counts.accepted, 1);
+    assert_int_equal(f->server.stats.accepted, 1);
 }
 
 static void *shut_down_from_outside(void *argument)
@@ -456,7 +456,7 @@ static void a_request_to_stop_ends_it_with_its_connections(void **state)
 {
     fixture *f = &only;
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = SLOTS, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = SLOTS, .slots = slots};
     bide_stop_source stop;
     serve_with(f, state, &options);
     shut_down_and_end(f);
@@ -550,10 +550,10 @@ static void check_that_it_is_gone(fixture *f, bool has_run)
 {
     assert_int_equal(bide_close(&f->server.listener), has_run ? -EBADF : 0);
     assert_int_equal(f->server.reserve, -1);
-    assert_int_equal(f->server.counts.live, 0);
+    assert_int_equal(f->server.stats.live, 0);
     assert_int_equal(echoes.ended, echoes.begun);
     if (f->server.options.slots != NULL)
-        assert_int_equal(free_slots(f), f->server.options.most);
+        assert_int_equal(free_slots(f), f->server.options.max_connections);
     memset(slots, 0xa5, sizeof slots); /* (their memory is the caller's again) */
     close_clients(f);
     turn(f);
@@ -584,7 +584,7 @@ static void let_one_come_in_vain(fixture *f)
         world_lack_descriptors(f->world, true);
     turn(f);
     world_lack_descriptors(f->world, false);
-    assert_int_equal(f->server.counts.pauses, 1);
+    assert_int_equal(f->server.stats.pauses, 1);
 }
 
 /* Brings it there. How many connections there are then. */
@@ -602,13 +602,13 @@ static unsigned bring_it(fixture *f, enum state into)
     }
     if (into == LACKS_DESCRIPTORS) {
         let_one_come_in_vain(f); /* (a ring has asked for the limit before, and takes one more) */
-        return (unsigned)f->server.counts.accepted;
+        return (unsigned)f->server.stats.accepted;
     }
     begin_client(f, 2);
     turn(f);
     if (into == SERVES)
         say(f, 0);
-    assert_int_equal(f->server.counts.pauses, into == LACKS_MEMORY ? 1 : 0);
+    assert_int_equal(f->server.stats.pauses, into == LACKS_MEMORY ? 1 : 0);
     if (into == DRAINS || into == CANCELS) {
         bide_server_shut_down(&f->server, into == DRAINS ? BIDE_FOREVER : 0);
         turn(f);
@@ -634,9 +634,9 @@ static void destroyed_in_any_state_it_leaves_nothing(void **state)
     for (int into = 0; into < OWNERS * STATES; into++) {
         bide_server_options options = {.body = &echo_body,
                                        .size = sizeof *slots,
-                                       .most = into % STATES == IS_FULL ? 2 : SLOTS,
+                                       .max_connections = into % STATES == IS_FULL ? 2 : SLOTS,
                                        .slots = slots,
-                                       .pause = 3600000 * MILLISECOND};
+                                       .accept_retry_delay = 3600000 * MILLISECOND};
         bide_pool_init(&pool, sizeof(struct client), memory, sizeof memory);
         size_t pieces = pool.left;
         if (into % STATES == LACKS_MEMORY) {
@@ -645,7 +645,7 @@ static void destroyed_in_any_state_it_leaves_nothing(void **state)
         }
         serve_owned(f, state, &options, into / STATES);
         unsigned live = bring_it(f, (enum state)(into % STATES));
-        assert_int_equal(f->server.counts.live, live);
+        assert_int_equal(f->server.stats.live, live);
         assert_int_equal(echoes.begun, live);
         if (into % STATES == IS_NEW)
             bide_destroy(&f->running.root.frame); /* (on the loop it would begin before) */
@@ -702,7 +702,7 @@ struct watcher {
 bide_coroutine(watcher_body)
 {
     bide_begin(watcher_body, struct watcher * self);
-    while (self->fixture->server.counts.accepted == echoes.begun)
+    while (self->fixture->server.stats.accepted == echoes.begun)
         bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
     bide_destroy(&self->fixture->running.root.frame);
     bide_end();
@@ -713,14 +713,14 @@ static void destroyed_before_a_connection_has_begun_it_leaves_nothing(void **sta
     static struct talker talker;
     fixture *f = &only;
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = 2, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = 2, .slots = slots};
     for (int kind = 0; kind < OWNERS; kind++) {
         struct watcher watcher = {.fixture = f};
         serve_owned(f, state, &options, kind);
         turn(f);
         begin_talker(f, &talker);
         assert_int_equal(world_wait(f->world, bide_task_init(&watcher.task, &watcher_body)), 0);
-        assert_int_equal(f->server.counts.accepted, 1);
+        assert_int_equal(f->server.stats.accepted, 1);
         assert_int_equal(echoes.begun, 0);
         end_talker(f, &talker);
         check_that_it_is_gone(f, true);
@@ -733,7 +733,7 @@ static void destroyed_at_any_moment_it_leaves_nothing(void **state)
     static struct talker talkers[TALKERS];
     fixture *f = &only;
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = TALKERS - 1, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = TALKERS - 1, .slots = slots};
     unsigned busy = 0;
     for (unsigned moment = 0; moment < MOMENTS; moment++) {
         serve_owned(f, state, &options, (int)moment % OWNERS);
@@ -832,7 +832,7 @@ static void two_hundred_clients_are_served_with_sixty_four_descriptors(void **st
     struct reaper reaper;
     pthread_t thread;
     bide_event_waiter wait;
-    bide_loop_counts begun, ended;
+    bide_loop_stats begun, ended;
     fixture *f = serve(state, SLOTS);
     turn(f);
     bide_event_init(&reaper.ended, false);
@@ -844,23 +844,23 @@ static void two_hundred_clients_are_served_with_sixty_four_descriptors(void **st
     few.rlim_cur = DESCRIPTORS;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     assert_int_equal(pthread_create(&thread, NULL, reap, &reaper), 0);
-    bide_loop_count(f->world->loop, &begun);
+    bide_loop_get_stats(f->world->loop, &begun);
     accepts.calls = 0;
     assert_int_equal(world_wait(f->world, bide_event_wait(&wait, &reaper.ended)), 0);
     pthread_join(thread, NULL);
     turn(f);
-    bide_loop_count(f->world->loop, &ended);
+    bide_loop_get_stats(f->world->loop, &ended);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(reaper.status, 0);
 
-    const bide_server_counts *counts = bide_server_count(&f->server);
+    const bide_server_stats *counts = bide_server_own_stats(&f->server);
     uint64_t came = counts->accepted + counts->refused;
-    uint64_t operations = ended.begun - begun.begun - echoes.operations;
+    uint64_t operations = ended.started - begun.started - echoes.operations;
     printf("# accepted %u, refused %u, errors %u, pauses %u; %u accepts, %u system calls\n",
            (unsigned)counts->accepted, (unsigned)counts->refused, (unsigned)counts->errors,
            (unsigned)counts->pauses, (unsigned)operations, accepts.calls);
     assert_true(counts->accepted >= MANY);
-    assert_true(echoes.most_live < DESCRIPTORS);
+    assert_true(echoes.max_live < DESCRIPTORS);
     assert_true(counts->pauses > 0); /* the bound was met */
     /* each two took a connection or were followed by a pause */
     assert_true(operations <= 2 * (came + counts->pauses) + 2);
@@ -873,9 +873,9 @@ static void errors_of_connections_are_skipped_and_lacks_waited_out(void **state)
     const int errors[] = {ECONNABORTED, EPROTO, ENETUNREACH, EPERM, ENOBUFS, ENOMEM, 0};
     bide_server_options options = {.body = &echo_body,
                                    .size = sizeof *slots,
-                                   .most = SLOTS,
+                                   .max_connections = SLOTS,
                                    .slots = slots,
-                                   .pause = MILLISECOND};
+                                   .accept_retry_delay = MILLISECOND};
     fixture *f = &only;
     if (!world_is("epoll")) {
         (void)world_of(state);
@@ -885,9 +885,9 @@ static void errors_of_connections_are_skipped_and_lacks_waited_out(void **state)
     memcpy(accepts.errors, errors, sizeof errors);
     begin_client(f, 0);
     talk(f, 0);
-    assert_int_equal(f->server.counts.errors, 6);
-    assert_int_equal(f->server.counts.pauses, 2);
-    assert_int_equal(f->server.counts.accepted, 1);
+    assert_int_equal(f->server.stats.errors, 6);
+    assert_int_equal(f->server.stats.pauses, 2);
+    assert_int_equal(f->server.stats.accepted, 1);
     shut_down_and_end(f);
 }
 
@@ -896,7 +896,7 @@ static void with_the_reserve_a_connection_is_kept_if_it_can_be_had_again(void **
 {
     fixture *f = &only;
     bide_server_options options = {
-        .body = &echo_body, .size = sizeof *slots, .most = SLOTS, .slots = slots};
+        .body = &echo_body, .size = sizeof *slots, .max_connections = SLOTS, .slots = slots};
     if (!world_is("epoll")) {
         (void)world_of(state);
         return;
@@ -905,9 +905,9 @@ static void with_the_reserve_a_connection_is_kept_if_it_can_be_had_again(void **
     accepts.errors[0] = EMFILE;
     begin_client(f, 0);
     talk(f, 0);
-    assert_int_equal(f->server.counts.accepted, 1);
-    assert_int_equal(f->server.counts.refused, 0);
-    assert_int_equal(f->server.counts.pauses, 0);
+    assert_int_equal(f->server.stats.accepted, 1);
+    assert_int_equal(f->server.stats.refused, 0);
+    assert_int_equal(f->server.stats.pauses, 0);
     shut_down_and_end(f);
 }
 
@@ -918,16 +918,16 @@ struct bystander {
     bide_server *server;
     bide_schedule_operation yield;
     uint64_t seen;
-    uint64_t most; /* connections that were accepted between two turns */
+    uint64_t max; /* connections that were accepted between two turns */
 };
 
 bide_coroutine(bystander_body)
 {
     bide_begin(bystander_body, struct bystander * self);
-    while (self->server->counts.accepted < 300u) {
-        uint64_t come = self->server->counts.accepted - self->seen;
-        if (come > self->most)
-            self->most = come;
+    while (self->server->stats.accepted < 300u) {
+        uint64_t come = self->server->stats.accepted - self->seen;
+        if (come > self->max)
+            self->max = come;
         self->seen += come;
         bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
     }
@@ -953,8 +953,8 @@ static void a_storm_of_connections_leaves_others_their_turns(void **state)
         world_connect(f->world, &clients[i], &f->address);
     bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
     assert_int_equal(world_wait(f->world, bide_task_init(&bystander.task, &bystander_body)), 0);
-    printf("# %u at a turn\n", (unsigned)bystander.most);
-    assert_in_range(bystander.most, 1, STORM / 2);
+    printf("# %u at a turn\n", (unsigned)bystander.max);
+    assert_in_range(bystander.max, 1, STORM / 2);
     for (int i = 0; i < STORM; i++)
         bide_close(&clients[i]);
     shut_down_and_end(f);
@@ -1028,7 +1028,7 @@ static void several_threads_share_an_address(void **state)
     bide_address_ip(&address, "127.0.0.1", 0);
     for (int i = 0; i < THREADS; i++) {
         bide_server_options options = {
-            .body = &quiet_body, .size = sizeof **memory, .most = SHARED, .slots = memory[i]};
+            .body = &quiet_body, .size = sizeof **memory, .max_connections = SHARED, .slots = memory[i]};
         assert_int_equal(bide_server_init(&shards[i].server, &options), 0);
         shards[i].address = i == 0 ? &address : &shards[0].bound;
         bide_event_init(&shards[i].listening, false);
@@ -1048,7 +1048,7 @@ static void several_threads_share_an_address(void **state)
         bide_server_shut_down(&shards[i].server, BIDE_FOREVER);
         pthread_join(shards[i].thread, NULL);
         assert_int_equal(shards[i].status, 0);
-        accepted += shards[i].server.counts.accepted;
+        accepted += shards[i].server.stats.accepted;
     }
     assert_int_equal(accepted, SHARED);
 }

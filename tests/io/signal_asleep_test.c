@@ -44,13 +44,13 @@ long __wrap_syscall(long number, ...)
     return __real_syscall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
 }
 
-int __real_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
+int __real_epoll_wait(int fd, struct epoll_event *events, int max, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
 {
     if (timeout != 0)
         send_before_sleep();
-    return __real_epoll_wait(fd, events, most, timeout);
+    return __real_epoll_wait(fd, events, max, timeout);
 }
 
 __attribute__((weak)) int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
@@ -99,7 +99,7 @@ static void a_signal_right_before_the_sleep_wakes_its_loop(void **state)
         wait_for_it(w, &signal, BIDE_FOREVER);
     }
     assert_int_equal(asleep, 40);
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 int main(void)

@@ -116,7 +116,7 @@ static void a_signal_ends_a_wait(void **state)
     assert_false(runner.has_ended);
     send_signal(SIGUSR1);
     assert_int_equal(end(w, &runner), 0);
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 static void a_signal_that_comes_before_the_wait_is_remembered_once(void **state)
@@ -135,8 +135,8 @@ static void a_signal_that_comes_before_the_wait_is_remembered_once(void **state)
     assert_int_equal(world_wait(w, bide_signal_wait(&wait, &witness)), 0);
     assert_int_equal(world_wait(w, bide_signal_wait(&wait, &signal)), 0);
     assert_false(bide_signal_try_wait(&signal));
-    assert_int_equal(bide_signal_end(&signal), 0);
-    assert_int_equal(bide_signal_end(&witness), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&witness), 0);
 }
 
 enum { LOOPS = 3, EACH = 5 };
@@ -196,7 +196,7 @@ static void each_listener_on_each_loop_hears_of_it(void **state)
         pthread_join(hearers[i].thread, NULL);
         assert_int_equal(hearers[i].heard, EACH);
         for (int j = 0; j < EACH; j++)
-            assert_int_equal(bide_signal_end(&hearers[i].signals[j]), 0);
+            assert_int_equal(bide_signal_destroy(&hearers[i].signals[j]), 0);
     }
     assert_true(handler_of(SIGUSR1) == SIG_DFL);
 }
@@ -219,7 +219,7 @@ static void of_the_waits_on_one_listener_each_signal_ends_the_first(void **state
         for (int j = i + 1; j < WAITS; j++)
             assert_false(runners[j].has_ended);
     }
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 static void several_signals_are_told_apart(void **state)
@@ -238,7 +238,7 @@ static void several_signals_are_told_apart(void **state)
             assert_false(bide_signal_try_wait(&signals[j]));
     }
     for (int i = 0; i < COUNT; i++) {
-        assert_int_equal(bide_signal_end(&signals[i]), 0);
+        assert_int_equal(bide_signal_destroy(&signals[i]), 0);
         assert_true(handler_of(numbers[i]) == SIG_DFL);
     }
 }
@@ -251,14 +251,14 @@ static void a_signal_of_real_time_is_heard(void **state)
     assert_int_equal(bide_signal_listen(&signal, SIGRTMAX), 0);
     send_signal(SIGRTMAX);
     assert_int_equal(world_wait(w, bide_signal_wait(&wait, &signal)), 0);
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 /* ---- Waits that get nothing ---- */
 
 static void end_it(void *signal)
 {
-    assert_int_equal(bide_signal_end(signal), 0);
+    assert_int_equal(bide_signal_destroy(signal), 0);
 }
 
 static void a_wait_that_ends_early_takes_no_signal(void **state)
@@ -324,10 +324,10 @@ static void what_was_done_before_is_done_again(void **state)
         assert_int_equal(bide_signal_listen(&other, SIGUSR1), 0);
         assert_int_equal(one.was_ignored, before[i] == SIG_IGN);
         assert_int_equal(other.was_ignored, before[i] == SIG_IGN);
-        assert_int_equal(bide_signal_end(&one), 0);
+        assert_int_equal(bide_signal_destroy(&one), 0);
         send_signal(SIGUSR1);
         assert_int_equal(bide_signal_wait_blocking(&other, BIDE_FOREVER), 0);
-        assert_int_equal(bide_signal_end(&other), 0);
+        assert_int_equal(bide_signal_destroy(&other), 0);
         assert_true(handler_of(SIGUSR1) == before[i]);
     }
     set_handler(SIGUSR1, SIG_DFL);
@@ -346,11 +346,11 @@ static void somebody_elses_handler_stays(void **state)
     assert_int_equal(bide_signal_listen(&one, SIGUSR1), 0);
     set_handler(SIGUSR1, do_nothing);
     assert_int_equal(bide_signal_listen(&other, SIGUSR1), -EBUSY);
-    assert_int_equal(bide_signal_end(&one), -EBUSY);
+    assert_int_equal(bide_signal_destroy(&one), -EBUSY);
     assert_true(handler_of(SIGUSR1) == do_nothing);
     set_handler(SIGUSR1, SIG_DFL);
     assert_int_equal(bide_signal_listen(&one, SIGUSR1), 0);
-    assert_int_equal(bide_signal_end(&one), 0);
+    assert_int_equal(bide_signal_destroy(&one), 0);
 }
 
 static void what_is_no_signal_or_cannot_be_caught_is_refused(void **state)
@@ -378,13 +378,13 @@ static void a_signal_that_all_threads_block_is_heard(void **state)
     assert_int_equal(world_wait(w, bide_signal_wait(&wait, &signal)), 0);
 
     /* after the end it stays pending, and does nothing on the thread that told of it */
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
     send_signal(SIGUSR1);
     assert_int_equal(sigpending(&set), 0);
     assert_int_equal(sigismember(&set, SIGUSR1), 1);
     assert_int_equal(bide_signal_listen(&signal, SIGUSR1), 0);
     assert_int_equal(world_wait(w, bide_signal_wait(&wait, &signal)), 0);
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -414,7 +414,7 @@ static void a_thread_in_a_call_is_not_disturbed(void **state)
     assert_int_equal(sem_post(&permission), 0);
     pthread_join(thread, NULL);
     assert_int_equal(status, 0);
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 /* Listening that fails leaves nothing: no handler, no thread, and the next one is good. */
@@ -434,7 +434,7 @@ static void a_call_that_fails_is_reported(void **state)
     assert_int_equal(bide_signal_listen(&signal, SIGUSR1), 0);
     send_signal(SIGUSR1);
     assert_int_equal(bide_signal_wait_blocking(&signal, BIDE_FOREVER), 0);
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 static void the_last_listener_leaves_no_thread(void **state)
@@ -445,9 +445,9 @@ static void the_last_listener_leaves_no_thread(void **state)
     assert_int_equal(bide_signal_listen(&one, SIGUSR1), 0);
     assert_int_equal(bide_signal_listen(&other, SIGUSR2), 0);
     assert_int_equal(threads, before + 1);
-    assert_int_equal(bide_signal_end(&one), 0);
+    assert_int_equal(bide_signal_destroy(&one), 0);
     assert_int_equal(threads, before + 1);
-    assert_int_equal(bide_signal_end(&other), 0);
+    assert_int_equal(bide_signal_destroy(&other), 0);
     assert_int_equal(threads, before);
 }
 
@@ -468,7 +468,7 @@ static bool hears_by_itself(void)
     if (bide_signal_listen(&own, SIGUSR1) != 0)
         return false;
     send_signal(SIGUSR1);
-    return bide_signal_wait_blocking(&own, BIDE_FOREVER) == 0 && bide_signal_end(&own) == 0;
+    return bide_signal_wait_blocking(&own, BIDE_FOREVER) == 0 && bide_signal_destroy(&own) == 0;
 }
 
 static void in_a_child_of_fork_it_is_as_before(void **state)
@@ -478,7 +478,7 @@ static void in_a_child_of_fork_it_is_as_before(void **state)
     assert_int_equal(bide_signal_listen(&signal, SIGUSR1), 0);
     pid_t child = fork();
     if (child == 0) {
-        if (handler_of(SIGUSR1) != SIG_DFL || bide_signal_end(&signal) != 0)
+        if (handler_of(SIGUSR1) != SIG_DFL || bide_signal_destroy(&signal) != 0)
             _exit(1);
         if (!UNDER_TSAN && /* (which allows no thread there) */
             !hears_by_itself())
@@ -490,7 +490,7 @@ static void in_a_child_of_fork_it_is_as_before(void **state)
     assert_false(bide_signal_try_wait(&signal));
     send_signal(SIGUSR1);
     assert_int_equal(bide_signal_wait_blocking(&signal, BIDE_FOREVER), 0);
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 extern char **environ;
@@ -505,7 +505,7 @@ static void a_program_that_is_begun_has_what_was_before(void **state)
     assert_int_equal(posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ), 0);
     assert_int_equal(end_of(child), -SIGUSR1);
     assert_false(bide_signal_try_wait(&signal));
-    assert_int_equal(bide_signal_end(&signal), 0);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
 /* ---- Inline, on the thread that tells ---- */
@@ -520,16 +520,16 @@ bide_coroutine(leaver_body)
 {
     bide_begin(leaver_body, struct leaver * self);
     bide_try(bide_signal_wait(&self->wait, &self->signals[0]));
-    bide_signal_end(&self->signals[0]);
+    bide_signal_destroy(&self->signals[0]);
     if (bide_signal_listen(&self->signals[1], SIGUSR2) != 0)
         bide_return(-EINVAL);
     send_signal(SIGUSR2);
     bide_try(bide_signal_wait(&self->wait, &self->signals[1]));
-    if (bide_signal_end(&self->signals[1]) != 0)
+    if (bide_signal_destroy(&self->signals[1]) != 0)
         bide_return(-EINVAL);
     if (bide_signal_listen(&self->signals[0], SIGUSR1) != 0)
         bide_return(-EINVAL);
-    if (bide_signal_end(&self->signals[0]) != 0)
+    if (bide_signal_destroy(&self->signals[0]) != 0)
         bide_return(-EINVAL);
     bide_end();
 }
@@ -565,7 +565,7 @@ static void *listen_and_end(void *argument)
             send_signal(number);
             assert_int_equal(bide_signal_wait_blocking(&signal, BIDE_FOREVER), 0);
         }
-        assert_int_equal(bide_signal_end(&signal), 0);
+        assert_int_equal(bide_signal_destroy(&signal), 0);
     }
     return NULL;
 }
@@ -591,7 +591,7 @@ static void listeners_come_and_go_on_all_threads(void **state)
     for (int i = 0; i < 3; i++) {
         assert_true(handler_of(numbers[i]) == SIG_IGN);
         assert_int_equal(bide_signal_listen(&witnesses[i], numbers[i]), 0);
-        assert_int_equal(bide_signal_end(&witnesses[i]), 0);
+        assert_int_equal(bide_signal_destroy(&witnesses[i]), 0);
         set_handler(numbers[i], SIG_DFL);
     }
     block_under_tsan(SIG_UNBLOCK);

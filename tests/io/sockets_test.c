@@ -160,12 +160,12 @@ static bide_awaiter *begin_send(fixture *f)
     return bide_send(&f->operation, &f->one, large, LARGE);
 }
 
-/* Reads until `most` have come, or the end; or, when all that comes was sent, until there is nothing more. */
-static size_t drain(fixture *f, size_t most, bool is_sent)
+/* Reads until `max` have come, or the end; or, when all that comes was sent, until there is nothing more. */
+static size_t drain(fixture *f, size_t max, bool is_sent)
 {
     char *got = malloc(LARGE);
     size_t total = 0;
-    while (total < most) {
+    while (total < max) {
         bide_with_deadline_operation limited;
         bide_awaiter *more = bide_recv(&f->helper, &f->other, got, LARGE);
         if (is_sent)

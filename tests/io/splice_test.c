@@ -233,8 +233,8 @@ static void a_copy_that_is_cut_short_loses_nothing(void **state)
             assert_int_equal(f->copy.count, sent);
             assert_int_equal(f->copy.held, 0);
         }
-        bide_copy_between_end(&f->copy);
-        bide_copy_between_end(&f->copy);
+        bide_copy_between_destroy(&f->copy);
+        bide_copy_between_destroy(&f->copy);
         tear_down(f);
     }
 }

@@ -138,8 +138,8 @@ static void open_memory(fixture *f)
     bide_memory_pipe_init(&f->pipe, f->memory, MEMORY);
     f->from = (bide_memory_end){&f->pipe, NULL};
     f->to = (bide_memory_end){NULL, &f->pipe};
-    f->input = bide_stream_of_memory(&f->from);
-    f->output = bide_stream_of_memory(&f->to);
+    f->input = bide_memory_stream(&f->from);
+    f->output = bide_memory_stream(&f->to);
 }
 
 static void open_memory_on_run_loop(fixture *f)
@@ -156,8 +156,8 @@ static void open_pair(fixture *f)
     bide_io_operation operation;
     assert_int_equal(run(f, bide_socket_pair(&operation, &f->one, &f->other)), 0);
     make_small(&f->other);
-    f->input = bide_stream_of_socket(&f->one);
-    f->output = bide_stream_of_socket(&f->other);
+    f->input = bide_socket_stream(&f->one);
+    f->output = bide_socket_stream(&f->other);
 }
 
 static void open_tcp(fixture *f)
@@ -171,15 +171,15 @@ static void open_tcp(fixture *f)
     assert_int_equal(run(f, bide_accept(&operation, &f->listener, &f->one, NULL)), 0);
     make_small(&f->other);
     assert_int_equal(bide_set_no_delay(&f->other, true), 0);
-    f->input = bide_stream_of_socket(&f->one);
-    f->output = bide_stream_of_socket(&f->other);
+    f->input = bide_socket_stream(&f->one);
+    f->output = bide_socket_stream(&f->other);
 }
 
 static void open_pipe(fixture *f)
 {
     world_pipe(f->world, &f->one, &f->other);
-    f->input = bide_stream_of_file(&f->one);
-    f->output = bide_stream_of_file(&f->other);
+    f->input = bide_file_stream(&f->one);
+    f->output = bide_file_stream(&f->other);
 }
 
 /* (a program of its own has TLS between, where that is) */
@@ -246,7 +246,7 @@ static void feed(fixture *f, chunking chunking)
         f->fed += size;
     } else if (!f->has_fed_end) {
         f->has_fed_end = true;
-        act(f, &f->feeder, bide_stream_end_output(&f->feeding, f->output));
+        act(f, &f->feeder, bide_stream_shutdown_output(&f->feeding, f->output));
     }
 }
 
@@ -535,7 +535,7 @@ static bide_awaiter *begin_write(fixture *f)
     if (f->asked > left)
         f->asked = left;
     if (left == 0)
-        return bide_writer_end(&f->write, &f->writer);
+        return bide_writer_finish(&f->write, &f->writer);
     return bide_writer_write(&f->write, &f->writer, f->text + f->position, f->asked);
 }
 
@@ -559,7 +559,7 @@ static bide_awaiter *begin_write_vectors(fixture *f)
     char *at = f->text + f->position;
     f->asked = 0;
     if (left == 0)
-        return bide_writer_end(&f->write, &f->writer);
+        return bide_writer_finish(&f->write, &f->writer);
     for (int i = 0; i < 6; i++) {
         size_t size = drawn(f, 0, each);
         if (size > left)
@@ -596,7 +596,7 @@ static void feeds_and_drains(fixture *f, chunking chunking)
     bide_memory_end end = {&f->second, NULL};
     static bide_memory_end only;
     only = end;
-    drain(f, bide_stream_of_memory(&only), chunking);
+    drain(f, bide_memory_stream(&only), chunking);
 }
 
 static bide_awaiter *begin_copy(fixture *f)
@@ -608,14 +608,14 @@ static bide_awaiter *begin_copy(fixture *f)
 static bool note_copy(fixture *f, int status)
 {
     f->position += (size_t)f->copy.count;
-    assert_true(f->copy.count <= f->copy.most);
+    assert_true(f->copy.count <= f->copy.max);
     if (was_cut(status))
         return false;
     assert_int_equal(status, 0);
-    if (f->copy.count == f->copy.most)
+    if (f->copy.count == f->copy.max)
         return false;
     assert_int_equal(f->position, f->size);
-    bide_memory_pipe_end(&f->second);
+    bide_memory_pipe_destroy(&f->second);
     return true;
 }
 
@@ -699,7 +699,7 @@ static void each_operation_of_each_stream_by_each_end(void **state)
                         bide_memory_end to = {NULL, &f->second};
                         bool is_copy = subjects[s].others == feeds_and_drains;
                         bide_writer_init(&f->writer,
-                                         is_copy ? bide_stream_of_memory(&to) : f->output, f->out,
+                                         is_copy ? bide_memory_stream(&to) : f->output, f->out,
                                          drawn(f, 0, 3) == 0 ? UNBUFFERED : BUFFER);
                         go(f, &subjects[s], (chunking)c, (end)e);
                         if (subjects[s].is_writer || is_copy) {
@@ -726,7 +726,7 @@ static fixture *begin_with(void **state, const char *text)
     size_t size = strlen(text);
     if (size != 0) {
         assert_int_equal(run(f, bide_stream_write(&f->feeding, f->output, text, size)), 0);
-        assert_int_equal(run(f, bide_stream_end_output(&f->feeding, f->output)), 0);
+        assert_int_equal(run(f, bide_stream_shutdown_output(&f->feeding, f->output)), 0);
     }
     return f;
 }
@@ -839,7 +839,7 @@ static void what_is_given_back_is_the_nexts(void **state)
         }
         size_t count = f->read.count;
         assert_true(count != 0);
-        bide_wrapper_give_back(&begun[0]);
+        bide_wrapper_release(&begun[0]);
         assert_int_equal(f->read.count, 0);
         bide_reader_operation again;
         assert_int_equal(run(f, bide_reader_read_exact(&again, &f->reader, f->mine + 32, count)),
@@ -984,7 +984,7 @@ bide_coroutine(writing_body)
                                    self->fixture->text + self->done, self->fixture->asked));
         self->done += self->fixture->write.count;
     }
-    bide_try(bide_writer_end(&self->fixture->write, &self->fixture->writer));
+    bide_try(bide_writer_finish(&self->fixture->write, &self->fixture->writer));
     bide_end();
 }
 

@@ -40,8 +40,8 @@ static void shake_hands(fixture *f, bide_stream client, bide_stream server)
     assert_int_equal(run(f, bide_event_wait(&wait, &f->feeder.spawned.ended)), 0);
     assert_int_equal(f->feeder.status, 0);
     f->feeder.has_begun = false;
-    f->output = bide_stream_of_tls(&over_tls.sides[0]);
-    f->input = bide_stream_of_tls(&over_tls.sides[1]);
+    f->output = bide_tls_stream(&over_tls.sides[0]);
+    f->input = bide_tls_stream(&over_tls.sides[1]);
 }
 
 static void open_tls(fixture *f)
@@ -50,8 +50,8 @@ static void open_tls(fixture *f)
         bide_memory_pipe_init(&over_tls.pipes[i], over_tls.memory[i], MEMORY);
         over_tls.ends[i] = (bide_memory_end){&over_tls.pipes[1 - i], &over_tls.pipes[i]};
     }
-    shake_hands(f, bide_stream_of_memory(&over_tls.ends[0]),
-                bide_stream_of_memory(&over_tls.ends[1]));
+    shake_hands(f, bide_memory_stream(&over_tls.ends[0]),
+                bide_memory_stream(&over_tls.ends[1]));
 }
 
 static void open_tls_of_sockets(fixture *f)

@@ -374,12 +374,12 @@ static void descriptors_run_out(void **state)
     dup2(fd, 0);
     setrlimit(RLIMIT_NOFILE, &none);
     int status = bide_standard_input(&opened);
-    int raw = bide_terminal_begin_raw(&terminal, &slave, 0);
+    int raw = bide_terminal_start_raw(&terminal, &slave, 0);
     setrlimit(RLIMIT_NOFILE, &before);
     assert_true(status == -EMFILE || status == -EINVAL); /* (of F_DUPFD beyond the limit) */
     assert_true(raw == -EMFILE || raw == -EINVAL);
     assert_false(bide_descriptor_is_open(&opened));
-    assert_int_equal(bide_terminal_end_raw(&terminal), 0);
+    assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
     if (saved >= 0) {
         dup2(saved, 0);
         close(saved);
@@ -403,26 +403,26 @@ static void a_raw_terminal_tells_of_each_key(void **state)
     struct fixture *f = set_up(state, TERMINAL, 0);
     bide_terminal terminal, second;
     struct termios mode;
-    assert_int_equal(bide_terminal_begin_raw(&terminal, &f->opened, 0), 0);
+    assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened, 0), 0);
     assert_false(is_cooked(f->here));
     say(f, "\3"); /* Ctrl-C, and no new line */
     assert_int_equal(world_wait(f->world, read_some(f)), 0);
     expect(f, "\3");
     assert_int_equal(
-        bide_terminal_begin_raw(&second, &f->opened, BIDE_TERMINAL_SIGNALS | BIDE_TERMINAL_OUTPUT),
+        bide_terminal_start_raw(&second, &f->opened, BIDE_TERMINAL_SIGNALS | BIDE_TERMINAL_OUTPUT),
         0);
-    assert_int_equal(bide_terminal_end_raw(&second), 0);
+    assert_int_equal(bide_terminal_stop_raw(&second), 0);
     assert_false(is_cooked(f->here));
-    assert_int_equal(bide_terminal_end_raw(&terminal), 0);
+    assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
     assert_true(is_cooked(f->here));
-    assert_int_equal(bide_terminal_end_raw(&terminal), 0);
-    assert_int_equal(bide_terminal_begin_raw(&terminal, &f->opened,
+    assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
+    assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened,
                                              BIDE_TERMINAL_SIGNALS | BIDE_TERMINAL_OUTPUT),
                      0);
     assert_int_equal(tcgetattr(f->here, &mode), 0);
     assert_true((mode.c_lflag & ISIG) != 0 && (mode.c_oflag & OPOST) != 0);
     assert_true((mode.c_lflag & (ICANON | ECHO)) == 0);
-    assert_int_equal(bide_terminal_end_raw(&terminal), 0);
+    assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
     assert_true(is_cooked(f->here));
     tear_down(f);
 }
@@ -445,7 +445,7 @@ static void in_child(void (*function)(struct fixture *), struct fixture *f)
 static void begin_and_exit(struct fixture *f)
 {
     static bide_terminal terminal;
-    if (bide_terminal_begin_raw(&terminal, &f->opened, 0) != 0 || is_cooked(f->here))
+    if (bide_terminal_start_raw(&terminal, &f->opened, 0) != 0 || is_cooked(f->here))
         abort();
 }
 
@@ -454,7 +454,7 @@ static bide_terminal of_parent;
 static void end_that_of_the_parent(struct fixture *f)
 {
     (void)f;
-    if (bide_terminal_end_raw(&of_parent) != 0)
+    if (bide_terminal_stop_raw(&of_parent) != 0)
         abort();
 }
 
@@ -468,12 +468,12 @@ static void a_terminal_is_as_it_was_after_exit(void **state)
     struct fixture *f = set_up(state, TERMINAL, 0);
     in_child(begin_and_exit, f);
     assert_true(is_cooked(f->here));
-    assert_int_equal(bide_terminal_begin_raw(&of_parent, &f->opened, 0), 0);
+    assert_int_equal(bide_terminal_start_raw(&of_parent, &f->opened, 0), 0);
     in_child(only_exit, f); /* a child that has not made it raw leaves it so */
     assert_false(is_cooked(f->here));
     in_child(end_that_of_the_parent, f);
     assert_false(is_cooked(f->here));
-    assert_int_equal(bide_terminal_end_raw(&of_parent), 0);
+    assert_int_equal(bide_terminal_stop_raw(&of_parent), 0);
     assert_true(is_cooked(f->here));
     tear_down(f);
 }
@@ -484,19 +484,19 @@ static void failures_leave_a_terminal_as_it_was(void **state)
     bide_terminal terminal;
     bide_terminal_size size;
     fail_tcsetattr = EIO;
-    assert_int_equal(bide_terminal_begin_raw(&terminal, &f->opened, 0), -EIO);
+    assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened, 0), -EIO);
     assert_true(is_cooked(f->here));
-    assert_int_equal(bide_terminal_end_raw(&terminal), 0);
+    assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
     fail_tcsetattr = EINTR; /* made again */
-    assert_int_equal(bide_terminal_begin_raw(&terminal, &f->opened, 0), 0);
+    assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened, 0), 0);
     fail_tcsetattr = EIO;
-    assert_int_equal(bide_terminal_end_raw(&terminal), -EIO);
-    assert_int_equal(bide_terminal_end_raw(&terminal), 0);
+    assert_int_equal(bide_terminal_stop_raw(&terminal), -EIO);
+    assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
     tear_down(f);
-    assert_int_equal(bide_terminal_begin_raw(&terminal, &f->opened, 0), -EBADF);
+    assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened, 0), -EBADF);
     assert_int_equal(bide_terminal_get_size(&f->opened, &size), -EBADF);
     f = set_up(state, PIPE, 0);
-    assert_int_equal(bide_terminal_begin_raw(&terminal, &f->opened, 0), -ENOTTY);
+    assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened, 0), -ENOTTY);
     assert_int_equal(bide_terminal_get_size(&f->opened, &size), -ENOTTY);
     tear_down(f);
 }
@@ -518,7 +518,7 @@ static void a_window_changes_its_size(void **state)
     assert_int_equal(ioctl(f->there, TIOCSWINSZ, &window), 0);
     raise(SIGWINCH); /* (as the system does to the processes of that terminal) */
     assert_int_equal(world_wait(f->world, bide_signal_wait(&wait, &resized)), 0);
-    assert_int_equal(bide_signal_end(&resized), 0);
+    assert_int_equal(bide_signal_destroy(&resized), 0);
     assert_int_equal(bide_terminal_get_size(&f->opened, &size), 0);
     assert_int_equal(size.columns, 100);
 #endif
@@ -536,7 +536,7 @@ static void a_loop_in_memory_has_no_terminal(void **state)
     world_pipe(w, &input, &output);
     assert_false(bide_is_terminal(&input));
     assert_int_equal(bide_terminal_get_size(&input, &size), -EOPNOTSUPP);
-    assert_int_equal(bide_terminal_begin_raw(&terminal, &input, 0), -EOPNOTSUPP);
+    assert_int_equal(bide_terminal_start_raw(&terminal, &input, 0), -EOPNOTSUPP);
     bide_close(&input);
     bide_close(&output);
 }

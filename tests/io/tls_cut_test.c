@@ -4,7 +4,7 @@
  */
 #include "tls_pair.h"
 
-#include "../../src/io/tls/inside.h"
+#include "../../src/tls/internal.h"
 
 static pair p;
 
@@ -33,7 +33,7 @@ static bide_awaiter *trap_read(bide_stream stream, bide_stream_operation *operat
                                size_t size)
 {
     (void)stream;
-    return bide_stream_read(operation, is_held() ? bide_stream_of_memory(&trap.end) : trap.under,
+    return bide_stream_read(operation, is_held() ? bide_memory_stream(&trap.end) : trap.under,
                             data, size);
 }
 
@@ -41,7 +41,7 @@ static bide_awaiter *trap_write(bide_stream stream, bide_stream_operation *opera
                                 const void *data, size_t size)
 {
     (void)stream;
-    return bide_stream_write(operation, is_held() ? bide_stream_of_memory(&trap.end) : trap.under,
+    return bide_stream_write(operation, is_held() ? bide_memory_stream(&trap.end) : trap.under,
                              data, size);
 }
 
@@ -53,13 +53,13 @@ static size_t trap_count(const bide_stream_operation *operation)
 static bide_awaiter *trap_end_output(bide_stream stream, bide_stream_operation *operation)
 {
     (void)stream;
-    return bide_stream_end_output(operation, trap.under);
+    return bide_stream_shutdown_output(operation, trap.under);
 }
 
 static int trap_close(bide_stream stream)
 {
     (void)stream;
-    bide_stream_close(bide_stream_of_memory(&trap.end));
+    bide_stream_close(bide_memory_stream(&trap.end));
     return bide_stream_close(trap.under);
 }
 
@@ -69,7 +69,7 @@ static bide_stream set_trap(world *world, bide_stream under, unsigned nth)
                                             .read = trap_read,
                                             .write = trap_write,
                                             .count = trap_count,
-                                            .end_output = trap_end_output,
+                                            .shutdown_output = trap_end_output,
                                             .close = trap_close};
     bide_stream_operation operation;
     trap.under = under;
@@ -79,7 +79,7 @@ static bide_stream set_trap(world *world, bide_stream under, unsigned nth)
     bide_memory_pipe_init(&trap.full, &trap.bytes[1], 1);
     trap.end = (bide_memory_end){.input = &trap.empty, .output = &trap.full};
     assert_int_equal(
-        world_wait(world, bide_stream_write(&operation, bide_stream_of_memory(&trap.end), "x", 1)),
+        world_wait(world, bide_stream_write(&operation, bide_memory_stream(&trap.end), "x", 1)),
         0);
     return (bide_stream){&table, &trap};
 }
@@ -131,7 +131,7 @@ bide_coroutine(script_body)
         count(self);
     }
     if (!self->has_ended_output)
-        bide_try(bide_stream_end_output(&self->operation, self->side->stream));
+        bide_try(bide_stream_shutdown_output(&self->operation, self->side->stream));
     self->has_ended_output = true;
     while (!self->has_all) {
         self->is_reading = true;

@@ -50,18 +50,18 @@ static inline void pair_open(pair *p, world *world, below kind)
         assert_int_equal(
             world_wait(world, bide_socket_pair(&operation, &p->client.socket, &p->server.socket)),
             0);
-        p->client.below = bide_stream_of_socket(&p->client.socket);
-        p->server.below = bide_stream_of_socket(&p->server.socket);
+        p->client.below = bide_socket_stream(&p->client.socket);
+        p->server.below = bide_socket_stream(&p->server.socket);
     } else {
         bide_memory_pipe_init(&p->there, p->memory[0], size);
         bide_memory_pipe_init(&p->back, p->memory[1], size);
         p->client.end = (bide_memory_end){.input = &p->back, .output = &p->there};
         p->server.end = (bide_memory_end){.input = &p->there, .output = &p->back};
-        p->client.below = bide_stream_of_memory(&p->client.end);
-        p->server.below = bide_stream_of_memory(&p->server.end);
+        p->client.below = bide_memory_stream(&p->client.end);
+        p->server.below = bide_memory_stream(&p->server.end);
     }
-    p->client.stream = bide_stream_of_tls(&p->client.tls);
-    p->server.stream = bide_stream_of_tls(&p->server.tls);
+    p->client.stream = bide_tls_stream(&p->client.tls);
+    p->server.stream = bide_tls_stream(&p->server.tls);
 }
 
 static inline void close_side(void *of)
@@ -133,7 +133,7 @@ static inline void pair_send(pair *p, side *from, side *to, const void *data, si
 static inline void pair_end(pair *p, side *from, side *to)
 {
     char byte;
-    begin(p->world, &from->writing, bide_stream_end_output(&from->write, from->stream));
+    begin(p->world, &from->writing, bide_stream_shutdown_output(&from->write, from->stream));
     assert_int_equal(world_wait(p->world, bide_stream_read(&to->read, to->stream, &byte, 1)), 0);
     assert_int_equal(bide_stream_count(&to->read, to->stream), 0);
     assert_int_equal(end(p->world, &from->writing), 0);

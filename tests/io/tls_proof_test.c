@@ -4,7 +4,7 @@
  */
 #include "tls_pair.h"
 
-#include "../../src/io/tls/inside.h"
+#include "../../src/tls/internal.h"
 
 static pair p;
 
@@ -243,9 +243,9 @@ static void clients_prove_themselves(void **state)
         bide_tls_clients demand;
         int client[3], server[3];
     } cases[] = {
-        {BIDE_TLS_CLIENTS_UNKNOWN, {0, 0, 0}, {0, 0, 0}},
-        {BIDE_TLS_CLIENTS_MAY_PROVE, {0, 0, -EREMOTEIO}, {0, 0, -EKEYREJECTED}},
-        {BIDE_TLS_CLIENTS_MUST_PROVE, {-EREMOTEIO, 0, -EREMOTEIO}, {-ENOKEY, 0, -EKEYREJECTED}},
+        {BIDE_TLS_CLIENTS_ANONYMOUS, {0, 0, 0}, {0, 0, 0}},
+        {BIDE_TLS_CLIENTS_OPTIONAL, {0, 0, -EREMOTEIO}, {0, 0, -EKEYREJECTED}},
+        {BIDE_TLS_CLIENTS_REQUIRED, {-EREMOTEIO, 0, -EREMOTEIO}, {-ENOKEY, 0, -EKEYREJECTED}},
     };
     for (size_t i = 0; i < 3; i++) {
         options.clients = cases[i].demand;
@@ -269,7 +269,7 @@ static void a_server_is_told_who_the_client_is(void **state)
     bide_tls_certificate room, client_room;
     bide_tls_options options = options_of(&server_proof, &room);
     bide_tls_options client_options = options_of(&client_proof, &client_room);
-    options.clients = BIDE_TLS_CLIENTS_MUST_PROVE;
+    options.clients = BIDE_TLS_CLIENTS_REQUIRED;
     bide_tls_config *server = server_with(&options);
     bide_tls_config *client = client_with(&client_options);
     for (int i = 0; i < 2; i++) { /* the second time by a session that is resumed */
@@ -342,7 +342,7 @@ static void versions_that_differ_are_refused(void **state)
     world *world = world_of(state);
     bide_tls_certificate room;
     bide_tls_options options = options_of(&server_proof, &room);
-    options.least_version = BIDE_TLS_LEAST_1_3;
+    options.min_version = BIDE_TLS_MIN_1_3;
     bide_tls_config *server = server_with(&options);
     bide_tls_config *client = usual_client();
     for_each_way(way)
@@ -402,7 +402,7 @@ static void no_more_sessions_are_kept_than_asked_for(void **state)
     for_each_way(way)
     {
         bide_tls_options options = options_of(NULL, &room);
-        options.most_sessions = 1;
+        options.max_sessions = 1;
         bide_tls_config *client = client_with(&options);
         assert_false(visit(world, way, client, server, "server.test"));
         assert_int_equal(client->sessions.count, 1);
@@ -478,7 +478,7 @@ static void who_proved_nothing_does_not_resume_where_it_must(void **state)
         bide_tls_config *server = usual_server();
         bide_tls_options options = options_of(&server_proof, &room);
         assert_false(visit(world, way, client, server, "server.test"));
-        options.clients = BIDE_TLS_CLIENTS_MUST_PROVE;
+        options.clients = BIDE_TLS_CLIENTS_REQUIRED;
         options.resumes = server;
         bide_tls_config *strict = server_with(&options);
         expect(world, way, client, strict, "server.test", -EREMOTEIO, -ENOKEY, "");

@@ -1,7 +1,7 @@
 /* TLS over pipes in memory and over sockets: what goes through, in both directions at once, and how it ends. */
 #include "tls_pair.h"
 
-#include "../../src/io/tls/inside.h"
+#include "../../src/tls/internal.h"
 
 static pair p;
 
@@ -120,7 +120,7 @@ bide_coroutine(writer_body)
         bide_try(bide_stream_write(&self->operation, self->side->stream, self->data, self->asked));
         self->left -= self->asked;
     }
-    bide_try(bide_stream_end_output(&self->operation, self->side->stream));
+    bide_try(bide_stream_shutdown_output(&self->operation, self->side->stream));
     bide_end();
 }
 
@@ -228,7 +228,7 @@ static void read_lines(void)
         }
         assert_int_equal(end(p.world, &p.client.writing), 0);
     }
-    begin(p.world, &p.client.writing, bide_writer_end(&write, &writer));
+    begin(p.world, &p.client.writing, bide_writer_finish(&write, &writer));
     assert_int_equal(world_wait(p.world, bide_reader_read_line(&read, &reader)), -EPIPE);
     assert_int_equal(end(p.world, &p.client.writing), 0);
 }
@@ -284,7 +284,7 @@ static void end_one_half(void)
         assert_int_equal(bide_stream_count(&p.server.read, p.server.stream), 0);
     }
     pair_end(&p, &p.server, &p.client);
-    assert_int_equal(world_wait(p.world, bide_stream_end_output(&p.client.write, p.client.stream)),
+    assert_int_equal(world_wait(p.world, bide_stream_shutdown_output(&p.client.write, p.client.stream)),
                      0);
 }
 
@@ -297,7 +297,7 @@ static void be_cut_off(void)
 {
     bide_stream_operation operation;
     pair_send(&p, &p.client, &p.server, "some", 4);
-    assert_int_equal(world_wait(p.world, bide_stream_end_output(&operation, p.client.below)), 0);
+    assert_int_equal(world_wait(p.world, bide_stream_shutdown_output(&operation, p.client.below)), 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(read_byte(&p.server), -ECONNABORTED);
         assert_int_equal(bide_stream_count(&p.server.read, p.server.stream), 0);
@@ -440,13 +440,13 @@ static void configs_that_make_no_sense_are_refused(void **state)
          true,
          -EINVAL,
          "protocol"},
-        {{.certificates = &good, .certificate_count = 1, .clients = BIDE_TLS_CLIENTS_MUST_PROVE},
+        {{.certificates = &good, .certificate_count = 1, .clients = BIDE_TLS_CLIENTS_REQUIRED},
          true,
          -EINVAL,
          "no authority"},
         {{.authorities_file = "/nothing/is/here"}, false, -ENOENT, "opened"},
         {{.authorities = "x", .authorities_size = 1}, false, -EINVAL, "authority"},
-        {{.clients = BIDE_TLS_CLIENTS_MUST_PROVE}, false, -EINVAL, "server"},
+        {{.clients = BIDE_TLS_CLIENTS_REQUIRED}, false, -EINVAL, "server"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -3,6 +3,7 @@
 #define BIDE_TESTS_IO_WEBSOCKET_ENDS_H
 
 #include "runner.h"
+#include "bide/http.h"
 
 enum { MEMORY = 200, LARGE = 140000 };
 
@@ -12,7 +13,7 @@ typedef struct fixture fixture;
 typedef struct end_point {
     bide_websocket websocket;
     bide_stream stream;
-    char in[1024], out[BIDE_WEBSOCKET_LEAST_BUFFER + 100];
+    char in[1024], out[BIDE_WEBSOCKET_BUFFER_MIN + 100];
     char *memory; /* for a message */
 } end_point;
 
@@ -46,14 +47,14 @@ static inline void open_memory(fixture *f)
         f->ends[i] = (bide_memory_end){&f->pipes[i], &f->pipes[1 - i]};
     }
     for (int i = 0; i < 2; i++)
-        f->points[i].stream = bide_stream_of_memory(&f->ends[i]);
+        f->points[i].stream = bide_memory_stream(&f->ends[i]);
 }
 
 static inline void of_sockets(fixture *f)
 {
     for (int i = 0; i < 2; i++) {
         assert_int_equal(bide_set_socket_option(&f->sockets[i], BIDE_OPTION_SEND_BUFFER, 4096), 0);
-        f->points[i].stream = bide_stream_of_socket(&f->sockets[i]);
+        f->points[i].stream = bide_socket_stream(&f->sockets[i]);
     }
 }
 
@@ -89,10 +90,10 @@ static inline void open_end(end_point *point, bide_websocket_role role,
     if (options != NULL)
         own = *options;
     own.role = role;
-    own.in = point->in;
-    own.in_size = sizeof point->in;
-    own.out = point->out;
-    own.out_size = sizeof point->out;
+    own.read_buffer = point->in;
+    own.read_buffer_size = sizeof point->in;
+    own.write_buffer = point->out;
+    own.write_buffer_size = sizeof point->out;
     assert_int_equal(bide_websocket_init(&point->websocket, point->stream, &own), 0);
 }
 
@@ -147,7 +148,7 @@ static inline int join(world *world, bide_spawned *spawned)
 struct listening {
     bide_task task;
     end_point *point;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     int status;
     unsigned messages;
     bide_spawned spawned;
@@ -158,7 +159,7 @@ bide_coroutine(listening_body)
     bide_begin(listening_body, struct listening * self);
     for (;;) {
         bide_await_status(self->status,
-                          bide_websocket_receive(&self->receive, &self->point->websocket,
+                          bide_websocket_recv(&self->receive, &self->point->websocket,
                                                  self->point->memory, LARGE));
         if (self->status != 0)
             bide_return(0);

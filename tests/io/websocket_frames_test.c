@@ -8,6 +8,7 @@
 #include "testing.h"
 
 #include <bide/bide.h>
+#include <bide/http.h>
 
 #include <errno.h>
 
@@ -20,7 +21,7 @@ typedef struct fixture {
     bide_memory_end ours, theirs;
     char *there_memory, *back_memory;
     bide_websocket websocket;
-    char in[BIDE_WEBSOCKET_LEAST_BUFFER], out[BIDE_WEBSOCKET_LEAST_BUFFER];
+    char in[BIDE_WEBSOCKET_BUFFER_MIN], out[BIDE_WEBSOCKET_BUFFER_MIN];
     char log[LOG];
     size_t logged;
     char *sent; /* by the row */
@@ -72,7 +73,7 @@ struct receiver {
     bide_task task;
     fixture *fixture;
     bool in_pieces;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     bide_spawned spawned;
     size_t count;
     int status;
@@ -86,8 +87,8 @@ bide_coroutine(receiver_body)
     for (;;) {
         bide_websocket *websocket = &self->fixture->websocket;
         bide_await_status(self->status,
-                          self->in_pieces ? bide_websocket_receive_piece(&self->receive, websocket)
-                                          : bide_websocket_receive(&self->receive, websocket,
+                          self->in_pieces ? bide_websocket_recv_piece(&self->receive, websocket)
+                                          : bide_websocket_recv(&self->receive, websocket,
                                                                    self->message, MESSAGE));
         if (self->status != 0)
             break;
@@ -106,7 +107,7 @@ bide_coroutine(receiver_body)
         say(self->fixture, " ");
         self->count = 0;
     }
-    const bide_websocket_end *end = &self->fixture->websocket.end;
+    const bide_websocket_destroy *end = &self->fixture->websocket.end;
     self->has_stopped = true;
     if (self->status == -ECANCELED)
         bide_return(0);
@@ -148,9 +149,9 @@ static void say_answers(fixture *f, bool is_masked)
 {
     static char answers[PIPE];
     bide_stream_operation operation;
-    bide_stream stream = bide_stream_of_memory(&f->theirs);
+    bide_stream stream = bide_memory_stream(&f->theirs);
     size_t size = 0;
-    bide_stream_close(bide_stream_of_memory(&f->ours));
+    bide_stream_close(bide_memory_stream(&f->ours));
     for (;;) {
         bide_sync_wait(bide_stream_read(&operation, stream, answers + size, PIPE - size));
         if (bide_stream_count(&operation, stream) == 0)
@@ -202,12 +203,12 @@ static void write_some(fixture *f, size_t from, size_t to)
     bide_stream_operation operation;
     if (to > from)
         assert_int_equal(
-            bide_sync_wait(bide_stream_write(&operation, bide_stream_of_memory(&f->theirs),
+            bide_sync_wait(bide_stream_write(&operation, bide_memory_stream(&f->theirs),
                                              f->sent + from, to - from)),
             0);
 }
 
-static const bide_websocket_options plain = {.most_message = MESSAGE, .most_fragments = 8};
+static const bide_websocket_options plain = {.max_message = MESSAGE, .max_fragments = 8};
 
 static void open_websocket(fixture *f, const bide_websocket_options *options,
                            bide_websocket_role role)
@@ -218,11 +219,11 @@ static void open_websocket(fixture *f, const bide_websocket_options *options,
     f->ours = (bide_memory_end){&f->there, &f->back};
     f->theirs = (bide_memory_end){&f->back, &f->there};
     own.role = role;
-    own.in = f->in;
-    own.in_size = sizeof f->in;
-    own.out = f->out;
-    own.out_size = sizeof f->out;
-    assert_int_equal(bide_websocket_init(&f->websocket, bide_stream_of_memory(&f->ours), &own), 0);
+    own.read_buffer = f->in;
+    own.read_buffer_size = sizeof f->in;
+    own.write_buffer = f->out;
+    own.write_buffer_size = sizeof f->out;
+    assert_int_equal(bide_websocket_init(&f->websocket, bide_memory_stream(&f->ours), &own), 0);
     f->logged = 0;
     f->log[0] = '\0';
 }
@@ -240,7 +241,7 @@ static void receive_row(fixture *f, const row *row, bide_websocket_role role, bo
                bide_task_init(&receiver.task, &receiver_body));
     for (size_t at = cut; at < f->size; at += step)
         write_some(f, at, at + step < f->size ? at + step : f->size);
-    bide_memory_pipe_end(&f->there);
+    bide_memory_pipe_destroy(&f->there);
     assert_int_equal(bide_sync_wait(bide_event_wait(&wait, &receiver.spawned.ended)), 0);
     free(receiver.message);
     say_answers(f, role == BIDE_WEBSOCKET_CLIENT);
@@ -272,7 +273,7 @@ static void receive_again_and_again(fixture *f, const row *row, bide_websocket_r
         }
         write_some(f, at, at < f->size ? at + 1 : at);
         if (at == f->size)
-            bide_memory_pipe_end(&f->there);
+            bide_memory_pipe_destroy(&f->there);
         if (receiver.has_stopped)
             break;
         if (is_destroyed)
@@ -415,7 +416,7 @@ static void whatever_comes_it_ends(void **state)
             write_some(f, at, at + step);
             at += step;
         }
-        bide_memory_pipe_end(&f->there);
+        bide_memory_pipe_destroy(&f->there);
         assert_int_equal(bide_sync_wait(bide_event_wait(&wait, &receiver.spawned.ended)), 0);
         assert_string_not_equal(error_name(receiver.status), "another");
         assert_int_equal(receiver.status, f->websocket.status);
@@ -435,28 +436,28 @@ static void what_came_with_the_handshake_is_received_first(void **state)
     open_websocket(f, &plain, BIDE_WEBSOCKET_CLIENT);
     bide_websocket_options options = plain;
     options.role = BIDE_WEBSOCKET_CLIENT;
-    options.in = f->in;
-    options.in_size = sizeof f->in;
-    options.out = f->out;
-    options.out_size = sizeof f->out;
+    options.read_buffer = f->in;
+    options.read_buffer_size = sizeof f->in;
+    options.write_buffer = f->out;
+    options.write_buffer_size = sizeof f->out;
     memcpy(f->in + 100, "\x81\x05hello\x81\x03yo", 11);
     options.initial = f->in + 100;
     options.initial_size = sizeof f->in + 1;
-    assert_int_equal(bide_websocket_init(&f->websocket, bide_stream_of_memory(&f->ours), &options),
+    assert_int_equal(bide_websocket_init(&f->websocket, bide_memory_stream(&f->ours), &options),
                      -EMSGSIZE);
     options.initial_size = 11;
-    assert_int_equal(bide_websocket_init(&f->websocket, bide_stream_of_memory(&f->ours), &options),
+    assert_int_equal(bide_websocket_init(&f->websocket, bide_memory_stream(&f->ours), &options),
                      0);
     bide_spawn(&receiver.spawned, &bide_default_context,
                bide_task_init(&receiver.task, &receiver_body));
     assert_string_equal(f->log, "t(hello) ");
     memcpy(f->sent, "u", 1);
     write_some(f, 0, 1);
-    bide_memory_pipe_end(&f->there);
+    bide_memory_pipe_destroy(&f->there);
     assert_int_equal(bide_sync_wait(bide_event_wait(&wait, &receiver.spawned.ended)), 0);
     assert_string_equal(f->log, "t(hello) t(you) ENODATA 1006");
-    options.in_size = BIDE_WEBSOCKET_LEAST_BUFFER - 1;
-    assert_int_equal(bide_websocket_init(&f->websocket, bide_stream_of_memory(&f->ours), &options),
+    options.read_buffer_size = BIDE_WEBSOCKET_BUFFER_MIN - 1;
+    assert_int_equal(bide_websocket_init(&f->websocket, bide_memory_stream(&f->ours), &options),
                      -EINVAL);
     free(receiver.message);
 }
@@ -554,12 +555,12 @@ static void the_first_protocol_of_ours_that_is_offered_is_chosen(void **state)
 {
     (void)state;
     bide_websocket_value chosen =
-        bide_websocket_choose_protocol(value("a, chat ,b"), "log, b, chat");
+        bide_websocket_select_protocol(value("a, chat ,b"), "log, b, chat");
     assert_int_equal(chosen.size, 1);
     assert_memory_equal(chosen.data, "b", 1);
-    assert_null(bide_websocket_choose_protocol(value("Chat"), "chat").data);
-    assert_null(bide_websocket_choose_protocol(value(NULL), "chat").data);
-    assert_null(bide_websocket_choose_protocol(value(""), "").data);
+    assert_null(bide_websocket_select_protocol(value("Chat"), "chat").data);
+    assert_null(bide_websocket_select_protocol(value(NULL), "chat").data);
+    assert_null(bide_websocket_select_protocol(value(""), "").data);
 }
 
 #define test(function) cmocka_unit_test_setup_teardown(function, make_fixture, drop_fixture)

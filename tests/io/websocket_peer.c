@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>
+#include <bide/http.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -67,7 +68,7 @@ struct peer {
     char text[400];
     char key[BIDE_WEBSOCKET_KEY + 1];
     bide_websocket websocket;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     bide_websocket_send_operation send;
     bide_websocket_close_operation close;
     char *message;
@@ -81,10 +82,10 @@ struct peer {
 static int open_websocket(struct peer *peer, bide_websocket_role role)
 {
     bide_websocket_options options = {.role = role,
-                                      .in = peer->in,
-                                      .in_size = sizeof peer->in,
-                                      .out = peer->out,
-                                      .out_size = sizeof peer->out,
+                                      .read_buffer = peer->in,
+                                      .read_buffer_size = sizeof peer->in,
+                                      .write_buffer = peer->out,
+                                      .write_buffer_size = sizeof peer->out,
                                       .initial = bide_reader_peek(&peer->reader),
                                       .initial_size = bide_reader_buffered(&peer->reader)};
     return bide_websocket_init(&peer->websocket, peer->stream, &options);
@@ -97,7 +98,7 @@ bide_coroutine(served_body)
     bide_begin(served_body, struct peer * self);
     memset(&self->head, 0, sizeof self->head);
     self->message = malloc(MOST);
-    self->stream = bide_stream_of_socket(&self->connection.socket);
+    self->stream = bide_socket_stream(&self->connection.socket);
     bide_reader_init(&self->reader, self->stream, self->in, sizeof self->in);
     do {
         bide_try(bide_reader_read_line(&self->line, &self->reader));
@@ -115,7 +116,7 @@ bide_coroutine(served_body)
         bide_return(-EINVAL);
     for (;;) {
         bide_try_or_break(
-            bide_websocket_receive(&self->receive, &self->websocket, self->message, MOST));
+            bide_websocket_recv(&self->receive, &self->websocket, self->message, MOST));
         bide_try(bide_websocket_send(&self->send, &self->websocket, self->receive.kind,
                                      self->message, self->receive.count));
     }
@@ -158,7 +159,7 @@ static int serve(bide_loop *loop)
     static struct peer peers[CLIENTS];
     bide_server_init(&program.server, &(bide_server_options){.body = &served_body,
                                                              .size = sizeof *peers,
-                                                             .most = CLIENTS,
+                                                             .max_connections = CLIENTS,
                                                              .slots = peers});
     bide_standard_input(&program.input);
     return bide_loop_wait(loop, bide_task_init(&program.task, &program_body));
@@ -173,7 +174,7 @@ bide_coroutine(client_body)
 {
     bide_begin(client_body, struct peer * self);
     bide_try(bide_connect(&self->connect, &self->socket, &self->address));
-    self->stream = bide_stream_of_socket(&self->socket);
+    self->stream = bide_socket_stream(&self->socket);
     bide_reader_init(&self->reader, self->stream, self->in, sizeof self->in);
     bide_websocket_make_key(self->key);
     snprintf(self->text, sizeof self->text,
@@ -198,7 +199,7 @@ bide_coroutine(client_body)
             bide_websocket_send(&self->send, &self->websocket,
                                 self->round < SIZES ? BIDE_WEBSOCKET_TEXT : BIDE_WEBSOCKET_BINARY,
                                 self->expected, self->size));
-        bide_try(bide_websocket_receive(&self->receive, &self->websocket, self->message, MOST));
+        bide_try(bide_websocket_recv(&self->receive, &self->websocket, self->message, MOST));
         if (self->receive.count != self->size ||
             memcmp(self->message, self->expected, self->size) != 0 ||
             (self->receive.kind == BIDE_WEBSOCKET_TEXT) != (self->round < SIZES))

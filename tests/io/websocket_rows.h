@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-enum { MOST_FRAMES = 10 };
+enum { MAX_FRAMES = 10 };
 
 typedef struct frame {
     unsigned first; /* byte */
@@ -19,7 +19,7 @@ typedef struct frame {
 typedef struct row {
     const char *name;
     const char *expected; /* what is logged */
-    frame frames[MOST_FRAMES];
+    frame frames[MAX_FRAMES];
 } row;
 
 #define F(first, text)                   \

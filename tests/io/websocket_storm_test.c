@@ -3,6 +3,7 @@
  * says who sent it and as which, so whatever happens, each sender's messages come whole, once and in order.
  */
 #include "websocket_ends.h"
+#include "bide/http.h"
 
 enum { SENDERS = 3, SMALL = 600 };
 
@@ -30,7 +31,7 @@ struct sender {
     bide_task task;
     fixture *fixture;
     end_point *point;
-    unsigned number, sent, most;
+    unsigned number, sent, max;
     size_t size, at, piece;
     bool has_begun;
     char *data;
@@ -53,7 +54,7 @@ static bide_websocket_kind kind_of(unsigned sent)
 bide_coroutine(sender_body)
 {
     bide_begin(sender_body, struct sender * self);
-    for (self->sent = 0; self->sent < self->most; self->sent++) {
+    for (self->sent = 0; self->sent < self->max; self->sent++) {
         self->size = draw_size(self->fixture);
         write_message(self->data, self->size, self->number, self->sent);
         switch (drawn(self->fixture, 0, 3)) {
@@ -93,7 +94,7 @@ typedef struct receiver {
     fixture *fixture;
     end_point *point;
     struct runner runner;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     size_t count;
     unsigned next[SENDERS]; /* message of each */
     unsigned received, expected;
@@ -162,8 +163,8 @@ static void go_on(receiver *r)
         return;
     bide_awaiter *awaiter =
         r->in_pieces
-            ? bide_websocket_receive_piece(&r->receive, &r->point->websocket)
-            : bide_websocket_receive(&r->receive, &r->point->websocket, r->point->memory, LARGE);
+            ? bide_websocket_recv_piece(&r->receive, &r->point->websocket)
+            : bide_websocket_recv(&r->receive, &r->point->websocket, r->point->memory, LARGE);
     r->how = (int)drawn(r->fixture, 0, 3);
     r->how = r->how == 0 ? DESTROY : r->how == 1 ? TIME_OUT : STOP;
     r->is_under_way = true;
@@ -181,7 +182,7 @@ static void short_turn(world *world)
     bide_sleep sleep;
     assert_int_equal(world_wait(world, bide_sleep_for(&sleep, 20000)), 0);
 }
-static void exchange(fixture *f, unsigned most)
+static void exchange(fixture *f, unsigned max)
 {
     struct sender *senders = calloc(2 * SENDERS, sizeof *senders);
     receiver receivers[2];
@@ -190,18 +191,18 @@ static void exchange(fixture *f, unsigned most)
         open_end(&f->points[i], i == 0 ? BIDE_WEBSOCKET_SERVER : BIDE_WEBSOCKET_CLIENT, NULL);
         receivers[i].fixture = f;
         receivers[i].point = &f->points[i];
-        receivers[i].expected = most * SENDERS;
+        receivers[i].expected = max * SENDERS;
     }
     for (unsigned i = 0; i < 2 * SENDERS; i++) {
         struct sender *sender = &senders[i];
         sender->fixture = f;
         sender->point = &f->points[i % 2];
         sender->number = i / 2;
-        sender->most = most;
+        sender->max = max;
         sender->data = malloc(LARGE);
         spawn(f->world, &sender->spawned, bide_task_init(&sender->task, &sender_body));
     }
-    while (receivers[0].received + receivers[1].received < 2 * SENDERS * most ||
+    while (receivers[0].received + receivers[1].received < 2 * SENDERS * max ||
            receivers[0].is_under_way || receivers[1].is_under_way) {
         go_on(&receivers[0]);
         go_on(&receivers[1]);
@@ -220,7 +221,7 @@ static void exchange(fixture *f, unsigned most)
     for (int i = 0; i < 2; i++)
         spawn(f->world, &closers[i].spawned, bide_task_init(&closers[i].task, &closer_body));
     for (int i = 0; i < 2; i++) {
-        const bide_websocket_end *end = &f->points[i].websocket.end;
+        const bide_websocket_destroy *end = &f->points[i].websocket.end;
         assert_int_equal(join(f->world, &closers[i].spawned), 0);
         assert_int_equal(end->code, BIDE_WEBSOCKET_NORMAL);
         assert_int_equal(end->sent, BIDE_WEBSOCKET_NORMAL);

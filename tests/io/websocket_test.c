@@ -1,5 +1,6 @@
 /* Both ends of a websocket: how it is closed, sends that are cut short, and other sides that vanish. */
 #include "websocket_ends.h"
+#include "bide/http.h"
 
 /* ---- Closing ---- */
 
@@ -170,7 +171,7 @@ static void nothing_follows_a_frame_that_was_cut_off(void **state)
 /* Whatever waits ends at once, wherever it is cut short, and nothing of it is left. */
 static bide_awaiter *begin_one(fixture *f, int which, bide_websocket_send_operation *send,
                                bide_websocket_close_operation *close,
-                               bide_websocket_receive_operation *receive)
+                               bide_websocket_recv_operation *receive)
 {
     end_point *point = &f->points[which % 2];
     switch (which / 2) {
@@ -185,7 +186,7 @@ static bide_awaiter *begin_one(fixture *f, int which, bide_websocket_send_operat
     case 3:
         return bide_websocket_send_ping(send, &point->websocket, point->memory, 125);
     case 4:
-        return bide_websocket_receive(receive, &point->websocket, point->memory, LARGE);
+        return bide_websocket_recv(receive, &point->websocket, point->memory, LARGE);
     default:
         return bide_websocket_close(close, &point->websocket, 1000, "done");
     }
@@ -197,11 +198,11 @@ static void each_wait_can_be_cut_short_at_each_point(void **state)
         for (size_t taken = 0; taken < 2000; taken += 111) {
             for (int how = STOP; how <= DESTROY; how += 3) {
                 fixture *f = open_fixture(state);
-                bide_websocket_options options = {.most_message = LARGE};
+                bide_websocket_options options = {.max_message = LARGE};
                 struct runner runner, filler;
                 bide_websocket_send_operation send, filling;
                 bide_websocket_close_operation close;
-                bide_websocket_receive_operation receive;
+                bide_websocket_recv_operation receive;
                 bide_stream_operation read;
                 char got[2000];
                 open_both(f, 0, &options);
@@ -248,7 +249,7 @@ struct eater {
     bool in_pieces;
     char byte;
     unsigned told;
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     bide_with_deadline_operation limited;
 };
 
@@ -258,8 +259,8 @@ bide_coroutine(eater_body)
     for (;;) {
         bide_awaiter *awaiter =
             self->in_pieces
-                ? bide_websocket_receive_piece(&self->receive, self->websocket)
-                : bide_websocket_receive(&self->receive, self->websocket, &self->byte, 1);
+                ? bide_websocket_recv_piece(&self->receive, self->websocket)
+                : bide_websocket_recv(&self->receive, self->websocket, &self->byte, 1);
         bide_try(self->told % 2 == 0 ? awaiter
                                      : bide_with_deadline(&self->limited, UINT64_MAX - 1, awaiter));
         assert_int_equal(self->receive.count, 1);
@@ -300,10 +301,10 @@ static void what_nobody_was_told_of_is_received_again(void **state)
         for (int i = 0; i < MESSAGES; i++)
             memcpy(in + (size_t)(3 * i), (char[]){(char)0x82, 1, (char)i}, 3);
         bide_websocket_options options = {.role = BIDE_WEBSOCKET_CLIENT,
-                                          .in = in,
-                                          .in_size = sizeof in,
-                                          .out = f->points[1].out,
-                                          .out_size = sizeof f->points[1].out,
+                                          .read_buffer = in,
+                                          .read_buffer_size = sizeof in,
+                                          .write_buffer = f->points[1].out,
+                                          .write_buffer_size = sizeof f->points[1].out,
                                           .initial = in,
                                           .initial_size = 3 * MESSAGES};
         assert_int_equal(bide_websocket_init(eater.websocket, f->points[1].stream, &options), 0);
@@ -365,15 +366,15 @@ static void fragments_are_one_senders(void **state)
                                                                        "b", 1, true)),
                      0);
     assert_int_equal(end(f->world, &runner), 0);
-    bide_websocket_receive_operation receive;
+    bide_websocket_recv_operation receive;
     bide_websocket *client = &f->points[1].websocket;
     assert_int_equal(
-        world_wait(f->world, bide_websocket_receive(&receive, client, f->points[1].memory, LARGE)),
+        world_wait(f->world, bide_websocket_recv(&receive, client, f->points[1].memory, LARGE)),
         0);
     assert_int_equal(receive.count, 2);
     assert_memory_equal(f->points[1].memory, "ab", 2);
     assert_int_equal(
-        world_wait(f->world, bide_websocket_receive(&receive, client, f->points[1].memory, LARGE)),
+        world_wait(f->world, bide_websocket_recv(&receive, client, f->points[1].memory, LARGE)),
         0);
     assert_memory_equal(f->points[1].memory, "c", 1);
     bide_websocket_send_operation ping;

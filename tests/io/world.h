@@ -22,7 +22,7 @@
 
 #include <bide/bide.h>
 
-#include "../../src/schedule/test_loop.h"
+#include "../../src/simulation/sim_loop.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,8 +33,8 @@
 typedef struct world {
     bide_loop *loop; /* NULL: there is none */
     bide_thread_pool *pool; /* likewise */
-    bide_test_loop test;
-    bide_test_record_ record;
+    bide_sim_loop test;
+    bide_sim_record_ record;
     bide_memory_io *memory; /* NULL: not under a test loop */
     bide_context *context;
     int descriptors; /* that were open before */
@@ -63,8 +63,8 @@ static inline int count_descriptors(void)
 {
     int count = 0;
     if (world_only()->memory != NULL) {
-        bide_memory_io_counts counts;
-        bide_memory_io_count(world_only()->memory, &counts);
+        bide_memory_io_stats counts;
+        bide_memory_io_get_stats(world_only()->memory, &counts);
         return (int)counts.descriptors;
     }
     DIR *folder = opendir("/proc/self/fd");
@@ -80,7 +80,7 @@ static inline int world_wait(world *world, bide_awaiter *awaiter)
 {
     if (world->pool != NULL)
         return bide_sync_wait_in(world->context, awaiter);
-    return world->memory != NULL ? bide_test_loop_wait(&world->test, awaiter)
+    return world->memory != NULL ? bide_sim_loop_wait(&world->test, awaiter)
                                  : bide_loop_wait(world->loop, awaiter);
 }
 
@@ -104,10 +104,10 @@ static inline int world_begin(void **state)
     world->context = NULL;
     if (world_is("memory")) {
         static const uint16_t plain = 0;
-        world->record = (bide_test_record_){.given = &plain}; /* whatever is drawn is 0 */
-        bide_test_loop_init(&world->test, 1);
+        world->record = (bide_sim_record_){.given = &plain}; /* whatever is drawn is 0 */
+        bide_sim_loop_init(&world->test, 1);
         world->test.record = &world->record;
-        world->test.most_turns = UINT64_MAX;
+        world->test.max_turns = UINT64_MAX;
         assert_int_equal(bide_memory_io_create(&world->memory, &world->test, NULL), 0);
         world->context = &world->test.context;
         return 0;
@@ -136,21 +136,21 @@ static inline int world_begin(void **state)
 /* Nothing is left in it. */
 static inline void world_end_memory(world *world)
 {
-    bide_memory_io_counts counts;
-    bide_memory_io_count(world->memory, &counts);
+    bide_memory_io_stats counts;
+    bide_memory_io_get_stats(world->memory, &counts);
     bide_memory_io_destroy(world->memory);
     world->memory = NULL;
     assert_int_equal(counts.in_flight, 0);
     assert_int_equal(counts.descriptors, 0);
-    assert_true(bide_test_loop_is_empty(&world->test));
-    bide_test_loop_destroy(&world->test);
+    assert_true(bide_sim_loop_is_empty(&world->test));
+    bide_sim_loop_destroy(&world->test);
 }
 
 /* Ends it, as cmocka's teardown: nothing is left in it, and no descriptor. */
 static inline int world_end(void **state)
 {
     world *world = *state;
-    bide_loop_counts counts;
+    bide_loop_stats counts;
     if (world->memory != NULL)
         world_end_memory(world);
     if (world->pool != NULL) {
@@ -159,7 +159,7 @@ static inline int world_end(void **state)
     }
     if (world->loop == NULL)
         return 0;
-    bide_loop_count(world->loop, &counts);
+    bide_loop_get_stats(world->loop, &counts);
     assert_int_equal(counts.in_flight, 0);
     bide_loop_destroy(world->loop);
     /* (the descriptor that wakes a loop is kept for the next one) */

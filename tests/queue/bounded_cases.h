@@ -166,9 +166,9 @@ static void CASE_(is_first_in_first_out_at_every_fill)(void **state)
 /* Batches of each length, from each fill: what is taken of them is right, in order, over the wrap too. */
 static void CASE_(move_batches)(CASE_(model) * m)
 {
-    size_t most = m->capacity < 6 ? m->capacity + 2 : 8;
+    size_t max = m->capacity < 6 ? m->capacity + 2 : 8;
     for (size_t fill = 0; fill <= m->capacity; fill += m->capacity < 6 ? 1 : 33) {
-        for (size_t count = 0; count <= most; count++) {
+        for (size_t count = 0; count <= max; count++) {
             while (CASE_(count_of)(m) < fill)
                 CASE_(push)(m);
             CASE_(push_many)(m, count);

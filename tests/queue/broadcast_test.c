@@ -23,7 +23,7 @@ typedef struct element {
     unsigned char bytes[29];
 } element;
 
-enum { MOST_CAPACITY = 8 };
+enum { MAX_CAPACITY = 8 };
 
 typedef bide_broadcast(element) elements;
 typedef bide_broadcast_slot(element) elements_slot;
@@ -59,7 +59,7 @@ static void send_all(elements *broadcast, uint32_t first, uint32_t last)
 static void assert_received(elements_subscriber *subscriber, uint32_t number, size_t missed)
 {
     element e;
-    assert_int_equal(bide_broadcast_try_receive(subscriber, &e), 0);
+    assert_int_equal(bide_broadcast_try_recv(subscriber, &e), 0);
     assert_int_equal(e.number, number);
     assert_true(is_whole(&e));
     assert_int_equal(subscriber->missed, missed);
@@ -68,7 +68,7 @@ static void assert_received(elements_subscriber *subscriber, uint32_t number, si
 static void assert_nothing(elements_subscriber *subscriber, int status)
 {
     element e = element_of(99);
-    assert_int_equal(bide_broadcast_try_receive(subscriber, &e), status);
+    assert_int_equal(bide_broadcast_try_recv(subscriber, &e), status);
     assert_int_equal(e.number, 99);
 }
 
@@ -91,7 +91,7 @@ bide_coroutine(receiving_body)
     bide_begin(receiving_body, struct receiving * self);
     while (self->waits-- > 0) {
         bide_await_status(self->status,
-                          bide_broadcast_receive(&self->wait, self->subscriber, &self->got));
+                          bide_broadcast_recv(&self->wait, self->subscriber, &self->got));
         if (self->status != 0)
             break;
         by_hand_note(self->by_hand, self->name);
@@ -117,7 +117,7 @@ static void begin_receiving(struct receiving *self, by_hand *by_hand,
 static void each_subscriber_has_every_element(void **state)
 {
     (void)state;
-    elements_slot memory[MOST_CAPACITY];
+    elements_slot memory[MAX_CAPACITY];
     elements broadcast;
     elements_subscriber first, second, late, copy;
     bide_broadcast_init(&broadcast, memory, 5);
@@ -147,10 +147,10 @@ static void each_subscriber_has_every_element(void **state)
 static void a_slow_subscriber_is_told_how_many_were_missed(void **state)
 {
     (void)state;
-    for (uint32_t capacity = 1; capacity <= MOST_CAPACITY; capacity++) {
+    for (uint32_t capacity = 1; capacity <= MAX_CAPACITY; capacity++) {
         for (uint32_t before = 0; before <= 2 * capacity; before++) {
             for (uint32_t sent = 1; sent <= 4 * capacity; sent++) {
-                elements_slot memory[MOST_CAPACITY];
+                elements_slot memory[MAX_CAPACITY];
                 elements broadcast;
                 elements_subscriber subscriber;
                 bide_broadcast_init(&broadcast, memory, capacity);
@@ -171,22 +171,22 @@ static void a_slow_subscriber_is_told_how_many_were_missed(void **state)
 static void batches_are_received_in_order(void **state)
 {
     (void)state;
-    for (uint32_t capacity = 1; capacity <= MOST_CAPACITY; capacity++) {
-        elements_slot memory[MOST_CAPACITY];
+    for (uint32_t capacity = 1; capacity <= MAX_CAPACITY; capacity++) {
+        elements_slot memory[MAX_CAPACITY];
         elements broadcast;
         elements_subscriber subscriber;
-        element to[MOST_CAPACITY + 1];
+        element to[MAX_CAPACITY + 1];
         uint32_t sent = 0, had = 0;
         bide_broadcast_init(&broadcast, memory, capacity);
         bide_broadcast_subscribe(&subscriber, &broadcast);
-        assert_int_equal(bide_broadcast_try_receive_many(&subscriber, to, 0), 0);
-        assert_int_equal(bide_broadcast_try_receive_many(&subscriber, to, 3), -EAGAIN);
+        assert_int_equal(bide_broadcast_try_recv_many(&subscriber, to, 0), 0);
+        assert_int_equal(bide_broadcast_try_recv_many(&subscriber, to, 3), -EAGAIN);
         for (uint32_t round = 0; round < 40; round++) {
-            size_t wanted = 1 + round % (MOST_CAPACITY + 1);
+            size_t wanted = 1 + round % (MAX_CAPACITY + 1);
             send_all(&broadcast, sent + 1, sent + round % 7 + 1);
             sent += round % 7 + 1;
             uint32_t kept = sent - had < capacity ? sent - had : capacity;
-            ptrdiff_t taken = bide_broadcast_try_receive_many(&subscriber, to, wanted);
+            ptrdiff_t taken = bide_broadcast_try_recv_many(&subscriber, to, wanted);
             assert_int_equal(taken, wanted < kept ? wanted : kept);
             assert_int_equal(subscriber.missed, sent - had - kept);
             had += (uint32_t)subscriber.missed;
@@ -196,10 +196,10 @@ static void batches_are_received_in_order(void **state)
             }
         }
         bide_broadcast_close(&broadcast);
-        while (bide_broadcast_try_receive_many(&subscriber, to, 3) > 0)
+        while (bide_broadcast_try_recv_many(&subscriber, to, 3) > 0)
             ;
-        assert_int_equal(bide_broadcast_try_receive_many(&subscriber, to, 3), -EPIPE);
-        assert_int_equal(bide_broadcast_try_receive_many(&subscriber, to, 0), 0);
+        assert_int_equal(bide_broadcast_try_recv_many(&subscriber, to, 3), -EPIPE);
+        assert_int_equal(bide_broadcast_try_recv_many(&subscriber, to, 0), 0);
     }
 }
 
@@ -207,7 +207,7 @@ static void subscribers_are_woken_in_order_and_may_be_overtaken(void **state)
 {
     (void)state;
     by_hand by_hand;
-    elements_slot memory[MOST_CAPACITY];
+    elements_slot memory[MAX_CAPACITY];
     elements broadcast;
     elements_subscriber subscribers[3];
     struct receiving receiving[3];
@@ -269,7 +269,7 @@ static void a_wait_that_is_cut_short_or_destroyed_takes_nothing(void **state)
 static void once_closed_what_is_kept_is_received(void **state)
 {
     (void)state;
-    elements_slot memory[MOST_CAPACITY];
+    elements_slot memory[MAX_CAPACITY];
     elements broadcast;
     elements_subscriber quick, slow, late;
     element e;
@@ -286,14 +286,14 @@ static void once_closed_what_is_kept_is_received(void **state)
     bide_broadcast_subscribe(&late, &broadcast);
     assert_nothing(&late, -EPIPE);
     assert_nothing(&quick, -EPIPE);
-    assert_int_equal(bide_broadcast_receive_blocking(&quick, &e, BIDE_FOREVER), -EPIPE);
+    assert_int_equal(bide_broadcast_recv_blocking(&quick, &e, BIDE_FOREVER), -EPIPE);
     assert_received(&slow, 3, 2);
-    assert_int_equal(bide_broadcast_receive_blocking(&slow, &e, 0), 0);
+    assert_int_equal(bide_broadcast_recv_blocking(&slow, &e, 0), 0);
     assert_int_equal(e.number, 4);
     assert_received(&slow, 5, 0);
     for (int i = 0; i < 2; i++) {
         assert_nothing(&slow, -EPIPE);
-        assert_int_equal(bide_broadcast_receive_blocking(&slow, &e, 0), -EPIPE);
+        assert_int_equal(bide_broadcast_recv_blocking(&slow, &e, 0), -EPIPE);
     }
     bide_broadcast_destroy(&broadcast);
 }
@@ -310,7 +310,7 @@ static void a_sender_that_stops_in_the_middle_holds_up_no_thread(void **state)
 {
     (void)state;
     for (uint32_t capacity = 1; capacity <= 4; capacity++) {
-        elements_slot memory[MOST_CAPACITY];
+        elements_slot memory[MAX_CAPACITY];
         elements broadcast;
         elements_subscriber subscriber;
         bide_broadcast_init(&broadcast, memory, capacity);
@@ -333,8 +333,8 @@ static void a_sender_that_stops_in_the_middle_holds_up_no_thread(void **state)
 static void positions_wrap_around(void **state)
 {
     (void)state;
-    for (uint32_t capacity = 1; capacity <= MOST_CAPACITY; capacity++) {
-        elements_slot memory[MOST_CAPACITY];
+    for (uint32_t capacity = 1; capacity <= MAX_CAPACITY; capacity++) {
+        elements_slot memory[MAX_CAPACITY];
         elements broadcast;
         elements_subscriber subscriber, seldom;
         size_t begin = SIZE_MAX - 20;
@@ -349,7 +349,7 @@ static void positions_wrap_around(void **state)
             element e;
             bide_broadcast_subscribe(&late, &broadcast);
             assert_nothing(&subscriber, -EAGAIN);
-            assert_int_equal(bide_broadcast_receive_blocking(&subscriber, &e, 0), -ETIMEDOUT);
+            assert_int_equal(bide_broadcast_recv_blocking(&subscriber, &e, 0), -ETIMEDOUT);
             send_all(&broadcast, i, i);
             assert_received(&subscriber, i, 0);
             assert_received(&late, i, 0);
@@ -363,8 +363,8 @@ static void positions_wrap_around(void **state)
 static void a_subscriber_begins_right_with_any_origin(void **state)
 {
     (void)state;
-    for (uint32_t capacity = 1; capacity <= MOST_CAPACITY; capacity++) {
-        elements_slot memory[MOST_CAPACITY];
+    for (uint32_t capacity = 1; capacity <= MAX_CAPACITY; capacity++) {
+        elements_slot memory[MAX_CAPACITY];
         elements broadcast;
         size_t places = capacity + 1;
         bide_broadcast_init(&broadcast, memory, capacity);
@@ -412,7 +412,7 @@ static void a_subscriber_that_skips_leaves_something(void **state)
                 assert_int_equal(bide_broadcast_send(&broadcast, &in), 0);             \
             }                                                                          \
             memset(out, 'z', sizeof out);                                              \
-            assert_int_equal(bide_broadcast_try_receive_many(&subscriber, out, 3), 2); \
+            assert_int_equal(bide_broadcast_try_recv_many(&subscriber, out, 3), 2); \
             for (size_t i = 0; i < sizeof in; i++) {                                   \
                 assert_int_equal(out[0].bytes[i], 'A' + round);                        \
                 assert_int_equal(out[1].bytes[i], 'A' + round + 1);                    \
@@ -469,10 +469,10 @@ static void a_thread_receives_until_a_deadline(void **state)
     bide_broadcast_init(&broadcast, memory, 1);
     bide_broadcast_subscribe(&subscriber, &broadcast);
     uint64_t soon = bide_platform.now() + SHORT;
-    assert_int_equal(bide_broadcast_receive_blocking(&subscriber, &e, soon), -ETIMEDOUT);
+    assert_int_equal(bide_broadcast_recv_blocking(&subscriber, &e, soon), -ETIMEDOUT);
     assert_true(bide_platform.now() >= soon);
     send_all(&broadcast, 1, 3);
-    assert_int_equal(bide_broadcast_receive_blocking(&subscriber, &e, soon), 0);
+    assert_int_equal(bide_broadcast_recv_blocking(&subscriber, &e, soon), 0);
     assert_int_equal(e.number, 3);
     assert_int_equal(subscriber.missed, 2);
 }
@@ -490,7 +490,7 @@ static void a_descriptor_is_readable_when_there_is_one(void **state)
     bide_broadcast_init(&broadcast, memory, 2);
     bide_broadcast_subscribe(&subscriber, &broadcast);
     assert_int_equal(bide_pollable_init(&pollable), 0);
-    bide_pollable_start(&pollable, NULL, bide_broadcast_receive(&wait, &subscriber, &e));
+    bide_pollable_start(&pollable, NULL, bide_broadcast_recv(&wait, &subscriber, &e));
     struct pollfd polled = {.fd = bide_pollable_fd(&pollable), .events = POLLIN};
     assert_int_equal(poll(&polled, 1, 0), 0);
     send_all(&broadcast, 1, 1);
@@ -510,7 +510,7 @@ enum { SUBSCRIBERS = 5 };
 
 struct storm {
     elements broadcast;
-    elements_slot memory[MOST_CAPACITY];
+    elements_slot memory[MAX_CAPACITY];
     meeting meeting;
     uint32_t rounds;
     uint64_t seed;
@@ -541,9 +541,9 @@ static void listen_as_a_thread(struct listener *self, uint64_t *random)
         element e;
         uint64_t number = testing_random(random);
         if (number % 4 == 0)
-            status = bide_broadcast_try_receive(&self->subscriber, &e);
+            status = bide_broadcast_try_recv(&self->subscriber, &e);
         else
-            status = bide_broadcast_receive_blocking(
+            status = bide_broadcast_recv_blocking(
                 &self->subscriber, &e,
                 number % 4 == 1 ? BIDE_FOREVER : bide_platform.now() + number / 4 % 3000);
         if (status == 0)
@@ -558,9 +558,9 @@ static void listen_in_batches(struct listener *self, uint64_t *random)
 {
     ptrdiff_t taken;
     do {
-        element to[MOST_CAPACITY];
-        size_t wanted = 1 + testing_random(random) % MOST_CAPACITY;
-        taken = bide_broadcast_try_receive_many(&self->subscriber, to, wanted);
+        element to[MAX_CAPACITY];
+        size_t wanted = 1 + testing_random(random) % MAX_CAPACITY;
+        taken = bide_broadcast_try_recv_many(&self->subscriber, to, wanted);
         for (ptrdiff_t i = 0; i < taken; i++)
             had(self, &to[i], i == 0 ? self->subscriber.missed : 0);
         if (taken == -EAGAIN) {
@@ -583,7 +583,7 @@ bide_coroutine(looping_body)
 {
     bide_begin(looping_body, struct looping * self);
     for (;;) {
-        bide_await_status(self->status, bide_broadcast_receive(
+        bide_await_status(self->status, bide_broadcast_recv(
                                             &self->wait, &self->listener->subscriber, &self->got));
         if (self->status != 0)
             break;
@@ -610,14 +610,14 @@ static void listen_now_and_then(struct listener *self, uint64_t *random)
         element e;
         uint32_t sent = bide_atomic_load(&self->storm->sent, acquire);
         bide_broadcast_subscribe(&self->subscriber, &self->storm->broadcast);
-        status = bide_broadcast_receive_blocking(&self->subscriber, &e, BIDE_FOREVER);
+        status = bide_broadcast_recv_blocking(&self->subscriber, &e, BIDE_FOREVER);
         if (status == 0) {
             self->wrong += e.number <= sent + self->subscriber.missed || !is_whole(&e);
             self->last = e.number;
             self->had++;
         }
         for (uint64_t more = testing_random(random) % 8; status == 0 && more != 0; more--) {
-            status = bide_broadcast_receive_blocking(&self->subscriber, &e, BIDE_FOREVER);
+            status = bide_broadcast_recv_blocking(&self->subscriber, &e, BIDE_FOREVER);
             if (status == 0)
                 had(self, &e, self->subscriber.missed);
         }
@@ -689,7 +689,7 @@ static void what_was_had_and_what_was_missed_are_all_that_was_sent(void **state)
     (void)state;
     run_storm(1);
     run_storm(2);
-    run_storm(MOST_CAPACITY - 1);
+    run_storm(MAX_CAPACITY - 1);
 }
 
 #endif

@@ -40,7 +40,7 @@ typedef bide_channel(uint32_t) numbers;
         type element;                                                                \
         bide_channel_init(&channel, memory, capacity);                               \
         for (int round = 0; round < 20; round++) {                                   \
-            assert_int_equal(bide_channel_try_receive(&channel, &element), -EAGAIN); \
+            assert_int_equal(bide_channel_try_recv(&channel, &element), -EAGAIN); \
             for (size_t i = 0; i < capacity; i++) {                                  \
                 element = from(sent);                                                \
                 assert_int_equal(bide_channel_try_send(&channel, &element), 0);      \
@@ -50,7 +50,7 @@ typedef bide_channel(uint32_t) numbers;
             assert_int_equal(bide_channel_try_send(&channel, &element), -ENOBUFS);   \
             for (; received < sent; received++) {                                    \
                 type expected = from(received);                                      \
-                assert_int_equal(bide_channel_try_receive(&channel, &element), 0);   \
+                assert_int_equal(bide_channel_try_recv(&channel, &element), 0);   \
                 assert_true(number(element) == number(expected));                    \
             }                                                                        \
         }                                                                            \
@@ -59,10 +59,10 @@ typedef bide_channel(uint32_t) numbers;
         bide_channel_close(&channel);                                                \
         bide_channel_close(&channel);                                                \
         assert_int_equal(bide_channel_try_send(&channel, &element), -EPIPE);         \
-        assert_int_equal(bide_channel_try_receive(&channel, &element), 0);           \
+        assert_int_equal(bide_channel_try_recv(&channel, &element), 0);           \
         assert_true(number(element) == number(from(sent)));                          \
-        assert_int_equal(bide_channel_try_receive(&channel, &element), -EPIPE);      \
-        assert_int_equal(bide_channel_try_receive(&channel, &element), -EPIPE);      \
+        assert_int_equal(bide_channel_try_recv(&channel, &element), -EPIPE);      \
+        assert_int_equal(bide_channel_try_recv(&channel, &element), -EPIPE);      \
         bide_channel_destroy(&channel);                                              \
     }
 
@@ -82,7 +82,7 @@ static void elements_of_any_type_come_out_as_they_went_in_until_it_is_drained(vo
 
 /* ---- Coroutines that wait ---- */
 
-enum { USERS = 12, MOST_CAPACITY = 3 };
+enum { USERS = 12, MAX_CAPACITY = 3 };
 
 /* A coroutine in a source of its own that sends `number` once, or receives it. */
 struct user {
@@ -106,7 +106,7 @@ bide_coroutine(user_body)
                           bide_channel_send(&self->waiter, self->channel, &self->number));
     else
         bide_await_status(self->status,
-                          bide_channel_receive(&self->waiter, self->channel, &self->number));
+                          bide_channel_recv(&self->waiter, self->channel, &self->number));
     by_hand_note(self->by_hand, self->name);
     bide_end();
 }
@@ -114,7 +114,7 @@ bide_coroutine(user_body)
 struct fixture {
     by_hand by_hand;
     numbers channel;
-    number_slot memory[MOST_CAPACITY];
+    number_slot memory[MAX_CAPACITY];
     struct user users[USERS];
 };
 
@@ -163,7 +163,7 @@ static int send_now(struct fixture *f, uint32_t number)
 static uint32_t receive_now(struct fixture *f)
 {
     uint32_t number = 0;
-    return bide_channel_try_receive(&f->channel, &number) == 0 ? number : 0;
+    return bide_channel_try_recv(&f->channel, &number) == 0 ? number : 0;
 }
 
 static void fill(struct fixture *f, size_t capacity)
@@ -175,7 +175,7 @@ static void fill(struct fixture *f, size_t capacity)
 static void senders_wait_while_it_is_full_and_send_in_their_order(void **state)
 {
     (void)state;
-    for (size_t capacity = 1; capacity <= MOST_CAPACITY; capacity += 2) {
+    for (size_t capacity = 1; capacity <= MAX_CAPACITY; capacity += 2) {
         struct fixture f;
         fixture_init(&f, capacity);
         fill(&f, capacity);
@@ -198,7 +198,7 @@ static void senders_wait_while_it_is_full_and_send_in_their_order(void **state)
 static void receivers_wait_while_it_is_empty_and_each_has_one_in_order(void **state)
 {
     (void)state;
-    for (size_t capacity = 1; capacity <= MOST_CAPACITY; capacity += 2) {
+    for (size_t capacity = 1; capacity <= MAX_CAPACITY; capacity += 2) {
         struct fixture f;
         fixture_init(&f, capacity);
         for (int i = 0; i < 4; i++)
@@ -437,7 +437,7 @@ static void whatever_is_cut_short_or_destroyed_no_element_is_lost(void **state)
     struct tally t = {.random = testing_seed()};
     for (uint32_t round = rounds_of(2000); round != 0; round--) {
         struct fixture f;
-        size_t capacity = 1 + testing_random(&t.random) % MOST_CAPACITY;
+        size_t capacity = 1 + testing_random(&t.random) % MAX_CAPACITY;
         fixture_init(&f, capacity);
         for (int step = 0; step < 100; step++) {
             random_step(&f, &t);
@@ -492,7 +492,7 @@ bide_coroutine(receiving_body)
     bide_begin(receiving_body, struct passing * self);
     for (self->i = 0; self->i < self->count; self->i++) {
         bide_await_status(self->status,
-                          bide_channel_receive(&self->waiter, self->channel, &self->number));
+                          bide_channel_recv(&self->waiter, self->channel, &self->number));
         self->wrong += self->status != 0 || (self->count != 1 && self->number != self->i);
     }
     bide_end();
@@ -511,9 +511,9 @@ static void begin_passing(struct passing *self, numbers *channel, const bide_poi
 
 static void *pass_a_million(void *argument)
 {
-    for (size_t capacity = 1; capacity <= MOST_CAPACITY; capacity += 2) {
+    for (size_t capacity = 1; capacity <= MAX_CAPACITY; capacity += 2) {
         numbers channel;
-        number_slot memory[MOST_CAPACITY];
+        number_slot memory[MAX_CAPACITY];
         bide_run_loop loop;
         struct passing sender, receiver;
         bide_channel_init(&channel, memory, capacity);
@@ -592,17 +592,17 @@ static void a_thread_sends_and_receives_until_a_deadline(void **state)
     uint32_t number = 3;
     bide_channel_init(&channel, memory, 1);
     uint64_t soon = bide_platform.now() + 1000000;
-    assert_int_equal(bide_channel_receive_blocking(&channel, &number, 0), -ETIMEDOUT);
-    assert_int_equal(bide_channel_receive_blocking(&channel, &number, soon), -ETIMEDOUT);
+    assert_int_equal(bide_channel_recv_blocking(&channel, &number, 0), -ETIMEDOUT);
+    assert_int_equal(bide_channel_recv_blocking(&channel, &number, soon), -ETIMEDOUT);
     assert_int_equal(bide_channel_send_blocking(&channel, &number, 0), 0);
     assert_int_equal(bide_channel_send_blocking(&channel, &number, 0), -ETIMEDOUT);
     soon = bide_platform.now() + 1000000;
     assert_int_equal(bide_channel_send_blocking(&channel, &number, soon), -ETIMEDOUT);
     number = 0;
-    assert_int_equal(bide_channel_receive_blocking(&channel, &number, BIDE_FOREVER), 0);
+    assert_int_equal(bide_channel_recv_blocking(&channel, &number, BIDE_FOREVER), 0);
     assert_int_equal(number, 3);
     bide_channel_close(&channel);
-    assert_int_equal(bide_channel_receive_blocking(&channel, &number, BIDE_FOREVER), -EPIPE);
+    assert_int_equal(bide_channel_recv_blocking(&channel, &number, BIDE_FOREVER), -EPIPE);
     assert_int_equal(bide_channel_send_blocking(&channel, &number, BIDE_FOREVER), -EPIPE);
     bide_channel_destroy(&channel);
 }
@@ -618,7 +618,7 @@ static void a_foreign_loop_polls_for_an_element(void **state)
     fixture_init(&f, 1);
     assert_int_equal(bide_pollable_init(&pollable), 0);
     struct pollfd polled = {.fd = bide_pollable_fd(&pollable), .events = POLLIN};
-    bide_pollable_start(&pollable, NULL, bide_channel_receive(&waiter, &f.channel, &number));
+    bide_pollable_start(&pollable, NULL, bide_channel_recv(&waiter, &f.channel, &number));
     assert_int_equal(poll(&polled, 1, 0), 0);
     assert_int_equal(send_now(&f, 9), 0);
     assert_int_equal(poll(&polled, 1, 0), 1);
@@ -653,7 +653,7 @@ struct storm_user {
 struct storm {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_run_loop loop;
     numbers channel;
-    number_slot memory[MOST_CAPACITY];
+    number_slot memory[MAX_CAPACITY];
     bide_thread_pool *pool;
     meeting meeting;
     uint64_t seed;
@@ -688,7 +688,7 @@ static bide_awaiter *storm_operation(struct storm_user *self)
     if (self->index % 2 == 0)
         awaiter = bide_channel_send(&self->waiter, channel, &self->number);
     else
-        awaiter = bide_channel_receive(&self->waiter, channel, &self->number);
+        awaiter = bide_channel_recv(&self->waiter, channel, &self->number);
     if (!self->on_loop || random % 2 == 0)
         return awaiter;
     return bide_with_deadline(&self->limited, bide_platform.now() + random / 2 % 20000, awaiter);
@@ -723,7 +723,7 @@ static void *storm_block(void *argument)
             bool sends = testing_random(&random) % 2 == 0;
             uint64_t deadline = bide_platform.now() + testing_random(&random) % 20000;
             int status = sends ? bide_channel_send_blocking(&s->channel, &number, deadline)
-                               : bide_channel_receive_blocking(&s->channel, &number, deadline);
+                               : bide_channel_recv_blocking(&s->channel, &number, deadline);
             storm_note(s, sends, number, status);
         }
         meet(&s->meeting);
@@ -753,7 +753,7 @@ static void *storm_ask(void *argument)
 
 static void storm_begin(struct storm *s, uint64_t *random)
 {
-    bide_channel_init(&s->channel, s->memory, 1 + testing_random(random) % MOST_CAPACITY);
+    bide_channel_init(&s->channel, s->memory, 1 + testing_random(random) % MAX_CAPACITY);
     bide_atomic_init(&s->over, 0);
     for (uint32_t i = 0; i < SENDERS * STEPS; i++) {
         s->sent[i] = false;
@@ -785,7 +785,7 @@ static void storm_start(struct storm_user *user)
 static uint32_t storm_lost(struct storm *s)
 {
     uint32_t number, lost = 0;
-    while (bide_channel_try_receive(&s->channel, &number) == 0)
+    while (bide_channel_try_recv(&s->channel, &number) == 0)
         storm_note(s, false, number, 0);
     for (uint32_t i = 0; i < SENDERS * STEPS; i++)
         lost += bide_atomic_load(&s->received[i], relaxed) != (s->sent[i] ? 1 : 0);

@@ -81,7 +81,7 @@ static void begin_send(user *self, by_hand *by_hand, TEST_CHANNEL *channel, bide
 
 #if TESTING_HOSTED
 
-enum { STRESS_THREADS_MOST = 3, STRESS_EACH = 20000 };
+enum { MAX_STRESS_THREADS = 3, STRESS_EACH = 20000 };
 
 typedef struct stress {
     TEST_CHANNEL *channel;
@@ -144,14 +144,14 @@ static void *stress_receive(void *argument)
     stress *stress = thread->stress;
     bide_hazard_seat *seat = stress_join(stress);
     uint64_t random = stress->seed + 100 + thread->index;
-    uint64_t next[STRESS_THREADS_MOST] = {0}; /* the least that each may send next */
+    uint64_t next[MAX_STRESS_THREADS] = {0}; /* the least that each may send next */
     for (int status = 0; status != -EPIPE;) {
         uint64_t value = UINT64_MAX;
         status = TEST_RECEIVE_BLOCKING(stress->channel, &value, seat, stress_deadline(&random));
-        if (status == 0 && value / stress->each < STRESS_THREADS_MOST) {
-            uint64_t *least = &next[value / stress->each];
-            bide_atomic_fetch_add(&stress->wrong, value % stress->each < *least, relaxed);
-            *least = value % stress->each + 1;
+        if (status == 0 && value / stress->each < MAX_STRESS_THREADS) {
+            uint64_t *min = &next[value / stress->each];
+            bide_atomic_fetch_add(&stress->wrong, value % stress->each < *min, relaxed);
+            *min = value % stress->each + 1;
             bide_atomic_fetch_add(&stress->times[value], 1, relaxed);
         } else {
             bide_atomic_fetch_add(&stress->cut, status == -ETIMEDOUT, relaxed);
@@ -173,7 +173,7 @@ static void stress_run(TEST_CHANNEL *channel, bide_hazard_domain *domain, uint32
                      .domain = domain,
                      .each = rounds_of(STRESS_EACH),
                      .seed = testing_seed()};
-    stress_thread send[STRESS_THREADS_MOST], receive[STRESS_THREADS_MOST];
+    stress_thread send[MAX_STRESS_THREADS], receive[MAX_STRESS_THREADS];
     size_t count = (size_t)senders * stress.each;
     stress.times = malloc(count * sizeof *stress.times);
     assert_non_null(stress.times);

@@ -280,14 +280,14 @@ static inline bool one_comes_when_another_has_left(contract_fixture *f)
 /* The most that a bounded one holds, and of others many. */
 static inline bool after_heavy_use_a_burst_comes_out_whole(contract_fixture *f)
 {
-    size_t most = queue_is(f->kind, QUEUE_BOUNDED) ? 1000 : 30000;
-    contract_renew(f, most);
+    size_t max = queue_is(f->kind, QUEUE_BOUNDED) ? 1000 : 30000;
+    contract_renew(f, max);
     for (int i = 0; i < 20000; i++) {
         expect(contract_push(f) == 0);
         expect(contract_pop(f) == 0);
     }
     for (int i = 0; i < 3; i++) {
-        expect(contract_fill(f, most));
+        expect(contract_fill(f, max));
         expect(contract_drain(f, -EAGAIN));
     }
     for (int i = 0; i < 50; i++) {

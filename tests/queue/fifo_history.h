@@ -49,12 +49,12 @@ static inline uint64_t fifo_stamp(fifo_clock *clock)
 /* One thread's. */
 typedef struct fifo_log {
     fifo_operation *operations;
-    size_t count, most;
+    size_t count, max;
 } fifo_log;
 
 static inline bool fifo_log_has_room(const fifo_log *log, size_t count)
 {
-    return log->most - log->count >= count;
+    return log->max - log->count >= count;
 }
 
 /* A push or a pop of `count` values, from first to last; or an empty one: no values, and a count of 1. There is room. */

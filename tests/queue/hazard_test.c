@@ -121,16 +121,16 @@ static void garbage_grows_with_the_domain_and_not_with_its_square(void **state)
     static bide_hazard_seat seats[MANY];
     bide_hazard_seat *joined[MANY];
     fixture f;
-    uint32_t retired = 0, most = 0;
+    uint32_t retired = 0, max = 0;
     fixture_init(&f);
     bide_hazard_init(&f.domain, seats, MANY);
     for (int i = 0; i < MANY; i++)
         joined[i] = bide_hazard_join(&f.domain);
     for (int i = 0; i < 100000; i++, retired++) {
         retire_new(&f, joined[i % MANY], 1);
-        most = retired + 1 - f.reclaimed > most ? retired + 1 - f.reclaimed : most;
+        max = retired + 1 - f.reclaimed > max ? retired + 1 - f.reclaimed : max;
     }
-    assert_in_range(most, 1, 4 * BIDE_HAZARDS * MANY);
+    assert_in_range(max, 1, 4 * BIDE_HAZARDS * MANY);
     for (int i = 0; i < MANY; i++)
         bide_hazard_leave(&f.domain, joined[i]);
     assert_int_equal(f.reclaimed, retired);

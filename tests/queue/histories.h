@@ -254,10 +254,10 @@ static inline void history_begin_round(history *h, uint64_t *random)
 static inline void history_init(history *h, const queue_crew *crew, uint64_t *random)
 {
     /* Pushes of all, which a thread may have popped all, and its own; and pops of nothing. */
-    size_t most =
+    size_t max =
         (h->count + 1) * h->operations * HISTORY_BATCH + h->operations + HISTORY_EMPTY + 8;
     meeting_init(&h->meeting, h->count);
-    h->all = calloc(h->count * most, sizeof *h->all);
+    h->all = calloc(h->count * max, sizeof *h->all);
     assert_non_null(h->all);
     for (unsigned i = 0; i < h->count; i++) {
         history_thread *t = &h->threads[i];
@@ -266,8 +266,8 @@ static inline void history_init(history *h, const queue_crew *crew, uint64_t *ra
         t->pushes = crew->consumers == 0 || i < crew->producers;
         t->pops = crew->consumers == 0 || !t->pushes;
         t->random = testing_random(random);
-        t->log.operations = calloc(most, sizeof *t->log.operations);
-        t->log.most = most;
+        t->log.operations = calloc(max, sizeof *t->log.operations);
+        t->log.max = max;
         assert_non_null(t->log.operations);
     }
 }

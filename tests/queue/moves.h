@@ -107,12 +107,12 @@ static inline ptrdiff_t moves_pop(moves *m, void *seat, uint64_t *values, size_t
     return answer == 0 ? 1 : answer;
 }
 
-static inline size_t moves_batch(mover *self, uint64_t most)
+static inline size_t moves_batch(mover *self, uint64_t max)
 {
     if (!self->moves->batches)
         return 1;
     uint64_t count = 1 + testing_random(&self->random) % MOVES_BATCH;
-    return (size_t)(count < most ? count : most);
+    return (size_t)(count < max ? count : max);
 }
 
 static inline void *moves_produce(void *argument)

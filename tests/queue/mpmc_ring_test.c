@@ -125,7 +125,7 @@ static void what_is_being_taken_is_not_free_yet(void **state)
 
 /* ---- Threads ---- */
 
-enum { SIDE = 3, MOST_BATCH = 20 };
+enum { SIDE = 3, MAX_BATCH = 20 };
 
 /* What goes through it: who pushed it, and which of his it is. */
 #define ITEM(producer, number) ((uint64_t)(producer) << 32 | (number))
@@ -159,10 +159,10 @@ static void *produce(void *argument)
     uint64_t random = self->seed;
     uint32_t spins = 0;
     while (self->pushed < s->each) {
-        triple batch[MOST_BATCH];
+        triple batch[MAX_BATCH];
         uint64_t number = testing_random(&random);
         uint32_t left = s->each - self->pushed;
-        uint32_t count = number % 2 == 0 ? 1 : 1 + (uint32_t)(number >> 8) % MOST_BATCH;
+        uint32_t count = number % 2 == 0 ? 1 : 1 + (uint32_t)(number >> 8) % MAX_BATCH;
         count = count < left ? count : left;
         for (uint32_t i = 0; i < count; i++)
             batch[i] = triple_from(ITEM(self->which, self->pushed + i));
@@ -222,9 +222,9 @@ static void *consume(void *argument)
     shared *s = self->s;
     uint64_t random = self->seed;
     for (uint32_t spins = 0;;) {
-        triple batch[MOST_BATCH];
+        triple batch[MAX_BATCH];
         uint64_t number = testing_random(&random);
-        size_t count = 1 + (size_t)(number >> 8) % MOST_BATCH;
+        size_t count = 1 + (size_t)(number >> 8) % MAX_BATCH;
         ptrdiff_t popped;
         switch (number % 4 + (s->one_consumer ? 0 : 2)) {
         case 0:

@@ -53,7 +53,7 @@ struct receiver {
 bide_coroutine(receiver_body)
 {
     bide_begin(receiver_body, struct receiver * self);
-    bide_await_status(self->status, bide_oneshot_receive(&self->wait, self->oneshot, &self->got));
+    bide_await_status(self->status, bide_oneshot_recv(&self->wait, self->oneshot, &self->got));
     by_hand_note(self->by_hand, self->status == 0 ? 'r' : 'e');
     bide_end();
 }
@@ -76,16 +76,16 @@ static void what_is_sent_is_received_once(void **state)
     answers oneshot;
     answer sent = answer_of(7), other = answer_of(8), got = answer_of(0);
     bide_oneshot_init(&oneshot);
-    assert_int_equal(bide_oneshot_try_receive(&oneshot, &got), -EAGAIN);
+    assert_int_equal(bide_oneshot_try_recv(&oneshot, &got), -EAGAIN);
     assert_false(bide_oneshot_is_decided(&oneshot));
     assert_int_equal(bide_oneshot_send(&oneshot, &sent), 0);
     assert_true(bide_oneshot_is_decided(&oneshot));
     assert_int_equal(bide_oneshot_send(&oneshot, &other), -EPIPE);
-    assert_int_equal(bide_oneshot_try_receive(&oneshot, &got), 0);
+    assert_int_equal(bide_oneshot_try_recv(&oneshot, &got), 0);
     assert_true(got.number == 7 && is_whole(&got));
     for (int i = 0; i < 2; i++)
-        assert_int_equal(bide_oneshot_try_receive(&oneshot, &got), -EPIPE);
-    assert_int_equal(bide_oneshot_receive_blocking(&oneshot, &got, BIDE_FOREVER), -EPIPE);
+        assert_int_equal(bide_oneshot_try_recv(&oneshot, &got), -EPIPE);
+    assert_int_equal(bide_oneshot_recv_blocking(&oneshot, &got, BIDE_FOREVER), -EPIPE);
     assert_int_equal(bide_oneshot_send(&oneshot, &other), -EPIPE);
     bide_oneshot_destroy(&oneshot);
 }
@@ -132,8 +132,8 @@ static void once_it_is_closed_the_value_stays_the_senders(void **state)
             assert_int_equal(receiver.status, -EPIPE);
         assert_int_equal(bide_oneshot_send(&oneshot, &sent), -EPIPE);
         assert_true(sent.number == 10 && is_whole(&sent));
-        assert_int_equal(bide_oneshot_try_receive(&oneshot, &got), -EPIPE);
-        assert_int_equal(bide_oneshot_receive_blocking(&oneshot, &got, 0), -EPIPE);
+        assert_int_equal(bide_oneshot_try_recv(&oneshot, &got), -EPIPE);
+        assert_int_equal(bide_oneshot_recv_blocking(&oneshot, &got, 0), -EPIPE);
         assert_int_equal(got.number, 1);
     }
 }
@@ -147,9 +147,9 @@ static void what_was_sent_before_the_close_is_received(void **state)
     assert_int_equal(bide_oneshot_send(&oneshot, &sent), 0);
     bide_oneshot_close(&oneshot);
     assert_int_equal(bide_oneshot_send(&oneshot, &sent), -EPIPE);
-    assert_int_equal(bide_oneshot_receive_blocking(&oneshot, &got, 0), 0);
+    assert_int_equal(bide_oneshot_recv_blocking(&oneshot, &got, 0), 0);
     assert_int_equal(got.number, 11);
-    assert_int_equal(bide_oneshot_try_receive(&oneshot, &got), -EPIPE);
+    assert_int_equal(bide_oneshot_try_recv(&oneshot, &got), -EPIPE);
 }
 
 static void a_receive_that_was_cut_short_can_be_begun_again(void **state)
@@ -192,7 +192,7 @@ static void a_receiver_that_is_destroyed_leaves_the_value_there(void **state)
         if (!woken)
             assert_int_equal(bide_oneshot_send(&oneshot, &sent), 0);
         assert_int_equal(by_hand_run(&by_hand), 0);
-        assert_int_equal(bide_oneshot_try_receive(&oneshot, &got), 0);
+        assert_int_equal(bide_oneshot_try_recv(&oneshot, &got), 0);
         assert_int_equal(got.number, 13);
     }
     by_hand_assert_trace(&by_hand, "");
@@ -217,9 +217,9 @@ static void it_holds_values_of_any_type(void **state)
     assert_int_equal(bide_oneshot_send(&small, &c), 0);
     assert_int_equal(bide_oneshot_send(&big, &out), 0);
     assert_int_equal(bide_oneshot_send(&pointer, &text), 0);
-    assert_int_equal(bide_oneshot_try_receive(&small, &got_char), 0);
-    assert_int_equal(bide_oneshot_receive_blocking(&big, &in, 0), 0);
-    assert_int_equal(bide_oneshot_try_receive(&pointer, &got_text), 0);
+    assert_int_equal(bide_oneshot_try_recv(&small, &got_char), 0);
+    assert_int_equal(bide_oneshot_recv_blocking(&big, &in, 0), 0);
+    assert_int_equal(bide_oneshot_try_recv(&pointer, &got_text), 0);
     assert_int_equal(got_char, 'x');
     assert_memory_equal(&in, &out, sizeof out);
     assert_ptr_equal(got_text, text);
@@ -257,10 +257,10 @@ static void a_thread_receives_until_a_deadline(void **state)
     answer sent = answer_of(14), got;
     bide_oneshot_init(&oneshot);
     uint64_t soon = bide_platform.now() + SHORT;
-    assert_int_equal(bide_oneshot_receive_blocking(&oneshot, &got, soon), -ETIMEDOUT);
+    assert_int_equal(bide_oneshot_recv_blocking(&oneshot, &got, soon), -ETIMEDOUT);
     assert_true(bide_platform.now() >= soon);
     assert_int_equal(bide_oneshot_send(&oneshot, &sent), 0);
-    assert_int_equal(bide_oneshot_receive_blocking(&oneshot, &got, 0), 0);
+    assert_int_equal(bide_oneshot_recv_blocking(&oneshot, &got, 0), 0);
     assert_int_equal(got.number, 14);
 }
 
@@ -274,7 +274,7 @@ static void a_descriptor_is_readable_when_it_is_sent(void **state)
     int status = 1;
     bide_oneshot_init(&oneshot);
     assert_int_equal(bide_pollable_init(&pollable), 0);
-    bide_pollable_start(&pollable, NULL, bide_oneshot_receive(&wait, &oneshot, &got));
+    bide_pollable_start(&pollable, NULL, bide_oneshot_recv(&wait, &oneshot, &got));
     struct pollfd polled = {.fd = bide_pollable_fd(&pollable), .events = POLLIN};
     assert_int_equal(poll(&polled, 1, 0), 0);
     assert_int_equal(bide_oneshot_send(&oneshot, &sent), 0);
@@ -308,7 +308,7 @@ bide_coroutine(asker_body)
     bide_begin(asker_body, struct asker * self);
     bide_oneshot_init(&self->oneshot);
     bide_try(bide_task_init(&self->answering, &answering_body));
-    bide_try(bide_oneshot_receive(&self->wait, &self->oneshot, &self->got));
+    bide_try(bide_oneshot_recv(&self->wait, &self->oneshot, &self->got));
     bide_end();
 }
 
@@ -366,9 +366,9 @@ static int receive_by_and_by(struct race *race, uint64_t *random, answer *got, u
         uint64_t number = testing_random(random);
         int status;
         if (number % 4 == 0)
-            status = bide_oneshot_try_receive(&race->oneshot, got);
+            status = bide_oneshot_try_recv(&race->oneshot, got);
         else
-            status = bide_oneshot_receive_blocking(
+            status = bide_oneshot_recv_blocking(
                 &race->oneshot, got,
                 number % 4 == 1 ? BIDE_FOREVER : bide_platform.now() + number / 4 % 3000);
         if (status != -EAGAIN && status != -ETIMEDOUT)
@@ -404,7 +404,7 @@ static void of_all_sends_and_closes_one_wins(void **state)
             won += is_its;
         }
         wrong += status == 0 && !is_whole(&got);
-        wrong += bide_oneshot_try_receive(&race.oneshot, &got) != -EPIPE;
+        wrong += bide_oneshot_try_recv(&race.oneshot, &got) != -EPIPE;
     }
     for (uint32_t i = 0; i <= SENDERS; i++)
         join_thread(racers[i].thread);
@@ -453,7 +453,7 @@ static void its_memory_may_go_right_after_the_receive(void **state)
         bide_oneshot_init(freed.oneshot);
         meet(&freed.meeting);
         random_moment(&random, 100);
-        int status = bide_oneshot_receive_blocking(freed.oneshot, &got, BIDE_FOREVER);
+        int status = bide_oneshot_recv_blocking(freed.oneshot, &got, BIDE_FOREVER);
         free(freed.oneshot);
         wrong += status != -EPIPE && !(status == 0 && got.number == 17 && is_whole(&got));
     }

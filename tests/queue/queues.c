@@ -218,7 +218,7 @@ static const queue_kind mpmc_ring_single = {
 /* ---- bide's that take their nodes from a pool; a thread has a cache of them ---- */
 
 /* (no queue of the tests ever holds so many) */
-enum { CHUNK_NODES = 64, MOST_NODES = 1 << 22 };
+enum { CHUNK_NODES = 64, MAX_NODES = 1 << 22 };
 
 #define POOLED_QUEUE(row)                                                                    \
     typedef struct row##_object {                                                            \
@@ -232,7 +232,7 @@ enum { CHUNK_NODES = 64, MOST_NODES = 1 << 22 };
         row##_object *object = queue_memory(sizeof *object);                                 \
         (void)capacity;                                                                      \
         if (bide_node_pool_init(&object->pool, &bide_heap, bide_##row##_node_size(uint64_t), \
-                                CHUNK_NODES, MOST_NODES) != 0)                               \
+                                CHUNK_NODES, MAX_NODES) != 0)                               \
             abort();                                                                         \
         bide_node_cache_init(&object->first, &object->pool);                                 \
         if (bide_##row##_init(&object->queue, &object->first) != 0)                          \

@@ -17,18 +17,18 @@ typedef union number_waiter {
 #define TEST_SEND(waiter, channel, from, seat) \
     bide_rendezvous_send(&(waiter)->sender, (channel), (from))
 #define TEST_RECEIVE(waiter, channel, to, seat) \
-    bide_rendezvous_receive(&(waiter)->receiver, (channel), (to))
+    bide_rendezvous_recv(&(waiter)->receiver, (channel), (to))
 #define TEST_SEND_BLOCKING(channel, from, seat, deadline) \
     bide_rendezvous_send_blocking((channel), (from), (deadline))
 #define TEST_RECEIVE_BLOCKING(channel, to, seat, deadline) \
-    bide_rendezvous_receive_blocking((channel), (to), (deadline))
+    bide_rendezvous_recv_blocking((channel), (to), (deadline))
 #include "queue/channel_testing.h"
 
 /* The next number; or what the answer was. */
 static int64_t receive_now(numbers *channel)
 {
     uint64_t value = 0;
-    int status = bide_rendezvous_try_receive(channel, &value);
+    int status = bide_rendezvous_try_recv(channel, &value);
     return status == 0 ? (int64_t)value : status;
 }
 
@@ -301,7 +301,7 @@ static void an_offer_is_ended_by_the_close(void **state)
 static void *receive_one(void *argument)
 {
     uint64_t value = 0;
-    int status = bide_rendezvous_receive_blocking((numbers *)argument, &value, BIDE_FOREVER);
+    int status = bide_rendezvous_recv_blocking((numbers *)argument, &value, BIDE_FOREVER);
     return (void *)(uintptr_t)(status == 0 ? value : 0);
 }
 
@@ -313,7 +313,7 @@ static void a_thread_waits_until_a_deadline(void **state)
     pthread_t receiver;
     void *received;
     bide_rendezvous_init(&channel);
-    assert_int_equal(bide_rendezvous_receive_blocking(&channel, &value, 0), -ETIMEDOUT);
+    assert_int_equal(bide_rendezvous_recv_blocking(&channel, &value, 0), -ETIMEDOUT);
     assert_int_equal(bide_rendezvous_send_blocking(&channel, &value, 0), -ETIMEDOUT);
     assert_int_equal(bide_rendezvous_send_blocking(&channel, &value, bide_platform.now() + 1000000),
                      -ETIMEDOUT);
@@ -323,7 +323,7 @@ static void a_thread_waits_until_a_deadline(void **state)
     assert_int_equal((uintptr_t)received, 4);
     bide_rendezvous_close(&channel);
     assert_int_equal(bide_rendezvous_send_blocking(&channel, &value, BIDE_FOREVER), -EPIPE);
-    assert_int_equal(bide_rendezvous_receive_blocking(&channel, &value, BIDE_FOREVER), -EPIPE);
+    assert_int_equal(bide_rendezvous_recv_blocking(&channel, &value, BIDE_FOREVER), -EPIPE);
     bide_rendezvous_destroy(&channel);
 }
 

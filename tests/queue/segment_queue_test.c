@@ -45,7 +45,7 @@ static void what_is_popped_by_many_seats_goes(void **state)
     bide_hazard_seat *joined[MANY_SEATS];
     bide_hazard_domain domain;
     number_queue queue;
-    size_t most = 0;
+    size_t max = 0;
     bide_hazard_init(&domain, seats, MANY_SEATS);
     for (size_t i = 0; i < MANY_SEATS; i++)
         joined[i] = bide_hazard_join(&domain);
@@ -63,9 +63,9 @@ static void what_is_popped_by_many_seats_goes(void **state)
             bide_hazard_clear(joined[(i / LONG_CELLS + MANY_SEATS - 3) % MANY_SEATS], 0);
             bide_hazard_clear(joined[(i / LONG_CELLS + MANY_SEATS - 3) % MANY_SEATS], 1);
         }
-        most = out_of(&the.counting) > most ? out_of(&the.counting) : most;
+        max = out_of(&the.counting) > max ? out_of(&the.counting) : max;
     }
-    assert_in_range(most / segment, 1, 16 * MANY_SEATS / (1 + LONG_CELLS / 32) + 10);
+    assert_in_range(max / segment, 1, 16 * MANY_SEATS / (1 + LONG_CELLS / 32) + 10);
     for (size_t i = 0; i < MANY_SEATS; i++)
         bide_hazard_leave(&domain, joined[i]);
     bide_segment_queue_destroy(&queue);

@@ -80,13 +80,13 @@ static bide_awaiter *operation(actor *self, size_t i)
     case CHANNEL:
         return way.sends
                    ? bide_channel_send(&self->waits[i].channel, &the.channel, &self->sent)
-                   : bide_channel_receive(&self->waits[i].channel, &the.channel, &self->received);
+                   : bide_channel_recv(&self->waits[i].channel, &the.channel, &self->received);
     case EVENT:
         return bide_event_wait(&self->waits[i].event, &the.event);
     default:
         return way.sends ? bide_rendezvous_send(&self->waits[i].sender,
                                                 &the.meetings[way.place - 1], &self->sent)
-                         : bide_rendezvous_receive(&self->waits[i].receiver,
+                         : bide_rendezvous_recv(&self->waits[i].receiver,
                                                    &the.meetings[way.place - 1], &self->received);
     }
 }
@@ -218,8 +218,8 @@ static void try_one(uint64_t number)
                                   : bide_rendezvous_try_send(&the.meetings[place - 1], &value);
         the.told[value] = status == 0 ? SENT : NOT_SENT;
     } else {
-        status = place == CHANNEL ? bide_channel_try_receive(&the.channel, &value)
-                                  : bide_rendezvous_try_receive(&the.meetings[place - 1], &value);
+        status = place == CHANNEL ? bide_channel_try_recv(&the.channel, &value)
+                                  : bide_rendezvous_try_recv(&the.meetings[place - 1], &value);
         if (status == 0)
             has_received(value);
     }
@@ -280,7 +280,7 @@ static void play(uint64_t seed)
         if (the.actors[i].waits_now)
             destroy(&the.actors[i]);
     by_hand_run(&the.by_hand);
-    while (bide_channel_try_receive(&the.channel, &value) == 0)
+    while (bide_channel_try_recv(&the.channel, &value) == 0)
         has_received(value);
     for (uint32_t i = 1; i < the.next; i++) {
         assert_in_range(the.received[i], 0, the.told[i] == NOT_SENT ? 0 : 1);

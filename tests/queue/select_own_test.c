@@ -129,7 +129,7 @@ static void make_cases(taker *self)
     for (size_t i = 0; i < 2; i++)
         bide_select_case_init(&self->cases[i], take_from(&self->takes[i], &the.shelves[i]));
     bide_select_case_init(&self->cases[2],
-                          bide_channel_receive(&self->receive, &the.channel, &self->received));
+                          bide_channel_recv(&self->receive, &the.channel, &self->received));
 }
 
 bide_coroutine(taker_body)
@@ -289,7 +289,7 @@ static void what_it_had_is_given_back(void **state)
     assert_true(bide_done(&t.select.task.frame));
     assert_int_equal(t.takes[0].had, 1);
     assert_int_equal(the.shelves[0].count, 0);
-    bide_branch_give_back_(&branch);
+    bide_branch_release_(&branch);
     assert_int_equal(t.takes[0].given_back, 1);
     assert_int_equal(the.shelves[0].count, 1);
 }
@@ -351,7 +351,7 @@ static bool offer_withdraw(bide_awaiter *awaiter)
 static void offer_cancel(bide_awaiter *awaiter)
 {
     if (offer_withdraw(awaiter)) {
-        bide_awaiter_end_cancelled(awaiter);
+        bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
 }

@@ -58,7 +58,7 @@ bide_coroutine(selecting_body)
     bide_select_case_init(
         &self->cases[0],
         self->sends ? bide_rendezvous_send(&self->send, &the.numbers, &self->number)
-                    : bide_rendezvous_receive(&self->receive, &the.numbers, &self->number));
+                    : bide_rendezvous_recv(&self->receive, &the.numbers, &self->number));
     bide_select_case_init(&self->cases[1], bide_event_wait(&self->wait, &the.event));
     bide_await_status(self->status, bide_select_any(&self->select, self->cases, 2, &self->random));
     self->winner = bide_select_winner(&self->select);
@@ -84,7 +84,7 @@ static void begin(selecting *self, uint64_t number)
 static uint64_t receive_now(void)
 {
     uint64_t number = 0;
-    return bide_rendezvous_try_receive(&the.numbers, &number) == 0 ? number : 0;
+    return bide_rendezvous_try_recv(&the.numbers, &number) == 0 ? number : 0;
 }
 
 static void assert_won(const selecting *self, size_t winner, int status)
@@ -106,7 +106,7 @@ bide_coroutine(receiving_body)
 {
     bide_begin(receiving_body, receiving * self);
     bide_await_status(self->status,
-                      bide_rendezvous_receive(&self->wait, &the.numbers, &self->number));
+                      bide_rendezvous_recv(&self->wait, &the.numbers, &self->number));
     bide_end();
 }
 
@@ -268,13 +268,13 @@ bide_coroutine(repeated_receive)
         if (self->selects) {
             bide_select_case_init(
                 &self->cases[0],
-                bide_rendezvous_receive(&self->receive, &the.numbers, &self->number));
+                bide_rendezvous_recv(&self->receive, &the.numbers, &self->number));
             bide_select_case_init(&self->cases[1], bide_event_wait(&self->wait, &the.event));
             bide_await_status(self->status,
                               bide_select_any(&self->select, self->cases, 2, &self->random));
         } else {
             bide_await_status(self->status,
-                              bide_rendezvous_receive(&self->receive, &the.numbers, &self->number));
+                              bide_rendezvous_recv(&self->receive, &the.numbers, &self->number));
         }
         if (self->status != 0)
             break;
@@ -350,7 +350,7 @@ bide_coroutine(meeting_body)
             &self->cases[i],
             kind == 's' || kind == 'S'
                 ? bide_rendezvous_send(&self->sends[i], where, &self->sent)
-                : bide_rendezvous_receive(&self->receives[i], where, &self->received));
+                : bide_rendezvous_recv(&self->receives[i], where, &self->received));
     }
     bide_await_status(self->status, bide_select_any(&self->select, self->cases, strlen(self->kinds),
                                                     &self->random));
@@ -483,15 +483,15 @@ static void of_several_sends_one_is_received(void **state)
         bide_run_loop_run_ready(&the.loop);
         numbers *first = other_first ? &other : &the.numbers;
         numbers *second = other_first ? &the.numbers : &other;
-        assert_int_equal(bide_rendezvous_try_receive(first, &number[0]), 0);
+        assert_int_equal(bide_rendezvous_try_recv(first, &number[0]), 0);
         /* it has not run */
-        assert_int_equal(bide_rendezvous_try_receive(second, &number[1]), -EAGAIN);
+        assert_int_equal(bide_rendezvous_try_recv(second, &number[1]), -EAGAIN);
         bide_run_loop_run_ready(&the.loop);
         assert_int_equal(number[0], 5);
         assert_int_equal(s.ended, 1);
         assert_int_equal(s.status, 0);
         assert_int_equal(s.winner == 2, other_first);
-        assert_int_equal(bide_rendezvous_try_receive(second, &number[1]), -EAGAIN);
+        assert_int_equal(bide_rendezvous_try_recv(second, &number[1]), -EAGAIN);
     }
 }
 
@@ -507,7 +507,7 @@ static void an_offer_of_one_that_was_met_makes_way(void **state)
     begin_meeting(&next, "S", 6);
     bide_run_loop_run_ready(&the.loop);
     assert_int_equal(bide_rendezvous_try_send(&the.numbers, &number), 0);
-    assert_int_equal(bide_rendezvous_try_receive(&other, &number), 0);
+    assert_int_equal(bide_rendezvous_try_recv(&other, &number), 0);
     assert_int_equal(number, 6);
     bide_run_loop_run_ready(&the.loop);
     assert_int_equal(s.winner, 0);
@@ -583,7 +583,7 @@ static void a_destroyed_select_that_was_let_go_lets_the_next_go(void **state)
     bide_destroy(&first.task.frame);
     bide_run_loop_run_ready(&the.loop);
     assert_int_equal(next.status, -EPIPE);
-    assert_int_equal(bide_rendezvous_try_receive(&the.numbers, &number), -EPIPE);
+    assert_int_equal(bide_rendezvous_try_recv(&the.numbers, &number), -EPIPE);
 }
 
 #if TESTING_HOSTED
@@ -628,7 +628,7 @@ static void *receive_in_a_hurry(void *argument)
     uint64_t random = self->seed, number = 0, last = 0;
     for (;;) {
         bool hurries = testing_random(&random) % 4 == 0;
-        int status = bide_rendezvous_receive_blocking(
+        int status = bide_rendezvous_recv_blocking(
             &the.numbers, &number,
             hurries ? bide_platform.now() + testing_random(&random) % 2000 : BIDE_FOREVER);
         if (status == -EPIPE)
@@ -683,7 +683,7 @@ static int meet_by_select(const char *kinds, uint64_t *random, uint64_t sent, ui
         bide_select_case_init(&cases[i],
                               kinds[i] == 's' || kinds[i] == 'S'
                                   ? bide_rendezvous_send(&sends[i], where, &sent)
-                                  : bide_rendezvous_receive(&receives[i], where, received));
+                                  : bide_rendezvous_recv(&receives[i], where, received));
     }
     int status =
         bide_sync_wait_until(bide_select_any(&select, cases, strlen(kinds), random), deadline);
@@ -708,12 +708,12 @@ static void *meet_all(void *argument)
         } else if (way < 12) {
             kind = way == 10 ? 's' : 'r';
             status = way == 10 ? bide_rendezvous_try_send(&the.numbers, &sent)
-                               : bide_rendezvous_try_receive(&other, &received);
+                               : bide_rendezvous_try_recv(&other, &received);
         } else {
             kind = way == 12 ? 'S' : 'r';
             status = way == 12
                          ? bide_rendezvous_send_blocking(&other, &sent, deadline)
-                         : bide_rendezvous_receive_blocking(&the.numbers, &received, deadline);
+                         : bide_rendezvous_recv_blocking(&the.numbers, &received, deadline);
         }
         bool sends = kind == 's' || kind == 'S';
         self->wrong += status != 0 && status != -ETIMEDOUT && status != -EAGAIN;

@@ -59,10 +59,10 @@ static size_t make_cases(selecting *self)
     self->received[0] = self->received[1] = 0;
     bide_select_case_init(
         &self->cases[0],
-        bide_channel_receive(&self->receives[0], &the.channels[0], &self->received[0]));
+        bide_channel_recv(&self->receives[0], &the.channels[0], &self->received[0]));
     bide_select_case_init(
         &self->cases[1],
-        bide_channel_receive(&self->receives[1], &the.channels[1], &self->received[1]));
+        bide_channel_recv(&self->receives[1], &the.channels[1], &self->received[1]));
     bide_select_case_init(&self->cases[2],
                           bide_channel_send(&self->send, &the.channels[2], &self->sent));
     bide_select_case_init(&self->cases[3], bide_event_wait(&self->wait, &the.event));
@@ -163,7 +163,7 @@ static void each_case_ends_a_wait(void **state)
         if (i < 2)
             fill(i, 5 + i);
         else if (i == 2)
-            assert_int_equal(bide_channel_try_receive(&the.channels[2], &number), 0);
+            assert_int_equal(bide_channel_try_recv(&the.channels[2], &number), 0);
         else
             bide_event_set(&the.event);
         bide_run_loop_run_ready(&the.loop);
@@ -248,7 +248,7 @@ typedef struct receiving {
 bide_coroutine(receiving_body)
 {
     bide_begin(receiving_body, receiving * self);
-    bide_await_status(self->status, bide_channel_receive(&self->wait, &the.channels[self->channel],
+    bide_await_status(self->status, bide_channel_recv(&self->wait, &the.channels[self->channel],
                                                          &self->received));
     self->ended++;
     bide_end();
@@ -370,7 +370,7 @@ static void a_few_are_given_where_they_are_selected(void **state)
     fill(0, 5);
     assert_int_equal(bide_sync_wait(bide_select_any_of(
                          &select, bide_event_wait(&wait, &the.event),
-                         bide_channel_receive(&receive, &the.channels[0], &received))),
+                         bide_channel_recv(&receive, &the.channels[0], &received))),
                      0);
     assert_int_equal(bide_select_winner(&select.any), 1);
     assert_int_equal(received, 5);
@@ -473,7 +473,7 @@ static void *receive_either(void *argument)
                 of[count] = i;
                 bide_select_case_init(
                     &cases[count++],
-                    bide_channel_receive(&waits[i], &the.channels[i], &received[i]));
+                    bide_channel_recv(&waits[i], &the.channels[i], &received[i]));
             }
         int status = bide_sync_wait_until(
             bide_select_any(&select, cases, count, &random),

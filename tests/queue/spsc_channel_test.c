@@ -11,11 +11,11 @@ typedef bide_spsc_channel(uint64_t) numbers;
 #define TEST_CHANNEL                            numbers
 #define TEST_WAITER                             bide_spsc_channel_waiter
 #define TEST_SEND(waiter, channel, from, seat)  bide_spsc_channel_send((waiter), (channel), (from))
-#define TEST_RECEIVE(waiter, channel, to, seat) bide_spsc_channel_receive((waiter), (channel), (to))
+#define TEST_RECEIVE(waiter, channel, to, seat) bide_spsc_channel_recv((waiter), (channel), (to))
 #define TEST_SEND_BLOCKING(channel, from, seat, deadline) \
     bide_spsc_channel_send_blocking((channel), (from), (deadline))
 #define TEST_RECEIVE_BLOCKING(channel, to, seat, deadline) \
-    bide_spsc_channel_receive_blocking((channel), (to), (deadline))
+    bide_spsc_channel_recv_blocking((channel), (to), (deadline))
 #include "queue/channel_testing.h"
 
 static int send_now(numbers *channel, uint64_t value)
@@ -27,7 +27,7 @@ static int send_now(numbers *channel, uint64_t value)
 static int64_t receive_now(numbers *channel)
 {
     uint64_t value = 0;
-    int status = bide_spsc_channel_try_receive(channel, &value);
+    int status = bide_spsc_channel_try_recv(channel, &value);
     return status == 0 ? (int64_t)value : status;
 }
 
@@ -224,7 +224,7 @@ typedef struct pair {
         memset(&to, 0, sizeof to);                                                               \
         bide_spsc_channel_init(&channel, memory, 2);                                             \
         assert_int_equal(bide_sync_wait(bide_spsc_channel_send(&send, &channel, &from)), 0);     \
-        assert_int_equal(bide_sync_wait(bide_spsc_channel_receive(&receive, &channel, &to)), 0); \
+        assert_int_equal(bide_sync_wait(bide_spsc_channel_recv(&receive, &channel, &to)), 0); \
         assert_memory_equal(&from, &to, sizeof to);                                              \
     } while (0)
 /* NOLINTEND(bugprone-macro-parentheses) */
@@ -247,15 +247,15 @@ static void a_thread_waits_until_a_deadline(void **state)
     numbers channel;
     uint64_t memory[1], value = 4;
     bide_spsc_channel_init(&channel, memory, 1);
-    assert_int_equal(bide_spsc_channel_receive_blocking(&channel, &value, 0), -ETIMEDOUT);
+    assert_int_equal(bide_spsc_channel_recv_blocking(&channel, &value, 0), -ETIMEDOUT);
     assert_int_equal(bide_spsc_channel_send_blocking(&channel, &value, 0), 0);
     assert_int_equal(
         bide_spsc_channel_send_blocking(&channel, &value, bide_platform.now() + 1000000),
         -ETIMEDOUT);
-    assert_int_equal(bide_spsc_channel_receive_blocking(&channel, &value, BIDE_FOREVER), 0);
+    assert_int_equal(bide_spsc_channel_recv_blocking(&channel, &value, BIDE_FOREVER), 0);
     assert_int_equal(value, 4);
     bide_spsc_channel_close(&channel);
-    assert_int_equal(bide_spsc_channel_receive_blocking(&channel, &value, BIDE_FOREVER), -EPIPE);
+    assert_int_equal(bide_spsc_channel_recv_blocking(&channel, &value, BIDE_FOREVER), -EPIPE);
     bide_spsc_channel_destroy(&channel);
 }
 

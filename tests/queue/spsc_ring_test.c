@@ -152,7 +152,7 @@ static void what_is_peeked_at_stays_until_it_is_released(void **state)
 
 /* ---- Two threads ---- */
 
-enum { MOST_BATCH = 40 };
+enum { MAX_BATCH = 40 };
 
 typedef struct shared {
     triple_fixture f;
@@ -168,9 +168,9 @@ static void *produce(void *argument)
     uint64_t random = s->seeds[0];
     uint32_t spins = 0;
     while (s->produced < s->total) {
-        triple batch[MOST_BATCH], *start = NULL;
+        triple batch[MAX_BATCH], *start = NULL;
         uint64_t number = testing_random(&random), left = s->total - s->produced;
-        size_t count = 1 + (size_t)(number >> 8) % MOST_BATCH;
+        size_t count = 1 + (size_t)(number >> 8) % MAX_BATCH;
         if (count > left)
             count = (size_t)left;
         ptrdiff_t pushed;
@@ -218,9 +218,9 @@ static void *consume(void *argument)
     shared *s = argument;
     uint64_t random = s->seeds[1];
     for (uint32_t spins = 0;;) {
-        triple batch[MOST_BATCH], *start = NULL;
+        triple batch[MAX_BATCH], *start = NULL;
         uint64_t number = testing_random(&random);
-        size_t count = 1 + (size_t)(number >> 8) % MOST_BATCH;
+        size_t count = 1 + (size_t)(number >> 8) % MAX_BATCH;
         ptrdiff_t popped;
         switch (number % 4) {
         case 0:

@@ -17,7 +17,7 @@
 
 #include <semaphore.h>
 
-enum { STEPS_MOST = 100000 /* of one operation, before it is held up */ };
+enum { MAX_STEPS = 100000 /* of one operation, before it is held up */ };
 
 /* A thread, in an operation. */
 typedef struct stepper {
@@ -46,7 +46,7 @@ static void step(void)
     if (number == self->park_at) {
         sem_post(&self->parked);
         stepper_wait(&self->go);
-    } else if (number >= STEPS_MOST) {
+    } else if (number >= MAX_STEPS) {
         longjmp(self->out, 1);
     }
 }

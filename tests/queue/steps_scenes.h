@@ -168,8 +168,8 @@ static void actor_init(actor *self, scene *scene, unsigned number, uint32_t park
     self->finished = UINT64_MAX;
     self->log.count = 0;
     if (self->log.operations == NULL) {
-        self->log.most = 40000;
-        self->log.operations = calloc(self->log.most, sizeof *self->log.operations);
+        self->log.max = 40000;
+        self->log.operations = calloc(self->log.max, sizeof *self->log.operations);
         assert_non_null(self->log.operations);
     }
     stepper_init(&self->stepper, park_at);

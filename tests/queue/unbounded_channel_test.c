@@ -11,11 +11,11 @@ typedef bide_unbounded_channel(uint64_t) numbers;
 #define TEST_CHANNEL numbers
 #define TEST_WAITER  bide_unbounded_channel_waiter
 #define TEST_RECEIVE(waiter, channel, to, seat) \
-    bide_unbounded_channel_receive((waiter), (channel), (seat), (to))
+    bide_unbounded_channel_recv((waiter), (channel), (seat), (to))
 #define TEST_SEND_BLOCKING(channel, from, seat, deadline) \
     ((void)(deadline), bide_unbounded_channel_send((channel), (seat), (from)))
 #define TEST_RECEIVE_BLOCKING(channel, to, seat, deadline) \
-    bide_unbounded_channel_receive_blocking((channel), (seat), (to), (deadline))
+    bide_unbounded_channel_recv_blocking((channel), (seat), (to), (deadline))
 #include "queue/channel_testing.h"
 
 /* Memory for so many segments; counts those that are not given back. */
@@ -79,7 +79,7 @@ static int send_now(fixture *f, uint64_t value)
 static int64_t receive_now(fixture *f)
 {
     uint64_t value = 0;
-    int status = bide_unbounded_channel_try_receive(&f->channel, f->seat, &value);
+    int status = bide_unbounded_channel_try_recv(&f->channel, f->seat, &value);
     return status == 0 ? (int64_t)value : status;
 }
 
@@ -253,17 +253,17 @@ static void a_thread_waits_until_a_deadline(void **state)
     fixture f;
     uint64_t value = 0;
     setup(&f);
-    assert_int_equal(bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value, 0),
+    assert_int_equal(bide_unbounded_channel_recv_blocking(&f.channel, f.seat, &value, 0),
                      -ETIMEDOUT);
-    assert_int_equal(bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value,
+    assert_int_equal(bide_unbounded_channel_recv_blocking(&f.channel, f.seat, &value,
                                                              bide_platform.now() + 1000000),
                      -ETIMEDOUT);
     assert_int_equal(send_now(&f, 3), 0);
-    assert_int_equal(bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value, 0), 0);
+    assert_int_equal(bide_unbounded_channel_recv_blocking(&f.channel, f.seat, &value, 0), 0);
     assert_int_equal(value, 3);
     bide_unbounded_channel_close(&f.channel, f.seat);
     assert_int_equal(
-        bide_unbounded_channel_receive_blocking(&f.channel, f.seat, &value, BIDE_FOREVER), -EPIPE);
+        bide_unbounded_channel_recv_blocking(&f.channel, f.seat, &value, BIDE_FOREVER), -EPIPE);
     teardown(&f);
 }
 
@@ -279,7 +279,7 @@ static void each_element_comes_once_and_in_its_senders_order(void **state)
     (void)state;
     static const uint32_t parties[][2] = {{1, 1}, {3, 1}, {1, 3}, {3, 3}};
     for (size_t i = 0; i < sizeof parties / sizeof *parties; i++) {
-        bide_hazard_seat seats[2 * STRESS_THREADS_MOST + 1];
+        bide_hazard_seat seats[2 * MAX_STRESS_THREADS + 1];
         bide_hazard_domain domain;
         numbers channel;
         bide_hazard_init(&domain, seats, sizeof seats / sizeof *seats);

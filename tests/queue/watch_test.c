@@ -63,7 +63,7 @@ static void assert_read(values *watch, uint32_t number)
 static void assert_changed(values_receiver *receiver, uint32_t number)
 {
     value v = value_of(98);
-    assert_int_equal(bide_watch_try_receive(receiver, &v), 0);
+    assert_int_equal(bide_watch_try_recv(receiver, &v), 0);
     assert_int_equal(v.number, number);
     assert_true(is_whole(&v));
 }
@@ -71,7 +71,7 @@ static void assert_changed(values_receiver *receiver, uint32_t number)
 static void assert_nothing(values_receiver *receiver, int status)
 {
     value v = value_of(99);
-    assert_int_equal(bide_watch_try_receive(receiver, &v), status);
+    assert_int_equal(bide_watch_try_recv(receiver, &v), status);
     assert_int_equal(v.number, 99);
 }
 
@@ -94,7 +94,7 @@ bide_coroutine(waiting_body)
     bide_begin(waiting_body, struct waiting * self);
     while (self->waits-- > 0) {
         bide_await_status(self->status,
-                          bide_watch_receive(&self->wait, self->receiver, &self->got));
+                          bide_watch_recv(&self->wait, self->receiver, &self->got));
         if (self->status != 0)
             break;
         by_hand_note(self->by_hand, self->name);
@@ -235,10 +235,10 @@ static void once_closed_the_last_is_had_by_receivers_that_have_not_seen_it(void 
     assert_nothing(&receivers[0], -EPIPE);
     assert_changed(&receivers[1], 1);
     assert_nothing(&receivers[1], -EPIPE);
-    assert_int_equal(bide_watch_receive_blocking(&receivers[2], &v, 0), 0);
+    assert_int_equal(bide_watch_recv_blocking(&receivers[2], &v, 0), 0);
     assert_int_equal(v.number, 1);
-    assert_int_equal(bide_watch_receive_blocking(&receivers[2], &v, 0), -EPIPE);
-    assert_int_equal(bide_watch_receive_blocking(&receivers[2], &v, BIDE_FOREVER), -EPIPE);
+    assert_int_equal(bide_watch_recv_blocking(&receivers[2], &v, 0), -EPIPE);
+    assert_int_equal(bide_watch_recv_blocking(&receivers[2], &v, BIDE_FOREVER), -EPIPE);
     assert_read(&watch, 1);
     bide_watch_receiver_init(&receivers[2], &watch);
     assert_changed(&receivers[2], 1);
@@ -285,7 +285,7 @@ static void versions_wrap_around(void **state)
         values_receiver late;
         assert_changed(&receiver, i);
         assert_nothing(&receiver, -EAGAIN);
-        assert_int_equal(bide_watch_receive_blocking(&receiver, &v, 0), -ETIMEDOUT);
+        assert_int_equal(bide_watch_recv_blocking(&receiver, &v, 0), -ETIMEDOUT);
         bide_watch_receiver_init(&late, &watch);
         assert_changed(&late, i);
         assert_nothing(&late, -EAGAIN);
@@ -313,7 +313,7 @@ static void versions_wrap_around(void **state)
             memset(&at.in, 'A' + round, sizeof at.in);                       \
             assert_int_equal(bide_watch_send(&watch, &at.in), 0);            \
             memset(&at.in, 'z', sizeof at.in);                               \
-            assert_int_equal(bide_watch_try_receive(&receiver, &at.out), 0); \
+            assert_int_equal(bide_watch_try_recv(&receiver, &at.out), 0); \
             for (size_t i = 0; i < sizeof at.out; i++)                       \
                 assert_int_equal(at.out.bytes[i], 'A' + round);              \
         }                                                                    \
@@ -365,12 +365,12 @@ static void a_thread_waits_until_a_deadline(void **state)
     value v;
     init(&watch, 0);
     bide_watch_receiver_init(&receiver, &watch);
-    assert_int_equal(bide_watch_receive_blocking(&receiver, &v, 0), 0);
+    assert_int_equal(bide_watch_recv_blocking(&receiver, &v, 0), 0);
     uint64_t soon = bide_platform.now() + SHORT;
-    assert_int_equal(bide_watch_receive_blocking(&receiver, &v, soon), -ETIMEDOUT);
+    assert_int_equal(bide_watch_recv_blocking(&receiver, &v, soon), -ETIMEDOUT);
     assert_true(bide_platform.now() >= soon);
     assert_int_equal(send(&watch, 1), 0);
-    assert_int_equal(bide_watch_receive_blocking(&receiver, &v, soon), 0);
+    assert_int_equal(bide_watch_recv_blocking(&receiver, &v, soon), 0);
     assert_int_equal(v.number, 1);
 }
 
@@ -387,7 +387,7 @@ static void a_descriptor_is_readable_when_there_is_another(void **state)
     bide_watch_receiver_init(&receiver, &watch);
     bide_watch_mark_seen(&receiver);
     assert_int_equal(bide_pollable_init(&pollable), 0);
-    bide_pollable_start(&pollable, NULL, bide_watch_receive(&wait, &receiver, &v));
+    bide_pollable_start(&pollable, NULL, bide_watch_recv(&wait, &receiver, &v));
     struct pollfd polled = {.fd = bide_pollable_fd(&pollable), .events = POLLIN};
     assert_int_equal(poll(&polled, 1, 0), 0);
     assert_int_equal(send(&watch, 5), 0);
@@ -444,9 +444,9 @@ static void receive_until_closed(struct reader *self, uint64_t *random)
         value v;
         uint64_t number = testing_random(random);
         if (number % 4 == 0)
-            status = bide_watch_try_receive(&self->receiver, &v);
+            status = bide_watch_try_recv(&self->receiver, &v);
         else
-            status = bide_watch_receive_blocking(
+            status = bide_watch_recv_blocking(
                 &self->receiver, &v,
                 number % 4 == 1 ? BIDE_FOREVER : bide_platform.now() + number / 4 % 3000);
         if (status == 0)
@@ -470,7 +470,7 @@ bide_coroutine(looping_body)
     bide_begin(looping_body, struct looping * self);
     for (;;) {
         bide_await_status(self->status,
-                          bide_watch_receive(&self->wait, &self->reader->receiver, &self->got));
+                          bide_watch_recv(&self->wait, &self->reader->receiver, &self->got));
         if (self->status != 0)
             break;
         had(self->reader, &self->got, true);

@@ -586,10 +586,10 @@ static bide_blocking *create_with(const bide_blocking_options *options)
     return blocking;
 }
 
-static bide_blocking_counts counts_of(bide_blocking *blocking)
+static bide_blocking_stats counts_of(bide_blocking *blocking)
 {
-    bide_blocking_counts counts;
-    bide_blocking_count(blocking, &counts);
+    bide_blocking_stats counts;
+    bide_blocking_get_stats(blocking, &counts);
     return counts;
 }
 
@@ -605,12 +605,12 @@ static void threads_are_started_when_none_is_idle_and_end_when_they_are(void **s
 {
     (void)state;
     enum { MOST = 3, CALLS = 5 };
-    for (unsigned least = 0; least < MOST; least++) {
-        bide_blocking_options options = {.threads = MOST, .least = least, .idle = 1};
+    for (unsigned min = 0; min < MOST; min++) {
+        bide_blocking_options options = {.max_threads = MOST, .min_threads = min, .idle_timeout = 1};
         bide_blocking *blocking = create_with(&options);
         bide_run_loop loop;
         bide_run_loop_init(&loop);
-        assert_int_equal(counts_of(blocking).threads, least);
+        assert_int_equal(counts_of(blocking).threads, min);
         for (unsigned round = rounds_of(100); round > 0; round--) {
             struct gate gate = {false, false};
             bide_blocking_call calls[CALLS];
@@ -626,7 +626,7 @@ static void threads_are_started_when_none_is_idle_and_end_when_they_are(void **s
             for (int i = 0; i < CALLS; i++)
                 assert_int_equal(wait_on(&loop, &spawned[i]), 0);
             if (round % 2 == 0)
-                schedule_until(counts_of(blocking).threads == least);
+                schedule_until(counts_of(blocking).threads == min);
         }
         bide_blocking_destroy(blocking);
         bide_run_loop_destroy(&loop);
@@ -648,7 +648,7 @@ static void threads_have_the_name_of_their_pool(void **state)
     (void)state;
     static const char *const names[] = {"files", "names that are looked up"};
     for (int i = 0; i < 2; i++) {
-        bide_blocking_options options = {.threads = 1, .name = names[i]};
+        bide_blocking_options options = {.max_threads = 1, .name = names[i]};
         bide_blocking *blocking = create_with(&options);
         bide_blocking_call call;
         struct name name;
@@ -662,7 +662,7 @@ static void a_pool_that_is_full_does_not_hold_up_another(void **state)
 {
     (void)state;
     enum { CALLS = 4 };
-    bide_blocking_options options = {.threads = 1};
+    bide_blocking_options options = {.max_threads = 1};
     bide_blocking *names = create_with(&options), *files = create_with(&options);
     bide_run_loop loop;
     bide_run_loop_init(&loop);
@@ -700,11 +700,11 @@ static void a_pool_that_is_full_does_not_hold_up_another(void **state)
 static void options_that_make_no_sense_are_EINVAL(void **state)
 {
     (void)state;
-    static const bide_blocking_options wrong[] = {{.threads = 0},
-                                                  {.threads = 65537},
-                                                  {.threads = 2, .least = 3},
-                                                  {.threads = 1, .interrupt_signal = -1},
-                                                  {.threads = 1, .interrupt_signal = SIGKILL}};
+    static const bide_blocking_options wrong[] = {{.max_threads = 0},
+                                                  {.max_threads = 65537},
+                                                  {.max_threads = 2, .min_threads = 3},
+                                                  {.max_threads = 1, .interrupt_signal = -1},
+                                                  {.max_threads = 1, .interrupt_signal = SIGKILL}};
     bide_blocking *blocking;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_equal(bide_blocking_create_with(&blocking, &wrong[i]), -EINVAL);
@@ -714,13 +714,13 @@ static void options_that_make_no_sense_are_EINVAL(void **state)
 
 enum { SIGNAL = SIGURG };
 
-static const bide_blocking_options with_signal = {.threads = 1, .interrupt_signal = SIGNAL};
+static const bide_blocking_options with_signal = {.max_threads = 1, .interrupt_signal = SIGNAL};
 
 static void a_signal_of_the_users_is_EBUSY(void **state)
 {
     (void)state;
     struct sigaction action = {.sa_handler = interrupt_on_signal}, before;
-    bide_blocking_options options = {.threads = 1, .interrupt_signal = SIGUSR2};
+    bide_blocking_options options = {.max_threads = 1, .interrupt_signal = SIGUSR2};
     bide_blocking *blocking;
     sigaction(SIGUSR2, &action, &before);
     assert_int_equal(bide_blocking_create_with(&blocking, &options), -EBUSY);
@@ -837,7 +837,7 @@ static void a_computation_may_ask_whether_it_is_interrupted(void **state)
 static void a_read_that_waits_is_interrupted_alone(void **state)
 {
     (void)state;
-    bide_blocking_options options = {.threads = 2, .interrupt_signal = SIGNAL};
+    bide_blocking_options options = {.max_threads = 2, .interrupt_signal = SIGNAL};
     bide_blocking *blocking = create_with(&options);
     bide_run_loop loop;
     bide_run_loop_init(&loop);

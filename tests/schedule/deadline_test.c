@@ -241,8 +241,8 @@ bide_coroutine(ender_body)
         bide_return(self->status);
     bide_try(bide_sleep_until(&self->sleep, 1));
     self->before = bide_stop_requested(&self->deadline.source);
-    self->tried = bide_deadline_try_end(&self->deadline);
-    bide_await_status(self->status, bide_deadline_end(&self->end, &self->deadline));
+    self->tried = bide_deadline_try_stop(&self->deadline);
+    bide_await_status(self->status, bide_deadline_stop(&self->end, &self->deadline));
     self->after = bide_stop_requested(&self->deadline.source);
     bide_end();
 }
@@ -272,8 +272,8 @@ static void a_deadline_can_be_ended_before_and_after_its_time_and_twice(void **s
         bide_run_loop_run_ready(&loop);
         assert_int_equal(bide_stop_reason(&deadline.source), fires ? -ETIMEDOUT : 0);
         for (unsigned i = 0; i < 2; i++) {
-            assert_int_equal(bide_run_loop_wait(&loop, bide_deadline_end(&end, &deadline)), 0);
-            assert_true(bide_deadline_try_end(&deadline));
+            assert_int_equal(bide_run_loop_wait(&loop, bide_deadline_stop(&end, &deadline)), 0);
+            assert_true(bide_deadline_try_stop(&deadline));
         }
         bide_run_loop_run_ready(&loop);
         assert_int_equal(bide_stop_reason(&deadline.source), fires ? -ETIMEDOUT : 0);

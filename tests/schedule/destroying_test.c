@@ -368,8 +368,8 @@ static void a_long_chain_through_any_wrapper_is_destroyed_on_a_small_stack(void 
     (void)state;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    size_t least = (size_t)PTHREAD_STACK_MIN; /* 128 KiB on some processors */
-    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK < least ? least : STACK), 0);
+    size_t min = (size_t)PTHREAD_STACK_MIN; /* 128 KiB on some processors */
+    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK < min ? min : STACK), 0);
     for (size_t i = 0; i < WRAPPER_ROWS; i++) {
         pthread_t thread;
         void *fault;

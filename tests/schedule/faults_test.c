@@ -102,7 +102,7 @@ static void pass_by(void *argument)
 
 static int make_growing(void *argument)
 {
-    bide_blocking_options options = {.threads = THREADS, .interrupt_signal = SIGURG};
+    bide_blocking_options options = {.max_threads = THREADS, .interrupt_signal = SIGURG};
     bide_blocking *blocking;
     bide_blocking_call call;
     int status = bide_blocking_create_with(&blocking, &options);
@@ -137,7 +137,7 @@ static void hold(void *argument)
 static void where_there_is_a_thread_a_call_waits_for_it(void **state)
 {
     (void)state;
-    bide_blocking_options options = {.threads = THREADS};
+    bide_blocking_options options = {.max_threads = THREADS};
     bide_blocking *blocking;
     bide_run_loop loop;
     struct held held = {false, false};
@@ -330,19 +330,19 @@ static void an_interrupt_that_cannot_be_written_leaves_errno_alone(void **state)
 static void short_reads_are_returned_as_they_are(void **state)
 {
     (void)state;
-    for (size_t most = 1; most <= sizeof text; most++) {
+    for (size_t max = 1; max <= sizeof text; max++) {
         struct reading reading;
         begin_reading(&reading);
-        faults_shorten_reads(most);
-        assert_int_equal(read_once(&reading, 0, sizeof text), most);
+        faults_shorten_reads(max);
+        assert_int_equal(read_once(&reading, 0, sizeof text), max);
         assert_int_equal(faults_calls(FAULT_READ), 1);
-        assert_memory_equal(reading.buffer, text, most);
+        assert_memory_equal(reading.buffer, text, max);
         end_reading(&reading);
 
         begin_reading(&reading);
-        faults_shorten_reads(most);
+        faults_shorten_reads(max);
         read_the_text(&reading, sizeof text);
-        assert_int_equal(faults_calls(FAULT_READ), (sizeof text + most - 1) / most);
+        assert_int_equal(faults_calls(FAULT_READ), (sizeof text + max - 1) / max);
         end_reading(&reading);
     }
 }

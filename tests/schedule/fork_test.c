@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /* A child that hangs is killed, and has failed. Returns what the function said. */
-enum { SECONDS_MOST = 60 };
+enum { MAX_SECONDS = 60 };
 
 static int in_a_child(int (*function)(void *), void *argument)
 {
@@ -29,7 +29,7 @@ static int in_a_child(int (*function)(void *), void *argument)
     assert_true(child >= 0);
     if (child == 0) {
         signal(SIGALRM, SIG_DFL);
-        alarm(SECONDS_MOST);
+        alarm(MAX_SECONDS);
         _exit(function(argument));
     }
     assert_int_equal(waitpid(child, &status, 0), child);

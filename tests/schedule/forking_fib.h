@@ -5,13 +5,13 @@
 #include "bide/fork.h"
 
 struct fib {
-    bide_forking forking;
+    bide_fork_task forking;
     unsigned n;
     uint64_t *result;
     uint64_t one, other;
 };
 
-bide_forking_coroutine(fib_body)
+bide_fork_coroutine(fib_body)
 {
     bide_begin(fib_body, struct fib * self);
     *self->result = self->n;

@@ -50,7 +50,7 @@ static void forks_nest_on_one_worker_and_on_several(void **state)
     for (unsigned threads = 0; threads <= 4; threads++) {
         uint64_t result = 0;
         struct fib all = {.n = 20, .result = &result};
-        assert_int_equal(run(threads, NULL, bide_forking_init(&all.forking, &fib_body)), 0);
+        assert_int_equal(run(threads, NULL, bide_fork_task_init(&all.forking, &fib_body)), 0);
         assert_int_equal(result, 6765);
     }
 }
@@ -62,21 +62,21 @@ static void a_run_loop_runs_forks_too(void **state)
     uint64_t result = 0;
     struct fib all = {.n = 15, .result = &result};
     bide_run_loop_init(&loop);
-    assert_int_equal(bide_run_loop_wait(&loop, bide_forking_init(&all.forking, &fib_body)), 0);
+    assert_int_equal(bide_run_loop_wait(&loop, bide_fork_task_init(&all.forking, &fib_body)), 0);
     assert_int_equal(result, 610);
     bide_run_loop_destroy(&loop);
 }
 
 /* Forks, or calls, one inside the other. */
 struct deep {
-    bide_forking forking;
+    bide_fork_task forking;
     uint32_t depth;
     bool calls;
     uint32_t *count;
     uint32_t inner;
 };
 
-bide_forking_coroutine(deep_body)
+bide_fork_coroutine(deep_body)
 {
     bide_begin(deep_body, struct deep * self);
     *self->count = 1;
@@ -100,7 +100,7 @@ static void recursion_goes_300000_deep(void **state)
         for (int calls = 0; calls <= 1; calls++) {
             uint32_t count = 0;
             struct deep deep = {.depth = 300000, .calls = calls, .count = &count};
-            assert_int_equal(run(threads, NULL, bide_forking_init(&deep.forking, &deep_body)), 0);
+            assert_int_equal(run(threads, NULL, bide_fork_task_init(&deep.forking, &deep_body)), 0);
             assert_int_equal(count, 300001);
         }
     }
@@ -109,12 +109,12 @@ static void recursion_goes_300000_deep(void **state)
 /* ---- In which order, and where ---- */
 
 struct order {
-    bide_forking forking;
+    bide_fork_task forking;
     unsigned name, depth;
     unsigned *noted;
 };
 
-bide_forking_coroutine(order_body)
+bide_fork_coroutine(order_body)
 {
     bide_begin(order_body, struct order * self);
     self->noted[++self->noted[0]] = self->name;
@@ -136,20 +136,20 @@ static void on_one_thread_all_runs_in_the_order_of_the_program(void **state)
     for (unsigned threads = 0; threads <= 1; threads++) {
         unsigned noted[32] = {0};
         struct order first = {.name = 1, .depth = 2, .noted = noted};
-        assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &order_body)), 0);
+        assert_int_equal(run(threads, NULL, bide_fork_task_init(&first.forking, &order_body)), 0);
         assert_int_equal(noted[0], sizeof expected / sizeof expected[0]);
         assert_memory_equal(noted + 1, expected, sizeof expected);
     }
 }
 
 struct meeting {
-    bide_forking forking;
+    bide_fork_task forking;
     pthread_barrier_t *barrier;
     pthread_t *thread;
     pthread_t threads[2];
 };
 
-bide_forking_coroutine(met_body)
+bide_fork_coroutine(met_body)
 {
     bide_begin(met_body, struct meeting * self);
     *self->thread = pthread_self();
@@ -157,7 +157,7 @@ bide_forking_coroutine(met_body)
     bide_end();
 }
 
-bide_forking_coroutine(meet_body)
+bide_fork_coroutine(meet_body)
 {
     bide_begin(meet_body, struct meeting * self);
     bide_await(bide_fork(self, struct meeting, &met_body, barrier = self->barrier,
@@ -178,7 +178,7 @@ static void a_sleeping_worker_goes_on_with_a_parent(void **state)
         pthread_barrier_t barrier;
         struct meeting first = {.barrier = &barrier};
         pthread_barrier_init(&barrier, NULL, 2);
-        assert_int_equal(bide_sync_wait_in(&context, bide_forking_init(&first.forking, &meet_body)),
+        assert_int_equal(bide_sync_wait_in(&context, bide_fork_task_init(&first.forking, &meet_body)),
                          0);
         assert_false(pthread_equal(first.threads[0], first.threads[1]));
         pthread_barrier_destroy(&barrier);
@@ -189,14 +189,14 @@ static void a_sleeping_worker_goes_on_with_a_parent(void **state)
 /* ---- What is awaited besides ---- */
 
 struct waiting {
-    bide_forking forking;
+    bide_fork_task forking;
     bide_event *event;
     unsigned *ended;
     bide_event_waiter wait;
     unsigned children;
 };
 
-bide_forking_coroutine(waiting_child_body)
+bide_fork_coroutine(waiting_child_body)
 {
     bide_begin(waiting_child_body, struct waiting * self);
     bide_await(bide_event_wait(&self->wait, self->event));
@@ -205,7 +205,7 @@ bide_forking_coroutine(waiting_child_body)
 }
 
 /* It is the parent that ends the wait of its child. */
-bide_forking_coroutine(waiting_body)
+bide_fork_coroutine(waiting_body)
 {
     bide_begin(waiting_body, struct waiting * self);
     bide_await(bide_fork(self, struct waiting, &waiting_child_body, event = self->event,
@@ -225,7 +225,7 @@ static void a_child_that_waits_leaves_its_parent_to_the_worker(void **state)
             unsigned ended = 0;
             struct waiting first = {.event = &event, .ended = &ended};
             bide_event_init(&event, false);
-            assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &waiting_body)),
+            assert_int_equal(run(threads, NULL, bide_fork_task_init(&first.forking, &waiting_body)),
                              0);
             assert_int_equal(ended, 1);
         }
@@ -235,33 +235,33 @@ static void a_child_that_waits_leaves_its_parent_to_the_worker(void **state)
 /* ---- Loops ---- */
 
 struct looping {
-    bide_forking forking;
+    bide_fork_task forking;
     uint32_t count;
     bide_atomic(uint32_t) * alive;
-    bide_atomic(uint32_t) * most;
+    bide_atomic(uint32_t) * max;
     bide_atomic(uint32_t) * ran;
     uint32_t i;
 };
 
-bide_forking_coroutine(looped_body)
+bide_fork_coroutine(looped_body)
 {
     bide_begin(looped_body, struct looping * self);
     uint32_t alive = bide_atomic_fetch_add(self->alive, 1, relaxed) + 1;
-    uint32_t most = bide_atomic_load(self->most, relaxed);
-    while (alive > most &&
-           !bide_atomic_compare_exchange(self->most, &most, alive, relaxed, relaxed)) {
+    uint32_t max = bide_atomic_load(self->max, relaxed);
+    while (alive > max &&
+           !bide_atomic_compare_exchange(self->max, &max, alive, relaxed, relaxed)) {
     }
     bide_atomic_fetch_add(self->ran, 1, relaxed);
     bide_atomic_fetch_sub(self->alive, 1, relaxed);
     bide_end();
 }
 
-bide_forking_coroutine(looping_body)
+bide_fork_coroutine(looping_body)
 {
     bide_begin(looping_body, struct looping * self);
     for (self->i = 0; self->i < self->count; self->i++)
         bide_await(bide_fork(self, struct looping, &looped_body, alive = self->alive,
-                             most = self->most, ran = self->ran));
+                             max = self->max, ran = self->ran));
     bide_try(bide_fork_join(self));
     bide_end();
 }
@@ -270,36 +270,36 @@ static void a_loop_has_no_more_children_at_once_than_workers(void **state)
 {
     (void)state;
     for (unsigned threads = 0; threads <= 3; threads++) {
-        bide_atomic(uint32_t) alive, most, ran;
+        bide_atomic(uint32_t) alive, max, ran;
         bide_atomic_init(&alive, 0);
-        bide_atomic_init(&most, 0);
+        bide_atomic_init(&max, 0);
         bide_atomic_init(&ran, 0);
         struct looping first = {
-            .count = rounds_of(100000), .alive = &alive, .most = &most, .ran = &ran};
-        assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &looping_body)), 0);
+            .count = rounds_of(100000), .alive = &alive, .max = &max, .ran = &ran};
+        assert_int_equal(run(threads, NULL, bide_fork_task_init(&first.forking, &looping_body)), 0);
         assert_int_equal(bide_atomic_load(&ran, relaxed), first.count);
-        assert_true(bide_atomic_load(&most, relaxed) <= (threads != 0 ? threads : 1));
+        assert_true(bide_atomic_load(&max, relaxed) <= (threads != 0 ? threads : 1));
     }
 }
 
 /* ---- Errors ---- */
 
 struct failing {
-    bide_forking forking;
+    bide_fork_task forking;
     int error;
     int child_error, call_error;
     bool joins;
     int *joined; /* where the join's status goes, and the call's */
 };
 
-bide_forking_coroutine(failed_body)
+bide_fork_coroutine(failed_body)
 {
     bide_begin(failed_body, struct failing * self);
     bide_return(self->error);
     bide_end();
 }
 
-bide_forking_coroutine(failing_body)
+bide_fork_coroutine(failing_body)
 {
     bide_begin(failing_body, struct failing * self);
     bide_await(bide_fork(self, struct failing, &failed_body, error = self->child_error));
@@ -322,7 +322,7 @@ static void a_childs_error_is_the_joins_and_a_calls_its_own(void **state)
             int joined[3] = {1, 1, 1};
             struct failing first = {
                 .child_error = -EIO, .call_error = -EBUSY, .joins = true, .joined = joined};
-            assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &failing_body)),
+            assert_int_equal(run(threads, NULL, bide_fork_task_init(&first.forking, &failing_body)),
                              0);
             assert_int_equal(joined[0], -EIO);
             assert_int_equal(joined[1], -EBUSY);
@@ -337,10 +337,10 @@ static void an_error_that_was_not_joined_is_that_of_the_end(void **state)
     for (unsigned threads = 0; threads <= 3; threads++) {
         int joined[3];
         struct failing first = {.child_error = -EIO, .joined = joined};
-        assert_int_equal(run(threads, NULL, bide_forking_init(&first.forking, &failing_body)),
+        assert_int_equal(run(threads, NULL, bide_fork_task_init(&first.forking, &failing_body)),
                          -EIO);
         struct failing other = {.child_error = -EIO, .error = -EPERM, .joined = joined};
-        assert_int_equal(run(threads, NULL, bide_forking_init(&other.forking, &failing_body)),
+        assert_int_equal(run(threads, NULL, bide_fork_task_init(&other.forking, &failing_body)),
                          -EPERM);
     }
 }
@@ -348,14 +348,14 @@ static void an_error_that_was_not_joined_is_that_of_the_end(void **state)
 /* ---- Being asked to stop ---- */
 
 struct stopping {
-    bide_forking forking;
+    bide_fork_task forking;
     bide_stop_source *stop;
     unsigned *ran;
     int *joined;
     bool *has_source;
 };
 
-bide_forking_coroutine(stopped_body)
+bide_fork_coroutine(stopped_body)
 {
     bide_begin(stopped_body, struct stopping * self);
     ++*self->ran;
@@ -363,7 +363,7 @@ bide_forking_coroutine(stopped_body)
     bide_end();
 }
 
-bide_forking_coroutine(stopping_body)
+bide_fork_coroutine(stopping_body)
 {
     bide_begin(stopping_body, struct stopping * self);
     bide_await(bide_fork(self, struct stopping, &stopped_body, ran = self->ran,
@@ -390,7 +390,7 @@ static void what_is_forked_after_a_request_to_stop_does_not_run(void **state)
         struct stopping first = {
             .stop = &stop, .ran = &ran, .joined = joined, .has_source = &has_source};
         bide_stop_source_init(&stop);
-        assert_int_equal(run(threads, &stop, bide_forking_init(&first.forking, &stopping_body)), 0);
+        assert_int_equal(run(threads, &stop, bide_fork_task_init(&first.forking, &stopping_body)), 0);
         assert_int_equal(joined[0], 0);
         assert_int_equal(joined[1], -ECANCELED);
         assert_int_equal(joined[2], 0);
@@ -403,14 +403,14 @@ static void what_is_forked_after_a_request_to_stop_does_not_run(void **state)
 
 /* So large that each segment holds one, or two. */
 struct large {
-    bide_forking forking;
+    bide_fork_task forking;
     unsigned depth;
     bide_atomic(uint32_t) * began;
     bide_atomic(uint32_t) * ended;
     unsigned char room[200000];
 };
 
-bide_forking_coroutine(large_body)
+bide_fork_coroutine(large_body)
 {
     bide_begin(large_body, struct large * self);
     bide_atomic_fetch_add(self->began, 1, relaxed);
@@ -448,7 +448,7 @@ static int run_large(void *argument)
     first.depth = 3;
     first.began = &began;
     first.ended = &ended;
-    int status = bide_sync_wait_in(&context, bide_forking_init(&first.forking, &large_body));
+    int status = bide_sync_wait_in(&context, bide_fork_task_init(&first.forking, &large_body));
     assert_int_equal(bide_atomic_load(&began, relaxed), bide_atomic_load(&ended, relaxed));
     if (status == 0)
         assert_int_equal(bide_atomic_load(&began, relaxed), 40);
@@ -480,7 +480,7 @@ static void destroy_while_it_waits(void)
     unsigned ended = 0;
     struct waiting first = {.event = &event, .ended = &ended};
     bide_event_init(&event, false);
-    bide_await_later(bide_forking_init(&first.forking, &waiting_body));
+    bide_await_later(bide_fork_task_init(&first.forking, &waiting_body));
     bide_start(&first.forking.frame, &waiting_body, &bide_default_context);
     bide_resume(&first.forking.frame);
     bide_destroy(&first.forking.frame);
@@ -488,7 +488,7 @@ static void destroy_while_it_waits(void)
 
 /* Waits for something else than its child; with its child's event set, after the child's end. */
 struct elsewhere {
-    bide_forking forking;
+    bide_fork_task forking;
     bide_event *child_event;
     bide_event *event;
     bide_event_waiter wait;
@@ -497,7 +497,7 @@ struct elsewhere {
     bool waits;
 };
 
-bide_forking_coroutine(elsewhere_body)
+bide_fork_coroutine(elsewhere_body)
 {
     bide_begin(elsewhere_body, struct elsewhere * self);
     bide_await(bide_fork(self, struct waiting, &waiting_child_body, event = self->child_event,
@@ -522,7 +522,7 @@ bide_coroutine(destroying_body)
 {
     bide_begin(destroying_body, struct destroying * self);
     bide_spawn(&self->spawned, bide_this_context(),
-               bide_forking_init(&self->first->forking, &elsewhere_body));
+               bide_fork_task_init(&self->first->forking, &elsewhere_body));
     while (!self->first->waits)
         bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
     bide_destroy(&self->spawned.root.frame);
@@ -550,19 +550,19 @@ static void destroy_when_its_child_has_ended(void)
 }
 
 struct moving {
-    bide_forking forking;
+    bide_fork_task forking;
     bide_scheduler *to;
     bide_schedule_operation move;
 };
 
-bide_forking_coroutine(moved_body)
+bide_fork_coroutine(moved_body)
 {
     bide_begin(moved_body, struct moving * self);
     bide_await(bide_schedule(&self->move, self->to));
     bide_end();
 }
 
-bide_forking_coroutine(moving_body)
+bide_fork_coroutine(moving_body)
 {
     bide_begin(moving_body, struct moving * self);
     bide_await(bide_fork(self, struct moving, &moved_body, to = self->to));
@@ -574,7 +574,7 @@ static void move_to_another_pool(void)
 {
     bide_thread_pool *other = create(1);
     struct moving first = {.to = bide_thread_pool_scheduler(other)};
-    run(1, NULL, bide_forking_init(&first.forking, &moving_body));
+    run(1, NULL, bide_fork_task_init(&first.forking, &moving_body));
 }
 
 static void a_forked_coroutine_that_goes_to_another_pool_is_told(void **state)
@@ -603,7 +603,7 @@ static void a_coroutine_that_has_forked_and_waits_for_something_else_is_not_dest
 /* ---- Stress: trees at random ---- */
 
 struct tree {
-    bide_forking forking;
+    bide_fork_task forking;
     uint64_t seed;
     unsigned depth;
     bide_atomic(uint32_t) * leaves;
@@ -615,7 +615,7 @@ struct tree {
     uint64_t fib_result;
 };
 
-bide_forking_coroutine(tree_body)
+bide_fork_coroutine(tree_body)
 {
     bide_begin(tree_body, struct tree * self);
     *self->expected = 0;
@@ -644,7 +644,7 @@ bide_forking_coroutine(tree_body)
         case 3:
             self->fib.n = 5;
             self->fib.result = &self->fib_result;
-            bide_try(bide_forking_init(&self->fib.forking, &fib_body)); /* a family of its own */
+            bide_try(bide_fork_task_init(&self->fib.forking, &fib_body)); /* a family of its own */
             if (self->fib_result != 5)
                 bide_return(-EPROTO);
             break;
@@ -678,7 +678,7 @@ static void trees_at_random_several_at_once(void **state)
                                      .leaves = &leaves[j],
                                      .expected = &expected[j]};
             bide_atomic_init(&leaves[j], 0);
-            bide_spawn(&spawned[j], &context, bide_forking_init(&trees[j].forking, &tree_body));
+            bide_spawn(&spawned[j], &context, bide_fork_task_init(&trees[j].forking, &tree_body));
         }
         for (unsigned j = 0; j < TREES; j++) {
             bide_event_waiter wait;

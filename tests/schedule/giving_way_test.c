@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "schedule_testing.h"
 
-#include "../../src/coroutine/inside.h"
+#include "../../src/coroutine/internal.h"
 
 #include "bide/channel.h"
 #include "bide/deadline.h"
@@ -45,7 +45,7 @@ bide_coroutine(hog_body)
     while (bide_atomic_load(&self->end, relaxed) == 0) {
         self->number++;
         bide_try(bide_channel_send(&self->send, &self->channel, &self->number));
-        bide_try(bide_channel_receive(&self->receive, &self->channel, &self->number));
+        bide_try(bide_channel_recv(&self->receive, &self->channel, &self->number));
         self->rounds++;
         if (self->ends_when_stopped && bide_stop_requested(bide_this_context()->stop))
             bide_return(-ECANCELED);

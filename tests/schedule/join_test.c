@@ -490,7 +490,7 @@ static void an_accumulator_that_is_too_large_is_EINVAL(void **state)
     (void)state;
     bide_reduction large = spans;
     struct span result;
-    large.size = BIDE_PARALLEL_ACCUMULATOR_MOST + 1;
+    large.size = BIDE_PARALLEL_ACCUMULATOR_MAX + 1;
     assert_int_equal(bide_parallel_reduce(0, 1, 1, &large, NULL, &result), -EINVAL);
 }
 

@@ -679,7 +679,7 @@ static void two_loops_wake_each_other_each_on_its_own_thread(void **state)
 
 /* ---- A busy loop ---- */
 
-enum { TURNS_AT_MOST = 1000000 };
+enum { MAX_TURNS_AT = 1000000 };
 
 /* Ends what the restless ones do. */
 struct ender {
@@ -718,7 +718,7 @@ struct restless {
 bide_coroutine(restless_body)
 {
     bide_begin(restless_body, struct restless * self);
-    for (self->turns = 0; !self->ender->ended && self->turns < TURNS_AT_MOST; self->turns++) {
+    for (self->turns = 0; !self->ender->ended && self->turns < MAX_TURNS_AT; self->turns++) {
         bide_await(bide_event_wait(&self->wait, self->mine));
         bide_event_reset(self->mine);
         bide_event_set(self->theirs);
@@ -747,7 +747,7 @@ static void a_loop_that_is_never_idle_takes_what_other_threads_post(void **state
     }
     bide_run_loop_run_ready(&loop);
     assert_true(ender.ended);
-    assert_true(restless[0].turns < TURNS_AT_MOST);
+    assert_true(restless[0].turns < MAX_TURNS_AT);
 }
 
 /* ---- Many posters ---- */

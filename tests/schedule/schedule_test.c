@@ -263,8 +263,8 @@ static void with_its_own_scheduler_a_coroutine_lets_others_run(void **state)
     struct polite one = {.own = &loop.scheduler, .turn = &turn, .who = 0};
     struct polite other = {.own = &loop.scheduler, .turn = &turn, .who = 1};
     bide_root roots[2];
-    bide_root_begin(&roots[0], &loop.context, bide_task_init(&one.task, &polite_body), ignore);
-    bide_root_begin(&roots[1], &loop.context, bide_task_init(&other.task, &polite_body), ignore);
+    bide_root_start(&roots[0], &loop.context, bide_task_init(&one.task, &polite_body), ignore);
+    bide_root_start(&roots[1], &loop.context, bide_task_init(&other.task, &polite_body), ignore);
     bide_run_loop_run_ready(&loop);
     assert_true(bide_done(&one.task.frame) && bide_done(&other.task.frame));
     assert_true(one.in_turn && other.in_turn);

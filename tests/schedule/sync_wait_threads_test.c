@@ -235,7 +235,7 @@ static void what_a_blocking_wait_needs_runs_though_it_is_queued_behind_it(void *
 
 /* ---- Misuse: it blocks the thread that would run what it waits for ---- */
 
-enum { SECONDS_MOST = 60 }; /* then it hangs, and has not been told */
+enum { MAX_SECONDS = 60 }; /* then it hangs, and has not been told */
 
 struct waits {
     bide_task task;
@@ -256,7 +256,7 @@ static void wait_on_the_loops_thread(void)
     bide_run_loop loop;
     struct waits waits = {.context = &loop.context};
     bide_run_loop_init(&loop);
-    alarm(SECONDS_MOST);
+    alarm(MAX_SECONDS);
     bide_run_loop_wait(&loop, bide_task_init(&waits.task, &waits_body));
 }
 
@@ -280,7 +280,7 @@ static void wait_on_a_loop_inside(void)
     bide_run_loop loop;
     struct nested nested = {.waits.context = &loop.context};
     bide_run_loop_init(&loop);
-    alarm(SECONDS_MOST);
+    alarm(MAX_SECONDS);
     bide_run_loop_wait(&loop, bide_task_init(&nested.task, &nested_body));
 }
 
@@ -297,7 +297,7 @@ static int wait_on_a_pool(unsigned threads)
 
 static void wait_on_the_only_thread_of_a_pool(void)
 {
-    alarm(SECONDS_MOST);
+    alarm(MAX_SECONDS);
     wait_on_a_pool(1);
 }
 

@@ -17,7 +17,7 @@
 #include "bide/spawn.h"
 #include "bide/strand.h"
 #include "bide/task.h"
-#include "bide/test_loop.h"
+#include "bide/sim_loop.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -54,8 +54,8 @@ bide_coroutine(yielder_body)
 
 static void crowd_run(crowd *self, uint64_t seed)
 {
-    bide_test_loop loop;
-    bide_test_loop_init(&loop, seed);
+    bide_sim_loop loop;
+    bide_sim_loop_init(&loop, seed);
     memset(self, 0, sizeof *self);
     for (unsigned i = 0; i < TASKS; i++) {
         struct yielder *yielder = &self->yielders[i];
@@ -63,10 +63,10 @@ static void crowd_run(crowd *self, uint64_t seed)
         yielder->name = (char)('a' + i);
         bide_spawn(&self->spawned[i], &loop.context, bide_task_init(&yielder->task, &yielder_body));
     }
-    bide_test_loop_run_until(&loop, SECOND);
+    bide_sim_loop_run_until(&loop, SECOND);
     assert_int_equal(self->count, TASKS * TURNS);
-    assert_true(bide_test_loop_is_empty(&loop));
-    bide_test_loop_destroy(&loop);
+    assert_true(bide_sim_loop_is_empty(&loop));
+    bide_sim_loop_destroy(&loop);
 }
 
 static void a_seed_gives_the_same_run(void **state)
@@ -127,54 +127,54 @@ bide_coroutine(sleeper_body)
 
 static void time_jumps_when_nothing_is_ready(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     struct sleeper sleeper;
     (void)state;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     uint64_t before = bide_platform.now();
-    assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&sleeper.task, &sleeper_body)), 0);
+    assert_int_equal(bide_sim_loop_wait(&loop, bide_task_init(&sleeper.task, &sleeper_body)), 0);
     assert_true(bide_platform.now() - before < 3600 * (uint64_t)SECOND);
     assert_int_equal(sleeper.began, SECOND);
     assert_true(sleeper.woke == 3601 * (uint64_t)SECOND);
     assert_true(bide_now(&loop.context) == sleeper.woke);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 static void run_until_stops_before_what_is_later(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_spawned spawned;
     struct sleeper sleeper = {.woke = 0};
     (void)state;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     bide_spawn(&spawned, &loop.context, bide_task_init(&sleeper.task, &sleeper_body));
-    bide_test_loop_run_until(&loop, 3600 * (uint64_t)SECOND);
+    bide_sim_loop_run_until(&loop, 3600 * (uint64_t)SECOND);
     assert_true(bide_now(&loop.context) == 3600 * (uint64_t)SECOND);
-    assert_false(bide_test_loop_is_empty(&loop));
+    assert_false(bide_sim_loop_is_empty(&loop));
     assert_int_equal(sleeper.woke, 0);
-    bide_test_loop_run_until(&loop, 3601 * (uint64_t)SECOND);
+    bide_sim_loop_run_until(&loop, 3601 * (uint64_t)SECOND);
     assert_true(sleeper.woke == 3601 * (uint64_t)SECOND);
-    assert_true(bide_test_loop_is_empty(&loop));
-    bide_test_loop_destroy(&loop);
+    assert_true(bide_sim_loop_is_empty(&loop));
+    bide_sim_loop_destroy(&loop);
 }
 
 static void deadlines_are_of_the_loops_time(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed < 50; seed++) {
-        bide_test_loop loop;
+        bide_sim_loop loop;
         bide_event event;
         bide_event_waiter wait;
         bide_with_deadline_operation limited;
-        bide_test_loop_init(&loop, seed);
+        bide_sim_loop_init(&loop, seed);
         bide_event_init(&event, false);
-        int status = bide_test_loop_wait(
+        int status = bide_sim_loop_wait(
             &loop, bide_with_deadline(&limited, bide_now(&loop.context) + 5 * MILLISECOND,
                                       bide_event_wait(&wait, &event)));
         assert_int_equal(status, -ETIMEDOUT);
         assert_int_equal(bide_now(&loop.context), SECOND + 5 * MILLISECOND);
         bide_event_destroy(&event);
-        bide_test_loop_destroy(&loop);
+        bide_sim_loop_destroy(&loop);
     }
 }
 
@@ -201,34 +201,34 @@ bide_coroutine(ticker_body)
 
 static void intervals_are_of_the_loops_time(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     struct ticker ticker;
     (void)state;
-    bide_test_loop_init(&loop, 1);
-    assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&ticker.task, &ticker_body)), 0);
+    bide_sim_loop_init(&loop, 1);
+    assert_int_equal(bide_sim_loop_wait(&loop, bide_task_init(&ticker.task, &ticker_body)), 0);
     /* ticks at 0, 5 (that of 2, late), 6, 8 */
     assert_int_equal(bide_now(&loop.context) - ticker.first, 8 * MILLISECOND);
     assert_int_equal(ticker.every.next - ticker.first, 10 * MILLISECOND);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 static void a_strand_on_the_loop_has_its_time(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_strand strand;
     bide_spawned spawned;
     bide_event_waiter wait;
     struct sleeper sleeper;
     (void)state;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     bide_strand_init(&strand, &loop.scheduler);
     bide_spawn(&spawned, &strand.context, bide_task_init(&sleeper.task, &sleeper_body));
-    assert_int_equal(bide_test_loop_wait(&loop, bide_event_wait(&wait, &spawned.ended)), 0);
+    assert_int_equal(bide_sim_loop_wait(&loop, bide_event_wait(&wait, &spawned.ended)), 0);
     assert_int_equal(sleeper.began, SECOND);
     assert_true(sleeper.woke == 3601 * (uint64_t)SECOND);
     assert_true(bide_now(&strand.context) == sleeper.woke);
     bide_strand_destroy(&strand);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 /* ---- Blocking calls ---- */
@@ -259,22 +259,22 @@ bide_coroutine(caller_body)
 
 static void blocking_calls_are_made_by_the_loop_and_take_virtual_time(void **state)
 {
-    uint64_t least = UINT64_MAX;
-    uint64_t most = 0;
+    uint64_t min = UINT64_MAX;
+    uint64_t max = 0;
     (void)state;
     for (uint64_t seed = 1; seed < 50; seed++) {
-        bide_test_loop loop;
+        bide_sim_loop loop;
         struct caller caller = {.made = 0};
-        bide_test_loop_init(&loop, seed);
-        assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&caller.task, &caller_body)), 0);
+        bide_sim_loop_init(&loop, seed);
+        assert_int_equal(bide_sim_loop_wait(&loop, bide_task_init(&caller.task, &caller_body)), 0);
         assert_int_equal(caller.made, 1);
         assert_true(pthread_equal(caller.made_on, pthread_self()));
-        least = caller.took < least ? caller.took : least;
-        most = caller.took > most ? caller.took : most;
-        bide_test_loop_destroy(&loop);
+        min = caller.took < min ? caller.took : min;
+        max = caller.took > max ? caller.took : max;
+        bide_sim_loop_destroy(&loop);
     }
-    assert_true(least > 0);
-    assert_true(most >= 5 * (uint64_t)SECOND);
+    assert_true(min > 0);
+    assert_true(max >= 5 * (uint64_t)SECOND);
 }
 
 static void a_call_that_is_cut_short_is_made_or_not(void **state)
@@ -282,48 +282,48 @@ static void a_call_that_is_cut_short_is_made_or_not(void **state)
     unsigned made = 0;
     (void)state;
     for (uint64_t seed = 1; seed < 100; seed++) {
-        bide_test_loop loop;
+        bide_sim_loop loop;
         bide_with_deadline_operation limited;
         struct caller caller = {.made = 0};
-        bide_test_loop_init(&loop, seed);
-        int status = bide_test_loop_wait(
+        bide_sim_loop_init(&loop, seed);
+        int status = bide_sim_loop_wait(
             &loop, bide_with_deadline(&limited, bide_now(&loop.context) + MILLISECOND,
                                       bide_task_init(&caller.task, &caller_body)));
         /* (cut short between being made and being known of, it is made) */
         assert_int_equal(status, caller.made == 1 ? 0 : -ETIMEDOUT);
-        assert_true(bide_test_loop_is_empty(&loop));
+        assert_true(bide_sim_loop_is_empty(&loop));
         made += caller.made;
-        bide_test_loop_destroy(&loop);
+        bide_sim_loop_destroy(&loop);
     }
     assert_in_range(made, 10, 90);
 }
 
 static void a_coroutine_that_waits_for_a_call_can_be_destroyed_before_it_is_made(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_spawned spawned;
     struct caller caller = {.made = 0};
     (void)state;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     bide_spawn(&spawned, &loop.context, bide_task_init(&caller.task, &caller_body));
-    assert_true(bide_test_loop_step(&loop));
-    assert_false(bide_test_loop_step(&loop));
+    assert_true(bide_sim_loop_step(&loop));
+    assert_false(bide_sim_loop_step(&loop));
     bide_destroy(&spawned.root.frame);
     assert_int_equal(caller.made, 0);
-    assert_true(bide_test_loop_is_empty(&loop));
-    bide_test_loop_destroy(&loop);
+    assert_true(bide_sim_loop_is_empty(&loop));
+    bide_sim_loop_destroy(&loop);
 }
 
 static void a_strand_on_the_loop_has_its_calls_made_by_it(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed < 50; seed++) {
-        bide_test_loop loop;
+        bide_sim_loop loop;
         bide_strand strand;
         bide_spawned spawned;
         bide_event_waiter wait;
         struct caller caller = {.made = 0};
-        bide_test_loop_init(&loop, seed);
+        bide_sim_loop_init(&loop, seed);
         bide_strand_init(&strand, &loop.scheduler);
         bide_context context = strand.context;
         bide_stop_source source;
@@ -331,14 +331,14 @@ static void a_strand_on_the_loop_has_its_calls_made_by_it(void **state)
         context.stop = &source;
         bide_spawn(&spawned, &context, bide_task_init(&caller.task, &caller_body));
         if (seed % 2 == 0) { /* cut short, if there is time for that */
-            bide_test_loop_step(&loop);
+            bide_sim_loop_step(&loop);
             bide_stop_request(&source);
         }
-        assert_int_equal(bide_test_loop_wait(&loop, bide_event_wait(&wait, &spawned.ended)), 0);
+        assert_int_equal(bide_sim_loop_wait(&loop, bide_event_wait(&wait, &spawned.ended)), 0);
         assert_int_equal(caller.made, seed % 2);
         assert_int_equal(spawned.root.status, seed % 2 == 0 ? -ECANCELED : 0);
         bide_strand_destroy(&strand);
-        bide_test_loop_destroy(&loop);
+        bide_sim_loop_destroy(&loop);
     }
 }
 
@@ -351,34 +351,34 @@ static int answer(void *argument)
 
 static void calls_that_may_be_interrupted_end_with_what_they_return(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_blocking_call call;
     struct caller caller = {.made = 0};
     (void)state;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     assert_int_equal(
-        bide_test_loop_wait(&loop, bide_blocking_run_interruptible(&call, NULL, answer, &caller)),
+        bide_sim_loop_wait(&loop, bide_blocking_run_interruptible(&call, NULL, answer, &caller)),
         -EDOM);
     assert_int_equal(caller.made, 1);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 static void the_loop_reads(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_blocking_reader reader;
     char buffer[8];
     int fds[2];
     (void)state;
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(write(fds[1], "abc", 3), 3);
-    bide_test_loop_init(&loop, 1);
-    assert_int_equal(bide_test_loop_wait(
+    bide_sim_loop_init(&loop, 1);
+    assert_int_equal(bide_sim_loop_wait(
                          &loop, bide_blocking_read(&reader, NULL, fds[0], buffer, sizeof buffer)),
                      0);
     assert_int_equal(reader.result, 3);
     assert_memory_equal(buffer, "abc", 3);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
     close(fds[0]);
     close(fds[1]);
 }
@@ -387,7 +387,7 @@ static void the_loop_reads(void **state)
 
 struct pointed {
     bide_task task;
-    bide_test_point_operation point;
+    bide_sim_point_operation point;
     unsigned passed;
 };
 
@@ -395,25 +395,25 @@ bide_coroutine(pointed_body)
 {
     bide_begin(pointed_body, struct pointed * self);
     for (self->passed = 0; self->passed < 100; self->passed++)
-        bide_await(bide_test_point(&self->point));
+        bide_await(bide_sim_point(&self->point));
     bide_end();
 }
 
 static void a_test_point_yields_in_a_test_loop_alone(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     struct pointed pointed;
     (void)state;
     bide_frame_init_in(&pointed.task.frame, &pointed_body, &bide_default_context);
     bide_resume(&pointed.task.frame);
     assert_true(bide_done(&pointed.task.frame));
-    bide_test_loop_init(&loop, 1);
-    assert_int_equal(bide_test_loop_wait(&loop, bide_task_init(&pointed.task, &pointed_body)), 0);
+    bide_sim_loop_init(&loop, 1);
+    assert_int_equal(bide_sim_loop_wait(&loop, bide_task_init(&pointed.task, &pointed_body)), 0);
     assert_in_range(loop.turns, 2, 100);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
-static int faulty(bide_test_loop *loop, void *argument)
+static int faulty(bide_sim_loop *loop, void *argument)
 {
     (void)loop;
     (void)argument;
@@ -427,12 +427,12 @@ static int faulty(bide_test_loop *loop, void *argument)
 
 static void faults_fire_in_test_loops_alone_and_are_counted(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     (void)state;
     for (int i = 0; i < 1000; i++)
         assert_false(bide_maybe("first"));
     assert_int_equal(
-        bide_test_loop_explore_with(faulty, 100, &(bide_test_options){.result = &result}), 0);
+        bide_sim_loop_explore_with(faulty, 100, &(bide_sim_options){.result = &result}), 0);
     assert_int_equal(result.runs, 100);
     assert_int_equal(result.faults_count, 2);
     for (unsigned i = 0; i < 2; i++) {
@@ -448,14 +448,14 @@ static void faults_fire_in_test_loops_alone_and_are_counted(void **state)
 /* What an exploration writes. */
 static char said[100000];
 
-static int explore(bide_test_body *body, uint64_t seeds, bide_test_options options,
-                   bide_test_result *result)
+static int explore(bide_sim_body *body, uint64_t seeds, bide_sim_options options,
+                   bide_sim_result *result)
 {
     FILE *out = tmpfile();
     options.out = out;
     options.result = result;
     memset(said, 0, sizeof said);
-    int status = bide_test_loop_explore_with(body, seeds, &options);
+    int status = bide_sim_loop_explore_with(body, seeds, &options);
     rewind(out);
     size_t length = fread(said, 1, sizeof said - 1, out);
     said[length] = '\0';
@@ -473,10 +473,10 @@ static void assert_said(const char *text)
 static void a_fault_that_never_fires_fails_the_exploration_if_it_must(void **state)
 {
     static const char *const must[] = {"first", "third", NULL};
-    bide_test_result result;
+    bide_sim_result result;
     (void)state;
-    assert_int_equal(explore(faulty, 100, (bide_test_options){.faults = must}, &result), -ENODATA);
-    assert_int_equal(result.failure, BIDE_TEST_NO_FAULT);
+    assert_int_equal(explore(faulty, 100, (bide_sim_options){.faults = must}, &result), -ENODATA);
+    assert_int_equal(result.failure, BIDE_SIM_NO_FAULT);
     assert_said("\"third\" never fired");
     assert_null(strstr(said, "\"first\""));
 }
@@ -504,7 +504,7 @@ struct both {
     bide_spawned spawned;
 };
 
-static int lock_both(bide_test_loop *loop, void *argument)
+static int lock_both(bide_sim_loop *loop, void *argument)
 {
     bool same = argument != NULL;
     struct both both;
@@ -516,21 +516,21 @@ static int lock_both(bide_test_loop *loop, void *argument)
     both.lockers[1].first = same ? &both.a : &both.b;
     both.lockers[1].second = same ? &both.b : &both.a;
     bide_spawn(&both.spawned, &loop->context, bide_task_init(&both.lockers[0].task, &locker_body));
-    int status = bide_test_loop_wait(loop, bide_task_init(&both.lockers[1].task, &locker_body));
-    int other = bide_test_loop_wait(loop, bide_event_wait(&wait, &both.spawned.ended));
+    int status = bide_sim_loop_wait(loop, bide_task_init(&both.lockers[1].task, &locker_body));
+    int other = bide_sim_loop_wait(loop, bide_event_wait(&wait, &both.spawned.ended));
     return status < 0 ? status : other;
 }
 
 static void mutexes_locked_in_two_orders_are_a_deadlock_that_is_named(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     (void)state;
-    assert_int_equal(explore(lock_both, 1000, (bide_test_options){.argument = &result}, &result),
+    assert_int_equal(explore(lock_both, 1000, (bide_sim_options){.argument = &result}, &result),
                      0);
     assert_int_equal(result.runs, 1000);
     assert_string_equal(said, "");
-    assert_int_equal(explore(lock_both, 1000, (bide_test_options){0}, &result), -EDEADLK);
-    assert_int_equal(result.failure, BIDE_TEST_DEADLOCK);
+    assert_int_equal(explore(lock_both, 1000, (bide_sim_options){0}, &result), -EDEADLK);
+    assert_int_equal(result.failure, BIDE_SIM_DEADLOCK);
     assert_in_range(result.seed, 1, 1000);
     assert_said("deadlock after");
     assert_said("#0 locker_body at ");
@@ -540,16 +540,16 @@ static void mutexes_locked_in_two_orders_are_a_deadlock_that_is_named(void **sta
 
 static void a_deadlock_outside_an_exploration_is_a_status(void **state)
 {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_event event;
     bide_event_waiter wait;
     (void)state;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     bide_event_init(&event, false);
-    assert_int_equal(bide_test_loop_wait(&loop, bide_event_wait(&wait, &event)), -EDEADLK);
-    assert_true(bide_test_loop_is_empty(&loop));
+    assert_int_equal(bide_sim_loop_wait(&loop, bide_event_wait(&wait, &event)), -EDEADLK);
+    assert_true(bide_sim_loop_is_empty(&loop));
     bide_event_destroy(&event);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 /* Some read a number, may be overtaken, and write it back. */
@@ -563,7 +563,7 @@ struct numbered {
         bide_task task;
         struct numbered *shared;
         unsigned read, i;
-        bide_test_point_operation point;
+        bide_sim_point_operation point;
     } writers[WRITERS];
 };
 
@@ -571,17 +571,17 @@ bide_coroutine(writer_body)
 {
     bide_begin(writer_body, struct writer * self);
     for (self->i = 0; self->i < 5; self->i++)
-        bide_await(bide_test_point(&self->point));
+        bide_await(bide_sim_point(&self->point));
     self->read = self->shared->number;
-    bide_await(bide_test_point(&self->point));
+    bide_await(bide_sim_point(&self->point));
     self->shared->number = self->read + 1;
     for (self->i = 0; self->i < 5; self->i++)
-        bide_await(bide_test_point(&self->point));
+        bide_await(bide_sim_point(&self->point));
     self->shared->ended++;
     bide_end();
 }
 
-static int add_up(bide_test_loop *loop, void *argument)
+static int add_up(bide_sim_loop *loop, void *argument)
 {
     struct numbered all = {.number = 0};
     bide_event_waiter wait;
@@ -591,7 +591,7 @@ static int add_up(bide_test_loop *loop, void *argument)
                    bide_task_init(&all.writers[i].task, &writer_body));
     }
     for (unsigned i = 0; i < WRITERS; i++) {
-        int status = bide_test_loop_wait(loop, bide_event_wait(&wait, &all.spawned[i].ended));
+        int status = bide_sim_loop_wait(loop, bide_event_wait(&wait, &all.spawned[i].ended));
         if (status < 0)
             return status;
     }
@@ -604,10 +604,10 @@ static int add_up(bide_test_loop *loop, void *argument)
 
 static void a_lost_update_is_found_and_made_simple(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     (void)state;
-    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &result), -EINVAL);
-    assert_int_equal(result.failure, BIDE_TEST_STATUS);
+    assert_int_equal(explore(add_up, 1000, (bide_sim_options){0}, &result), -EINVAL);
+    assert_int_equal(result.failure, BIDE_SIM_STATUS);
     assert_int_equal(result.status, -EINVAL);
     assert_in_range(result.draws_left, 1, 2); /* one yields where it must not */
     assert_said("yields at a test point");
@@ -621,7 +621,7 @@ static void a_lost_update_is_found_and_made_simple(void **state)
 struct passing {
     bide_task task;
     bool *passed, was_passed;
-    bide_test_point_operation point;
+    bide_sim_point_operation point;
     bide_spawned spawned;
 };
 
@@ -629,13 +629,13 @@ bide_coroutine(passing_body)
 {
     bide_begin(passing_body, struct passing * self);
     *self->passed = false;
-    bide_await(bide_test_point(&self->point));
+    bide_await(bide_sim_point(&self->point));
     self->was_passed = *self->passed;
     *self->passed = true;
     bide_end();
 }
 
-static int pass_or_draw(bide_test_loop *loop, void *argument)
+static int pass_or_draw(bide_sim_loop *loop, void *argument)
 {
     enum { OWN = 6 };
     struct passing all[2] = {{.was_passed = false}};
@@ -643,13 +643,13 @@ static int pass_or_draw(bide_test_loop *loop, void *argument)
     uint32_t own[OWN];
     bool passed = false;
     for (unsigned i = 0; i < OWN; i++)
-        own[i] = bide_test_loop_draw(loop, 1000);
+        own[i] = bide_sim_loop_draw(loop, 1000);
     for (unsigned i = 0; i < 2; i++) {
         all[i].passed = &passed;
         bide_spawn(&all[i].spawned, &loop->context, bide_task_init(&all[i].task, &passing_body));
     }
     for (unsigned i = 0; i < 2; i++) {
-        int status = bide_test_loop_wait(loop, bide_event_wait(&wait, &all[i].spawned.ended));
+        int status = bide_sim_loop_wait(loop, bide_event_wait(&wait, &all[i].spawned.ended));
         if (status < 0)
             return status;
     }
@@ -662,11 +662,11 @@ static int pass_or_draw(bide_test_loop *loop, void *argument)
 
 static void fewer_preemptions_are_simpler_than_fewer_draws(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     unsigned preempted = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        bide_test_options options = {.first_seed = seed};
+        bide_sim_options options = {.first_seed = seed};
         assert_int_equal(explore(pass_or_draw, 1, options, &result), -EINVAL);
         preempted += result.preemptions != 0;
         assert_int_equal(result.preemptions_left, 0);
@@ -677,9 +677,9 @@ static void fewer_preemptions_are_simpler_than_fewer_draws(void **state)
 
 static void a_draw_that_is_as_good_as_a_preemption_takes_its_place(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     (void)state;
-    assert_int_equal(explore(pass_or_draw, 1000, (bide_test_options){.argument = &result}, &result),
+    assert_int_equal(explore(pass_or_draw, 1000, (bide_sim_options){.argument = &result}, &result),
                      -EINVAL);
     assert_in_range(result.preemptions, 1, 1000);
     assert_int_equal(result.preemptions_left, 0);
@@ -688,37 +688,37 @@ static void a_draw_that_is_as_good_as_a_preemption_takes_its_place(void **state)
 
 static void a_crash_is_found_and_made_simple(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     (void)state;
-    assert_int_equal(explore(add_up, 1000, (bide_test_options){.argument = &result}, &result),
+    assert_int_equal(explore(add_up, 1000, (bide_sim_options){.argument = &result}, &result),
                      -EFAULT);
-    assert_int_equal(result.failure, BIDE_TEST_CRASH);
+    assert_int_equal(result.failure, BIDE_SIM_CRASH);
     assert_in_range(result.draws_left, 1, 2);
     assert_said("yields at a test point");
 }
 
 static void runs_from_the_environment_fail_as_was_said(void **state)
 {
-    bide_test_result result, again;
+    bide_sim_result result, again;
     char seed[32], draws[4000];
     (void)state;
-    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &result), -EINVAL);
+    assert_int_equal(explore(add_up, 1000, (bide_sim_options){0}, &result), -EINVAL);
     const char *simpler = strstr(said, "BIDE_TEST_DRAWS=");
     snprintf(draws, sizeof draws, "%.*s", (int)strcspn(simpler + 16, "\n"), simpler + 16);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)result.seed);
     setenv("BIDE_TEST_SEED", seed, 1);
-    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &again), -EINVAL);
+    assert_int_equal(explore(add_up, 1000, (bide_sim_options){0}, &again), -EINVAL);
     assert_true(again.seed == result.seed);
     setenv("BIDE_TEST_DRAWS", draws, 1);
-    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &again), -EINVAL);
+    assert_int_equal(explore(add_up, 1000, (bide_sim_options){0}, &again), -EINVAL);
     setenv("BIDE_TEST_DRAWS", "0:0", 1); /* all plain */
-    assert_int_equal(explore(add_up, 1000, (bide_test_options){0}, &again), 0);
+    assert_int_equal(explore(add_up, 1000, (bide_sim_options){0}, &again), 0);
     unsetenv("BIDE_TEST_DRAWS");
     unsetenv("BIDE_TEST_SEED");
 }
 
 /* A coroutine is left when the body returns. */
-static int leave_one(bide_test_loop *loop, void *argument)
+static int leave_one(bide_sim_loop *loop, void *argument)
 {
     static bide_event never;
     static bide_event_waiter wait;
@@ -726,16 +726,16 @@ static int leave_one(bide_test_loop *loop, void *argument)
     (void)argument;
     bide_event_init(&never, false);
     bide_spawn(&spawned, &loop->context, bide_event_wait(&wait, &never));
-    bide_test_loop_run_until(loop, SECOND);
+    bide_sim_loop_run_until(loop, SECOND);
     return 0;
 }
 
 static void a_coroutine_that_is_left_is_a_failure(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     (void)state;
-    assert_int_equal(explore(leave_one, 10, (bide_test_options){0}, &result), -EBUSY);
-    assert_int_equal(result.failure, BIDE_TEST_LEFT);
+    assert_int_equal(explore(leave_one, 10, (bide_sim_options){0}, &result), -EBUSY);
+    assert_int_equal(result.failure, BIDE_SIM_LEFT);
     assert_int_equal(result.seed, 1);
 }
 
@@ -752,29 +752,29 @@ bide_coroutine(spinner_body)
     bide_end();
 }
 
-static int spin(bide_test_loop *loop, void *argument)
+static int spin(bide_sim_loop *loop, void *argument)
 {
     struct spinner spinner;
     (void)argument;
-    return bide_test_loop_wait(loop, bide_task_init(&spinner.task, &spinner_body));
+    return bide_sim_loop_wait(loop, bide_task_init(&spinner.task, &spinner_body));
 }
 
 static void a_run_without_end_is_a_failure(void **state)
 {
-    bide_test_result result;
-    bide_test_loop loop;
+    bide_sim_result result;
+    bide_sim_loop loop;
     (void)state;
-    assert_int_equal(explore(spin, 10, (bide_test_options){.most_turns = 1000}, &result), -ELOOP);
-    assert_int_equal(result.failure, BIDE_TEST_LIVELOCK);
+    assert_int_equal(explore(spin, 10, (bide_sim_options){.max_turns = 1000}, &result), -ELOOP);
+    assert_int_equal(result.failure, BIDE_SIM_LIVELOCK);
     assert_said("spinner_body");
-    bide_test_loop_init(&loop, 1);
-    loop.most_turns = 1000;
+    bide_sim_loop_init(&loop, 1);
+    loop.max_turns = 1000;
     assert_int_equal(spin(&loop, NULL), -ELOOP);
-    assert_true(bide_test_loop_is_empty(&loop));
+    assert_true(bide_sim_loop_is_empty(&loop));
 }
 
 /* Fails once, in the process that sees it first. */
-static int fail_by_chance(bide_test_loop *loop, void *argument)
+static int fail_by_chance(bide_sim_loop *loop, void *argument)
 {
     unsigned *runs = argument;
     (void)loop;
@@ -783,12 +783,12 @@ static int fail_by_chance(bide_test_loop *loop, void *argument)
 
 static void a_run_that_is_not_alike_twice_is_told(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     unsigned runs = 0;
     (void)state;
-    assert_int_equal(explore(fail_by_chance, 30, (bide_test_options){.argument = &runs}, &result),
+    assert_int_equal(explore(fail_by_chance, 30, (bide_sim_options){.argument = &runs}, &result),
                      -EAGAIN);
-    assert_int_equal(result.failure, BIDE_TEST_NOT_ALIKE);
+    assert_int_equal(result.failure, BIDE_SIM_NOT_ALIKE);
     assert_said("not drawn from the seed");
 }
 
@@ -805,12 +805,12 @@ static void wake_from_elsewhere(void)
     static bide_event event;
     static bide_event_waiter wait;
     static bide_spawned spawned;
-    bide_test_loop loop;
+    bide_sim_loop loop;
     pthread_t thread;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     bide_event_init(&event, false);
     bide_spawn(&spawned, &loop.context, bide_event_wait(&wait, &event));
-    bide_test_loop_run_until(&loop, SECOND);
+    bide_sim_loop_run_until(&loop, SECOND);
     pthread_create(&thread, NULL, set_it, &event);
     pthread_join(thread, NULL);
 }
@@ -818,7 +818,7 @@ static void wake_from_elsewhere(void)
 static void to_wake_on_another_thread_is_misuse(void **state)
 {
     (void)state;
-    assert_true(misuse_aborts_naming(wake_from_elsewhere, "woken by another thread", "test_loop"));
+    assert_true(misuse_aborts_naming(wake_from_elsewhere, "woken by another thread", "sim_loop"));
 }
 
 int main(void)

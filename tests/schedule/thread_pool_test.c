@@ -599,7 +599,7 @@ bide_coroutine(station_body)
     bide_begin(station_body, struct station * self);
     for (;;) {
         bide_try_or_break(
-            bide_channel_receive(&self->receive, &self->mesh->channels[self->number], &self->hops));
+            bide_channel_recv(&self->receive, &self->mesh->channels[self->number], &self->hops));
         bide_atomic_fetch_add(&self->mesh->hops, 1, relaxed);
         self->whim = testing_random(&self->random) % 8;
         if (self->whim == 0)
@@ -875,24 +875,24 @@ static void stats_count_what_the_workers_do(void **state)
     (void)state;
     enum { TASKS = 100 };
     bide_thread_pool *pool;
-    const bide_thread_pool_options options = {.threads = 2, .times_turns = true};
-    bide_thread_pool_counts before, after;
+    const bide_thread_pool_options options = {.threads = 2, .times_runs = true};
+    bide_thread_pool_stats before, after;
     assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
     bide_context context = context_of(pool);
     do
-        bide_thread_pool_stats(pool, &before);
+        bide_thread_pool_get_stats(pool, &before);
     while (before.sleeps < 2);
     assert_int_equal(before.runs, 0);
     assert_int_equal(before.steals, 0);
-    assert_int_equal(before.longest_turn, 0);
+    assert_int_equal(before.longest_run, 0);
     struct hog hog = {.count = 3};
     bide_sync_wait_in(&context, bide_task_init(&hog.task, &hog_body));
     for (unsigned i = 0; i < hog.count; i++)
         assert_int_equal(wait_for(&hog.spawned[i]), 0);
-    bide_thread_pool_stats(pool, &after);
+    bide_thread_pool_get_stats(pool, &after);
     assert_in_range(after.runs, 4, 5); /* with the one that waits for the hog */
     assert_in_range(after.steals, 1, 4);
-    assert_true(after.longest_turn > 0);
+    assert_true(after.longest_run > 0);
     bide_thread_pool_destroy(pool);
 }
 

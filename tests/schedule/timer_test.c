@@ -108,7 +108,7 @@ struct dozer {
     bide_spawned spawned;
     bide_sleep sleep;
     uint64_t random;
-    uint64_t most;
+    uint64_t max;
     unsigned naps;
     unsigned i;
     uint64_t until;
@@ -119,7 +119,7 @@ bide_coroutine(dozer_body)
 {
     bide_begin(dozer_body, struct dozer * self);
     for (self->i = 0; self->i < self->naps; self->i++) {
-        uint64_t nanoseconds = testing_random(&self->random) % self->most;
+        uint64_t nanoseconds = testing_random(&self->random) % self->max;
         self->until = bide_platform.now() + nanoseconds;
         if (self->i % 2 == 0)
             bide_try(bide_sleep_for(&self->sleep, nanoseconds));
@@ -132,11 +132,11 @@ bide_coroutine(dozer_body)
 }
 
 static void begin_dozer(struct dozer *self, const bide_context *context, uint64_t random,
-                        unsigned naps, uint64_t most)
+                        unsigned naps, uint64_t max)
 {
     self->random = random;
     self->naps = naps;
-    self->most = most;
+    self->max = max;
     self->early = 0;
     bide_spawn(&self->spawned, context, bide_task_init(&self->task, &dozer_body));
 }

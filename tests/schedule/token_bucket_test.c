@@ -16,7 +16,7 @@ struct taker {
     bide_task task;
     bide_token_bucket *bucket;
     uint64_t tokens;
-    bide_token_taking taking;
+    bide_token_take_operation taking;
     bide_with_deadline_operation limited;
     uint64_t deadline; /* or 0 */
     int status;
@@ -54,10 +54,10 @@ static bide_awaiter *taker_init(struct taker *self, bide_token_bucket *bucket, u
 }
 
 /* Takes; returns when it had them. */
-static uint64_t take(bide_test_loop *loop, bide_token_bucket *bucket, uint64_t tokens)
+static uint64_t take(bide_sim_loop *loop, bide_token_bucket *bucket, uint64_t tokens)
 {
     struct taker taker;
-    assert_int_equal(bide_test_loop_wait(loop, taker_init(&taker, bucket, tokens)), 0);
+    assert_int_equal(bide_sim_loop_wait(loop, taker_init(&taker, bucket, tokens)), 0);
     assert_int_equal(taker.status, 0);
     return taker.had;
 }
@@ -65,28 +65,28 @@ static uint64_t take(bide_test_loop *loop, bide_token_bucket *bucket, uint64_t t
 static void it_is_full_at_first_and_fills_at_its_rate(void **state)
 {
     (void)state;
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_token_bucket bucket;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     assert_int_equal(bide_token_bucket_init(&bucket, 100, SECOND, 20), 0);
     uint64_t begin = bide_now(&loop.context);
     for (int i = 0; i < 20; i++)
         assert_int_equal(take(&loop, &bucket, 1), begin);
     assert_int_equal(take(&loop, &bucket, 1), begin + SECOND / 100);
     assert_int_equal(take(&loop, &bucket, 20), begin + SECOND / 100 * 21);
-    bide_test_loop_run_until(&loop, begin + 10 * SECOND);
+    bide_sim_loop_run_until(&loop, begin + 10 * SECOND);
     assert_int_equal(bide_token_bucket_available(&bucket, &loop.context), 20);
     bide_token_bucket_destroy(&bucket);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 /* A third of a second is no whole number of nanoseconds. */
 static void thousands_of_tokens_later_no_nanosecond_is_lost(void **state)
 {
     (void)state;
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_token_bucket bucket;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     assert_int_equal(bide_token_bucket_init(&bucket, 3, SECOND, 1), 0);
     uint64_t begin = take(&loop, &bucket, 1);
     for (uint64_t i = 1; i <= 3000; i++)
@@ -97,26 +97,26 @@ static void thousands_of_tokens_later_no_nanosecond_is_lost(void **state)
     begin = take(&loop, &bucket, 2);
     for (uint64_t i = 1; i <= 3000; i++)
         assert_int_equal(take(&loop, &bucket, 1) - begin, (i * 3 + 6) / 7);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 static void numbers_that_mean_nothing_are_refused(void **state)
 {
     (void)state;
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_token_bucket bucket;
     struct taker taker;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
     assert_int_equal(bide_token_bucket_init(&bucket, 0, 1, 1), -EINVAL);
     assert_int_equal(bide_token_bucket_init(&bucket, 1, 0, 1), -EINVAL);
     assert_int_equal(bide_token_bucket_init(&bucket, 1, 1, 0), -EINVAL);
     assert_int_equal(bide_token_bucket_init(&bucket, 1, 1, 5), 0);
-    assert_int_equal(bide_test_loop_wait(&loop, taker_init(&taker, &bucket, 6)), 0);
+    assert_int_equal(bide_sim_loop_wait(&loop, taker_init(&taker, &bucket, 6)), 0);
     assert_int_equal(taker.status, -EINVAL);
     assert_false(bide_token_bucket_try_take(&bucket, &loop.context, 6));
     assert_true(bide_token_bucket_try_take(&bucket, &loop.context, 5));
     assert_false(bide_token_bucket_try_take(&bucket, &loop.context, 1));
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 /* ---- Several ---- */
@@ -124,7 +124,7 @@ static void numbers_that_mean_nothing_are_refused(void **state)
 enum { TAKERS = 4 };
 
 struct line {
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_token_bucket bucket;
     struct taker takers[TAKERS];
     bide_spawned spawned[TAKERS];
@@ -138,7 +138,7 @@ struct line {
 static void line_begin(struct line *line, const uint64_t *tokens, unsigned count)
 {
     memset(line, 0, sizeof *line);
-    bide_test_loop_init(&line->loop, 1);
+    bide_sim_loop_init(&line->loop, 1);
     bide_token_bucket_init(&line->bucket, 1, SECOND, 10);
     line->begin = take(&line->loop, &line->bucket, 10);
     for (unsigned i = 0; i < count; i++) {
@@ -148,15 +148,15 @@ static void line_begin(struct line *line, const uint64_t *tokens, unsigned count
         bide_awaiter *awaiter = taker_init(&line->takers[i], &line->bucket, tokens[i]);
         line->takers[i].next_place = &line->next_place;
         bide_spawn(&line->spawned[i], &line->contexts[i], awaiter);
-        bide_test_loop_run_until(&line->loop, line->begin);
+        bide_sim_loop_run_until(&line->loop, line->begin);
     }
 }
 
 static void line_end(struct line *line)
 {
-    assert_true(bide_test_loop_is_empty(&line->loop));
+    assert_true(bide_sim_loop_is_empty(&line->loop));
     bide_token_bucket_destroy(&line->bucket);
-    bide_test_loop_destroy(&line->loop);
+    bide_sim_loop_destroy(&line->loop);
 }
 
 static void a_taker_of_many_is_not_starved_by_those_of_few(void **state)
@@ -165,7 +165,7 @@ static void a_taker_of_many_is_not_starved_by_those_of_few(void **state)
     static struct line line;
     line_begin(&line, (uint64_t[]){8, 1, 1}, 3);
     assert_false(bide_token_bucket_try_take(&line.bucket, &line.loop.context, 1));
-    bide_test_loop_run_until(&line.loop, line.begin + 20 * SECOND);
+    bide_sim_loop_run_until(&line.loop, line.begin + 20 * SECOND);
     assert_int_equal(line.takers[0].had - line.begin, 8 * SECOND);
     assert_int_equal(line.takers[1].had - line.begin, 9 * SECOND);
     assert_int_equal(line.takers[2].had - line.begin, 10 * SECOND);
@@ -177,10 +177,10 @@ static void one_that_is_cancelled_gives_its_place_to_the_next(void **state)
     (void)state;
     static struct line line;
     line_begin(&line, (uint64_t[]){8, 1, 2, 1}, 4);
-    bide_test_loop_run_until(&line.loop, line.begin + 3 * SECOND + SECOND / 2);
+    bide_sim_loop_run_until(&line.loop, line.begin + 3 * SECOND + SECOND / 2);
     bide_stop_request(&line.stops[0]); /* three tokens are there */
     bide_stop_request(&line.stops[2]);
-    bide_test_loop_run_until(&line.loop, line.begin + 3 * SECOND + SECOND / 2);
+    bide_sim_loop_run_until(&line.loop, line.begin + 3 * SECOND + SECOND / 2);
     assert_int_equal(line.takers[0].status, -ECANCELED);
     assert_int_equal(line.takers[2].status, -ECANCELED);
     assert_int_equal(line.takers[1].had - line.begin, 3 * SECOND + SECOND / 2);
@@ -197,7 +197,7 @@ static void a_deadline_ends_the_wait_and_nothing_was_taken(void **state)
     line_begin(&line, NULL, 0);
     bide_awaiter *awaiter = taker_init(&taker, &line.bucket, 5);
     taker.deadline = line.begin + 4 * SECOND;
-    assert_int_equal(bide_test_loop_wait(&line.loop, awaiter), 0);
+    assert_int_equal(bide_sim_loop_wait(&line.loop, awaiter), 0);
     assert_int_equal(taker.status, -ETIMEDOUT);
     assert_int_equal(taker.had, line.begin + 4 * SECOND);
     assert_int_equal(bide_token_bucket_available(&line.bucket, &line.loop.context), 4);
@@ -214,7 +214,7 @@ static void one_that_is_destroyed_in_its_wait_lets_go_of_its_turn(void **state)
     bide_await_later(awaiter);
     bide_start(&taker.task.frame, &taker_body, &line.loop.context);
     bide_resume(&taker.task.frame);
-    bide_test_loop_run_until(&line.loop, line.begin + 2 * SECOND); /* it is the first */
+    bide_sim_loop_run_until(&line.loop, line.begin + 2 * SECOND); /* it is the first */
     bide_destroy(&taker.task.frame);
     assert_int_equal(bide_token_bucket_available(&line.bucket, &line.loop.context), 1);
     assert_int_equal(take(&line.loop, &line.bucket, 3), line.begin + 4 * SECOND);
@@ -234,13 +234,13 @@ static void one_that_is_destroyed_before_it_was_told_gives_its_tokens_back(void 
     bide_start(&taker.task.frame, &taker_body, &line.loop.context);
     bide_resume(&taker.task.frame);
     bool was_taken = false;
-    bide_test_loop_run_until(&line.loop, line.begin + 2 * SECOND - 1);
+    bide_sim_loop_run_until(&line.loop, line.begin + 2 * SECOND - 1);
     line.loop.now = line.begin + 2 * SECOND;
     while (taker.status == 1) {
         was_taken = bide_token_bucket_available(&line.bucket, &line.loop.context) == 0;
         if (was_taken)
             break;
-        assert_true(bide_test_loop_step(&line.loop));
+        assert_true(bide_sim_loop_step(&line.loop));
     }
     if (taker.status == 1)
         bide_destroy(&taker.task.frame);
@@ -258,11 +258,11 @@ static void after_closing_waits_end_but_that_of_the_first(void **state)
     struct taker late;
     line_begin(&line, (uint64_t[]){3, 1}, 2);
     bide_token_bucket_close(&line.bucket);
-    bide_test_loop_run_until(&line.loop, line.begin);
+    bide_sim_loop_run_until(&line.loop, line.begin);
     assert_int_equal(line.takers[1].status, -EPIPE);
-    assert_int_equal(bide_test_loop_wait(&line.loop, taker_init(&late, &line.bucket, 1)), 0);
+    assert_int_equal(bide_sim_loop_wait(&line.loop, taker_init(&late, &line.bucket, 1)), 0);
     assert_int_equal(late.status, -EPIPE);
-    bide_test_loop_run_until(&line.loop, line.begin + 3 * SECOND);
+    bide_sim_loop_run_until(&line.loop, line.begin + 3 * SECOND);
     assert_int_equal(line.takers[0].status, 0);
     line_end(&line);
 }
@@ -272,17 +272,17 @@ static void after_closing_waits_end_but_that_of_the_first(void **state)
 static void at_the_limits_nothing_overflows(void **state)
 {
     (void)state;
-    bide_test_loop loop;
+    bide_sim_loop loop;
     bide_token_bucket bucket;
     struct taker taker;
-    bide_test_loop_init(&loop, 1);
+    bide_sim_loop_init(&loop, 1);
 
     /* one token in 584 years: a wait that never ends, cut short by its deadline */
     bide_token_bucket_init(&bucket, 1, UINT64_MAX, 1);
     uint64_t begin = take(&loop, &bucket, 1);
     bide_awaiter *awaiter = taker_init(&taker, &bucket, 1);
     taker.deadline = begin + SECOND;
-    assert_int_equal(bide_test_loop_wait(&loop, awaiter), 0);
+    assert_int_equal(bide_sim_loop_wait(&loop, awaiter), 0);
     assert_int_equal(taker.status, -ETIMEDOUT);
     assert_int_equal(bide_token_bucket_available(&bucket, &loop.context), 0);
     assert_int_equal(bucket.parts, SECOND);
@@ -292,7 +292,7 @@ static void at_the_limits_nothing_overflows(void **state)
     begin = take(&loop, &bucket, UINT64_MAX);
     assert_int_equal(take(&loop, &bucket, 1), begin + 1);
     assert_int_equal(bide_token_bucket_available(&bucket, &loop.context), UINT64_MAX - 1);
-    bide_test_loop_run_until(&loop, begin + 1000000 * SECOND);
+    bide_sim_loop_run_until(&loop, begin + 1000000 * SECOND);
     assert_int_equal(bide_token_bucket_available(&bucket, &loop.context), UINT64_MAX);
 
     /* a token a nanosecond, but for one in 584 years */
@@ -301,7 +301,7 @@ static void at_the_limits_nothing_overflows(void **state)
     assert_int_equal(take(&loop, &bucket, 1), begin + 2);
     assert_int_equal(bucket.parts, UINT64_MAX - 2);
     assert_int_equal(take(&loop, &bucket, 1000000007), begin + 1000000009);
-    bide_test_loop_destroy(&loop);
+    bide_sim_loop_destroy(&loop);
 }
 
 #ifdef __SIZEOF_INT128__
@@ -313,9 +313,9 @@ static void the_level_is_always_what_exact_arithmetic_says(void **state)
     (void)state;
     uint64_t seed = testing_seed();
     for (uint32_t round = 0; round < rounds_of(2000); round++) {
-        bide_test_loop loop;
+        bide_sim_loop loop;
         bide_token_bucket bucket;
-        bide_test_loop_init(&loop, 1);
+        bide_sim_loop_init(&loop, 1);
         uint64_t rate = (testing_random(&seed) >> (testing_random(&seed) % 64)) | 1;
         uint64_t period = (testing_random(&seed) >> (testing_random(&seed) % 64)) | 1;
         uint64_t burst = (testing_random(&seed) >> (testing_random(&seed) % 64)) | 1;
@@ -327,7 +327,7 @@ static void the_level_is_always_what_exact_arithmetic_says(void **state)
             uint64_t later = now + (testing_random(&seed) >> (5 + testing_random(&seed) % 59));
             if (later < now)
                 break;
-            bide_test_loop_run_until(&loop, later);
+            bide_sim_loop_run_until(&loop, later);
             parts += (exact)(later - now) * rate;
             now = later;
             level += parts / period;
@@ -343,7 +343,7 @@ static void the_level_is_always_what_exact_arithmetic_says(void **state)
             if (is_there)
                 level -= some;
         }
-        bide_test_loop_destroy(&loop);
+        bide_sim_loop_destroy(&loop);
     }
 }
 #endif
@@ -351,7 +351,7 @@ static void the_level_is_always_what_exact_arithmetic_says(void **state)
 /* ---- Under all orders, and with threads ---- */
 
 /* In no span of time is more taken than the burst and what came in it; nobody is left behind. */
-static int takers_that_are_stopped_at_drawn_times(bide_test_loop *loop, void *argument)
+static int takers_that_are_stopped_at_drawn_times(bide_sim_loop *loop, void *argument)
 {
     static struct line line;
     (void)argument;
@@ -363,15 +363,15 @@ static int takers_that_are_stopped_at_drawn_times(bide_test_loop *loop, void *ar
         line.contexts[i] = loop->context;
         line.contexts[i].stop = &line.stops[i];
         bide_awaiter *awaiter =
-            taker_init(&line.takers[i], &line.bucket, 1 + bide_test_loop_draw(loop, 10));
+            taker_init(&line.takers[i], &line.bucket, 1 + bide_sim_loop_draw(loop, 10));
         bide_spawn(&line.spawned[i], &line.contexts[i], awaiter);
     }
     for (unsigned i = 0; i < TAKERS; i++) {
-        bide_test_loop_run_until(loop, begin + bide_test_loop_draw(loop, 1000) * 4000000);
-        if (bide_test_loop_draw(loop, 2) != 0)
+        bide_sim_loop_run_until(loop, begin + bide_sim_loop_draw(loop, 1000) * 4000000);
+        if (bide_sim_loop_draw(loop, 2) != 0)
             bide_stop_request(&line.stops[i]);
     }
-    bide_test_loop_run_until(loop, begin + 100 * SECOND);
+    bide_sim_loop_run_until(loop, begin + 100 * SECOND);
     for (unsigned i = 0; i < TAKERS; i++) {
         uint64_t taken = 0;
         if (line.takers[i].status == 1)
@@ -391,14 +391,14 @@ static int takers_that_are_stopped_at_drawn_times(bide_test_loop *loop, void *ar
 static void the_bound_holds_whatever_the_order(void **state)
 {
     (void)state;
-    assert_int_equal(bide_test_loop_explore(takers_that_are_stopped_at_drawn_times, rounds_of(300)),
+    assert_int_equal(bide_sim_loop_explore(takers_that_are_stopped_at_drawn_times, rounds_of(300)),
                      0);
 }
 
 struct thread_taker {
     bide_task task;
     bide_token_bucket *bucket;
-    bide_token_taking taking;
+    bide_token_take_operation taking;
     unsigned left;
 };
 

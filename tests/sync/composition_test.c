@@ -210,10 +210,10 @@ static bool await_child(pid_t child, int *status)
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
     for (;;) {
-        struct timespec most = {SECONDS, 0};
+        struct timespec max = {SECONDS, 0};
         if (waitpid(child, status, WNOHANG) == child)
             return false;
-        if (sigtimedwait(&ended, NULL, &most) < 0 && errno == EAGAIN) {
+        if (sigtimedwait(&ended, NULL, &max) < 0 && errno == EAGAIN) {
             size_t now = bide_atomic_load(&shared->at, relaxed);
             if (now == at) {
                 kill(child, SIGKILL);
@@ -343,14 +343,14 @@ static bool is_slow(void)
     return SANITIZED || (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL);
 }
 
-static size_t most_of(const table *t)
+static size_t max_of(const table *t)
 {
-    static const uint32_t most_of_kind[TABLE_KINDS] = {30000, 2000, 100, 100};
-    static const uint32_t most_with_pool[TABLE_KINDS] = {1250, 150, 0, 0};
+    static const uint32_t max_of_kind[TABLE_KINDS] = {30000, 2000, 100, 100};
+    static const uint32_t max_with_pool[TABLE_KINDS] = {1250, 150, 0, 0};
     bool with_pool = is_with_pool(&settings[t->setting]);
-    uint32_t usual = (with_pool ? most_with_pool : most_of_kind)[t->kind];
-    size_t most = rounds_of(is_slow() ? usual / 10 : usual);
-    return most < t->count ? most : t->count;
+    uint32_t usual = (with_pool ? max_with_pool : max_of_kind)[t->kind];
+    size_t max = rounds_of(is_slow() ? usual / 10 : usual);
+    return max < t->count ? max : t->count;
 }
 
 static bool is_chosen(const table *t, size_t number, char **parts, int count)
@@ -378,14 +378,14 @@ static void run_all(char **parts, int count, uint64_t *random)
     for (size_t i = 0; i < tables_count; i++) {
         const table *t = &tables[i];
         size_t chosen = 0;
-        size_t most = all || only != ONE ? most_of(t) : t->count;
+        size_t max = all || only != ONE ? max_of(t) : t->count;
         if (!all && t->kind != only)
             continue;
-        size_t *numbers = calloc(most, sizeof *numbers);
+        size_t *numbers = calloc(max, sizeof *numbers);
         if (numbers == NULL)
             abort();
-        for (size_t j = 0; j < most; j++) {
-            size_t number = most == t->count ? j : (size_t)(testing_random(random) % t->count);
+        for (size_t j = 0; j < max; j++) {
+            size_t number = max == t->count ? j : (size_t)(testing_random(random) % t->count);
             if (is_chosen(t, number, parts, count))
                 numbers[chosen++] = number;
         }

@@ -370,7 +370,7 @@ static void *wake_a_chain(void *argument)
 static void those_of_a_crowd_wake_each_other_on_a_small_stack(void **state)
 {
     (void)state;
-    if (BIDE_CONDITION_MOST < crowd_of_waiters())
+    if (BIDE_CONDITION_MAX < crowd_of_waiters())
         skip();
     struct link *links = calloc(crowd_of_waiters(), sizeof *links);
     assert_non_null(links);

@@ -362,7 +362,7 @@ static void begin_round(struct storm *s, uint32_t round, uint64_t *random)
 {
     const primitive *p = s->primitive;
     s->round = round + 1;
-    s->count = p->most_waiting == 0 ? WAITS : round % 4 != 0;
+    s->count = p->max_waiting == 0 ? WAITS : round % 4 != 0;
     bide_atomic_init(&s->over, 0);
     for (unsigned i = 0; i < STEPS; i++)
         begin_step(s, &s->steps[i], testing_random(random));

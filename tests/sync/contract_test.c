@@ -62,7 +62,7 @@ struct fixture {
     bide_stop_source stop; /* above all users' */
     struct user users[USERS + 1];
     int begun;
-    int most; /* who may wait at a time */
+    int max; /* who may wait at a time */
 };
 
 static void fixture_init(struct fixture *f, void **state)
@@ -70,7 +70,7 @@ static void fixture_init(struct fixture *f, void **state)
     memset(f, 0, sizeof *f);
     f->primitive = *state;
     f->object = primitive_new_object(f->primitive);
-    f->most = f->primitive->most_waiting != 0 ? (int)f->primitive->most_waiting : USERS;
+    f->max = f->primitive->max_waiting != 0 ? (int)f->primitive->max_waiting : USERS;
     by_hand_init(&f->by_hand);
     bide_stop_source_init(&f->stop);
 }
@@ -103,7 +103,7 @@ static struct user *begin_user(struct fixture *f)
 
 static void begin_all(struct fixture *f)
 {
-    for (int i = 0; i < f->most; i++)
+    for (int i = 0; i < f->max; i++)
         assert_int_equal(begin_user(f)->status, WAITS);
     assert_int_equal(f->by_hand.posted, 0);
 }
@@ -232,10 +232,10 @@ static void all_end_in_the_order_in_which_they_came(void **state)
     begin_all(&f);
     f.primitive->wake(f.object);
     by_hand_run(&f.by_hand);
-    assert_ended(&f, f.primitive->tokens != 0 ? "a" : names_of(f.most, 0));
+    assert_ended(&f, f.primitive->tokens != 0 ? "a" : names_of(f.max, 0));
     run_and_hand_on(&f);
-    assert_ended(&f, f.primitive->tokens != 0 ? names_of(f.most, 'a') : "");
-    for (int i = 0; i < f.most; i++)
+    assert_ended(&f, f.primitive->tokens != 0 ? names_of(f.max, 'a') : "");
+    for (int i = 0; i < f.max; i++)
         assert_int_equal(f.users[i].status, 0);
     fixture_end(&f);
 }
@@ -291,8 +291,8 @@ static void asked_before_it_still_has_what_is_ready(void **state)
 static void asked_while_it_waits_it_ends_and_the_others_keep_their_order(void **state)
 {
     const primitive *p = *state;
-    int most = p->most_waiting != 0 ? (int)p->most_waiting : USERS;
-    for (int which = 0; which < most; which++) {
+    int max = p->max_waiting != 0 ? (int)p->max_waiting : USERS;
+    for (int which = 0; which < max; which++) {
         for (int i = 0; i < 2; i++) {
             struct fixture f;
             fixture_init(&f, state);
@@ -306,8 +306,8 @@ static void asked_while_it_waits_it_ends_and_the_others_keep_their_order(void **
             by_hand_assert_trace(&f.by_hand, name);
             p->wake(f.object);
             run_and_hand_on(&f);
-            assert_ended(&f, names_of(most, user->name));
-            for (int other = 0; other < most; other++)
+            assert_ended(&f, names_of(max, user->name));
+            for (int other = 0; other < max; other++)
                 assert_int_equal(f.users[other].status, other == which ? reasons[i] : 0);
             fixture_end(&f);
         }
@@ -322,7 +322,7 @@ static void asked_all_together_they_end_and_what_there_is_stays(void **state)
     bide_stop_request_with(&f.stop, -ETIMEDOUT);
     bide_stop_request(&f.stop);
     by_hand_run(&f.by_hand);
-    for (int i = 0; i < f.most; i++)
+    for (int i = 0; i < f.max; i++)
         assert_int_equal(f.users[i].status, -ETIMEDOUT);
     assert_true(f.primitive->is_idle(f.object));
     f.primitive->wake(f.object);
@@ -343,9 +343,9 @@ static void asked_after_it_was_woken_it_has_what_it_was_handed_or_the_next_has(v
         assert_int_equal(f.users[0].status, 0);
     assert_int_equal(f.users[0].ends, 1);
     if (f.users[0].status != 0)
-        assert_int_equal(f.most > 1 ? f.users[1].status : begin_user(&f)->status, 0);
+        assert_int_equal(f.max > 1 ? f.users[1].status : begin_user(&f)->status, 0);
     run_and_hand_on(&f);
-    for (int i = 1; i < f.most; i++)
+    for (int i = 1; i < f.max; i++)
         assert_int_equal(f.users[i].status, 0);
     fixture_end(&f);
 }
@@ -357,7 +357,7 @@ static void asked_and_then_woken_it_ends_and_the_next_has_what_there_is(void **s
     begin_all(&f);
     bide_stop_request(&f.users[0].stop); /* it is posted, and has not run */
     f.primitive->wake(f.object);
-    if (f.most == 1) {
+    if (f.max == 1) {
         by_hand_run(&f.by_hand);
         begin_user(&f);
     }
@@ -389,8 +389,8 @@ static void closed_while_they_wait_they_end_in_order(void **state)
     f.primitive->close(f.object);
     f.primitive->close(f.object);
     by_hand_run(&f.by_hand);
-    assert_ended(&f, names_of(f.most, 0));
-    for (int i = 0; i < f.most; i++)
+    assert_ended(&f, names_of(f.max, 0));
+    for (int i = 0; i < f.max; i++)
         assert_int_equal(f.users[i].status, -EPIPE);
     assert_int_equal(begin_user(&f)->status, -EPIPE);
     fixture_end(&f);
@@ -408,7 +408,7 @@ static void closed_after_it_was_woken_it_has_what_it_was_handed(void **state)
         assert_int_equal(f.users[0].status, 0);
     else
         assert_int_equal(f.users[0].status, -EPIPE);
-    for (int i = 1; i < f.most; i++)
+    for (int i = 1; i < f.max; i++)
         assert_int_equal(f.users[i].status, f.primitive->tokens != 0 ? -EPIPE : 0);
     fixture_end(&f);
 }
@@ -437,7 +437,7 @@ static void the_first_end_is_the_only_one(void **state)
         if (order == 1)
             f.primitive->close(f.object);
         by_hand_run(&f.by_hand);
-        for (int i = 0; i < f.most; i++) {
+        for (int i = 0; i < f.max; i++) {
             bool was_closed = f.users[i].status == -EPIPE;
             assert_true(was_closed || f.users[i].status == -ECANCELED);
             if ((f.primitive->traits & HANDED) != 0)
@@ -452,13 +452,13 @@ static void the_first_end_is_the_only_one(void **state)
 static void a_destroyed_coroutine_leaves_and_the_others_keep_their_order(void **state)
 {
     const primitive *p = *state;
-    int most = p->most_waiting != 0 ? (int)p->most_waiting : USERS;
-    for (int which = 0; which < most; which++) {
+    int max = p->max_waiting != 0 ? (int)p->max_waiting : USERS;
+    for (int which = 0; which < max; which++) {
         struct fixture f;
         fixture_init(&f, state);
         begin_all(&f);
         bide_destroy(&f.users[which].task.frame);
-        if (most == 1)
+        if (max == 1)
             assert_true(p->is_idle(f.object));
         bide_stop_request(&f.users[which].stop);
         int resumed = by_hand_run(&f.by_hand);
@@ -467,7 +467,7 @@ static void a_destroyed_coroutine_leaves_and_the_others_keep_their_order(void **
         assert_ended(&f, "");
         p->wake(f.object);
         run_and_hand_on(&f);
-        assert_ended(&f, names_of(most, f.users[which].name));
+        assert_ended(&f, names_of(max, f.users[which].name));
         assert_int_equal(f.users[which].ends, 0);
         fixture_end(&f);
     }
@@ -487,7 +487,7 @@ static void one_that_was_cut_short_or_closed_may_be_destroyed_before_it_runs(voi
         if (!closed)
             f.primitive->wake(f.object);
         run_and_hand_on(&f);
-        assert_ended(&f, names_of(f.most, 'a'));
+        assert_ended(&f, names_of(f.max, 'a'));
         fixture_end(&f);
     }
 }
@@ -508,14 +508,14 @@ static void destroyed_after_it_was_woken_the_next_has_what_it_was_handed(void **
         begin_all(&f);
         f.primitive->wake(f.object);
         destroy_woken(&f, 0);
-        if (at_once && f.most > 1) /* it was handed on already; this one, too, has not run */
+        if (at_once && f.max > 1) /* it was handed on already; this one, too, has not run */
             destroy_woken(&f, 1);
         assert_int_equal(f.users[0].ends, 0);
-        if (f.most == 1)
+        if (f.max == 1)
             assert_int_equal(begin_user(&f)->status, 0);
         run_and_hand_on(&f);
         for (int i = 1; i < f.begun; i++)
-            assert_int_equal(f.users[i].ends, i > 1 || !at_once || f.most == 1);
+            assert_int_equal(f.users[i].ends, i > 1 || !at_once || f.max == 1);
         fixture_end(&f);
     }
 }
@@ -858,7 +858,7 @@ static void crowd_init(struct crowd *crowd, const primitive *p, size_t objects)
     memset(crowd, 0, sizeof *crowd);
     crowd->primitive = p;
     size_t size = crowd_size();
-    crowd->count = p->most_counted != 0 && p->most_counted < size ? p->most_counted : size;
+    crowd->count = p->max_counted != 0 && p->max_counted < size ? p->max_counted : size;
     crowd->member_size = round_up(sizeof(struct member) + p->waiter_size, 16);
     crowd->members = aligned_alloc(16, crowd->count * crowd->member_size);
     crowd->object_size = round_up(p->object_size, BIDE_CACHE_LINE);
@@ -910,7 +910,7 @@ static size_t crowd_ended_otherwise(struct crowd *crowd, int status)
 static void *wake_a_chain(void *argument)
 {
     struct crowd *crowd = argument;
-    bool one_object = crowd->primitive->hand_on != NULL && crowd->primitive->most_waiting == 0;
+    bool one_object = crowd->primitive->hand_on != NULL && crowd->primitive->max_waiting == 0;
     for (size_t i = 0; i < crowd->count; i++) {
         unsigned char *own = crowd->objects + i * crowd->object_size;
         if (one_object)
@@ -926,7 +926,7 @@ static void *wake_a_chain(void *argument)
 static void a_crowd_of_which_each_wakes_the_next(void **state)
 {
     const primitive *p = *state;
-    size_t objects = p->hand_on != NULL && p->most_waiting == 0 ? 1 : crowd_size();
+    size_t objects = p->hand_on != NULL && p->max_waiting == 0 ? 1 : crowd_size();
     struct crowd crowd;
     crowd_init(&crowd, p, objects);
     on_a_small_stack(wake_a_chain, &crowd);
@@ -1047,7 +1047,7 @@ enum { CASES = sizeof cases / sizeof cases[0] };
 
 static unsigned offers(const primitive *p)
 {
-    return (p->close != NULL ? CLOSES : 0u) | (p->most_waiting == 0 ? MANY : 0u) |
+    return (p->close != NULL ? CLOSES : 0u) | (p->max_waiting == 0 ? MANY : 0u) |
            (p->hand_on == NULL ? ALL : HANDS);
 }
 

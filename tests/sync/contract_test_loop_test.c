@@ -15,13 +15,13 @@
 #include "bide/spawn.h"
 #include "bide/stop.h"
 #include "bide/task.h"
-#include "bide/test_loop.h"
+#include "bide/sim_loop.h"
 
 enum { SEEDS = 150, WAITS = 5, MOMENT = 1000 };
 
 struct scene {
     const primitive *primitive;
-    bide_test_loop *loop;
+    bide_sim_loop *loop;
     void *object;
     bool closed, woken;
     unsigned holding;
@@ -38,7 +38,7 @@ struct scene {
         unsigned ends;
         bide_with_deadline_operation operation;
         bide_sleep sleep;
-        bide_test_point_operation point;
+        bide_sim_point_operation point;
         bide_spawned spawned;
     } waits[WAITS];
     struct actor {
@@ -47,7 +47,7 @@ struct scene {
         unsigned i, times;
         bool closes;
         bide_sleep sleep;
-        bide_test_point_operation point;
+        bide_sim_point_operation point;
         bide_spawned spawned;
     } waker, asker;
 };
@@ -60,14 +60,14 @@ struct scene {
 
 static uint64_t moment(const struct scene *s)
 {
-    return bide_test_loop_draw(s->loop, 4) * MOMENT;
+    return bide_sim_loop_draw(s->loop, 4) * MOMENT;
 }
 
 static bide_awaiter *wait_begin(struct wait *self)
 {
     const primitive *p = self->scene->primitive;
     bide_awaiter *awaiter = p->begin(self->waiter, self->scene->object);
-    self->limited = bide_test_loop_draw(self->scene->loop, 4) == 1;
+    self->limited = bide_sim_loop_draw(self->scene->loop, 4) == 1;
     if (!self->limited)
         return awaiter;
     return bide_with_deadline(&self->operation,
@@ -85,7 +85,7 @@ bide_coroutine(wait_body)
         if (self->scene->primitive->hand_on != NULL) {
             expect(self->scene, self->scene->holding < self->scene->primitive->tokens);
             self->scene->holding++;
-            bide_await(bide_test_point(&self->point));
+            bide_await(bide_sim_point(&self->point));
             self->scene->holding--;
             self->scene->primitive->hand_on(self->scene->object, self->waiter);
         }
@@ -115,7 +115,7 @@ bide_coroutine(waker_body)
     for (self->i = 0; self->i < self->times; self->i++) {
         self->scene->woken = true;
         self->scene->primitive->wake(self->scene->object);
-        bide_await(bide_test_point(&self->point));
+        bide_await(bide_sim_point(&self->point));
     }
     if (self->closes)
         close_object(self->scene);
@@ -126,7 +126,7 @@ bide_coroutine(asker_body)
 {
     bide_begin(asker_body, struct actor * self);
     for (self->i = 0; self->i < self->scene->count; self->i++) {
-        if (bide_test_loop_draw(self->scene->loop, 3) != 1)
+        if (bide_sim_loop_draw(self->scene->loop, 3) != 1)
             continue;
         bide_await(bide_sleep_for(&self->sleep, moment(self->scene)));
         self->scene->waits[self->i].asked = true;
@@ -153,7 +153,7 @@ static void wait_spawn(struct wait *self, struct scene *s)
     bide_spawn(&self->spawned, &self->context, bide_task_init(&self->task, &wait_body));
 }
 
-static int run(bide_test_loop *loop, void *argument)
+static int run(bide_sim_loop *loop, void *argument)
 {
     const primitive *p = argument;
     static struct scene s;
@@ -161,8 +161,8 @@ static int run(bide_test_loop *loop, void *argument)
     s.primitive = p;
     s.loop = loop;
     s.object = primitive_new_object(p);
-    s.count = p->most_waiting == 0 || p->most_waiting >= WAITS ? WAITS : (unsigned)p->most_waiting;
-    unsigned closer = p->close != NULL ? bide_test_loop_draw(loop, 4) : 0;
+    s.count = p->max_waiting == 0 || p->max_waiting >= WAITS ? WAITS : (unsigned)p->max_waiting;
+    unsigned closer = p->close != NULL ? bide_sim_loop_draw(loop, 4) : 0;
     s.waker.closes = closer == 1;
     s.asker.closes = closer == 2;
     for (unsigned i = 0; i < s.count; i++)
@@ -171,11 +171,11 @@ static int run(bide_test_loop *loop, void *argument)
     actor_begin(&s.asker, &s, &asker_body);
     for (unsigned i = 0; i < s.count; i++) {
         bide_event_waiter wait;
-        int status = bide_test_loop_wait(loop, bide_event_wait(&wait, &s.waits[i].spawned.ended));
+        int status = bide_sim_loop_wait(loop, bide_event_wait(&wait, &s.waits[i].spawned.ended));
         if (status < 0)
             return status;
     }
-    bide_test_loop_run_until(loop, bide_now(&loop->context) + 100 * MOMENT);
+    bide_sim_loop_run_until(loop, bide_now(&loop->context) + 100 * MOMENT);
     for (unsigned i = 0; i < s.count; i++) {
         expect(&s, s.waits[i].ends == 1);
         expect(&s, primitive_free_waiter(p, s.waits[i].waiter));
@@ -191,14 +191,14 @@ static int run(bide_test_loop *loop, void *argument)
 
 static void waits_end_once_and_for_a_reason_in_any_order(void **state)
 {
-    bide_test_result result;
+    bide_sim_result result;
     const primitive *p = *state;
     if ((p->traits & WAKE_BLOCKS) != 0) {
         printf("# skipped: to wake it takes a thread of its own\n");
         skip();
     }
-    bide_test_options options = {.argument = (void *)(uintptr_t)p, .result = &result};
-    assert_int_equal(bide_test_loop_explore_with(run, rounds_of(SEEDS), &options), 0);
+    bide_sim_options options = {.argument = (void *)(uintptr_t)p, .result = &result};
+    assert_int_equal(bide_sim_loop_explore_with(run, rounds_of(SEEDS), &options), 0);
 }
 
 int main(void)

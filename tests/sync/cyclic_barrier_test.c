@@ -286,7 +286,7 @@ static void a_thread_waits_until_a_deadline(void **state)
 static void too_many_parties(void)
 {
     bide_cyclic_barrier large;
-    bide_cyclic_barrier_init(&large, BIDE_CYCLIC_BARRIER_MOST + 1);
+    bide_cyclic_barrier_init(&large, BIDE_CYCLIC_BARRIER_MAX + 1);
 }
 
 static void more_than_none_arrive(void)
@@ -355,8 +355,8 @@ bide_coroutine(small_body)
 
 static uint32_t many(void)
 {
-    return crowd_of_waiters() < BIDE_CYCLIC_BARRIER_MOST ? crowd_of_waiters()
-                                                         : BIDE_CYCLIC_BARRIER_MOST;
+    return crowd_of_waiters() < BIDE_CYCLIC_BARRIER_MAX ? crowd_of_waiters()
+                                                         : BIDE_CYCLIC_BARRIER_MAX;
 }
 
 static void *meet_a_crowd(void *argument)

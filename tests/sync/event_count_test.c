@@ -23,7 +23,7 @@ struct user {
     bide_task task;
     by_hand *by_hand;
     struct shelf *shelf;
-    bide_own_retry own; /* or what is in it alone */
+    bide_event_count_own_waiter own; /* or what is in it alone */
     bool is_own;
     bide_context context;
     bide_stop_source stop;
@@ -31,12 +31,12 @@ struct user {
     int status;
 };
 
-static struct shelf *shelf_of(bide_retry *retry)
+static struct shelf *shelf_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, struct user, own.retry)->shelf;
 }
 
-static int attempt(bide_retry *retry)
+static int attempt(bide_event_count_waiter *retry)
 {
     struct shelf *shelf = shelf_of(retry);
     shelf->attempts++;
@@ -48,20 +48,20 @@ static int attempt(bide_retry *retry)
     return 0;
 }
 
-static bool is_possible(bide_retry *retry)
+static bool is_possible(bide_event_count_waiter *retry)
 {
     return shelf_of(retry)->items != 0 || shelf_of(retry)->broken != 0;
 }
 
-static const bide_retry_rules rules = {attempt, is_possible, NULL};
+static const bide_event_count_ops rules = {attempt, is_possible, NULL};
 
 bide_coroutine(user_body)
 {
     bide_begin(user_body, struct user * self);
     bide_await_status(
         self->status,
-        self->is_own ? bide_event_count_retry_own(&self->own, &self->shelf->event_count, &rules)
-                     : bide_event_count_retry(&self->own.retry, &self->shelf->event_count, &rules));
+        self->is_own ? bide_event_count_wait_own(&self->own, &self->shelf->event_count, &rules)
+                     : bide_event_count_wait(&self->own.retry, &self->shelf->event_count, &rules));
     by_hand_note(self->by_hand, self->name);
     bide_end();
 }

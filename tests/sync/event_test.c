@@ -226,15 +226,15 @@ struct link {
 };
 
 static int running;       /* links that are in their code at this moment */
-static int most_running;  /* the greatest that it was */
+static int max_running;  /* the greatest that it was */
 static int links_resumed; /* how many links have come to their end */
 
 bide_coroutine(link_body)
 {
     bide_begin(link_body, struct link * self);
     bide_await(bide_event_wait(&self->wait, &self->event));
-    if (++running > most_running)
-        most_running = running;
+    if (++running > max_running)
+        max_running = running;
     bide_event_set(self->next);
     links_resumed++;
     running--;
@@ -248,7 +248,7 @@ static void a_set_inside_a_resumed_waiter_does_not_nest(void **state)
     static struct link links[COUNT];
     bide_event last;
     bide_event_init(&last, false);
-    running = most_running = links_resumed = 0;
+    running = max_running = links_resumed = 0;
     for (int i = 0; i < COUNT; i++) {
         links[i].next = i + 1 < COUNT ? &links[i + 1].event : &last;
         bide_event_init(&links[i].event, false);
@@ -259,7 +259,7 @@ static void a_set_inside_a_resumed_waiter_does_not_nest(void **state)
     }
     bide_event_set(&links[0].event);
     assert_int_equal(links_resumed, COUNT);
-    assert_int_equal(most_running, 1);
+    assert_int_equal(max_running, 1);
     assert_true(bide_event_is_set(&last));
 }
 

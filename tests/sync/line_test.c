@@ -4,7 +4,7 @@
 #include "testing.h"
 
 #include "bide/handle.h"
-#include "../src/sync/line.h"
+#include "../src/sync/list.h"
 
 enum { MEMBERS = 12, STEPS = 20000 };
 

@@ -23,10 +23,10 @@ static inline void wait_a_moment(uint32_t *spins)
         bide_platform.yield();
 }
 
-/* Lets a random moment of up to `most` pauses pass, so that threads meet in many ways. */
-static inline void random_moment(uint64_t *random, uint32_t most)
+/* Lets a random moment of up to `max` pauses pass, so that threads meet in many ways. */
+static inline void random_moment(uint64_t *random, uint32_t max)
 {
-    for (uint64_t i = testing_random(random) % (most + 1); i != 0; i--)
+    for (uint64_t i = testing_random(random) % (max + 1); i != 0; i--)
         bide_cpu_relax();
 }
 

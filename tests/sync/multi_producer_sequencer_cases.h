@@ -24,7 +24,7 @@ typedef struct CASE_(_fixture) {
     BARRIER_ consumed;
     BARRIER_ *members[1];
     GROUP_ gate;
-    SLOT_ slots[MOST_SLOTS];
+    SLOT_ slots[MAX_SLOTS];
     SEQUENCER_ sequencer;
 } CASE_(_fixture);
 
@@ -48,7 +48,7 @@ typedef struct CASE_(_claim) {
     bide_task task;
     CASE_(_fixture) * fixture;
     char name;
-    BIDE_SEQUENCE most; /* 0: by claim_one */
+    BIDE_SEQUENCE max; /* 0: by claim_one */
     int status;
     bide_stop_source stop;
     bide_context context;
@@ -59,8 +59,8 @@ TESTING_COROUTINE(CASE_(_claim_body))
 {
     bide_begin(CASE_(_claim_body), CASE_(_claim) * self);
     bide_await_status(self->status,
-                      self->most != 0
-                          ? F_(_claim_up_to)(&self->claim, &self->fixture->sequencer, self->most)
+                      self->max != 0
+                          ? F_(_claim_up_to)(&self->claim, &self->fixture->sequencer, self->max)
                           : F_(_claim_one)(&self->claim, &self->fixture->sequencer));
     by_hand_note(&self->fixture->by_hand, self->name);
     bide_end();
@@ -77,11 +77,11 @@ static void CASE_(_begin)(CASE_(_fixture) * f, bide_task *task, const bide_point
 }
 
 static void CASE_(_begin_claim)(CASE_(_claim) * claim, CASE_(_fixture) * f, char name,
-                                BIDE_SEQUENCE most)
+                                BIDE_SEQUENCE max)
 {
     claim->fixture = f;
     claim->name = name;
-    claim->most = most;
+    claim->max = max;
     claim->status = 1;
     CASE_(_begin)(f, &claim->task, &CASE_(_claim_body), &claim->stop, &claim->context);
 }
@@ -141,10 +141,10 @@ static void CASE_(_assert_read)(CASE_(_reader) * reader, int status, BIDE_SEQUEN
     assert_true(reader->wait.published == published);
 }
 
-static BIDE_SEQUENCE CASE_(_try)(CASE_(_fixture) * f, BIDE_SEQUENCE most)
+static BIDE_SEQUENCE CASE_(_try)(CASE_(_fixture) * f, BIDE_SEQUENCE max)
 {
     BIDE_SEQUENCE first = 0;
-    return F_(_try_claim)(&f->sequencer, most, &first);
+    return F_(_try_claim)(&f->sequencer, max, &first);
 }
 
 /* ---- Claiming ---- */
@@ -760,7 +760,7 @@ typedef struct CASE_(_slot) {
 
 typedef struct CASE_(_pipe) {
     CASE_(_fixture) f;
-    CASE_(_slot) contents[MOST_SLOTS];
+    CASE_(_slot) contents[MAX_SLOTS];
     BIDE_SEQUENCE size;
     uint32_t count;     /* of each producer */
     uint32_t abandons;  /* of 64 claims so many are abandoned as a whole */
@@ -815,11 +815,11 @@ static void *CASE_(_produce)(void *argument)
     CASE_(_pipe) *pipe = self->pipe;
     while (self->sent < pipe->count) {
         CLAIM_ claim;
-        uint64_t most = 1 + testing_random(&self->random) % pipe->size;
+        uint64_t max = 1 + testing_random(&self->random) % pipe->size;
         uint64_t deadline = BIDE_FOREVER;
         if (pipe->impatient && testing_random(&self->random) % 2 == 0)
             deadline = bide_platform.now() + testing_random(&self->random) % 20000;
-        self->status = F_(_claim_up_to_blocking)(&claim, &pipe->f.sequencer, S_(most), deadline);
+        self->status = F_(_claim_up_to_blocking)(&claim, &pipe->f.sequencer, S_(max), deadline);
         if (self->status == -ETIMEDOUT) {
             self->failures++;
             continue;
@@ -930,7 +930,7 @@ static void CASE_(_numbers_come_round_a_thousand_times_between_threads)(void **s
     CASE_(_pipe) pipe = {.abandons = 62};
     pipe.closes_at = (uint64_t)rounds_of(1000) * ((uint64_t)(BIDE_SEQUENCE)-1 + 1);
     CASE_(_run_pipe)
-    (&pipe, sizeof(BIDE_SEQUENCE) == 1 ? 64 : MOST_SLOTS, UINT32_MAX, testing_seed());
+    (&pipe, sizeof(BIDE_SEQUENCE) == 1 ? 64 : MAX_SLOTS, UINT32_MAX, testing_seed());
     assert_true(pipe.passed >= pipe.closes_at);
 }
 

@@ -7,7 +7,7 @@
 
 #include "bide/sequence8.h"
 
-enum { PRODUCERS = 3, VISITORS = 2, MOST_SIZE = 32 };
+enum { PRODUCERS = 3, VISITORS = 2, MAX_SIZE = 32 };
 
 /* What a producer writes: who it is, and how many it has written. */
 typedef struct message {
@@ -21,9 +21,9 @@ typedef struct flow {
     bide_sequence_barrier8 consumed;
     bide_sequence_barrier8 *members[1];
     bide_sequence_group8 gate;
-    bide_sequence_slot8 words[MOST_SIZE];
+    bide_sequence_slot8 words[MAX_SIZE];
     bide_multi_producer_sequencer8 sequencer;
-    message messages[MOST_SIZE];
+    message messages[MAX_SIZE];
     uint8_t size;
     uint8_t initial;
     uint32_t visits;
@@ -53,8 +53,8 @@ static void *produce(void *argument)
     uint64_t random = flow->seed + self->which;
     while (bide_atomic_load(&flow->visiting, acquire) != 0) {
         bide_multi_producer_claim8 claim;
-        uint8_t most = (uint8_t)(1 + testing_random(&random) % flow->size);
-        self->wrong += bide_multi_producer_sequencer8_claim_up_to_blocking(&claim, sequencer, most,
+        uint8_t max = (uint8_t)(1 + testing_random(&random) % flow->size);
+        self->wrong += bide_multi_producer_sequencer8_claim_up_to_blocking(&claim, sequencer, max,
                                                                            BIDE_FOREVER) != 0;
         random_moment(&random, 30);
         if (testing_random(&random) % 8 == 0) {
@@ -77,17 +77,17 @@ static void *produce(void *argument)
 }
 
 /*
- * Reads all from after `start` on, until it has gone past `most` or nothing more comes. Of each producer the numbers
+ * Reads all from after `start` on, until it has gone past `max` or nothing more comes. Of each producer the numbers
  * come without a gap, from any on (`whole`: from 0 on).
  */
 static bool read_on(party *self, bide_sequence_barrier8 *own, uint8_t start, bool whole,
-                    uint64_t most, uint64_t *random)
+                    uint64_t max, uint64_t *random)
 {
     flow *flow = self->flow;
     uint32_t expected[PRODUCERS] = {0};
     bool seen[PRODUCERS] = {whole, whole, whole};
     uint8_t known = start;
-    for (uint64_t passed = 0; passed < most;) {
+    for (uint64_t passed = 0; passed < max;) {
         bide_multi_producer_waiter8 wait;
         int status = bide_multi_producer_sequencer8_wait_until_published_blocking(
             &wait, &flow->sequencer, (uint8_t)(known + 1), known, BIDE_FOREVER);
@@ -194,7 +194,7 @@ static void run_flow(uint8_t size, uint32_t visits, uint64_t seed)
 static void a_consumer_that_comes_and_goes_gets_all_that_is_claimed_meanwhile(void **state)
 {
     (void)state;
-    const uint8_t sizes[] = {1, 4, MOST_SIZE};
+    const uint8_t sizes[] = {1, 4, MAX_SIZE};
     uint64_t seed = testing_seed();
     for (int i = 0; i < 3; i++)
         run_flow(sizes[i], rounds_of(i == 0 ? 400 : 6000), seed + (uint64_t)i);

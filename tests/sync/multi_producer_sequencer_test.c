@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-enum { MOST_SLOTS = 4096, PRODUCERS = 3 };
+enum { MAX_SLOTS = 4096, PRODUCERS = 3 };
 
 /* (their arguments are expanded before names are made of them) */
 #define TESTING_CASE(function)  cmocka_unit_test(function)

@@ -34,7 +34,7 @@ struct user {
 bide_coroutine(user_body)
 {
     bide_begin(user_body, struct user * self);
-    bide_await_status(self->status, bide_once_begin(&self->begin, self->once));
+    bide_await_status(self->status, bide_once_start(&self->begin, self->once));
     by_hand_note(
         self->by_hand,
         (char)(self->status == 0 && self->begin.runs ? self->name - 'a' + 'A' : self->name));
@@ -136,7 +136,7 @@ static void the_first_runs_it_and_the_others_wait_until_it_is_done(void **state)
     fixture_init(&f, 4);
     by_hand_assert_trace(&f.by_hand, "A");
     assert_false(bide_once_is_done(&f.once));
-    bide_once_end(&f.users[0].begin, true);
+    bide_once_finish(&f.users[0].begin, true);
     assert_true(bide_once_is_done(&f.once));
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "bcd");
@@ -152,16 +152,16 @@ static void if_it_was_not_done_the_next_in_line_runs_it(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, 3);
-    bide_once_end(&f.users[0].begin, false);
+    bide_once_finish(&f.users[0].begin, false);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "AB");
-    bide_once_end(&f.users[1].begin, false);
+    bide_once_finish(&f.users[1].begin, false);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "C");
-    bide_once_end(&f.users[2].begin, false);
+    bide_once_finish(&f.users[2].begin, false);
     begin(&f, 3);
     by_hand_assert_trace(&f.by_hand, "D");
-    bide_once_end(&f.users[3].begin, true);
+    bide_once_finish(&f.users[3].begin, true);
     bide_once_destroy(&f.once);
 }
 
@@ -175,7 +175,7 @@ static void a_wait_is_cut_short_and_the_others_go_on(void **state)
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "Ab");
     assert_int_equal(f.users[1].status, -ETIMEDOUT);
-    bide_once_end(&f.users[0].begin, true);
+    bide_once_finish(&f.users[0].begin, true);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "d");
     bide_once_destroy(&f.once);
@@ -186,11 +186,11 @@ static void the_turn_of_a_destroyed_waiter_goes_to_the_next(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, 3);
-    bide_once_end(&f.users[0].begin, false); /* b is to run it, and has not run */
+    bide_once_finish(&f.users[0].begin, false); /* b is to run it, and has not run */
     bide_destroy(&f.users[1].task.frame);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "AC");
-    bide_once_end(&f.users[2].begin, true);
+    bide_once_finish(&f.users[2].begin, true);
     begin(&f, 3);
     bide_destroy(&f.users[3].task.frame);
     bide_once_destroy(&f.once);
@@ -207,7 +207,7 @@ static void closing_ends_waits_unless_it_is_done(void **state)
     by_hand_assert_trace(&f.by_hand, "Abcd");
     for (int i = 1; i < 4; i++)
         assert_int_equal(f.users[i].status, -EPIPE);
-    bide_once_end(&f.users[0].begin, true);
+    bide_once_finish(&f.users[0].begin, true);
     begin(&f, 4);
     assert_int_equal(f.users[4].status, 0);
     assert_false(f.users[4].begin.runs);
@@ -219,7 +219,7 @@ static void closing_after_the_end_disturbs_no_wait(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, 2);
-    bide_once_end(&f.users[0].begin, true);
+    bide_once_finish(&f.users[0].begin, true);
     bide_once_close(&f.once);
     by_hand_run(&f.by_hand);
     begin(&f, 2);
@@ -342,13 +342,13 @@ static void a_created_operation_is_freed_run_or_not(void **state)
         assert_int_equal(in_use, 0);
     }
     bide_once_init(&once);
-    assert_int_equal(bide_once_begin_blocking(&waiter, &once, 0), 0);
+    assert_int_equal(bide_once_start_blocking(&waiter, &once, 0), 0);
     bide_task *task = bide_create(sizeof *task, &created_body, &allocator);
     assert_int_equal(
         bide_sync_wait_until(bide_once_run(&operation, &once, bide_owned(task, &created_body)), 0),
         -ETIMEDOUT);
     assert_int_equal(in_use, 0);
-    bide_once_end(&waiter, true);
+    bide_once_finish(&waiter, true);
 }
 
 #if TESTING_HOSTED
@@ -358,12 +358,12 @@ static void a_thread_waits_until_a_deadline(void **state)
     bide_once once;
     bide_once_waiter one, two;
     bide_once_init(&once);
-    assert_int_equal(bide_once_begin_blocking(&one, &once, 0), 0);
+    assert_int_equal(bide_once_start_blocking(&one, &once, 0), 0);
     assert_true(one.runs);
-    assert_int_equal(bide_once_begin_blocking(&two, &once, bide_platform.now() + 1000000),
+    assert_int_equal(bide_once_start_blocking(&two, &once, bide_platform.now() + 1000000),
                      -ETIMEDOUT);
-    bide_once_end(&one, true);
-    assert_int_equal(bide_once_begin_blocking(&two, &once, 0), 0);
+    bide_once_finish(&one, true);
+    assert_int_equal(bide_once_start_blocking(&two, &once, 0), 0);
     assert_false(two.runs);
     bide_once_destroy(&once);
 }
@@ -375,9 +375,9 @@ static void end_twice(void)
     bide_once once;
     bide_once_waiter waiter;
     bide_once_init(&once);
-    bide_once_begin_blocking(&waiter, &once, 0);
-    bide_once_end(&waiter, false);
-    bide_once_end(&waiter, true);
+    bide_once_start_blocking(&waiter, &once, 0);
+    bide_once_finish(&waiter, false);
+    bide_once_finish(&waiter, true);
 }
 
 static void destroy_what_runs(void)
@@ -385,7 +385,7 @@ static void destroy_what_runs(void)
     bide_once once;
     bide_once_waiter waiter;
     bide_once_init(&once);
-    bide_once_begin_blocking(&waiter, &once, 0);
+    bide_once_start_blocking(&waiter, &once, 0);
     bide_once_destroy(&once);
 }
 
@@ -413,10 +413,10 @@ struct link {
 bide_coroutine(link_body)
 {
     bide_begin(link_body, struct link * self);
-    bide_try(bide_once_begin(&self->begin, self->once));
+    bide_try(bide_once_start(&self->begin, self->once));
     done++;
     if (self->begin.runs)
-        bide_once_end(&self->begin,
+        bide_once_finish(&self->begin,
                       ++ran == crowd_of_waiters() / 2); /* half of them fail, each wakes the next */
     bide_end();
 }
@@ -427,13 +427,13 @@ static void *wake_a_chain(void *argument)
     bide_once once;
     bide_once_waiter first;
     bide_once_init(&once);
-    bide_once_begin_blocking(&first, &once, 0);
+    bide_once_start_blocking(&first, &once, 0);
     for (uint32_t i = 0; i < crowd_of_waiters(); i++) {
         links[i].once = &once;
         bide_start(&links[i].task.frame, &link_body, &bide_default_context);
         bide_resume(&links[i].task.frame);
     }
-    bide_once_end(&first, false);
+    bide_once_finish(&first, false);
     return NULL;
 }
 
@@ -455,13 +455,13 @@ static void those_of_a_crowd_wake_each_other_on_a_small_stack(void **state)
 bide_coroutine(storm_body)
 {
     bide_begin(storm_body, storm_user * self);
-    bide_await_status(self->status, bide_once_begin(&self->waiter, &self->storm->object));
+    bide_await_status(self->status, bide_once_start(&self->waiter, &self->storm->object));
     if (self->status == 0 && self->waiter.runs) {
         storm_assert(self->storm, self->storm->data[0] == 0);
         storm_pass(self->section);
         if (self->kind % 8 == 0)
             storm_write(self->storm, self->section);
-        bide_once_end(&self->waiter, self->kind % 8 == 0);
+        bide_once_finish(&self->waiter, self->kind % 8 == 0);
     } else if (self->status == 0) {
         storm_assert(self->storm, self->storm->data[0] == 1);
     }

@@ -33,8 +33,8 @@ typedef struct primitive {
     size_t waiter_size; /* aligned as malloc aligns */
     unsigned traits;
     unsigned tokens;       /* how often `wake` may be called; 0: it wakes all, once */
-    unsigned most_waiting; /* at a time; 0: any number */
-    size_t most_counted;   /* as many as it can count may wait at a time; 0: any number */
+    unsigned max_waiting; /* at a time; 0: any number */
+    size_t max_counted;   /* as many as it can count may wait at a time; 0: any number */
 
     /* Makes the object, such that who waits has to wait. */
     void (*init)(void *object);

@@ -72,12 +72,12 @@ static void more_permits_than_there_can_be_are_never_free(void **state)
 {
     (void)state;
     bide_semaphore semaphore;
-    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
-    assert_int_equal(bide_semaphore_available(&semaphore), BIDE_SEMAPHORE_MOST);
-    assert_false(bide_semaphore_try_acquire(&semaphore, BIDE_SEMAPHORE_MOST + 1));
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MAX);
+    assert_int_equal(bide_semaphore_available(&semaphore), BIDE_SEMAPHORE_MAX);
+    assert_false(bide_semaphore_try_acquire(&semaphore, BIDE_SEMAPHORE_MAX + 1));
     assert_false(bide_semaphore_try_acquire(&semaphore, UINT32_MAX));
-    assert_int_equal(bide_semaphore_available(&semaphore), BIDE_SEMAPHORE_MOST);
-    assert_true(bide_semaphore_try_acquire(&semaphore, BIDE_SEMAPHORE_MOST));
+    assert_int_equal(bide_semaphore_available(&semaphore), BIDE_SEMAPHORE_MAX);
+    assert_true(bide_semaphore_try_acquire(&semaphore, BIDE_SEMAPHORE_MAX));
     assert_int_equal(bide_semaphore_available(&semaphore), 0);
     bide_semaphore_destroy(&semaphore);
 }
@@ -266,14 +266,14 @@ static void no_permit_is_lost_or_had_twice(void **state)
 static void release_too_many(void)
 {
     bide_semaphore semaphore;
-    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MAX);
     bide_semaphore_release(&semaphore, 1);
 }
 
 static void begin_with_too_many(void)
 {
     bide_semaphore semaphore;
-    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST + 1);
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MAX + 1);
 }
 
 static void wait_for_too_many(void)
@@ -283,14 +283,14 @@ static void wait_for_too_many(void)
     struct user user;
     by_hand_init(&by_hand);
     bide_semaphore_init(&semaphore, 1);
-    begin(&user, &by_hand, &semaphore, BIDE_SEMAPHORE_MOST + 1, 'a');
+    begin(&user, &by_hand, &semaphore, BIDE_SEMAPHORE_MAX + 1, 'a');
 }
 
 static void block_for_too_many(void)
 {
     bide_semaphore semaphore;
-    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MOST);
-    bide_semaphore_acquire_blocking(&semaphore, BIDE_SEMAPHORE_MOST + 1, 0);
+    bide_semaphore_init(&semaphore, BIDE_SEMAPHORE_MAX);
+    bide_semaphore_acquire_blocking(&semaphore, BIDE_SEMAPHORE_MAX + 1, 0);
 }
 
 static void too_many_permits_are_misuse(void **state)

@@ -36,10 +36,10 @@ static void step(void);
 #define bide_waiter_list_make_plain_    stepped_make_plain
 #define bide_waiter_list_suspend        stepped_suspend
 #define bide_waiter_list_announce       stepped_announce
-#define bide_waiter_list_sift_cancelled stepped_sift_cancelled
-#define bide_waiter_list_sift_out       stepped_sift_out
+#define bide_waiter_list_sweep_cancelled stepped_sift_cancelled
+#define bide_waiter_list_sweep       stepped_sift_out
 #define bide_waiter_list_close          stepped_close
-#define bide_sift_cancelled             stepped_sift_rules
+#define bide_sweep_cancelled             stepped_sift_rules
 
 #include "sync/meeting.h"
 
@@ -67,16 +67,16 @@ typedef struct action {
         number; /* of FOLLOW the size of the ring; of TURN how many become free, and are claimed */
 } action;
 
-enum { ACTIONS_MOST = 4, WAITS_MOST = 8, STEPS_MOST = 40 };
+enum { MAX_ACTIONS = 4, MAX_WAITS = 8, MAX_STEPS = 40 };
 
 /*
  * `before` is done first; then `call`, and at its steps, or after it, `others`, in their order. All publishing
  * is done by one thread, so either `call` publishes or `others` do.
  */
 typedef struct course {
-    action before[ACTIONS_MOST];
+    action before[MAX_ACTIONS];
     action call;
-    action others[ACTIONS_MOST];
+    action others[MAX_ACTIONS];
 } course;
 
 typedef struct wait {
@@ -93,7 +93,7 @@ static struct {
     bide_sequence_barrier_stepped barrier;
     uint8_t published;
     bool closed;
-    wait waits[WAITS_MOST];
+    wait waits[MAX_WAITS];
     int wait_count;
 
     bide_atomic(uintptr_t) next; /* to be claimed, where a follower waits */
@@ -103,7 +103,7 @@ static struct {
 
     bool interruptible;   /* `call` runs, and no other */
     int steps;            /* of `call`, until now */
-    int at[ACTIONS_MOST]; /* before which step each of the others is done */
+    int at[MAX_ACTIONS]; /* before which step each of the others is done */
     int others_done;
     const wait *in_call; /* the wait that `call` begins */
 } the;
@@ -112,7 +112,7 @@ static void act(const action *action);
 
 static void do_others(int until)
 {
-    while (the.others_done < ACTIONS_MOST && the.at[the.others_done] <= until)
+    while (the.others_done < MAX_ACTIONS && the.at[the.others_done] <= until)
         act(&the.course->others[the.others_done++]);
 }
 
@@ -215,7 +215,7 @@ static void check_waits(void)
 /* Publishes on, one by one, until all must have ended; by exactly the number that they waited for. */
 static void finish_waits(void)
 {
-    bool waits[WAITS_MOST] = {false};
+    bool waits[MAX_WAITS] = {false};
     for (int i = 0; i < the.wait_count; i++)
         waits[i] = the.waits[i].ended_at_once + probe_ended(&the.waits[i].probe) == 0;
     for (int i = 0; i < 255 && !the.closed; i++)
@@ -237,13 +237,13 @@ static void run_schedule(const course *course, uint8_t initial)
     the.closed = false;
     the.wait_count = the.steps = the.others_done = 0;
     bide_sequence_barrier_stepped_init(&the.barrier, initial);
-    for (int i = 0; i < ACTIONS_MOST; i++)
+    for (int i = 0; i < MAX_ACTIONS; i++)
         act(&course->before[i]);
     the.interruptible = true;
     act(&course->call);
     the.interruptible = false;
-    assert_true(the.steps <= STEPS_MOST);
-    do_others(STEPS_MOST);
+    assert_true(the.steps <= MAX_STEPS);
+    do_others(MAX_STEPS);
     check_waits();
     finish_waits();
 }
@@ -251,11 +251,11 @@ static void run_schedule(const course *course, uint8_t initial)
 /* Sets the next way to spread the others over the steps; false after the last. */
 static bool next_schedule(const course *course, int steps)
 {
-    for (int i = ACTIONS_MOST - 1; i >= 0; i--) {
+    for (int i = MAX_ACTIONS - 1; i >= 0; i--) {
         if (course->others[i].kind == NOTHING || the.at[i] > steps)
             continue;
         int at = the.at[i] + 1;
-        for (int j = i; j < ACTIONS_MOST; j++)
+        for (int j = i; j < MAX_ACTIONS; j++)
             the.at[j] = at;
         return true;
     }
@@ -266,7 +266,7 @@ static bool next_schedule(const course *course, int steps)
 static uint32_t run_course(const course *course, uint8_t initial)
 {
     uint32_t schedules = 0;
-    for (int i = 0; i < ACTIONS_MOST; i++)
+    for (int i = 0; i < MAX_ACTIONS; i++)
         the.at[i] = 0;
     do {
         run_schedule(course, initial);
@@ -355,7 +355,7 @@ static void a_follower_misses_no_room_however_far_the_ring_turns(void **state)
     uint32_t schedules = 0;
     for (uint8_t turn = 0; turn < 255; turn++) {
         const course course = {.call = {FOLLOW, SIZE}, .others = {{TURN, turn}, {TURN, turn}}};
-        for (int i = 0; i < ACTIONS_MOST; i++)
+        for (int i = 0; i < MAX_ACTIONS; i++)
             the.at[i] = 0;
         do {
             the.course = &course;
@@ -366,7 +366,7 @@ static void a_follower_misses_no_room_however_far_the_ring_turns(void **state)
             the.interruptible = true;
             act(&course.call);
             the.interruptible = false;
-            do_others(STEPS_MOST);
+            do_others(MAX_STEPS);
             assert_int_equal(atomic_load(&the.next) % 256, (the.published + SIZE + 1) % 256);
             if (turn == 0)
                 assert_int_equal(the.follower_ended + probe_ended(&the.follows), 0);

@@ -62,10 +62,10 @@ static void *CASE_(_produce)(void *argument)
     uint64_t next = 1;
     while (bide_atomic_load(&flow->visiting, acquire) != 0) {
         CLAIM_ claim;
-        BIDE_SEQUENCE most = (BIDE_SEQUENCE)(1 + testing_random(&random) % CASE_(_size));
+        BIDE_SEQUENCE max = (BIDE_SEQUENCE)(1 + testing_random(&random) % CASE_(_size));
         self->wrong +=
-            bide_sync_wait(SEQUENCER_F_(_claim_up_to)(&claim, &flow->sequencer, most)) != 0;
-        self->wrong += claim.first != (BIDE_SEQUENCE)next || claim.count == 0 || claim.count > most;
+            bide_sync_wait(SEQUENCER_F_(_claim_up_to)(&claim, &flow->sequencer, max)) != 0;
+        self->wrong += claim.first != (BIDE_SEQUENCE)next || claim.count == 0 || claim.count > max;
         bide_atomic_store(&flow->claimed, next + claim.count - 1, seq_cst);
         for (BIDE_SEQUENCE i = 0; i < claim.count; i++)
             CASE_(_slot_of)(flow, (BIDE_SEQUENCE)(claim.first + i))->number = next++;
@@ -78,14 +78,14 @@ static void *CASE_(_produce)(void *argument)
     return NULL;
 }
 
-/* Reads at least `most` from after `start` on, in order; more if they come together. False: nothing more comes. */
-static bool CASE_(_read)(CASE_(_thread) * self, BARRIER_ *own, BIDE_SEQUENCE start, uint64_t least,
-                         uint64_t most, uint64_t *random)
+/* Reads at least `max` from after `start` on, in order; more if they come together. False: nothing more comes. */
+static bool CASE_(_read)(CASE_(_thread) * self, BARRIER_ *own, BIDE_SEQUENCE start, uint64_t min,
+                         uint64_t max, uint64_t *random)
 {
     CASE_(_flow) *flow = self->flow;
     BIDE_SEQUENCE next = (BIDE_SEQUENCE)(start + 1);
     uint64_t expected = 0;
-    for (uint64_t count = 0; count < most;) {
+    for (uint64_t count = 0; count < max;) {
         BARRIER_WAITER_ wait;
         int status = bide_sync_wait(BARRIER_F_(_wait_until_published)(&wait, &flow->cursor, next));
         if (status != 0) {
@@ -100,7 +100,7 @@ static bool CASE_(_read)(CASE_(_thread) * self, BARRIER_ *own, BIDE_SEQUENCE sta
             uint64_t number = slot->number;
             /* The first is the one after the start, of those that were not published before it joined. */
             if (expected == 0)
-                self->wrong += (BIDE_SEQUENCE)number != next || number <= least;
+                self->wrong += (BIDE_SEQUENCE)number != next || number <= min;
             else
                 self->wrong += number != expected;
             expected = number + 1;

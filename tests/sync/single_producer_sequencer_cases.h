@@ -36,7 +36,7 @@ static int CASE_(_init)(CASE_(_fixture) * fixture, BIDE_SEQUENCE initial, BIDE_S
 typedef struct CASE_(_claim) {
     bide_task task;
     SEQUENCER_ *sequencer;
-    BIDE_SEQUENCE most; /* 0: by claim_one */
+    BIDE_SEQUENCE max; /* 0: by claim_one */
     int status;
     CLAIM_ claim;
 } CASE_(_claim);
@@ -45,16 +45,16 @@ TESTING_COROUTINE(CASE_(_claim_body))
 {
     bide_begin(CASE_(_claim_body), CASE_(_claim) * self);
     bide_await_status(self->status,
-                      self->most != 0 ? F_(_claim_up_to)(&self->claim, self->sequencer, self->most)
+                      self->max != 0 ? F_(_claim_up_to)(&self->claim, self->sequencer, self->max)
                                       : F_(_claim_one)(&self->claim, self->sequencer));
     bide_end();
 }
 
 static void CASE_(_begin_claim)(CASE_(_claim) * claim, CASE_(_fixture) * fixture,
-                                BIDE_SEQUENCE most)
+                                BIDE_SEQUENCE max)
 {
     claim->sequencer = &fixture->sequencer;
-    claim->most = most;
+    claim->max = max;
     claim->status = 1;
     bide_await_later(bide_task_init(&claim->task, &CASE_(_claim_body)));
     by_hand_begin(&fixture->by_hand, &claim->task);
@@ -269,7 +269,7 @@ static void CASE_(_a_gate_that_closes_ends_the_claim_that_waits_for_it)(void **s
 }
 
 /*
- * A producer and a consumer. The producer claims some slots, never more than `most`, fills and publishes
+ * A producer and a consumer. The producer claims some slots, never more than `max`, fills and publishes
  * them, `count` in all, and closes; the consumer reads all that is published until that is closed.
  */
 typedef struct CASE_(_slot) {
@@ -281,7 +281,7 @@ typedef struct CASE_(_pipe) {
     CASE_(_fixture) fixture;
     CASE_(_slot) * slots;
     BIDE_SEQUENCE size;
-    BIDE_SEQUENCE most;
+    BIDE_SEQUENCE max;
     uint64_t count;
 
     /* of the producer */
@@ -298,7 +298,7 @@ typedef struct CASE_(_pipe) {
     BARRIER_WAITER_ wait;
 } CASE_(_pipe);
 
-static void CASE_(_pipe_init)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, BIDE_SEQUENCE most,
+static void CASE_(_pipe_init)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, BIDE_SEQUENCE max,
                               uint64_t count, uint64_t seed)
 {
     BIDE_SEQUENCE initial = (BIDE_SEQUENCE)-1000; /* wraps soon */
@@ -306,7 +306,7 @@ static void CASE_(_pipe_init)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, BIDE_SEQU
     pipe->slots = calloc(size, sizeof *pipe->slots);
     assert_non_null(pipe->slots);
     pipe->size = size;
-    pipe->most = most;
+    pipe->max = max;
     pipe->count = count;
     pipe->producer_random = seed;
     pipe->consumer_random = seed + 1;
@@ -326,10 +326,10 @@ static void CASE_(_pipe_end)(CASE_(_pipe) * pipe)
 
 static bide_awaiter *CASE_(_pipe_claim)(CASE_(_pipe) * pipe)
 {
-    uint64_t most = 1 + testing_random(&pipe->producer_random) % pipe->most;
+    uint64_t max = 1 + testing_random(&pipe->producer_random) % pipe->max;
     uint64_t left = pipe->count - pipe->produced;
     return F_(_claim_up_to)(&pipe->claim, &pipe->fixture.sequencer,
-                            (BIDE_SEQUENCE)(most < left ? most : left));
+                            (BIDE_SEQUENCE)(max < left ? max : left));
 }
 
 /* Fills what was claimed, and publishes it. The size is a power of two, so it divides the range. */
@@ -542,12 +542,12 @@ static void CASE_(_what_is_given_back_is_claimed_again)(void **state)
     CASE_(_init)(&f, (BIDE_SEQUENCE)-3, 8);
     assert_true(F_(_try_claim)(&f.sequencer, 6, &first) == 6); /* -2 to 3 */
     F_(_publish)(&f.sequencer, (BIDE_SEQUENCE)-2);
-    F_(_give_back)(&f.sequencer, 3);
+    F_(_unclaim)(&f.sequencer, 3);
     F_(_publish)(&f.sequencer, 0);
-    F_(_give_back)(&f.sequencer, 0);
+    F_(_unclaim)(&f.sequencer, 0);
     assert_true(F_(_try_claim)(&f.sequencer, 8, &first) == 5);
     assert_true(first == 1);
-    F_(_give_back)(&f.sequencer, 5);
+    F_(_unclaim)(&f.sequencer, 5);
     BARRIER_F_(_publish)(&f.consumed, 0);
     assert_true(F_(_try_claim)(&f.sequencer, 8, &first) == 8);
     assert_true(first == 1);
@@ -607,9 +607,9 @@ static void CASE_(_after_close_no_claim_succeeds_and_what_is_published_is_read)(
     F_(_close)(&f.sequencer);
     F_(_close)(&f.sequencer);
     assert_true(F_(_is_closed)(&f.sequencer));
-    F_(_give_back)(&f.sequencer, 1);
-    for (BIDE_SEQUENCE most = 1; most < 20; most++)
-        assert_true(F_(_try_claim)(&f.sequencer, most, &first) == 0);
+    F_(_unclaim)(&f.sequencer, 1);
+    for (BIDE_SEQUENCE max = 1; max < 20; max++)
+        assert_true(F_(_try_claim)(&f.sequencer, max, &first) == 0);
     assert_false(F_(_any_available)(&f.sequencer));
     CASE_(_begin_claim)(&claim, &f, 0);
     assert_true(bide_done(&claim.task.frame));

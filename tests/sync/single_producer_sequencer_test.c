@@ -74,7 +74,7 @@ static void give_back_too_much(void)
     sequencer8_fixture f;
     begin(&f, NULL);
     bide_single_producer_sequencer8_publish(&f.sequencer, 0);
-    bide_single_producer_sequencer8_give_back(&f.sequencer, 2);
+    bide_single_producer_sequencer8_unclaim(&f.sequencer, 2);
 }
 
 static void destroy_what_is_waited_for(void)

@@ -101,7 +101,7 @@ static void phases_wrap_around(void **state)
     bide_wait_group_init(&group);
     bide_atomic_init(&group.queue.state, (uintptr_t)0 - BIDE_QUEUE_PHASE_ONE);
     for (int i = 0; i < 2; i++) {
-        bide_wait_group_add(&group, BIDE_WAIT_GROUP_MOST > 8191 ? 8191 : BIDE_WAIT_GROUP_MOST);
+        bide_wait_group_add(&group, BIDE_WAIT_GROUP_MAX > 8191 ? 8191 : BIDE_WAIT_GROUP_MAX);
         probe_init(&probe);
         assert_false(probe_await(&probe, bide_wait_group_wait(&wait, &group)));
         while (bide_wait_group_count(&group) != 0) {
@@ -208,7 +208,7 @@ static void too_many_are_added(void)
 {
     bide_wait_group large;
     bide_wait_group_init(&large);
-    bide_wait_group_add(&large, BIDE_WAIT_GROUP_MOST);
+    bide_wait_group_add(&large, BIDE_WAIT_GROUP_MAX);
     bide_wait_group_add(&large, 1);
 }
 

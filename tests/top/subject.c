@@ -121,7 +121,7 @@ bide_coroutine(program_body)
     begin_all(self);
     for (self->i = 0; self->i < self->connections; self->i++)
         bide_await(bide_connect(&self->operation, &self->sockets[self->i], &self->address));
-    while (bide_server_count(&self->server)->live != self->connections)
+    while (bide_server_own_stats(&self->server)->live != self->connections)
         bide_await(bide_sleep_for(&self->sleep, 1000000));
     bide_await(bide_sleep_for(&self->sleep, 1000000));
     puts("ready");
@@ -150,7 +150,7 @@ static int prepare(int count, char **arguments)
     bide_event_init(&program.event, false);
     const bide_server_options options = {.body = &connection_body,
                                          .size = sizeof(struct connection),
-                                         .most = program.connections + 1,
+                                         .max_connections = program.connections + 1,
                                          .allocator = &bide_heap};
     if (program.sockets == NULL || program.waiters == NULL)
         return -ENOMEM;

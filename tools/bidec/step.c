@@ -57,7 +57,7 @@ static void find_cleanups(struct node *node)
         node->member = member_name(print("next_%u", ++serial));
         add_member(node->scope, print("bide_async_generator_next_operation %s;", node->member));
         add_cleanup(node->scope, node->first)->text =
-            print("bide_async_generator_end(bide_self->%s.generator)", node->member);
+            print("bide_async_generator_destroy(bide_self->%s.generator)", node->member);
     }
     if (node->kind == S_DECLARATION) {
         for (struct declarator *d = node->declarators; d != NULL; d = d->next) {

@@ -95,7 +95,7 @@ unsigned canvas_width(const char *text)
     return width;
 }
 
-/* Up to `most` columns; returns how many it has put. */
+/* Up to `max` columns; returns how many it has put. */
 static unsigned put(canvas *canvas, const char *text, unsigned most)
 {
     mbstate_t state = {0};
@@ -167,11 +167,11 @@ void canvas_line(canvas *canvas)
 
 /* ---- Numbers ---- */
 
-const char *short_number(char text[SHORT_MOST], uint64_t number)
+const char *short_number(char text[MAX_SHORT], uint64_t number)
 {
     static const char units[] = "kMGTPE";
     if (number < 100000) {
-        (void)snprintf(text, SHORT_MOST, "%u", (unsigned)number);
+        (void)snprintf(text, MAX_SHORT, "%u", (unsigned)number);
         return text;
     }
     int unit = 0;
@@ -182,34 +182,34 @@ const char *short_number(char text[SHORT_MOST], uint64_t number)
     unsigned whole = (unsigned)(number / 1000);
     unsigned tenth = (unsigned)(number / 100 % 10);
     if (whole < 100)
-        (void)snprintf(text, SHORT_MOST, "%u.%u%c", whole, tenth, units[unit]);
+        (void)snprintf(text, MAX_SHORT, "%u.%u%c", whole, tenth, units[unit]);
     else
-        (void)snprintf(text, SHORT_MOST, "%u%c", whole, units[unit]);
+        (void)snprintf(text, MAX_SHORT, "%u%c", whole, units[unit]);
     return text;
 }
 
-const char *short_time(char text[SHORT_MOST], uint64_t nanoseconds)
+const char *short_time(char text[MAX_SHORT], uint64_t nanoseconds)
 {
     uint64_t micro = nanoseconds / 1000;
     uint64_t seconds = micro / 1000000;
     if (micro < 1000)
-        (void)snprintf(text, SHORT_MOST, "%uus", (unsigned)micro);
+        (void)snprintf(text, MAX_SHORT, "%uus", (unsigned)micro);
     else if (micro < 10000)
-        (void)snprintf(text, SHORT_MOST, "%u.%ums", (unsigned)(micro / 1000),
+        (void)snprintf(text, MAX_SHORT, "%u.%ums", (unsigned)(micro / 1000),
                        (unsigned)(micro / 100 % 10));
     else if (micro < 1000000)
-        (void)snprintf(text, SHORT_MOST, "%ums", (unsigned)(micro / 1000));
+        (void)snprintf(text, MAX_SHORT, "%ums", (unsigned)(micro / 1000));
     else if (seconds < 60)
-        (void)snprintf(text, SHORT_MOST, "%u.%us", (unsigned)seconds,
+        (void)snprintf(text, MAX_SHORT, "%u.%us", (unsigned)seconds,
                        (unsigned)(micro / 100000 % 10));
     else if (seconds < 3600)
-        (void)snprintf(text, SHORT_MOST, "%um%02us", (unsigned)(seconds / 60),
+        (void)snprintf(text, MAX_SHORT, "%um%02us", (unsigned)(seconds / 60),
                        (unsigned)(seconds % 60));
     else if (seconds < 86400)
-        (void)snprintf(text, SHORT_MOST, "%uh%02um", (unsigned)(seconds / 3600),
+        (void)snprintf(text, MAX_SHORT, "%uh%02um", (unsigned)(seconds / 3600),
                        (unsigned)(seconds / 60 % 60));
     else
-        (void)snprintf(text, SHORT_MOST, "%ud%02uh", (unsigned)(seconds / 86400 % 100000),
+        (void)snprintf(text, MAX_SHORT, "%ud%02uh", (unsigned)(seconds / 86400 % 100000),
                        (unsigned)(seconds / 3600 % 24));
     return text;
 }

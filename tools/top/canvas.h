@@ -54,8 +54,8 @@ void canvas_line(canvas *canvas);
 unsigned canvas_width(const char *text);
 
 /* Numbers in few characters: 1234, 56.7k, 8.9M; and times: 12ms, 3.4s, 5m06s, 7h08m, 9d10h. */
-enum { SHORT_MOST = 24 };
-const char *short_number(char text[SHORT_MOST], uint64_t number);
-const char *short_time(char text[SHORT_MOST], uint64_t nanoseconds);
+enum { MAX_SHORT = 24 };
+const char *short_number(char text[MAX_SHORT], uint64_t number);
+const char *short_time(char text[MAX_SHORT], uint64_t nanoseconds);
 
 #endif

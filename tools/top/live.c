@@ -195,7 +195,7 @@ static void type(view *view, int key)
         while (length != 0 && ((unsigned char)view->filter[length - 1] & 0xc0) == 0x80)
             length--; /* a whole character */
         view->filter[length != 0 ? length - 1 : 0] = '\0';
-    } else if (key >= ' ' && key < KEY_UP && length + 1 < FILTER_MOST) {
+    } else if (key >= ' ' && key < KEY_UP && length + 1 < MAX_FILTER) {
         view->filter[length] = (char)key;
         view->filter[length + 1] = '\0';
     }
@@ -364,7 +364,7 @@ static void end_listening(live *live)
 {
     for (int i = 0; i < SIGNALS; i++) {
         if (live->catchers[i].listens)
-            bide_signal_end(&live->catchers[i].signal);
+            bide_signal_destroy(&live->catchers[i].signal);
     }
 }
 

@@ -136,7 +136,7 @@ static bool has_colours(void)
 /* Is it a number? Then the path of that process's monitor. NULL: it has none. */
 static const char *path_of(const char *what)
 {
-    static char path[PLACE_MOST];
+    static char path[MAX_PLACE];
     uint64_t process;
     if (!take_number(what, 10, 1u << 30, &process))
         return what;

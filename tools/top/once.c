@@ -81,7 +81,7 @@ typedef struct kept {
     bool is_lost;
 } kept;
 
-enum { KEPT_MOST = 16 << 20 };
+enum { MAX_KEPT = 16 << 20 };
 
 static void keep(void *argument, const char *line, size_t length)
 {
@@ -90,7 +90,7 @@ static void keep(void *argument, const char *line, size_t length)
         size_t room = kept->room != 0 ? 2 * kept->room : 65536;
         while (room - kept->length < length + 1)
             room *= 2;
-        char *larger = room <= KEPT_MOST ? realloc(kept->lines, room) : NULL;
+        char *larger = room <= MAX_KEPT ? realloc(kept->lines, room) : NULL;
         if (larger == NULL) {
             kept->is_lost = true;
             return;
@@ -105,7 +105,7 @@ static void keep(void *argument, const char *line, size_t length)
 
 static bool is_of_kind(const char *line, size_t length, const char *kind)
 {
-    static char copy[WIRE_LINE_MOST];
+    static char copy[MAX_WIRE_LINE];
     static record record;
     if (length >= sizeof copy)
         return false;
@@ -168,7 +168,7 @@ static void list_one(bide_loop *loop, int process, bool as_json, size_t *count)
 {
     static wire wire;
     static canvas canvas;
-    char path[PLACE_MOST], number[SHORT_MOST];
+    char path[MAX_PLACE], number[MAX_SHORT];
     picture picture = {0};
     kept kept = {0};
     if (!places_find(process, path))
@@ -203,7 +203,7 @@ static void list_one(bide_loop *loop, int process, bool as_json, size_t *count)
 
 int once_list(bide_loop *loop, bool as_json)
 {
-    static int processes[PLACES_MOST];
+    static int processes[MAX_PLACES];
     size_t found = places_list(processes);
     size_t count = 0;
     if (as_json)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MOST = 65536 };
+enum { MAX_ROWS = 65536 };
 
 static void forget(rows *rows)
 {
@@ -36,7 +36,7 @@ static void *add_row(picture *picture, rows *rows, size_t size)
 {
     if (rows->count == rows->room) {
         size_t room = rows->room != 0 ? 2 * rows->room : 16;
-        void *larger = room <= ROWS_MOST ? realloc(rows->all, room * size) : NULL;
+        void *larger = room <= MAX_ROWS ? realloc(rows->all, room * size) : NULL;
         if (larger == NULL) {
             picture->left_out = true;
             return NULL;

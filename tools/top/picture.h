@@ -7,7 +7,7 @@
 
 #include "record.h"
 
-enum { NAME_MOST = 96, FILE_MOST = 160 };
+enum { MAX_NAME = 96, MAX_FILE = 160 };
 
 typedef enum runner_kind { RUNNER_LOOP, RUNNER_POOL, RUNNER_WORKER } runner_kind;
 
@@ -20,37 +20,37 @@ typedef struct picture_runner {
     uint64_t workers, asleep; /* of a pool */
     uint64_t busy_ms, in_flight, longest_ns;
     uint64_t runs, sleeps, steals, completions; /* since the look before */
-    char name[NAME_MOST];
+    char name[MAX_NAME];
     char back_end[16];
-    char thread_name[NAME_MOST];
+    char thread_name[MAX_NAME];
     char state[16];
 } picture_runner;
 
 /* What a thread runs, and the longest turn since the look before; or empty. */
 typedef struct picture_thread {
     uint64_t thread;
-    char runs[NAME_MOST], runs_file[FILE_MOST];
+    char runs[MAX_NAME], runs_file[MAX_FILE];
     uint64_t runs_line, runs_ns;
-    char longest[NAME_MOST], longest_file[FILE_MOST];
+    char longest[MAX_NAME], longest_file[MAX_FILE];
     uint64_t longest_line, longest_ns;
 } picture_thread;
 
 typedef struct picture_group {
     uint64_t id, tasks, line, longest_ms;
-    char name[NAME_MOST], at[NAME_MOST], context[NAME_MOST], waiting_for[NAME_MOST];
-    char file[FILE_MOST];
+    char name[MAX_NAME], at[MAX_NAME], context[MAX_NAME], waiting_for[MAX_NAME];
+    char file[MAX_FILE];
     char state[16];
 } picture_group;
 
 typedef struct picture_frame {
-    char name[NAME_MOST], file[FILE_MOST];
+    char name[MAX_NAME], file[MAX_FILE];
     uint64_t line;
 } picture_frame;
 
 typedef struct picture_task {
     uint64_t address, group, stands_ms, depth;
-    char context[NAME_MOST];
-    char on[FILE_MOST]; /* "descriptor 5, peer 1.2.3.4:80", or empty */
+    char context[MAX_NAME];
+    char on[MAX_FILE]; /* "descriptor 5, peer 1.2.3.4:80", or empty */
     size_t first, frames;
 } picture_task;
 
@@ -62,7 +62,7 @@ typedef struct rows {
 
 typedef struct picture {
     uint64_t pid; /* as the program has said */
-    char program[NAME_MOST], library[32];
+    char program[MAX_NAME], library[32];
 
     uint64_t since_ms; /* what is new is of so long; 0: it is the first */
     uint64_t took_us, tasks, waiting, running, not_started, group_count, ungrouped;

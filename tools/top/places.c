@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void set_directory(char directory[PLACE_MOST])
+static void set_directory(char directory[MAX_PLACE])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     if (runtime != NULL && runtime[0] == '/')
-        (void)snprintf(directory, PLACE_MOST, "%.200s/bide", runtime);
+        (void)snprintf(directory, MAX_PLACE, "%.200s/bide", runtime);
     else
-        (void)snprintf(directory, PLACE_MOST, "/tmp/bide-%u", (unsigned)geteuid());
+        (void)snprintf(directory, MAX_PLACE, "/tmp/bide-%u", (unsigned)geteuid());
 }
 
 static bool is_socket(const char *path)
@@ -35,18 +35,18 @@ static unsigned owner_of(int process)
     return stat(path, &about) == 0 ? about.st_uid : geteuid();
 }
 
-bool places_find(int process, char path[PLACE_MOST])
+bool places_find(int process, char path[MAX_PLACE])
 {
-    char directory[PLACE_MOST];
+    char directory[MAX_PLACE];
     unsigned owner = owner_of(process);
     set_directory(directory);
-    (void)snprintf(path, PLACE_MOST, "%.230s/%d", directory, process);
+    (void)snprintf(path, MAX_PLACE, "%.230s/%d", directory, process);
     if (is_socket(path))
         return true;
-    (void)snprintf(path, PLACE_MOST, "/run/user/%u/bide/%d", owner, process);
+    (void)snprintf(path, MAX_PLACE, "/run/user/%u/bide/%d", owner, process);
     if (is_socket(path))
         return true;
-    (void)snprintf(path, PLACE_MOST, "/tmp/bide-%u/%d", owner, process);
+    (void)snprintf(path, MAX_PLACE, "/tmp/bide-%u/%d", owner, process);
     return is_socket(path);
 }
 
@@ -65,15 +65,15 @@ static int by_number(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-size_t places_list(int processes[PLACES_MOST])
+size_t places_list(int processes[MAX_PLACES])
 {
-    char path[PLACE_MOST];
+    char path[MAX_PLACE];
     size_t count = 0;
     set_directory(path);
     DIR *directory = opendir(path);
     if (directory == NULL)
         return 0;
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL && count < PLACES_MOST;) {
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL && count < MAX_PLACES;) {
         int process = number_of(entry->d_name);
         if (process != 0)
             processes[count++] = process;
@@ -85,8 +85,8 @@ size_t places_list(int processes[PLACES_MOST])
 
 void places_remove_left_over(int process)
 {
-    char directory[PLACE_MOST];
-    char path[PLACE_MOST];
+    char directory[MAX_PLACE];
+    char path[MAX_PLACE];
     set_directory(directory);
     (void)snprintf(path, sizeof path, "%.230s/%d", directory, process);
     if (is_socket(path) && kill(process, 0) != 0 && errno == ESRCH)

@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PLACE_MOST = 256, PLACES_MOST = 4096 };
+enum { MAX_PLACE = 256, MAX_PLACES = 4096 };
 
 /* The path at which the process of that number listens by itself. False: there is none. */
-bool places_find(int process, char path[PLACE_MOST]);
+bool places_find(int process, char path[MAX_PLACE]);
 
 /* The numbers of processes with a socket in the user's directory, in order; how many. */
-size_t places_list(int processes[PLACES_MOST]);
+size_t places_list(int processes[MAX_PLACES]);
 
 /* Removes what such a process, which has ended, has left. */
 void places_remove_left_over(int process);

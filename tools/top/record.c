@@ -134,7 +134,7 @@ bool record_read(record *record, char *line, size_t length)
     if (memchr(line, '\0', length) != NULL || !take(&reader, '{'))
         return false;
     do {
-        if (record->count == RECORD_FIELDS_MOST ||
+        if (record->count == MAX_RECORD_FIELDS ||
             !take_field(&reader, &record->fields[record->count]))
             return false;
         record->count++;

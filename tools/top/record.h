@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_FIELDS_MOST = 64 };
+enum { MAX_RECORD_FIELDS = 64 };
 
 typedef struct record_field {
     const char *name;
@@ -20,7 +20,7 @@ typedef struct record_field {
 /* The texts are in the line that it was read from. */
 typedef struct record {
     size_t count;
-    record_field fields[RECORD_FIELDS_MOST];
+    record_field fields[MAX_RECORD_FIELDS];
 } record;
 
 /*

@@ -52,7 +52,7 @@ int screen_enter(screen *screen, bide_descriptor *input)
     if (!is_changed && tcgetattr(STDIN_FILENO, &before) != 0)
         return -errno;
     catch_crashes();
-    int error = bide_terminal_begin_raw(&screen->terminal, input, 0);
+    int error = bide_terminal_start_raw(&screen->terminal, input, 0);
     if (error != 0)
         return error;
     is_changed = 1;
@@ -67,7 +67,7 @@ void screen_leave(screen *screen)
     if (!screen->is_ours)
         return;
     write_all(leave_text, sizeof leave_text - 1);
-    bide_terminal_end_raw(&screen->terminal);
+    bide_terminal_stop_raw(&screen->terminal);
     screen->is_ours = false;
     is_changed = 0;
 }

@@ -7,7 +7,7 @@
 
 unsigned tables_draw_summary(const picture *picture, canvas *canvas)
 {
-    char text[SHORT_MOST];
+    char text[MAX_SHORT];
     canvas_format(canvas, "Tasks %llu: %llu waiting, %llu running, %llu not started; %llu group%s",
                   (unsigned long long)picture->tasks, (unsigned long long)picture->waiting,
                   (unsigned long long)picture->running, (unsigned long long)picture->not_started,
@@ -42,7 +42,7 @@ static void draw_runners_head(canvas *canvas)
 
 static void draw_rate(canvas *canvas, const picture *picture, uint64_t count)
 {
-    char text[SHORT_MOST];
+    char text[MAX_SHORT];
     if (picture->since_ms == 0)
         canvas_right(canvas, NUMBER, "-");
     else
@@ -51,7 +51,7 @@ static void draw_rate(canvas *canvas, const picture *picture, uint64_t count)
 
 static void draw_state(canvas *canvas, const picture_runner *runner)
 {
-    char time[SHORT_MOST];
+    char time[MAX_SHORT];
     char text[64];
     if (runner->kind == RUNNER_POOL) {
         (void)snprintf(text, sizeof text, "%llu asleep", (unsigned long long)runner->asleep);
@@ -68,7 +68,7 @@ static void draw_state(canvas *canvas, const picture_runner *runner)
 
 static void draw_thread(canvas *canvas, const picture_runner *runner)
 {
-    char text[NAME_MOST + 32];
+    char text[MAX_NAME + 32];
     if (runner->kind == RUNNER_POOL)
         (void)snprintf(text, sizeof text, "%llu threads", (unsigned long long)runner->workers);
     else if (runner->thread == 0)
@@ -81,7 +81,7 @@ static void draw_thread(canvas *canvas, const picture_runner *runner)
 
 static void draw_name(canvas *canvas, const picture_runner *runner)
 {
-    char text[NAME_MOST + 32];
+    char text[MAX_NAME + 32];
     if (runner->kind == RUNNER_WORKER)
         (void)snprintf(text, sizeof text, "  worker %llu", (unsigned long long)runner->worker);
     else if (runner->name[0] != '\0')
@@ -94,7 +94,7 @@ static void draw_name(canvas *canvas, const picture_runner *runner)
 
 static void draw_runner(canvas *canvas, const picture *picture, const picture_runner *runner)
 {
-    char text[SHORT_MOST];
+    char text[MAX_SHORT];
     draw_name(canvas, runner);
     canvas_left(canvas, BACK_END,
                 runner->kind == RUNNER_LOOP   ? runner->back_end
@@ -122,7 +122,7 @@ static const char *base_of(const char *file)
 /* What it runs, or what ran longest: one line, or none. */
 static unsigned draw_turn(canvas *canvas, const picture *picture, const picture_runner *runner)
 {
-    char text[SHORT_MOST];
+    char text[MAX_SHORT];
     const picture_thread *thread =
         runner->kind == RUNNER_POOL ? NULL : picture_find_thread(picture, runner->thread);
     if (thread == NULL)
@@ -200,7 +200,7 @@ static unsigned smaller(unsigned one, unsigned other)
 /* "body file.c:12" takes so much. */
 static unsigned width_of_place(const picture_group *group)
 {
-    char line[SHORT_MOST];
+    char line[MAX_SHORT];
     int digits = snprintf(line, sizeof line, "%llu", (unsigned long long)group->line);
     bool is_same = strcmp(group->at, group->name) == 0;
     return canvas_width(base_of(group->file)) + 1 + (unsigned)digits +
@@ -246,8 +246,8 @@ void tables_draw_head(const view *view, canvas *canvas)
 /* "body file.c:12"; the file and the line stay if it does not fit. */
 static void draw_place(canvas *canvas, const picture_group *group, unsigned width)
 {
-    char place[FILE_MOST + 32] = "";
-    char text[FILE_MOST + NAME_MOST + 64] = "";
+    char place[MAX_FILE + 32] = "";
+    char text[MAX_FILE + MAX_NAME + 64] = "";
     bool is_same = strcmp(group->at, group->name) == 0;
     if (group->at[0] != '\0')
         (void)snprintf(place, sizeof place, "%s:%llu", base_of(group->file),
@@ -264,7 +264,7 @@ static void draw_place(canvas *canvas, const picture_group *group, unsigned widt
 
 static void draw_group(canvas *canvas, widths widths, const picture_group *group, bool is_selected)
 {
-    char text[SHORT_MOST];
+    char text[MAX_SHORT];
     bool runs = strcmp(group->state, "running") == 0;
     canvas_style_is(canvas, is_selected ? STYLE_SELECTED : runs ? STYLE_BUSY : STYLE_PLAIN);
     canvas_right(canvas, TASKS, short_number(text, group->tasks));
@@ -281,7 +281,7 @@ static void draw_group(canvas *canvas, widths widths, const picture_group *group
 
 static void draw_task(canvas *canvas, const picture_task *task)
 {
-    char text[SHORT_MOST];
+    char text[MAX_SHORT];
     canvas_text(canvas, "   ");
     canvas_right(canvas, STANDS,
                  task->stands_ms != 0 ? short_time(text, 1000000 * task->stands_ms) : "-");

@@ -11,7 +11,7 @@ typedef struct table_lines {
     size_t selected_end;
 } table_lines;
 
-/* These two return how many lines they have drawn; the second draws `most`, at most. */
+/* These two return how many lines they have drawn; the second draws `max`, at most. */
 unsigned tables_draw_summary(const picture *picture, canvas *canvas);
 unsigned tables_draw_runners(const view *view, const picture *picture, canvas *canvas,
                              unsigned most);

@@ -112,7 +112,7 @@ void view_move(view *view, long by)
 
 static void draw_title(const view *view, const picture *picture, canvas *canvas)
 {
-    char text[SHORT_MOST];
+    char text[MAX_SHORT];
     canvas_style_is(canvas, STYLE_TITLE);
     canvas_format(canvas, "bide-top  %s  pid %llu  bide %s", picture->program,
                   (unsigned long long)picture->pid, picture->library);

@@ -5,7 +5,7 @@
 #include "canvas.h"
 #include "picture.h"
 
-enum { FILTER_MOST = 64, MESSAGE_MOST = 256 };
+enum { MAX_FILTER = 64, MAX_MESSAGE = 256 };
 
 typedef enum view_sort { SORT_TASKS, SORT_STANDS, SORT_NAME, SORT_PLACE, SORTS } view_sort;
 
@@ -17,13 +17,13 @@ typedef struct view {
     bool shows_help;
     bool is_paused;
     bool is_typing; /* the filter */
-    char filter[FILTER_MOST];
+    char filter[MAX_FILTER];
     uint64_t interval;      /* nanoseconds */
     uint64_t selected;      /* a group; 0: the first */
     uint64_t expanded;      /* a group; 0: none */
     size_t skipped;         /* tasks of that, before the first to be seen */
     size_t first;           /* line of the table that is at its top */
-    char message[MESSAGE_MOST]; /* at the bottom; or empty */
+    char message[MAX_MESSAGE]; /* at the bottom; or empty */
 
     /* of the last drawing */
     const picture_group **order; /* the groups to be seen, as they are sorted */

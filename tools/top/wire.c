@@ -38,7 +38,7 @@ static int take_record(wire *wire)
 {
     if (wire->raw != NULL)
         wire->raw(wire->argument, wire->line.data, wire->line.count);
-    if (wire->line.count >= WIRE_LINE_MOST - 1 ||
+    if (wire->line.count >= MAX_WIRE_LINE - 1 ||
         !record_read(&wire->record, wire->line.data, wire->line.count))
         return protocol_error(wire, "what stands there is no monitor of bide");
     if (record_is(&wire->record, "error")) {
@@ -99,7 +99,7 @@ bide_coroutine(open_body)
                                                       &self->address)));
     if (status < 0)
         bide_return(explain(self, status));
-    bide_reader_init(&self->reader, bide_stream_of_socket(&self->socket), self->in,
+    bide_reader_init(&self->reader, bide_socket_stream(&self->socket), self->in,
                      sizeof self->in);
     deadline = bide_now(bide_this_context()) + GREETING_SECONDS * SECOND;
     bide_await_status(status, bide_with_deadline(&self->limited, deadline,

@@ -6,7 +6,7 @@
 
 #include "bide/bide.h"
 
-enum { WIRE_LINE_MOST = 16384, WIRE_PROBLEM_MOST = 240, PROTOCOL_VERSION = 1 };
+enum { MAX_WIRE_LINE = 16384, MAX_WIRE_PROBLEM = 240, PROTOCOL_VERSION = 1 };
 
 /* What is asked for in a look. */
 typedef struct wire_request {
@@ -25,7 +25,7 @@ typedef struct wire {
     void *argument;
 
     /* why it has failed, as a sentence without its stop; it goes to a terminal */
-    char problem[WIRE_PROBLEM_MOST];
+    char problem[MAX_WIRE_PROBLEM];
 
     bool has_turns; /* the monitor watches them for this connection */
     bide_descriptor socket;
@@ -36,7 +36,7 @@ typedef struct wire {
     bide_with_deadline_operation limited;
     record record;
     char command[100];
-    char in[WIRE_LINE_MOST];
+    char in[MAX_WIRE_LINE];
 } wire;
 
 void wire_init(wire *wire, const char *path);

@@ -30,25 +30,25 @@
 
 #undef bide_channel_send
 #define bide_channel_send(...) BIDE_BRING_(3, BIDE_CHANNEL_SEND_, __VA_ARGS__)
-#undef bide_channel_receive
-#define bide_channel_receive(...) BIDE_BRING_(3, BIDE_CHANNEL_RECEIVE_, __VA_ARGS__)
+#undef bide_channel_recv
+#define bide_channel_recv(...) BIDE_BRING_(3, BIDE_CHANNEL_RECV_, __VA_ARGS__)
 #undef bide_spsc_channel_send
 #define bide_spsc_channel_send(...) BIDE_BRING_(3, BIDE_SPSC_CHANNEL_SEND_, __VA_ARGS__)
-#undef bide_spsc_channel_receive
-#define bide_spsc_channel_receive(...) BIDE_BRING_(3, BIDE_SPSC_CHANNEL_RECEIVE_, __VA_ARGS__)
-#undef bide_unbounded_channel_receive
-#define bide_unbounded_channel_receive(...) \
-    BIDE_BRING_(4, BIDE_UNBOUNDED_CHANNEL_RECEIVE_, __VA_ARGS__)
+#undef bide_spsc_channel_recv
+#define bide_spsc_channel_recv(...) BIDE_BRING_(3, BIDE_SPSC_CHANNEL_RECV_, __VA_ARGS__)
+#undef bide_unbounded_channel_recv
+#define bide_unbounded_channel_recv(...) \
+    BIDE_BRING_(4, BIDE_UNBOUNDED_CHANNEL_RECV_, __VA_ARGS__)
 #undef bide_rendezvous_send
 #define bide_rendezvous_send(...) BIDE_BRING_(3, BIDE_RENDEZVOUS_SEND_, __VA_ARGS__)
-#undef bide_rendezvous_receive
-#define bide_rendezvous_receive(...) BIDE_BRING_(3, BIDE_RENDEZVOUS_RECEIVE_, __VA_ARGS__)
-#undef bide_broadcast_receive
-#define bide_broadcast_receive(...) BIDE_BRING_(3, BIDE_BROADCAST_RECEIVE_, __VA_ARGS__)
-#undef bide_oneshot_receive
-#define bide_oneshot_receive(...) BIDE_BRING_(3, BIDE_ONESHOT_RECEIVE_, __VA_ARGS__)
-#undef bide_watch_receive
-#define bide_watch_receive(...) BIDE_BRING_(3, BIDE_WATCH_RECEIVE_, __VA_ARGS__)
+#undef bide_rendezvous_recv
+#define bide_rendezvous_recv(...) BIDE_BRING_(3, BIDE_RENDEZVOUS_RECV_, __VA_ARGS__)
+#undef bide_broadcast_recv
+#define bide_broadcast_recv(...) BIDE_BRING_(3, BIDE_BROADCAST_RECV_, __VA_ARGS__)
+#undef bide_oneshot_recv
+#define bide_oneshot_recv(...) BIDE_BRING_(3, BIDE_ONESHOT_RECV_, __VA_ARGS__)
+#undef bide_watch_recv
+#define bide_watch_recv(...) BIDE_BRING_(3, BIDE_WATCH_RECV_, __VA_ARGS__)
 #undef bide_latch_arrive_and_wait
 #define bide_latch_arrive_and_wait(...) BIDE_BRING_(2, BIDE_LATCH_ARRIVE_AND_WAIT_, __VA_ARGS__)
 #undef bide_condition_wait

@@ -10,11 +10,11 @@ BIDE_INLINE void bide_pause_(unsigned times)
         bide_cpu_relax();
 }
 
-/* Pauses *pauses times, and twice as often the next time, up to `most`. */
-BIDE_INLINE void bide_back_off_(unsigned *pauses, unsigned most)
+/* Pauses *pauses times, and twice as often the next time, up to `max`. */
+BIDE_INLINE void bide_back_off_(unsigned *pauses, unsigned max)
 {
     bide_pause_(*pauses);
-    if (*pauses < most)
+    if (*pauses < max)
         *pauses *= 2;
 }
 

@@ -17,8 +17,8 @@
  * two threads.
  */
 enum {
-    BIDE_PATIENCE_LEAST = BIDE_CHECK ? 1 : 16,
-    BIDE_PATIENCE_MOST = BIDE_CHECK ? 1 : 1024,
+    BIDE_PATIENCE_MIN = BIDE_CHECK ? 1 : 16,
+    BIDE_PATIENCE_MAX = BIDE_CHECK ? 1 : 1024,
 };
 
 /*
@@ -28,15 +28,15 @@ enum {
  * half as long the next time. `event`, `idle`.
  */
 enum {
-    BIDE_LOOP_LOOKS_LEAST_ = BIDE_CHECK ? 1 : 32,
-    BIDE_LOOP_LOOKS_MOST_ = BIDE_CHECK ? 2 : 2048,
+    BIDE_LOOP_SPINS_MIN_ = BIDE_CHECK ? 1 : 32,
+    BIDE_LOOP_SPINS_MAX_ = BIDE_CHECK ? 2 : 2048,
 };
 
 /* The same of a loop with events, after another thread has woken it. */
-enum { BIDE_LOOP_EVENTS_LOOKS_ = 256 };
+enum { BIDE_LOOP_EVENTS_SPINS_ = 256 };
 
 /* The same of a pool's thread, after a first look; it does not adapt. `event`, `idle`, `pool`. */
-enum { BIDE_POOL_LOOKS_ = BIDE_CHECK ? 0 : 1024 };
+enum { BIDE_POOL_SPINS_ = BIDE_CHECK ? 0 : 1024 };
 
 /*
  * How many coroutines a run loop resumes before it returns to the foreign loop that it is driven
@@ -54,7 +54,7 @@ enum { BIDE_STRAND_TURN_ = BIDE_CHECK ? 2 : 64 };
  * How many halves of joins wait on a worker's deque, a power of two; and how often a joiner looks at
  * a half that was stolen before it sleeps. `fork`.
  */
-enum { BIDE_JOIN_SLOTS_ = BIDE_CHECK ? 2 : 256, BIDE_JOIN_LOOKS_ = BIDE_CHECK ? 0 : 1024 };
+enum { BIDE_JOIN_SLOTS_ = BIDE_CHECK ? 2 : 256, BIDE_JOIN_SPINS_ = BIDE_CHECK ? 0 : 1024 };
 
 /*
  * The first segment of a stack of frames of forked coroutines, in bytes; the largest, unless one frame
@@ -62,7 +62,7 @@ enum { BIDE_JOIN_SLOTS_ = BIDE_CHECK ? 2 : 256, BIDE_JOIN_LOOKS_ = BIDE_CHECK ? 
  */
 enum {
     BIDE_FORK_SEGMENT_ = BIDE_CHECK ? 1024 : 65536,
-    BIDE_FORK_SEGMENT_MOST_ = 1 << 20,
+    BIDE_FORK_SEGMENT_MAX_ = 1 << 20,
     BIDE_FORK_STACKS_ = BIDE_CHECK ? 1 : 16
 };
 
@@ -78,13 +78,13 @@ enum { BIDE_POOL_STILL_PAUSES_ = BIDE_CHECK ? 1 : 64, BIDE_POOL_WATCH_ = 1000000
  * these, and one sleep in so many is a trial of the most. `event`, two threads; `channel`,
  * `_blocking`.
  */
-enum { BIDE_SYNC_LOOKS_LEAST_ = 16, BIDE_SYNC_LOOKS_MOST_ = 2048, BIDE_SYNC_SLEEPS_TO_TRY_ = 256 };
+enum { BIDE_SYNC_SPINS_MIN_ = 16, BIDE_SYNC_SPINS_MAX_ = 2048, BIDE_SYNC_SLEEPS_TO_TRY_ = 256 };
 
 /*
  * How often a thread looks at a short lock before it yields; a look costs some tens of nanoseconds.
  * `crowd`.
  */
-enum { BIDE_SHORT_LOOKS_ = BIDE_CHECK ? 1 : 64 };
+enum { BIDE_SHORT_SPINS_ = BIDE_CHECK ? 1 : 64 };
 
 /*
  * How many pauses of the processor one spin of bide_spin_until is: of some 40 cycles each on x86.
@@ -107,7 +107,7 @@ enum { BIDE_TIMERS_FINEST_ = 22, BIDE_TIMERS_DIGIT_ = 6 };
 
 /*
  * How many operations a coroutine's thread finds ready, one after another, before the coroutine lets
- * others run (frame.h, bide_give_way_). A ready operation takes 1 to 10 ns, so nothing waits longer
+ * others run (frame.h, bide_yield_budget_). A ready operation takes 1 to 10 ns, so nothing waits longer
  * for its turn than some hundred microseconds. Giving way costs more than the 30 ns of a post and a
  * turn: a consumer that has caught up on the way to its next turn suspends, and on a ring it pays a
  * heavy fence for that, of 2 us. A ring on one thread, an element at a time, did 307 million a second
@@ -127,8 +127,8 @@ enum { BIDE_BUDGET_OF_IO_ = 256 };
  * pay a heavy one again: about what a heavy fence costs. `barrier`, `channel`.
  */
 enum {
-    BIDE_LIST_UNNEEDED_MOST_ = BIDE_CHECK ? 2 : 64,
-    BIDE_EVENT_COUNT_UNNEEDED_MOST_ = BIDE_CHECK ? 1 : 24,
+    BIDE_LIST_UNNEEDED_MAX_ = BIDE_CHECK ? 2 : 64,
+    BIDE_EVENT_COUNT_UNNEEDED_MAX_ = BIDE_CHECK ? 1 : 24,
 };
 
 /* ---- Pausing, when another thread was faster ---- */
@@ -137,8 +137,8 @@ enum {
  * After an exchange that was lost: a microsecond, twice as long each time, some ten at most.
  * `queue`, 2/2.
  */
-enum { BIDE_MPMC_RING_PAUSES_ = 64, BIDE_MPMC_RING_MOST_PAUSES_ = 1024 };
-enum { BIDE_SEGMENT_PAUSES_ = 128, BIDE_SEGMENT_MOST_PAUSES_ = 1024 };
+enum { BIDE_MPMC_RING_PAUSES_ = 64, BIDE_MPMC_RING_MAX_PAUSES_ = 1024 };
+enum { BIDE_SEGMENT_PAUSES_ = 128, BIDE_SEGMENT_MAX_PAUSES_ = 1024 };
 
 /*
  * How many exchanges that were not lost show that a producer of a segment queue is alone. `queue`,
@@ -150,7 +150,7 @@ enum { BIDE_SEGMENT_CROWDED_ = 1000 };
  * How often a consumer of a segment queue looks at a cell that its producer has not filled, before
  * it gives it up.
  */
-enum { BIDE_SEGMENT_LOOKS_ = BIDE_CHECK ? 1 : 200 };
+enum { BIDE_SEGMENT_SPINS_ = BIDE_CHECK ? 1 : 200 };
 
 /*
  * When a consumer of a segment queue pauses, so that producers have the lines alone

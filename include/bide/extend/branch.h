@@ -104,7 +104,7 @@ void bide_branch_group_end_(bide_branch_group *group);
  * The branch has ended, and the group's owner is destroyed before it was told: what the branch had
  * is given back, and its status is -ECANCELED.
  */
-void bide_branch_give_back_(bide_branch *branch);
+void bide_branch_release_(bide_branch *branch);
 
 BIDE_EXTERN_C_END
 

@@ -15,7 +15,7 @@
  * it is the one. An operation that takes something has two halves: `attempt`, in its table, takes
  * it, at once or not at all; and a wait that takes nothing, which ends when the operation is worth
  * another attempt. All of the library's operations on channels are such operations, and any that is
- * built on bide_retry (event_count.h).
+ * built on bide_event_count_waiter (event_count.h).
  *
  *     made --attempt: -EAGAIN--> its wait is awaited --any wait has ended--> attempted again
  *       \--attempt: anything else--> ended with that, and no other case is attempted

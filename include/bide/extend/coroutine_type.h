@@ -108,7 +108,7 @@ struct bide_coroutine_type {
      * is destroyed before it has been told, behind a wrapper: gives back what this one had for it.
      * NULL: nothing.
      */
-    void (*give_back)(bide_frame *frame);
+    void (*release)(bide_frame *frame);
 
     /*
      * The coroutine has begun and is destroyed; called before `finally`, when it waits for nothing

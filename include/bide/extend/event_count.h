@@ -5,15 +5,15 @@
  *
  *     waiter                                      changer
  *     bide_await_status(status,                   bide_mpmc_ring_push(&ring, &job);
- *         bide_event_count_retry(...));           bide_event_count_notify(&not_empty, 1);
+ *         bide_event_count_wait(...));           bide_event_count_notify(&not_empty, 1);
  *
- * An operation on it is two functions, the user's (bide_retry_rules). `attempt` does the thing, or
+ * An operation on it is two functions, the user's (bide_event_count_ops). `attempt` does the thing, or
  * says -EAGAIN. `is_possible` only looks whether it would. The operation attempts; if that fails it
  * waits. A notifier takes it, and attempts on its behalf. If that succeeds the operation goes on
  * with what it ended with, otherwise it waits on. So no coroutine is woken in vain, and waiting
  * reserves nothing: an operation that is cut short has done nothing.
  *
- * What only its own coroutine may attempt is a bide_own_retry: that coroutine is woken to do it.
+ * What only its own coroutine may attempt is a bide_event_count_own_waiter: that coroutine is woken to do it.
  * Waiters are interchangeable: a notification is for any.
  *
  * Any thread may wait and notify. It is lock-free, but for the system's barrier. Waiters are served
@@ -115,33 +115,33 @@ typedef struct bide_event_count {
 
 enum { BIDE_EVENT_COUNT_FREE_ = 0, BIDE_EVENT_COUNT_UNWATCHED_ = 0 };
 
-typedef struct bide_retry bide_retry;
+typedef struct bide_event_count_waiter bide_event_count_waiter;
 
 /* What is tried. Constant. */
-typedef struct bide_retry_rules {
+typedef struct bide_event_count_ops {
     /*
      * Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. While
      * the operation waits the notifiers call it, one at a time. What it does comes after all that
      * the operation's coroutine has done. Does not notify.
      */
-    int (*attempt)(bide_retry *retry);
+    int (*attempt)(bide_event_count_waiter *retry);
 
     /*
      * Would an attempt, now, do anything but say -EAGAIN? True if in doubt. It sees what was done
      * before a fence that another thread has passed. Changes nothing: another thread may attempt it
      * meanwhile.
      */
-    bool (*is_possible)(bide_retry *retry);
+    bool (*is_possible)(bide_event_count_waiter *retry);
 
     /* Where an attempt that has ended with 0 makes another possible. NULL: nowhere. */
-    bide_event_count *(*then)(bide_retry *retry);
-} bide_retry_rules;
+    bide_event_count *(*then)(bide_event_count_waiter *retry);
+} bide_event_count_ops;
 
 /* One operation, at the head of its user's. The caller's memory until the wait has ended. */
-struct bide_retry {
+struct bide_event_count_waiter {
     bide_queue_waiter waiter; /* at the head: it is the awaiter */
     int status;
-    const bide_retry_rules *rules;
+    const bide_event_count_ops *rules;
 };
 
 /*
@@ -192,7 +192,7 @@ BIDE_INLINE bool bide_event_count_has_waiters_(bide_event_count *event_count)
  * Something was changed: is it to be looked closely for waiters? Then *watch is what was found, for
  * that.
  */
-BIDE_INLINE bool bide_event_count_must_look_(bide_event_count *event_count, uintptr_t *watch)
+BIDE_INLINE bool bide_event_count_must_poll_(bide_event_count *event_count, uintptr_t *watch)
 {
     bide_atomic_fence_light(); /* L; partner: H */
     /* relaxed: D. */
@@ -202,7 +202,7 @@ BIDE_INLINE bool bide_event_count_must_look_(bide_event_count *event_count, uint
 }
 
 /* F and S, having found `watch`. */
-void bide_event_count_look_(bide_event_count *event_count, size_t count, uintptr_t watch);
+void bide_event_count_poll_(bide_event_count *event_count, size_t count, uintptr_t watch);
 
 /* H, F' and W. After a read-modify-write, A. */
 void bide_event_count_watch_(bide_event_count *event_count);
@@ -216,8 +216,8 @@ void bide_event_count_watch_(bide_event_count *event_count);
 BIDE_INLINE void bide_event_count_notify(bide_event_count *event_count, size_t count)
 {
     uintptr_t watch;
-    if (bide_event_count_must_look_(event_count, &watch))
-        bide_event_count_look_(event_count, count, watch);
+    if (bide_event_count_must_poll_(event_count, &watch))
+        bide_event_count_poll_(event_count, count, watch);
 }
 
 /*
@@ -230,7 +230,7 @@ BIDE_INLINE void bide_event_count_notify_all(bide_event_count *event_count)
 }
 
 /* What an operation waits on. */
-BIDE_INLINE bide_event_count *bide_retry_event_count_(bide_retry *retry)
+BIDE_INLINE bide_event_count *bide_event_count_of_waiter_(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry->waiter.queue, bide_event_count, line);
 }
@@ -239,7 +239,7 @@ BIDE_INLINE bide_event_count *bide_retry_event_count_(bide_retry *retry)
  * Attempts it, and notifies the operation that can go because of that. Returns what it ends with,
  * or -EAGAIN.
  */
-BIDE_INLINE int bide_retry_attempt_(bide_retry *retry)
+BIDE_INLINE int bide_event_count_waiter_attempt_(bide_event_count_waiter *retry)
 {
     int status = retry->rules->attempt(retry);
     if (status == 0 && retry->rules->then != NULL)
@@ -247,37 +247,37 @@ BIDE_INLINE int bide_retry_attempt_(bide_retry *retry)
     return status;
 }
 
-BIDE_INLINE bool bide_retry_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_event_count_waiter_ready_(bide_awaiter *awaiter)
 {
-    bide_retry *retry = (bide_retry *)(void *)awaiter;
-    retry->status = bide_retry_attempt_(retry);
+    bide_event_count_waiter *retry = (bide_event_count_waiter *)(void *)awaiter;
+    retry->status = bide_event_count_waiter_attempt_(retry);
     return retry->status != -EAGAIN;
 }
 
-bide_frame *bide_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame);
+bide_frame *bide_event_count_waiter_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 
-BIDE_INLINE int bide_retry_resume_(bide_awaiter *awaiter)
+BIDE_INLINE int bide_event_count_waiter_resume_(bide_awaiter *awaiter)
 {
-    return ((bide_retry *)(void *)awaiter)->status;
+    return ((bide_event_count_waiter *)(void *)awaiter)->status;
 }
 
-void bide_retry_cancel_(bide_awaiter *awaiter);
-bool bide_retry_withdraw_(bide_awaiter *awaiter);
+void bide_event_count_waiter_cancel_(bide_awaiter *awaiter);
+bool bide_event_count_waiter_withdraw_(bide_awaiter *awaiter);
 
 /* As a case of a select: waits to be notified, and is attempted by the select alone. */
-int bide_retry_choose_(bide_awaiter *awaiter, bide_choice *choice);
+int bide_event_count_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice);
 
 /* For a table of one's own operations, with a name and an inlined `ready`, which notifies too. */
-#define BIDE_RETRY_OPS(ready, name)                                           \
+#define BIDE_EVENT_COUNT_WAITER_OPS(ready, name)                                           \
     {                                                                         \
-        (ready), bide_retry_suspend_, bide_retry_resume_, bide_retry_cancel_, \
-            bide_retry_withdraw_, (name), bide_retry_choose_                  \
+        (ready), bide_event_count_waiter_suspend_, bide_event_count_waiter_resume_, bide_event_count_waiter_cancel_, \
+            bide_event_count_waiter_withdraw_, (name), bide_event_count_waiter_choose_                  \
     }
 
 /* Makes an operation with a table of its own; returns its awaiter. */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter_ops *ops,
-                                           const bide_retry_rules *rules,
+BIDE_INLINE bide_awaiter *bide_event_count_waiter_init_(bide_event_count_waiter *retry, const bide_awaiter_ops *ops,
+                                           const bide_event_count_ops *rules,
                                            bide_event_count *event_count)
 {
     retry->waiter.awaiter.ops = ops;
@@ -294,21 +294,21 @@ BIDE_INLINE bide_awaiter *bide_retry_init_(bide_retry *retry, const bide_awaiter
  * attempt fails. Cancel-safe: yes, its last attempt failed. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_event_count_retry(bide_retry *retry, bide_event_count *event_count,
-                                                 const bide_retry_rules *rules)
+BIDE_INLINE bide_awaiter *bide_event_count_wait(bide_event_count_waiter *retry, bide_event_count *event_count,
+                                                 const bide_event_count_ops *rules)
 {
-    static const bide_awaiter_ops ops = BIDE_RETRY_OPS(bide_retry_ready_, "bide_event_count_retry");
-    return bide_retry_init_(retry, &ops, rules, event_count);
+    static const bide_awaiter_ops ops = BIDE_EVENT_COUNT_WAITER_OPS(bide_event_count_waiter_ready_, "bide_event_count_wait");
+    return bide_event_count_waiter_init_(retry, &ops, rules, event_count);
 }
 
 /*
  * Takes an operation that waits to be attempted, if there seems to be one. The caller ends it by
- * bide_retry_end_ with what was done on its behalf. NULL: none. An operation that waits to be told
+ * bide_event_count_waiter_end_ with what was done on its behalf. NULL: none. An operation that waits to be told
  * only is told.
  */
-bide_retry *bide_event_count_take_(bide_event_count *event_count);
+bide_event_count_waiter *bide_event_count_take_(bide_event_count *event_count);
 
-BIDE_INLINE void bide_retry_end_(bide_retry *retry, int status)
+BIDE_INLINE void bide_event_count_waiter_end_(bide_event_count_waiter *retry, int status)
 {
     retry->status = status;
     bide_wake_one(&retry->waiter.awaiter);
@@ -317,61 +317,61 @@ BIDE_INLINE void bide_retry_end_(bide_retry *retry, int status)
 /* ---- What only its own coroutine may attempt ---- */
 
 /* One operation, at the head of its user's. The caller's memory until the wait has ended. */
-typedef struct bide_own_retry {
+typedef struct bide_event_count_own_waiter {
     bide_awaiter awaiter;
     bide_frame frame; /* waits in `retry` */
-    bide_retry retry; /* what the rules are called with */
-} bide_own_retry;
+    bide_event_count_waiter retry; /* what the rules are called with */
+} bide_event_count_own_waiter;
 
-BIDE_INLINE bool bide_own_retry_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_event_count_own_waiter_ready_(bide_awaiter *awaiter)
 {
-    bide_own_retry *own = (bide_own_retry *)(void *)awaiter;
-    return bide_retry_ready_(&own->retry.waiter.awaiter);
+    bide_event_count_own_waiter *own = (bide_event_count_own_waiter *)(void *)awaiter;
+    return bide_event_count_waiter_ready_(&own->retry.waiter.awaiter);
 }
 
-bide_frame *bide_own_retry_suspend_(bide_awaiter *awaiter, bide_frame *frame);
+bide_frame *bide_event_count_own_waiter_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 
-BIDE_INLINE int bide_own_retry_resume_(bide_awaiter *awaiter)
+BIDE_INLINE int bide_event_count_own_waiter_resume_(bide_awaiter *awaiter)
 {
-    return ((bide_own_retry *)(void *)awaiter)->retry.status;
+    return ((bide_event_count_own_waiter *)(void *)awaiter)->retry.status;
 }
 
-bool bide_own_retry_withdraw_(bide_awaiter *awaiter);
-int bide_own_retry_choose_(bide_awaiter *awaiter, bide_choice *choice);
+bool bide_event_count_own_waiter_withdraw_(bide_awaiter *awaiter);
+int bide_event_count_own_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice);
 
-/* As BIDE_RETRY_OPS. */
-#define BIDE_OWN_RETRY_OPS(ready, name)                                                           \
+/* As BIDE_EVENT_COUNT_WAITER_OPS. */
+#define BIDE_EVENT_COUNT_OWN_WAITER_OPS(ready, name)                                                           \
     {                                                                                             \
-        (ready), bide_own_retry_suspend_, bide_own_retry_resume_, NULL, bide_own_retry_withdraw_, \
-            (name), bide_own_retry_choose_                                                        \
+        (ready), bide_event_count_own_waiter_suspend_, bide_event_count_own_waiter_resume_, NULL, bide_event_count_own_waiter_withdraw_, \
+            (name), bide_event_count_own_waiter_choose_                                                        \
     }
 
-/* As bide_retry_init_. */
+/* As bide_event_count_waiter_init_. */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_own_retry_init_(bide_own_retry *own, const bide_awaiter_ops *ops,
-                                               const bide_retry_rules *rules,
+BIDE_INLINE bide_awaiter *bide_event_count_own_waiter_init_(bide_event_count_own_waiter *own, const bide_awaiter_ops *ops,
+                                               const bide_event_count_ops *rules,
                                                bide_event_count *event_count)
 {
     own->awaiter.ops = ops;
-    bide_await_later(bide_retry_init_(&own->retry, NULL, rules, event_count));
+    bide_await_later(bide_event_count_waiter_init_(&own->retry, NULL, rules, event_count));
     return &own->awaiter;
 }
 
 /*
- * As bide_event_count_retry, but attempts and looks are made on the coroutine's own thread alone,
+ * As bide_event_count_wait, but attempts and looks are made on the coroutine's own thread alone,
  * or where its scheduler has it go on. One that is woken in vain waits on, behind the others. A
  * coroutine that is destroyed has done nothing.
- * Threads: any. Errors: as bide_event_count_retry. Suspends: if the attempt fails. Cancel-safe:
+ * Threads: any. Errors: as bide_event_count_wait. Suspends: if the attempt fails. Cancel-safe:
  * yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_event_count_retry_own(bide_own_retry *own,
+BIDE_INLINE bide_awaiter *bide_event_count_wait_own(bide_event_count_own_waiter *own,
                                                      bide_event_count *event_count,
-                                                     const bide_retry_rules *rules)
+                                                     const bide_event_count_ops *rules)
 {
     static const bide_awaiter_ops ops =
-        BIDE_OWN_RETRY_OPS(bide_own_retry_ready_, "bide_event_count_retry_own");
-    return bide_own_retry_init_(own, &ops, rules, event_count);
+        BIDE_EVENT_COUNT_OWN_WAITER_OPS(bide_event_count_own_waiter_ready_, "bide_event_count_wait_own");
+    return bide_event_count_own_waiter_init_(own, &ops, rules, event_count);
 }
 
 BIDE_EXTERN_C_END

@@ -6,7 +6,7 @@
  *     bide_handshake_init(&own->handshake);
  *     enlist(own);
  *     look at the object once more                  own->result = ...;
- *     return bide_handshake_arm(&own->handshake)    if (bide_handshake_end(&own->handshake))
+ *     return bide_handshake_arm(&own->handshake)    if (bide_handshake_finish(&own->handshake))
  *                ? frame : NULL;                        bide_wake_one(&own->awaiter);
  *
  * An operation may end from the moment when it is enlisted. A suspend that is done then needs no
@@ -66,7 +66,7 @@ BIDE_INLINE bool bide_handshake_arm(bide_handshake *handshake)
  * False: it is not touched any more.
  * Threads: any, the ender's. Progress: wait-free.
  */
-BIDE_INLINE bool bide_handshake_end(bide_handshake *handshake)
+BIDE_INLINE bool bide_handshake_finish(bide_handshake *handshake)
 {
     /* release: 3; acquire: 2; partner: arm. */
     return bide_atomic_exchange(&handshake->word, (uint32_t)BIDE_HANDSHAKE_ENDED_, acq_rel) ==
@@ -98,13 +98,13 @@ BIDE_INLINE bool bide_handshake_is_armed(bide_handshake *handshake)
  * be woken, in their order. `of` gives an operation's handshake.
  * Threads: any, the ender's. Progress: wait-free, linear in the chain.
  */
-BIDE_INLINE bide_awaiter_chain bide_handshake_end_all(bide_awaiter *first,
+BIDE_INLINE bide_awaiter_chain bide_handshake_finish_all(bide_awaiter *first,
                                                       bide_handshake *(*of)(bide_awaiter *awaiter))
 {
     bide_awaiter_chain armed = {NULL, NULL};
     for (bide_awaiter *a = first, *next; a != NULL; a = next) {
         next = a->link; /* before its end: 4 */
-        if (bide_handshake_end(of(a))) {
+        if (bide_handshake_finish(of(a))) {
             a->link = NULL;
             bide_awaiter_chain_append(&armed, a, a);
         }

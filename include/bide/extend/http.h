@@ -16,36 +16,36 @@
  * has not been written before, the body, and, from output.chunk on (SIZE_MAX: none), the lines of
  * the trailers. So a small response costs no wait.
  *
- * Why it is right: src/io/http/carried.c.
+ * Why it is right: src/http/transport.c.
  */
 #ifndef BIDE_EXTEND_HTTP_H
 #define BIDE_EXTEND_HTTP_H
 
-#include "bide/http.h"
+#include "bide/http_server.h"
 
 BIDE_EXTERN_C_BEGIN
 
 /* What carries them: the user's struct begins with one. */
-struct bide_http_carrier {
+struct bide_http_protocol {
     /* What a connection begins with that is the carrier's; size 0: none is looked for. */
-    bide_http_text preface;
+    bide_slice preface;
 
     /* Has a connection until it ends. Its reader has the preface, and what came behind. */
-    bide_awaiter *(*serve)(bide_http_carrier *carrier, bide_http_connection *connection);
+    bide_awaiter *(*serve)(bide_http_protocol *carrier, bide_http_connection *connection);
 
     /* The server is shut down: no new requests are taken on this connection. */
-    void (*drain)(bide_http_carrier *carrier, bide_http_connection *connection);
+    void (*drain)(bide_http_protocol *carrier, bide_http_connection *connection);
 };
 
 /* The head of a request. Texts stay until the exchange has ended. */
-typedef struct bide_http_carried {
+typedef struct bide_http_transport {
     int major; /* of the version */
-    bide_http_text method;
-    bide_http_text target;    /* a path, with its query; "*"; empty with CONNECT */
-    bide_http_text authority; /* data is NULL: none */
+    bide_slice method;
+    bide_slice target;    /* a path, with its query; "*"; empty with CONNECT */
+    bide_slice authority; /* data is NULL: none */
     size_t field_count;       /* of connection->fields, which are filled in */
     uint64_t length;          /* of the body; BIDE_HTTP_UNKNOWN: it goes to the end */
-} bide_http_carried;
+} bide_http_transport;
 
 /*
  * Makes the connection of one stream: `stream` is the carrier's, `memory` of
@@ -54,25 +54,25 @@ typedef struct bide_http_carried {
  * that is too late.
  * Threads: the loop's. Progress: wait-free.
  */
-void bide_http_carried_init(bide_http_connection *connection, bide_http_server *server,
+void bide_http_transport_init(bide_http_connection *connection, bide_http_server *server,
                             bide_stream stream, void *memory, bide_auto_event *nudge);
 
 /*
  * Where the texts of a head may stand: room at the beginning of the connection's buffer,
- * options.most_head bytes.
+ * options.max_head bytes.
  * Threads: the loop's. Progress: wait-free.
  */
-BIDE_INLINE char *bide_http_carried_room(bide_http_connection *connection)
+BIDE_INLINE char *bide_http_transport_room(bide_http_connection *connection)
 {
     return connection->reader.buffer;
 }
 
 /*
  * An exchange begins, whose head is in the first `used` bytes of that room. 0, or the status that
- * refuses it: then bide_http_carried_refuse.
+ * refuses it: then bide_http_transport_reject.
  * Threads: the loop's. Errors: none, but a status. Progress: wait-free, linear in the head.
  */
-int bide_http_carried_begin(bide_http_connection *connection, const bide_http_carried *head,
+int bide_http_transport_start(bide_http_connection *connection, const bide_http_transport *head,
                             size_t used, uint64_t now);
 
 /*
@@ -81,27 +81,27 @@ int bide_http_carried_begin(bide_http_connection *connection, const bide_http_ca
  * no, the exchange is cut short. Progress: that of the handler.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_http_carried_run(bide_http_connection *connection);
+bide_awaiter *bide_http_transport_run(bide_http_connection *connection);
 
 /*
  * The exchange has ended, the handler with `error`, of which the response tells if nothing has been
  * sent. 0: what is buffered is to be sent, and that is the end.
  * Threads: the loop's. Errors: what spoils a response that has been begun. Progress: wait-free.
  */
-int bide_http_carried_end(bide_http_connection *connection, int error);
+int bide_http_transport_finish(bide_http_connection *connection, int error);
 
 /*
  * The same with a response that says no more than `status`.
  * Threads: the loop's. Errors: -EALREADY (some of another response was sent), -EMSGSIZE (there is
  * no room). Progress: wait-free.
  */
-int bide_http_carried_refuse(bide_http_connection *connection, int status);
+int bide_http_transport_reject(bide_http_connection *connection, int status);
 
 /*
  * Tells the server's log, and options.ended, that an exchange has ended.
  * Threads: the loop's. Progress: that of those.
  */
-void bide_http_carried_tell(bide_http_connection *connection, int error);
+void bide_http_transport_report(bide_http_connection *connection, int error);
 
 /*
  * Serves a connection as bide_http_serve does; `is_carried`: it is the carrier's, whatever it
@@ -110,14 +110,14 @@ void bide_http_carried_tell(bide_http_connection *connection, int error);
  * the requests that are under way are cut short. Progress: as bide_http_serve.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_http_carried_serve(bide_http_connection *connection, bide_http_server *server,
+bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_http_server *server,
                                       bide_stream stream, void *memory, bool is_carried);
 
 /*
  * May these bytes stand in the value of a field?
  * Threads: any. Progress: wait-free.
  */
-bool bide_http_carried_is_value(bide_http_text text);
+bool bide_http_transport_is_value(bide_slice text);
 
 BIDE_EXTERN_C_END
 

@@ -43,10 +43,10 @@ struct stat;
 /* What an operation does. */
 typedef enum bide_io_code {
     /* on a descriptor, which has lines */
-    BIDE_IO_RECEIVE,
+    BIDE_IO_RECV,
     BIDE_IO_SEND,
-    BIDE_IO_RECEIVE_MESSAGE,
-    BIDE_IO_SEND_MESSAGE,
+    BIDE_IO_RECVMSG,
+    BIDE_IO_SENDMSG,
     BIDE_IO_ACCEPT,
     BIDE_IO_CONNECT,
     BIDE_IO_READ, /* a file's are at an offset, or at its position */
@@ -55,8 +55,8 @@ typedef enum bide_io_code {
     BIDE_IO_WRITE_VECTOR,
     BIDE_IO_POLL,
     BIDE_IO_ACCEPT_STREAM, /* of an acceptor (acceptor.h): no coroutine waits for it */
-    BIDE_IO_RECEIVE_LENT, /* into a buffer of a pool (buffer_pool.h) */
-    BIDE_IO_RECEIVE_BATCH, /* of datagrams */
+    BIDE_IO_RECV_PROVIDED, /* into a buffer of a pool (buffer_pool.h) */
+    BIDE_IO_RECV_BATCH, /* of datagrams */
     BIDE_IO_SEND_BATCH,
     BIDE_IO_SEND_ZERO_COPY,
     BIDE_IO_SPLICE_TO_SOCKET, /* from a pipe that has it all */
@@ -261,7 +261,7 @@ void bide_io_init(bide_io *io, const bide_io_table *table, bide_scheduler *sched
  * It is about to go: its descriptors belong to none. Nothing waits on them.
  * Threads: the io's. Progress: wait-free, linear in the descriptors.
  */
-void bide_io_end(bide_io *io);
+void bide_io_destroy(bide_io *io);
 
 /*
  * A descriptor belongs to it from now on, unless it does already.
@@ -329,7 +329,7 @@ void bide_io_enlist(bide_io *io, bide_io_operation *operation);
  * Takes it out of there again.
  * Threads: the io's. Progress: wait-free.
  */
-void bide_io_take_out(bide_io *io, bide_io_operation *operation);
+void bide_io_remove(bide_io *io, bide_io_operation *operation);
 
 /*
  * Notes what a call of the system has returned, a number or a negative errno. True: the operation
@@ -344,7 +344,7 @@ bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *a
  * afterwards.
  * Threads: the io's. Progress: that of posting to the scheduler.
  */
-void bide_io_end_waiting(bide_io_operation *operation, bide_io_outcome outcome);
+void bide_io_finish_waiting(bide_io_operation *operation, bide_io_outcome outcome);
 
 /*
  * Makes the operation's system call, without waiting: returns what it returned, or a negative errno;
@@ -357,7 +357,7 @@ ptrdiff_t bide_io_call(bide_io_operation *operation);
  * What an operation has got that nobody will have: closes what it opened.
  * Threads: the io's. Progress: that of close.
  */
-void bide_io_give_back(bide_io_operation *operation);
+void bide_io_release(bide_io_operation *operation);
 
 BIDE_EXTERN_C_END
 

@@ -4,7 +4,7 @@
  * Floor: coroutine.
  *
  *     static void ended(bide_root *root) { ... root->status ... }
- *     bide_root_begin(&job->root, &context, bide_sleep_for(&job->sleep, 1000), ended);
+ *     bide_root_start(&job->root, &context, bide_sleep_for(&job->sleep, 1000), ended);
  *
  *     begun --posted--> its scheduler starts the operation --> waits --> ended(root)
  *
@@ -51,7 +51,7 @@ struct bide_root {
  * and as bide_stop_source_attach does if the context has a stop source; then that of posting to the
  * scheduler.
  */
-void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter *awaited,
+void bide_root_start(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                      void (*ended)(bide_root *root));
 
 /*
@@ -62,13 +62,13 @@ void bide_root_begin(bide_root *root, const bide_context *context, bide_awaiter 
  * `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,
  * and so `awaited` alone, from now on and while the root stays: before it is started, while it
  * runs, and, to no effect, when it has ended.
- * Threads: any. Suspends: never. Progress: blocks as bide_root_begin does.
+ * Threads: any. Suspends: never. Progress: blocks as bide_root_start does.
  */
 void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaiter *awaited,
                        void (*ended)(bide_root *root), bool is_stoppable);
 
 /*
- * Posts what was prepared. As bide_root_begin otherwise.
+ * Posts what was prepared. As bide_root_start otherwise.
  * Threads: any. Suspends: never. Progress: that of posting to the scheduler.
  */
 void bide_root_post(bide_root *root);

@@ -188,12 +188,12 @@ BIDE_EXTERN_C_BEGIN
 #define BIDE_LIST_EMPTY         ((uintptr_t)0)
 #define BIDE_LIST_SHUT          ((uintptr_t)1)
 #define BIDE_LIST_AGAIN_        ((uintptr_t)1)
-#define BIDE_LIST_SIFTING_      ((uintptr_t)2)
+#define BIDE_LIST_SWEEPING_      ((uintptr_t)2)
 #define BIDE_LIST_LINKED_       ((uintptr_t)4)
 #define BIDE_LIST_LEAVES_       ((uintptr_t)4)
 #define BIDE_LIST_TAGS_         ((uintptr_t)7)
 #define BIDE_LIST_REOPENED_     ((uintptr_t)8)
-#define BIDE_LIST_SIFTING_SHUT_ ((uintptr_t)16 | BIDE_LIST_SIFTING_)
+#define BIDE_LIST_SWEEPING_SHUT_ ((uintptr_t)16 | BIDE_LIST_SWEEPING_)
 #define BIDE_LIST_WATCHED_      ((uintptr_t)24)
 #define BIDE_LIST_CLOSED        ((uintptr_t)8 | BIDE_LIST_SHUT)
 #define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)16 | BIDE_LIST_SHUT)
@@ -237,7 +237,7 @@ typedef struct bide_biased_list {
  */
 BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 {
-    return (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_;
+    return (word & BIDE_LIST_TAGS_) == BIDE_LIST_SHUT || word == BIDE_LIST_SWEEPING_SHUT_;
 }
 
 /*
@@ -247,7 +247,7 @@ BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 BIDE_INLINE bool bide_waiter_list_word_is_set(uintptr_t word)
 {
     return (word & (BIDE_LIST_TAGS_ | BIDE_LIST_CLOSED)) == BIDE_LIST_SHUT ||
-           word == BIDE_LIST_SIFTING_SHUT_;
+           word == BIDE_LIST_SWEEPING_SHUT_;
 }
 
 /*
@@ -267,14 +267,14 @@ BIDE_INLINE bool bide_waiter_list_word_is_idle(uintptr_t word)
  */
 BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
 {
-    return !bide_waiter_list_word_is_idle(word) && word != BIDE_LIST_SIFTING_SHUT_;
+    return !bide_waiter_list_word_is_idle(word) && word != BIDE_LIST_SWEEPING_SHUT_;
 }
 
 /* What the word becomes when `waiter` is pushed onto it. */
 BIDE_INLINE uintptr_t bide_waiter_list_pushed_(uintptr_t word, const bide_listed *waiter)
 {
     /* LEAVES goes into the link; LINKED stays. */
-    uintptr_t leaves = (word & BIDE_LIST_SIFTING_) << 1;
+    uintptr_t leaves = (word & BIDE_LIST_SWEEPING_) << 1;
     return (uintptr_t)waiter | (word & BIDE_LIST_TAGS_ & ~leaves);
 }
 
@@ -320,10 +320,10 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_link_(uintptr_t word)
         (pushed) = bide_refused_ == 0;                                    \
     } while (0)
 
-typedef struct bide_sift_rules bide_sift_rules;
+typedef struct bide_sweep_ops bide_sweep_ops;
 
 /* The rules where waiters are judged by nothing: for what is cancelled. */
-extern const bide_sift_rules bide_sift_cancelled;
+extern const bide_sweep_ops bide_sweep_cancelled;
 
 /*
  * For a shutting that finds a sifter: what was pushed while that one sifts, cut off from REOPENED.
@@ -336,17 +336,17 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word);
  * Threads: any. Progress: lock-free, linear in the waiters.
  */
 uintptr_t bide_waiter_list_make_plain_(bide_waiter_list *list, uintptr_t word,
-                                       const bide_sift_rules *rules, void *context);
+                                       const bide_sweep_ops *rules, void *context);
 
 /* Is a list with this word to be made plain before the chain is taken? */
 BIDE_INLINE bool bide_waiter_list_word_is_linked_(uintptr_t word)
 {
-    return (word & (BIDE_LIST_SIFTING_ | BIDE_LIST_LINKED_)) == BIDE_LIST_LINKED_;
+    return (word & (BIDE_LIST_SWEEPING_ | BIDE_LIST_LINKED_)) == BIDE_LIST_LINKED_;
 }
 
 /* bide_waiter_list_shut for waiters that are judged. */
 BIDE_INLINE bide_awaiter *bide_waiter_list_shut_judged_(bide_waiter_list *list,
-                                                        const bide_sift_rules *rules, void *context)
+                                                        const bide_sweep_ops *rules, void *context)
 {
     /*
      * The first guess is that there is no waiter. A look would fetch the line twice, to read and to
@@ -365,9 +365,9 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut_judged_(bide_waiter_list *list,
         }
         if (head == BIDE_LIST_CLOSED || head == BIDE_LIST_SHUT_FOR_GOOD)
             return NULL;
-        shut = (head & BIDE_LIST_SIFTING_) != 0 ? BIDE_LIST_SIFTING_SHUT_ : BIDE_LIST_SHUT;
+        shut = (head & BIDE_LIST_SWEEPING_) != 0 ? BIDE_LIST_SWEEPING_SHUT_ : BIDE_LIST_SHUT;
     }
-    if (BIDE_UNLIKELY((head & BIDE_LIST_SIFTING_) != 0))
+    if (BIDE_UNLIKELY((head & BIDE_LIST_SWEEPING_) != 0))
         return bide_waiter_list_cut_(head);
     return head > BIDE_LIST_WATCHED_ ? (bide_awaiter *)head : NULL;
 }
@@ -386,15 +386,15 @@ BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
      * fails, nothing was undone.
      */
     while (!bide_atomic_compare_exchange(&list->word, &word, open, acquire, relaxed) &&
-           (word == BIDE_LIST_SHUT || word == BIDE_LIST_SIFTING_SHUT_))
-        open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SIFTING_ | BIDE_LIST_REOPENED_;
+           (word == BIDE_LIST_SHUT || word == BIDE_LIST_SWEEPING_SHUT_))
+        open = word == BIDE_LIST_SHUT ? BIDE_LIST_EMPTY : BIDE_LIST_SWEEPING_ | BIDE_LIST_REOPENED_;
 }
 
 /*
  * What a primitive knows of its waiters, for the sifters of its list. The functions share
  * `context`, a few words on the sifter's stack.
  */
-struct bide_sift_rules {
+struct bide_sweep_ops {
     /*
      * Before waiters are looked at, each time: loads what they are judged by into `context`,
      * seq_cst (B, and 13). NULL: they are judged by nothing, and end when the list is shut, with
@@ -436,7 +436,7 @@ struct bide_sift_rules {
  */
 BIDE_INLINE bide_awaiter *bide_waiter_list_shut(bide_waiter_list *list)
 {
-    return bide_waiter_list_shut_judged_(list, &bide_sift_cancelled, NULL);
+    return bide_waiter_list_shut_judged_(list, &bide_sweep_cancelled, NULL);
 }
 
 /*
@@ -449,11 +449,11 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_shut_for_good(bide_waiter_list *list)
 {
     uintptr_t word = bide_atomic_load(&list->word, relaxed);
     for (;;) {
-        if (BIDE_UNLIKELY((word & BIDE_LIST_SIFTING_) != 0)) {
+        if (BIDE_UNLIKELY((word & BIDE_LIST_SWEEPING_) != 0)) {
             bide_platform.yield();
             word = bide_atomic_load(&list->word, relaxed);
         } else if (BIDE_UNLIKELY(bide_waiter_list_word_is_linked_(word))) {
-            word = bide_waiter_list_make_plain_(list, word, &bide_sift_cancelled, NULL);
+            word = bide_waiter_list_make_plain_(list, word, &bide_sweep_cancelled, NULL);
         } else if (word == BIDE_LIST_CLOSED || word == BIDE_LIST_SHUT_FOR_GOOD) {
             return NULL;
         } else {
@@ -472,12 +472,12 @@ typedef struct bide_list_waiter {
 } bide_list_waiter;
 
 /*
- * The `suspend` of such a waiter: looks for a while (bide_look), enlists `own`, and looks again.
+ * The `suspend` of such a waiter: looks for a while (bide_spin_until_ready), enlists `own`, and looks again.
  * Returns `frame` if the wait has ended, or NULL. `rules` look again; `context` is for look.
  * Threads: the awaiting coroutine's. Progress: lock-free, linear in the waiters.
  */
 bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
-                                     bide_frame *frame, const bide_sift_rules *rules,
+                                     bide_frame *frame, const bide_sweep_ops *rules,
                                      void *context);
 
 /*
@@ -486,7 +486,7 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
  * fence.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
-BIDE_INLINE uintptr_t bide_biased_list_look(bide_biased_list *biased)
+BIDE_INLINE uintptr_t bide_biased_list_peek(bide_biased_list *biased)
 {
     bide_atomic_fence_light();                            /* L */
     return bide_atomic_load(&biased->list.word, relaxed); /* D */
@@ -498,7 +498,7 @@ BIDE_INLINE uintptr_t bide_biased_list_look(bide_biased_list *biased)
  * none of them is reached, linear in those that have come since the last time.
  */
 void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
-                               const bide_sift_rules *rules, void *context);
+                               const bide_sweep_ops *rules, void *context);
 
 /*
  * For `cancel`: removes `waiter`, ends it and wakes it, or has another sifter do so; nothing if it
@@ -506,37 +506,37 @@ void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
  * last one, but for those that another thread sifts meanwhile.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
-void bide_waiter_list_sift_cancelled(bide_waiter_list *list, bide_listed *waiter,
-                                     const bide_sift_rules *rules, void *context);
+void bide_waiter_list_sweep_cancelled(bide_waiter_list *list, bide_listed *waiter,
+                                     const bide_sweep_ops *rules, void *context);
 
 /*
  * For `withdraw`: removes `waiter`; false if it is not there: it has been taken to be ended. Costs
- * what bide_waiter_list_sift_cancelled does.
+ * what bide_waiter_list_sweep_cancelled does.
  * Threads: any. Suspends: never. Progress: blocks while another thread sifts.
  */
-bool bide_waiter_list_sift_out(bide_waiter_list *list, bide_listed *waiter,
-                               const bide_sift_rules *rules, void *context);
+bool bide_waiter_list_sweep(bide_waiter_list *list, bide_listed *waiter,
+                               const bide_sweep_ops *rules, void *context);
 
 /*
  * Shuts the list, and ends and wakes all waiters: those that are due with 0, the others with
  * -EPIPE. Touches nothing of the list afterwards, nor of what is beside it if there was no waiter.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
-void bide_waiter_list_close(bide_waiter_list *list, const bide_sift_rules *rules, void *context);
+void bide_waiter_list_close(bide_waiter_list *list, const bide_sweep_ops *rules, void *context);
 
 /*
  * `cancel` and `withdraw` where waiters are judged by nothing.
- * Threads: any. Suspends: never. Progress: as bide_waiter_list_sift_cancelled and
- * bide_waiter_list_sift_out.
+ * Threads: any. Suspends: never. Progress: as bide_waiter_list_sweep_cancelled and
+ * bide_waiter_list_sweep.
  */
 BIDE_INLINE void bide_waiter_list_cancel(bide_waiter_list *list, bide_listed *waiter)
 {
-    bide_waiter_list_sift_cancelled(list, waiter, &bide_sift_cancelled, NULL);
+    bide_waiter_list_sweep_cancelled(list, waiter, &bide_sweep_cancelled, NULL);
 }
 
 BIDE_INLINE bool bide_waiter_list_withdraw(bide_waiter_list *list, bide_listed *waiter)
 {
-    return bide_waiter_list_sift_out(list, waiter, &bide_sift_cancelled, NULL);
+    return bide_waiter_list_sweep(list, waiter, &bide_sweep_cancelled, NULL);
 }
 
 /*

@@ -11,7 +11,7 @@
  *         *value = BIDE_QUEUE_ONE;
  *         return true;
  *     }
- *     static const bide_queue_rules rules = {.admit = admit};
+ *     static const bide_waiter_queue_ops rules = {.admit = admit};
  *
  *     return bide_waiter_queue_suspend(&own->waiter, &rules, frame);          // its suspend
  *     bide_waiter_queue_cancel(&own->waiter, &rules);                         // its cancel
@@ -126,7 +126,7 @@ enum {
 #define BIDE_QUEUE_VALUE(state) ((uintptr_t)(state) & ~(uintptr_t)(BIDE_QUEUE_ONE - 1))
 
 /* The greatest value, in ones. */
-#define BIDE_QUEUE_MOST (UINTPTR_MAX / BIDE_QUEUE_ONE)
+#define BIDE_QUEUE_MAX (UINTPTR_MAX / BIDE_QUEUE_ONE)
 
 /*
  * For values that have a number, and above it a phase, which counts how often something has
@@ -136,12 +136,12 @@ enum {
     BIDE_QUEUE_NUMBER_BITS = (sizeof(uintptr_t) * CHAR_BIT - 5) / 2,
     BIDE_QUEUE_PHASE_BITS_BELOW = 5 + BIDE_QUEUE_NUMBER_BITS
 };
-#define BIDE_QUEUE_NUMBER_MOST (((uintptr_t)1 << BIDE_QUEUE_NUMBER_BITS) - 1)
+#define BIDE_QUEUE_NUMBER_MAX (((uintptr_t)1 << BIDE_QUEUE_NUMBER_BITS) - 1)
 #define BIDE_QUEUE_PHASE_ONE   ((uintptr_t)1 << BIDE_QUEUE_PHASE_BITS_BELOW)
 
 BIDE_INLINE uintptr_t bide_queue_number(uintptr_t state)
 {
-    return state / BIDE_QUEUE_ONE & BIDE_QUEUE_NUMBER_MOST;
+    return state / BIDE_QUEUE_ONE & BIDE_QUEUE_NUMBER_MAX;
 }
 
 BIDE_INLINE uint32_t bide_queue_phase(uintptr_t state)
@@ -178,8 +178,8 @@ typedef struct bide_queue_waiter {
 } bide_queue_waiter;
 
 /* What a primitive is. Constant. */
-typedef struct bide_queue_rules bide_queue_rules;
-struct bide_queue_rules {
+typedef struct bide_waiter_queue_ops bide_waiter_queue_ops;
+struct bide_waiter_queue_ops {
     /*
      * Is the value such that `waiter`, first in line, may end? Then takes from *value what it
      * needs. A function of these two alone.
@@ -230,7 +230,7 @@ struct bide_queue_rules {
      * Is given those that have ended, in that order, instead of their being woken. The server has
      * left by then. NULL: they are woken.
      */
-    void (*hand)(const bide_queue_rules *rules, const bide_awaiter_chain *ended);
+    void (*hand)(const bide_waiter_queue_ops *rules, const bide_awaiter_chain *ended);
 };
 
 /*
@@ -251,7 +251,7 @@ BIDE_INLINE void bide_waiter_queue_init(bide_waiter_queue *queue, uintptr_t valu
  * *state.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
-bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rules,
+bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules,
                            uintptr_t *state, uintptr_t value);
 
 /*
@@ -260,7 +260,7 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_queue_rules *rul
  * runs next.
  * Threads: the awaiting coroutine's. Progress: lock-free, linear in the waiters.
  */
-bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_queue_rules *rules,
+bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules,
                                       bide_frame *frame);
 
 /*
@@ -278,7 +278,7 @@ BIDE_INLINE void bide_queue_waiter_begin(bide_queue_waiter *waiter)
  * touched, unless it returns true: it has ended, and its frame is to go on at once.
  * Threads: the awaiting coroutine's. Progress: lock-free, linear in the waiters.
  */
-void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_queue_rules *rules);
+void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules);
 bool bide_waiter_queue_arm(bide_queue_waiter *waiter);
 
 /*
@@ -288,8 +288,8 @@ bool bide_waiter_queue_arm(bide_queue_waiter *waiter);
  * Threads: any. Suspends: never. Progress: lock-free; withdrawing blocks while another thread
  * serves.
  */
-void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_queue_rules *rules);
-bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *rules);
+void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules);
+bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_waiter_queue_ops *rules);
 
 /*
  * Removes and ends all in line that were asked to stop: for a holder of a waiter that may have been
@@ -297,13 +297,13 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_queue_rules *r
  * cancelled.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
-void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_queue_rules *rules);
+void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules);
 
 /*
  * Closes it: waits, now and later, end with -EPIPE.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
-void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_queue_rules *rules);
+void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules);
 
 /*
  * Does no operation wait? For debug builds' checks, by a caller that knows that it is not used.

@@ -14,7 +14,7 @@
  *    the coroutine.
  * 2. It takes the result of an inner operation by bide_wrapper_take, and keeps the status for its
  *    own `resume`.
- * 3. What its inner operations have had is given back by `give_back` if the awaiting coroutine is
+ * 3. What its inner operations have had is given back by `release` if the awaiting coroutine is
  *    destroyed before it has been told.
  * 4. Its coroutine's step is called with BIDE_DESTROY_ when that coroutine is destroyed: see
  *    bide_by_hand.
@@ -41,11 +41,11 @@ typedef struct bide_wrapper_ops {
 
     /*
      * The awaiting coroutine is destroyed, and none of the wrapper's own is left. Gives back what
-     * inner operations that ended have had (bide_wrapper_give_back), and lets go of whatever else
+     * inner operations that ended have had (bide_wrapper_release), and lets go of whatever else
      * the wrapper holds. It may have ended without having been suspended, and its result may have
      * been taken.
      */
-    void (*give_back)(bide_awaiter *awaiter);
+    void (*release)(bide_awaiter *awaiter);
 
     /*
      * The operation of this index that it runs; NULL: there are no more. Called when nothing has
@@ -55,7 +55,7 @@ typedef struct bide_wrapper_ops {
 
     /*
      * Of bide_owned alone: it is awaited as the frame is that it owns, whose end hands over to the
-     * awaiting coroutine; and `resume` and `give_back` free both.
+     * awaiting coroutine; and `resume` and `release` free both.
      */
     bool is_owner;
 
@@ -88,7 +88,7 @@ BIDE_INLINE const bide_wrapper_ops *bide_wrapper_of(const bide_awaiter *awaiter)
  * Makes *inner an operation of which there is nothing to give back.
  * Threads: the waiter's. Progress: wait-free.
  */
-void bide_wrapper_forget(bide_awaiter **inner);
+void bide_wrapper_discard(bide_awaiter **inner);
 
 /*
  * Takes the result of *inner, which has ended; returns its status.
@@ -99,7 +99,7 @@ BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
     bide_awaiter *awaiter = *inner;
     const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
     if (wrapper != NULL && wrapper->is_owner) /* its resume frees it */
-        bide_wrapper_forget(inner);
+        bide_wrapper_discard(inner);
     return bide_awaiter_resume(awaiter, awaiter->ops);
 }
 
@@ -107,7 +107,7 @@ BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
  * *inner has ended, taken or not, and what it had will have no user: gives that back, once.
  * Threads: the waiter's. Progress: that of its `withdraw`.
  */
-void bide_wrapper_give_back(bide_awaiter **inner);
+void bide_wrapper_release(bide_awaiter **inner);
 
 /*
  * *inner will not be begun: frees what it owns.
@@ -157,9 +157,9 @@ BIDE_INLINE bide_frame *bide_forward_suspend_(bide_awaiter *awaiter, bide_frame 
     return bide_awaiter_suspend(inner, inner->ops, frame);
 }
 
-BIDE_INLINE void bide_forward_give_back_(bide_awaiter *awaiter)
+BIDE_INLINE void bide_forward_release_(bide_awaiter *awaiter)
 {
-    bide_wrapper_give_back(&((bide_forward *)(void *)awaiter)->inner);
+    bide_wrapper_release(&((bide_forward *)(void *)awaiter)->inner);
 }
 
 BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t index)
@@ -175,7 +175,7 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
 #define BIDE_FORWARD_OPS(resume, name)                                                        \
     {                                                                                         \
         BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
-            bide_forward_give_back_, bide_forward_inner_, false,                              \
+            bide_forward_release_, bide_forward_inner_, false,                              \
             offsetof(bide_forward, inner)                                                     \
     }
 

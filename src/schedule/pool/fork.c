@@ -39,16 +39,16 @@ typedef struct stack {
     segment first;
 } stack;
 
-bide_fork_stack_ bide_forking_no_stack_ = {NULL, NULL};
+bide_fork_stack_ bide_fork_task_no_stack_ = {NULL, NULL};
 
 static stack *stack_of(bide_fork_stack_ *head)
 {
     return bide_container_of(head, stack, head);
 }
 
-static bide_forking *forking_of(uintptr_t parent)
+static bide_fork_task *forking_of(uintptr_t parent)
 {
-    return (bide_forking *)(parent &
+    return (bide_fork_task *)(parent &
                             ~(uintptr_t)BIDE_FORK_FLAGS_); /* NOLINT(performance-no-int-to-ptr) */
 }
 
@@ -110,7 +110,7 @@ static void give_back(bide_fork_stack_ *head)
     worker->stack_count++;
 }
 
-void bide_forking_free_stacks_(bide_pool_worker *worker)
+void bide_fork_task_free_stacks_(bide_pool_worker *worker)
 {
     while (worker->stacks != NULL) {
         stack *freed = worker->stacks;
@@ -142,8 +142,8 @@ static bool add_segment(stack *to, size_t size)
     if (added != NULL && (size_t)(added->end - added->begin) >= size) {
         to->spare = NULL;
     } else {
-        if (usual > BIDE_FORK_SEGMENT_MOST_)
-            usual = BIDE_FORK_SEGMENT_MOST_;
+        if (usual > BIDE_FORK_SEGMENT_MAX_)
+            usual = BIDE_FORK_SEGMENT_MAX_;
         if (wanted < usual)
             wanted = usual;
         added = malloc(wanted);
@@ -190,7 +190,7 @@ static void *cut(stack *from, size_t size, bool *is_first)
 }
 
 /* The frame at the top goes. */
-static void pop_frame(stack *from, bide_forking *frame, bool is_first)
+static void pop_frame(stack *from, bide_fork_task *frame, bool is_first)
 {
     if (is_first)
         drop_segment(from, ((below *)(void *)frame - 1)->top);
@@ -199,7 +199,7 @@ static void pop_frame(stack *from, bide_forking *frame, bool is_first)
 }
 
 /* A stack for the coroutine's strand, which has none; the root's brings a context. NULL: no memory. */
-static stack *begin_stack(bide_forking *self)
+static stack *begin_stack(bide_fork_task *self)
 {
     const bide_context *context = self->frame.context;
     bide_pool_worker *worker = worker_here(context->scheduler);
@@ -225,7 +225,7 @@ static stack *begin_stack(bide_forking *self)
 }
 
 /* There will be no child. */
-static bide_forking *refuse(bide_forking *self, uintptr_t kind, int error)
+static bide_fork_task *refuse(bide_fork_task *self, uintptr_t kind, int error)
 {
     if (kind == BIDE_FORK_CALLED_) {
         self->status = error;
@@ -237,16 +237,16 @@ static bide_forking *refuse(bide_forking *self, uintptr_t kind, int error)
     return NULL;
 }
 
-bide_forking *bide_forking_grow_(bide_forking *self, size_t size, uintptr_t kind)
+bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_t kind)
 {
     bool is_first;
     stack *from =
-        self->stack != &bide_forking_no_stack_ ? stack_of(self->stack) : begin_stack(self);
+        self->stack != &bide_fork_task_no_stack_ ? stack_of(self->stack) : begin_stack(self);
     if (from == NULL)
         return refuse(self, kind, -ENOMEM);
     if (kind != BIDE_FORK_CALLED_ && bide_stop_requested(from->stop))
         return refuse(self, kind, bide_stop_reason(from->stop));
-    bide_forking *child = cut(from, size, &is_first);
+    bide_fork_task *child = cut(from, size, &is_first);
     if (child == NULL)
         return refuse(self, kind, -ENOMEM);
     if (kind != BIDE_FORK_CALLED_ && !from->is_in_pool)
@@ -259,24 +259,24 @@ bide_forking *bide_forking_grow_(bide_forking *self, size_t size, uintptr_t kind
 /* ---- Parents that are taken ---- */
 
 /* It was taken off a deque, not by its child's end. */
-static void take(bide_forking *parent)
+static void take(bide_fork_task *parent)
 {
     if ((parent->taken & ~BIDE_FORK_FAILED_) == 0)
         parent->home = parent->stack;
     parent->taken++;
-    parent->stack = &bide_forking_no_stack_; /* the child has it */
+    parent->stack = &bide_fork_task_no_stack_; /* the child has it */
 }
 
-void bide_forking_go_on_(bide_join_half_ *taken)
+void bide_fork_task_go_on_(bide_join_half_ *taken)
 {
-    bide_forking *parent = (bide_forking *)(void *)((char *)taken - BIDE_JOIN_FORK_);
+    bide_fork_task *parent = (bide_fork_task *)(void *)((char *)taken - BIDE_JOIN_FORK_);
     bide_pool_worker *worker = bide_container_of(bide_join_here_, bide_pool_worker, join);
     take(parent);
     bide_resume(&parent->frame);
-    bide_forking_leave_(worker);
+    bide_fork_task_leave_(worker);
 }
 
-void bide_forking_take_all_(bide_pool_worker *worker)
+void bide_fork_task_take_all_(bide_pool_worker *worker)
 {
     bide_join_deque_ *deque = &worker->join;
     bide_awaiter_chain taken = {NULL, NULL};
@@ -285,7 +285,7 @@ void bide_forking_take_all_(bide_pool_worker *worker)
         bide_join_half_ *last = bide_atomic_load(&deque->slots[bottom % BIDE_JOIN_SLOTS_], relaxed);
         if (!bide_join_pop_(deque, bottom))
             break;
-        bide_forking *parent = (bide_forking *)(void *)((char *)last - BIDE_JOIN_FORK_);
+        bide_fork_task *parent = (bide_fork_task *)(void *)((char *)last - BIDE_JOIN_FORK_);
         take(parent);
         parent->awaiter.link = NULL;
         bide_awaiter_chain_append(&taken, &parent->awaiter, &parent->awaiter);
@@ -297,13 +297,13 @@ void bide_forking_take_all_(bide_pool_worker *worker)
 /* ---- Ends ---- */
 
 /* True: all children have ended. False: the last of them goes on, and the coroutine may be gone. */
-static bool join(bide_forking *self)
+static bool join(bide_fork_task *self)
 {
     uint32_t taken = self->taken & ~BIDE_FORK_FAILED_;
     self->taken = 0;
     if (taken == 0)
         return true;
-    if (self->stack != &bide_forking_no_stack_)
+    if (self->stack != &bide_fork_task_no_stack_)
         give_back(self->stack); /* 3 */
     self->stack = self->home;
     /* acquire, release: partners are the others of these; what each has done (1) */
@@ -312,7 +312,7 @@ static bool join(bide_forking *self)
     return true;
 }
 
-static void note_error(bide_forking *parent, int error)
+static void note_error(bide_fork_task *parent, int error)
 {
     int none = 0;
     if (error < 0)
@@ -320,7 +320,7 @@ static void note_error(bide_forking *parent, int error)
 }
 
 /* It stood on the deque because of another child, which waits: there it stays. */
-static void put_back(bide_forking *parent)
+static void put_back(bide_fork_task *parent)
 {
     bide_join_deque_ *deque = bide_join_here_;
     bide_join_put_(deque, bide_atomic_load(&deque->bottom, relaxed), bide_join_of_fork_(parent));
@@ -329,7 +329,7 @@ static void put_back(bide_forking *parent)
 /*
  * The child comes to the parent's join, or before it. True: as the last. `head` is what it lay on.
  */
-static bool arrive(bide_forking *parent, bide_fork_stack_ *head)
+static bool arrive(bide_fork_task *parent, bide_fork_stack_ *head)
 {
     if (BIDE_UNLIKELY(worker_here(stack_of(head)->scheduler) == NULL))
         bide_misuse_("a forked coroutine has gone to another scheduler", "bide_fork", __FILE__,
@@ -343,7 +343,7 @@ static bool arrive(bide_forking *parent, bide_fork_stack_ *head)
 }
 
 /* The first has ended; `context` is NULL if it has waited for its children at its end. */
-static bide_frame *end_root(bide_forking *self, const bide_context *context)
+static bide_frame *end_root(bide_fork_task *self, const bide_context *context)
 {
     bide_frame *next = self->frame.awaiter.frame;
     int error = self->frame.error;
@@ -359,11 +359,11 @@ static bide_frame *end_root(bide_forking *self, const bide_context *context)
 }
 
 /* The bodies of `self` and of all that it has forked have ended; and of its parent, and so on. */
-static bide_frame *end(bide_forking *self, const bide_context *context)
+static bide_frame *end(bide_fork_task *self, const bide_context *context)
 {
     for (;;) {
         uintptr_t flags = self->parent & BIDE_FORK_FLAGS_;
-        bide_forking *parent = forking_of(self->parent);
+        bide_fork_task *parent = forking_of(self->parent);
         bide_frame *next = self->frame.awaiter.frame;
         int error = self->frame.error;
         int failed = bide_atomic_load(&self->failed, relaxed); /* 6, by `pending` */
@@ -382,7 +382,7 @@ static bide_frame *end(bide_forking *self, const bide_context *context)
             parent->taken |= error < 0 ? BIDE_FORK_FAILED_ : 0;
             return next;
         }
-        if (bide_forking_pop_(parent)) {
+        if (bide_fork_task_pop_(parent)) {
             if (parent->stack == head) {
                 parent->taken |= error < 0 ? BIDE_FORK_FAILED_ : 0;
                 return next;
@@ -398,7 +398,7 @@ static bide_frame *end(bide_forking *self, const bide_context *context)
     }
 }
 
-bide_frame *bide_forking_detached_(bide_forking *parent, bool is_popped, bide_fork_stack_ *head)
+bide_frame *bide_fork_task_detached_(bide_fork_task *parent, bool is_popped, bide_fork_stack_ *head)
 {
     if (is_popped)
         put_back(parent);
@@ -407,26 +407,26 @@ bide_frame *bide_forking_detached_(bide_forking *parent, bool is_popped, bide_fo
     return bide_done(&parent->frame) ? end(parent, NULL) : &parent->frame;
 }
 
-bide_frame *bide_forking_end_slow_(bide_forking *self, const bide_context *context)
+bide_frame *bide_fork_task_end_slow_(bide_fork_task *self, const bide_context *context)
 {
     return join(self) ? end(self, context) : NULL;
 }
 
-bide_frame *bide_forking_join_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+bide_frame *bide_fork_task_join_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return join(bide_forking_of_(awaiter)) ? frame : NULL;
+    return join(bide_fork_task_of_(awaiter)) ? frame : NULL;
 }
 
 /* Children may run that write into its frame; and its stack goes only at its end. */
-void bide_forking_destroyed_(bide_frame *frame)
+void bide_fork_task_destroyed_(bide_frame *frame)
 {
-    bide_forking *self = bide_container_of(frame, bide_forking, frame);
+    bide_fork_task *self = bide_container_of(frame, bide_fork_task, frame);
     if ((self->parent & BIDE_FORK_ROOT_) == 0 || self->home != NULL)
         bide_misuse_("a coroutine was destroyed that has forked",
                      bide_frame_point(frame)->code->name, __FILE__, __LINE__);
 }
 
-bool bide_forking_withdraw_(bide_awaiter *awaiter)
+bool bide_fork_task_withdraw_(bide_awaiter *awaiter)
 {
     bide_misuse_("a coroutine was destroyed that waits for what it has forked", awaiter->ops->name,
                  __FILE__, __LINE__);

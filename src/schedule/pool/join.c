@@ -72,7 +72,7 @@ void bide_join_in_turn_(void (*first)(void *argument), void *first_argument,
 void bide_join_run_(bide_join_deque_ *own, bide_join_deque_ *victim, bide_join_half_ *half)
 {
     if (bide_join_is_fork_(half)) {
-        bide_forking_go_on_(half);
+        bide_fork_task_go_on_(half);
         return;
     }
     bide_atomic_store(&half->state, (uintptr_t)own, relaxed);
@@ -106,7 +106,7 @@ void bide_join_wait_(bide_join_deque_ *own, bide_join_half_ *half)
         if (inside != NULL) {
             bide_join_run_(own, thief, inside);
             looks = 0;
-        } else if (looks++ < BIDE_JOIN_LOOKS_) {
+        } else if (looks++ < BIDE_JOIN_SPINS_) {
             bide_cpu_relax();
         } else {
             sleep_on(thief != NULL ? thief : own, half, state);

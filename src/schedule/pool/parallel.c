@@ -71,7 +71,7 @@ static void run_part(void *argument);
 /* The right half gets an accumulator of its own. */
 static void fork_part(const reduction *reduction, size_t begin, size_t end, void *accumulator)
 {
-    BIDE_ALIGNAS(max_align_t) unsigned char other[BIDE_PARALLEL_ACCUMULATOR_MOST];
+    BIDE_ALIGNAS(max_align_t) unsigned char other[BIDE_PARALLEL_ACCUMULATOR_MAX];
     const bide_reduction *user = reduction->user;
     memcpy(other, user->identity, user->size);
     size_t middle = begin + (end - begin) / 2;
@@ -101,7 +101,7 @@ static void run_part(void *argument)
 int bide_parallel_reduce(size_t begin, size_t end, size_t grain, const bide_reduction *user,
                          void *argument, void *result)
 {
-    if (user->size > BIDE_PARALLEL_ACCUMULATOR_MOST)
+    if (user->size > BIDE_PARALLEL_ACCUMULATOR_MAX)
         return -EINVAL;
     reduction reduction = {grain != 0 ? grain : 1, user, argument};
     struct part all = {&reduction, begin, end, result};

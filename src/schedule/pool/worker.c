@@ -78,7 +78,7 @@
 
 #include "fork_stacks.h"
 
-#include "../../coroutine/inside.h"
+#include "../../coroutine/internal.h"
 #include "../../coroutine/observe.h"
 
 #include <errno.h>
@@ -411,12 +411,12 @@ static void run(bide_pool_worker *worker, bide_awaiter *awaiter)
     bide_atomic_store(&worker->turns, bide_atomic_load(&worker->turns, relaxed) + 1, relaxed);
     if (BIDE_LIKELY(!pool->are_turns_timed)) {
         bide_resume(awaiter->frame);
-        bide_forking_leave_(worker);
+        bide_fork_task_leave_(worker);
         return;
     }
     uint64_t begin = bide_platform.now();
     bide_resume(awaiter->frame);
-    bide_forking_leave_(worker);
+    bide_fork_task_leave_(worker);
     size_t time = (size_t)(bide_platform.now() - begin);
     if (time > bide_atomic_load(&worker->longest, relaxed))
         bide_atomic_store(&worker->longest, time, relaxed);
@@ -544,7 +544,7 @@ static bool search(bide_pool_worker *worker)
     uint64_t deadline = BIDE_FOREVER;
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
         deadline = next_timer(pool);
-    int looks = pool->may_look ? BIDE_POOL_LOOKS_ : 0;
+    int looks = pool->may_look ? BIDE_POOL_SPINS_ : 0;
     if (pool->driver != NULL) {
         pool->driver->look(pool->driver, worker->index);
         looks = 1; /* what is to come comes from the system */

@@ -17,7 +17,7 @@
 #include "run_queue.h"
 #include "slot.h"
 
-#include "../live.h"
+#include "../registry.h"
 
 #include "bide/detail/join_deque.h"
 #include "bide/extend/fence.h"

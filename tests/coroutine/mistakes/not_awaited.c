@@ -5,6 +5,7 @@
  * lists: operations
  */
 #include "bide/bide.h"
+#include "bide/http.h"
 #include "bide/http2.h"
 #include "bide/tls.h"
 
@@ -24,7 +25,7 @@ static bide_signal one_signal;
 static bide_directory directory;
 static bide_process process;
 static struct forker {
-    bide_forking forking;
+    bide_fork_task forking;
     int n;
 } forker;
 
@@ -67,9 +68,9 @@ void awaits_nothing(void)
     bide_process_communicate(0, &process, 0, 0, 0, 0, 0, 0);            // HERE
     bide_map_file(0, 0, 0, 0, 0, 0);                                    // HERE
     bide_prefault(0, 0, 0, false);                                      // HERE
-    bide_send_descriptors(0, 0, 0, 1, 0, 0);                            // HERE
-    bide_receive_descriptors(0, 0, 0, 1, 0, 0);                         // HERE
-    bide_receive_lent(0, 0, 0);                                         // HERE
+    bide_send_fds(0, 0, 0, 1, 0, 0);                            // HERE
+    bide_recv_fds(0, 0, 0, 1, 0, 0);                         // HERE
+    bide_recv_provided(0, 0, 0);                                         // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE
     bide_connect_any(0, 0, 0, 0, 0);                                    // HERE
@@ -77,7 +78,7 @@ void awaits_nothing(void)
     bide_signal_wait(0, &one_signal);                                   // HERE
     bide_listen(0, 0, 0, 0);                                            // HERE
     bide_listen_with(0, 0, 0, 0, 0);                                    // HERE
-    bide_look_up(0, 0, 0, 0);                                           // HERE
+    bide_resolve(0, 0, 0, 0);                                           // HERE
     bide_recv(0, 0, 0, 0);                                              // HERE
     bide_recv_from(0, 0, 0, 0, 0);                                      // HERE
     bide_recvmsg(0, 0, 0, 0);                                           // HERE
@@ -92,12 +93,12 @@ void awaits_nothing(void)
     bide_reader_read_line(0, 0);                                        // HERE
     bide_reader_read_until(0, 0, 0);                                    // HERE
     bide_reader_skip(0, 0, 0);                                          // HERE
-    bide_writer_end(0, 0);                                              // HERE
+    bide_writer_finish(0, 0);                                              // HERE
     bide_writer_flush(0, 0);                                            // HERE
     bide_writer_write(0, 0, 0, 0);                                      // HERE
     bide_writer_write_vectors(0, 0, 0, 0);                              // HERE
     bide_stream_ended(0, 0);                                            // HERE
-    bide_stream_end_output(0, stream);                                  // HERE
+    bide_stream_shutdown_output(0, stream);                                  // HERE
     bide_stream_read(0, stream, 0, 1);                                  // HERE
     bide_stream_write(0, stream, 0, 1);                                 // HERE
     bide_allocate(0, 0, 0, 0, 0);                                       // HERE
@@ -118,32 +119,32 @@ void awaits_nothing(void)
     bide_writev(0, 0, 0, 0, 0);                                         // HERE
     bide_blocking_run(0, 0, 0, 0);                                      // HERE
     bide_blocking_run_interruptible(0, 0, 0, 0);                        // HERE
-    bide_broadcast_receive(0, &subscriber, &element);                   // HERE
-    bide_channel_receive(0, &channel, &element);                        // HERE
+    bide_broadcast_recv(0, &subscriber, &element);                   // HERE
+    bide_channel_recv(0, &channel, &element);                        // HERE
     bide_channel_send(0, &channel, &element);                           // HERE
     bide_condition_wait(0, 0, 0);                                       // HERE
     bide_connection_pool_join(0, 0);                                    // HERE
-    bide_connection_pool_take(0, 0);                                    // HERE
+    bide_connection_pool_acquire(0, 0);                                    // HERE
     bide_cyclic_barrier_arrive_and_wait(0, 0);                          // HERE
     bide_cyclic_barrier_wait(0, 0, token);                              // HERE
-    bide_deadline_end(0, 0);                                            // HERE
-    bide_event_count_retry(0, 0, 0);                                    // HERE
-    bide_event_count_retry_own(0, 0, 0);                                // HERE
+    bide_deadline_stop(0, 0);                                            // HERE
+    bide_event_count_wait(0, 0, 0);                                    // HERE
+    bide_event_count_wait_own(0, 0, 0);                                // HERE
     bide_event_wait(0, 0);                                              // HERE
     bide_fork(&forker, struct forker, &body);                           // HERE
     bide_fork_call(&forker, struct forker, &body, n = 1);               // HERE
     bide_fork_join(&forker);                                            // HERE
-    bide_forking_init(0, &body);                                        // HERE
+    bide_fork_task_init(0, &body);                                        // HERE
     bide_interval_tick(0);                                              // HERE
     bide_latch_arrive_and_wait(0, 0);                                   // HERE
     bide_latch_wait(0, 0);                                              // HERE
     bide_mutex_lock(0, 0);                                              // HERE
     bide_notify_wait(0, 0);                                             // HERE
-    bide_once_begin(0, 0);                                              // HERE
+    bide_once_start(0, 0);                                              // HERE
     bide_once_run(0, 0, 0);                                             // HERE
-    bide_oneshot_receive(0, &oneshot, &element);                        // HERE
+    bide_oneshot_recv(0, &oneshot, &element);                        // HERE
     bide_owned(0, 0);                                                   // HERE
-    bide_rendezvous_receive(0, &rendezvous, &element);                  // HERE
+    bide_rendezvous_recv(0, &rendezvous, &element);                  // HERE
     bide_rendezvous_send(0, &rendezvous, &element);                     // HERE
     bide_resume_on(0, 0, 0);                                            // HERE
     bide_rw_lock_read(0, 0);                                            // HERE
@@ -160,7 +161,7 @@ void awaits_nothing(void)
     bide_single_consumer_event_wait(0, 0);                              // HERE
     bide_sleep_for(0, 0);                                               // HERE
     bide_sleep_until(0, 0);                                             // HERE
-    bide_spsc_channel_receive(0, &spsc_channel, &element);              // HERE
+    bide_spsc_channel_recv(0, &spsc_channel, &element);              // HERE
     bide_spsc_channel_send(0, &spsc_channel, &element);                 // HERE
     bide_stop_callback_wait(0, 0);                                      // HERE
     bide_frame_init(0, &body);                                          // HERE
@@ -168,12 +169,12 @@ void awaits_nothing(void)
     bide_call((struct x *)0, &body);                                    // HERE
     bide_call((struct x *)0, &body, n = 1);                             // HERE
     bide_task_init(0, &body);                                           // HERE
-    bide_test_point(0);                                                 // HERE
+    bide_sim_point(0);                                                 // HERE
     bide_then(0, 0, 0, 0);                                              // HERE
     bide_token_bucket_take(0, 0, 1);                                    // HERE
-    bide_unbounded_channel_receive(0, &unbounded_channel, 0, &element); // HERE
+    bide_unbounded_channel_recv(0, &unbounded_channel, 0, &element); // HERE
     bide_wait_group_wait(0, 0);                                         // HERE
-    bide_watch_receive(0, &receiver, &element);                         // HERE
+    bide_watch_recv(0, &receiver, &element);                         // HERE
     bide_when_all(0, 0, 0);                                             // HERE
     bide_when_all_ready(0, 0, 0);                                       // HERE
     bide_when_any(0, 0, 0);                                             // HERE
@@ -195,7 +196,7 @@ void awaits_nothing(void)
     bide_http_client_continue(0);                                       // HERE
     bide_http_client_flush(0);                                          // HERE
     bide_http_client_read(0, 0, 0);                                     // HERE
-    bide_http_client_receive(0);                                        // HERE
+    bide_http_client_recv(0);                                        // HERE
     bide_http_client_write(0, 0, 0);                                    // HERE
     bide_http_flush(0);                                                 // HERE
     bide_http_log_run(0);                                               // HERE
@@ -204,10 +205,10 @@ void awaits_nothing(void)
     bide_http_respond(0, 0, 0);                                         // HERE
     bide_http_serve(0, 0, stream, 0);                                   // HERE
     bide_http_server_run(0);                                            // HERE
-    bide_http_carried_run(0);                                           // HERE
-    bide_http_carried_serve(0, 0, stream, 0, false);                    // HERE
+    bide_http_transport_run(0);                                           // HERE
+    bide_http_transport_serve(0, 0, stream, 0, false);                    // HERE
     bide_http2_serve(0, 0, stream, 0, 0);                               // HERE
-    bide_http_log_settle(0, 0);                                         // HERE
+    bide_http_log_flush(0, 0);                                         // HERE
     bide_http_upgrade(0, 0);                                            // HERE
     bide_http_write(0, 0, 0);                                           // HERE
     bide_http_write_file(0, 0, 0, 0);                                   // HERE
@@ -219,8 +220,8 @@ void awaits_nothing(void)
     bide_websocket_close(0, 0, 0, 0);                                   // HERE
     bide_websocket_flush(0, 0);                                         // HERE
     bide_websocket_put(0, 0, (bide_websocket_kind)0, 0, 0);             // HERE
-    bide_websocket_receive(0, 0, 0, 0);                                 // HERE
-    bide_websocket_receive_piece(0, 0);                                 // HERE
+    bide_websocket_recv(0, 0, 0, 0);                                 // HERE
+    bide_websocket_recv_piece(0, 0);                                 // HERE
     bide_websocket_send(0, 0, (bide_websocket_kind)0, 0, 0);            // HERE
     bide_websocket_send_fragment(0, 0, (bide_websocket_kind)0, 0, 0, 0);// HERE
     bide_websocket_send_ping(0, 0, 0, 0);                               // HERE

@@ -45,7 +45,7 @@ int main(void)
     struct x one = {.child = &child}, two = {.child = &child};
     bide_event_init(&event, false);
     bide_await_later(bide_task_init(&child.task, &child_body));
-    bide_root_begin(&roots[0], &bide_default_context, bide_task_init(&one.task, &body), ended);
-    bide_root_begin(&roots[1], &bide_default_context, bide_task_init(&two.task, &body), ended);
+    bide_root_start(&roots[0], &bide_default_context, bide_task_init(&one.task, &body), ended);
+    bide_root_start(&roots[1], &bide_default_context, bide_task_init(&two.task, &body), ended);
     return 0;
 }

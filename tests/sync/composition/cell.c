@@ -39,7 +39,7 @@ static const char *name_of(const place *p)
 static bool may_be_forked(const bide_frame *frame)
 {
     const bide_coroutine_type *const *type = bide_frame_point(frame)->code->type;
-    return type != NULL && (*type)->destroyed == bide_forking_destroyed_;
+    return type != NULL && (*type)->destroyed == bide_fork_task_destroyed_;
 }
 
 /* Who awaits whom comes to an end, in few steps. */
@@ -186,12 +186,12 @@ static void cell_make_witness(cell *c, witness *w, const char *what)
 static void cell_init_layers(cell *c)
 {
     const cell_name *name = &c->name;
-    size_t most = name->repeats != 0 ? 2 * name->repeats : MOST_LAYERS;
-    c->layers = calloc(most, sizeof *c->layers);
-    c->kinds = calloc(most, sizeof *c->kinds);
+    size_t max = name->repeats != 0 ? 2 * name->repeats : MAX_LAYERS;
+    c->layers = calloc(max, sizeof *c->layers);
+    c->kinds = calloc(max, sizeof *c->kinds);
     if (c->layers == NULL || c->kinds == NULL)
         abort();
-    for (; c->depth < most; c->depth++) {
+    for (; c->depth < max; c->depth++) {
         size_t i = c->depth;
         wrapper_kind kind = name->repeats == 0 ? name->wrappers[i]
                             : i % 2 == 0       ? name->wrappers[0]
@@ -555,9 +555,9 @@ static bool has_struck(cell *c)
 /* Real time has to come to a deadline: this waits, and gives up only where the test has failed. */
 static bool settle_until_struck(cell *c)
 {
-    uint64_t most = bide_platform.now() + UINT64_C(10000000000);
+    uint64_t max = bide_platform.now() + UINT64_C(10000000000);
     while (settle(c) && !has_struck(c)) {
-        if (bide_platform.now() > most) {
+        if (bide_platform.now() > max) {
             cell_fail(c, "the deadline has come, and it does not end");
             return false;
         }
@@ -709,7 +709,7 @@ static bool cell_finish(cell *c, struct next *next)
             layer_end(c->layers[i]);
     }
     if (c->has_deadline)
-        cell_check(c, bide_deadline_try_end(c->deadline), "the deadline has not ended");
+        cell_check(c, bide_deadline_try_stop(c->deadline), "the deadline has not ended");
     check_stop(c);
     if (cell_failed(c))
         return false;
@@ -730,7 +730,7 @@ static bool cell_finish(cell *c, struct next *next)
 
 static bool has_line(const cell *c)
 {
-    return (c->row.flags & (ROW_BY_ITSELF | ROW_ALONE)) == 0 && c->primitive->most_waiting != 1;
+    return (c->row.flags & (ROW_BY_ITSELF | ROW_ALONE)) == 0 && c->primitive->max_waiting != 1;
 }
 
 /* Is it such that it waits now, and can be seen to? */

@@ -44,7 +44,7 @@ bide_coroutine(sender_body)
 bide_coroutine(receiver_body)
 {
     bide_begin(receiver_body, struct other * self);
-    bide_await(bide_rendezvous_receive(&self->receive, self->met, &self->word));
+    bide_await(bide_rendezvous_recv(&self->receive, self->met, &self->word));
     bide_atomic_store(&self->ended, 1, release);
     bide_end();
 }
@@ -98,7 +98,7 @@ static bide_awaiter *met_receive_begin(void *waiter, void *object)
 {
     PRIMITIVE_OBJECT(meeting_place, place);
     PRIMITIVE_WAITER(struct met_receive, self);
-    return bide_rendezvous_receive(&self->receive, &place->met, &self->word);
+    return bide_rendezvous_recv(&self->receive, &place->met, &self->word);
 }
 
 static void met_receive_wake(void *object)
@@ -205,7 +205,7 @@ static void pipe_put(void *object)
 static void pipe_take(void *object)
 {
     uint64_t word;
-    if (bide_spsc_channel_try_receive(&((words_pipe *)object)->channel, &word) != 0)
+    if (bide_spsc_channel_try_recv(&((words_pipe *)object)->channel, &word) != 0)
         abort();
 }
 
@@ -234,7 +234,7 @@ static bide_awaiter *pipe_receive_begin(void *waiter, void *object)
 {
     PRIMITIVE_OBJECT(words_pipe, pipe);
     PRIMITIVE_WAITER(struct pipe_wait, self);
-    return bide_spsc_channel_receive(&self->waiter, &pipe->channel, &self->word);
+    return bide_spsc_channel_recv(&self->waiter, &pipe->channel, &self->word);
 }
 
 static void pipe_receive_hand_on(void *object, void *waiter)
@@ -249,7 +249,7 @@ const primitive spsc_receive_row = {
     .waiter_size = sizeof(struct pipe_wait),
     .traits = IN_ORDER | HANDED | STAYS_HAD | KEEPS_WHAT_IT_HAD,
     .tokens = CAPACITY,
-    .most_waiting = 1,
+    .max_waiting = 1,
     .init = pipe_init,
     .begin = pipe_receive_begin,
     .wake = pipe_put,
@@ -292,7 +292,7 @@ const primitive spsc_send_row = {
     .waiter_size = sizeof(struct pipe_wait),
     .traits = IN_ORDER | HANDED | KEEPS_WHAT_IT_HAD,
     .tokens = CAPACITY,
-    .most_waiting = 1,
+    .max_waiting = 1,
     .init = full_pipe_init,
     .begin = pipe_send_begin,
     .wake = pipe_take,
@@ -339,7 +339,7 @@ static bide_awaiter *endless_begin(void *waiter, void *object)
     PRIMITIVE_WAITER(struct endless_wait, self);
     if (words->used == SEATS)
         abort();
-    return bide_unbounded_channel_receive(&self->waiter, &words->channel,
+    return bide_unbounded_channel_recv(&self->waiter, &words->channel,
                                           words->taken[words->used++], &self->word);
 }
 
@@ -372,7 +372,7 @@ static unsigned endless_tokens(void *object)
     PRIMITIVE_OBJECT(endless_words, words);
     unsigned count = 0;
     uint64_t word;
-    while (bide_unbounded_channel_try_receive(&words->channel, words->taken[0], &word) == 0)
+    while (bide_unbounded_channel_try_recv(&words->channel, words->taken[0], &word) == 0)
         count++;
     return count;
 }

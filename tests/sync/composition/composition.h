@@ -38,7 +38,7 @@
 #include "bide/when.h"
 #include "bide/with_stop.h"
 
-enum { WAITS = 1 /* the status of what has not ended */, MOST_LAYERS = 2 };
+enum { WAITS = 1 /* the status of what has not ended */, MAX_LAYERS = 2 };
 
 typedef struct cell cell;
 typedef struct layer layer;
@@ -187,7 +187,7 @@ struct generator_layer {
 
 /* It forks a child, which awaits what is inside, and joins it; or calls it. */
 struct forking_layer {
-    bide_forking forking;
+    bide_fork_task forking;
     layer *layer;
     bool counted; /* among those that go on by themselves, and are not posted */
 };
@@ -319,7 +319,7 @@ extern const size_t settings_count;
 
 typedef struct cell_name {
     size_t row, setting, end;
-    wrapper_kind wrappers[MOST_LAYERS]; /* WRAP_NONE: none */
+    wrapper_kind wrappers[MAX_LAYERS]; /* WRAP_NONE: none */
     size_t
         repeats; /* the first wrapper around a child, so often, on a small stack; 0: once, as it is */
     size_t rounds; /* how often the subject awaits it, if not once; on a small stack too */

@@ -1,10 +1,10 @@
 /* The schedulers; see places.h. */
 #include "places.h"
 
-#include "../src/coroutine/inside.h"
+#include "../src/coroutine/internal.h"
 
 #include "bide/run_loop.h"
-#include "bide/test_loop.h"
+#include "bide/sim_loop.h"
 #include "bide/thread_pool.h"
 #include "bide/extend/timer.h"
 
@@ -97,14 +97,14 @@ static void hand_open(place *p, hand *self)
     p->scheduler = &self->scheduler;
 }
 
-static bide_test_loop tests[2];
+static bide_sim_loop tests[2];
 
 static bool test_step(place *p)
 {
-    bide_test_loop *loop = p->implementation;
+    bide_sim_loop *loop = p->implementation;
     const place *before = here;
     here = p;
-    bool stepped = bide_test_loop_step(loop);
+    bool stepped = bide_sim_loop_step(loop);
     here = before;
     return stepped;
 }
@@ -136,7 +136,7 @@ void places_let_time_be(uint64_t time)
 
 /* ---- Pools ---- */
 
-enum { MOST_THREADS = 2 };
+enum { MAX_THREADS = 2 };
 
 /* A coroutine on each thread of a pool, all at a time: the first one does what it is told. */
 typedef struct pool {
@@ -149,7 +149,7 @@ typedef struct pool {
     bool held;                    /* the driver's */
     bool
         was_told; /* the driver's: what the first of the gang has woken inline runs when it has gone */
-    driver gang[MOST_THREADS];
+    driver gang[MAX_THREADS];
     bide_atomic(uint32_t) arrived;
     bide_atomic(uint32_t) left;
     bide_atomic(uint32_t) free;
@@ -403,11 +403,11 @@ place place_test_too = {"test 2", PLACE_TEST, 1, NULL, &tests[1], NULL, NULL};
 place place_inline = {"inline", PLACE_INLINE, 1, &bide_inline_scheduler, NULL, NULL, NULL};
 place place_loop = {"loop", PLACE_LOOP, 1, NULL, &loops[0], NULL, NULL};
 place place_loop_too = {"loop 2", PLACE_LOOP, 1, NULL, &loops[1], NULL, NULL};
-place place_pool = {"pool", PLACE_POOL, MOST_THREADS, NULL, &pools[0], NULL, NULL};
+place place_pool = {"pool", PLACE_POOL, MAX_THREADS, NULL, &pools[0], NULL, NULL};
 place place_pool_too = {"pool 2", PLACE_POOL, 1, NULL, &pools[1], NULL, NULL};
 
 static place pool_of_strand = {
-    "pool of the strand", PLACE_POOL, MOST_THREADS, NULL, &pools[3], NULL, NULL};
+    "pool of the strand", PLACE_POOL, MAX_THREADS, NULL, &pools[3], NULL, NULL};
 place place_strand = {"strand on a pool", PLACE_POOL,     1, NULL, &pools[2],
                       &strands[0],        &pool_of_strand};
 place place_strand_on_loop = {"strand on a loop", PLACE_LOOP,  1,   NULL,
@@ -427,8 +427,8 @@ void place_open(place *p)
     if (p->kind == PLACE_HAND) {
         hand_open(p, p->implementation);
     } else if (p->kind == PLACE_TEST) {
-        bide_test_loop_init(p->implementation, 1);
-        p->scheduler = &((bide_test_loop *)p->implementation)->scheduler;
+        bide_sim_loop_init(p->implementation, 1);
+        p->scheduler = &((bide_sim_loop *)p->implementation)->scheduler;
     } else if (p->kind == PLACE_LOOP) {
         bide_run_loop_init(p->implementation);
         p->scheduler = &((bide_run_loop *)p->implementation)->scheduler;
@@ -592,7 +592,7 @@ bool places_settle(place *const *list, size_t count)
 void place_begin(place *p, uint64_t seed)
 {
     if (p->kind == PLACE_TEST)
-        bide_test_loop_init(p->implementation, seed);
+        bide_sim_loop_init(p->implementation, seed);
     if (p->kind == PLACE_POOL)
         bide_atomic_store(&((pool *)p->implementation)->timed, 0, relaxed);
 }
@@ -623,7 +623,7 @@ bool place_is_empty(place *p)
         return is_idle;
     }
     if (p->kind == PLACE_TEST)
-        return bide_test_loop_is_empty(p->implementation);
+        return bide_sim_loop_is_empty(p->implementation);
     if (p->kind == PLACE_LOOP)
         return bide_run_loop_next_deadline(p->implementation) == BIDE_FOREVER;
     return true;

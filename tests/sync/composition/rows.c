@@ -143,7 +143,7 @@ static bide_awaiter *generator_begin(void *waiter, void *object)
 static void generator_end(void *object, void *waiter)
 {
     (void)object;
-    bide_async_generator_end(&((struct waiting_generator *)waiter)->generator);
+    bide_async_generator_destroy(&((struct waiting_generator *)waiter)->generator);
 }
 
 static const primitive generator_row = {
@@ -222,7 +222,7 @@ static bide_awaiter *select_begin(void *waiter, void *object)
     PRIMITIVE_WAITER(struct selecting, self);
     self->random = (uintptr_t)object;
     bide_select_case_init(&self->cases[0],
-                          bide_channel_receive(&self->receive, &selected->channel, &self->word));
+                          bide_channel_recv(&self->receive, &selected->channel, &self->word));
     bide_select_case_init(&self->cases[1], bide_event_wait(&self->wait, &selected->never));
     return bide_select_any(&self->select, self->cases, 2, &self->random);
 }
@@ -347,7 +347,7 @@ typedef struct calls {
 
 static void open_blocking(unsigned pool)
 {
-    bide_blocking_options options = {.threads = 1, .least = 1};
+    bide_blocking_options options = {.max_threads = 1, .min_threads = 1};
     if (pool == INTERRUPTING)
         options.interrupt_signal = SIGURG;
     if (blocking[pool] == NULL && bide_blocking_create_with(&blocking[pool], &options) != 0)
@@ -444,12 +444,12 @@ static bide_atomic(uint32_t) interruptible_queued;
 
 static bool interruptible_begins(void)
 {
-    bide_blocking_counts counts;
+    bide_blocking_stats counts;
     uint32_t spins = 0;
     if (bide_atomic_exchange(&interruptible_queued, 0, acquire) == 0)
         return false;
     for (;;) {
-        bide_blocking_count(blocking[INTERRUPTING], &counts);
+        bide_blocking_get_stats(blocking[INTERRUPTING], &counts);
         if (counts.queued == 0)
             return true;
         wait_a_moment(&spins);

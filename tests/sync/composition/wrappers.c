@@ -291,11 +291,11 @@ bool layers_settle(cell *c)
 }
 
 struct forked_child {
-    bide_forking forking;
+    bide_fork_task forking;
     layer *layer;
 };
 
-bide_forking_coroutine(forked_child_body)
+bide_fork_coroutine(forked_child_body)
 {
     bide_begin(forked_child_body, struct forked_child * self);
     witness_begins(&self->layer->witness, bide_this_frame());
@@ -307,7 +307,7 @@ bide_forking_coroutine(forked_child_body)
 }
 
 /* What is forked or called ends with is its own error; the first wait tells it. */
-bide_forking_coroutine(forking_layer_body)
+bide_fork_coroutine(forking_layer_body)
 {
     bide_begin(forking_layer_body, struct forking_layer * self);
     witness_moved(&self->layer->witness, bide_this_frame(), self->layer->place);
@@ -430,7 +430,7 @@ bide_awaiter *layer_make(layer *self)
     case WRAP_FORKED:
     case WRAP_FORK_CALLED:
         self->of.forking.layer = self;
-        return bide_forking_init(&self->of.forking.forking, &forking_layer_body);
+        return bide_fork_task_init(&self->of.forking.forking, &forking_layer_body);
     default:
         return make_when(self);
     }
@@ -484,7 +484,7 @@ void layer_end(layer *self)
         return;
     switch (self->kind) {
     case WRAP_GENERATOR:
-        bide_async_generator_end(&self->of.generator.generator);
+        bide_async_generator_destroy(&self->of.generator.generator);
         break;
     case WRAP_SCOPE:
     case WRAP_SCOPE_MOVES:

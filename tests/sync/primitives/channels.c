@@ -14,11 +14,11 @@ typedef struct counted {
 } counted;
 
 typedef struct counted_wait {
-    bide_retry retry;
+    bide_event_count_waiter retry;
     counted *counted;
 } counted_wait;
 
-static int counted_attempt(bide_retry *retry)
+static int counted_attempt(bide_event_count_waiter *retry)
 {
     counted *counted = bide_container_of(retry, counted_wait, retry)->counted;
     uint32_t number = bide_atomic_load(&counted->number, acquire); /* partner: counted_close */
@@ -31,7 +31,7 @@ static int counted_attempt(bide_retry *retry)
     return number == NUMBER_CLOSED ? -EPIPE : -EAGAIN;
 }
 
-static bool counted_is_possible(bide_retry *retry)
+static bool counted_is_possible(bide_event_count_waiter *retry)
 {
     counted *counted = bide_container_of(retry, counted_wait, retry)->counted;
     return bide_atomic_load(&counted->number, relaxed) != 0;
@@ -46,11 +46,11 @@ static void counted_init(void *object)
 
 static bide_awaiter *counted_begin(void *waiter, void *object)
 {
-    static const bide_retry_rules rules = {counted_attempt, counted_is_possible, NULL};
+    static const bide_event_count_ops rules = {counted_attempt, counted_is_possible, NULL};
     PRIMITIVE_OBJECT(counted, counted);
     PRIMITIVE_WAITER(counted_wait, wait);
     wait->counted = counted;
-    return bide_event_count_retry(&wait->retry, &counted->event_count, &rules);
+    return bide_event_count_wait(&wait->retry, &counted->event_count, &rules);
 }
 
 static void counted_wake(void *object)
@@ -131,7 +131,7 @@ static void words_put(words *words)
 static void words_take(words *words)
 {
     uint64_t word = 7;
-    while (bide_channel_try_receive(&words->channel, &word) == -EAGAIN)
+    while (bide_channel_try_recv(&words->channel, &word) == -EAGAIN)
         bide_platform.yield();
     if (word != 7)
         bide_platform.misuse("another word came", __func__, __FILE__, __LINE__);
@@ -166,14 +166,14 @@ static bide_awaiter *receive_begin(void *waiter, void *object)
 {
     PRIMITIVE_OBJECT(words, words);
     PRIMITIVE_WAITER(words_wait, wait);
-    return bide_channel_receive(&wait->waiter, &words->channel, &wait->word);
+    return bide_channel_recv(&wait->waiter, &words->channel, &wait->word);
 }
 
 static int receive_blocking(void *waiter, void *object, uint64_t deadline)
 {
     PRIMITIVE_OBJECT(words, words);
     PRIMITIVE_WAITER(words_wait, wait);
-    return bide_channel_receive_blocking(&words->channel, &wait->word, deadline);
+    return bide_channel_recv_blocking(&words->channel, &wait->word, deadline);
 }
 
 static void receive_wake(void *object)

@@ -210,34 +210,34 @@ static void once_init(void *object)
 {
     PRIMITIVE_OBJECT(run_once, run);
     bide_once_init(&run->once);
-    if (bide_once_begin_blocking(&run->first, &run->once, BIDE_FOREVER) != 0 || !run->first.runs)
+    if (bide_once_start_blocking(&run->first, &run->once, BIDE_FOREVER) != 0 || !run->first.runs)
         abort();
 }
 
 static bide_awaiter *once_begin(void *waiter, void *object)
 {
-    return bide_once_begin(waiter, &((run_once *)object)->once);
+    return bide_once_start(waiter, &((run_once *)object)->once);
 }
 
 static int once_blocking(void *waiter, void *object, uint64_t deadline)
 {
-    return bide_once_begin_blocking(waiter, &((run_once *)object)->once, deadline);
+    return bide_once_start_blocking(waiter, &((run_once *)object)->once, deadline);
 }
 
 static void once_wake(void *object)
 {
-    bide_once_end(&((run_once *)object)->first, true);
+    bide_once_finish(&((run_once *)object)->first, true);
 }
 
 static void once_wake_in_vain(void *object)
 {
-    bide_once_end(&((run_once *)object)->first, false);
+    bide_once_finish(&((run_once *)object)->first, false);
 }
 
 static void once_hand_on(void *object, void *waiter)
 {
     (void)object;
-    bide_once_end((bide_once_waiter *)waiter, false);
+    bide_once_finish((bide_once_waiter *)waiter, false);
 }
 
 static void once_close(void *object)
@@ -260,7 +260,7 @@ static void once_destroy(void *object)
 {
     PRIMITIVE_OBJECT(run_once, run);
     if (run->first.runs)
-        bide_once_end(&run->first, false); /* it was never woken */
+        bide_once_finish(&run->first, false); /* it was never woken */
     bide_once_destroy(&run->once);
 }
 
@@ -382,7 +382,7 @@ const primitive primitive_condition = {
     .name = "condition",
     .object_size = sizeof(monitor),
     .waiter_size = sizeof(monitor_wait),
-    .most_counted = BIDE_CONDITION_MOST,
+    .max_counted = BIDE_CONDITION_MAX,
     .traits = IN_ORDER | HANDED | STAYS_HAD | WAKE_BLOCKS,
     .init = monitor_init,
     .begin = monitor_begin,

@@ -25,7 +25,7 @@ static bide_awaiter *oneshot_begin(void *waiter, void *object)
     PRIMITIVE_OBJECT(answered, oneshot);
     PRIMITIVE_WAITER(answered_waiter, self);
     oneshot->state.received = false;
-    return bide_oneshot_receive(&self->waiter, oneshot, &self->value);
+    return bide_oneshot_recv(&self->waiter, oneshot, &self->value);
 }
 
 static int oneshot_wait_blocking(void *waiter, void *object, uint64_t deadline)
@@ -33,7 +33,7 @@ static int oneshot_wait_blocking(void *waiter, void *object, uint64_t deadline)
     PRIMITIVE_OBJECT(answered, oneshot);
     PRIMITIVE_WAITER(answered_waiter, self);
     oneshot->state.received = false;
-    return bide_oneshot_receive_blocking(oneshot, &self->value, deadline);
+    return bide_oneshot_recv_blocking(oneshot, &self->value, deadline);
 }
 
 static void oneshot_wake(void *object)
@@ -64,7 +64,7 @@ const primitive primitive_oneshot = {
     .object_size = sizeof(answered),
     .waiter_size = sizeof(answered_waiter),
     .traits = IN_ORDER | HANDED | STAYS_HAD,
-    .most_waiting = 1,
+    .max_waiting = 1,
     .init = oneshot_init,
     .begin = oneshot_begin,
     .wait_blocking = oneshot_wait_blocking,
@@ -125,14 +125,14 @@ static bide_awaiter *watch_begin(void *waiter, void *object)
 {
     PRIMITIVE_WAITER(watched_waiter, self);
     watch_receive(self, object);
-    return bide_watch_receive(&self->waiter, &self->receiver, &self->value);
+    return bide_watch_recv(&self->waiter, &self->receiver, &self->value);
 }
 
 static int watch_wait_blocking(void *waiter, void *object, uint64_t deadline)
 {
     PRIMITIVE_WAITER(watched_waiter, self);
     watch_receive(self, object);
-    return bide_watch_receive_blocking(&self->receiver, &self->value, deadline);
+    return bide_watch_recv_blocking(&self->receiver, &self->value, deadline);
 }
 
 static void watch_wake(void *object)
@@ -203,14 +203,14 @@ static bide_awaiter *broadcast_begin(void *waiter, void *object)
 {
     PRIMITIVE_WAITER(heard_waiter, self);
     self->subscriber.cursor = ((heard *)object)->first.cursor;
-    return bide_broadcast_receive(&self->waiter, &self->subscriber, &self->value);
+    return bide_broadcast_recv(&self->waiter, &self->subscriber, &self->value);
 }
 
 static int broadcast_wait_blocking(void *waiter, void *object, uint64_t deadline)
 {
     PRIMITIVE_WAITER(heard_waiter, self);
     self->subscriber.cursor = ((heard *)object)->first.cursor;
-    return bide_broadcast_receive_blocking(&self->subscriber, &self->value, deadline);
+    return bide_broadcast_recv_blocking(&self->subscriber, &self->value, deadline);
 }
 
 static void broadcast_wake(void *object)

@@ -1,0 +1,466 @@
+/*
+ * An HTTP/1.1 server: a coroutine for each request, over any stream. Floor: io.
+ *
+ *     struct hello {
+ *         bide_http_exchange exchange;         // at the head: it has the coroutine's header
+ *         char text[64];                       // the handler's own; not initialised
+ *     };
+ *     bide_coroutine(hello_body)
+ *     {
+ *         bide_begin(hello_body, struct hello *self);
+ *         bide_http_add(&self->exchange, "Content-Type", "text/plain");
+ *         bide_try(bide_http_respond(&self->exchange, "hello\n", 6));
+ *         bide_end();
+ *     }
+ *
+ *     bide_http_server_init(&http, &(bide_http_options){
+ *         .handler = {&hello_body, sizeof(struct hello)}, .most = 1000});
+ *     bide_try(bide_listen(&self->listen, &http.server.listener, &address, 128));
+ *     bide_try(bide_http_server_run(&http));   // until bide_http_server_shut_down
+ *
+ *     head --handler--> response --end of the handler--> next head, or the connection ends
+ *
+ * A handler runs when the head of its request is there. It reads the body, if it wants it, and writes
+ * the response, in pieces or at once; both wait for the other side, which is the back-pressure. When
+ * it ends, so does the response; if it ends with an error, and nothing has been sent yet, the response
+ * tells of the error: -ENOENT is 404, -EACCES 403; of a handler that asks others -EREMOTEIO is 502,
+ * -EHOSTDOWN 503, -ETIMEDOUT 504; most others are 500. Requests that come before their turn wait in the connection's buffer, and are
+ * answered in order.
+ *
+ * A connection has its memory from its beginning: buffers, fields, and the frame of one handler. A
+ * request allocates nothing. A small response goes out in one call of the system, with its head.
+ *
+ * What is refused, with the status of the response; then the connection ends:
+ *     400  what could be read in two ways: two lengths, lines that end otherwise than with "\r\n", folded
+ *          lines, spoilt chunks, "Host" missing or twice, and whatever is none of HTTP
+ *     408  a request that is too slow      413  a body that is too long      414  a long target
+ *     417  an expectation but "100-continue"       431  a head that is too long, or has too many fields
+ *     501  a method or a coding that nobody knows          505  another version than 1.0 and 1.1
+ *
+ * One loop has a server. Its connections may be of bide_server (server.h), or any stream
+ * (bide_http_serve). Where the library was built without llhttp, bide_http_server_init ends with
+ * -ENOTSUP.
+ *
+ * Why it is right: src/http/server.c.
+ */
+#ifndef BIDE_HTTP_SERVER_H
+#define BIDE_HTTP_SERVER_H
+
+#include "bide/http_message.h"
+#include "bide/scope.h"
+#include "bide/send_file.h"
+#include "bide/server.h"
+#include "bide/with_stop.h"
+#include "bide/extend/wrapper.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_http_connection bide_http_connection;
+typedef struct bide_http_exchange bide_http_exchange;
+typedef struct bide_http_server bide_http_server;
+typedef struct bide_http_protocol bide_http_protocol;
+struct bide_http_log;
+struct bide_http_route;
+
+/* ---- Requests ---- */
+
+/* The head of a request. Texts stay until the exchange has ended, or is upgraded. */
+typedef struct bide_http_request {
+    bide_http_method method;
+    int major; /* of the version: 1, or 2 of HTTP/2 (http2.h) */
+    int minor; /* 0 of HTTP/1.0, otherwise 1: of HTTP/2 too, whose clients can do what those of 1.1 can */
+    bide_slice method_name;
+    bide_slice target;  /* as it came */
+    bide_slice path;    /* of the target, as it came: "%2F" is not decoded */
+    bide_slice query;   /* behind its "?"; data is NULL: there is none */
+    bide_slice host;    /* of the target, or of "Host" */
+    bide_slice upgrade; /* the protocols that the client would change to; empty: none */
+    const bide_http_field *fields;
+    size_t field_count;
+    uint64_t length; /* of the body; BIDE_HTTP_UNKNOWN: it comes in chunks */
+} bide_http_request;
+
+/* ---- Handlers ---- */
+
+/* A coroutine for requests: its body, and the size of its frame. */
+typedef struct bide_http_handler {
+    const bide_point *body; /* of bide_coroutine */
+    size_t size;            /* of the struct whose head is the bide_http_exchange */
+} bide_http_handler;
+
+enum { BIDE_HTTP_PARAMETERS = 8 };
+
+/* What a handler's frame begins with: a request and its response. */
+struct bide_http_exchange {
+    bide_task task; /* that of the handler's body */
+    bide_http_connection *connection;
+    bide_http_server *server;
+    bide_http_request request;
+    int status;     /* of the response; 200 at first. The handler may set it until the head is sent */
+    void *argument; /* the options', or the route's */
+    size_t count;   /* bytes that the last bide_http_read has read; 0: the body has ended */
+
+    /* of a router (http_router.h) */
+    const struct bide_http_route *route; /* or NULL */
+    bide_slice parameters[BIDE_HTTP_PARAMETERS];
+};
+
+/* What a server is to be. All that is 0 is as it says. Times are nanoseconds; BIDE_FOREVER: no limit. */
+typedef struct bide_http_options {
+    bide_http_handler handler; /* of each request; or: */
+
+    /* Chooses the handler when a head has come; NULL: 404. It may look at the request, and set
+     * exchange->argument. `max_frame_size` is then the size of the largest handler's frame. */
+    const bide_http_handler *(*select_handler)(bide_http_exchange *exchange);
+    size_t max_frame_size;
+
+    void *argument; /* the user's: what exchange->argument is at first */
+
+    /* bytes */
+    size_t read_buffer_size;        /* of the buffer of what comes in. 0: 8192; 2048 at least */
+    size_t write_buffer_size;       /* of the buffer of what goes out: the longest head is that less 256. 0: 8192 */
+    size_t max_head;    /* of a request's head. 0: `read_buffer_size` less 1024, which is the most */
+    size_t max_target;  /* 0: no other limit than that of the head */
+    size_t max_fields;  /* of a request, with its trailers. 0: 64 */
+    uint64_t max_body;  /* 0: 1 MiB; BIDE_HTTP_UNKNOWN: without a limit */
+    uint64_t max_requests; /* of a connection. 0: without a limit */
+
+    /* times */
+    uint64_t first_byte_timeout; /* to the first byte of a new connection. 0: 10 s */
+    uint64_t header_timeout;  /* from there to the end of the head. 0: 10 s */
+    uint64_t body_idle_timeout; /* between two bytes of a body, in and out. 0: 30 s */
+    uint64_t keepalive_timeout;    /* from a response to the first byte of the next request. 0: 60 s */
+    uint64_t request_timeout;   /* from the end of the head to the end of the response. 0: 300 s */
+    uint64_t linger_timeout;  /* after the last response, for the client to read it. 0: 2 s */
+
+    /* What time is it, in seconds since 1970? NULL: the system's clock. For "Date". */
+    int64_t (*clock)(void);
+
+    /* An exchange has ended, with 0 or what cut it short: for logs, and counts of the user's. NULL: none. */
+    void (*ended)(bide_http_exchange *exchange, int error);
+
+    struct bide_http_log *log; /* of requests (http_log.h). NULL: none */
+
+    /* of bide_http_server_run alone */
+    size_t max_connections;               /* connections at a time */
+    void *slots;               /* their memory: `max_connections` times bide_http_slot_size; or, if that is NULL: */
+    bide_allocator *allocator; /* ... NULL: the heap */
+} bide_http_options;
+
+/* What a server has done. */
+typedef struct bide_http_stats {
+    uint64_t connections; /* ever */
+    uint64_t requests;    /* whose head was taken */
+    uint64_t refused;     /* heads that were not */
+    uint64_t timed_out;   /* connections */
+    size_t live;          /* connections that there are now */
+} bide_http_stats;
+
+/* The caller's memory until its connections have ended. */
+struct bide_http_server {
+    bide_server server; /* accepts, if it is run */
+    bide_http_options options;
+    bide_http_stats stats;
+    void *argument; /* the user's */
+
+    /* of the library */
+    bide_http_connection *connections;
+    bide_http_protocol *protocol; /* of what is not HTTP/1.1; or NULL */
+    int64_t second; /* of `date` */
+    bool is_draining;
+    char date[BIDE_HTTP_DATE_SIZE + 8];
+};
+
+/*
+ * Makes a server. `options` is copied.
+ * Threads: before it is shared. Errors: -EINVAL (a handler is missing, or a size is too small),
+ * -ENOTSUP (the library was built without llhttp). Progress: wait-free.
+ */
+int bide_http_server_init(bide_http_server *server, const bide_http_options *options);
+
+/*
+ * Accepts connections at server->server.listener and serves them, as bide_server_run.
+ * Threads: the loop's. Errors: as bide_server_run. Suspends: always. Cancel-safe: as bide_server_run.
+ * Progress: as bide_server_run.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_server_run(bide_http_server *server);
+
+/*
+ * Shuts it down: connections that wait for a request end at once, the others after the response that
+ * is under way, which says so. What bide_http_server_run accepted is waited for until `deadline`, as
+ * bide_server_shut_down has it.
+ * Threads: the loop's. Suspends: never. Progress: wait-free, linear in the connections.
+ */
+void bide_http_server_shut_down(bide_http_server *server, uint64_t deadline);
+
+/*
+ * The size of a slot of bide_http_server_run, by options that were used for init.
+ * Threads: any. Progress: wait-free.
+ */
+size_t bide_http_slot_size(const bide_http_server *server);
+
+/* ---- Connections ---- */
+
+enum { BIDE_HTTP_PEER_SIZE = 48 };
+
+/* What takes one head after the other, and runs the handlers. Of a connection. */
+typedef struct bide_http_talk_ {
+    bide_task task;
+    bide_http_connection *connection;
+} bide_http_talk_;
+
+/* What asks it to stop when its time is over. Of a connection. */
+typedef struct bide_http_watcher_ {
+    bide_task task;
+    bide_http_connection *connection;
+    bide_branch branch;
+    bide_auto_event nudge;
+    bide_auto_event_waiter wait;
+    bide_with_deadline_operation limited;
+} bide_http_watcher_;
+
+/* What writes bytes of a file. Of a connection. */
+typedef struct bide_http_sender_ {
+    bide_task task;
+    bide_http_connection *connection;
+    bide_descriptor *file;
+    int64_t offset;
+    uint64_t left;
+    int status;
+    union {
+        bide_file_operation read;
+        bide_send_file_operation send;
+    };
+} bide_http_sender_;
+
+/* One connection. The caller's memory until it has ended. */
+struct bide_http_connection {
+    bide_task task;
+    bide_http_server *server;
+    bide_stream stream;
+
+    /* of the library */
+    bide_http_connection *next;
+    bide_http_connection **before;
+    bide_http_exchange *exchange;
+    bide_http_field *fields;
+    bide_reader reader;
+    bide_writer writer;
+    bide_http_input input;
+    bide_http_output output;
+    bide_http_watch watch;
+    uint64_t requests;
+    uint64_t dropped;
+    uint64_t began; /* the exchange */
+    size_t scanned;
+    uint8_t state;
+    uint8_t lines; /* empty ones, before a request */
+    bool is_old;      /* the request is of HTTP/1.0 */
+    bool closes;      /* after the response */
+    bool is_upgraded; /* it is no more HTTP's */
+    uint8_t carried;  /* by the server's carrier, or may it be? */
+    void *carriers;   /* the carrier's own */
+    bide_http_talk_ carrying; /* for the frame of the carrier's coroutine */
+    int status;
+    int refusal; /* the status of a response that refuses the request */
+    int started; /* that the response's head has begun with */
+    bide_forward reading;
+    bide_http_talk_ talk;
+    bide_http_sender_ sender;
+    char peer[BIDE_HTTP_PEER_SIZE]; /* the client's address as text; empty: it is not known yet */
+    bide_stop_source stop;
+    bide_with_stop_operation phase;
+    bide_scope scope;
+    bide_http_watcher_ watcher;
+};
+
+/*
+ * How many bytes of memory a connection needs beside its struct, aligned as malloc's.
+ * Threads: any. Progress: wait-free.
+ */
+size_t bide_http_memory_size(const bide_http_server *server);
+
+/*
+ * Serves one connection over a stream, until it has ended; it does not close the stream. `memory` is of
+ * bide_http_memory_size bytes, the caller's, and stays with `connection` and what the stream is over
+ * until this has ended. It ends with 0 when the client has ended the connection, a response has, or it
+ * was shut down; and with 0 after an upgrade, with what the handler ended with.
+ * Threads: the loop's. Errors: those of the stream, -EBADMSG (what came was refused), -ETIMEDOUT (it was
+ * too slow), -ECANCELED. Suspends: if the stream does. Cancel-safe: no, the request that is under way is
+ * cut short. Progress: that of the stream and the handlers.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server *server,
+                              bide_stream stream, void *memory);
+
+/* ---- The request's body ---- */
+
+/*
+ * Reads what there is of the request's body, at least one byte and at most `size`, 1 or more;
+ * exchange->count says how many bytes, 0 at the end. A client that waits for "100 Continue" is told it
+ * when the first byte is waited for. One at a time.
+ * Threads: the loop's. Errors: -EBADMSG (the body is spoilt), -EFBIG (longer than it may be), -EMSGSIZE
+ * (the trailers are), -ENODATA (the client is gone), -ECANCELED, -ETIMEDOUT, those of the stream.
+ * Suspends: if nothing is buffered. Cancel-safe: yes, nothing was read. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_read(bide_http_exchange *exchange, void *data, size_t size);
+
+/*
+ * The value of the first field of that name; its data is NULL if there is none.
+ * Threads: the loop's. Progress: wait-free, linear in the fields.
+ */
+bide_slice bide_http_request_field(const bide_http_exchange *exchange, const char *name);
+
+/*
+ * The same of the trailers, which are there when the body has ended.
+ * Threads: the loop's. Progress: wait-free, linear in the trailers.
+ */
+bide_slice bide_http_request_trailer(const bide_http_exchange *exchange, const char *name);
+
+/* ---- The response ---- */
+
+/*
+ * Adds a field to the response's head. Not "Connection", "Content-Length", "Transfer-Encoding" and
+ * "Date", which the library adds itself.
+ * Threads: the loop's. Errors: -EINVAL (it may not stand in a field, or the head has been sent),
+ * -EMSGSIZE (the head does not fit). Progress: wait-free.
+ */
+int bide_http_add(bide_http_exchange *exchange, const char *name, const char *value);
+
+/*
+ * The same of texts that are not terminated.
+ * Threads: the loop's. Errors: as bide_http_add. Progress: wait-free.
+ */
+int bide_http_add_slices(bide_http_exchange *exchange, bide_slice name, bide_slice value);
+
+/*
+ * Responds with these bytes for a body. They stay until it has ended.
+ * Threads: the loop's. Errors: -EINVAL (there is a response already), -EMSGSIZE (the head does not fit),
+ * -ECANCELED, -ETIMEDOUT, those of the stream. Suspends: if they do not fit into the buffer and the
+ * client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_respond(bide_http_exchange *exchange, const void *data, size_t size);
+
+/*
+ * Ends the response's head, of a body that is to be written. `length` is how many bytes it will have;
+ * BIDE_HTTP_UNKNOWN: it is sent in chunks, or, to a client of HTTP/1.0, up to the connection's end. The
+ * head is sent with the first bytes that are. The first bide_http_write does this, if nobody has.
+ * Threads: the loop's. Errors: -EINVAL (there is one already), -EMSGSIZE (it does not fit).
+ * Progress: wait-free.
+ */
+int bide_http_start_response(bide_http_exchange *exchange, uint64_t length);
+
+/*
+ * Writes bytes of the response's body, which stay until it has ended. They are gathered in the
+ * connection's buffer until it is full: see bide_http_flush. One at a time, but beside a bide_http_read.
+ * In response to HEAD, and with 204 and 304, they are counted and dropped.
+ * Threads: the loop's. Errors: -EMSGSIZE (more than was promised), -EINVAL (the response has ended),
+ * -ECANCELED, -ETIMEDOUT, those of the stream. Suspends: if they do not fit into the buffer and the
+ * client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, size_t size);
+
+/*
+ * Writes `length` bytes of a file, from `offset` on, of a response whose length was said by
+ * bide_http_start_response. A file that has fewer spoils the response. What fits into the buffer is read into it;
+ * more goes to a socket by bide_send_file, and to other streams by way of the buffer.
+ * Threads: the loop's. Errors: -ENODATA (the file has fewer bytes), -EINVAL (no length was said), those
+ * of reading and of bide_http_write. Suspends: if the file's bytes are not in memory, or the client is
+ * slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream and the file.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor *file,
+                                   uint64_t offset, uint64_t length);
+
+/*
+ * Sends what was gathered. Of a response that waits for something before it goes on.
+ * Threads: the loop's. Errors: as bide_http_write. Suspends: if the client is slow. Cancel-safe: no, the
+ * connection ends after it. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_flush(bide_http_exchange *exchange);
+
+/*
+ * The connection ends after this response, which says so. Before its head ends.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_http_close_after(bide_http_exchange *exchange);
+
+/*
+ * Adds a trailer, behind a body that is sent in chunks and all of which was written.
+ * Threads: the loop's. Errors: -EINVAL (the body is not sent in chunks, or it may not stand in a field),
+ * -EMSGSIZE (it does not fit). Progress: wait-free.
+ */
+int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const char *value);
+
+/*
+ * When the exchange is to have ended, nanoseconds of bide_now(), in place of the options' `request_timeout`;
+ * BIDE_FOREVER: without an end.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_http_set_deadline(bide_http_exchange *exchange, uint64_t time);
+
+/*
+ * How many bytes of the response's body were written so far, and when its head has come, in
+ * nanoseconds of bide_now().
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE uint64_t bide_http_written(const bide_http_exchange *exchange)
+{
+    return exchange->connection->output.body;
+}
+
+BIDE_INLINE uint64_t bide_http_began(const bide_http_exchange *exchange)
+{
+    return exchange->connection->began;
+}
+
+/*
+ * The client's address as text, without a port; "-" if it is not known. What is served by
+ * bide_http_serve may write it into connection->peer itself.
+ * Threads: the loop's. Progress: that of a system call, once in a connection.
+ */
+const char *bide_http_peer(bide_http_exchange *exchange);
+
+/* ---- Another protocol ---- */
+
+/*
+ * Changes to another protocol: sends "101 Switching Protocols" with "Upgrade: `protocol`" and the fields
+ * that were added, or, of CONNECT, with NULL for `protocol`, 200. When it has ended with 0 the connection
+ * is the handler's: bide_http_reader has what came behind the request, bide_http_writer goes to the
+ * client, and the deadlines are off. When the handler ends, the connection does, after what was written
+ * is flushed by the handler. The request's texts are gone.
+ * Threads: the loop's. Errors: -EINVAL (the client has asked for no upgrade, its body was not read, or a
+ * response has begun), -EMSGSIZE (the head does not fit), -ECANCELED, -ETIMEDOUT, those of the stream.
+ * Suspends: if the client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the
+ * stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protocol);
+
+/*
+ * The connection's reader and writer, after an upgrade; and its stream.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE bide_reader *bide_http_reader(bide_http_exchange *exchange)
+{
+    return &exchange->connection->reader;
+}
+
+BIDE_INLINE bide_writer *bide_http_writer(bide_http_exchange *exchange)
+{
+    return &exchange->connection->writer;
+}
+
+BIDE_INLINE bide_stream bide_http_stream(const bide_http_exchange *exchange)
+{
+    return exchange->connection->stream;
+}
+
+BIDE_EXTERN_C_END
+
+#endif

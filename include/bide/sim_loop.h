@@ -1,0 +1,261 @@
+/*
+ * A test loop: a scheduler for tests. From a seed it draws which ready coroutine runs next; its time
+ * is virtual; the same seed gives the same run on every compiler and machine. Floor: schedule.
+ *
+ *     static int two_readers(bide_sim_loop *loop, void *argument)       // one run
+ *     {
+ *         struct test test = {0};
+ *         int status = bide_sim_loop_wait(loop, test_run(&test));
+ *         return status < 0 ? status : test.loads == 1 ? 0 : -EINVAL;
+ *     }
+ *
+ *     assert(bide_sim_loop_explore(two_readers, 10000) == 0);           // 10,000 seeds
+ *
+ * What is drawn: the coroutine that runs next; for how long one is held back; how many operations
+ * that are ready one may pass before it yields (BIDE_BUDGET); whether a timer comes before what is
+ * ready; how long blocking calls take; whether a test point yields; whether a fault fires
+ * (bide_maybe). The value 0 of a draw is always the plain one: first come, first served, no fault.
+ * A run is the list of its draws, so a failing run is made simpler by making draws 0.
+ *
+ * Time is virtual: it begins at one second, and when nothing is ready it jumps to the next timer.
+ * A coroutine asks for it by bide_now(bide_this_context()), see sleep.h. Blocking calls
+ * (blocking.h) of a coroutine on a test loop are made by the loop itself, on its thread, at a drawn
+ * time; their threads have nothing to do.
+ *
+ * One thread has a test loop and all that belongs to it: to wake a coroutine of it on another
+ * thread is misuse, and told. A coroutine interleaves with others at its awaits only. Where
+ * another thread could come in between, place a test point. Code whose threads share plain words or
+ * atomics goes to the model checker (check.h), which goes through all orders rather than some.
+ *
+ * Why it is right: src/simulation/sim_loop.c.
+ *
+ * Source: FoundationDB's simulation and its BUGGIFY; Rust's loom and madsim; Burckhardt and others,
+ * "A randomized scheduler with probabilistic guarantees of finding bugs", 2010; Zeller and
+ * Hildebrandt, "Simplifying and isolating failure-inducing input", 2002.
+ */
+#ifndef BIDE_TEST_LOOP_H
+#define BIDE_TEST_LOOP_H
+
+#include "bide/sleep.h"
+#include "bide/extend/timer.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+BIDE_EXTERN_C_BEGIN
+
+/* A fault that was asked for by its name. */
+typedef struct bide_sim_fault {
+    const char *name;
+    uint64_t asked; /* how often */
+    uint64_t fired;
+    uint64_t rate_; /* in this run: one in so many; 0: never; not drawn yet: UINT64_MAX */
+} bide_sim_fault;
+
+enum { BIDE_SIM_FAULTS_MAX = 32 };
+
+/* A blocking call that the loop makes. The loop's, allocated. */
+typedef struct bide_sim_call_ bide_sim_call_;
+
+/* What is noted of a run, or gives it its draws; of an exploration. */
+typedef struct bide_sim_record_ bide_sim_record_;
+
+typedef struct bide_sim_loop {
+    bide_scheduler scheduler;
+    bide_context context; /* as that of a run loop: {&scheduler, NULL, NULL} */
+    uint64_t seed;        /* constant */
+    uint64_t turns;       /* resumptions so far */
+    uint64_t max_turns;  /* more than these are a livelock; the user may write it. 1,000,000 */
+
+    /* What was asked for by bide_maybe, in the order of the first time. */
+    bide_sim_fault faults[BIDE_SIM_FAULTS_MAX];
+    size_t faults_count;
+
+    /* of the loop */
+    uint64_t now;
+    uint64_t random;
+    uint64_t style; /* how it draws: from the seed */
+    bide_awaiter_chain ready;
+    size_t ready_count;
+    bide_awaiter *held; /* is ready, but held back for so many turns */
+    uint32_t held_for;
+    bide_timers timers;
+    bide_sim_call_ *calls;
+    bide_io *io;      /* carries input and output out (memory_io.h); NULL: nothing does */
+    pthread_t thread; /* that made it */
+    bide_sim_record_ *record;
+    struct bide_sim_loop *outer; /* what ran on this thread before */
+} bide_sim_loop;
+
+/*
+ * Makes a loop with nothing to run. The memory may go after bide_sim_loop_destroy.
+ * Threads: before it is shared. Progress: wait-free.
+ */
+void bide_sim_loop_init(bide_sim_loop *loop, uint64_t seed);
+
+/*
+ * Runs `awaiter` in loop->context, and meanwhile everything else that belongs to the loop, until
+ * `awaiter` has ended; returns its status, 0 or a negative errno.
+ *
+ * -EDEADLK: it never ends, because nothing is ready, no timer is set and no call is being made.
+ * -ELOOP: it has not ended in loop->max_turns. Which coroutines wait, where, and for what, is
+ * written to stderr. In both cases `awaiter` is destroyed; what else was begun still waits, and is the
+ * caller's to destroy. Under bide_sim_loop_explore the run ends there, without returning.
+ * Threads: the loop's. Errors: those of `awaiter`; -EDEADLK, -ELOOP, see there. Progress: blocks.
+ */
+int bide_sim_loop_wait(bide_sim_loop *loop, bide_awaiter *awaiter);
+
+/*
+ * Runs what is ready or becomes ready until `time` of the loop's clock, which is then the time, if
+ * it was not later. Returns how many resumptions it did; loop->max_turns at most.
+ * Threads: the loop's. Progress: blocks.
+ */
+uint64_t bide_sim_loop_run_until(bide_sim_loop *loop, uint64_t time);
+
+/*
+ * Resumes one coroutine that is ready, or whose time has come; false if there is none. Time stays
+ * as it is.
+ * Threads: the loop's. Progress: that of the coroutine.
+ */
+bool bide_sim_loop_step(bide_sim_loop *loop);
+
+/*
+ * Is anything left that belongs to the loop: ready, waiting for a time or for a call, or begun and
+ * not ended? Nothing of the last may be gone.
+ * Threads: the loop's. Progress: wait-free, linear in what was begun in the process.
+ */
+bool bide_sim_loop_is_empty(const bide_sim_loop *loop);
+
+/*
+ * Draws a number from 0 to below - 1, for a test's own choices; `below` is 1 to 65536. Make 0 the
+ * plain choice: a failing run is made simpler by making draws 0.
+ * Threads: the loop's. Progress: wait-free.
+ */
+uint32_t bide_sim_loop_draw(bide_sim_loop *loop, uint32_t below);
+
+void bide_sim_loop_destroy_checked_(bide_sim_loop *loop, const char *what, const char *function,
+                                     const char *file, unsigned line);
+
+/*
+ * Its memory is about to go. Does nothing but to free calls; where BIDE_DEBUG is 1 it tells of
+ * misuse if something is left (bide_sim_loop_is_empty).
+ * Threads: the loop's.
+ */
+#define bide_sim_loop_destroy(loop)                           \
+    BIDE_END_OF_LIFE_(bide_sim_loop_destroy_checked_, (loop), \
+                      "a test loop is destroyed while it is in use", #loop)
+
+/* ---- Faults and points in the code under test ---- */
+
+/* The test loop that runs on this thread, or NULL. */
+extern BIDE_THREAD_LOCAL bide_sim_loop *bide_sim_loop_running_;
+
+bool bide_maybe_(const char *name);
+
+/*
+ * Does the fault `name`, a string that stays, fire here? In a test loop it is drawn; in some runs it
+ * never fires, in others one time in 2, 8 or 64. Everywhere else it never does, at the cost of a
+ * load and a branch.
+ *
+ *     int error = bide_maybe("disk full") ? -ENOSPC : write_page(page);
+ *
+ * Threads: any. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_maybe(const char *name)
+{
+    return BIDE_UNLIKELY(bide_sim_loop_running_ != NULL) && bide_maybe_(name);
+}
+
+/* A place where others may run. The caller's memory until the wait has ended. */
+typedef struct bide_sim_point_operation {
+    bide_awaiter awaiter;
+} bide_sim_point_operation;
+
+/*
+ * A test point: in a test loop the coroutine may yield here, if that is drawn, as if another thread
+ * had been faster. Everywhere else it is ready.
+ * Threads: any. Errors: none. Suspends: if a test loop draws it. Cancel-safe: yes, it cannot be cut
+ * short. Progress: that of posting to the scheduler.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_sim_point(bide_sim_point_operation *point);
+
+/* ---- Exploring ---- */
+
+/*
+ * One run of a test: sets up, runs something by bide_sim_loop_wait or bide_sim_loop_run_until,
+ * checks, and tears down. Returns 0, or a negative errno if the test has failed.
+ */
+typedef int bide_sim_body(bide_sim_loop *loop, void *argument);
+
+/* How a run failed. */
+typedef enum bide_sim_failure {
+    BIDE_SIM_PASSED,
+    BIDE_SIM_STATUS,    /* the body returned a negative status */
+    BIDE_SIM_DEADLOCK,  /* -EDEADLK: somebody waits, and nothing will happen */
+    BIDE_SIM_LIVELOCK,  /* -ELOOP: too many turns */
+    BIDE_SIM_LEFT,      /* -EBUSY: the body has returned, and a coroutine of the loop has not */
+    BIDE_SIM_CRASH,     /* -EFAULT: a signal: an assertion, misuse, a bad access */
+    BIDE_SIM_EXIT,      /* -EFAULT: it ended the process, as sanitizers do */
+    BIDE_SIM_HANGS,     /* -ETIME: one run took too long, without a turn */
+    BIDE_SIM_NO_FAULT,  /* -ENODATA: all passed, and a fault never fired */
+    BIDE_SIM_NOT_ALIKE, /* -EAGAIN: a run that failed does not fail again: something in it is not
+                            drawn, such as the address of an object, or the time of day */
+} bide_sim_failure;
+
+/* What came of an exploration. */
+typedef struct bide_sim_result {
+    bide_sim_failure failure;
+    uint64_t seed;    /* of the run that failed */
+    int status;       /* of the body, or the number of the signal, or that of the exit */
+    uint64_t runs;    /* with seeds of their own */
+    uint64_t retries; /* runs to make the failing one simpler */
+    size_t draws;     /* of the failing one that are not 0, and of the simpler one */
+    size_t draws_left;
+    size_t preemptions; /* of these: another runs in place of the one that would go on */
+    size_t preemptions_left;
+    bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of all runs that passed */
+    size_t faults_count;
+} bide_sim_result;
+
+/* What is left 0 or NULL is as said. */
+typedef struct bide_sim_options {
+    void *argument;            /* for the body */
+    uint64_t first_seed;       /* 0: 1 */
+    uint64_t max_turns;       /* a run; 0: 1,000,000 */
+    uint64_t retries;          /* runs to make a failing one simpler, at most; 0: 2,000 */
+    unsigned seconds;          /* a run; 0: 60 */
+    const char *const *faults; /* names, with NULL at the end: each must have fired in some run */
+    FILE *out;                 /* what failed, and how; NULL: stderr */
+    bide_sim_result *result;  /* or NULL */
+} bide_sim_options;
+
+/*
+ * Runs `body` with `seeds` seeds, each time on a test loop of its own, until a run fails. Writes of
+ * that run: how it failed, its trace, the trace of the simplest run that was found to fail in the
+ * same way, and how to run both again:
+ *
+ *     BIDE_TEST_SEED=n                  runs that seed alone
+ *     BIDE_TEST_DRAWS=12:1,40:2         ... with these draws, and 0 for all others
+ *
+ * Those two, from the environment, are run in this process, where a debugger sees them, and print
+ * the trace as it comes. Otherwise runs are made in a child of fork, many in a row: what one leaves
+ * behind in memory the next one finds, as with any function that is called again. A crash ends the
+ * child, and is a failure of the run. In the child CMOCKA_TEST_ABORT is 1, so that assertions of
+ * cmocka abort.
+ * Threads: one at a time. Errors: those of `body`; -EDEADLK, -ELOOP, -EBUSY, -EFAULT, -ETIME,
+ * -ENODATA, -EAGAIN (see bide_sim_failure; the last also if there is no child), -ENOMEM. Progress:
+ * blocks.
+ */
+int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds,
+                                const bide_sim_options *options);
+
+/*
+ * The same as it is without options.
+ * Threads: one at a time. Errors: as bide_sim_loop_explore_with. Progress: blocks.
+ */
+int bide_sim_loop_explore(bide_sim_body *body, uint64_t seeds);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * A watch over coroutines that hold their thread for too long. Floor: schedule.
+ *
+ *     bide_stall_detector_start(10000000, NULL, NULL);                // 10 ms; tells on stderr
+ *
+ *     bide: parse_body has held thread 4711 (server) for 24 ms since conn.c:42, and goes on
+ *
+ * A coroutine that computes for long, or calls what blocks, keeps all others of its loop waiting. A
+ * thread of the watch looks at all threads that run coroutines, and tells of a turn that lasts
+ * longer than a bound: once while it goes on, and once at its end, with its whole length. So one
+ * that never ends is told too. Where the turn began is its last await. To see where it is now,
+ * look at the thread in a debugger.
+ *
+ * While there is a watch a turn costs about 100 ns more; otherwise a load and a branch.
+ *
+ * Why it is right: src/inspect/stall_detector.c.
+ */
+#ifndef BIDE_TURN_WATCH_H
+#define BIDE_TURN_WATCH_H
+
+#include "bide/compiler.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* A turn that was too long. The texts are constants of the program, but for the thread's name. */
+typedef struct bide_stall {
+    const char *name; /* of the coroutine */
+    const char *file; /* where it went on */
+    unsigned line;
+    const char *thread_name;
+    int thread;           /* its number in the system */
+    bool has_ended;       /* false: it goes on */
+    uint64_t nanoseconds; /* how long it took, or has taken so far */
+} bide_stall;
+
+/* What is told. `turn` is there during the call. */
+typedef void bide_stall_report(void *argument, const bide_stall *turn);
+
+/*
+ * Begins a watch over the whole process. A turn is told while it goes on when it has lasted for
+ * between `bound` and twice that, in nanoseconds, and at its end if that came after `bound`.
+ * `report` is called with `argument` on the watch's thread, and at the end of a turn on the turn's
+ * own; on several at a time. It may not await, run coroutines, or stop the watch. NULL: a line on
+ * the standard error.
+ * Threads: any. Errors: -EALREADY (there is one), -EAGAIN (the system has no more threads to give).
+ * Suspends: never. Progress: blocks.
+ */
+int bide_stall_detector_start(uint64_t bound, bide_stall_report *report, void *argument);
+
+/*
+ * Ends it. When it returns `report` is not called any more.
+ * Threads: any, but not in `report`. Errors: -EALREADY (there is none). Suspends: never. Progress:
+ * blocks.
+ */
+int bide_stall_detector_stop(void);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * Serves the page. The browser is told to take nothing from elsewhere, and to run no script but ours:
+ * what users write is text, and stays so.
+ */
+#include "page.h"
+
+#include <bide/bide.h>
+#include <bide/http.h>
+
+struct file {
+    const char *path;
+    const char *type;
+    const unsigned char *data;
+    size_t size;
+};
+
+static const unsigned char html[] = {
+#include "chat.html.inc"
+};
+static const unsigned char style[] = {
+#include "chat.css.inc"
+};
+static const unsigned char script[] = {
+#include "chat.js.inc"
+};
+
+static const struct file files[] = {
+    {"/", "text/html; charset=utf-8", html, sizeof html},
+    {"/chat.css", "text/css; charset=utf-8", style, sizeof style},
+    {"/chat.js", "text/javascript; charset=utf-8", script, sizeof script},
+};
+
+static const struct file *find(bide_slice path)
+{
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (bide_http_is(path, files[i].path))
+            return &files[i];
+    }
+    return NULL;
+}
+
+struct page {
+    bide_http_exchange exchange;
+};
+
+bide_coroutine(page_body)
+{
+    bide_begin(page_body, struct page * self);
+    const struct file *file = find(self->exchange.request.path);
+    bide_http_add(&self->exchange, "Content-Type", file->type);
+    bide_http_add(&self->exchange, "Content-Security-Policy",
+                  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                  "img-src data:; "
+                  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    bide_http_add(&self->exchange, "X-Content-Type-Options", "nosniff");
+    bide_http_add(&self->exchange, "Referrer-Policy", "no-referrer");
+    bide_http_add(&self->exchange, "Cache-Control", "no-cache");
+    bide_try(bide_http_respond(&self->exchange, file->data, file->size));
+    bide_end();
+}
+
+const bide_http_handler *page_handler(bide_slice path)
+{
+    static const bide_http_handler handler = {&page_body, sizeof(struct page)};
+    return find(path) != NULL ? &handler : NULL;
+}

@@ -1,0 +1,112 @@
+/*
+ * TLS, by OpenSSL.
+ */
+#include "secure.h"
+
+#if HTTPD_HAS_HTTP2
+#include <bide/http2.h>
+#endif
+#include <bide/tls.h>
+
+#include <stdio.h>
+#include <string.h>
+
+struct secure {
+    bide_tls tls;
+    bide_tls_handshake handshake;
+};
+
+#if HTTPD_HAS_HTTP2
+#define PROTOCOLS bide_http2_protocols
+#else
+static const char *const http1[] = {"http/1.1", NULL};
+#define PROTOCOLS http1
+#endif
+
+static void complain(const char *file, int status, const char *reason)
+{
+    fprintf(stderr, "httpd: %s: %s\n", file,
+            reason != NULL && *reason != '\0' ? reason : strerror(-status));
+}
+
+/* Which one is it that is no good? */
+static void find_fault(const bide_tls_certificate *certificates, unsigned count, int status,
+                       const char *reason)
+{
+    for (unsigned i = 0; i < count && count > 1; i++) {
+        bide_tls_config *config;
+        const char *why = NULL;
+        bide_tls_options one = {.certificates = &certificates[i], .certificate_count = 1};
+        int error = bide_tls_server_create(&config, &one, &why);
+        if (error != 0) {
+            complain(certificates[i].chain_file, error, why);
+            return;
+        }
+        bide_tls_config_release(config);
+    }
+    complain(certificates[0].chain_file, status, reason);
+}
+
+struct bide_tls_config *secure_read(const struct options *options, struct bide_tls_config *old)
+{
+    bide_tls_certificate certificates[MAX_CERTIFICATES];
+    bide_tls_config *config = NULL;
+    const char *reason = NULL;
+    memset(certificates, 0, sizeof certificates);
+    for (unsigned i = 0; i < options->certificate_count; i++) {
+        certificates[i].chain_file = options->certificates[i];
+        certificates[i].key_file = options->keys[i];
+    }
+    bide_tls_options wanted = {.certificates = certificates,
+                               .certificate_count = options->certificate_count,
+                               .protocols = PROTOCOLS,
+                               .resumes = old};
+    int status = bide_tls_server_create(&config, &wanted, &reason);
+    if (status != 0) {
+        find_fault(certificates, options->certificate_count, status, reason);
+        return NULL;
+    }
+    return config;
+}
+
+void secure_keep(struct bide_tls_config *config)
+{
+    if (config != NULL)
+        bide_tls_config_retain(config);
+}
+
+void secure_release(struct bide_tls_config *config)
+{
+    bide_tls_config_release(config);
+}
+
+size_t secure_size(void)
+{
+    return sizeof(struct secure);
+}
+
+void secure_init(struct secure *secure)
+{
+    bide_tls_init_closed(&secure->tls);
+}
+
+bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
+                            bide_stream below)
+{
+    return bide_tls_accept(&secure->handshake, &secure->tls, config, below);
+}
+
+bide_stream secure_stream(struct secure *secure)
+{
+    return bide_tls_stream(&secure->tls);
+}
+
+const char *secure_protocol(const struct secure *secure)
+{
+    return bide_tls_protocol(&secure->tls);
+}
+
+void secure_close(struct secure *secure)
+{
+    (void)bide_tls_close(&secure->tls);
+}

@@ -1,0 +1,114 @@
+#include "session.h"
+
+#include <bide/coroutine.h>
+#include <bide/deadline.h>
+#include <bide/sleep.h>
+
+#include <stdalign.h>
+#include <string.h>
+
+#define LEAVE_TIMEOUT UINT64_C(1000000000)
+
+struct session {
+    bide_connection connection;
+    struct worker *worker;
+    struct secure *secure; /* NULL: no TLS */
+    bide_http_connection http;
+    int status;
+    bide_with_deadline_operation limited;
+    bide_stream_operation last;
+};
+
+static size_t aligned(size_t size)
+{
+    return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+}
+
+static size_t size_of_secure(const struct worker *worker)
+{
+    return worker->secure != NULL ? aligned(secure_size()) : 0;
+}
+
+size_t session_size(const struct worker *worker)
+{
+    return aligned(sizeof(struct session)) + size_of_secure(worker) +
+           bide_http_memory_size(&worker->http);
+}
+
+static void start(struct session *self)
+{
+    self->worker = self->connection.server->argument;
+    self->secure = NULL;
+    if (self->worker->secure != NULL) {
+        self->secure = (void *)((char *)self + aligned(sizeof *self));
+        secure_init(self->secure);
+    }
+}
+
+static bide_awaiter *shake_hands(struct session *self, const bide_context *context)
+{
+    return bide_with_deadline(&self->limited,
+                              bide_now(context) + self->worker->site->options.header_timeout,
+                              secure_accept(self->secure, self->worker->secure,
+                                            bide_socket_stream(&self->connection.socket)));
+}
+
+/* The client's address, which HTTP does not find below TLS. */
+static void note_peer(struct session *self)
+{
+    char text[BIDE_ADDRESS_TEXT], *begin = text;
+    bide_address address;
+    if (self->worker->site->options.log == NULL ||
+        bide_peer_address(&self->connection.socket, &address) != 0)
+        return;
+    bide_address_print(&address, text, sizeof text);
+    char *end = strrchr(text, ':');
+    if (*text == '[') {
+        begin++;
+        end = strchr(text, ']');
+    }
+    if (end == NULL || (size_t)(end - begin) >= sizeof self->http.peer)
+        return;
+    *end = '\0';
+    strcpy(self->http.peer, begin);
+}
+
+static bide_awaiter *serve(struct session *self)
+{
+    bide_stream stream = self->secure != NULL ? secure_stream(self->secure)
+                                              : bide_socket_stream(&self->connection.socket);
+    char *memory = (char *)self + aligned(sizeof *self) + size_of_secure(self->worker);
+#if HTTPD_HAS_HTTP2
+    const char *protocol = self->secure != NULL ? secure_protocol(self->secure) : NULL;
+    bide_awaiter *serving =
+        bide_http2_serve(&self->http, &self->worker->http2, stream, memory, protocol);
+#else
+    bide_awaiter *serving = bide_http_serve(&self->http, &self->worker->http, stream, memory);
+#endif
+    if (self->secure != NULL)
+        note_peer(self);
+    return serving;
+}
+
+/* So that the client knows that this is all. */
+static bide_awaiter *take_leave(struct session *self, const bide_context *context)
+{
+    return bide_with_deadline(&self->limited, bide_now(context) + LEAVE_TIMEOUT,
+                              bide_stream_shutdown_output(&self->last, secure_stream(self->secure)));
+}
+
+bide_declared_coroutine(session_body)
+{
+    bide_begin(session_body, struct session * self);
+    start(self);
+    if (self->secure != NULL)
+        bide_try(shake_hands(self, bide_this_context()));
+    bide_await_status(self->status, serve(self));
+    if (self->secure != NULL && self->status >= 0)
+        bide_try(take_leave(self, bide_this_context()));
+    bide_return(self->status);
+    bide_finally();
+    if (self->secure != NULL)
+        secure_close(self->secure);
+    bide_end();
+}

@@ -1,0 +1,334 @@
+/* Commands on the connection and the server. */
+#include "commands.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+void command_ping(struct client *client)
+{
+    bool has_text = client->request.count == 2;
+    if (client->subscription_count > 0) { /* among messages it looks like one */
+        reply_array(client, 2);
+        reply_bulk(client, bytes_of("pong"));
+        reply_bulk(client, has_text ? client_argument(client, 1) : bytes_of(""));
+    } else if (has_text) {
+        reply_bulk(client, client_argument(client, 1));
+    } else {
+        REPLY(client, "+PONG");
+    }
+}
+
+void command_echo(struct client *client)
+{
+    reply_bulk(client, client_argument(client, 1));
+}
+
+void command_select(struct client *client)
+{
+    int64_t number;
+    if (!argument_number(client, 1, &number))
+        return;
+    if (number == 0)
+        reply_ok(client);
+    else
+        REPLY(client, "-ERR DB index is out of range: there is one, 0");
+}
+
+void command_time(struct client *client)
+{
+    char text[NUMBER_SIZE];
+    int64_t now = client->kv->keys.now;
+    reply_array(client, 2);
+    reply_bulk(client, (struct bytes){text, number_print(text, now / 1000)});
+    reply_bulk(client, (struct bytes){text, number_print(text, now % 1000 * 1000)});
+}
+
+/* ---- CONFIG ---- */
+
+void command_config(struct client *client)
+{
+    const struct options *options = &client->kv->options;
+    static const char *const fsyncs[] = {"always", "everysec", "no"};
+    char clients[NUMBER_SIZE + 1], port[NUMBER_SIZE + 1], bulk[NUMBER_SIZE + 1];
+    const char *const parameters[][2] = {
+        {"appendfsync", fsyncs[options->fsync]},
+        {"appendonly", options->append_only != NULL ? "yes" : "no"},
+        {"databases", "1"},
+        {"maxclients", clients},
+        {"maxmemory", "0"},
+        {"port", port},
+        {"proto-max-bulk-len", bulk},
+        {"save", ""},
+    };
+    if (bytes_are(client_argument(client, 1), "RESETSTAT") && client->request.count == 2) {
+        client->kv->commands = client->kv->keys.hits = client->kv->keys.misses = 0;
+        reply_ok(client);
+        return;
+    }
+    if (!bytes_are(client_argument(client, 1), "GET") || client->request.count < 3) {
+        REPLY(client,
+              "-ERR only CONFIG GET and CONFIG RESETSTAT are known: options are set at the start");
+        return;
+    }
+    snprintf(clients, sizeof clients, "%zu", options->clients);
+    snprintf(port, sizeof port, "%u", options->port);
+    snprintf(bulk, sizeof bulk, "%zu", options->bulk);
+    size_t begin = reply_begin_array(client), count = 0;
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        bool found = false;
+        for (size_t j = 2; j < client->request.count; j++)
+            found |= bytes_match(bytes_of(parameters[i][0]), client_argument(client, j));
+        if (!found)
+            continue;
+        reply_bulk(client, bytes_of(parameters[i][0]));
+        reply_bulk(client, bytes_of(parameters[i][1]));
+        count += 2;
+    }
+    reply_end_array(client, begin, count);
+}
+
+/* ---- COMMAND, HELLO, CLIENT ---- */
+
+static void reply_command(struct client *client, const struct command *command)
+{
+    char name[32];
+    size_t size = strlen(command->name);
+    for (size_t i = 0; i < size; i++)
+        name[i] = (char)(command->name[i] - 'A' + 'a');
+    reply_array(client, 6);
+    reply_bulk(client, (struct bytes){name, size});
+    reply_number(client, command->max == command->min ? command->min : -command->min);
+    reply_array(client, 1);
+    if (command->kind == READS)
+        REPLY(client, "+readonly");
+    else if (command->kind == WRITES)
+        REPLY(client, "+write");
+    else if (command->kind == MESSAGES)
+        REPLY(client, "+pubsub");
+    else
+        REPLY(client, "+fast");
+    reply_number(client, command->first_key);
+    reply_number(client, command->last_key);
+    reply_number(client, command->step);
+}
+
+void command_command(struct client *client)
+{
+    struct bytes word =
+        client->request.count > 1 ? client_argument(client, 1) : (struct bytes){"", 0};
+    if (client->request.count == 1) {
+        reply_array(client, command_count);
+        for (size_t i = 0; i < command_count; i++)
+            reply_command(client, &commands[i]);
+    } else if (bytes_are(word, "COUNT")) {
+        reply_number(client, (int64_t)command_count);
+    } else if (bytes_are(word, "DOCS")) {
+        reply_array(client, 0);
+    } else {
+        REPLY(client, "-ERR unknown subcommand of 'command'");
+    }
+}
+
+static void set_name(struct client *client, struct bytes name)
+{
+    buffer_clear(&client->name, 0);
+    if (buffer_reserve(&client->name, name.size + 1))
+        buffer_put(&client->name, name.data, name.size);
+}
+
+static bool is_name(struct bytes name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] < '!' || name.data[i] > '~')
+            return false;
+    }
+    return true;
+}
+
+void command_hello(struct client *client)
+{
+    int64_t version = 2;
+    if (client->request.count > 1 &&
+        (!number_read(client_argument(client, 1), &version) || version != 2)) {
+        REPLY(client, "-NOPROTO unsupported protocol version: this is 2");
+        return;
+    }
+    for (size_t i = 2; i < client->request.count; i += 2) {
+        if (!bytes_are(client_argument(client, i), "SETNAME") || i + 1 == client->request.count ||
+            !is_name(client_argument(client, i + 1))) {
+            reply_syntax_error(client);
+            return;
+        }
+        set_name(client, client_argument(client, i + 1));
+    }
+    reply_array(client, 14);
+    reply_bulk(client, bytes_of("server"));
+    reply_bulk(client, bytes_of("kv"));
+    reply_bulk(client, bytes_of("version"));
+    reply_bulk(client, bytes_of(BIDE_VERSION_TEXT));
+    reply_bulk(client, bytes_of("proto"));
+    reply_number(client, 2);
+    reply_bulk(client, bytes_of("id"));
+    reply_number(client, (int64_t)client->id);
+    reply_bulk(client, bytes_of("mode"));
+    reply_bulk(client, bytes_of("standalone"));
+    reply_bulk(client, bytes_of("role"));
+    reply_bulk(client, bytes_of("master"));
+    reply_bulk(client, bytes_of("modules"));
+    reply_array(client, 0);
+}
+
+/* Every client, a line each. */
+static void list_clients(struct client *client)
+{
+    size_t begin = buffer_used(&client->out);
+    for (struct client *at = client->kv->clients; at != NULL; at = at->next) {
+        char line[160];
+        int size = snprintf(line, sizeof line, "id=%llu name=%.*s sub=%zu qbuf=%zu obl=%zu\n",
+                            (unsigned long long)at->id, (int)buffer_used(&at->name) % 100,
+                            at->name.data != NULL ? at->name.data : "", at->subscription_count,
+                            buffer_used(&at->in), at == client ? 0 : buffer_used(&at->out));
+        reply_raw(client, line, (size_t)size);
+    }
+    /* (as a bulk: its head is replied behind, with all of it) */
+    struct buffer text = {0};
+    size_t size = buffer_used(&client->out) - begin;
+    if (client->is_broken || !buffer_reserve(&text, size + 1)) {
+        client->is_broken = true;
+        return;
+    }
+    buffer_put(&text, client->out.data + client->out.begin + begin, size);
+    client->out.end -= size;
+    reply_bulk(client, (struct bytes){text.data, size});
+    buffer_free(&text);
+}
+
+void command_client(struct client *client)
+{
+    struct bytes word = client_argument(client, 1);
+    bool has_one = client->request.count == 3;
+    if (bytes_are(word, "ID")) {
+        reply_number(client, (int64_t)client->id);
+    } else if (bytes_are(word, "SETNAME") && has_one) {
+        if (!is_name(client_argument(client, 2))) {
+            REPLY(client,
+                  "-ERR Client names cannot contain spaces, newlines or special characters.");
+            return;
+        }
+        set_name(client, client_argument(client, 2));
+        reply_ok(client);
+    } else if (bytes_are(word, "GETNAME")) {
+        if (buffer_used(&client->name) > 0)
+            reply_bulk(client, (struct bytes){client->name.data, buffer_used(&client->name)});
+        else
+            reply_nothing(client);
+    } else if (bytes_are(word, "LIST")) {
+        list_clients(client);
+    } else if (bytes_are(word, "SETINFO") || bytes_are(word, "NO-EVICT")) {
+        reply_ok(client);
+    } else {
+        REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'client'");
+    }
+}
+
+/* ---- INFO ---- */
+
+static int print_info(const struct kv *kv, char *text, size_t size)
+{
+    const struct keyspace *keys = &kv->keys;
+    bide_loop_back_end back_end = bide_loop_backend(kv->loop);
+    return snprintf(
+        text, size,
+        "# Server\r\nredis_version:7.0.0\r\nserver_name:kv\r\nbide_version:%s\r\nio:%s\r\n"
+        "process_id:%ld\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n\r\n"
+        "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\n\r\n"
+        "# Persistence\r\nloading:0\r\nrdb_changes_since_last_save:%llu\r\n"
+        "rdb_bgsave_in_progress:%d\r\nrdb_last_save_time:%lld\r\nrdb_last_bgsave_status:%s\r\n"
+        "aof_enabled:%d\r\naof_rewrite_in_progress:%d\r\naof_current_size:%lld\r\n"
+        "aof_groups:%llu\r\naof_syncs:%llu\r\n\r\n"
+        "# Stats\r\ntotal_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n"
+        "expired_keys:%llu\r\nkeyspace_hits:%llu\r\nkeyspace_misses:%llu\r\npubsub_channels:%zu\r\n"
+        "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\naccept_pauses:%llu\r\naccept_refused:%"
+        "llu\r\n\r\n"
+        "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n"
+        "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
+        BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
+        (long long)(keys->now - kv->started) / 1000, kv->client_count, kv->options.clients,
+        (unsigned long long)kv->changes, kv->is_saving, (long long)kv->last_save / 1000,
+        kv->save_status == 0 ? "ok" : "err", kv->journal.is_on, kv->journal.is_rewriting,
+        (long long)kv->journal.size, (unsigned long long)kv->journal.groups,
+        (unsigned long long)kv->journal.syncs, (unsigned long long)kv->connections,
+        (unsigned long long)kv->commands, (unsigned long long)keys->expirations,
+        (unsigned long long)keys->hits, (unsigned long long)keys->misses, kv->pubsub.channels.count,
+        kv->pubsub.pattern_count, (unsigned long long)kv->pubsub.cut_off,
+        (unsigned long long)bide_server_own_stats(&kv->server)->pauses,
+        (unsigned long long)bide_server_own_stats(&kv->server)->refused, keys->keys.table.count,
+        keys->keys.time_count);
+}
+
+void command_info(struct client *client)
+{
+    char text[4096];
+    int size = print_info(client->kv, text, sizeof text);
+    reply_bulk(client, (struct bytes){text, (size_t)size});
+}
+
+/* ---- What takes time is the coroutine's of the client ---- */
+
+static bool has_snapshot(struct client *client)
+{
+    if (client->kv->options.snapshot != NULL)
+        return true;
+    REPLY(client, "-ERR there is no file for snapshots: the server was started without --snapshot");
+    return false;
+}
+
+void command_save(struct client *client)
+{
+    if (has_snapshot(client))
+        client->wish = WISH_SAVE;
+}
+
+void command_bgsave(struct client *client)
+{
+    if (client->kv->is_saving)
+        REPLY(client, "-ERR Background save already in progress");
+    else if (has_snapshot(client))
+        client->wish = WISH_SAVE_LATER;
+}
+
+void command_bgrewriteaof(struct client *client)
+{
+    if (!client->kv->journal.is_on)
+        REPLY(client,
+              "-ERR there is no append-only file: the server was started without --append-only");
+    else if (client->kv->journal.is_rewriting)
+        REPLY(client, "-ERR Background append only file rewriting already in progress");
+    else
+        client->wish = WISH_REWRITE;
+}
+
+void command_lastsave(struct client *client)
+{
+    reply_number(client, client->kv->last_save / 1000);
+}
+
+void command_quit(struct client *client)
+{
+    reply_ok(client);
+    client->is_over = true;
+}
+
+void command_shutdown(struct client *client)
+{
+    struct kv *kv = client->kv;
+    kv->saves_at_end = kv->options.snapshot != NULL;
+    if (client->request.count == 2 && bytes_are(client_argument(client, 1), "NOSAVE"))
+        kv->saves_at_end = false;
+    else if (client->request.count == 2 && !bytes_are(client_argument(client, 1), "SAVE")) {
+        reply_syntax_error(client);
+        return;
+    }
+    client->wish = WISH_STOP;
+    client->is_over = true;
+}

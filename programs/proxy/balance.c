@@ -1,0 +1,199 @@
+/*
+ * Choosing servers.
+ *
+ * Source: the smooth weighted round: each turn every server gains its weight, the one that has most
+ * is chosen and loses the sum of all; Igor Sysoev, Maxim Dounin, nginx, 2012.
+ */
+#define _GNU_SOURCE
+#include "balance.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool was_tried(const struct tried *tried, const struct upstream *server)
+{
+    return (tried->bits[server->index / 64] >> server->index % 64 & 1) != 0;
+}
+
+static void note_tried(struct tried *tried, const struct upstream *server)
+{
+    tried->bits[server->index / 64] |= UINT64_C(1) << server->index % 64;
+}
+
+static bool is_up(const struct upstream *server, const struct tried *tried, uint64_t now)
+{
+    return !server->is_down && server->address_count != 0 && server->down_until <= now &&
+           !was_tried(tried, server);
+}
+
+static bool is_usable(const struct upstream *server, const struct tried *tried, uint64_t now)
+{
+    return is_up(server, tried, now) && (server->max == 0 || server->live < server->max);
+}
+
+static struct upstream *next_in_round(struct backend *backend, const struct tried *tried,
+                                      uint64_t now)
+{
+    struct upstream *best = NULL;
+    long sum = 0;
+    for (struct upstream *server = backend->servers; server != NULL; server = server->next) {
+        if (!is_usable(server, tried, now))
+            continue;
+        server->current += server->weight;
+        sum += server->weight;
+        if (best == NULL || server->current > best->current)
+            best = server;
+    }
+    if (best != NULL)
+        best->current -= sum;
+    return best;
+}
+
+/* The fewest for its weight; of those that are alike the next in the round. */
+static struct upstream *min_connected(struct backend *backend, const struct tried *tried,
+                                        uint64_t now)
+{
+    struct tried others = *tried;
+    const struct upstream *best = NULL;
+    for (const struct upstream *server = backend->servers; server != NULL; server = server->next) {
+        if (is_usable(server, tried, now) &&
+            (best == NULL || (uint64_t)server->live * best->weight <
+                                 (uint64_t)best->live * server->weight))
+            best = server;
+    }
+    if (best == NULL)
+        return NULL;
+    for (const struct upstream *server = backend->servers; server != NULL; server = server->next) {
+        if ((uint64_t)server->live * best->weight != (uint64_t)best->live * server->weight)
+            note_tried(&others, server);
+    }
+    return next_in_round(backend, &others, now);
+}
+
+struct upstream *balance_choose_full(struct backend *backend, struct tried *tried, uint64_t now)
+{
+    struct upstream *best = NULL;
+    for (struct upstream *server = backend->servers; server != NULL; server = server->next) {
+        if (is_up(server, tried, now) &&
+            (best == NULL ||
+             (uint64_t)server->live * best->max < (uint64_t)best->live * server->max))
+            best = server;
+    }
+    if (best != NULL)
+        note_tried(tried, best);
+    return best;
+}
+
+struct upstream *balance_choose(struct backend *backend, struct tried *tried, uint64_t now)
+{
+    struct upstream *server = backend->balance == MIN_CONNECTIONS
+                                  ? min_connected(backend, tried, now)
+                                  : next_in_round(backend, tried, now);
+    if (server != NULL)
+        note_tried(tried, server);
+    return server;
+}
+
+const bide_address *balance_address(struct upstream *server)
+{
+    return &server->addresses[server->next_address++ % server->address_count];
+}
+
+/* ---- What is known of them ---- */
+
+void balance_begin(struct upstream *server)
+{
+    server->live++;
+    server->total++;
+}
+
+void balance_end(struct upstream *server)
+{
+    server->live--;
+}
+
+bool balance_is_our_own(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS ||
+           error == -EADDRNOTAVAIL;
+}
+
+void balance_succeeded(struct upstream *server, struct log *log)
+{
+    unsigned max = server->backend->fail_count;
+    if (max != 0 && server->failures >= max)
+        log_line(log, "server %s/%s is used again", server->backend->name, server->name);
+    server->failures = 0;
+    server->down_until = 0;
+}
+
+void balance_failed(struct upstream *server, int error, uint64_t now, struct log *log)
+{
+    const struct backend *backend = server->backend;
+    server->failed++;
+    server->failures++;
+    if (backend->fail_count == 0 || server->failures < backend->fail_count)
+        return;
+    if (server->down_until <= now)
+        log_line(log, "server %s/%s has failed %u times, and is left alone: %s", backend->name,
+                 server->name, server->failures, strerror(-error));
+    server->down_until = now + backend->fail_for;
+}
+
+void balance_checked(struct upstream *server, int error, struct log *log)
+{
+    const struct backend *backend = server->backend;
+    bool is_good = error >= 0;
+    if (is_good != server->is_down) {
+        server->checks = 0;
+        return;
+    }
+    if (++server->checks < (is_good ? backend->check.rise : backend->check.fall))
+        return;
+    server->checks = 0;
+    server->is_down = !is_good;
+    if (is_good) {
+        server->failures = 0;
+        server->down_until = 0;
+        log_line(log, "server %s/%s is up", backend->name, server->name);
+    } else {
+        log_line(log, "server %s/%s is down: %s", backend->name, server->name,
+                 error == -EBADMSG ? "its answer is no good" : strerror(-error));
+    }
+}
+
+/* ---- A new configuration ---- */
+
+static void inherit(struct upstream *server, const struct upstream *old)
+{
+    server->current = old->current;
+    server->failures = old->failures;
+    server->down_until = old->down_until;
+    server->is_down = old->is_down && server->backend->check.kind != CHECK_NOTHING;
+    server->total = old->total;
+    server->failed = old->failed;
+    server->bytes_in = old->bytes_in;
+    server->bytes_out = old->bytes_out;
+    if (server->host != NULL) {
+        memcpy(server->addresses, old->addresses, sizeof server->addresses);
+        server->address_count = old->address_count;
+    }
+}
+
+void balance_inherit(struct configuration *configuration, const struct configuration *old)
+{
+    for (struct backend *backend = configuration->backends; backend != NULL; backend = backend->next) {
+        const struct backend *other = old->backends;
+        while (other != NULL && strcmp(other->name, backend->name) != 0)
+            other = other->next;
+        if (other == NULL)
+            continue;
+        for (struct upstream *server = backend->servers; server != NULL; server = server->next) {
+            const struct upstream *same = other->servers;
+            while (same != NULL && strcmp(same->name, server->name) != 0)
+                same = same->next;
+            if (same != NULL)
+                inherit(server, same);
+        }
+    }
+}

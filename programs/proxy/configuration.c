@@ -1,0 +1,237 @@
+/*
+ * The configuration file: lines of words, in sections.
+ *
+ *     global lines, `listen ADDRESS` and the lines of it, `backend NAME` and the lines of it
+ *
+ * A line is a directive (directives.c). What refers to something else by name is resolved when all
+ * lines have been read.
+ */
+#define _GNU_SOURCE
+#include "configuration.h"
+#include "directives.h"
+#include "http.h"
+#include "pool.h"
+#include "secure.h"
+
+#include <bide/errors.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Lines ---- */
+
+static bool read_lines(struct reading *reading, FILE *file)
+{
+    char text[MAX_LINE];
+    while (fgets(text, sizeof text, file) != NULL) {
+        reading->line++;
+        if (strchr(text, '\n') == NULL && !feof(file))
+            return reading_fail(reading, reading->line, "the line is longer than %d bytes",
+                                MAX_LINE - 2);
+        if (!reading_split(reading, text) || (reading->count != 0 && !directives_read(reading)))
+            return false;
+    }
+    return !ferror(file) || reading_fail(reading, reading->line, "it cannot be read");
+}
+
+/* ---- The whole ---- */
+
+static bool finish_listen(struct reading *reading, struct listen *listen)
+{
+    if (listen->routes == NULL)
+        return reading_fail(reading, listen->line, "'listen %s' says nothing of where to go: 'to'",
+                            listen->name);
+    for (struct route *route = listen->routes; route != NULL; route = route->next) {
+        route->backend = configuration_backend(reading->configuration, route->backend_name);
+        if (route->backend == NULL)
+            return reading_fail(reading, route->line, "there is no backend '%s'",
+                                route->backend_name);
+        if (listen->mode == MODE_TCP && (route->host != NULL || route->prefix[0] != '\0' ||
+                                         route->next != NULL))
+            return reading_fail(reading, route->line, "mode tcp has one 'to' and no route");
+    }
+    if (listen->idle_timeout == 0)
+        listen->idle_timeout = (listen->mode == MODE_HTTP ? 60 : 300) * SECOND;
+    int status = http_begin(listen);
+    if (status < 0)
+        return reading_fail(reading, listen->line, "mode http: %s",
+                            status == -ENOTSUP ? "this proxy was built without llhttp"
+                                               : strerror(-status));
+    return secure_listen(reading, listen);
+}
+
+static bool finish(struct reading *reading)
+{
+    struct configuration *configuration = reading->configuration;
+    if (configuration->listens == NULL)
+        return reading_fail(reading, reading->line, "there is nothing to listen on");
+    for (struct backend *backend = configuration->backends; backend != NULL; backend = backend->next) {
+        if (backend->servers == NULL)
+            return reading_fail(reading, backend->line, "backend '%s' has no server",
+                                backend->name);
+        if (!secure_backend(reading, backend))
+            return false;
+    }
+    for (struct listen *listen = configuration->listens; listen != NULL; listen = listen->next) {
+        if (!finish_listen(reading, listen))
+            return false;
+    }
+    return true;
+}
+
+struct configuration *configuration_read(FILE *file, const char *name,
+                                         const struct configuration *before, char *complaint,
+                                         size_t size)
+{
+    struct configuration *configuration = reading_allocate(sizeof *configuration);
+    struct reading reading = {.configuration = configuration,
+                              .before = before,
+                              .file = name,
+                              .complaint = complaint,
+                              .size = size};
+    configuration->references = 1;
+    configuration->log = reading_copy("stdout");
+    configuration->max = 10000;
+    configuration->shutdown_timeout = 30 * SECOND;
+    configuration->splices = true;
+    configuration->last_listen = &configuration->listens;
+    configuration->last_backend = &configuration->backends;
+    bide_stop_source_init(&configuration->checks);
+    if (read_lines(&reading, file) && finish(&reading))
+        return configuration;
+    configuration_release(configuration);
+    return NULL;
+}
+
+struct listen *configuration_listen(const struct configuration *configuration, const char *name)
+{
+    struct listen *listen = configuration->listens;
+    while (listen != NULL && strcmp(listen->name, name) != 0)
+        listen = listen->next;
+    return listen;
+}
+
+struct backend *configuration_backend(const struct configuration *configuration, const char *name)
+{
+    struct backend *backend = configuration->backends;
+    while (backend != NULL && strcmp(backend->name, name) != 0)
+        backend = backend->next;
+    return backend;
+}
+
+/* ---- Its end ---- */
+
+static void free_backend(struct backend *backend)
+{
+    struct upstream *next;
+    for (struct upstream *server = backend->servers; server != NULL; server = next) {
+        next = server->next;
+        free(server->name);
+        pool_close(server);
+        pool_free(server);
+        free(server->host);
+        free(server->tls_name);
+        free(server);
+    }
+    secure_release(backend->tls);
+    free(backend->name);
+    free(backend->check.path);
+    free(backend->check.host);
+    free(backend->authorities);
+    free(backend->tls_name);
+    free(backend->set_host);
+    free(backend);
+}
+
+static void free_routes(struct route *route)
+{
+    struct route *next;
+    for (; route != NULL; route = next) {
+        next = route->next;
+        free(route->host);
+        free(route->prefix);
+        free(route->backend_name);
+        free(route);
+    }
+}
+
+static void free_listen(struct listen *listen)
+{
+    struct network *next_network;
+    struct certificate *next_certificate;
+    for (struct network *network = listen->trusted; network != NULL; network = next_network) {
+        next_network = network->next;
+        free(network);
+    }
+    for (struct certificate *certificate = listen->certificates; certificate != NULL;
+         certificate = next_certificate) {
+        next_certificate = certificate->next;
+        free(certificate->chain);
+        free(certificate->key);
+        free(certificate);
+    }
+    free_routes(listen->routes);
+    secure_release(listen->tls);
+    http_free(listen);
+    free(listen->name);
+    free(listen);
+}
+
+void configuration_keep(struct configuration *configuration)
+{
+    configuration->references++;
+}
+
+void configuration_release(struct configuration *configuration)
+{
+    if (--configuration->references != 0)
+        return;
+    struct backend *next_backend;
+    struct listen *next_listen;
+    for (struct backend *backend = configuration->backends; backend != NULL; backend = next_backend) {
+        next_backend = backend->next;
+        free_backend(backend);
+    }
+    for (struct listen *listen = configuration->listens; listen != NULL; listen = next_listen) {
+        next_listen = listen->next;
+        free_listen(listen);
+    }
+    free(configuration->log);
+    free(configuration);
+}
+
+/* ---- Networks ---- */
+
+/* An address of version 4, also if version 6 wraps it; the number of its bytes. */
+static unsigned bytes_of(const bide_address *address, const uint8_t **bytes)
+{
+    static const uint8_t wrapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    *bytes = NULL;
+    if (address->any.generic.sa_family == AF_INET) {
+        *bytes = (const uint8_t *)&address->any.v4.sin_addr;
+        return 4;
+    }
+    if (address->any.generic.sa_family != AF_INET6)
+        return 0;
+    *bytes = address->any.v6.sin6_addr.s6_addr;
+    if (memcmp(*bytes, wrapped, sizeof wrapped) != 0)
+        return 16;
+    *bytes += 12;
+    return 4;
+}
+
+bool network_contains(const struct network *networks, const bide_address *address)
+{
+    const uint8_t *bytes, *wanted;
+    unsigned size = bytes_of(address, &bytes);
+    for (const struct network *network = networks; network != NULL; network = network->next) {
+        if (size == 0 || bytes_of(&network->address, &wanted) != size)
+            continue;
+        unsigned whole = network->bits / 8, rest = network->bits % 8;
+        if (memcmp(bytes, wanted, whole) == 0 &&
+            (rest == 0 || ((bytes[whole] ^ wanted[whole]) >> (8 - rest)) == 0))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,135 @@
+/*
+ * TLS, of listeners and backends.
+ */
+#include "secure.h"
+
+#include <bide/tls.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct secure {
+    bide_tls tls;
+    bide_tls_handshake handshake;
+};
+
+/* ---- Configurations ---- */
+
+static bool complain(struct reading *reading, unsigned line, const char *file, int status,
+                     const char *reason)
+{
+    return reading_fail(reading, line, "%s: %s", file,
+                        reason != NULL && *reason != '\0' ? reason : strerror(-status));
+}
+
+/* Each is read alone first, so that what is wrong is told with its line. */
+static bool try_certificate(struct reading *reading, const struct certificate *certificate,
+                            const bide_tls_certificate *one)
+{
+    bide_tls_config *config = NULL;
+    const char *reason = NULL;
+    bide_tls_options options = {.certificates = one, .certificate_count = 1};
+    int status = bide_tls_server_create(&config, &options, &reason);
+    if (status != 0)
+        return complain(reading, certificate->line, certificate->chain, status, reason);
+    bide_tls_config_release(config);
+    return true;
+}
+
+/* The config whose sessions are to be resumed; NULL: there is none. */
+static bide_tls_config *config_before(const struct reading *reading, const struct listen *listen)
+{
+    const struct listen *before =
+        reading->before != NULL ? configuration_listen(reading->before, listen->name) : NULL;
+    return before != NULL ? before->tls : NULL;
+}
+
+bool secure_listen(struct reading *reading, struct listen *listen)
+{
+    static const char *const http[] = {"http/1.1", NULL};
+    size_t count = 0;
+    for (const struct certificate *at = listen->certificates; at != NULL; at = at->next)
+        count++;
+    if (count == 0)
+        return true;
+    bide_tls_certificate *all = reading_allocate(count * sizeof *all);
+    size_t index = 0;
+    bool is_good = true;
+    for (const struct certificate *at = listen->certificates; at != NULL && is_good; at = at->next) {
+        all[index].chain_file = at->chain;
+        all[index].key_file = at->key;
+        is_good = try_certificate(reading, at, &all[index++]);
+    }
+    if (is_good) {
+        const char *reason = NULL;
+        bide_tls_options options = {.certificates = all,
+                                    .certificate_count = count,
+                                    .protocols = listen->mode == MODE_HTTP ? http : NULL,
+                                    .resumes = config_before(reading, listen)};
+        int status = bide_tls_server_create(&listen->tls, &options, &reason);
+        is_good = status == 0 || complain(reading, listen->line, listen->name, status, reason);
+    }
+    free(all);
+    return is_good;
+}
+
+bool secure_backend(struct reading *reading, struct backend *backend)
+{
+    if (!backend->has_tls)
+        return true;
+    const char *reason = NULL;
+    bide_tls_options options = {.authorities_file = backend->authorities};
+    int status = bide_tls_client_create(&backend->tls, &options, &reason);
+    if (status != 0)
+        return complain(reading, backend->line,
+                        backend->authorities != NULL ? backend->authorities : "tls", status, reason);
+    if (!backend->verifies)
+        bide_tls_dangerously_verify_nothing(backend->tls);
+    return true;
+}
+
+void secure_release(struct bide_tls_config *config)
+{
+    bide_tls_config_release(config);
+}
+
+/* ---- Connections ---- */
+
+struct secure *secure_create(void)
+{
+    struct secure *secure = malloc(sizeof *secure);
+    if (secure != NULL)
+        bide_tls_init_closed(&secure->tls);
+    return secure;
+}
+
+void secure_destroy(struct secure *secure)
+{
+    if (secure == NULL)
+        return;
+    (void)bide_tls_close(&secure->tls);
+    free(secure);
+}
+
+bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
+                            bide_stream below)
+{
+    return bide_tls_accept(&secure->handshake, &secure->tls, config, below);
+}
+
+bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *config,
+                             bide_stream below, const char *name)
+{
+    return bide_tls_connect(&secure->handshake, &secure->tls, config, below, name);
+}
+
+bide_stream secure_stream(struct secure *secure)
+{
+    return bide_tls_stream(&secure->tls);
+}
+
+const char *secure_reason(const struct secure *secure)
+{
+    return secure != NULL ? bide_tls_reason(&secure->tls) : "";
+}

@@ -1,0 +1,131 @@
+/*
+ * Records of places that are known by their code are made when that is first run, and never freed.
+ */
+#define _GNU_SOURCE
+#include "source_location.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char __executable_start[] __attribute__((weak));
+
+/*
+ * As seen from where the sources lie: without what leads to a folder beside them, or to this one.
+ */
+static const char *short_path(const char *path)
+{
+    const char *found;
+    char here[400];
+    size_t length = getcwd(here, sizeof here) != NULL ? strlen(here) : 0;
+    if (length > 1 && strncmp(path, here, length) == 0 && path[length] == '/')
+        path += length + 1;
+    while ((found = strstr(path, "../")) != NULL)
+        path = found + 3;
+    return path;
+}
+
+/*
+ * The line that a place in the code belongs to, with its function and file; 0 if that is not known.
+ */
+static unsigned find_code(const void *code, char *function, size_t function_size, char *file,
+                          size_t file_size)
+{
+    /* The address before: of the call, not of what comes after it. */
+    uintptr_t address = (uintptr_t)code - 1;
+    char command[256], program[160];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0)
+        return 0;
+    program[length] = '\0';
+    uintptr_t base = (uintptr_t)__executable_start;
+    /* A program that is loaded where it was linked has its addresses as they are. */
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "addr2line -f -e '%s' %#" PRIxPTR " 2>/dev/null", program,
+                 i == 0 ? address - base : address);
+        FILE *pipe = popen(command, "r");
+        if (pipe == NULL)
+            return 0;
+        bool known = fgets(function, (int)function_size, pipe) != NULL &&
+                     fgets(file, (int)file_size, pipe) != NULL && file[0] != '?';
+        pclose(pipe);
+        char *colon = known ? strrchr(file, ':') : NULL;
+        unsigned line = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+        if (line != 0) {
+            *colon = '\0';
+            function[strcspn(function, "\n")] = '\0';
+            return line;
+        }
+    }
+    return 0;
+}
+
+const char site_unresolved[] = "";
+
+void site_resolve(const bide_check_site_ *site)
+{
+    if (site->file != site_unresolved)
+        return;
+    bide_check_site_ *s = (bide_check_site_ *)(uintptr_t)site; /* it is none of the constant ones */
+    char function[256], file[400];
+    s->line = find_code(site_code(site), function, sizeof function, file, sizeof file);
+    s->file = strdup(s->line != 0 ? file : "?");
+    s->function = strdup(s->line != 0 ? function : "?");
+    if (s->file == NULL || s->function == NULL)
+        abort();
+}
+
+void site_describe(const bide_check_site_ *site, char *text, size_t size)
+{
+    site_resolve(site);
+    if (site->line == 0)
+        snprintf(text, size, "%s", site->function);
+    else
+        snprintf(text, size, "%s:%u", short_path(site->file), site->line);
+}
+
+void site_describe_code(const void *code, char *text, size_t size)
+{
+    char function[256], file[400];
+    unsigned line = find_code(code, function, sizeof function, file, sizeof file);
+    if (line == 0)
+        snprintf(text, size, "%p", code);
+    else
+        snprintf(text, size, "%s:%u", short_path(file), line);
+}
+
+/* ---- Places known by their code ---- */
+
+typedef struct code_site {
+    bide_check_site_ site; /* first: see site_resolve */
+    const void *code;
+    struct code_site *next;
+} code_site;
+
+enum { LISTS = 256 };
+
+bide_check_site_ *site_of_code(const void *code)
+{
+    static code_site *lists[LISTS];
+    code_site **list = &lists[((uintptr_t)code ^ (uintptr_t)code >> 8) % LISTS];
+    code_site *s = *list;
+    while (s != NULL && s->code != code)
+        s = s->next;
+    if (s != NULL)
+        return &s->site;
+    s = calloc(1, sizeof *s);
+    if (s == NULL)
+        abort();
+    s->site = (bide_check_site_){site_unresolved, "", "", 0, 0};
+    s->code = code;
+    s->next = *list;
+    *list = s;
+    return &s->site;
+}
+
+const void *site_code(const bide_check_site_ *site)
+{
+    return ((const code_site *)site)->code;
+}

@@ -1,0 +1,213 @@
+/* Conditions, ranges and encodings: RFC 9110, 12.5.3, 13 and 14. */
+#define _GNU_SOURCE
+#include "conditions.h"
+
+#include "characters.h"
+
+#include <string.h>
+
+/* ---- Encodings ---- */
+
+static bool is_space(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+static bide_slice trimmed(bide_slice text)
+{
+    while (text.size != 0 && is_space(*text.data)) {
+        text.data++;
+        text.size--;
+    }
+    while (text.size != 0 && is_space(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+/* What is before the first `end`, without it; *text is what is behind. */
+static bide_slice before(bide_slice *text, char end)
+{
+    const char *at = text->size != 0 ? memchr(text->data, end, text->size) : NULL;
+    bide_slice part = {text->data, at != NULL ? (size_t)(at - text->data) : text->size};
+    size_t gone = at != NULL ? part.size + 1 : part.size;
+    text->data += gone;
+    text->size -= gone;
+    return trimmed(part);
+}
+
+/* Is a weight, "q=0.5", more than 0? What is none counts as 1. */
+static bool has_weight(bide_slice parameters)
+{
+    while (parameters.size != 0) {
+        bide_slice one = before(&parameters, ';');
+        if (one.size < 3 || http_lower(one.data[0]) != 'q' || one.data[1] != '=')
+            continue;
+        for (size_t i = 2; i < one.size; i++)
+            if (one.data[i] >= '1' && one.data[i] <= '9')
+                return true;
+        return false;
+    }
+    return true;
+}
+
+int bide_http_accepts_(const bide_http_exchange *exchange)
+{
+    bide_slice list = bide_http_request_field(exchange, "accept-encoding");
+    int accepted = 0, refused = 0;
+    bool accepts_others = false;
+    while (list.size != 0) {
+        bide_slice parameters = before(&list, ',');
+        bide_slice name = before(&parameters, ';');
+        bool is_wanted = has_weight(parameters);
+        int encoding = bide_http_is(name, "br")                                          ? HTTP_BROTLI
+                       : bide_http_is(name, "gzip") || bide_http_is(name, "x-gzip") ? HTTP_GZIP
+                                                                                     : 0;
+        if (is_wanted)
+            accepted |= encoding;
+        else
+            refused |= encoding;
+        if (bide_http_is(name, "*"))
+            accepts_others = is_wanted;
+    }
+    return accepts_others ? (HTTP_GZIP | HTTP_BROTLI) & ~refused : accepted & ~refused;
+}
+
+/* ---- Tags ---- */
+
+/* Is the tag in the list? `is_weak`: a tag that is marked as weak counts too. */
+static bool has_tag(bide_slice list, const char *tag, bool is_weak)
+{
+    size_t size = strlen(tag);
+    for (;;) {
+        while (list.size != 0 && (is_space(*list.data) || *list.data == ',')) {
+            list.data++;
+            list.size--;
+        }
+        if (list.size == 0)
+            return false;
+        if (*list.data == '*')
+            return true;
+        bool weak = list.size > 2 && memcmp(list.data, "W/", 2) == 0;
+        if (weak) {
+            list.data += 2;
+            list.size -= 2;
+        }
+        const char *end = *list.data == '"' && list.size > 1
+                              ? memchr(list.data + 1, '"', list.size - 1)
+                              : NULL;
+        if (end == NULL)
+            return false;
+        size_t length = (size_t)(end - list.data) + 1;
+        if ((is_weak || !weak) && length == size && memcmp(list.data, tag, size) == 0)
+            return true;
+        list.data += length;
+        list.size -= length;
+    }
+}
+
+int bide_http_conditions_(const bide_http_exchange *exchange, const char *tag, int64_t modified)
+{
+    int64_t time;
+    bide_slice match = bide_http_request_field(exchange, "if-match");
+    if (match.data != NULL) {
+        if (!has_tag(match, tag, false))
+            return 412;
+    } else {
+        bide_slice since = bide_http_request_field(exchange, "if-unmodified-since");
+        if (since.data != NULL && bide_http_parse_date(since, &time) == 0 && modified > time)
+            return 412;
+    }
+    bide_slice none = bide_http_request_field(exchange, "if-none-match");
+    if (none.data != NULL)
+        return has_tag(none, tag, true) ? 304 : 0;
+    bide_slice since = bide_http_request_field(exchange, "if-modified-since");
+    return since.data != NULL && bide_http_parse_date(since, &time) == 0 && modified <= time ? 304 : 0;
+}
+
+/* ---- Ranges ---- */
+
+/* A number at the front of *text. False: there is none, or it is too long. */
+static bool take_number(bide_slice *text, uint64_t *number)
+{
+    size_t digits = 0;
+    *number = 0;
+    while (digits < text->size && http_is_of(text->data[digits], HTTP_DIGIT))
+        *number = *number * 10 + (uint64_t)(text->data[digits++] - '0');
+    if (digits == 0 || digits > 18)
+        return false;
+    text->data += digits;
+    text->size -= digits;
+    return true;
+}
+
+/* One of "0-9", "5-" and "-3". False: it is none of these. A range that is not there has a size of 0. */
+static bool parse_range(bide_slice text, uint64_t size, bide_http_range *range)
+{
+    uint64_t last = 0;
+    range->begin = 0;
+    range->size = 0;
+    if (text.size != 0 && *text.data == '-') {
+        text.data++;
+        text.size--;
+        if (!take_number(&text, &last) || text.size != 0)
+            return false;
+        range->size = last < size ? last : size;
+        range->begin = size - range->size;
+        return true;
+    }
+    if (!take_number(&text, &range->begin) || text.size == 0 || *text.data != '-')
+        return false;
+    text.data++;
+    text.size--;
+    if (text.size == 0)
+        last = UINT64_MAX - 1;
+    else if (!take_number(&text, &last) || text.size != 0 || last < range->begin)
+        return false;
+    if (range->begin < size)
+        range->size = (last < size ? last + 1 : size) - range->begin;
+    return true;
+}
+
+/* May a part be sent, or has the file changed? */
+static bool is_the_same(const bide_http_exchange *exchange, const char *tag, int64_t modified)
+{
+    bide_slice condition = bide_http_request_field(exchange, "if-range");
+    int64_t time;
+    if (condition.data == NULL)
+        return true;
+    if (condition.size != 0 && (*condition.data == '"' || *condition.data == 'W'))
+        return condition.size == strlen(tag) && memcmp(condition.data, tag, condition.size) == 0;
+    return bide_http_parse_date(condition, &time) == 0 && time == modified;
+}
+
+int bide_http_ranges_(const bide_http_exchange *exchange, const char *tag, int64_t modified, uint64_t size,
+                bide_http_range ranges[BIDE_HTTP_RANGES])
+{
+    static const char unit[] = "bytes=";
+    bide_slice list = bide_http_request_field(exchange, "range");
+    int count = 0;
+    bool has_any = false;
+    uint64_t sum = 0;
+    if (list.size < sizeof unit - 1 || exchange->request.method != BIDE_HTTP_GET ||
+        !bide_http_is((bide_slice){list.data, sizeof unit - 1}, unit) ||
+        !is_the_same(exchange, tag, modified))
+        return 0;
+    list.data += sizeof unit - 1;
+    list.size -= sizeof unit - 1;
+    while (list.size != 0) {
+        bide_http_range range;
+        bide_slice one = before(&list, ',');
+        if (one.size == 0)
+            continue;
+        if (!parse_range(one, size, &range))
+            return 0;
+        has_any = true;
+        if (range.size == 0)
+            continue;
+        if (count == BIDE_HTTP_RANGES || range.size > size - (sum < size ? sum : size))
+            return 0; /* more than the file itself would be: that is sent */
+        sum += range.size;
+        ranges[count++] = range;
+    }
+    return has_any && count == 0 ? -1 : count;
+}

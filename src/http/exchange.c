@@ -1,0 +1,425 @@
+/*
+ * An exchange of a server: from the head of a request to the end of its response.
+ */
+#define _GNU_SOURCE
+#include "server.h"
+
+#include "characters.h"
+#include "parse.h"
+
+#include "bide/coroutine.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- The head of a request ---- */
+
+static void fill_request(bide_http_exchange *exchange, const http_head *head)
+{
+    bide_http_request *request = &exchange->request;
+    request->method = head->method;
+    request->major = 1;
+    request->minor = head->minor;
+    request->method_name = head->method_name;
+    request->target = head->target;
+    request->path = head->path;
+    request->query = head->query;
+    request->host = head->host;
+    request->upgrade = head->upgrades && head->minor == 1 ? head->upgrade : (bide_slice){"", 0};
+    request->fields = head->fields;
+    request->field_count = head->field_count;
+    request->length = head->is_chunked ? BIDE_HTTP_UNKNOWN
+                      : head->length == BIDE_HTTP_UNKNOWN ? 0
+                                                          : head->length;
+    exchange->status = 200;
+    exchange->argument = exchange->server->options.argument;
+    exchange->route = NULL;
+    exchange->count = 0;
+}
+
+static int begin_exchange(bide_http_connection *connection, const http_head *head)
+{
+    bide_http_server *server = connection->server;
+    bide_http_input *input = &connection->input;
+    bide_http_output *output = &connection->output;
+    const bide_http_request *request = &connection->exchange->request;
+    fill_request(connection->exchange, head);
+    input->fields = connection->fields;
+    input->field_count = head->field_count;
+    input->max_fields = server->options.max_fields;
+    input->max = server->options.max_body;
+    bide_http_input_begin_(input, head->is_chunked ? HTTP_FRAMING_CHUNKED : HTTP_FRAMING_LENGTH,
+                     request->length);
+    input->must_continue = head->expects && head->minor == 1 && request->length != 0;
+    connection->requests++;
+    connection->is_old = head->minor == 0;
+    connection->closes = head->closes || (connection->is_old && !head->keeps) ||
+                         connection->requests == server->options.max_requests;
+    bide_http_output_begin_(output);
+    output->is_old = connection->is_old;
+    output->closes = connection->closes;
+    output->has_no_body = head->method == BIDE_HTTP_HEAD;
+    server->stats.requests++;
+    return request->length != BIDE_HTTP_UNKNOWN && request->length > input->max ? 413 : 0;
+}
+
+/* Empty lines before a request are passed over, one or two. */
+static void pass_over_lines(bide_http_connection *connection)
+{
+    enum { MAX_LINES = 2 };
+    bide_reader *reader = &connection->reader;
+    while (connection->lines < MAX_LINES && bide_reader_buffered(reader) >= 2 &&
+           memcmp(bide_reader_peek(reader), "\r\n", 2) == 0) {
+        bide_reader_consume(reader, 2);
+        connection->lines++;
+    }
+}
+
+int bide_http_take_head_(bide_http_connection *connection)
+{
+    bide_reader *reader = &connection->reader;
+    const bide_http_options *options = &connection->server->options;
+    if (connection->scanned == 0)
+        pass_over_lines(connection);
+    const char *data = bide_reader_peek(reader);
+    size_t buffered = bide_reader_buffered(reader);
+    if (buffered == 0 || (buffered == 1 && *data == '\r'))
+        return -EAGAIN;
+    if (!http_is_of(*data, HTTP_TOKEN))
+        return 400;
+    ptrdiff_t size = bide_http_find_end_(data, buffered, &connection->scanned);
+    if (size == HTTP_BAD)
+        return 400;
+    if (size == HTTP_MORE && buffered < options->max_head)
+        return -EAGAIN;
+    if (size == HTTP_MORE || (size_t)size > options->max_head)
+        return memchr(data, '\n', options->max_head) == NULL ? 414 : 431;
+    connection->scanned = 0;
+    connection->lines = 0;
+    http_head head;
+    head.fields = connection->fields;
+    head.max_fields = options->max_fields;
+    head.max_target = options->max_target;
+    int status = bide_http_parse_request_(&head, data, (size_t)size);
+    if (status != 0)
+        return status;
+    bide_reader_consume(reader, (size_t)size);
+    return begin_exchange(connection, &head);
+}
+
+/* ---- The head of a response ---- */
+
+static size_t status_line(char line[64], int status)
+{
+    const char *reason = bide_http_reason(status);
+    size_t size = strlen(reason);
+    memcpy(line, "HTTP/1.1 ", 9);
+    line[9] = (char)('0' + status / 100 % 10);
+    line[10] = (char)('0' + status / 10 % 10);
+    line[11] = (char)('0' + status % 10);
+    line[12] = ' ';
+    memcpy(line + 13, reason, size);
+    memcpy(line + 13 + size, "\r\n", 2);
+    return size + 15;
+}
+
+static const char ok_line[] = "HTTP/1.1 200 OK\r\n";
+
+/* "Date: ...\r\n", of this second. */
+static const char *date_line(bide_http_server *server)
+{
+    int64_t second = server->options.clock();
+    if (BIDE_UNLIKELY(second != server->second)) {
+        server->second = second;
+        memcpy(server->date, "Date: ", 6);
+        bide_http_print_date(server->date + 6, second);
+        memcpy(server->date + 6 + BIDE_HTTP_DATE_SIZE, "\r\n", 2);
+    }
+    return server->date;
+}
+
+/* Status and date; the status is what the exchange has now. */
+static bool start_head(bide_http_exchange *exchange)
+{
+    bide_http_connection *connection = exchange->connection;
+    bide_http_output *output = &connection->output;
+    char line[64];
+    bool started;
+    if (exchange->status == 200)
+        started = bide_http_output_start_line_(output, ok_line, sizeof ok_line - 1);
+    else
+        started = bide_http_output_start_line_(output, line, status_line(line, exchange->status));
+    connection->started = exchange->status;
+    return started &&
+           bide_http_output_put_(output, date_line(exchange->server), BIDE_HTTP_DATE_SIZE + 8);
+}
+
+/* The status has been set since the head began: its line is put in place of the one that is there. */
+static bool change_status(bide_http_exchange *exchange)
+{
+    bide_http_output *output = &exchange->connection->output;
+    bide_writer *writer = output->writer;
+    char line[64];
+    size_t old = status_line(line, exchange->connection->started);
+    size_t size = status_line(line, exchange->status);
+    if (size > old && !bide_http_output_put_(output, line, size - old))
+        return false;
+    char *head = writer->buffer + output->head;
+    size_t rest = writer->end - output->head - old;
+    if (size > old)
+        rest -= size - old;
+    memmove(head + size, head + old, rest);
+    memcpy(head, line, size);
+    writer->end = output->head + size + rest;
+    exchange->connection->started = exchange->status;
+    return true;
+}
+
+/* Will the rest of the request's body be dropped, so that the next request can be read? */
+static bool drops(const bide_http_input *input)
+{
+    return !input->must_continue && input->error == 0 &&
+           (input->state != HTTP_INPUT_LENGTH || input->left <= HTTP_DROPPED);
+}
+
+static int end_head(bide_http_exchange *exchange, uint64_t length)
+{
+    bide_http_connection *connection = exchange->connection;
+    bide_http_output *output = &connection->output;
+    if (output->state > HTTP_OUTPUT_HEAD || exchange->status < 200 || exchange->status > 999)
+        return -EINVAL;
+    if (output->state == HTTP_OUTPUT_NOTHING && !start_head(exchange))
+        return -EMSGSIZE;
+    if (connection->started != exchange->status && !change_status(exchange))
+        return -EMSGSIZE;
+    if (exchange->status == 204 || exchange->status == 304) {
+        output->is_bare = true;
+        output->has_no_body = true;
+    }
+    if (exchange->server->is_draining || !drops(&connection->input))
+        output->closes = true;
+    return bide_http_output_end_head_(output, length);
+}
+
+int bide_http_add_slices(bide_http_exchange *exchange, bide_slice name, bide_slice value)
+{
+    bide_http_output *output = &exchange->connection->output;
+    if (bide_http_is(name, "date"))
+        return -EINVAL;
+    if (output->state == HTTP_OUTPUT_NOTHING && !start_head(exchange))
+        return -EMSGSIZE;
+    return bide_http_output_add_(output, name, value);
+}
+
+static bide_slice text_of(const char *string)
+{
+    return (bide_slice){string, strlen(string)};
+}
+
+int bide_http_add(bide_http_exchange *exchange, const char *name, const char *value)
+{
+    return bide_http_add_slices(exchange, text_of(name), text_of(value));
+}
+
+int bide_http_start_response(bide_http_exchange *exchange, uint64_t length)
+{
+    return end_head(exchange, length);
+}
+
+/* ---- The bodies ---- */
+
+bide_awaiter *bide_http_respond(bide_http_exchange *exchange, const void *data, size_t size)
+{
+    bide_http_output *output = &exchange->connection->output;
+    int status = end_head(exchange, size);
+    return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_write_(output, data, size);
+}
+
+bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, size_t size)
+{
+    bide_http_output *output = &exchange->connection->output;
+    int status =
+        output->state < HTTP_OUTPUT_BODY ? end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
+    return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_write_(output, data, size);
+}
+
+bide_awaiter *bide_http_flush(bide_http_exchange *exchange)
+{
+    bide_http_output *output = &exchange->connection->output;
+    int status =
+        output->state < HTTP_OUTPUT_BODY ? end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
+    return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_flush_(output);
+}
+
+void bide_http_close_after(bide_http_exchange *exchange)
+{
+    exchange->connection->closes = true;
+    exchange->connection->output.closes = true;
+}
+
+int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const char *value)
+{
+    return bide_http_output_add_trailer_(&exchange->connection->output, text_of(name), text_of(value));
+}
+
+/* A read has ended. */
+static int read_resume(bide_awaiter *awaiter)
+{
+    bide_http_connection *connection =
+        bide_container_of(awaiter, bide_http_connection, reading.awaiter);
+    int status = bide_forward_take(&connection->reading);
+    connection->exchange->count = connection->input.count;
+    return status;
+}
+
+bide_awaiter *bide_http_read(bide_http_exchange *exchange, void *data, size_t size)
+{
+    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(read_resume, "bide_http_read");
+    bide_http_connection *connection = exchange->connection;
+    exchange->count = 0;
+    return bide_forward_init(&connection->reading, &ops,
+                             bide_http_input_read_(&connection->input, data, size));
+}
+
+bide_slice bide_http_request_field(const bide_http_exchange *exchange, const char *name)
+{
+    return bide_http_find(exchange->request.fields, exchange->request.field_count, name);
+}
+
+bide_slice bide_http_request_trailer(const bide_http_exchange *exchange, const char *name)
+{
+    const bide_http_input *input = &exchange->connection->input;
+    return bide_http_find(input->fields + input->field_count, input->trailer_count, name);
+}
+
+void bide_http_set_deadline(bide_http_exchange *exchange, uint64_t time)
+{
+    bide_http_watch *watch = &exchange->connection->watch;
+    watch->whole = time;
+    http_watch_until(watch, time);
+}
+
+/* ---- Upgrades ---- */
+
+static bool put_upgrade(bide_http_exchange *exchange, const char *protocol)
+{
+    static const char names[] = "Connection: Upgrade\r\nUpgrade: ";
+    bide_http_output *output = &exchange->connection->output;
+    if (output->state == HTTP_OUTPUT_NOTHING && !start_head(exchange))
+        return false;
+    if (exchange->connection->started != exchange->status && !change_status(exchange))
+        return false;
+    return (protocol == NULL || (bide_http_output_put_(output, names, sizeof names - 1) &&
+                                 bide_http_output_put_(output, protocol, strlen(protocol)) &&
+                                 bide_http_output_put_(output, "\r\n", 2))) &&
+           bide_http_output_put_(output, "\r\n", 2);
+}
+
+bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protocol)
+{
+    bide_http_connection *connection = exchange->connection;
+    bide_http_output *output = &connection->output;
+    const bide_http_request *request = &exchange->request;
+    bool is_asked = protocol == NULL ? request->method == BIDE_HTTP_CONNECT
+                                     : request->upgrade.size != 0 &&
+                                           bide_http_is_value_(protocol, strlen(protocol));
+    if (!is_asked || output->state > HTTP_OUTPUT_HEAD || !http_input_has_ended(&connection->input))
+        return bide_http_output_fail_(output, -EINVAL);
+    exchange->status = protocol == NULL ? 200 : 101;
+    if (!put_upgrade(exchange, protocol))
+        return bide_http_output_fail_(output, -EMSGSIZE);
+    output->state = HTTP_OUTPUT_ENDED;
+    connection->is_upgraded = true;
+    connection->watch.whole = BIDE_FOREVER;
+    return bide_http_output_flush_(output);
+}
+
+/* ---- The end ---- */
+
+/* The status that tells of an error. */
+static int status_of(int error)
+{
+    switch (error) {
+    case -EBADMSG:
+        return 400;
+    case -EFBIG:
+        return 413;
+    case -EMSGSIZE:
+        return 431;
+    case -ENOENT:
+        return 404;
+    case -EACCES:
+    case -EPERM:
+        return 403;
+    case -EREMOTEIO: /* whoever has the answer has failed */
+        return 502;
+    case -ENOMEM:
+    case -ENOBUFS:
+    case -EMFILE:
+    case -ENFILE:
+    case -EHOSTDOWN:
+        return 503;
+    case -ETIMEDOUT: /* ... or was too slow; a client that is has 408 */
+        return 504;
+    default:
+        return 500;
+    }
+}
+
+/* A response that says no more than its status, where nothing has been sent of another. */
+static int put_status(bide_http_exchange *exchange, int status)
+{
+    static const char type[] = "Content-Type: text/plain; charset=utf-8\r\n";
+    bide_http_output *output = &exchange->connection->output;
+    char line[64];
+    size_t size = status_line(line, status) - 9; /* "404 Not Found\r\n" */
+    if (output->state != HTTP_OUTPUT_NOTHING)
+        output->writer->end = output->head;
+    bool closes = output->closes;
+    bool is_old = output->is_old;
+    bool has_no_body = exchange->request.method == BIDE_HTTP_HEAD;
+    bide_http_output_begin_(output);
+    output->closes = closes;
+    output->is_old = is_old;
+    output->has_no_body = has_no_body;
+    exchange->status = status;
+    if (!start_head(exchange) || !bide_http_output_put_(output, type, sizeof type - 1) ||
+        end_head(exchange, size - 1) != 0)
+        return -EMSGSIZE;
+    line[9 + size - 2] = '\n';
+    if (!has_no_body && !bide_http_output_put_(output, line + 9, size - 1))
+        return -EMSGSIZE;
+    return bide_http_output_count_(output, size - 1);
+}
+
+void bide_http_write_rejection_(bide_http_connection *connection, int status)
+{
+    bide_http_output *output = &connection->output;
+    if (connection->state != HTTP_EXCHANGE) {
+        bide_http_output_begin_(output);
+        connection->exchange->request.method = BIDE_HTTP_OTHER;
+    }
+    output->closes = true;
+    if (put_status(connection->exchange, status) != 0)
+        output->error = -EMSGSIZE;
+}
+
+int bide_http_end_exchange_(bide_http_connection *connection, int error)
+{
+    bide_http_exchange *exchange = connection->exchange;
+    bide_http_output *output = &connection->output;
+    if (output->error != 0)
+        return output->error;
+    if (error == -ENODATA && connection->input.error == -ENODATA) /* the client is gone */
+        return error;
+    if (error < 0 && !output->is_sent) {
+        if (connection->input.error != 0)
+            output->closes = true;
+        error = put_status(exchange, status_of(error));
+    } else if (error == 0 && output->state < HTTP_OUTPUT_BODY) {
+        error = end_head(exchange, 0);
+    }
+    if (error < 0)
+        return error;
+    return bide_http_output_end_(output);
+}

@@ -1,0 +1,444 @@
+/*
+ * Files as responses.
+ *
+ * 1. The path is decoded once, and looked at then: what is ".." in it is not there, and a NUL is refused.
+ *    The kernel resolves it beneath the folder as well (find_file.c).
+ * 2. Tag, time and size are those of the descriptor that is sent, so they go with its bytes; a file that
+ *    is exchanged meanwhile is another.
+ * 3. A file that shrinks while it is sent ends the connection, for its length has been said.
+ */
+#define _GNU_SOURCE
+#include "bide/http_files.h"
+
+#include "conditions.h"
+#include "output.h"
+
+#include "bide/coroutine.h"
+#include "bide/http_router.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int bide_http_files_open(bide_http_files *files, const bide_http_files_options *options)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
+    files->options = *options;
+    if (options->index == NULL)
+        files->options.index = "index.html";
+    files->root = open(options->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (files->root < 0)
+        return -errno;
+    long fd = syscall(SYS_openat2, files->root, ".", &how, sizeof how);
+    files->is_simple = fd < 0;
+    if (fd >= 0)
+        close((int)fd);
+    return 0;
+}
+
+void bide_http_files_close(bide_http_files *files)
+{
+    close(files->root);
+    files->root = -1;
+}
+
+/* ---- The path: 1 ---- */
+
+static bool is_hidden(const bide_http_files *files, const char *part, size_t size)
+{
+    static const char known[] = ".well-known";
+    return *part == '.' && !files->options.has_hidden &&
+           !(size == sizeof known - 1 && memcmp(part, known, size) == 0);
+}
+
+/* May its parts be looked for? */
+static bool are_parts_good(const bide_http_files *files, const char *path)
+{
+    while (*path != '\0') {
+        size_t size = strcspn(path, "/");
+        if ((size == 1 && path[0] == '.') || (size == 2 && path[0] == '.' && path[1] == '.') ||
+            (size != 0 && is_hidden(files, path, size)))
+            return false;
+        path += size + (path[size] == '/');
+    }
+    return true;
+}
+
+/* What the request names, from the folder on: 0, or the status that refuses it. */
+static int take_path(bide_http_files_exchange *self)
+{
+    const bide_http_exchange *exchange = &self->exchange;
+    bide_slice path = exchange->request.path;
+    if (exchange->route != NULL) {
+        int last = -1;
+        for (const char *at = exchange->route->pattern; *at != '\0'; at++)
+            last += *at == '{';
+        path = last >= 0 ? exchange->parameters[last] : (bide_slice){"", 0};
+    }
+    while (path.size != 0 && *path.data == '/') {
+        path.data++;
+        path.size--;
+    }
+    ptrdiff_t size = bide_http_decode(path, self->path, BIDE_HTTP_PATH_SIZE - 1);
+    if (size < 0)
+        return size == -EMSGSIZE ? 414 : 400;
+    self->path[size] = '\0';
+    self->found.path = self->path;
+    self->found.path_size = (size_t)size;
+    if (memchr(self->path, '\0', (size_t)size) != NULL)
+        return 400;
+    return self->path[0] != '/' && are_parts_good(exchange->argument, self->path) ? 0 : 404;
+}
+
+static int status_of(int error)
+{
+    switch (error) {
+    case -EACCES:
+    case -EPERM:
+        return 403;
+    case -EMFILE:
+    case -ENFILE:
+    case -ENOMEM:
+        return 503;
+    case -EIO:
+        return 500;
+    default:
+        return 404;
+    }
+}
+
+/* ---- Heads ---- */
+
+static size_t print(char *out, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vsnprintf(out, size, format, arguments);
+    va_end(arguments);
+    return count >= 0 && (size_t)count < size ? (size_t)count : size - 1;
+}
+
+static void describe(bide_http_files_exchange *self)
+{
+    static const char suffixes[3][4] = {"", "-gz", "-br"};
+    const struct stat *about = &self->found.about;
+    print(self->tag, sizeof self->tag, "\"%llx.%lx-%llx%s\"", (unsigned long long)about->st_mtim.tv_sec,
+          (unsigned long)about->st_mtim.tv_nsec, (unsigned long long)about->st_size,
+          suffixes[self->found.encoding]);
+    bide_http_print_date(self->modified, about->st_mtim.tv_sec);
+    self->modified[BIDE_HTTP_DATE_SIZE] = '\0';
+    self->type = bide_http_content_type(self->found.files, self->path, self->found.path_size);
+}
+
+/* What all responses have that are of a file: 0 or an error. */
+static int add_fields(bide_http_files_exchange *self)
+{
+    const bide_http_files_options *options = &self->found.files->options;
+    bide_http_exchange *exchange = &self->exchange;
+    int status = bide_http_add(exchange, "Last-Modified", self->modified);
+    if (status == 0)
+        status = bide_http_add(exchange, "ETag", self->tag);
+    if (status == 0 && !options->never_compressed)
+        status = bide_http_add(exchange, "Vary", "Accept-Encoding");
+    if (status == 0 && options->cache_control != NULL)
+        status = bide_http_add(exchange, "Cache-Control", options->cache_control);
+    return status;
+}
+
+/* ... and those that have bytes of it. */
+static int add_content_fields(bide_http_files_exchange *self, const char *type)
+{
+    static const char *const encodings[3] = {NULL, "gzip", "br"};
+    bide_http_exchange *exchange = &self->exchange;
+    int status = bide_http_add(exchange, "Content-Type", type);
+    if (status == 0)
+        status = bide_http_add(exchange, "Accept-Ranges", "bytes");
+    if (status == 0 && self->found.encoding != HTTP_IDENTITY)
+        status = bide_http_add(exchange, "Content-Encoding", encodings[self->found.encoding]);
+    return status == 0 ? add_fields(self) : status;
+}
+
+static void print_range(bide_http_files_exchange *self, const bide_http_range *range)
+{
+    print(self->part, sizeof self->part, "bytes %llu-%llu/%llu", (unsigned long long)range->begin,
+          (unsigned long long)(range->begin + range->size - 1),
+          (unsigned long long)self->found.about.st_size);
+}
+
+/* ---- Several ranges ---- */
+
+/* What stands before a part, and behind the last: self->part. */
+static void print_part(bide_http_files_exchange *self, int i)
+{
+    const bide_http_range *range = &self->ranges[i];
+    if (i == self->range_count) {
+        self->part_size = print(self->part, sizeof self->part, "\r\n--%s--\r\n", self->boundary);
+        return;
+    }
+    self->part_size = print(
+        self->part, sizeof self->part,
+        "%s--%s\r\nContent-Type: %s\r\nContent-Range: bytes %llu-%llu/%llu\r\n\r\n", i == 0 ? "" : "\r\n",
+        self->boundary, self->type, (unsigned long long)range->begin,
+        (unsigned long long)(range->begin + range->size - 1),
+        (unsigned long long)self->found.about.st_size);
+}
+
+/* Begins the response: 0 or an error. */
+static int begin_parts(bide_http_files_exchange *self)
+{
+    uint64_t length = 0;
+    char type[64];
+    /* (no bytes of the file follow a line that begins with it but by chance of one in 2^64) */
+    print(self->boundary, sizeof self->boundary, "%016llx",
+          (unsigned long long)(bide_http_began(&self->exchange) * UINT64_C(0x9e3779b97f4a7c15) ^
+                               (uintptr_t)self));
+    for (int i = 0; i <= self->range_count; i++) {
+        print_part(self, i);
+        length += self->part_size + (i < self->range_count ? self->ranges[i].size : 0);
+    }
+    print(type, sizeof type, "multipart/byteranges; boundary=%s", self->boundary);
+    int status = add_content_fields(self, type);
+    return status == 0 ? bide_http_start_response(&self->exchange, length) : status;
+}
+
+/* ---- Folders ---- */
+
+/* Text of a page, or of a link in it, of one name. Returns how much of the name it took. */
+static size_t print_name(char *out, size_t size, size_t *used, const char *name, bool is_link)
+{
+    static const char plain[] = "-._~";
+    static const char digits[] = "0123456789ABCDEF";
+    const char *at = name;
+    *used = 0;
+    for (; *at != '\0' && size - *used > 8; at++) {
+        unsigned char byte = (unsigned char)*at;
+        bool is_plain = (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'z') ||
+                        strchr(plain, byte) != NULL;
+        if (is_plain || (!is_link && byte >= ' ' && strchr("<>&\"'", byte) == NULL)) {
+            out[(*used)++] = (char)byte;
+        } else if (is_link) {
+            out[(*used)++] = '%';
+            out[(*used)++] = digits[byte >> 4];
+            out[(*used)++] = digits[byte & 15];
+        } else {
+            *used += print(out + *used, size - *used, "&#%u;", byte);
+        }
+    }
+    return (size_t)(at - name);
+}
+
+/* A line of the page: self->entries has the names, so it goes into self->path, which is not needed any more. */
+static size_t print_entry(bide_http_files_exchange *self)
+{
+    const char *slash = self->entry.type == DT_DIR ? "/" : "";
+    char link[3 * 255 + 16], text[6 * 64 + 16];
+    char name[64 + 1];
+    size_t link_size, text_size;
+    print_name(link, sizeof link, &link_size, self->entry.name, true);
+    print(name, sizeof name, "%s", self->entry.name);
+    print_name(text, sizeof text, &text_size, name, false);
+    return print(self->path, sizeof self->path, "<li><a href=\"%.*s%s\">%.*s%s%s</a></li>\n",
+                 (int)link_size, link, slash, (int)text_size, text,
+                 strlen(self->entry.name) > 64 ? "..." : "", slash);
+}
+
+/*
+ * What stands above the list, in self->entries, which is not needed yet. Entries come as the folder has them, since a
+ * folder may have any number of them; the browser sorts them.
+ */
+static size_t print_top(bide_http_files_exchange *self)
+{
+    static const char format[] =
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width\">\n"
+        "<title>Index of /%s%s</title>\n<style>\n"
+        ":root { color-scheme: light dark }\n"
+        "body { font: 1rem/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }\n"
+        "h1 { font-size: 1.25rem; overflow-wrap: anywhere }\n"
+        "ul { list-style: none; padding: 0 }\n"
+        "li { border-top: 1px solid #8884; overflow-wrap: anywhere }\n"
+        "a { display: block; padding: .25rem 0; text-decoration: none }\n"
+        "a:hover { text-decoration: underline }\n"
+        "</style>\n<h1>Index of /%s%s</h1>\n<ul>\n%s";
+    char text[512];
+    size_t size;
+    self->path[self->found.path_size] = '\0';
+    size_t taken = print_name(text, sizeof text - 1, &size, self->path, false);
+    text[size] = '\0';
+    const char *more = taken < self->found.path_size ? "..." : "";
+    return print(self->entries, sizeof self->entries, format, text, more, text, more,
+                 self->found.path_size != 0 ? "<li><a href=\"../\">..</a></li>\n" : "");
+}
+
+static const char bottom[] =
+    "</ul>\n<script>\n{\n"
+    "const list = document.querySelector('ul'), text = item => item.textContent;\n"
+    "const above = item => text(item) === '..' ? 0 : text(item).endsWith('/') ? 1 : 2;\n"
+    "list.append(...[...list.children].sort((a, b) => above(a) - above(b) ||\n"
+    "    text(a).localeCompare(text(b), undefined, { numeric: true })));\n"
+    "}\n</script>\n";
+
+static bool is_listed(const bide_http_files_exchange *self)
+{
+    return !is_hidden(self->found.files, self->entry.name, strlen(self->entry.name)) &&
+           (self->entry.type == DT_DIR || self->entry.type == DT_REG || self->entry.type == DT_UNKNOWN);
+}
+
+/* "Location": the path with a slash behind it, and the query. */
+static int redirect(bide_http_files_exchange *self)
+{
+    const bide_http_request *request = &self->exchange.request;
+    char location[2048];
+    if (request->path.size + request->query.size + 3 > sizeof location)
+        return -ENOENT;
+    size_t begin = 0; /* "//host" would be another server */
+    while (begin + 1 < request->path.size && request->path.data[begin + 1] == '/')
+        begin++;
+    size_t size = request->path.size - begin;
+    memcpy(location, request->path.data + begin, size);
+    location[size++] = '/';
+    if (request->query.data != NULL) {
+        location[size++] = '?';
+        memcpy(location + size, request->query.data, request->query.size);
+        size += request->query.size;
+    }
+    self->exchange.status = 301;
+    return bide_http_add_slices(&self->exchange, (bide_slice){"Location", 8},
+                              (bide_slice){location, size});
+}
+
+/* ---- The handler ---- */
+
+/* The coroutine ends with what a plain call has failed with. */
+#define TRY(call)     \
+    do {                         \
+        int status_ = (call);    \
+        if (status_ < 0)         \
+            bide_return(status_); \
+    } while (0)
+
+/* A response without a body but its status. */
+static bide_awaiter *respond_status(bide_http_files_exchange *self, int status)
+{
+    self->exchange.status = status;
+    (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
+    self->part_size =
+        print(self->part, sizeof self->part, "%d %s\n", status, bide_http_reason(status));
+    return bide_http_respond(&self->exchange, self->part, self->part_size);
+}
+
+bide_declared_coroutine(bide_http_files_body)
+{
+    bide_begin(bide_http_files_body, bide_http_files_exchange * self);
+    bide_descriptor_init_closed(&self->file);
+    self->found.files = self->exchange.argument;
+    self->found.fd = -1;
+    if (self->exchange.request.method != BIDE_HTTP_GET &&
+        self->exchange.request.method != BIDE_HTTP_HEAD) {
+        (void)bide_http_add(&self->exchange, "Allow", "GET, HEAD");
+        bide_try(respond_status(self, 405));
+        bide_return(0);
+    }
+    self->i = take_path(self);
+    if (self->i != 0) {
+        bide_try(respond_status(self, self->i));
+        bide_return(0);
+    }
+
+    self->found.accepts = (uint8_t)(self->found.files->options.never_compressed
+                                        ? 0
+                                        : bide_http_accepts_(&self->exchange));
+    self->found.only_cached = true;
+    bide_http_find_file_(&self->found);
+    if (self->found.error == -EAGAIN) {
+        self->found.only_cached = false;
+        if (self->found.files->options.blocking != NULL)
+            bide_try(bide_blocking_run(&self->call, self->found.files->options.blocking,
+                                       bide_http_find_file_, &self->found));
+        else
+            bide_http_find_file_(&self->found);
+    }
+    if (self->found.error != 0) {
+        bide_try(respond_status(self, status_of(self->found.error)));
+        bide_return(0);
+    }
+    bide_descriptor_init(&self->file, self->found.fd);
+
+    if (self->found.is_folder) {
+        if (self->found.path_size != 0 && self->path[self->found.path_size - 1] != '/') {
+            TRY(redirect(self));
+            bide_try(bide_http_respond(&self->exchange, NULL, 0));
+            bide_return(0);
+        }
+        if (!self->found.files->options.lists) {
+            bide_try(respond_status(self, 404));
+            bide_return(0);
+        }
+        (void)bide_http_add(&self->exchange, "Content-Type", "text/html; charset=utf-8");
+        bide_try(bide_http_write(&self->exchange, self->entries, print_top(self)));
+        bide_directory_init(&self->folder, &self->file, self->entries, sizeof self->entries);
+        for (;;) {
+            bide_try_or_break(bide_next_entry(&self->entry, &self->folder));
+            if (is_listed(self))
+                bide_try(bide_http_write(&self->exchange, self->path, print_entry(self)));
+        }
+        bide_try(bide_http_write(&self->exchange, bottom, sizeof bottom - 1));
+        bide_return(0);
+    }
+
+    describe(self);
+    self->i = bide_http_conditions_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec);
+    if (self->i != 0) {
+        TRY(add_fields(self));
+        if (self->i == 304) {
+            self->exchange.status = 304;
+            bide_try(bide_http_respond(&self->exchange, NULL, 0));
+        } else {
+            bide_try(respond_status(self, self->i));
+        }
+        bide_return(0);
+    }
+    self->range_count = bide_http_ranges_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec,
+                                    (uint64_t)self->found.about.st_size, self->ranges);
+    if (self->range_count < 0) {
+        print(self->part, sizeof self->part, "bytes */%llu",
+              (unsigned long long)self->found.about.st_size);
+        (void)bide_http_add(&self->exchange, "Content-Range", self->part);
+        bide_try(respond_status(self, 416));
+    } else if (self->range_count > 1) {
+        self->exchange.status = 206;
+        TRY(begin_parts(self));
+        for (self->i = 0; self->i < self->range_count; self->i++) {
+            print_part(self, self->i);
+            bide_try(bide_http_write(&self->exchange, self->part, self->part_size));
+            bide_try(bide_http_write_file(&self->exchange, &self->file, self->ranges[self->i].begin,
+                                          self->ranges[self->i].size));
+        }
+        print_part(self, self->range_count);
+        bide_try(bide_http_write(&self->exchange, self->part, self->part_size));
+    } else {
+        if (self->range_count == 1) {
+            self->exchange.status = 206;
+            print_range(self, &self->ranges[0]);
+            TRY(bide_http_add(&self->exchange, "Content-Range", self->part));
+        } else {
+            self->ranges[0] = (bide_http_range){0, (uint64_t)self->found.about.st_size};
+        }
+        TRY(add_content_fields(self, self->type));
+        TRY(bide_http_start_response(&self->exchange, self->ranges[0].size));
+        bide_try(bide_http_write_file(&self->exchange, &self->file, self->ranges[0].begin,
+                                      self->ranges[0].size));
+    }
+    bide_finally();
+    bide_close(&self->file);
+    bide_end();
+}
+
+const bide_http_handler bide_http_files_handler = {&bide_http_files_body,
+                                                   sizeof(bide_http_files_exchange)};

@@ -1,0 +1,144 @@
+/*
+ * Looking for a file below a folder: by openat2(2), which resolves a path beneath it whatever links and
+ * ".." there are, and meanwhile come to be.
+ */
+#define _GNU_SOURCE
+#include "conditions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+/* Part by part, where no link is followed. */
+static int open_by_parts(int root, const char *path)
+{
+    int folder = root;
+    for (;;) {
+        char part[NAME_MAX + 1];
+        const char *end = strchrnul(path, '/');
+        size_t size = (size_t)(end - path);
+        bool is_last = end[strspn(end, "/")] == '\0';
+        if (size > NAME_MAX) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        memcpy(part, size != 0 ? path : ".", size != 0 ? size : 1);
+        part[size != 0 ? size : 1] = '\0';
+        int next = openat(folder, part, FLAGS | O_NOFOLLOW | (*end == '/' ? O_DIRECTORY : 0));
+        int error = errno;
+        if (folder != root)
+            close(folder);
+        errno = error;
+        if (next < 0 || is_last)
+            return next >= 0 ? next : -errno;
+        folder = next;
+        path = end + strspn(end, "/");
+    }
+    int error = -errno;
+    if (folder != root)
+        close(folder);
+    return error;
+}
+
+static int open_below(const bide_http_found_ *found, const char *path)
+{
+    const bide_http_files *files = found->files;
+    if (files->is_simple)
+        return found->only_cached ? -EAGAIN : open_by_parts(files->root, path);
+    struct open_how how = {
+        .flags = FLAGS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
+                   (files->options.follows_links ? 0 : RESOLVE_NO_SYMLINKS) |
+                   (found->only_cached ? RESOLVE_CACHED : 0),
+    };
+    long fd = syscall(SYS_openat2, files->root, *path != '\0' ? path : ".", &how, sizeof how);
+    return fd >= 0 ? (int)fd : -errno;
+}
+
+/* Opens it, and looks what it is. */
+static int open_and_look(bide_http_found_ *found, const char *path, struct stat *about)
+{
+    int fd = open_below(found, path);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, about) != 0 || (!S_ISREG(about->st_mode) && !S_ISDIR(about->st_mode))) {
+        close(fd);
+        return -ENOENT;
+    }
+    return fd;
+}
+
+/* A compressed one beside it, that is not older. */
+static bool find_compressed(bide_http_found_ *found, int encoding, const char *suffix)
+{
+    struct stat about;
+    if ((found->accepts & encoding) == 0)
+        return false;
+    memcpy(found->path + found->path_size, suffix, strlen(suffix) + 1);
+    int fd = open_and_look(found, found->path, &about);
+    found->path[found->path_size] = '\0';
+    if (fd == -EAGAIN)
+        found->error = -EAGAIN;
+    if (fd < 0)
+        return false;
+    if (!S_ISREG(about.st_mode) || about.st_mtime < found->about.st_mtime) {
+        close(fd);
+        return false;
+    }
+    close(found->fd);
+    found->fd = fd;
+    found->about = about;
+    found->encoding = (uint8_t)encoding;
+    return true;
+}
+
+void bide_http_find_file_(void *argument)
+{
+    bide_http_found_ *found = argument;
+    size_t before = found->path_size;
+    found->encoding = HTTP_IDENTITY;
+    found->is_folder = false;
+    found->error = 0;
+    found->fd = open_and_look(found, found->path, &found->about);
+    if (found->fd >= 0 && S_ISDIR(found->about.st_mode)) {
+        bool has_slash = before == 0 || found->path[before - 1] == '/';
+        size_t size = strlen(found->files->options.index);
+        found->is_folder = true;
+        if (has_slash && before + size < BIDE_HTTP_PATH_SIZE) {
+            struct stat about;
+            memcpy(found->path + before, found->files->options.index, size + 1);
+            int fd = open_and_look(found, found->path, &about);
+            if (fd >= 0 && S_ISREG(about.st_mode)) {
+                close(found->fd);
+                found->fd = fd;
+                found->about = about;
+                found->is_folder = false;
+                found->path_size = before + size;
+            } else {
+                if (fd >= 0)
+                    close(fd);
+                found->path[before] = '\0';
+                found->error = fd == -EAGAIN ? -EAGAIN : 0;
+            }
+        }
+    }
+    if (found->fd >= 0 && found->error == 0 && !found->is_folder &&
+        !find_compressed(found, HTTP_BROTLI, ".br") && found->error == 0)
+        (void)find_compressed(found, HTTP_GZIP, ".gz");
+    if (found->fd < 0)
+        found->error = found->fd;
+    if (found->error != 0 && found->fd >= 0) {
+        close(found->fd);
+        found->fd = -1;
+    }
+    if (found->error != 0) { /* it may be looked for again */
+        found->path_size = before;
+        found->path[before] = '\0';
+    }
+}

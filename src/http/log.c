@@ -1,0 +1,234 @@
+/*
+ * Logs of requests. Two halves of a buffer: lines go into the first, and when it is to be written the two
+ * change places.
+ *
+ * 1. What stands in a line came from the client, so bytes that could be taken for another field or line
+ *    are written as "\xHH".
+ * 2. The event is set when the first half gets its first line, is half full, or the log is closed. The
+ *    coroutine resets it before it looks, on the same thread, so none is missed.
+ * 3. Whoever waits for a write to end resets `written` while the write is under way, or sets it if there
+ *    is none, on the same thread that sets it when the write has ended.
+ */
+#define _GNU_SOURCE
+#include "bide/http_log.h"
+
+#include "output.h"
+
+#include "bide/coroutine.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { WRITTEN_AFTER = 1000000000 };
+
+void bide_http_log_init(bide_http_log *log, bide_descriptor *file, void *memory, size_t size,
+                        bide_http_log_format format)
+{
+    log->lines = 0;
+    log->dropped = 0;
+    log->error = 0;
+    log->file = file;
+    log->format = format;
+    log->halves[0] = memory;
+    log->size = size / 2;
+    log->halves[1] = log->halves[0] + log->size;
+    log->filled = 0;
+    log->writing = 0;
+    log->is_closed = false;
+    log->second = INT64_MIN;
+    bide_auto_event_init(&log->news, false);
+    bide_auto_event_init(&log->written, false);
+}
+
+void bide_http_log_close(bide_http_log *log)
+{
+    log->is_closed = true;
+    bide_auto_event_set(&log->news);
+}
+
+void bide_http_log_reopen(bide_http_log *log, bide_descriptor *file)
+{
+    log->file = file;
+}
+
+bide_awaiter *bide_http_log_flush(bide_auto_event_waiter *waiter, bide_http_log *log)
+{
+    if (bide_http_log_is_idle(log)) /* 3 */
+        bide_auto_event_set(&log->written);
+    else
+        bide_auto_event_reset(&log->written);
+    return bide_auto_event_wait(waiter, &log->written);
+}
+
+/* ---- Lines ---- */
+
+/* A line that grows. Too long: it is `full`. */
+typedef struct line {
+    char *at;
+    char *end;
+    bool full;
+} line;
+
+static void put(line *line, const char *data, size_t size)
+{
+    if (size > (size_t)(line->end - line->at)) {
+        line->full = true;
+        return;
+    }
+    memcpy(line->at, data, size);
+    line->at += size;
+}
+
+static void put_string(line *line, const char *string)
+{
+    put(line, string, strlen(string));
+}
+
+static void put_number(line *line, uint64_t number)
+{
+    char digits[20];
+    put(line, digits, bide_http_print_number_(digits, number));
+}
+
+/* 1 */
+static void put_text(line *line, bide_slice text)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        if (byte >= ' ' && byte < 127 && byte != '"' && byte != '\\') {
+            put(line, text.data + i, 1);
+        } else {
+            char escaped[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+            put(line, escaped, sizeof escaped);
+        }
+    }
+}
+
+static void put_quoted(line *line, bide_slice text)
+{
+    put(line, " \"", 2);
+    if (text.size == 0)
+        put(line, "-", 1);
+    put_text(line, text);
+    put(line, "\"", 1);
+}
+
+/* "[24/Nov/2026:11:15:29 +0000]", of the server's clock. */
+static const char *time_of(bide_http_log *log, const bide_http_exchange *exchange)
+{
+    int64_t second = exchange->server->options.clock();
+    if (second != log->second) {
+        char date[BIDE_HTTP_DATE_SIZE]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
+        log->second = second;
+        bide_http_print_date(date, second);
+        log->time[0] = '[';
+        memcpy(log->time + 1, date + 5, 2);
+        log->time[3] = '/';
+        memcpy(log->time + 4, date + 8, 3);
+        log->time[7] = '/';
+        memcpy(log->time + 8, date + 12, 4);
+        log->time[12] = ':';
+        memcpy(log->time + 13, date + 17, 8);
+        memcpy(log->time + 21, " +0000]", 8);
+    }
+    return log->time;
+}
+
+static void put_line(line *line, bide_http_log *log, bide_http_exchange *exchange)
+{
+    const bide_http_request *request = &exchange->request;
+    put_string(line, bide_http_peer(exchange));
+    put(line, " - - ", 5);
+    put_string(line, time_of(log, exchange));
+    put(line, " \"", 2);
+    put_text(line, request->method_name);
+    put(line, " ", 1);
+    put_text(line, request->target);
+    put_string(line, request->major == 2   ? " HTTP/2.0\" "
+                     : request->minor == 1 ? " HTTP/1.1\" "
+                                           : " HTTP/1.0\" ");
+    put_number(line, (uint64_t)exchange->status);
+    put(line, " ", 1);
+    put_number(line, request->method == BIDE_HTTP_HEAD ? 0 : bide_http_written(exchange));
+    if (log->format == BIDE_HTTP_LOG_COMBINED) {
+        put_quoted(line, bide_http_request_field(exchange, "referer"));
+        put_quoted(line, bide_http_request_field(exchange, "user-agent"));
+    }
+    put(line, "\n", 1);
+}
+
+void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange)
+{
+    line line = {log->halves[0] + log->filled, log->halves[0] + log->size, false};
+    size_t before = log->filled;
+    put_line(&line, log, exchange);
+    if (line.full) {
+        log->dropped++;
+        return;
+    }
+    log->lines++;
+    log->filled = (size_t)(line.at - log->halves[0]);
+    if (before == 0 || (before < log->size / 2 && log->filled >= log->size / 2)) /* 2 */
+        bide_auto_event_set(&log->news);
+}
+
+/* ---- Writing ---- */
+
+/* Waits for more lines, or, once there are some, for a second. */
+static bide_awaiter *wait_for_lines(bide_http_log *log, const bide_context *context)
+{
+    uint64_t until = log->filled != 0 ? bide_now(context) + WRITTEN_AFTER : BIDE_FOREVER;
+    return bide_with_deadline(&log->limited, until, bide_auto_event_wait(&log->wait, &log->news));
+}
+
+static bide_awaiter *begin_writing(bide_http_log *log)
+{
+    char *half = log->halves[0];
+    log->halves[0] = log->halves[1];
+    log->halves[1] = half;
+    log->writing = log->filled;
+    log->filled = 0;
+    return bide_write(&log->write, log->file, half, log->writing);
+}
+
+/* The lines of a write that has failed, but for those that were written whole. */
+static uint64_t count_lost(const bide_http_log *log)
+{
+    uint64_t lost = 0;
+    const char *end = log->halves[1] + log->writing;
+    for (const char *at = log->halves[1] + log->write.operation.count; at < end; lost++)
+        at = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+    return lost;
+}
+
+bide_coroutine(log_body)
+{
+    bide_begin(log_body, bide_http_log * self);
+    for (;;) {
+        if (self->filled == 0 && self->is_closed)
+            break;
+        if (self->filled < self->size / 2 && !self->is_closed) {
+            bide_await_status(self->status, wait_for_lines(self, bide_this_context()));
+            if (bide_stop_requested(bide_this_context()->stop))
+                bide_return(bide_stop_reason(bide_this_context()->stop));
+            if (self->status != -ETIMEDOUT)
+                continue;
+        }
+        if (self->filled == 0)
+            continue;
+        bide_await_status(self->status, begin_writing(self));
+        if (self->status < 0) {
+            self->error = self->status;
+            self->dropped += count_lost(self);
+        }
+        self->writing = 0;
+        bide_auto_event_set(&self->written);
+    }
+    bide_end();
+}
+
+bide_awaiter *bide_http_log_run(bide_http_log *log)
+{
+    return bide_task_init(&log->task, &log_body);
+}

@@ -1,0 +1,522 @@
+/*
+ * The heads of messages. llhttp takes them apart; what it lets pass and must not pass is looked for
+ * above it, because a server that reads a message otherwise than a proxy before it can be made to
+ * answer a request that the proxy has not seen.
+ *
+ * 1. A head is parsed when it is there as a whole. So it makes no difference in what pieces it came.
+ * 2. Where it ends is found line by line. Each line ends with "\r\n"; a bare "\n" or "\r" is refused,
+ *    and so is a line that begins with a space, which would continue the one before.
+ * 3. The first line is looked at byte by byte: one space between its parts, and a version.
+ * 4. A name is a token up to its colon, and a value has no control characters.
+ * 5. How long the body is, is said once: by one "Content-Length", digits alone, or by one
+ *    "Transfer-Encoding", which is "chunked" alone.
+ * 6. "Host" is there once, and is a host.
+ */
+#include "parse.h"
+
+#include "characters.h"
+
+#include <errno.h>
+#include <string.h>
+
+#if BIDE_HAS_LLHTTP
+#include "bide_llhttp.h"
+const bool bide_http_is_here_ = true;
+#else
+const bool bide_http_is_here_ = false;
+#endif
+
+/* ---- Where a head ends: 2 ---- */
+
+ptrdiff_t bide_http_find_end_(const char *data, size_t size, size_t *scanned)
+{
+    size_t begin = *scanned; /* of a line */
+    for (;;) {
+        const char *line = data + begin;
+        if (begin < size && begin != 0 && (*line == ' ' || *line == '\t'))
+            return HTTP_BAD;
+        const char *end = begin < size ? memchr(line, '\n', size - begin) : NULL;
+        size_t length = end != NULL ? (size_t)(end - line) : size - begin;
+        const char *carriage = length != 0 ? memchr(line, '\r', length) : NULL;
+        if (end == NULL) {
+            *scanned = begin;
+            return carriage != NULL && carriage + 1 != line + length ? HTTP_BAD : HTTP_MORE;
+        }
+        if (carriage == NULL || carriage + 1 != end)
+            return HTTP_BAD;
+        begin += length + 1;
+        if (length == 1)
+            return (ptrdiff_t)begin;
+    }
+}
+
+/* ---- Parts ---- */
+
+static bool all_of(const char *data, size_t size, int class)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!http_is_of(data[i], class))
+            return false;
+    return true;
+}
+
+bool bide_http_is_token_(const char *data, size_t size)
+{
+    return size != 0 && all_of(data, size, HTTP_TOKEN);
+}
+
+bool bide_http_is_value_(const char *data, size_t size)
+{
+    return all_of(data, size, HTTP_VALUE);
+}
+
+bool bide_http_is_target_(const char *data, size_t size)
+{
+    return all_of(data, size, HTTP_TARGET);
+}
+
+bool bide_http_is_host_(const char *data, size_t size)
+{
+    return all_of(data, size, HTTP_HOST);
+}
+
+bool bide_http_parse_length_(bide_slice text, uint64_t *length)
+{
+    uint64_t value = 0;
+    if (text.size == 0 || text.size > 18 || !all_of(text.data, text.size, HTTP_DIGIT))
+        return false;
+    for (size_t i = 0; i < text.size; i++)
+        value = value * 10 + (uint64_t)(text.data[i] - '0');
+    *length = value;
+    return true;
+}
+
+int bide_http_parse_chunk_size_(const char *line, size_t size, uint64_t *chunk)
+{
+    enum { MAX_DIGITS = 15 };
+    uint64_t value = 0;
+    size_t digits = 0;
+    while (digits < size && http_is_of(line[digits], HTTP_HEX)) {
+        char digit = http_lower(line[digits++]);
+        if (digits > MAX_DIGITS)
+            return -EBADMSG;
+        value = value << 4 | (uint64_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+    }
+    if (digits == 0 || (digits != size && line[digits] != ';') ||
+        !bide_http_is_value_(line + digits, size - digits))
+        return -EBADMSG;
+    *chunk = value;
+    return 0;
+}
+
+/* The next token of a list, and what is behind it. False: there is none. */
+static bool next_token(bide_slice *list, bide_slice *token)
+{
+    const char *at = list->data;
+    const char *end = list->data + list->size;
+    while (at != end && (*at == ',' || *at == ' ' || *at == '\t'))
+        at++;
+    token->data = at;
+    while (at != end && *at != ',')
+        at++;
+    list->data = at;
+    list->size = (size_t)(end - at);
+    while (at != token->data && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    token->size = (size_t)(at - token->data);
+    return token->size != 0;
+}
+
+bool bide_http_has_token(bide_slice list, const char *token)
+{
+    bide_slice one;
+    while (next_token(&list, &one))
+        if (bide_http_is(one, token))
+            return true;
+    return false;
+}
+
+/* ---- Methods and targets ---- */
+
+bide_http_method bide_http_method_of_(bide_slice name)
+{
+    static const char names[BIDE_HTTP_METHODS][8] = {
+        "", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"};
+    for (int i = 1; i < BIDE_HTTP_METHODS; i++)
+        if (name.size < sizeof names[i] && names[i][name.size] == '\0' &&
+            memcmp(name.data, names[i], name.size) == 0)
+            return (bide_http_method)i;
+    return BIDE_HTTP_OTHER;
+}
+
+static bool begins_with(bide_slice text, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    bide_slice begin = {text.data, size};
+    return text.size >= size && bide_http_is(begin, prefix);
+}
+
+static void split_query(http_head *head, bide_slice target)
+{
+    const char *mark = memchr(target.data, '?', target.size);
+    head->path = target;
+    head->query.data = NULL;
+    head->query.size = 0;
+    if (mark != NULL) {
+        head->path.size = (size_t)(mark - target.data);
+        head->query.data = mark + 1;
+        head->query.size = target.size - head->path.size - 1;
+    }
+}
+
+/* The four forms. */
+bool bide_http_split_target_(http_head *head, bide_slice *authority)
+{
+    bide_slice target = head->target;
+    if (head->method == BIDE_HTTP_CONNECT) {
+        *authority = target;
+        split_query(head, (bide_slice){target.data + target.size, 0});
+        return bide_http_is_host_(target.data, target.size) &&
+               memchr(target.data, ':', target.size) != NULL;
+    }
+    if (target.data[0] == '/') {
+        split_query(head, target);
+        return true;
+    }
+    if (target.size == 1 && target.data[0] == '*' && head->method == BIDE_HTTP_OPTIONS) {
+        split_query(head, target);
+        return true;
+    }
+    size_t scheme = begins_with(target, "http://") ? 7 : begins_with(target, "https://") ? 8 : 0;
+    if (scheme == 0)
+        return false;
+    authority->data = target.data + scheme;
+    authority->size = 0;
+    while (authority->size != target.size - scheme && authority->data[authority->size] != '/' &&
+           authority->data[authority->size] != '?')
+        authority->size++;
+    split_query(head, (bide_slice){authority->data + authority->size,
+                                       target.size - scheme - authority->size});
+    if (head->path.size == 0)
+        head->path = (bide_slice){"/", 1};
+    return authority->size != 0 && bide_http_is_host_(authority->data, authority->size);
+}
+
+#if BIDE_HAS_LLHTTP
+
+/* ---- The fields ---- */
+
+/* What is noted of a head beside what is handed to the user. */
+typedef struct parsing {
+    bide_llhttp_t parser; /* first */
+    http_head *head;
+    unsigned hosts;
+    unsigned lengths;
+    unsigned codings;
+    int refusal; /* a status; or 0 */
+    bool is_complete;
+    bool is_trailer;
+} parsing;
+
+static void refuse(parsing *self, int status)
+{
+    if (self->refusal == 0)
+        self->refusal = status;
+}
+
+static void note_connection(http_head *head, bide_slice list)
+{
+    bide_slice token;
+    while (next_token(&list, &token)) {
+        if (bide_http_is(token, "close"))
+            head->closes = true;
+        else if (bide_http_is(token, "keep-alive"))
+            head->keeps = true;
+        else if (bide_http_is(token, "upgrade"))
+            head->upgrades = true;
+    }
+}
+
+/* 5 */
+static void note_coding(parsing *self, bide_slice value)
+{
+    bide_slice last = {NULL, 0};
+    bide_slice list = value;
+    size_t count = 0;
+    for (bide_slice token; next_token(&list, &token); count++)
+        last = token;
+    self->codings++;
+    if (self->codings == 1 && bide_http_is(value, "chunked"))
+        self->head->is_chunked = true;
+    else if (self->parser.type == HTTP_RESPONSE && self->codings == 1 &&
+             (count == 0 || !bide_http_is(last, "chunked")))
+        self->head->has_other_coding = true;
+    else
+        refuse(self, self->codings == 1 && count > 1 && bide_http_is(last, "chunked") ? 501 : 400);
+}
+
+/* A field that says how the message is to be read. */
+static void note_field(parsing *self, const bide_http_field *field)
+{
+    http_head *head = self->head;
+    bide_slice name = field->name;
+    bide_slice value = field->value;
+    switch (name.size) {
+    case 4:
+        if (bide_http_is(name, "host")) {
+            head->host = value;
+            self->hosts++;
+            if (!bide_http_is_host_(value.data, value.size))
+                refuse(self, 400);
+        }
+        break;
+    case 6:
+        if (bide_http_is(name, "expect")) {
+            head->expects = true;
+            if (!bide_http_is(value, "100-continue"))
+                refuse(self, 417);
+        }
+        break;
+    case 7:
+        if (bide_http_is(name, "upgrade"))
+            head->upgrade = value;
+        break;
+    case 10:
+        if (bide_http_is(name, "connection"))
+            note_connection(head, value);
+        break;
+    case 14:
+        if (bide_http_is(name, "content-length")) {
+            self->lengths++;
+            if (!bide_http_parse_length_(value, &head->length))
+                refuse(self, 400);
+        }
+        break;
+    case 17:
+        if (bide_http_is(name, "transfer-encoding"))
+            note_coding(self, value);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- llhttp's calls ---- */
+
+static parsing *parsing_of(bide_llhttp_t *parser)
+{
+    return (parsing *)(void *)parser;
+}
+
+static int on_name(bide_llhttp_t *parser, const char *data, size_t size)
+{
+    parsing *self = parsing_of(parser);
+    http_head *head = self->head;
+    if (head->field_count == head->max_fields) {
+        refuse(self, 431);
+        return HPE_USER;
+    }
+    bide_http_field *field = &head->fields[head->field_count];
+    field->name.data = data;
+    field->name.size = size;
+    field->value.data = data + size;
+    field->value.size = 0;
+    if (!bide_http_is_token_(data, size)) { /* 4 */
+        refuse(self, 400);
+        return HPE_USER;
+    }
+    return 0;
+}
+
+static int on_value(bide_llhttp_t *parser, const char *data, size_t size)
+{
+    parsing *self = parsing_of(parser);
+    bide_http_field *field = &self->head->fields[self->head->field_count];
+    while (size != 0 && (data[size - 1] == ' ' || data[size - 1] == '\t'))
+        size--;
+    field->value.data = data;
+    field->value.size = size;
+    if (!bide_http_is_value_(data, size)) { /* 4 */
+        refuse(self, 400);
+        return HPE_USER;
+    }
+    return 0;
+}
+
+static int on_value_complete(bide_llhttp_t *parser)
+{
+    parsing *self = parsing_of(parser);
+    if (!self->is_trailer)
+        note_field(self, &self->head->fields[self->head->field_count]);
+    self->head->field_count++;
+    return 0;
+}
+
+static int on_reason(bide_llhttp_t *parser, const char *data, size_t size)
+{
+    parsing *self = parsing_of(parser);
+    self->head->reason.data = data;
+    self->head->reason.size = size;
+    return 0;
+}
+
+static int on_complete(bide_llhttp_t *parser)
+{
+    parsing_of(parser)->is_complete = true;
+    return HPE_PAUSED;
+}
+
+static const bide_llhttp_settings_t settings = {
+    .on_status = on_reason,
+    .on_header_field = on_name,
+    .on_header_value = on_value,
+    .on_header_value_complete = on_value_complete,
+    .on_headers_complete = on_complete,
+};
+
+static void begin_parsing(parsing *self, http_head *head, bide_llhttp_type_t type)
+{
+    bide_llhttp_init(&self->parser, type, &settings);
+    self->head = head;
+    self->hosts = 0;
+    self->lengths = 0;
+    self->codings = 0;
+    self->refusal = 0;
+    self->is_complete = false;
+    self->is_trailer = false;
+    bide_http_field *fields = head->fields;
+    size_t max_fields = head->max_fields;
+    size_t max_target = head->max_target;
+    memset(head, 0, sizeof *head);
+    head->fields = fields;
+    head->max_fields = max_fields;
+    head->max_target = max_target;
+    head->length = BIDE_HTTP_UNKNOWN;
+}
+
+/* ---- Requests ---- */
+
+/* "HTTP/1.1": 0, or the status that refuses it. */
+static int parse_version(const char *data, size_t size, int *minor)
+{
+    if (size != 8 || memcmp(data, "HTTP/", 5) != 0 || !http_is_of(data[5], HTTP_DIGIT) ||
+        data[6] != '.' || !http_is_of(data[7], HTTP_DIGIT))
+        return 400;
+    *minor = data[7] - '0';
+    return data[5] == '1' && *minor <= 1 ? 0 : 505;
+}
+
+/* The first line: 3. 0, or the status that refuses it. */
+static int parse_request_line(http_head *head, const char *data, size_t size)
+{
+    const char *end = (const char *)memchr(data, '\n', size) - 1;
+    const char *space = memchr(data, ' ', (size_t)(end - data));
+    if (space == NULL || !bide_http_is_token_(data, (size_t)(space - data)))
+        return 400;
+    head->method_name = (bide_slice){data, (size_t)(space - data)};
+    head->method = bide_http_method_of_(head->method_name);
+    const char *target = space + 1;
+    space = memchr(target, ' ', (size_t)(end - target));
+    if (space == NULL || space == target)
+        return 400;
+    head->target = (bide_slice){target, (size_t)(space - target)};
+    if (head->target.size > head->max_target)
+        return 414;
+    if (!all_of(head->target.data, head->target.size, HTTP_TARGET))
+        return 400;
+    return parse_version(space + 1, (size_t)(end - space - 1), &head->minor);
+}
+
+/* 5, 6 */
+static int check_request(parsing *self, bide_slice authority)
+{
+    http_head *head = self->head;
+    if (self->lengths > 1 || (self->lengths != 0 && self->codings != 0) ||
+        (self->codings != 0 && head->minor == 0))
+        return 400;
+    if (self->hosts > 1 || (self->hosts == 0 && head->minor == 1))
+        return 400;
+    if (authority.data != NULL)
+        head->host = authority;
+    return 0;
+}
+
+int bide_http_parse_request_(http_head *head, const char *data, size_t size)
+{
+    parsing self;
+    bide_slice authority = {NULL, 0};
+    begin_parsing(&self, head, HTTP_REQUEST);
+    int status = parse_request_line(head, data, size);
+    if (status == 0 && !bide_http_split_target_(head, &authority))
+        status = 400;
+    if (status != 0)
+        return status;
+    bide_llhttp_errno_t error = bide_llhttp_execute(&self.parser, data, size);
+    if (self.refusal != 0)
+        return self.refusal;
+    if (!self.is_complete)
+        return error == HPE_INVALID_METHOD ? 501 : 400;
+    return check_request(&self, authority);
+}
+
+/* ---- Responses and trailers ---- */
+
+/* "HTTP/1.1 200 OK"; the phrase may be empty, and its space missing. */
+static bool parse_status_line(http_head *head, const char *data, size_t size)
+{
+    size_t length = (size_t)((const char *)memchr(data, '\n', size) - data) - 1;
+    if (length < 12 || parse_version(data, 8, &head->minor) != 0 || data[8] != ' ' ||
+        !all_of(data + 9, 3, HTTP_DIGIT) || (length > 12 && data[12] != ' ') ||
+        !bide_http_is_value_(data + 12, length - 12))
+        return false;
+    head->status = (data[9] - '0') * 100 + (data[10] - '0') * 10 + (data[11] - '0');
+    return head->status >= 100;
+}
+
+int bide_http_parse_response_(http_head *head, const char *data, size_t size)
+{
+    parsing self;
+    begin_parsing(&self, head, HTTP_RESPONSE);
+    if (!parse_status_line(head, data, size))
+        return -EBADMSG;
+    (void)bide_llhttp_execute(&self.parser, data, size);
+    if (!self.is_complete || self.refusal != 0 || self.lengths > 1 ||
+        (self.lengths != 0 && self.codings != 0) || (head->minor == 0 && self.codings != 0))
+        return -EBADMSG;
+    return 0;
+}
+
+int bide_http_parse_trailers_(http_head *head, const char *data, size_t size)
+{
+    static const char line[] = "GET / HTTP/1.1\r\n";
+    parsing self;
+    begin_parsing(&self, head, HTTP_REQUEST);
+    self.is_trailer = true;
+    if (bide_llhttp_execute(&self.parser, line, sizeof line - 1) == HPE_OK)
+        (void)bide_llhttp_execute(&self.parser, data, size);
+    if (self.refusal == 431)
+        return -EMSGSIZE;
+    return self.is_complete && self.refusal == 0 ? 0 : -EBADMSG;
+}
+
+#else
+
+int bide_http_parse_request_(http_head *head, const char *data, size_t size)
+{
+    (void)head, (void)data, (void)size;
+    return 501;
+}
+
+int bide_http_parse_response_(http_head *head, const char *data, size_t size)
+{
+    (void)head, (void)data, (void)size;
+    return -ENOTSUP;
+}
+
+int bide_http_parse_trailers_(http_head *head, const char *data, size_t size)
+{
+    (void)head, (void)data, (void)size;
+    return -ENOTSUP;
+}
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * Exchanges on streams of a carrier's (extend/http.h): what the talk of a connection does for its
+ * exchanges, without its waits.
+ *
+ * 1. A head that a carrier has taken apart goes the way of all heads: the same limits, and what may
+ *    not stand in a target, a host or a value is refused here too. So what is handed on, to a log
+ *    or another server, is the same whatever it came by.
+ * 2. The body is read to its stream's end, or for as many bytes as were said; that both are the
+ *    same the carrier sees to.
+ * 3. What ends an exchange puts all that is left into the writer's buffer, where room is kept for
+ *    it (output.c, 1).
+ */
+#include "bide/extend/http.h"
+
+#include "parse.h"
+#include "server.h"
+
+#include "bide/coroutine.h"
+
+#include <errno.h>
+
+bool bide_http_transport_is_value(bide_slice text)
+{
+    return bide_http_is_value_(text.data, text.size);
+}
+
+void bide_http_transport_init(bide_http_connection *connection, bide_http_server *server,
+                            bide_stream stream, void *memory, bide_auto_event *nudge)
+{
+    connection->server = server;
+    connection->stream = stream;
+    bide_http_init_connection_(connection, memory);
+    connection->carried = HTTP_CARRIED_NOT;
+    connection->watch.nudge = nudge;
+    connection->watch.until = BIDE_FOREVER;
+    connection->watch.whole = BIDE_FOREVER;
+    connection->output.is_framed = true;
+}
+
+/* What the fields say of the message: 0, or a status. */
+static int look_at_fields(bide_http_connection *connection, const bide_http_transport *head,
+                          bide_http_request *request, bool *expects)
+{
+    for (size_t i = 0; i < head->field_count; i++) {
+        const bide_http_field *field = &connection->fields[i];
+        bide_slice value = field->value;
+        if (!bide_http_is_token_(field->name.data, field->name.size) ||
+            !bide_http_is_value_(value.data, value.size))
+            return 400;
+        if (bide_http_is(field->name, "host")) {
+            if (!bide_http_is_host_(value.data, value.size))
+                return 400;
+            if (request->host.data == NULL)
+                request->host = value;
+        } else if (bide_http_is(field->name, "content-length")) {
+            if (!bide_http_parse_length_(value, &request->length))
+                return 400;
+        } else if (bide_http_is(field->name, "expect")) {
+            *expects = true;
+            if (!bide_http_is(value, "100-continue"))
+                return 417;
+        }
+    }
+    return 0;
+}
+
+/* 1 */
+static int take_target(const bide_http_transport *head, size_t max_target,
+                       bide_http_request *request)
+{
+    http_head parts = {.method = bide_http_method_of_(head->method), .method_name = head->method};
+    bide_slice authority = head->authority;
+    request->method = parts.method;
+    request->method_name = head->method;
+    parts.target = parts.method == BIDE_HTTP_CONNECT ? head->authority : head->target;
+    if (parts.target.size > max_target)
+        return 414;
+    if (!bide_http_is_token_(head->method.data, head->method.size) || parts.target.size == 0 ||
+        !bide_http_is_target_(parts.target.data, parts.target.size) ||
+        !bide_http_split_target_(&parts, &authority) ||
+        (authority.data != NULL && !bide_http_is_host_(authority.data, authority.size)))
+        return 400;
+    request->target = parts.target;
+    request->path = parts.path;
+    request->query = parts.query;
+    request->host = authority;
+    return 0;
+}
+
+int bide_http_transport_start(bide_http_connection *connection, const bide_http_transport *head,
+                            size_t used, uint64_t now)
+{
+    bide_http_server *server = connection->server;
+    bide_http_exchange *exchange = connection->exchange;
+    bide_http_request *request = &exchange->request;
+    bide_http_input *input = &connection->input;
+    bool expects = false;
+    connection->state = HTTP_EXCHANGE;
+    connection->began = now;
+    connection->watch.whole = http_later(now, server->options.request_timeout);
+    http_watch_until(&connection->watch, connection->watch.whole);
+    exchange->status = 200;
+    exchange->argument = server->options.argument;
+    exchange->route = NULL;
+    exchange->count = 0;
+    request->major = head->major;
+    request->minor = 1;
+    request->upgrade = (bide_slice){"", 0};
+    request->fields = connection->fields;
+    request->field_count = head->field_count;
+    request->length = head->length;
+    int status = take_target(head, server->options.max_target, request);
+    if (status == 0)
+        status = look_at_fields(connection, head, request, &expects);
+    if (request->method == BIDE_HTTP_CONNECT)
+        request->length = 0; /* what comes is the tunnel's */
+    connection->reader.begin = used;
+    connection->reader.end = used;
+    input->fields = connection->fields;
+    input->field_count = head->field_count;
+    input->max_fields = server->options.max_fields;
+    input->max = server->options.max_body;
+    bide_http_input_begin_(
+        input, request->length == BIDE_HTTP_UNKNOWN ? HTTP_FRAMING_CLOSE : HTTP_FRAMING_LENGTH,
+        request->length);
+    input->must_continue = expects && request->length != 0; /* 2 */
+    bide_http_output_begin_(&connection->output);
+    connection->output.has_no_body = request->method == BIDE_HTTP_HEAD;
+    if (status == 0 && request->length != BIDE_HTTP_UNKNOWN && request->length > input->max)
+        status = 413;
+    if (status == 0)
+        server->stats.requests++;
+    return status;
+}
+
+bide_awaiter *bide_http_transport_run(bide_http_connection *connection)
+{
+    return bide_http_begin_handler_(connection);
+}
+
+int bide_http_transport_finish(bide_http_connection *connection, int error)
+{
+    if (connection->is_upgraded)
+        return error;
+    return bide_http_end_exchange_(connection, error); /* 3 */
+}
+
+int bide_http_transport_reject(bide_http_connection *connection, int status)
+{
+    bide_http_output *output = &connection->output;
+    if (output->is_sent || output->error != 0)
+        return -EALREADY;
+    bide_http_write_rejection_(connection, status);
+    return output->error == 0 ? bide_http_output_end_(output) : output->error;
+}
+
+void bide_http_transport_report(bide_http_connection *connection, int error)
+{
+    bide_http_report_end_(connection, error);
+}
+
+bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_http_server *server,
+                                      bide_stream stream, void *memory, bool is_carried)
+{
+    bide_awaiter *awaiter = bide_http_serve(connection, server, stream, memory);
+    connection->carried = is_carried ? HTTP_CARRIED_SURELY : HTTP_CARRIED_NOT;
+    return awaiter;
+}

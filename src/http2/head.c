@@ -1,0 +1,249 @@
+/*
+ * Heads of requests that come, and of responses that go.
+ *
+ * 1. nghttp2 checks what a head consists of: names in lower case, characters of names and values,
+ *    which fields there may be and in what order, and that the body is as long as it was said. What
+ *    HTTP/1.1 is stricter in is looked at by bide_http_transport_start; and "Host" has to be
+ *    ":authority", if there are both, since a server behind this one may go by either.
+ * 2. A head that is too long is read to its end all the same, because the fields of the next one
+ *    are known by what stands in it; but nothing more of it is kept.
+ * 3. Cookies that come in pieces are put together, as handlers of HTTP/1.1 know them. ":authority"
+ *    is a field "Host" for them too.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bide_slice text_of(const char *string)
+{
+    return (bide_slice){string, strlen(string)};
+}
+
+static bool is_same(bide_slice one, bide_slice other)
+{
+    if (one.size != other.size)
+        return false;
+    for (size_t i = 0; i < one.size; i++) {
+        char a = one.data[i], b = other.data[i];
+        if (a != b && !((a ^ b) == ' ' && (a | ' ') >= 'a' && (a | ' ') <= 'z'))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Requests ---- */
+
+/* Keeps a text. False: the head is too long. */
+static bool keep(http2_stream *stream, bide_slice text, bide_slice *kept)
+{
+    size_t max = stream->http.server->options.max_head;
+    char *room = bide_http_transport_room(&stream->http) + stream->head_size;
+    if (text.size > max - stream->head_size)
+        return false;
+    if (text.size != 0)
+        memcpy(room, text.data, text.size);
+    *kept = (bide_slice){room, text.size};
+    stream->head_size += text.size;
+    return true;
+}
+
+static void refuse(http2_stream *stream, int status)
+{
+    if (stream->refusal == 0)
+        stream->refusal = status;
+}
+
+static void add_field(http2_stream *stream, bide_slice name, bide_slice value)
+{
+    bide_http_field *field = &stream->http.fields[stream->field_count];
+    if (stream->field_count < stream->http.server->options.max_fields &&
+        keep(stream, name, &field->name) && keep(stream, value, &field->value))
+        stream->field_count++;
+    else
+        refuse(stream, 431);
+}
+
+/* 3: behind the pieces before, which are the last text, or are copied to be that. */
+static void add_to_cookie(http2_stream *stream, bide_http_field *cookie, bide_slice value)
+{
+    const char *end = bide_http_transport_room(&stream->http) + stream->head_size;
+    bide_slice all = cookie->value, more;
+    if ((all.data + all.size != end && !keep(stream, cookie->value, &all)) ||
+        !keep(stream, text_of("; "), &more) || !keep(stream, value, &more))
+        refuse(stream, 431);
+    else
+        cookie->value = (bide_slice){all.data, all.size + 2 + value.size};
+}
+
+static bide_http_field *field_of(const http2_stream *stream, const char *name)
+{
+    for (size_t i = 0; i < stream->field_count; i++)
+        if (bide_http_is(stream->http.fields[i].name, name))
+            return &stream->http.fields[i];
+    return NULL;
+}
+
+void bide_http2_take_field_(http2_stream *stream, bide_slice name, bide_slice value)
+{
+    bide_http_field *cookie = NULL;
+    if (stream->refusal != 0) /* 2 */
+        return;
+    if (bide_http_is(name, "cookie"))
+        cookie = field_of(stream, "cookie");
+    if (cookie != NULL)
+        add_to_cookie(stream, cookie, value);
+    else if (name.size == 0 || name.data[0] != ':')
+        add_field(stream, name, value);
+    else if (bide_http_is(name, ":method") && !keep(stream, value, &stream->method))
+        refuse(stream, 431);
+    else if (bide_http_is(name, ":path") && !keep(stream, value, &stream->path))
+        refuse(stream, 414);
+    else if (bide_http_is(name, ":authority") && !keep(stream, value, &stream->authority))
+        refuse(stream, 431);
+}
+
+/* 1, 3: 0 or a status. */
+static int settle_host(http2_stream *stream)
+{
+    if (stream->authority.data == NULL)
+        return 0;
+    const bide_http_field *host = field_of(stream, "host");
+    if (host != NULL)
+        return is_same(host->value, stream->authority) ? 0 : 400;
+    if (stream->field_count >= stream->http.server->options.max_fields)
+        return 431;
+    stream->http.fields[stream->field_count++] =
+        (bide_http_field){text_of("host"), stream->authority};
+    return 0;
+}
+
+void bide_http2_end_head_(http2_stream *stream, bool has_ended)
+{
+    bide_http_transport head = {
+        .major = 2,
+        .method = stream->method,
+        .target = stream->path,
+        .authority = stream->authority,
+        .length = has_ended ? 0 : BIDE_HTTP_UNKNOWN, /* unless a field says it */
+    };
+    if (stream->refusal == 0)
+        stream->refusal = settle_host(stream);
+    head.field_count = stream->field_count;
+    int status =
+        bide_http_transport_start(&stream->http, &head, stream->head_size, stream->owner->now);
+    if (stream->refusal == 0)
+        stream->refusal = status;
+}
+
+void bide_http2_take_trailer_(http2_stream *stream, bide_slice name, bide_slice value)
+{
+    bide_http_input *input = &stream->http.input;
+    if (stream->error != 0)
+        return;
+    if (stream->trailers == NULL)
+        stream->trailers = bide_http2_allocate_for_stream_(stream->owner->http2, HTTP2_TRAILERS);
+    if (stream->trailers == NULL) {
+        stream->error = -ENOMEM;
+    } else if (name.size + value.size > HTTP2_TRAILERS - stream->trailers_size ||
+               input->field_count + input->trailer_count >= input->max_fields) {
+        stream->error = -EMSGSIZE;
+    } else if (!bide_http_transport_is_value(value)) {
+        stream->error = -EBADMSG;
+    } else {
+        char *room = stream->trailers + stream->trailers_size;
+        bide_http_field *field = &input->fields[input->field_count + input->trailer_count++];
+        memcpy(room, name.data, name.size);
+        if (value.size != 0)
+            memcpy(room + name.size, value.data, value.size);
+        field->name = (bide_slice){room, name.size};
+        field->value = (bide_slice){room + name.size, value.size};
+        stream->trailers_size += name.size + value.size;
+    }
+}
+
+/* ---- Responses ---- */
+
+enum { MAX_FIELDS = 128 };
+
+static uint8_t *bytes_of(const char *data)
+{
+    __extension__ union {
+        const char *read;
+        uint8_t *write;
+    } pointer = {.read = data};
+    return pointer.write; /* (nghttp2 copies it) */
+}
+
+/*
+ * The fields of lines up to an empty one, or to the end: how many; or -EMSGSIZE. Names go in lower
+ * case, into the lines themselves, which nobody else reads. *size is how many bytes they were.
+ */
+static int fields_of(char *data, size_t *size, nghttp2_nv *fields, int count)
+{
+    char *at = data;
+    char *end = data + *size;
+    while (at != end) {
+        char *line_end = memchr(at, '\r', (size_t)(end - at));
+        char *next = line_end + 2;
+        if (line_end == at) {
+            at = next;
+            break;
+        }
+        char *colon = memchr(at, ':', (size_t)(line_end - at));
+        if (count == MAX_FIELDS)
+            return -EMSGSIZE;
+        for (char *letter = at; letter != colon; letter++)
+            if (*letter >= 'A' && *letter <= 'Z')
+                *letter = (char)(*letter - 'A' + 'a');
+        fields[count++] = (nghttp2_nv){.name = bytes_of(at),
+                                       .namelen = (size_t)(colon - at),
+                                       .value = bytes_of(colon + 2),
+                                       .valuelen = (size_t)(line_end - colon - 2),
+                                       .flags = NGHTTP2_NV_FLAG_NONE};
+        at = next;
+    }
+    *size = (size_t)(at - data);
+    return count;
+}
+
+ptrdiff_t bide_http2_submit_head_(http2_stream *stream, char *data, size_t size)
+{
+    static const char line[] = "HTTP/1.1 ";
+    nghttp2_session *session = stream->owner->session;
+    nghttp2_data_provider provider = {.source = {.ptr = stream}, .read_callback = bide_http2_give_body_};
+    nghttp2_nv fields[MAX_FIELDS];
+    char *first = (char *)memchr(data, '\n', size) + 1;
+    size_t rest = size - (size_t)(first - data);
+    fields[0] = (nghttp2_nv){.name = bytes_of(":status"),
+                             .namelen = 7,
+                             .value = bytes_of(data + sizeof line - 1),
+                             .valuelen = 3,
+                             .flags = NGHTTP2_NV_FLAG_NONE};
+    int count = fields_of(first, &rest, fields, 1);
+    if (count < 0)
+        return count;
+    size_t head = (size_t)(first - data) + rest;
+    bool is_interim = data[sizeof line - 1] == '1';
+    bool has_body =
+        !stream->is_finished || stream->left != head || stream->http.output.chunk != SIZE_MAX;
+    int status = is_interim ? nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, stream->id, NULL,
+                                                     fields, (size_t)count, NULL)
+                            : nghttp2_submit_response(session, stream->id, fields, (size_t)count,
+                                                      has_body ? &provider : NULL);
+    bide_http2_note_(stream->owner, status);
+    if (status != 0)
+        return bide_http2_errno_(status);
+    if (!is_interim)
+        stream->is_submitted = true;
+    return (ptrdiff_t)head;
+}
+
+int bide_http2_submit_trailers_(http2_stream *stream, char *data, size_t size)
+{
+    nghttp2_nv fields[MAX_FIELDS];
+    int count = fields_of(data, &size, fields, 0);
+    if (count < 0)
+        return count;
+    return nghttp2_submit_trailer(stream->owner->session, stream->id, fields, (size_t)count);
+}

@@ -1,0 +1,91 @@
+#define _GNU_SOURCE
+#include "current_tasks.h"
+
+#include "../coroutine/internal.h"
+#include "../inspect/observer.h"
+
+#include <string.h>
+
+void bide_current_tasks_start_(void)
+{
+    pthread_mutex_lock(&bide_observer_lock_);
+    bide_observer_start_(OBSERVE_LONGEST);
+    for (observed_thread *thread = bide_observer_threads_(); thread != NULL; thread = thread->next) {
+        pthread_mutex_lock(&thread->lock);
+        thread->longest_time = 0;
+        pthread_mutex_unlock(&thread->lock);
+    }
+    pthread_mutex_unlock(&bide_observer_lock_);
+}
+
+void bide_current_tasks_stop_(void)
+{
+    pthread_mutex_lock(&bide_observer_lock_);
+    bide_observer_stop_(OBSERVE_LONGEST);
+    pthread_mutex_unlock(&bide_observer_lock_);
+}
+
+typedef struct seen_thread {
+    bool is_there;
+    pid_t id;
+    char name[OBSERVED_NAME];
+    bool has_turn;
+    observed_turn turn; /* the outermost that runs */
+    observed_turn longest;
+    uint64_t longest_time;
+} seen_thread;
+
+/* The thread waits for this lock when it begins or ends a turn, so it is had for a copy alone. */
+static seen_thread look_at(observed_thread *thread)
+{
+    seen_thread seen;
+    pthread_mutex_lock(&thread->lock);
+    seen.is_there = thread->in_use;
+    seen.id = thread->id;
+    memcpy(seen.name, thread->name, sizeof seen.name);
+    seen.has_turn = thread->depth != 0;
+    seen.turn = thread->turns[0];
+    seen.longest = thread->longest;
+    seen.longest_time = thread->longest_time;
+    thread->longest_time = 0;
+    pthread_mutex_unlock(&thread->lock);
+    return seen;
+}
+
+static void report_turn(report *report, const observed_turn *turn, const char *const names[4],
+                        uint64_t time)
+{
+    const bide_coroutine_code *code = turn->point->code;
+    bide_report_text_(report, names[0], bide_point_name_(turn->point));
+    bide_report_text_(report, names[1], code != NULL && code->file != NULL ? code->file : "");
+    bide_report_number_(report, names[2], turn->point->line);
+    bide_report_number_(report, names[3], time);
+}
+
+static void report_thread(report *report, const seen_thread *thread)
+{
+    static const char *const running[] = {"runs", "runs_file", "runs_line", "runs_ns"};
+    static const char *const longest[] = {"longest", "longest_file", "longest_line", "longest_ns"};
+    uint64_t now = bide_platform.now();
+    bide_report_begin_(report, "thread");
+    bide_report_number_(report, "thread", (uint64_t)thread->id);
+    bide_report_text_(report, "thread_name", thread->name);
+    if (thread->has_turn)
+        report_turn(report, &thread->turn, running,
+                    now > thread->turn.began ? now - thread->turn.began : 0);
+    if (thread->longest_time != 0)
+        report_turn(report, &thread->longest, longest, thread->longest_time);
+    bide_report_end_(report);
+}
+
+void bide_current_tasks_report_(report *report)
+{
+    pthread_mutex_lock(&bide_observer_lock_);
+    observed_thread *thread = bide_observer_threads_();
+    pthread_mutex_unlock(&bide_observer_lock_);
+    for (; thread != NULL; thread = thread->next) { /* (records are never freed) */
+        seen_thread seen = look_at(thread);
+        if (seen.is_there)
+            report_thread(report, &seen);
+    }
+}

@@ -1,0 +1,52 @@
+/*
+ * What a dump says of a descriptor in memory. The dump is another thread's, so all is read by the kernel
+ * and not believed (inspect/peek.h).
+ */
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include "../coroutine/observe.h"
+#include "../inspect/safe_read.h"
+
+#include <stdio.h>
+
+/* An address at `from`, printed; false: there is none. */
+static bool read_address(const bide_address *from, const char *relation,
+                         bide_described_ *described)
+{
+    bide_address address;
+    if (!bide_peek_(from, &address, sizeof address) || address.length > sizeof address.any ||
+        bide_address_print(&address, described->other, sizeof described->other) == 0)
+        return false;
+    described->relation = relation;
+    return true;
+}
+
+static bool is_there(const void *address)
+{
+    const void *found;
+    return bide_peek_(address, &found, sizeof found) && found != NULL;
+}
+
+void bide_io_memory_describe_(const bide_io *io, int fd, bide_described_ *described)
+{
+    const memory_world *world = (const memory_world *)bide_container_of(io, memory_world, io);
+    memory_slot *slots;
+    memory_slot slot;
+    const memory_kind *kind;
+    described->descriptor = fd - MEMORY_FIRST;
+    described->is_in_memory = true;
+    if (fd < MEMORY_FIRST || !bide_peek_(&world->slots, &slots, sizeof slots) ||
+        !bide_peek_(slots + (fd - MEMORY_FIRST), &slot, sizeof slot) || slot.node == NULL ||
+        !bide_peek_(&slot.node->kind, &kind, sizeof kind))
+        return;
+    const memory_stream *stream = memory_stream_of(slot.node);
+    if (kind == &bide_simulated_stream_kind_ && is_there(&stream->link))
+        read_address(&stream->peer, "peer", described);
+    else if (kind == &bide_simulated_listener_kind_)
+        read_address(bide_simulated_listener_address_(slot.node), "at", described);
+    else if (kind == &bide_simulated_datagram_kind_)
+        read_address(bide_simulated_datagram_address_(slot.node), "at", described);
+    else if (kind == &bide_simulated_file_kind_ || kind == &bide_simulated_pipe_kind_)
+        snprintf(described->other, sizeof described->other, "%s", kind->name);
+}

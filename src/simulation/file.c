@@ -1,0 +1,462 @@
+/*
+ * Open files: their bytes, and operations on them.
+ *
+ * 1. The bytes of a file are one piece of memory, up to the last that was written or reserved; up to
+ *    its size all others are zero, and take no memory. `used` of the tree is what is stored of all
+ *    files, and never more than the disk has.
+ * 2. What is stored behind the size is zero: so a file that is made longer has zeros there.
+ * 3. Numbers of one open file share its position, as those that were passed do.
+ */
+#define _GNU_SOURCE
+#include "tree.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+
+typedef struct memory_file {
+    memory_node node;
+    memory_inode *inode;
+    int flags;        /* of open(2) */
+    int64_t position; /* of a folder: the number of the last entry that was read */
+} memory_file;
+
+static memory_file *file_of(const memory_node *node)
+{
+    return (memory_file *)bide_container_of(node, memory_file, node);
+}
+
+static bool may_read(const memory_file *file)
+{
+    return (file->flags & O_ACCMODE) != O_WRONLY;
+}
+
+static bool may_write(const memory_file *file)
+{
+    return (file->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static unsigned ready(const memory_node *node)
+{
+    (void)node;
+    return POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
+}
+
+static void left(memory_node *node)
+{
+    bide_simulated_inode_drop_(node->world, file_of(node)->inode);
+}
+
+const memory_kind bide_simulated_file_kind_ = {
+    .name = "a file",
+    .is_file = true,
+    .ready = ready,
+    .left = left,
+};
+
+/* ---- The disk ---- */
+
+static int disk_error(memory_world *world)
+{
+    return memory_fault(world, "io: disk error", world->options.disk_error) ? -EIO : 0;
+}
+
+/* Is the disk full, if that is drawn? */
+static bool is_full(memory_world *world)
+{
+    return memory_fault(world, "io: disk full", world->options.disk_full);
+}
+
+static size_t room_of(const memory_world *world)
+{
+    size_t disk = world->options.disk != 0 ? world->options.disk : (size_t)64 << 20;
+    return world->tree->used < disk ? disk - world->tree->used : 0;
+}
+
+/* Stores zeros up to `end`, as far as there is room: 1. -ENOSPC: not that far. */
+static int store_up_to(memory_world *world, memory_inode *inode, int64_t end)
+{
+    int error = 0;
+    if (end <= (int64_t)inode->stored)
+        return 0;
+    size_t room = room_of(world);
+    size_t more = room;
+    if ((uint64_t)end - inode->stored <= room)
+        more = (size_t)end - inode->stored;
+    else
+        error = -ENOSPC;
+    size_t wanted = inode->stored + more;
+    if (wanted > inode->capacity) {
+        size_t capacity = wanted + wanted / 2 + 64;
+        char *bytes = realloc(inode->bytes, capacity);
+        if (bytes == NULL)
+            return -ENOSPC;
+        inode->bytes = bytes;
+        inode->capacity = capacity;
+    }
+    if (more != 0)
+        memset(inode->bytes + inode->stored, 0, more);
+    inode->stored = wanted;
+    world->tree->used += more;
+    return error;
+}
+
+/* Stores nothing from `end` on. */
+static void forget_from(memory_world *world, memory_inode *inode, int64_t end)
+{
+    if (end >= (int64_t)inode->stored)
+        return;
+    world->tree->used -= inode->stored - (size_t)end;
+    inode->stored = (size_t)end;
+}
+
+static void set_size(memory_world *world, memory_inode *inode, int64_t size)
+{
+    if (size < inode->size)
+        forget_from(world, inode, size);
+    inode->size = size;
+    inode->changed = world->loop->now;
+}
+
+/* ---- Reading and writing ---- */
+
+static void copy_out(const memory_inode *inode, memory_bytes *bytes, int64_t from, size_t size)
+{
+    static const char zeros[256];
+    size_t stored = 0;
+    if (from < (int64_t)inode->stored)
+        stored = inode->stored - (size_t)from < size ? inode->stored - (size_t)from : size;
+    if (stored != 0)
+        bide_simulated_bytes_put_(bytes, inode->bytes + from, stored);
+    for (size -= stored; size != 0;) {
+        size_t piece = size < sizeof zeros ? size : sizeof zeros;
+        bide_simulated_bytes_put_(bytes, zeros, piece);
+        size -= piece;
+    }
+}
+
+ptrdiff_t bide_simulated_file_read_(memory_node *node, memory_bytes *bytes, int64_t offset)
+{
+    memory_file *file = file_of(node);
+    const memory_inode *inode = file->inode;
+    int64_t from = offset >= 0 ? offset : file->position;
+    if (!may_read(file))
+        return -EBADF;
+    if (S_ISDIR(inode->mode))
+        return -EISDIR;
+    int error = disk_error(node->world);
+    if (error != 0)
+        return error;
+    if (from >= inode->size || bytes->left == 0)
+        return 0;
+    size_t size = bytes->left;
+    if ((uint64_t)(inode->size - from) < size)
+        size = (size_t)(inode->size - from);
+    size = bide_simulated_part_(node->world, "io: short read", size);
+    copy_out(inode, bytes, from, size);
+    if (offset < 0)
+        file->position += (int64_t)size;
+    return (ptrdiff_t)size;
+}
+
+/* Up to `size` bytes at `from`: how many there was room for. */
+static ptrdiff_t write_some(memory_world *world, memory_inode *inode, memory_bytes *bytes,
+                            int64_t from, size_t size)
+{
+    size = bide_simulated_part_(world, "io: short write", size);
+    int error = store_up_to(world, inode, from + (int64_t)size);
+    if (error != 0) {
+        if ((int64_t)inode->stored <= from) {
+            forget_from(world, inode, inode->size);
+            return error;
+        }
+        size = inode->stored - (size_t)from;
+    }
+    bide_simulated_bytes_take_(bytes, inode->bytes + from, size);
+    if (from + (int64_t)size > inode->size)
+        inode->size = from + (int64_t)size;
+    inode->changed = world->loop->now;
+    return (ptrdiff_t)size;
+}
+
+ptrdiff_t bide_simulated_file_write_(memory_node *node, memory_bytes *bytes, int64_t offset)
+{
+    memory_file *file = file_of(node);
+    memory_inode *inode = file->inode;
+    memory_world *world = node->world;
+    if (!may_write(file))
+        return -EBADF;
+    if (S_ISCHR(inode->mode) || bytes->left == 0)
+        return (ptrdiff_t)bytes->left;
+    int error = disk_error(world);
+    if (error != 0)
+        return error;
+    if (is_full(world))
+        return -ENOSPC;
+    int64_t from = (file->flags & O_APPEND) != 0 ? inode->size
+                   : offset >= 0                 ? offset
+                                                 : file->position;
+    size_t size = bytes->left;
+    if (from == INT64_MAX)
+        return -EFBIG;
+    if (size > (uint64_t)(INT64_MAX - from))
+        size = (size_t)(INT64_MAX - from);
+    ptrdiff_t result = write_some(world, inode, bytes, from, size);
+    if (result > 0 && offset < 0)
+        file->position = from + result;
+    return result;
+}
+
+int bide_simulated_seek_(memory_node *node, int64_t offset)
+{
+    file_of(node)->position = offset;
+    return 0;
+}
+
+/* ---- Opening ---- */
+
+static int open_inode(memory_world *world, const char *path, int flags, mode_t mode,
+                      memory_inode **inode)
+{
+    memory_walk walk;
+    int error = bide_simulated_walk_to_(world, path, &walk);
+    if (error != 0)
+        return error;
+    *inode = walk.inode;
+    if (walk.inode == NULL) {
+        if ((flags & O_CREAT) == 0)
+            return -ENOENT;
+        if (walk.is_folder)
+            return -EISDIR;
+        *inode = bide_simulated_inode_new_(world, &walk, S_IFREG | (mode & 07777 & ~(mode_t)022));
+        return *inode != NULL ? 0 : -ENOSPC;
+    }
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return -EEXIST;
+    if (S_ISDIR(walk.inode->mode) &&
+        ((flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0))
+        return -EISDIR;
+    if ((flags & O_DIRECTORY) != 0 && !S_ISDIR(walk.inode->mode))
+        return -ENOTDIR;
+    if (S_ISSOCK(walk.inode->mode))
+        return -ENXIO;
+    if ((flags & O_TRUNC) != 0 && S_ISREG(walk.inode->mode))
+        set_size(world, walk.inode, 0);
+    return 0;
+}
+
+/* A file without a name, in a folder. */
+static int open_unnamed(memory_world *world, const char *path, int flags, mode_t mode,
+                        memory_inode **inode)
+{
+    static const memory_walk nowhere = {NULL, NULL, 0, NULL, false};
+    memory_walk walk;
+    int error = bide_simulated_walk_to_(world, path, &walk);
+    if (error != 0)
+        return error;
+    if (walk.inode == NULL)
+        return -ENOENT;
+    if (!S_ISDIR(walk.inode->mode))
+        return -ENOTDIR;
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return -EINVAL;
+    *inode = bide_simulated_inode_new_(world, &nowhere, S_IFREG | (mode & 07777 & ~(mode_t)022));
+    return *inode != NULL ? 0 : -ENOSPC;
+}
+
+int bide_simulated_open_(memory_world *world, const char *path, int flags, unsigned mode)
+{
+    memory_inode *inode;
+    int error = bide_simulated_has_number_(world);
+    if (error != 0)
+        return error;
+    memory_file *file = calloc(1, sizeof *file);
+    if (file == NULL)
+        return -ENOMEM;
+    error = (flags & O_TMPFILE) == O_TMPFILE
+                ? open_unnamed(world, path, flags, (mode_t)mode, &inode)
+                : open_inode(world, path, flags, (mode_t)mode, &inode);
+    if (error != 0) {
+        free(file);
+        return error;
+    }
+    bide_simulated_node_init_(&file->node, world, &bide_simulated_file_kind_);
+    file->inode = inode;
+    file->flags = flags;
+    bide_simulated_inode_hold_(inode);
+    int fd = bide_simulated_install_(world, &file->node);
+    if (fd < 0)
+        bide_simulated_node_drop_(&file->node);
+    return fd;
+}
+
+/* ---- What is not of bytes ---- */
+
+static void tell_about(const memory_inode *inode, struct stat *about)
+{
+    memset(about, 0, sizeof *about);
+    about->st_dev = 1;
+    about->st_ino = (ino_t)inode->number;
+    about->st_mode = inode->mode;
+    about->st_nlink = S_ISDIR(inode->mode) && inode->links != 0 ? 2 : inode->links;
+    about->st_size = (off_t)inode->size;
+    about->st_blksize = 4096;
+    about->st_blocks = (blkcnt_t)((inode->stored + 511) / 512);
+    about->st_mtim.tv_sec = (time_t)(inode->changed / 1000000000);
+    about->st_mtim.tv_nsec = (long)(inode->changed % 1000000000);
+    about->st_ctim = about->st_mtim;
+    about->st_atim = about->st_mtim;
+}
+
+static int tell_about_path(memory_world *world, const char *path, struct stat *about)
+{
+    memory_walk walk;
+    int error = bide_simulated_walk_to_(world, path, &walk);
+    if (error == 0 && walk.inode == NULL)
+        error = -ENOENT;
+    if (error == 0)
+        tell_about(walk.inode, about);
+    return error;
+}
+
+static int tell_about_node(const memory_node *node, struct stat *about)
+{
+    if (node->kind->is_file) {
+        tell_about(file_of(node)->inode, about);
+        return 0;
+    }
+    memset(about, 0, sizeof *about);
+    about->st_mode = (node->kind->is_socket ? S_IFSOCK | 0777 : S_IFIFO | 0600);
+    about->st_nlink = 1;
+    about->st_blksize = 4096;
+    return 0;
+}
+
+static int truncate_to(memory_file *file, int64_t size)
+{
+    if (size < 0 || !may_write(file) || !S_ISREG(file->inode->mode))
+        return -EINVAL;
+    set_size(file->node.world, file->inode, size);
+    return 0;
+}
+
+static void zero(memory_inode *inode, int64_t from, int64_t to)
+{
+    if (to > (int64_t)inode->stored)
+        to = (int64_t)inode->stored;
+    if (from < to)
+        memset(inode->bytes + from, 0, (size_t)(to - from));
+}
+
+static int allocate(memory_file *file, int mode, int64_t offset, int64_t size)
+{
+    memory_world *world = file->node.world;
+    memory_inode *inode = file->inode;
+    bool keeps_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
+    int what = mode & ~FALLOC_FL_KEEP_SIZE;
+    if (offset < 0 || size <= 0)
+        return -EINVAL;
+    if ((what != 0 && what != FALLOC_FL_PUNCH_HOLE && what != FALLOC_FL_ZERO_RANGE) ||
+        (what == FALLOC_FL_PUNCH_HOLE && !keeps_size))
+        return -EOPNOTSUPP;
+    if (!may_write(file))
+        return -EBADF;
+    if (!S_ISREG(inode->mode))
+        return S_ISDIR(inode->mode) ? -EISDIR : -ENODEV;
+    if (size > INT64_MAX - offset)
+        return -EFBIG;
+    if (what != 0)
+        zero(inode, offset, offset + size);
+    if (what == FALLOC_FL_PUNCH_HOLE)
+        return 0;
+    size_t before = inode->stored;
+    if (is_full(world) || store_up_to(world, inode, offset + size) != 0) {
+        forget_from(world, inode, (int64_t)before);
+        return -ENOSPC;
+    }
+    if (!keeps_size && offset + size > inode->size)
+        set_size(world, inode, offset + size);
+    return 0;
+}
+
+/* As getdents64: notes where it began, for bide_io_unread_directory_. */
+static ptrdiff_t read_folder(memory_file *file, bide_io_operation *operation)
+{
+    enum { LENGTH = 16, TYPE = 18, NAME = 19 };
+    char *data = operation->arguments.bytes.data;
+    size_t size = operation->arguments.bytes.size, used = 0;
+    if (!S_ISDIR(file->inode->mode))
+        return -ENOTDIR;
+    operation->arguments.bytes.offset = file->position;
+    for (const memory_entry *at = file->inode->first; at != NULL; at = at->next) {
+        if ((int64_t)at->number <= file->position)
+            continue;
+        unsigned short length = (unsigned short)((NAME + at->length + 8) / 8 * 8);
+        if (used + length > size)
+            return used != 0 ? (ptrdiff_t)used : -EINVAL;
+        char *record = data + used;
+        memset(record, 0, length);
+        memcpy(record, &at->inode->number, sizeof at->inode->number);
+        memcpy(record + 8, &at->number, sizeof at->number);
+        memcpy(record + LENGTH, &length, sizeof length);
+        record[TYPE] = (char)(at->inode->mode >> 12 & 15); /* (IFTODT) */
+        memcpy(record + NAME, at->name, at->length);
+        used += length;
+        file->position = (int64_t)at->number;
+    }
+    return (ptrdiff_t)used;
+}
+
+static ptrdiff_t of_a_file(memory_file *file, bide_io_operation *operation)
+{
+    switch (operation->code) {
+    case BIDE_IO_SYNC:
+        return S_ISCHR(file->inode->mode) ? -EINVAL : disk_error(file->node.world);
+    case BIDE_IO_ALLOCATE:
+        return allocate(file, operation->flags, operation->arguments.range.offset,
+                        operation->arguments.range.size);
+    case BIDE_IO_TRUNCATE:
+        return truncate_to(file, operation->arguments.range.size);
+    default:
+        return read_folder(file, operation);
+    }
+}
+
+/* Of what is no file. */
+static int refuse(const memory_node *node, const bide_io_operation *operation)
+{
+    switch (operation->code) {
+    case BIDE_IO_ALLOCATE:
+        return node->kind->is_socket ? -ENODEV : -ESPIPE;
+    case BIDE_IO_READ_DIRECTORY:
+        return -ENOTDIR;
+    default:
+        return -EINVAL;
+    }
+}
+
+ptrdiff_t bide_simulated_file_call_(memory_world *world, bide_io_operation *operation)
+{
+    const char *path = operation->arguments.path.path;
+    switch (operation->code) {
+    case BIDE_IO_OPEN:
+        return bide_simulated_open_(world, operation->arguments.open.path, operation->arguments.open.flags,
+                           operation->arguments.open.mode);
+    case BIDE_IO_STAT:
+        if (path != NULL)
+            return tell_about_path(world, path, operation->arguments.path.stat);
+        return tell_about_node(bide_simulated_node_of_(world, operation->descriptor->fd),
+                               operation->arguments.path.stat);
+    case BIDE_IO_RENAME:
+        return bide_simulated_rename_(world, path, operation->arguments.path.other);
+    case BIDE_IO_UNLINK:
+        return bide_simulated_unlink_(world, path, (operation->flags & AT_REMOVEDIR) != 0);
+    case BIDE_IO_MAKE_DIRECTORY:
+        return bide_simulated_make_directory_(world, path, (mode_t)operation->arguments.path.mode);
+    default:
+        break;
+    }
+    memory_node *node = bide_simulated_node_of_(world, operation->descriptor->fd);
+    return node->kind->is_file ? of_a_file(file_of(node), operation) : refuse(node, operation);
+}

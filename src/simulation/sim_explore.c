@@ -1,0 +1,504 @@
+/*
+ * Exploring: many runs of a test, and the failing one made simpler.
+ *
+ * Runs are made in a child, one after another, so that a crash or a deadlock ends the child and
+ * nothing else. What a run draws stands in memory that is shared, where the parent finds it. A run
+ * that fails ends its child at once: nobody cleans up behind a deadlock.
+ *
+ *     search    one child runs seed after seed; the one that fails leaves its draws
+ *     again     a child runs those draws: it must fail alike, or the test is not deterministic
+ *     simplify  a child a try, with simpler draws (test_loop_simplify.c)
+ *     trace     a child runs the simplest draws, and notes its turns
+ */
+#define _GNU_SOURCE
+#include "sim_explorer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LINES_SHOWN = 120 }; /* of a trace: its last, and all that leave the plain order */
+
+static explorer *exploring; /* by the child */
+
+/* ---- One run ---- */
+
+/* The run of a child has failed. */
+static void child_fails(bide_sim_loop *loop, bide_sim_failure failure, int status)
+{
+    shared *s = exploring->shared;
+    s->failure = failure;
+    s->status = status;
+    s->draws_count = loop->record->count;
+    s->lines_count = loop->record->lines_count;
+    fflush(NULL);
+    _exit(EXIT_FAILED);
+}
+
+/*
+ * Keeps what the body had on the stack as it was while what is left of it is looked at, after its
+ * return.
+ */
+static BIDE_NOINLINE int call_deep(explorer *self, bide_sim_loop *loop)
+{
+    volatile char below[1 << 15];
+    below[0] = 0;
+    below[sizeof below - 1] = 0;
+    int status = self->body(loop, self->options->argument);
+    return status + below[0];
+}
+
+/* What the body returned, or how else it has failed. */
+static bide_sim_failure run(explorer *self, bide_sim_loop *loop, int *status)
+{
+    if (self->options->max_turns != 0)
+        loop->max_turns = self->options->max_turns;
+    bide_sim_loop_running_ = loop;
+    *status = call_deep(self, loop);
+    bide_sim_loop_running_ = NULL;
+    if (*status == -EDEADLK || *status == -ELOOP)
+        return *status == -EDEADLK ? BIDE_SIM_DEADLOCK : BIDE_SIM_LIVELOCK;
+    if (*status < 0)
+        return BIDE_SIM_STATUS;
+    if (bide_sim_loop_is_empty(loop))
+        return BIDE_SIM_PASSED;
+    *status = -EBUSY;
+    return BIDE_SIM_LEFT;
+}
+
+static void add_faults(bide_sim_fault *to, size_t *count, const bide_sim_loop *loop)
+{
+    for (size_t i = 0; i < loop->faults_count; i++) {
+        const bide_sim_fault *fault = &loop->faults[i];
+        size_t at = 0;
+        while (at < *count && strcmp(to[at].name, fault->name) != 0)
+            at++;
+        if (at == BIDE_SIM_FAULTS_MAX)
+            continue;
+        if (at == *count)
+            to[(*count)++] = (bide_sim_fault){.name = fault->name};
+        to[at].asked += fault->asked;
+        to[at].fired += fault->fired;
+    }
+}
+
+/* Runs a seed in the child; returns if it passes. */
+static void child_run(explorer *self, uint64_t seed, const uint16_t *given, size_t given_count,
+                      bool with_trace)
+{
+    static bide_sim_loop loop;
+    static bide_sim_record_ record;
+    shared *s = self->shared;
+    int status;
+    memset(&record, 0, sizeof record);
+    record.draws = s->draws;
+    record.kinds = s->kinds;
+    record.capacity = MAX_DRAWS;
+    record.given = given;
+    record.given_count = given_count;
+    record.lines = with_trace ? s->lines : NULL;
+    record.lines_capacity = with_trace ? MAX_LINES : 0;
+    record.text = s->text;
+    record.text_size = MAX_TEXT;
+    record.fails = child_fails;
+    s->text[0] = '\0';
+    s->seed = seed;
+    bide_sim_loop_init(&loop, seed);
+    loop.record = &record;
+    alarm(self->options->seconds != 0 ? self->options->seconds : 60);
+    bide_sim_failure failure = run(self, &loop, &status);
+    if (failure != BIDE_SIM_PASSED)
+        child_fails(&loop, failure, status);
+    add_faults(s->faults, &s->faults_count, &loop);
+    s->runs++;
+}
+
+/* ---- Children ---- */
+
+/* A child that is only tried says nothing, and leaves no core: of the one that is shown at last there is one. */
+static void be_quiet(void)
+{
+    struct rlimit core;
+    if (getrlimit(RLIMIT_CORE, &core) == 0) {
+        core.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &core);
+    }
+    FILE *nowhere = fopen("/dev/null", "w");
+    if (nowhere == NULL)
+        return;
+    dup2(fileno(nowhere), STDOUT_FILENO);
+    dup2(fileno(nowhere), STDERR_FILENO);
+}
+
+/* In the parent: how did the child end? What it did not say itself is put into `shared`. */
+static void read_end(shared *s, int status)
+{
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_FAILED))
+        return;
+    s->failure = WIFEXITED(status)             ? BIDE_SIM_EXIT
+                 : WTERMSIG(status) == SIGALRM ? BIDE_SIM_HANGS
+                                               : BIDE_SIM_CRASH;
+    s->status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    s->draws_count = 0;
+    s->lines_count = 0;
+}
+
+/*
+ * Begins a child; in the parent waits for its end. Returns 0 in the child, 1 in the parent, or a
+ * negative errno.
+ */
+static int child(explorer *self)
+{
+    int status;
+    shared *s = self->shared;
+    s->failure = BIDE_SIM_PASSED;
+    fflush(NULL);
+    pid_t id = fork();
+    if (id < 0)
+        return -errno;
+    if (id == 0) {
+        exploring = self;
+        signal(SIGALRM, SIG_DFL);
+        setenv("CMOCKA_TEST_ABORT", "1", 1);
+        if (self->is_quiet)
+            be_quiet();
+        return 0;
+    }
+    while (waitpid(id, &status, 0) < 0) {
+        if (errno != EINTR)
+            return -errno;
+    }
+    read_end(s, status);
+    return 1;
+}
+
+/* Runs the seeds until one fails. */
+static int search(explorer *self, uint64_t first, uint64_t seeds)
+{
+    int made = child(self);
+    if (made != 0)
+        return made;
+    for (uint64_t i = 0; i < seeds; i++)
+        child_run(self, first + i, NULL, 0, false);
+    fflush(NULL);
+    _exit(0);
+}
+
+/* Runs the failing seed with these draws. */
+static int try_draws(explorer *self, const uint16_t *draws, size_t count, bool with_trace)
+{
+    int made = child(self);
+    if (made != 0)
+        return made;
+    child_run(self, self->seed, draws, count, with_trace);
+    fflush(NULL);
+    _exit(0);
+}
+
+/* A run with the draws of `r` fails in the same way; then what the run was is known of `r`. */
+bool bide_sim_fails_alike_(explorer *self, recipe *r)
+{
+    shared *s = self->shared;
+    memset(s->kinds, DRAW_OWN, r->count); /* a shorter run leaves the last as they were */
+    if (try_draws(self, r->draws, r->count, false) < 0 || s->failure != self->failure ||
+        s->status != self->status)
+        return false;
+    /* A run that crashed has not counted its draws. */
+    r->length = s->draws_count > r->count ? s->draws_count : r->count;
+    if (r->length > MAX_DRAWS)
+        r->length = MAX_DRAWS;
+    memcpy(r->kinds, s->kinds, r->length * sizeof *r->kinds);
+    return true;
+}
+
+/* ---- What is said ---- */
+
+static const char *what_failed(bide_sim_failure failure)
+{
+    static const char *const texts[] = {
+        [BIDE_SIM_PASSED] = "passes",
+        [BIDE_SIM_STATUS] = "ends with",
+        [BIDE_SIM_DEADLOCK] = "ends in a deadlock",
+        [BIDE_SIM_LIVELOCK] = "does not end",
+        [BIDE_SIM_LEFT] = "leaves a coroutine behind",
+        [BIDE_SIM_CRASH] = "crashes with signal",
+        [BIDE_SIM_EXIT] = "exits with",
+        [BIDE_SIM_HANGS] = "hangs",
+        [BIDE_SIM_NO_FAULT] = "never has a fault",
+        [BIDE_SIM_NOT_ALIKE] = "does not run alike twice",
+    };
+    return texts[failure];
+}
+
+static void say_failure(explorer *self)
+{
+    fprintf(self->out, "bide: seed %" PRIu64 " %s", self->seed, what_failed(self->failure));
+    if (self->failure == BIDE_SIM_CRASH)
+        fprintf(self->out, " %d (%s)", self->status, strsignal(self->status));
+    else if (self->failure == BIDE_SIM_STATUS)
+        fprintf(self->out, " %d (%s)", self->status, strerror(-self->status));
+    else if (self->failure == BIDE_SIM_EXIT)
+        fprintf(self->out, " %d", self->status);
+    fprintf(self->out, ", after %" PRIu64 " runs that passed\n", self->result->runs);
+}
+
+static bool is_plain(const test_line *line)
+{
+    return line->kind == DRAW_TURN && line->value == 0;
+}
+
+static size_t lines_of(const shared *s)
+{
+    size_t count = s->lines_count;
+    /* A run that crashed has not counted its lines. */
+    while (count == 0 ? s->lines[0].time != 0 : count < MAX_LINES && s->lines[count].time != 0)
+        count++;
+    return count < MAX_LINES ? count : MAX_LINES;
+}
+
+/* The trace of the run before: its last lines, and before these what is not plain. */
+static void say_trace(explorer *self)
+{
+    const shared *s = self->shared;
+    size_t count = lines_of(s);
+    size_t left_out = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (count - i > LINES_SHOWN && is_plain(&s->lines[i])) {
+            left_out++;
+            continue;
+        }
+        if (left_out != 0)
+            fprintf(self->out, "        ... %zu turns in order\n", left_out);
+        left_out = 0;
+        bide_sim_line_print_(self->out, &s->lines[i]);
+    }
+    fputs(s->text, self->out);
+}
+
+static void trace(explorer *self, const recipe *r)
+{
+    memset(self->shared->lines, 0, sizeof self->shared->lines);
+    try_draws(self, r->draws, r->count, true);
+    say_trace(self);
+}
+
+static void say_how(explorer *self)
+{
+    bool first = true;
+    fprintf(self->out,
+            "run it again:   BIDE_TEST_SEED=%" PRIu64 "\nthe simpler one: BIDE_TEST_SEED=%" PRIu64
+            " BIDE_TEST_DRAWS=",
+            self->seed, self->seed);
+    for (size_t i = 0; i < self->best.count; i++) {
+        if (self->best.draws[i] == 0)
+            continue;
+        fprintf(self->out, "%s%zu:%u", first ? "" : ",", i, self->best.draws[i]);
+        first = false;
+    }
+    fputs(first ? "0:0\n" : "\n", self->out);
+}
+
+/* ---- From the environment ---- */
+
+/* "12:1,40:2": draws, and 0 for all others. Returns how many are given. */
+static size_t parse_draws(const char *text, uint16_t *draws)
+{
+    size_t count = 0;
+    while (*text != '\0') {
+        char *end;
+        uint64_t number = strtoull(text, &end, 10);
+        uint64_t value = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
+        if (end == text || number >= MAX_DRAWS || value > UINT16_MAX)
+            break;
+        draws[number] = (uint16_t)value;
+        if (number + 1 > count)
+            count = (size_t)number + 1;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return count;
+}
+
+static int error_of(bide_sim_failure failure, int status)
+{
+    static const int errors[] = {
+        [BIDE_SIM_DEADLOCK] = -EDEADLK, [BIDE_SIM_LIVELOCK] = -ELOOP,
+        [BIDE_SIM_LEFT] = -EBUSY,       [BIDE_SIM_CRASH] = -EFAULT,
+        [BIDE_SIM_EXIT] = -EFAULT,      [BIDE_SIM_HANGS] = -ETIME,
+        [BIDE_SIM_NO_FAULT] = -ENODATA, [BIDE_SIM_NOT_ALIKE] = -EAGAIN,
+    };
+    return failure == BIDE_SIM_STATUS ? status : failure == BIDE_SIM_PASSED ? 0 : errors[failure];
+}
+
+/* One run, in this process. */
+static int run_here(explorer *self, const char *seed, const char *draws)
+{
+    bide_sim_record_ record = {.is_live = true, .lines_capacity = MAX_LINES};
+    bide_sim_loop loop;
+    int status;
+    record.lines = self->shared->lines;
+    record.draws = self->shared->draws;
+    record.kinds = self->shared->kinds;
+    record.capacity = MAX_DRAWS;
+    if (draws != NULL) {
+        record.given_count = parse_draws(draws, self->best.draws);
+        record.given = self->best.draws;
+    }
+    self->seed = strtoull(seed, NULL, 0);
+    bide_sim_loop_init(&loop, self->seed);
+    loop.record = &record;
+    self->failure = run(self, &loop, &status);
+    self->status = status;
+    self->result->runs = self->failure == BIDE_SIM_PASSED;
+    if (self->failure != BIDE_SIM_PASSED)
+        say_failure(self);
+    return error_of(self->failure, status);
+}
+
+/* ---- All of it ---- */
+
+/* Those that must have fired, and did not. */
+static int look_at_faults(explorer *self)
+{
+    const bide_sim_result *result = self->result;
+    bool missing = false;
+    for (const char *const *name = self->options->faults; name != NULL && *name != NULL; name++) {
+        size_t i = 0;
+        while (i < result->faults_count && strcmp(result->faults[i].name, *name) != 0)
+            i++;
+        if (i < result->faults_count && result->faults[i].fired != 0)
+            continue;
+        fprintf(self->out,
+                "bide: the fault \"%s\" never fired in %" PRIu64 " runs, asked for %" PRIu64
+                " times\n",
+                *name, result->runs, i < result->faults_count ? result->faults[i].asked : 0);
+        missing = true;
+    }
+    self->failure = missing ? BIDE_SIM_NO_FAULT : BIDE_SIM_PASSED;
+    return error_of(self->failure, 0);
+}
+
+/* The draws of the failing seed, which a run of it alone finds; true: it fails as it did. */
+static bool find_draws(explorer *self)
+{
+    shared *s = self->shared;
+    size_t count = s->draws_count;
+    /* A run that crashed has not counted its draws: they are noted, and zeroes behind them. */
+    if (self->failure >= BIDE_SIM_CRASH) {
+        memset(s->draws, 0, sizeof s->draws);
+        self->is_quiet = true;
+        int made = child(self);
+        if (made == 0) {
+            child_run(self, self->seed, NULL, 0, false);
+            _exit(0);
+        }
+        self->is_quiet = false;
+        count = MAX_DRAWS;
+    }
+    if (count > MAX_DRAWS)
+        count = MAX_DRAWS;
+    memcpy(self->best.draws, s->draws, count * sizeof *s->draws);
+    self->is_quiet = true;
+    bool alike = bide_sim_best_is_(self, count);
+    self->is_quiet = false;
+    return alike;
+}
+
+static int explain(explorer *self)
+{
+    bide_sim_result *result = self->result;
+    say_failure(self);
+    if (!find_draws(self)) {
+        fprintf(self->out, "bide: run again it %s: something in it is not drawn from the seed\n",
+                self->shared->failure == BIDE_SIM_PASSED ? "passes" : "fails otherwise");
+        self->failure = BIDE_SIM_NOT_ALIKE;
+        return -EAGAIN;
+    }
+    result->draws = self->best.nonzero;
+    result->preemptions = self->best.preemptions;
+    self->is_quiet = true;
+    trace(self, &self->best);
+    bide_sim_simplify_(self);
+    self->is_quiet = false;
+    result->draws_left = self->best.nonzero;
+    result->preemptions_left = self->best.preemptions;
+    fprintf(self->out,
+            "the simplest run that fails alike: %zu draws that are not plain, of %zu; of these "
+            "preempt %zu, of %zu\n",
+            result->draws_left, result->draws, result->preemptions_left, result->preemptions);
+    trace(self, &self->best);
+    say_how(self);
+    fflush(self->out);
+    return error_of(self->failure, self->status);
+}
+
+static int explore(explorer *self, uint64_t seeds)
+{
+    const char *seed = getenv("BIDE_TEST_SEED");
+    if (seed != NULL)
+        return run_here(self, seed, getenv("BIDE_TEST_DRAWS"));
+    uint64_t first = self->options->first_seed != 0 ? self->options->first_seed : 1;
+    int made = search(self, first, seeds);
+    if (made < 0)
+        return made;
+    shared *s = self->shared;
+    bide_sim_result *result = self->result;
+    result->runs = s->runs;
+    result->faults_count = s->faults_count;
+    memcpy(result->faults, s->faults, sizeof s->faults);
+    self->failure = s->failure;
+    self->status = s->status;
+    self->seed = s->seed;
+    return self->failure == BIDE_SIM_PASSED ? look_at_faults(self) : explain(self);
+}
+
+static void *zeroed(size_t size)
+{
+    void *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds,
+                                const bide_sim_options *options)
+{
+    static const bide_sim_options none;
+    enum { RECIPES = 4 };
+    bide_sim_result own;
+    explorer self = {.body = body, .options = options != NULL ? options : &none};
+    int error = -ENOMEM;
+    self.result = self.options->result != NULL ? self.options->result : &own;
+    self.out = self.options->out != NULL ? self.options->out : stderr;
+    memset(self.result, 0, sizeof *self.result);
+    self.shared = zeroed(sizeof *self.shared);
+    uint16_t(*draws)[MAX_DRAWS] = zeroed(RECIPES * sizeof *draws);
+    uint8_t(*kinds)[MAX_DRAWS] = zeroed(RECIPES * sizeof *kinds);
+    if (self.shared != NULL && draws != NULL && kinds != NULL) {
+        recipe *recipes[RECIPES] = {&self.best, &self.trial, &self.found, &self.other};
+        for (int i = 0; i < RECIPES; i++) {
+            recipes[i]->draws = draws[i];
+            recipes[i]->kinds = kinds[i];
+        }
+        error = explore(&self, seeds);
+    }
+    self.result->failure = self.failure;
+    self.result->seed = self.seed;
+    self.result->status = self.status;
+    if (self.shared != NULL)
+        munmap(self.shared, sizeof *self.shared);
+    if (draws != NULL)
+        munmap(draws, RECIPES * sizeof *draws);
+    if (kinds != NULL)
+        munmap(kinds, RECIPES * sizeof *kinds);
+    return error;
+}
+
+int bide_sim_loop_explore(bide_sim_body *body, uint64_t seeds)
+{
+    return bide_sim_loop_explore_with(body, seeds, NULL);
+}

@@ -52,7 +52,7 @@ waiting="  #0 leaf_body at chains.c:$(line leaf) waiting for bide_event_wait
     echo "  #0 running_body at chains.c:$start (running)"
     echo "  #1 runner_body at chains.c:$(line runner)"
     echo "task ADDRESS leaf_body: not started"
-    for body in locker:mutex_lock taker:semaphore_acquire receiver:channel_receive; do
+    for body in locker:mutex_lock taker:semaphore_acquire receiver:channel_recv; do
         echo "task ADDRESS ${body%:*}_body in the garden: waiting for bide_${body#*:}"
         echo "  #0 ${body%:*}_body at chains.c:$(line "${body%:*}") waiting for bide_${body#*:}"
     done
